@@ -1,0 +1,208 @@
+//! Times a training step of a BERT sequence classifier with random weights, part by part.
+//!
+//! ```text
+//! cargo run -p stratoscope-bert --example encoder_step -- --batch 16 --seq 64
+//! ```
+//!
+//! `--model` is `tiny`, `minilm` (default) or `bert-base`; `--mode` is `train` (default) or `infer`.
+//! `--replicas N` trains N copies at once, on N threads with a batch each. A step is forward,
+//! cross-entropy, backward, AdamW; what it lacks of a real one is the clipping of gradients. CPU time
+//! is that of the whole process and tells more than the clock on a machine others use too.
+
+use std::error::Error;
+use std::time::Instant;
+
+use burn::nn::loss::CrossEntropyLossConfig;
+use burn::optim::{AdamWConfig, GradientsParams};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use stratoscope_bert::{BatchTensors, BertConfig, Mode, SequenceClassifier};
+
+const LABELS: usize = 8;
+
+/// What the command line says.
+#[derive(Clone, Debug)]
+struct Arguments {
+    model: String,
+    training: bool,
+    batch: usize,
+    seq: usize,
+    steps: usize,
+    warmup: usize,
+    replicas: u32,
+}
+
+impl Arguments {
+    fn parse() -> Result<Self, Box<dyn Error>> {
+        let mut arguments = Self {
+            model: "minilm".into(),
+            training: true,
+            batch: 16,
+            seq: 64,
+            steps: 20,
+            warmup: 3,
+            replicas: 1,
+        };
+        let mut words = std::env::args().skip(1);
+        while let Some(name) = words.next() {
+            let value = words.next().ok_or(format!("{name} needs a value"))?;
+            match name.as_str() {
+                "--model" => arguments.model = value,
+                "--mode" => arguments.training = value == "train",
+                "--batch" => arguments.batch = value.parse()?,
+                "--seq" => arguments.seq = value.parse()?,
+                "--steps" => arguments.steps = value.parse::<usize>()?.max(1),
+                "--warmup" => arguments.warmup = value.parse()?,
+                "--replicas" => arguments.replicas = value.parse::<u32>()?.max(1),
+                _ => return Err(format!("no option {name}").into()),
+            }
+        }
+        Ok(arguments)
+    }
+
+    fn config(&self) -> Result<BertConfig, Box<dyn Error>> {
+        let (vocabulary, hidden, layers, heads, widened, positions) = match self.model.as_str() {
+            "tiny" => (128, 32, 2, 4, 64, 64),
+            "minilm" => (30522, 384, 6, 12, 1536, 512),
+            "bert-base" => (30522, 768, 12, 12, 3072, 512),
+            other => return Err(format!("no model {other}: tiny, minilm or bert-base").into()),
+        };
+        let text = format!(
+            r#"{{"model_type": "bert", "vocab_size": {vocabulary}, "hidden_size": {hidden},
+                "num_hidden_layers": {layers}, "num_attention_heads": {heads},
+                "intermediate_size": {widened}, "max_position_embeddings": {positions},
+                "type_vocab_size": 2, "hidden_act": "gelu"}}"#
+        );
+        let config = BertConfig::from_json(&text, "config.json".as_ref());
+        let config = config.map_err(|problem| format!("{problem:?}"))?;
+        Ok(config
+            .with_num_labels(LABELS)
+            .map_err(|problem| format!("{problem:?}"))?)
+    }
+}
+
+/// Seconds of each part of one step.
+#[derive(Clone, Copy, Debug, Default)]
+struct Parts {
+    forward: f64,
+    backward: f64,
+    update: f64,
+}
+
+impl Parts {
+    fn step(&self) -> f64 {
+        self.forward + self.backward + self.update
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::parse()?;
+    let config = arguments.config()?;
+    let before = processor_seconds();
+    let threads: Vec<_> = (0..arguments.replicas)
+        .map(|replica| {
+            let (arguments, config) = (arguments.clone(), config.clone());
+            std::thread::spawn(move || run(replica, &arguments, &config))
+        })
+        .collect();
+    for (replica, thread) in threads.into_iter().enumerate() {
+        let (parts, loss) = thread.join().map_err(|_| "a replica panicked")??;
+        let median = |part: fn(&Parts) -> f64| {
+            let mut seconds: Vec<f64> = parts.iter().map(part).collect();
+            seconds.sort_by(f64::total_cmp);
+            seconds[seconds.len() / 2]
+        };
+        println!(
+            "replica {replica}: forward {:.3} s, backward {:.3} s, update {:.3} s, step {:.3} s \
+             (medians of {}), {:.1} sequences/s, last loss {loss:.4}",
+            median(|parts| parts.forward),
+            median(|parts| parts.backward),
+            median(|parts| parts.update),
+            median(Parts::step),
+            parts.len(),
+            arguments.batch as f64 / median(Parts::step),
+        );
+    }
+    if let (Some(before), Some(after)) = (before, processor_seconds()) {
+        let steps = (arguments.steps + arguments.warmup) as f64;
+        println!(
+            "processor time per step, start included: {:.3} s",
+            (after - before) / steps
+        );
+    }
+    Ok(())
+}
+
+fn run(
+    replica: u32,
+    arguments: &Arguments,
+    config: &BertConfig,
+) -> Result<(Vec<Parts>, f32), String> {
+    let device = if arguments.training {
+        Device::flex().autodiff()
+    } else {
+        Device::flex()
+    };
+    let network = SequenceClassifier::init(config, u64::from(replica), &device);
+    let mut network = network.map_err(|problem| format!("{problem:?}"))?;
+    let mut optimizer = AdamWConfig::new()
+        .with_epsilon(1e-8)
+        .with_weight_decay(0.01)
+        .init();
+    let criterion = CrossEntropyLossConfig::new().init(&device);
+
+    let shape = [arguments.batch, arguments.seq];
+    let count = arguments.batch * arguments.seq;
+    let ids = (0..count)
+        .map(|i| (i * 7919 % config.vocab_size) as i64)
+        .collect();
+    let batch = BatchTensors::from_values(ids, vec![1.0; count], vec![0; count], shape, &device);
+    let labels: Vec<i64> = (0..arguments.batch).map(|i| (i % LABELS) as i64).collect();
+    let labels = Tensor::<1, Int>::from_data(TensorData::new(labels, [arguments.batch]), &device);
+
+    let mut parts = Vec::new();
+    let mut last = f32::NAN;
+    for step in 0..arguments.warmup + arguments.steps {
+        let start = Instant::now();
+        let mut times = Parts::default();
+        if arguments.training {
+            let mode = Mode::Train {
+                seed: 1,
+                step: step as u64,
+                replica,
+            };
+            let logits = network.forward(batch.clone(), mode);
+            let loss: Tensor<1> = criterion.forward(logits, labels.clone());
+            last = loss.clone().into_scalar::<f32>();
+            times.forward = start.elapsed().as_secs_f64();
+
+            let start = Instant::now();
+            let gradients = GradientsParams::from_grads(loss.backward(), &network);
+            times.backward = start.elapsed().as_secs_f64();
+
+            let start = Instant::now();
+            network = optimizer.step(5e-5, network, gradients);
+            times.update = start.elapsed().as_secs_f64();
+        } else {
+            let logits = network.forward(batch.clone(), Mode::Eval);
+            last = logits.sum().into_scalar::<f32>();
+            times.forward = start.elapsed().as_secs_f64();
+        }
+        if step >= arguments.warmup {
+            parts.push(times);
+        }
+    }
+    Ok((parts, last))
+}
+
+/// User and system time of this process so far, where the system tells.
+fn processor_seconds() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let fields: Vec<&str> = text.rsplit(')').next()?.split_whitespace().collect();
+    let ticks = |index: usize| {
+        fields
+            .get(index)
+            .and_then(|field| field.parse::<f64>().ok())
+    };
+    // Fields 14 and 15 of proc(5), in hundredths of a second.
+    Some((ticks(11)? + ticks(12)?) / 100.0)
+}

@@ -1,0 +1,70 @@
+//! The body that all heads share. Checkpoint keys `bert.*`.
+//! Source: Devlin et al. 2019; google-research/bert@eedf571 `modeling.py`, `BertModel`.
+//! Dimensions: B sequences, S positions, H = hidden_size.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+use crate::batch::BatchTensors;
+use crate::config::BertConfig;
+use crate::embeddings::Embeddings;
+use crate::encoder::Encoder;
+use crate::mode::Mode;
+use crate::parameters::Parameters;
+use crate::pooler::Pooler;
+
+/// Embeddings, encoder, pooler.
+#[derive(Module, Debug)]
+pub struct Bert {
+    /// Tokens → vectors.
+    pub embeddings: Embeddings,
+    /// Vectors in context.
+    pub encoder: Encoder,
+    /// One vector for the whole sequence.
+    pub pooler: Pooler,
+}
+
+/// What the body computes, the last layer last.
+#[derive(Clone, Debug)]
+pub struct BertOutput {
+    /// After the embeddings' LayerNorm (and dropout), [B, S, H].
+    pub embedded: Tensor<3>,
+    /// After each encoder layer, [B, S, H].
+    pub hidden_states: Vec<Tensor<3>>,
+    /// The pooled first token, [B, H].
+    pub pooled: Tensor<2>,
+}
+
+impl BertOutput {
+    /// The output of the last encoder layer, [B, S, H].
+    pub fn last_hidden_state(&self) -> Tensor<3> {
+        self.hidden_states.last().unwrap_or(&self.embedded).clone()
+    }
+}
+
+impl Bert {
+    /// Takes the parameters under `bert`.
+    pub fn new(parameters: &mut Parameters, config: &BertConfig) -> Self {
+        Self {
+            embeddings: Embeddings::new(&mut parameters.enter("embeddings"), config),
+            encoder: Encoder::new(&mut parameters.enter("encoder"), config),
+            pooler: Pooler::new(&mut parameters.enter("pooler"), config),
+        }
+    }
+
+    /// Runs the body. The sequence may be at most `max_position_embeddings` long and every id below
+    /// `vocab_size`; the data pipeline checks both.
+    pub fn forward(&self, batch: BatchTensors, mode: Mode) -> BertOutput {
+        let embedded = self.embeddings.forward(&batch, mode);
+        let hidden_states = self
+            .encoder
+            .forward(embedded.clone(), batch.attention_mask, mode);
+        let last = hidden_states.last().unwrap_or(&embedded).clone();
+        let pooled = self.pooler.forward(last);
+        BertOutput {
+            embedded,
+            hidden_states,
+            pooled,
+        }
+    }
+}

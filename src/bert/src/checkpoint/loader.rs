@@ -1,0 +1,159 @@
+//! Fills a network's parameters from a file of tensors and keeps account of it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use stratoscope_diagnostics::{Diagnostic, Result};
+
+use super::report::{LoadReport, LoadedTensor, Origin};
+use super::tensor_file::TensorFile;
+use crate::problem::{self, Missing};
+
+/// Tensors that some checkpoints hold and no network trains: they are computed.
+const COMPUTED: [&str; 1] = ["position_ids"];
+
+/// What a parameter is to be filled with.
+#[derive(Debug)]
+pub(crate) enum Filled {
+    /// These values, from the checkpoint.
+    Values(Vec<f32>),
+    /// New ones: the checkpoint lacks the parameter, and it may.
+    New,
+    /// Nothing: the checkpoint's tensor cannot be used. The loader knows why.
+    Refused,
+}
+
+/// The state of one reading.
+#[derive(Debug)]
+pub(crate) struct Loader {
+    file: TensorFile,
+    new_head: bool,
+    has_prefix: bool,
+    used: BTreeSet<String>,
+    rows: Vec<LoadedTensor>,
+    missing: Vec<Missing>,
+    wrong_shapes: Vec<(String, Vec<usize>, Vec<usize>)>,
+    refusal: Option<Box<Diagnostic>>,
+}
+
+impl Loader {
+    /// Reads from `file`; `new_head` leaves the file's head aside.
+    pub fn new(file: TensorFile, new_head: bool) -> Self {
+        let has_prefix = file.names().any(|name| name.starts_with("bert."));
+        Self {
+            file,
+            new_head,
+            has_prefix,
+            used: BTreeSet::new(),
+            rows: Vec::new(),
+            missing: Vec::new(),
+            wrong_shapes: Vec::new(),
+            refusal: None,
+        }
+    }
+
+    /// What to fill a parameter with. Problems are noted for [`Loader::finish`].
+    pub fn fill(&mut self, name: &str, shape: &[usize]) -> Filled {
+        let is_head = !name.starts_with("bert.");
+        let candidate = match is_head && self.new_head {
+            true => None,
+            false => self
+                .candidates(name)
+                .into_iter()
+                .find(|name| self.file.shape(name).is_some()),
+        };
+        let Some(found) = candidate else {
+            // The pooler is absent from checkpoints of heads that do not use it.
+            if is_head || name.starts_with("bert.pooler.") {
+                self.record(name, shape, Origin::New);
+                return Filled::New;
+            }
+            self.missing.push(Missing {
+                name: name.to_owned(),
+                shape: shape.to_vec(),
+            });
+            return Filled::Refused;
+        };
+        let found_shape = self.file.shape(&found).unwrap_or_default().to_vec();
+        self.used.insert(found.clone());
+        if found_shape != shape {
+            self.wrong_shapes
+                .push((name.to_owned(), shape.to_vec(), found_shape));
+            return Filled::Refused;
+        }
+        match self.file.values(&found) {
+            Ok(Some(values)) => {
+                self.record(name, shape, Origin::Loaded);
+                Filled::Values(values)
+            }
+            Ok(None) => Filled::Refused,
+            Err(refusal) => {
+                self.refusal.get_or_insert(refusal);
+                Filled::Refused
+            }
+        }
+    }
+
+    /// The report, if every parameter could be filled.
+    ///
+    /// # Errors
+    /// SC0904 for everything that is missing, else for the tensors of another shape; else SC0902 for
+    /// the first tensor whose numbers are no weights.
+    pub fn finish(mut self, folder: &Path) -> Result<LoadReport> {
+        let path = self.file.path();
+        if !self.missing.is_empty() {
+            let names: Vec<String> = self.file.names().map(str::to_owned).collect();
+            return Err(problem::missing(path, &self.missing, &names));
+        }
+        if let Some((name, expected, found)) = self.wrong_shapes.first() {
+            let others = self.wrong_shapes.len() - 1;
+            return Err(problem::wrong_shape(path, name, expected, found, others));
+        }
+        if let Some(refusal) = self.refusal {
+            return Err(refusal);
+        }
+        for name in self.file.names().filter(|name| !self.used.contains(*name)) {
+            if COMPUTED.iter().any(|computed| name.ends_with(computed)) {
+                continue;
+            }
+            let shape = self.file.shape(name).unwrap_or_default().to_vec();
+            self.rows.push(LoadedTensor {
+                name: name.to_owned(),
+                shape,
+                origin: Origin::Unused,
+            });
+        }
+        Ok(LoadReport {
+            source: folder.display().to_string(),
+            tensors: self.rows,
+        })
+    }
+
+    /// The names a parameter may have in the file: with and without `bert.`, and with the names
+    /// that TensorFlow gave to LayerNorm's parameters.
+    fn candidates(&self, name: &str) -> Vec<String> {
+        let name = match self.has_prefix {
+            true => name,
+            false => name.strip_prefix("bert.").unwrap_or(name),
+        };
+        let in_tensorflow = name
+            .strip_suffix("LayerNorm.weight")
+            .map(|path| format!("{path}LayerNorm.gamma"))
+            .or_else(|| {
+                name.strip_suffix("LayerNorm.bias")
+                    .map(|path| format!("{path}LayerNorm.beta"))
+            });
+        [Some(name.to_owned()), in_tensorflow]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    fn record(&mut self, name: &str, shape: &[usize], origin: Origin) {
+        self.rows.push(LoadedTensor {
+            name: name.to_owned(),
+            shape: shape.to_vec(),
+            origin,
+        });
+    }
+}

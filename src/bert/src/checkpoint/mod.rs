@@ -1,0 +1,202 @@
+//! Hugging Face checkpoints: a folder with `config.json`, `model.safetensors` and the tokenizer's
+//! files. [`load`] reads one into a network, [`save`] writes one that transformers loads.
+
+mod loader;
+mod report;
+mod save;
+mod tensor_file;
+
+use std::io::Read;
+use std::path::Path;
+
+use burn::tensor::Device;
+use stratoscope_data::Tokenize;
+use stratoscope_diagnostics::Result;
+
+use crate::config::BertConfig;
+use crate::parameters::Store;
+use crate::problem;
+use crate::sequence_classifier::SequenceClassifier;
+use crate::tokenizer::BertTokenizer;
+
+pub(crate) use loader::{Filled, Loader};
+pub use report::{LoadReport, LoadedTensor, Origin};
+pub(crate) use save::{create_folder, write};
+pub use save::{save, save_network};
+pub use tensor_file::TensorFile;
+
+/// How a checkpoint is to be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadOptions {
+    num_labels: Option<usize>,
+    seed: u64,
+    new_head: bool,
+}
+
+impl LoadOptions {
+    /// As many labels as the checkpoint says, its own head if it has one, seed 0.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many labels the head has; 1 makes it a regression.
+    pub fn num_labels(mut self, num_labels: usize) -> Self {
+        self.num_labels = Some(num_labels);
+        self
+    }
+
+    /// The seed of weights that are new.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Starts with a new head even if the checkpoint has one.
+    pub fn new_head(mut self) -> Self {
+        self.new_head = true;
+        self
+    }
+}
+
+/// A checkpoint, read.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The network, on the device that was asked for, ready to be trained if the device is an
+    /// autodiff one.
+    pub network: SequenceClassifier,
+    /// The checkpoint's own tokenizer.
+    pub tokenizer: BertTokenizer,
+    /// The configuration, with the labels in force.
+    pub config: BertConfig,
+    /// What every variable was filled with.
+    pub report: LoadReport,
+}
+
+/// A network without its tokenizer.
+#[derive(Clone, Debug)]
+pub struct LoadedNetwork {
+    /// The network, on the device that was asked for.
+    pub network: SequenceClassifier,
+    /// The configuration, with the labels in force.
+    pub config: BertConfig,
+    /// What every variable was filled with.
+    pub report: LoadReport,
+}
+
+/// Reads a checkpoint's folder.
+///
+/// # Errors
+/// A diagnostic for each way the files can be wrong: absent, truncated or otherwise damaged, of
+/// another architecture, with tensors that are missing or of other shape or kind, with another
+/// vocabulary than the tokenizer's.
+pub fn load(folder: &Path, options: &LoadOptions, device: &Device) -> Result<Loaded> {
+    let config = configuration(folder, options)?;
+    let tokenizer = BertTokenizer::from_folder(folder)?;
+    if tokenizer.vocab_size() > config.vocab_size {
+        return Err(problem::vocabulary(
+            &folder.join("vocab.txt"),
+            tokenizer.vocab_size(),
+            config.vocab_size,
+        ));
+    }
+    let LoadedNetwork {
+        network,
+        config,
+        report,
+    } = fill(folder, config, options, device)?;
+    Ok(Loaded {
+        network,
+        tokenizer,
+        config,
+        report,
+    })
+}
+
+/// Reads configuration and weights from a checkpoint's folder.
+///
+/// # Errors
+/// As [`load`], but for the tokenizer's files.
+pub fn load_network(
+    folder: &Path,
+    options: &LoadOptions,
+    device: &Device,
+) -> Result<LoadedNetwork> {
+    fill(folder, configuration(folder, options)?, options, device)
+}
+
+/// The folder's configuration with the labels that the options ask for.
+fn configuration(folder: &Path, options: &LoadOptions) -> Result<BertConfig> {
+    let config = BertConfig::from_folder(folder)?;
+    let Some(num_labels) = options.num_labels else {
+        return Ok(config);
+    };
+    let config = config.with_num_labels(num_labels)?;
+    Ok(config)
+}
+
+/// The network that a configuration describes, with the folder's weights.
+fn fill(
+    folder: &Path,
+    config: BertConfig,
+    options: &LoadOptions,
+    device: &Device,
+) -> Result<LoadedNetwork> {
+    let file = TensorFile::open_in(folder)?;
+    // The head of a checkpoint for another task has the same name and another meaning.
+    let other_head = config
+        .architectures
+        .iter()
+        .any(|name| name.starts_with("BertFor") && name != "BertForSequenceClassification");
+    let mut loader = Loader::new(file, options.new_head || other_head);
+    let network = {
+        let mut store = Store::new(device, config.initializer_range, options.seed);
+        store = store.with_loader(&mut loader);
+        SequenceClassifier::new(&mut store.root(), &config)
+    };
+    let report = loader.finish(folder)?;
+    Ok(LoadedNetwork {
+        network,
+        config,
+        report,
+    })
+}
+
+/// The text of a file of at most `largest` bytes.
+pub(crate) fn read_text(path: &Path, largest: u64) -> Result<String> {
+    let bytes = read_bytes(path, largest)?;
+    String::from_utf8(bytes).map_err(|_| problem::malformed(path, "it is no UTF-8 text".to_owned()))
+}
+
+/// The bytes of a regular file of at most `largest` bytes.
+pub(crate) fn read_bytes(path: &Path, largest: u64) -> Result<Vec<u8>> {
+    let unreadable = |error: std::io::Error| problem::unreadable(path, error.to_string());
+    let metadata = match std::fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(problem::absent(
+                path,
+                "give the folder of a complete checkpoint",
+            ));
+        }
+        metadata => metadata.map_err(unreadable)?,
+    };
+    if !metadata.is_file() {
+        return Err(problem::unreadable(
+            path,
+            "it is no regular file".to_owned(),
+        ));
+    }
+    if metadata.len() > largest {
+        let reason = format!(
+            "it has {} bytes, at most {largest} are expected",
+            metadata.len()
+        );
+        return Err(problem::unreadable(path, reason));
+    }
+    let mut bytes = Vec::with_capacity(metadata.len() as usize);
+    // The limit also holds if the file grows while it is read.
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    file.take(largest + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    Ok(bytes)
+}

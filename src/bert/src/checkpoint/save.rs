@@ -1,0 +1,82 @@
+//! Writes a checkpoint as transformers' `save_pretrained` does: the same files, names, shapes and
+//! kinds of numbers.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use safetensors::tensor::{Dtype, TensorView};
+use stratoscope_diagnostics::Result;
+
+use crate::config::BertConfig;
+use crate::names::named_values;
+use crate::problem;
+use crate::sequence_classifier::SequenceClassifier;
+use crate::tokenizer::BertTokenizer;
+
+/// Writes the whole model: configuration, weights and tokenizer. The folder is made if need be; its
+/// files of the same names are replaced, each only once its successor is complete.
+///
+/// # Errors
+/// SC0908 for the first file that cannot be written.
+pub fn save(
+    folder: &Path,
+    network: &SequenceClassifier,
+    config: &BertConfig,
+    tokenizer: &BertTokenizer,
+) -> Result<Vec<PathBuf>> {
+    let mut written = save_network(folder, network, config)?;
+    written.extend(tokenizer.save(folder, config.max_position_embeddings)?);
+    Ok(written)
+}
+
+/// Writes configuration and weights.
+///
+/// # Errors
+/// SC0908 for the first file that cannot be written.
+pub fn save_network(
+    folder: &Path,
+    network: &SequenceClassifier,
+    config: &BertConfig,
+) -> Result<Vec<PathBuf>> {
+    create_folder(folder)?;
+    let path = folder.join("model.safetensors");
+    let values = named_values(network);
+    let failed = |reason: String| problem::not_saved(&path, reason);
+    let views = values.iter().map(|(name, data)| {
+        let view = TensorView::new(Dtype::F32, data.shape().to_vec(), data.as_bytes());
+        view.map(|view| (name.as_str(), view))
+    });
+    let views: Vec<_> = views
+        .collect::<Result<_, _>>()
+        .map_err(|error| failed(error.to_string()))?;
+    // transformers refuses a file that does not say which framework's layout it has.
+    let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+    let bytes =
+        safetensors::serialize(views, Some(metadata)).map_err(|error| failed(error.to_string()))?;
+    let weights = write(folder, "model.safetensors", &bytes)?;
+    let text = config.to_json("BertForSequenceClassification");
+    Ok(vec![
+        write(folder, "config.json", text.as_bytes())?,
+        weights,
+    ])
+}
+
+/// Makes a folder and the ones above it.
+pub(crate) fn create_folder(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(|error| problem::not_saved(folder, error.to_string()))
+}
+
+/// Writes a file beside its final place and moves it there, so that an interruption or a full disk
+/// leaves the old file as it was.
+pub(crate) fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
+    let path = folder.join(name);
+    let unfinished = folder.join(format!(".{name}.{}", std::process::id()));
+    let outcome =
+        std::fs::write(&unfinished, bytes).and_then(|()| std::fs::rename(&unfinished, &path));
+    outcome.map_err(|error| {
+        // Nothing more can be done if this fails too; the first error is the one to tell.
+        let _ = std::fs::remove_file(&unfinished);
+        problem::not_saved(&path, error.to_string())
+    })?;
+    Ok(path)
+}

@@ -1,0 +1,77 @@
+//! The sum of word, position and segment vectors, normalized. Checkpoint keys `bert.embeddings.*`.
+//! Source: Devlin et al. 2019, section 3 and figure 2; google-research/bert@eedf571 `modeling.py`,
+//! `embedding_lookup` and `embedding_postprocessor`.
+//! Dimensions: B sequences, S positions, H = hidden_size.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+use crate::batch::BatchTensors;
+use crate::config::BertConfig;
+use crate::embedding_table::EmbeddingTable;
+use crate::layer_norm::LayerNorm;
+use crate::mode::{DropoutSite, Mode};
+use crate::ops;
+use crate::parameters::Parameters;
+
+/// Tokens → vectors.
+#[derive(Module, Debug)]
+pub struct Embeddings {
+    /// [vocab_size, H]; the padding token's vector is not trained through the lookup.
+    pub word_embeddings: EmbeddingTable,
+    /// [max_position_embeddings, H]; positions are learned, not computed.
+    pub position_embeddings: EmbeddingTable,
+    /// [type_vocab_size, H]
+    pub token_type_embeddings: EmbeddingTable,
+    /// Over H; key `LayerNorm`.
+    pub layer_norm: LayerNorm,
+    #[module(skip)]
+    hidden_dropout_prob: f64,
+}
+
+impl Embeddings {
+    /// Takes the parameters under `embeddings`.
+    pub fn new(parameters: &mut Parameters, config: &BertConfig) -> Self {
+        let hidden_size = config.hidden_size;
+        let mut table = |name: &str, entries: usize, padding_index: Option<usize>| {
+            let mut inside = parameters.enter(name);
+            EmbeddingTable::new(&mut inside, entries, hidden_size, padding_index)
+        };
+        let word_embeddings = table("word_embeddings", config.vocab_size, config.pad_token_id);
+        let position_embeddings =
+            table("position_embeddings", config.max_position_embeddings, None);
+        let token_type_embeddings = table("token_type_embeddings", config.type_vocab_size, None);
+        Self {
+            word_embeddings,
+            position_embeddings,
+            token_type_embeddings,
+            layer_norm: LayerNorm::new(
+                &mut parameters.enter("LayerNorm"),
+                hidden_size,
+                config.layer_norm_eps,
+            ),
+            hidden_dropout_prob: config.hidden_dropout_prob,
+        }
+    }
+
+    /// # Shapes
+    /// ids and types [B, S], S at most `max_position_embeddings` → [B, S, H]
+    pub fn forward(&self, batch: &BatchTensors, mode: Mode) -> Tensor<3> {
+        let [_, sequence] = batch.input_ids.dims();
+        let words = self.word_embeddings.forward(batch.input_ids.clone());
+        let types = self
+            .token_type_embeddings
+            .forward(batch.token_type_ids.clone());
+        let positions = self
+            .position_embeddings
+            .first(sequence)
+            .unsqueeze_dim::<3>(0); // [1, S, H]
+        // The reference's order of summation: words + types, then positions.
+        let sum = words + types + positions;
+        let normalized = self.layer_norm.forward(sum);
+        match mode.dropout(self.hidden_dropout_prob, DropoutSite::Embeddings) {
+            Some((rate, key)) => ops::dropout(normalized, rate, key),
+            None => normalized,
+        }
+    }
+}

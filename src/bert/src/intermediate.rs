@@ -1,0 +1,40 @@
+//! The widening half of the feed-forward part of encoder layer i. Checkpoint keys
+//! `bert.encoder.layer.{i}.intermediate.dense`.
+//! Source: Vaswani et al. 2017, section 3.3, with Hendrycks and Gimpel's GELU for the ReLU;
+//! google-research/bert@eedf571 `modeling.py`, scope `intermediate`.
+//! Dimensions: B sequences, S positions, H = hidden_size, F = intermediate_size.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+use crate::config::BertConfig;
+use crate::linear::Linear;
+use crate::ops;
+use crate::parameters::Parameters;
+
+/// H → F, then the exact GELU (with erf, not the tanh approximation).
+#[derive(Module, Debug)]
+pub struct Intermediate {
+    /// H → F.
+    pub dense: Linear,
+}
+
+impl Intermediate {
+    /// Takes the parameters under `intermediate` of an encoder layer.
+    pub fn new(parameters: &mut Parameters, config: &BertConfig) -> Self {
+        let mut inside = parameters.enter("dense");
+        Self {
+            dense: Linear::new(&mut inside, config.hidden_size, config.intermediate_size),
+        }
+    }
+
+    /// # Shapes
+    /// [B, S, H] → [B, S, F]
+    pub fn forward(&self, hidden_states: Tensor<3>) -> Tensor<3> {
+        ops::linear_gelu(
+            hidden_states,
+            self.dense.weight.val(),
+            self.dense.bias.val(),
+        )
+    }
+}

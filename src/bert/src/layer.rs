@@ -1,0 +1,48 @@
+//! Encoder layer i. Checkpoint keys `bert.encoder.layer.{i}.*`.
+//! Source: Vaswani et al. 2017, figure 1, left; google-research/bert@eedf571 `modeling.py`,
+//! `transformer_model`. Dimensions: B sequences, S positions, H = hidden_size.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+use crate::attention::Attention;
+use crate::config::BertConfig;
+use crate::intermediate::Intermediate;
+use crate::mode::Mode;
+use crate::output::Output;
+use crate::parameters::Parameters;
+
+/// Attention, then the feed-forward part; each adds its input and normalizes after the sum.
+#[derive(Module, Debug)]
+pub struct Layer {
+    /// Positions exchange information.
+    pub attention: Attention,
+    /// Each position on its own: H → F …
+    pub intermediate: Intermediate,
+    /// … and F → H.
+    pub output: Output,
+}
+
+impl Layer {
+    /// Takes the parameters of encoder layer `layer`, counted from 0.
+    pub fn new(parameters: &mut Parameters, config: &BertConfig, layer: usize) -> Self {
+        Self {
+            attention: Attention::new(&mut parameters.enter("attention"), config, layer),
+            intermediate: Intermediate::new(&mut parameters.enter("intermediate"), config),
+            output: Output::new(&mut parameters.enter("output"), config, layer),
+        }
+    }
+
+    /// # Shapes
+    /// hidden_states [B, S, H], attention_mask [B, S] with 1 = token → [B, S, H]
+    pub fn forward(
+        &self,
+        hidden_states: Tensor<3>,
+        attention_mask: Tensor<2>,
+        mode: Mode,
+    ) -> Tensor<3> {
+        let attended = self.attention.forward(hidden_states, attention_mask, mode);
+        let widened = self.intermediate.forward(attended.clone());
+        self.output.forward(widened, attended, mode)
+    }
+}

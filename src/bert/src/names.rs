@@ -1,0 +1,139 @@
+//! The checkpoint's names for a module's parameters. Fields are named as the keys, so the path of
+//! fields is the name, but for two exceptions: `LayerNorm` is no name for a field, `self` none at
+//! all.
+
+use burn::module::{Module, ModuleVisitor, Param, ParamId};
+use burn::optim::GradientsParams;
+use burn::tensor::{Tensor, TensorData};
+
+/// A field's name → its part of the checkpoint's key.
+fn key(field: &str) -> &str {
+    match field {
+        "layer_norm" => "LayerNorm",
+        "self_attention" => "self",
+        same => same,
+    }
+}
+
+/// A parameter as the checkpoint knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedParameter {
+    /// The checkpoint's key, such as `bert.encoder.layer.0.attention.self.query.weight`.
+    pub name: String,
+    /// What optimizers and gradients know it by.
+    pub id: ParamId,
+    /// Its shape, which is also the checkpoint's.
+    pub shape: Vec<usize>,
+}
+
+impl NamedParameter {
+    /// Whether BERT's recipe excludes it from weight decay: biases, and the scales of LayerNorm.
+    /// Source: google-research/bert@eedf571 `optimization.py`, `exclude_from_weight_decay`.
+    pub fn is_undecayed(&self) -> bool {
+        self.name.ends_with("bias") || self.name.contains("LayerNorm")
+    }
+}
+
+/// The parameters of a network in the order of its checkpoint.
+pub fn named_parameters<M: Module>(module: &M) -> Vec<NamedParameter> {
+    let mut parameters = Vec::new();
+    let mut visitor = Named::new(|name: String, id, shape: Vec<usize>, _: &dyn Values| {
+        parameters.push(NamedParameter { name, id, shape });
+    });
+    module.visit(&mut visitor);
+    parameters
+}
+
+/// The values of every parameter, read from the device, with names and in order.
+pub fn named_values<M: Module>(module: &M) -> Vec<(String, TensorData)> {
+    let mut values = Vec::new();
+    let mut visitor = Named::new(|name: String, _, _: Vec<usize>, value: &dyn Values| {
+        values.push((name, value.data()));
+    });
+    module.visit(&mut visitor);
+    values
+}
+
+/// The gradient of the parameter with this name, read from the device; `None` where the module has
+/// no such parameter or the parameter got no gradient.
+pub fn gradient<M: Module>(
+    module: &M,
+    gradients: &GradientsParams,
+    name: &str,
+) -> Option<TensorData> {
+    let mut found = None;
+    let mut visitor = Named::new(|candidate: String, id, _: Vec<usize>, value: &dyn Values| {
+        if candidate == name {
+            found = value.gradient(gradients, id);
+        }
+    });
+    module.visit(&mut visitor);
+    found
+}
+
+/// What can be asked of a parameter without knowing its rank.
+trait Values {
+    fn data(&self) -> TensorData;
+    fn gradient(&self, gradients: &GradientsParams, id: ParamId) -> Option<TensorData>;
+}
+
+impl<const D: usize> Values for Param<Tensor<D>> {
+    fn data(&self) -> TensorData {
+        self.val().into_data()
+    }
+
+    fn gradient(&self, gradients: &GradientsParams, id: ParamId) -> Option<TensorData> {
+        gradients.get::<D>(id).map(Tensor::into_data)
+    }
+}
+
+/// Calls a function for every parameter.
+struct Named<F> {
+    path: Vec<String>,
+    each: F,
+}
+
+impl<F: FnMut(String, ParamId, Vec<usize>, &dyn Values)> Named<F> {
+    fn new(each: F) -> Self {
+        Self {
+            path: Vec::new(),
+            each,
+        }
+    }
+}
+
+impl<F: FnMut(String, ParamId, Vec<usize>, &dyn Values)> ModuleVisitor for Named<F> {
+    fn enter_module(&mut self, name: &str, _container_type: &str) {
+        self.path.push(key(name).to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container_type: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let shape = param.lazy_shape().to_vec();
+        (self.each)(self.path.join("."), param.id, shape, param);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn biases_and_layer_norms_are_undecayed() {
+        let undecayed = |name: &str| {
+            let name = name.to_owned();
+            NamedParameter {
+                name,
+                id: ParamId::new(),
+                shape: vec![],
+            }
+            .is_undecayed()
+        };
+        assert!(undecayed("classifier.bias"));
+        assert!(undecayed("bert.embeddings.LayerNorm.weight"));
+        assert!(!undecayed("bert.embeddings.word_embeddings.weight"));
+    }
+}

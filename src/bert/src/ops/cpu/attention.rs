@@ -1,0 +1,368 @@
+//! Attention of all heads, forward and backward, on the projections as they lie in memory.
+//!
+//! A task is one head of one sequence. It goes through blocks of query positions, so that the scores
+//! never leave the cache; the backward pass computes them again from two numbers per row instead of
+//! reading probabilities, which for long sequences are most of a network's memory.
+//! Source of that trade: Dao et al. 2022 (FlashAttention), section 3.1.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::buffer;
+use super::product::{Before, Matrix, Target, product};
+use super::vectorized::{LANES, exp, multiply_add, total, vectorized};
+use crate::ops::key::Mask;
+use crate::ops::portable::MASKED_SCORE;
+
+/// Query positions of a block.
+const ROWS: usize = 64;
+
+/// Dimensions: B sequences, S positions, N heads of size D.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::ops) struct Dimensions {
+    pub batch: usize,
+    pub sequence: usize,
+    pub heads: usize,
+    pub size: usize,
+}
+
+impl Dimensions {
+    /// N·D
+    pub fn hidden(self) -> usize {
+        self.heads * self.size
+    }
+
+    /// Every head of every sequence, as (sequence, head).
+    fn tasks(self) -> impl IndexedParallelIterator<Item = (usize, usize)> {
+        let heads = self.heads;
+        (0..self.batch * heads)
+            .into_par_iter()
+            .map(move |task| (task / heads, task % heads))
+    }
+
+    fn blocks(self) -> impl Iterator<Item = Range<usize>> {
+        let sequence = self.sequence;
+        (0..sequence)
+            .step_by(ROWS)
+            .map(move |first| first..sequence.min(first + ROWS))
+    }
+}
+
+/// Queries, keys or values [T, H]: H columns of rows that are `stride` apart, the first at `first`.
+#[derive(Clone, Copy)]
+pub(in crate::ops) struct Projection<'a> {
+    pub data: &'a [f32],
+    pub stride: usize,
+    pub first: usize,
+}
+
+impl<'a> Projection<'a> {
+    /// One head's [S, D] of one sequence, of which `rows`.
+    fn head(self, d: Dimensions, sequence: usize, head: usize, rows: &Range<usize>) -> Matrix<'a> {
+        let skip = (sequence * d.sequence + rows.start) * self.stride;
+        let first = skip + self.first + head * d.size;
+        Matrix::part(self.data, rows.len(), d.size, self.stride, first)
+    }
+}
+
+/// Where a projection's gradient goes.
+#[derive(Clone, Copy)]
+pub(in crate::ops) struct ProjectionMut<'a> {
+    pub target: Target<'a>,
+    pub stride: usize,
+    pub first: usize,
+}
+
+impl<'a> ProjectionMut<'a> {
+    /// # Safety
+    /// Each head of each sequence is used by one task, and each of its rows once at a time.
+    unsafe fn head(
+        self,
+        d: Dimensions,
+        sequence: usize,
+        head: usize,
+        rows: &Range<usize>,
+    ) -> super::product::MatrixMut<'a> {
+        let row = sequence * d.sequence + rows.start;
+        // SAFETY: heads are disjoint columns, sequences disjoint rows.
+        unsafe {
+            self.target.part(
+                (row, rows.len()),
+                (self.first + head * d.size, d.size),
+                self.stride,
+            )
+        }
+    }
+}
+
+/// The three projections and what says which scores count.
+#[derive(Clone, Copy)]
+pub(in crate::ops) struct Inputs<'a> {
+    pub query: Projection<'a>,
+    pub key: Projection<'a>,
+    pub value: Projection<'a>,
+    /// [B, S], 1 = token, 0 = padding.
+    pub mask: &'a [f32],
+    /// Of the probabilities [B, N, S, S].
+    pub dropped: Option<Mask>,
+}
+
+impl Inputs<'_> {
+    fn tokens(&self, d: Dimensions, sequence: usize) -> &[f32] {
+        &self.mask[sequence * d.sequence..(sequence + 1) * d.sequence]
+    }
+}
+
+vectorized! {
+    /// Replaces the scores of padding; returns the row's maximum.
+    fn mask_and_maximum(scores: &mut [f32], tokens: &[f32]) -> f32 {
+        let mut highest = [f32::NEG_INFINITY; LANES];
+        let (chunks, rest) = scores.as_chunks_mut::<LANES>();
+        let (token_chunks, token_rest) = tokens.as_chunks::<LANES>();
+        for (chunk, tokens) in chunks.iter_mut().zip(token_chunks) {
+            for ((highest, score), token) in highest.iter_mut().zip(chunk).zip(tokens) {
+                *score = if *token == 0.0 { MASKED_SCORE } else { *score };
+                *highest = if *score > *highest { *score } else { *highest };
+            }
+        }
+        let mut maximum = f32::NEG_INFINITY;
+        for (score, token) in rest.iter_mut().zip(token_rest) {
+            *score = if *token == 0.0 { MASKED_SCORE } else { *score };
+            maximum = maximum.max(*score);
+        }
+        highest.into_iter().fold(maximum, f32::max)
+    }
+}
+
+vectorized! {
+    /// Scores become exponentials of their distance to the maximum; returns their sum.
+    fn exponentials(scores: &mut [f32], maximum: f32) -> f32 {
+        let mut sum = [0.0; LANES];
+        let (chunks, rest) = scores.as_chunks_mut::<LANES>();
+        for chunk in chunks {
+            for (sum, score) in sum.iter_mut().zip(chunk) {
+                *score = exp::<FMA>(*score - maximum);
+                *sum += *score;
+            }
+        }
+        let mut sum = total(sum);
+        for score in rest {
+            *score = exp::<FMA>(*score - maximum);
+            sum += *score;
+        }
+        sum
+    }
+}
+
+vectorized! {
+    fn scale(row: &mut [f32], factor: f32) {
+        for value in row {
+            *value *= factor;
+        }
+    }
+}
+
+vectorized! {
+    fn scale_and_drop(row: &mut [f32], factor: f32, first: u32, mask: Mask) {
+        for (i, value) in row.iter_mut().enumerate() {
+            *value *= factor * mask.factor(first.wrapping_add(i as u32));
+        }
+    }
+}
+
+vectorized! {
+    /// Probabilities again, from raw scores and a row's maximum and inverse sum.
+    fn probabilities(scores: &mut [f32], tokens: &[f32], maximum: f32, inverse: f32) {
+        for (score, token) in scores.iter_mut().zip(tokens) {
+            let masked = if *token == 0.0 { MASKED_SCORE } else { *score };
+            *score = exp::<FMA>(masked - maximum) * inverse;
+        }
+    }
+}
+
+vectorized! {
+    /// Multiplies `gradient` with the mask; `dropped` becomes the probabilities times the mask.
+    fn drop_both(
+        probabilities: &[f32],
+        gradient: &mut [f32],
+        dropped: &mut [f32],
+        first: u32,
+        mask: Mask,
+    ) {
+        let rows = probabilities.iter().zip(gradient).zip(dropped);
+        for (i, ((probability, gradient), dropped)) in rows.enumerate() {
+            let factor = mask.factor(first.wrapping_add(i as u32));
+            *gradient *= factor;
+            *dropped = probability * factor;
+        }
+    }
+}
+
+vectorized! {
+    /// `gradient` of the probabilities becomes that of the scores.
+    fn softmax_backward(probabilities: &[f32], tokens: &[f32], gradient: &mut [f32]) {
+        let mut sum = [0.0; LANES];
+        let (chunks, rest) = probabilities.as_chunks::<LANES>();
+        let (gradients, gradient_rest) = gradient.as_chunks::<LANES>();
+        for (chunk, gradient) in chunks.iter().zip(gradients) {
+            for ((sum, probability), gradient) in sum.iter_mut().zip(chunk).zip(gradient) {
+                *sum = multiply_add::<FMA>(*probability, *gradient, *sum);
+            }
+        }
+        let mut along = total(sum);
+        for (probability, gradient) in rest.iter().zip(gradient_rest) {
+            along = multiply_add::<FMA>(*probability, *gradient, along);
+        }
+        for ((gradient, probability), token) in gradient.iter_mut().zip(probabilities).zip(tokens) {
+            // A score that was replaced is no function of its inputs.
+            let value = probability * (*gradient - along);
+            *gradient = if *token == 0.0 { 0.0 } else { value };
+        }
+    }
+}
+
+/// The heads' outputs side by side [T, H], and per row of scores its maximum and 1/sum [B, N, S, 2].
+pub(in crate::ops) fn forward(inputs: Inputs, d: Dimensions) -> (Vec<f32>, Vec<f32>) {
+    let (sequence, rows) = (d.sequence, d.batch * d.sequence);
+    let mut y = buffer(rows * d.hidden());
+    let mut statistics = buffer(d.heads * rows * 2);
+    let output = ProjectionMut {
+        target: Target::new(&mut y),
+        stride: d.hidden(),
+        first: 0,
+    };
+    let scale_of_scores = 1.0 / (d.size as f32).sqrt();
+    statistics
+        .par_chunks_mut((sequence * 2).max(1))
+        .zip(d.tasks())
+        .for_each(|(statistics, (item, head))| {
+            let tokens = inputs.tokens(d, item);
+            let whole = 0..sequence;
+            let keys = inputs.key.head(d, item, head, &whole).transposed();
+            let values = inputs.value.head(d, item, head, &whole);
+            let mut scores = buffer(ROWS.min(sequence) * sequence);
+            for block in d.blocks() {
+                let scores = &mut scores[..block.len() * sequence];
+                let queries = inputs.query.head(d, item, head, &block);
+                product(
+                    scale_of_scores,
+                    queries,
+                    keys,
+                    whole_of(scores, block.len()),
+                    Before::Ignored,
+                );
+                let first = ((item * d.heads + head) * sequence + block.start) * sequence;
+                let numbered = scores.chunks_exact_mut(sequence).enumerate();
+                for ((index, row), statistics) in
+                    numbered.zip(statistics[2 * block.start..].chunks_exact_mut(2))
+                {
+                    let maximum = mask_and_maximum(row, tokens);
+                    let inverse = 1.0 / exponentials(row, maximum);
+                    statistics.copy_from_slice(&[maximum, inverse]);
+                    match inputs.dropped {
+                        Some(mask) => {
+                            scale_and_drop(row, inverse, (first + index * sequence) as u32, mask);
+                        }
+                        None => scale(row, inverse),
+                    }
+                }
+                // SAFETY: this task has this head of this sequence.
+                let into = unsafe { output.head(d, item, head, &block) };
+                let probabilities = Matrix::new(scores, block.len(), sequence);
+                product(1.0, probabilities, values, into, Before::Ignored);
+            }
+        });
+    (y, statistics)
+}
+
+/// A scratch matrix of `rows` rows over a whole slice.
+fn whole_of(data: &mut [f32], rows: usize) -> super::product::MatrixMut<'_> {
+    let columns = data.len().checked_div(rows).unwrap_or(0);
+    // SAFETY: the slice is borrowed mutably for as long as the matrix is.
+    unsafe { Target::new(data).part((0, rows), (0, columns), columns) }
+}
+
+/// The gradients of queries, keys and values, from the outputs' [T, H].
+pub(in crate::ops) fn backward(
+    gradient: &[f32],
+    inputs: Inputs,
+    statistics: &[f32],
+    d: Dimensions,
+    into: [ProjectionMut; 3],
+) {
+    let sequence = d.sequence;
+    let [query_gradient, key_gradient, value_gradient] = into;
+    let gradient = Projection {
+        data: gradient,
+        stride: d.hidden(),
+        first: 0,
+    };
+    let scale_of_scores = 1.0 / (d.size as f32).sqrt();
+    statistics
+        .par_chunks((sequence * 2).max(1))
+        .zip(d.tasks())
+        .for_each(|(statistics, (item, head))| {
+            let tokens = inputs.tokens(d, item);
+            let whole = 0..sequence;
+            let keys = inputs.key.head(d, item, head, &whole);
+            let values = inputs.value.head(d, item, head, &whole);
+            let length = ROWS.min(sequence) * sequence;
+            let (mut p, mut dp) = (buffer(length), buffer(length));
+            let mut dropped = inputs.dropped.map(|_| buffer(length));
+            for block in d.blocks() {
+                let length = block.len() * sequence;
+                let (p, dp) = (&mut p[..length], &mut dp[..length]);
+                let queries = inputs.query.head(d, item, head, &block);
+                let gradient = gradient.head(d, item, head, &block);
+                let scores = whole_of(p, block.len());
+                product(
+                    scale_of_scores,
+                    queries,
+                    keys.transposed(),
+                    scores,
+                    Before::Ignored,
+                );
+                let of_probabilities = whole_of(dp, block.len());
+                product(
+                    1.0,
+                    gradient,
+                    values.transposed(),
+                    of_probabilities,
+                    Before::Ignored,
+                );
+                let first = ((item * d.heads + head) * sequence + block.start) * sequence;
+                let rows = p
+                    .chunks_exact_mut(sequence)
+                    .zip(dp.chunks_exact_mut(sequence));
+                for (index, (p, dp)) in rows.enumerate() {
+                    let row = 2 * (block.start + index);
+                    probabilities(p, tokens, statistics[row], statistics[row + 1]);
+                    let range = index * sequence..(index + 1) * sequence;
+                    if let (Some(dropped), Some(mask)) = (&mut dropped, inputs.dropped) {
+                        let first = (first + index * sequence) as u32;
+                        drop_both(p, dp, &mut dropped[range], first, mask);
+                    }
+                    softmax_backward(p, tokens, dp);
+                }
+                let before = if block.start == 0 {
+                    Before::Ignored
+                } else {
+                    Before::Added
+                };
+                let applied = dropped.as_deref().map_or(&*p, |dropped| &dropped[..length]);
+                let applied = Matrix::new(applied, block.len(), sequence);
+                let dp = Matrix::new(dp, block.len(), sequence);
+                // SAFETY: this task has this head of this sequence, in three different columns or
+                // buffers.
+                unsafe {
+                    let into = value_gradient.head(d, item, head, &whole);
+                    product(1.0, applied.transposed(), gradient, into, before);
+                    let into = query_gradient.head(d, item, head, &block);
+                    product(scale_of_scores, dp, keys, into, Before::Ignored);
+                    let into = key_gradient.head(d, item, head, &whole);
+                    product(scale_of_scores, dp.transposed(), queries, into, before);
+                }
+            }
+        });
+}

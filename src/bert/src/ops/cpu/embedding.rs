@@ -1,0 +1,77 @@
+//! Looking vectors up in a table, and adding their gradients up again. H columns.
+
+use rayon::prelude::*;
+
+use super::buffer;
+use super::vectorized::vectorized;
+
+/// Vectors copied by one block.
+const ROWS: usize = 64;
+
+vectorized! {
+    fn add(row: &[f32], into: &mut [f32]) {
+        for (into, value) in into.iter_mut().zip(row) {
+            *into += value;
+        }
+    }
+}
+
+/// Entry `index` of each of the indices.
+pub(in crate::ops) fn forward(table: &[f32], columns: usize, indices: &[usize]) -> Vec<f32> {
+    let mut y = buffer(indices.len() * columns);
+    if columns > 0 {
+        y.par_chunks_mut(ROWS * columns)
+            .zip(indices.par_chunks(ROWS))
+            .for_each(|(y, indices)| {
+                for (row, &index) in y.chunks_exact_mut(columns).zip(indices) {
+                    row.copy_from_slice(&table[index * columns..(index + 1) * columns]);
+                }
+            });
+    }
+    y
+}
+
+/// The table's gradient, [entries, H]: the gradients of each entry's uses, added in their order.
+/// The entry `padding` gets none.
+pub(in crate::ops) fn backward(
+    gradient: &[f32],
+    entries: usize,
+    columns: usize,
+    indices: &[usize],
+    padding: Option<usize>,
+) -> Vec<f32> {
+    // Zeroed memory from the system costs nothing for the entries that were not used.
+    let mut result = vec![0.0; entries * columns];
+    if columns > 0 {
+        for (row, &index) in gradient.chunks_exact(columns).zip(indices) {
+            if Some(index) != padding {
+                add(row, &mut result[index * columns..(index + 1) * columns]);
+            }
+        }
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_indices_add_up_and_padding_gets_nothing() {
+        let table = [0.0, 1.0, 10.0, 11.0, 20.0, 21.0];
+        let indices = [2, 0, 2, 1];
+        assert_eq!(
+            forward(&table, 2, &indices),
+            [20.0, 21.0, 0.0, 1.0, 20.0, 21.0, 10.0, 11.0]
+        );
+        let gradient = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
+        assert_eq!(
+            backward(&gradient, 3, 2, &indices, None),
+            [3.0, 4.0, 7.0, 8.0, 6.0, 8.0]
+        );
+        assert_eq!(
+            backward(&gradient, 3, 2, &indices, Some(1)),
+            [3.0, 4.0, 0.0, 0.0, 6.0, 8.0]
+        );
+    }
+}

@@ -1,0 +1,35 @@
+//! The fused operations on float32 slices: no burn here, only numbers.
+//!
+//! Work is cut into blocks by the shapes alone, never by the number of threads; what several blocks
+//! add up is kept per block and summed in block order. So the result has the same bits on one thread
+//! and on many. Blocks go to rayon's pool, which two replicas on two threads share without harm: a
+//! block never waits for another.
+
+mod memory;
+mod transpose;
+mod vectorized;
+
+pub(super) mod attention;
+pub(super) mod dropout;
+pub(super) mod embedding;
+pub(super) mod gelu;
+pub(super) mod layer_norm;
+pub(super) mod linear;
+pub(super) mod product;
+pub(super) mod sums;
+
+/// Elements of a block of an element-wise pass: 64 KiB, which fits the second-level cache.
+pub(super) const ELEMENTS: usize = 16 * 1024;
+
+/// A buffer whose every element the caller writes before it reads any.
+pub(super) fn buffer(length: usize) -> Vec<f32> {
+    memory::keep_freed();
+    let mut buffer = Vec::with_capacity(length);
+    // SAFETY: the capacity is there, any bit pattern is an f32, and callers write before they read.
+    // Zeroing would cost a pass over memory per operation.
+    #[allow(clippy::uninit_vec)]
+    unsafe {
+        buffer.set_len(length);
+    }
+    buffer
+}

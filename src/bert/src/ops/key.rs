@@ -1,0 +1,154 @@
+//! Which elements a dropout keeps: a hash of the key and the element's index.
+//!
+//! No generator is stepped, so element i of a mask needs no other element: a mask can be made in any
+//! order, on any number of threads and on any backend, it can be made again in the backward pass
+//! instead of being stored, and it is always the same.
+
+/// Which mask: the run's seed, the batch, the replica and the place in the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DropoutKey {
+    /// The seed of the whole run.
+    pub seed: u64,
+    /// The number of the batch since the run began, counted from 0.
+    pub step: u64,
+    /// The replica that computes, counted from 0.
+    pub replica: u32,
+    /// The place in the network.
+    pub site: u32,
+}
+
+/// First multiplier of the element hash: 2³² / golden ratio, which spreads neighbouring indices.
+pub(super) const SPREAD: u32 = 0x9E37_79B9;
+/// Second multiplier of the element hash; odd, so that no index is lost.
+pub(super) const MIX_A: u32 = 0x21F0_AAAD;
+/// Third multiplier of the element hash.
+pub(super) const MIX_B: u32 = 0x735A_2D97;
+
+/// A dropout with everything worked out that does not depend on the element.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mask {
+    /// Added to the spread index.
+    pub first: u32,
+    /// Mixed in between the second and the third multiplication.
+    pub second: u32,
+    /// An element is kept when its hash is at least this.
+    pub threshold: u32,
+    /// What a kept element is multiplied with: 1 / (1 − rate), so that the expected value stays.
+    pub scale: f32,
+}
+
+impl Mask {
+    /// `None` for a rate of 0 (or below, or NaN): nothing is dropped. A rate of 1 or more drops all.
+    pub fn new(rate: f64, key: DropoutKey) -> Option<Self> {
+        if rate.is_nan() || rate <= 0.0 {
+            return None;
+        }
+        let mut state = mix(key.seed);
+        state = mix(state ^ key.step);
+        state = mix(state ^ (u64::from(key.replica) << 32 | u64::from(key.site)));
+        let threshold = (rate * 2f64.powi(32)).round().min(f64::from(u32::MAX)) as u32;
+        let scale = if rate >= 1.0 {
+            0.0
+        } else {
+            (1.0 / (1.0 - rate)) as f32
+        };
+        Some(Self {
+            first: state as u32,
+            second: (state >> 32) as u32,
+            threshold,
+            scale,
+        })
+    }
+
+    /// What element `index` is multiplied with: 0 or [`Self::scale`]. Indices repeat after 2³².
+    #[inline(always)]
+    pub fn factor(self, index: u32) -> f32 {
+        let mut hash = index.wrapping_mul(SPREAD).wrapping_add(self.first);
+        hash ^= hash >> 16;
+        hash = hash.wrapping_mul(MIX_A);
+        hash ^= hash >> 15;
+        hash ^= self.second;
+        hash = hash.wrapping_mul(MIX_B);
+        hash ^= hash >> 15;
+        if hash >= self.threshold {
+            self.scale
+        } else {
+            0.0
+        }
+    }
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every input bit reaches every output bit.
+fn mix(value: u64) -> u64 {
+    let mut value = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: DropoutKey = DropoutKey {
+        seed: 7,
+        step: 3,
+        replica: 0,
+        site: 4,
+    };
+    const COUNT: u32 = 100_000;
+
+    fn kept(rate: f64, key: DropoutKey) -> Vec<bool> {
+        let mask = Mask::new(rate, key).expect("a rate above 0");
+        (0..COUNT).map(|index| mask.factor(index) != 0.0).collect()
+    }
+
+    #[test]
+    fn keeps_the_share_it_should() {
+        for rate in [0.05, 0.1, 0.5, 0.9] {
+            let kept = kept(rate, KEY).iter().filter(|kept| **kept).count() as f64;
+            let expected = (1.0 - rate) * f64::from(COUNT);
+            // Five standard deviations of a binomial count.
+            let allowed = 5.0 * (f64::from(COUNT) * rate * (1.0 - rate)).sqrt();
+            assert!(
+                (kept - expected).abs() < allowed,
+                "rate {rate}: {kept} of {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn keys_and_neighbours_are_independent() {
+        let base = kept(0.5, KEY);
+        let others = [
+            DropoutKey { seed: 8, ..KEY },
+            DropoutKey { step: 4, ..KEY },
+            DropoutKey { replica: 1, ..KEY },
+            DropoutKey { site: 5, ..KEY },
+        ];
+        let allowed = 5.0 * (f64::from(COUNT) * 0.25).sqrt();
+        let half = f64::from(COUNT) / 2.0;
+        for other in others {
+            let same = base
+                .iter()
+                .zip(kept(0.5, other))
+                .filter(|(a, b)| **a == *b)
+                .count();
+            assert!((same as f64 - half).abs() < allowed, "{other:?}: {same}");
+        }
+        for distance in [1, 2, 64, 384, 4096] {
+            let pairs = base.iter().zip(&base[distance..]);
+            let same = pairs.filter(|(a, b)| a == b).count() as f64;
+            let half = (base.len() - distance) as f64 / 2.0;
+            assert!((same - half).abs() < allowed, "distance {distance}: {same}");
+        }
+    }
+
+    #[test]
+    fn edges_of_the_rate() {
+        assert!(Mask::new(0.0, KEY).is_none());
+        assert!(Mask::new(f64::NAN, KEY).is_none());
+        let all = Mask::new(1.0, KEY).expect("a rate above 0");
+        assert!((0..COUNT).all(|index| all.factor(index) == 0.0));
+    }
+}

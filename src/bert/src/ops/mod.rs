@@ -1,0 +1,250 @@
+//! The encoder's arithmetic, behind one function per operation.
+//!
+//! Each operation has two forms, chosen at run time by the tensor's device and type: `portable`
+//! composes burn's own operations and runs everywhere; the fused form computes on the float32 slices
+//! of burn's CPU backend, forward and backward, in as few passes as possible. Both are differentiable.
+//! The fused form gives the same bits however many threads there are: every sum has a fixed order.
+//!
+//! Dimensions: B sequences, S positions, H = hidden size, N heads, D = H / N, I inputs, O outputs.
+
+mod cpu;
+mod fused;
+mod key;
+mod portable;
+
+#[cfg(test)]
+mod agreement;
+
+use burn::backend::Dispatch;
+use burn::tensor::{DType, Int, Tensor};
+
+pub use key::DropoutKey;
+
+use fused::FusedOps;
+use key::Mask;
+
+/// The entries of `table` at the indices. In training the entry `padding` gets no gradient.
+///
+/// # Shapes
+/// table [V, H]; indices [B, S], below V → [B, S, H]
+pub fn embedding(table: Tensor<2>, indices: Tensor<2, Int>, padding: Option<usize>) -> Tensor<3> {
+    let known = matches!(indices.dtype(), DType::I64 | DType::I32 | DType::U32);
+    if !(fused::takes(&table) && known) {
+        return portable::embedding(table, indices, padding);
+    }
+    Tensor::from_dispatch(Dispatch::fused_embedding(
+        table.into_dispatch(),
+        indices.into_dispatch(),
+        padding,
+    ))
+}
+
+/// `x · weightᵀ + bias`.
+///
+/// # Shapes
+/// x [B, S, I]; weight [O, I], as checkpoints store it; bias `[O]` → [B, S, O]
+pub fn linear(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
+    if !(fused::takes(&x) && fits(&x, &weight, &bias)) {
+        return portable::linear(x, weight, bias);
+    }
+    Tensor::from_dispatch(Dispatch::fused_linear(
+        x.into_dispatch(),
+        weight.into_dispatch(),
+        bias.into_dispatch(),
+    ))
+}
+
+/// [`gelu`] of [`linear`], in one pass over the widened rows.
+pub fn linear_gelu(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
+    if !(fused::takes(&x) && fits(&x, &weight, &bias)) {
+        return portable::gelu(portable::linear(x, weight, bias));
+    }
+    Tensor::from_dispatch(Dispatch::fused_linear_gelu(
+        x.into_dispatch(),
+        weight.into_dispatch(),
+        bias.into_dispatch(),
+    ))
+}
+
+/// The exact GELU, `x · Φ(x)` with the normal distribution's Φ (by erf, not the tanh approximation).
+///
+/// # Source
+/// Hendrycks and Gimpel 2016.
+pub fn gelu(x: Tensor<3>) -> Tensor<3> {
+    if !fused::takes(&x) {
+        return portable::gelu(x);
+    }
+    Tensor::from_dispatch(Dispatch::fused_gelu(x.into_dispatch()))
+}
+
+/// Normalizes the last dimension to mean 0 and variance 1, then scales by `gamma` and shifts by `beta`.
+///
+/// # Shapes
+/// x [B, S, H]; gamma and beta `[H]` → [B, S, H]
+///
+/// # Source
+/// Ba, Kiros and Hinton 2016; `eps` is inside the square root.
+pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f64) -> Tensor<3> {
+    normalize(x, None, gamma, beta, eps, None)
+}
+
+/// [`layer_norm`] of `x + residual`.
+pub fn add_layer_norm(
+    x: Tensor<3>,
+    residual: Tensor<3>,
+    gamma: Tensor<1>,
+    beta: Tensor<1>,
+    eps: f64,
+) -> Tensor<3> {
+    normalize(x, Some(residual), gamma, beta, eps, None)
+}
+
+/// [`layer_norm`] of `dropout(x) + residual`, the end of both halves of an encoder layer.
+pub fn dropout_add_layer_norm(
+    x: Tensor<3>,
+    residual: Tensor<3>,
+    gamma: Tensor<1>,
+    beta: Tensor<1>,
+    eps: f64,
+    dropout: Option<(f64, DropoutKey)>,
+) -> Tensor<3> {
+    normalize(x, Some(residual), gamma, beta, eps, dropout)
+}
+
+fn normalize(
+    x: Tensor<3>,
+    residual: Option<Tensor<3>>,
+    gamma: Tensor<1>,
+    beta: Tensor<1>,
+    eps: f64,
+    dropout: Option<(f64, DropoutKey)>,
+) -> Tensor<3> {
+    let dropped = dropout.and_then(|(rate, key)| Mask::new(rate, key));
+    let columns = [x.dims()[2]];
+    let fits = gamma.dims() == columns
+        && beta.dims() == columns
+        && residual
+            .as_ref()
+            .is_none_or(|residual| residual.dims() == x.dims());
+    if !(fused::takes(&x) && fits) {
+        let x = match dropped {
+            Some(mask) => portable::dropout(x, mask),
+            None => x,
+        };
+        let sum = match residual {
+            Some(residual) => x + residual,
+            None => x,
+        };
+        return portable::layer_norm(sum, gamma, beta, eps);
+    }
+    let (x, gamma, beta) = (
+        x.into_dispatch(),
+        gamma.into_dispatch(),
+        beta.into_dispatch(),
+    );
+    Tensor::from_dispatch(match residual {
+        Some(residual) => {
+            let residual = residual.into_dispatch();
+            Dispatch::fused_add_layer_norm(x, residual, gamma, beta, eps, dropped)
+        }
+        None => Dispatch::fused_layer_norm(x, gamma, beta, eps),
+    })
+}
+
+/// Sets a share `rate` of the elements to 0 and multiplies the others with `1 / (1 - rate)`.
+///
+/// The same key drops the same elements on every run, thread count and backend.
+///
+/// # Source
+/// Srivastava et al. 2014, in the inverted form.
+pub fn dropout(x: Tensor<3>, rate: f64, key: DropoutKey) -> Tensor<3> {
+    match Mask::new(rate, key) {
+        Some(mask) if fused::takes(&x) => {
+            Tensor::from_dispatch(Dispatch::fused_dropout(x.into_dispatch(), mask))
+        }
+        Some(mask) => portable::dropout(x, mask),
+        None => x,
+    }
+}
+
+/// Scaled dot-product attention of every head, `softmax(Q·Kᵀ/√D + mask) · V`, with dropout on the
+/// probabilities. A sequence of padding alone attends to all positions alike and stays finite.
+///
+/// # Shapes
+/// query, key and value [B, S, H]; mask [B, S], 1 = token, 0 = padding → [B, S, H]. H must be a
+/// multiple of `heads`.
+///
+/// # Source
+/// Vaswani et al. 2017, section 3.2.
+pub fn attention(
+    query: Tensor<3>,
+    key: Tensor<3>,
+    value: Tensor<3>,
+    heads: usize,
+    mask: Tensor<2>,
+    dropout: Option<(f64, DropoutKey)>,
+) -> Tensor<3> {
+    let dropped = dropout.and_then(|(rate, key)| Mask::new(rate, key));
+    let [batch, sequence, hidden] = query.dims();
+    let fits = key.dims() == query.dims()
+        && value.dims() == query.dims()
+        && mask.dims() == [batch, sequence]
+        && hidden.is_multiple_of(heads);
+    if !(fused::takes(&query) && fused::takes(&mask) && fits) {
+        return portable::attention(query, key, value, heads, mask, dropped);
+    }
+    Tensor::from_dispatch(Dispatch::fused_attention(
+        query.into_dispatch(),
+        key.into_dispatch(),
+        value.into_dispatch(),
+        mask.into_dispatch(),
+        heads,
+        dropped,
+    ))
+}
+
+/// [`attention`] of three [`linear`] projections of the same `x`, without the copies between them.
+///
+/// # Shapes
+/// x [B, S, I]; weights [H, I] and biases `[H]` of query, key and value; mask [B, S] → [B, S, H]
+pub fn self_attention(
+    x: Tensor<3>,
+    [query, key, value]: [(Tensor<2>, Tensor<1>); 3],
+    heads: usize,
+    mask: Tensor<2>,
+    dropout: Option<(f64, DropoutKey)>,
+) -> Tensor<3> {
+    let dropped = dropout.and_then(|(rate, key)| Mask::new(rate, key));
+    let [batch, sequence, _] = x.dims();
+    let same = query.0.dims() == key.0.dims() && query.0.dims() == value.0.dims();
+    let layers_fit = [&query, &key, &value]
+        .iter()
+        .all(|(weight, bias)| fits(&x, weight, bias));
+    let fits = same
+        && layers_fit
+        && mask.dims() == [batch, sequence]
+        && query.0.dims()[0].is_multiple_of(heads);
+    if !(fused::takes(&x) && fused::takes(&mask) && fits) {
+        let [query, key, value] =
+            [query, key, value].map(|(weight, bias)| portable::linear(x.clone(), weight, bias));
+        return portable::attention(query, key, value, heads, mask, dropped);
+    }
+    Tensor::from_dispatch(Dispatch::fused_self_attention(
+        x.into_dispatch(),
+        query.0.into_dispatch(),
+        query.1.into_dispatch(),
+        key.0.into_dispatch(),
+        key.1.into_dispatch(),
+        value.0.into_dispatch(),
+        value.1.into_dispatch(),
+        mask.into_dispatch(),
+        heads,
+        dropped,
+    ))
+}
+
+/// Whether a layer's parameters belong together and to x; where not, burn's own message says so.
+fn fits(x: &Tensor<3>, weight: &Tensor<2>, bias: &Tensor<1>) -> bool {
+    let [outputs, inputs] = weight.dims();
+    x.dims()[2] == inputs && bias.dims() == [outputs]
+}

@@ -1,0 +1,110 @@
+//! The operations in plain burn: what runs on wgpu and CUDA, and what the fused ones are tested
+//! against. Shapes and meanings are those of the functions in [`super`].
+
+use std::f64::consts::SQRT_2;
+
+use burn::tensor::activation::softmax;
+use burn::tensor::{DType, Int, IntDType, Tensor, module};
+
+use super::key::{MIX_A, MIX_B, Mask, SPREAD};
+
+/// What a padded score is replaced with. Finite, since a row of padding alone would turn to NaN with
+/// −∞; so low that beside any real score its probability is 0. It fits bfloat16.
+pub(super) const MASKED_SCORE: f32 = -3.0e38;
+/// The same where the range is that of half precision.
+const MASKED_SCORE_F16: f32 = -6.0e4;
+
+pub(super) fn embedding(
+    table: Tensor<2>,
+    indices: Tensor<2, Int>,
+    padding: Option<usize>,
+) -> Tensor<3> {
+    let vectors = module::embedding(table, indices.clone());
+    let Some(padding) = padding.filter(|_| vectors.is_tracked()) else {
+        return vectors;
+    };
+    // The same values twice, once without their history: where the index is the padding's, the
+    // gradient ends here.
+    let is_padding = indices.equal_elem(padding as i64).unsqueeze_dim::<3>(2);
+    let is_padding = is_padding.expand(vectors.dims());
+    let without_history = vectors.clone().detach();
+    vectors.mask_where(is_padding, without_history)
+}
+
+pub(super) fn linear(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
+    let [batch, sequence, inputs] = x.dims();
+    let [outputs, _] = weight.dims();
+    // One product over all rows: a batched one would repeat the weights.
+    let y = x
+        .reshape([batch * sequence, inputs])
+        .matmul(weight.transpose());
+    (y + bias.unsqueeze::<2>()).reshape([batch, sequence, outputs])
+}
+
+pub(super) fn gelu(x: Tensor<3>) -> Tensor<3> {
+    // burn's own `activation::gelu` is exact forwards, but its gradient is that of the tanh
+    // approximation; composed of erf, both are exact.
+    let twice_normal = (x.clone() / SQRT_2).erf() + 1.0; // 2·Φ(x)
+    x * twice_normal * 0.5
+}
+
+pub(super) fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f64) -> Tensor<3> {
+    let centred = x.clone() - x.mean_dim(2);
+    let variance = (centred.clone() * centred.clone()).mean_dim(2);
+    let normalized = centred / (variance + eps).sqrt();
+    normalized * gamma.unsqueeze::<3>() + beta.unsqueeze::<3>()
+}
+
+pub(super) fn dropout<const D: usize>(x: Tensor<D>, mask: Mask) -> Tensor<D> {
+    let shape = x.dims();
+    let count: usize = shape.iter().product();
+    // Made as the device's own integers: a range of unsigned ones fails on wgpu with fusion.
+    let index = Tensor::<1, Int>::arange(0..count as i64, &x.device()).cast(IntDType::U32);
+    // Unsigned 32-bit arithmetic wraps, on every device as in `Mask::factor`.
+    let hash = index.mul_scalar(SPREAD).add_scalar(mask.first);
+    let hash = hash
+        .clone()
+        .bitwise_xor(hash.bitwise_right_shift_scalar(16))
+        .mul_scalar(MIX_A);
+    let hash = hash
+        .clone()
+        .bitwise_xor(hash.bitwise_right_shift_scalar(15));
+    let hash = hash.bitwise_xor_scalar(mask.second).mul_scalar(MIX_B);
+    let hash = hash
+        .clone()
+        .bitwise_xor(hash.bitwise_right_shift_scalar(15));
+    let dropped = hash.lower_elem(mask.threshold).reshape(shape);
+    x.mul_scalar(mask.scale).mask_fill(dropped, 0.0)
+}
+
+pub(super) fn attention(
+    query: Tensor<3>,
+    key: Tensor<3>,
+    value: Tensor<3>,
+    heads: usize,
+    mask: Tensor<2>,
+    dropped: Option<Mask>,
+) -> Tensor<3> {
+    let [batch, sequence, hidden] = query.dims();
+    let size = hidden / heads;
+    // [B, S, H] → [B, N, S, D]
+    let split = |x: Tensor<3>| x.reshape([batch, sequence, heads, size]).swap_dims(1, 2);
+    let scale = 1.0 / (size as f64).sqrt();
+    let scores = split(query).matmul(split(key).swap_dims(2, 3)) * scale; // [B, N, S, S]
+    let lowest = match scores.dtype() {
+        DType::F16 => MASKED_SCORE_F16,
+        _ => MASKED_SCORE,
+    };
+    let padding = mask.equal_elem(0.0).reshape([batch, 1, 1, sequence]);
+    let scores = scores.mask_fill(padding.expand([batch, heads, sequence, sequence]), lowest);
+    let probabilities = softmax(scores, 3);
+    let probabilities = match dropped {
+        Some(dropped) => dropout(probabilities, dropped),
+        None => probabilities,
+    };
+    // [B, N, S, D] → [B, S, H]
+    probabilities
+        .matmul(split(value))
+        .swap_dims(1, 2)
+        .reshape([batch, sequence, hidden])
+}

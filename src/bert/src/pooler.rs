@@ -1,0 +1,36 @@
+//! One vector for a whole sequence. Checkpoint keys `bert.pooler.dense`.
+//! Source: Devlin et al. 2019, section 3 (the vector C); google-research/bert@eedf571 `modeling.py`,
+//! scope `pooler`. Dimensions: B sequences, S positions, H = hidden_size.
+
+use burn::module::Module;
+use burn::tensor::{Tensor, activation};
+
+use crate::config::BertConfig;
+use crate::linear::Linear;
+use crate::parameters::Parameters;
+
+/// The first token's vector through a dense layer and tanh.
+#[derive(Module, Debug)]
+pub struct Pooler {
+    /// H → H.
+    pub dense: Linear,
+}
+
+impl Pooler {
+    /// Takes the parameters under `pooler`.
+    pub fn new(parameters: &mut Parameters, config: &BertConfig) -> Self {
+        let mut inside = parameters.enter("dense");
+        Self {
+            dense: Linear::new(&mut inside, config.hidden_size, config.hidden_size),
+        }
+    }
+
+    /// # Shapes
+    /// [B, S, H] → [B, H]
+    pub fn forward(&self, hidden_states: Tensor<3>) -> Tensor<2> {
+        let [batch, _, hidden_size] = hidden_states.dims();
+        let first_token = hidden_states.slice([0..batch, 0..1]); // [B, 1, H]
+        let pooled = activation::tanh(self.dense.forward(first_token));
+        pooled.reshape([batch, hidden_size])
+    }
+}

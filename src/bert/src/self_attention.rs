@@ -1,0 +1,74 @@
+//! Multi-head self-attention of encoder layer i. Checkpoint keys
+//! `bert.encoder.layer.{i}.attention.self.{query,key,value}`.
+//! Source: Vaswani et al. 2017, section 3.2; google-research/bert@eedf571 `modeling.py`,
+//! `attention_layer`.
+//! Dimensions: B sequences, S positions, N heads, D = hidden_size / N (checked when the
+//! configuration is read), H = N·D.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+use crate::config::BertConfig;
+use crate::linear::Linear;
+use crate::mode::{DropoutSite, Mode};
+use crate::ops;
+use crate::parameters::Parameters;
+
+/// Every position looks at every token of its sequence.
+#[derive(Module, Debug)]
+pub struct SelfAttention {
+    /// H → H.
+    pub query: Linear,
+    /// H → H. Its bias has no effect: a softmax ignores what is added to all of its inputs.
+    pub key: Linear,
+    /// H → H.
+    pub value: Linear,
+    #[module(skip)]
+    num_attention_heads: usize,
+    #[module(skip)]
+    attention_probs_dropout_prob: f64,
+    #[module(skip)]
+    layer: usize,
+}
+
+impl SelfAttention {
+    /// Takes the parameters under `attention.self` of an encoder layer.
+    pub fn new(parameters: &mut Parameters, config: &BertConfig, layer: usize) -> Self {
+        let hidden_size = config.hidden_size;
+        let mut linear =
+            |name: &str| Linear::new(&mut parameters.enter(name), hidden_size, hidden_size);
+        let (query, key, value) = (linear("query"), linear("key"), linear("value"));
+        Self {
+            query,
+            key,
+            value,
+            num_attention_heads: config.num_attention_heads,
+            attention_probs_dropout_prob: config.attention_probs_dropout_prob,
+            layer,
+        }
+    }
+
+    /// # Shapes
+    /// hidden_states [B, S, H]; attention_mask [B, S], 1 = token, 0 = padding → [B, S, H]
+    pub fn forward(
+        &self,
+        hidden_states: Tensor<3>,
+        attention_mask: Tensor<2>,
+        mode: Mode,
+    ) -> Tensor<3> {
+        // `ops::self_attention` projects, splits the heads, scales by 1/√D, masks with a finite
+        // minimum (a row of padding alone would turn to NaN with −∞), and drops probabilities after
+        // the softmax.
+        let layers = [&self.query, &self.key, &self.value];
+        ops::self_attention(
+            hidden_states,
+            layers.map(|layer| (layer.weight.val(), layer.bias.val())),
+            self.num_attention_heads,
+            attention_mask,
+            mode.dropout(
+                self.attention_probs_dropout_prob,
+                DropoutSite::AttentionProbabilities(self.layer),
+            ),
+        )
+    }
+}

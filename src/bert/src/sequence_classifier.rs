@@ -1,0 +1,85 @@
+//! A label, or a number, for a whole sequence: the network of transformers'
+//! `BertForSequenceClassification`. Checkpoint keys `bert.*` and `classifier`.
+//! Source: Devlin et al. 2019, section 4.1; transformers v4.57.1 `modeling_bert.py`,
+//! `BertForSequenceClassification`. Dimensions: B sequences, H = hidden_size, C = num_labels.
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use stratoscope_diagnostics::Result;
+
+use crate::batch::BatchTensors;
+use crate::bert::{Bert, BertOutput};
+use crate::config::BertConfig;
+use crate::linear::Linear;
+use crate::mode::{DropoutSite, Mode};
+use crate::ops;
+use crate::parameters::{Parameters, Store};
+
+/// The body, and a dense layer on its pooled output.
+#[derive(Module, Debug)]
+pub struct SequenceClassifier {
+    /// The body.
+    pub bert: Bert,
+    /// H → C.
+    pub classifier: Linear,
+    #[module(skip)]
+    classifier_dropout: f64,
+}
+
+/// What the network computes on the way to its logits.
+#[derive(Clone, Debug)]
+pub struct SequenceClassifierOutput {
+    /// What the body computes.
+    pub bert: BertOutput,
+    /// Before any softmax, [B, C]. With C = 1 the number that a regression predicts.
+    pub logits: Tensor<2>,
+}
+
+impl SequenceClassifier {
+    /// A network with new weights, N(0, `initializer_range`), fixed by the seed on every device.
+    ///
+    /// # Errors
+    /// A configuration that describes no network.
+    pub fn init(config: &BertConfig, seed: u64, device: &Device) -> Result<Self> {
+        config.check()?;
+        let mut store = Store::new(device, config.initializer_range, seed);
+        Ok(Self::new(&mut store.root(), config))
+    }
+
+    /// Takes the parameters of the whole network.
+    pub fn new(parameters: &mut Parameters, config: &BertConfig) -> Self {
+        let bert = Bert::new(&mut parameters.enter("bert"), config);
+        let mut inside = parameters.enter("classifier");
+        Self {
+            bert,
+            classifier: Linear::new(&mut inside, config.hidden_size, config.num_labels()),
+            classifier_dropout: config.classifier_dropout(),
+        }
+    }
+
+    /// # Shapes
+    /// ids, mask and types [B, S] → logits [B, C]
+    pub fn forward(&self, batch: BatchTensors, mode: Mode) -> Tensor<2> {
+        self.forward_all(batch, mode).logits
+    }
+
+    /// The same with everything that was computed on the way.
+    pub fn forward_all(&self, batch: BatchTensors, mode: Mode) -> SequenceClassifierOutput {
+        let bert = self.bert.forward(batch, mode);
+        let logits = self.head(bert.pooled.clone(), mode);
+        SequenceClassifierOutput { bert, logits }
+    }
+
+    /// pooled [B, H] → logits [B, C]
+    fn head(&self, pooled: Tensor<2>, mode: Mode) -> Tensor<2> {
+        let [batch, hidden_size] = pooled.dims();
+        let pooled = pooled.reshape([batch, 1, hidden_size]);
+        let pooled = match mode.dropout(self.classifier_dropout, DropoutSite::Head) {
+            Some((rate, key)) => ops::dropout(pooled, rate, key),
+            None => pooled,
+        };
+        let logits = self.classifier.forward(pooled); // [B, 1, C]
+        let [_, _, labels] = logits.dims();
+        logits.reshape([batch, labels])
+    }
+}

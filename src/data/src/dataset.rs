@@ -1,0 +1,360 @@
+//! [`Dataset`]: examples and the names of their classes, and the ways to cut and join them.
+
+use std::collections::{HashMap, HashSet};
+
+use stratoscope_diagnostics::Result;
+
+use crate::example::{Example, Label};
+use crate::{problem, random};
+
+/// Examples with the names of their classes. Cutting one up keeps the names, so the parts of a data
+/// set always agree about what class 0 is.
+#[derive(Clone, PartialEq)]
+pub struct Dataset {
+    /// The examples in order.
+    pub examples: Vec<Example>,
+    /// The name of each class, by index; empty when the labels are numbers or absent.
+    pub label_names: Vec<String>,
+    /// Where the examples come from: a path as the user gave it, or the call that made them.
+    pub source: String,
+}
+
+impl Dataset {
+    /// A data set of unlabelled texts, such as one wants predictions for.
+    pub fn from_texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
+        let examples = texts.into_iter().map(Example::new);
+        Self::from_examples(examples, Vec::new(), "texts in memory")
+    }
+
+    /// A data set of unlabelled pairs of texts.
+    pub fn from_pairs<A: Into<String>, B: Into<String>>(
+        pairs: impl IntoIterator<Item = (A, B)>,
+    ) -> Self {
+        let examples = pairs
+            .into_iter()
+            .map(|(text, pair)| Example::new(text).with_pair(pair));
+        Self::from_examples(examples, Vec::new(), "pairs in memory")
+    }
+
+    /// A data set of texts and the names of their classes. The classes are numbered in sorted order.
+    pub fn from_labelled<T: Into<String>, L: AsRef<str>>(
+        rows: impl IntoIterator<Item = (T, L)>,
+    ) -> Self {
+        let (texts, labels): (Vec<String>, Vec<String>) = rows
+            .into_iter()
+            .map(|(text, label)| (text.into(), label.as_ref().to_owned()))
+            .unzip();
+        let label_names = sorted_label_names(labels.iter().map(String::as_str));
+        let class_of = index_of(&label_names);
+        let examples = texts.into_iter().zip(&labels).map(|(text, label)| Example {
+            label: class_of
+                .get(label.as_str())
+                .map(|&class| Label::Class(class)),
+            ..Example::new(text)
+        });
+        Self::from_examples(examples.collect::<Vec<_>>(), label_names, "rows in memory")
+    }
+
+    /// A data set of a list of texts and a list of the names of their classes, as Keras's `x` and
+    /// `y`. The classes are numbered in sorted order.
+    ///
+    /// # Errors
+    /// SC0704 unless there are as many labels as texts; SC0914 if there are none.
+    pub fn from_rows<T: Into<String>, L: AsRef<str>>(
+        texts: impl IntoIterator<Item = T>,
+        labels: impl IntoIterator<Item = L>,
+    ) -> Result<Self> {
+        let texts: Vec<T> = texts.into_iter().collect();
+        let labels: Vec<L> = labels.into_iter().collect();
+        if texts.len() != labels.len() {
+            return Err(problem::length_mismatch(texts.len(), labels.len()));
+        }
+        if texts.is_empty() {
+            return Err(problem::empty("rows in memory", "Dataset::from_rows"));
+        }
+        Ok(Self::from_labelled(texts.into_iter().zip(labels)))
+    }
+
+    /// A data set of ready examples; their `row` is set to their position.
+    pub fn from_examples(
+        examples: impl IntoIterator<Item = Example>,
+        label_names: Vec<String>,
+        source: impl Into<String>,
+    ) -> Self {
+        let number = |(row, example): (usize, Example)| Example { row, ..example };
+        Self {
+            examples: examples.into_iter().enumerate().map(number).collect(),
+            label_names,
+            source: source.into(),
+        }
+    }
+
+    /// How many examples there are.
+    pub fn len(&self) -> usize {
+        self.examples.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.examples.is_empty()
+    }
+
+    /// How many classes there are: 0 when the labels are numbers or absent.
+    pub fn num_labels(&self) -> usize {
+        self.label_names.len()
+    }
+
+    /// Whether the examples are pairs of texts.
+    pub fn is_paired(&self) -> bool {
+        self.examples.iter().any(|example| example.pair.is_some())
+    }
+
+    /// How many examples each class has, in the order of `label_names`.
+    pub fn class_counts(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.label_names.len()];
+        for class in self.examples.iter().filter_map(Example::class) {
+            if let Some(count) = counts.get_mut(class) {
+                *count += 1;
+            }
+        }
+        counts
+    }
+
+    /// Renumbers the classes as `other`, usually the training set, numbers them.
+    ///
+    /// # Errors
+    /// SC0913 if there is a class that `other` does not have.
+    pub fn with_labels_of(self, other: &Dataset) -> Result<Self> {
+        self.with_label_names(&other.label_names)
+    }
+
+    /// Renumbers the classes by a list of names, such as that of a trained model.
+    ///
+    /// # Errors
+    /// SC0913 if there is a class that is not in the list.
+    pub fn with_label_names(mut self, label_names: &[String]) -> Result<Self> {
+        let class_of = index_of(label_names);
+        let mut first_unknown = None;
+        let mut unknown_rows = 0;
+        for (index, example) in self.examples.iter_mut().enumerate() {
+            let Some(Label::Class(class)) = example.label else {
+                continue;
+            };
+            let name = self.label_names.get(class).map_or("", String::as_str);
+            match class_of.get(name) {
+                Some(&renumbered) => example.label = Some(Label::Class(renumbered)),
+                None => {
+                    unknown_rows += 1;
+                    first_unknown.get_or_insert((index, name));
+                }
+            }
+        }
+        if let Some((index, name)) = first_unknown {
+            let example = &self.examples[index];
+            return Err(problem::unknown_label(
+                &self.source,
+                example,
+                name,
+                label_names,
+                unknown_rows,
+            ));
+        }
+        self.label_names = label_names.to_vec();
+        Ok(self)
+    }
+
+    /// Gives the classes other names, in the same order.
+    ///
+    /// # Errors
+    /// SC0915 unless there is exactly one name for each class.
+    pub fn rename_labels<N: Into<String>>(
+        mut self,
+        names: impl IntoIterator<Item = N>,
+    ) -> Result<Self> {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        if names.len() != self.label_names.len() {
+            let expects = format!("{}, one name for each class", self.label_names.len());
+            let place = problem::call("rename_labels");
+            return Err(problem::bad_size(place, "names", names.len(), &expects));
+        }
+        self.label_names = names;
+        Ok(self)
+    }
+
+    /// The first `count` examples, or all if there are fewer.
+    pub fn take(&self, count: usize) -> Self {
+        self.with_examples(self.examples.iter().take(count))
+    }
+
+    /// All but the first `count` examples.
+    pub fn skip(&self, count: usize) -> Self {
+        self.with_examples(self.examples.iter().skip(count))
+    }
+
+    /// The examples in a random order, fixed by the seed.
+    pub fn shuffled(&self, seed: u64) -> Self {
+        let order = random::permutation(self.len(), seed, 0);
+        self.with_examples(order.iter().map(|&index| &self.examples[index]))
+    }
+
+    /// Divides into all but the last `fraction` of the examples and these last ones, as Keras's
+    /// `validation_split` does: nothing is shuffled. Shuffle before if the file is sorted.
+    ///
+    /// # Errors
+    /// SC0915 unless `fraction` lies between 0 and 1, both excluded; SC0914 if a part is empty.
+    pub fn split(&self, fraction: f64) -> Result<(Self, Self)> {
+        // Written so that a NaN is refused too.
+        if !(fraction > 0.0 && fraction < 1.0) {
+            let place = problem::fit_argument("validation_split");
+            let expects = "between 0 and 1, both excluded";
+            return Err(problem::bad_size(
+                place,
+                "validation_split",
+                fraction,
+                expects,
+            ));
+        }
+        // Keras: the training part ends at floor(rows × (1 − fraction)).
+        let boundary = (self.len() as f64 * (1.0 - fraction)).floor() as usize;
+        let parts = (self.take(boundary), self.skip(boundary));
+        for part in [&parts.0, &parts.1] {
+            if part.is_empty() {
+                return Err(problem::empty(&self.source, "fit"));
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Pairs of row indices (here, in `other`) whose examples have the same texts: rows that leaked
+    /// from one split into the other. Both texts of a pair must agree; labels may differ.
+    pub fn overlap(&self, other: &Dataset) -> Vec<(usize, usize)> {
+        let key = |example: &Example| (example.text.clone(), example.pair.clone());
+        let theirs: HashMap<_, usize> = other
+            .examples
+            .iter()
+            .enumerate()
+            .rev()
+            .map(|(index, example)| (key(example), index))
+            .collect();
+        let ours = self.examples.iter().enumerate();
+        ours.filter_map(|(index, example)| Some((index, *theirs.get(&key(example))?)))
+            .collect()
+    }
+
+    /// The same names and source with some of the examples.
+    fn with_examples<'a>(&self, examples: impl Iterator<Item = &'a Example>) -> Self {
+        Self {
+            examples: examples.cloned().collect(),
+            label_names: self.label_names.clone(),
+            source: self.source.clone(),
+        }
+    }
+}
+
+/// The distinct labels in order: as numbers if all of them are whole numbers, else as text.
+pub(crate) fn sorted_label_names<'a>(labels: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let distinct: HashSet<&str> = labels.collect();
+    let mut names: Vec<String> = distinct.into_iter().map(str::to_owned).collect();
+    if names.iter().all(|name| name.parse::<i64>().is_ok()) {
+        // Equal numbers can be written differently (`1`, `01`); the text then decides.
+        names.sort_by_cached_key(|name| (name.parse::<i64>().unwrap_or_default(), name.clone()));
+    } else {
+        names.sort();
+    }
+    names
+}
+
+/// The index of each class by its name.
+pub(crate) fn index_of(label_names: &[String]) -> HashMap<&str, usize> {
+    let numbered = label_names.iter().enumerate();
+    numbered
+        .map(|(index, name)| (name.as_str(), index))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(labels: &[&str]) -> Vec<String> {
+        sorted_label_names(labels.iter().copied())
+    }
+
+    #[test]
+    fn classes_are_numbered_in_sorted_order() {
+        assert_eq!(names(&["net", "admin", "net"]), ["admin", "net"]);
+        assert_eq!(
+            names(&["10", "9", "-1"]),
+            ["-1", "9", "10"],
+            "numbers as numbers"
+        );
+        assert_eq!(names(&["10", "9", "x"]), ["10", "9", "x"], "else as text");
+    }
+
+    #[test]
+    fn a_second_split_takes_the_numbers_of_the_first() {
+        let train = Dataset::from_labelled([("a", "admin"), ("b", "fonts"), ("c", "games")]);
+        let dev = Dataset::from_labelled([("d", "games"), ("e", "fonts")]);
+        assert_eq!(
+            dev.examples[0].label,
+            Some(Label::Class(1)),
+            "numbered on its own"
+        );
+        let dev = dev.with_labels_of(&train).unwrap();
+        assert_eq!(
+            dev.examples[0].label,
+            Some(Label::Class(2)),
+            "numbered as in train"
+        );
+        assert_eq!(dev.label_names, train.label_names);
+        let stranger = Dataset::from_labelled([("d", "games"), ("f", "gmaes")]);
+        let told = stranger.with_labels_of(&train).expect_err("unknown label");
+        assert_eq!(told.code, "SC0913");
+        let text = format!("{told:?}");
+        assert!(text.contains("gmaes") && text.contains("admin"), "{text}");
+    }
+
+    #[test]
+    fn a_split_takes_the_tail_as_keras_does() {
+        let data = Dataset::from_texts((0..10).map(|number| number.to_string()));
+        let (train, validation) = data.split(0.25).unwrap();
+        assert_eq!((train.len(), validation.len()), (7, 3));
+        assert_eq!(validation.examples[0].row, 7, "rows keep their number");
+        for fraction in [0.0, 1.0, -0.5, f64::NAN] {
+            assert_eq!(data.split(fraction).expect_err("refused").code, "SC0915");
+        }
+        assert_eq!(
+            data.take(1).split(0.5).expect_err("empty part").code,
+            "SC0914"
+        );
+    }
+
+    #[test]
+    fn leaked_rows_are_found_by_both_texts() {
+        let train = Dataset::from_pairs([("a", "b"), ("a", "c"), ("d", "e")]);
+        let dev = Dataset::from_pairs([("a", "c"), ("b", "a"), ("d", "e"), ("d", "e")]);
+        assert_eq!(train.overlap(&dev), [(1, 0), (2, 2)]);
+    }
+
+    #[test]
+    fn lists_of_different_lengths_are_refused() {
+        let data = Dataset::from_rows(["a", "b"], ["y", "x"]).unwrap();
+        assert_eq!(data.examples[0].label, Some(Label::Class(1)));
+        let code = |result: Result<Dataset>| result.expect_err("it is refused").code;
+        assert_eq!(code(Dataset::from_rows(["a", "b"], ["x"])), "SC0704");
+        assert_eq!(code(Dataset::from_rows([""; 0], [""; 0])), "SC0914");
+    }
+
+    #[test]
+    fn names_are_changed_one_for_one() {
+        let data = Dataset::from_labelled([("a", "0"), ("b", "1")]);
+        let renamed = data.clone().rename_labels(["no", "yes"]).unwrap();
+        assert_eq!(renamed.label_names, ["no", "yes"]);
+        assert_eq!(
+            data.rename_labels(["no"])
+                .expect_err("one name for two")
+                .code,
+            "SC0915"
+        );
+    }
+}

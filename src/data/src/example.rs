@@ -1,0 +1,59 @@
+//! One row of a data set.
+
+/// What an example should be answered with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Label {
+    /// The index of a class in the data set's `label_names`.
+    Class(usize),
+    /// A number to be predicted.
+    Value(f32),
+}
+
+/// A text, or a pair of texts, and its label.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Example {
+    /// The text; of a pair, the first one.
+    pub text: String,
+    /// The second text of a pair.
+    pub pair: Option<String>,
+    /// The label; `None` where the data set has none.
+    pub label: Option<Label>,
+    /// Where it stood in its source, counted from 0. It stays the same when the data set is
+    /// shuffled or divided, so that a finding can name the row in the file.
+    pub row: usize,
+    /// The line of the file it begins at, counted from 1; `None` if it comes from no file.
+    pub line: Option<usize>,
+}
+
+impl Example {
+    /// An example with a text alone.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            pair: None,
+            label: None,
+            row: 0,
+            line: None,
+        }
+    }
+
+    /// The same with a second text.
+    pub fn with_pair(mut self, pair: impl Into<String>) -> Self {
+        self.pair = Some(pair.into());
+        self
+    }
+
+    /// The same with a label.
+    pub fn with_label(mut self, label: Label) -> Self {
+        self.label = Some(label);
+        self
+    }
+
+    /// The index of its class, if it has one.
+    pub fn class(&self) -> Option<usize> {
+        match self.label {
+            Some(Label::Class(class)) => Some(class),
+            _ => None,
+        }
+    }
+}

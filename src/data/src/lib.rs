@@ -1,0 +1,66 @@
+//! Text data sets, from a file to the batches that a model takes.
+//!
+//! A [`Dataset`] holds [`Example`]s and the names of their classes. It comes from a file
+//! ([`Dataset::tsv`], [`Dataset::csv`], [`Dataset::jsonl`]), from a benchmark's folder ([`Glue`]),
+//! or ships with the crate ([`debian_sections`], [`debian_pairs`]). [`Dataset::tokenize`] turns it,
+//! once, into an [`Encoded`] data set by means of whatever implements [`Tokenize`]; from there on
+//! each epoch is `shuffle` → `batch` → `prefetch`:
+//!
+//! ```
+//! use stratoscope_data::{Encoding, Tokenize, debian_sections};
+//!
+//! struct Letters; // a stand-in for a real tokenizer
+//! impl Tokenize for Letters {
+//!     fn encode(&self, text: &str, _pair: Option<&str>, max_length: usize) -> Encoding {
+//!         let ids: Vec<u32> = text.chars().take(max_length).map(|letter| letter as u32).collect();
+//!         let truncated = text.chars().count() - ids.len();
+//!         Encoding { type_ids: vec![0; ids.len()], ids, truncated }
+//!     }
+//!     fn decode(&self, ids: &[u32]) -> String {
+//!         ids.iter().filter_map(|&id| char::from_u32(id)).collect()
+//!     }
+//!     fn tokens(&self, ids: &[u32]) -> Vec<String> {
+//!         ids.iter().map(|id| self.decode(&[*id])).collect()
+//!     }
+//!     fn pad_id(&self) -> u32 { 0 }
+//!     fn unk_id(&self) -> u32 { 1 }
+//!     fn vocab_size(&self) -> usize { 0x11_0000 }
+//! }
+//!
+//! # fn main() -> stratoscope_diagnostics::Result<()> {
+//! let (train, _dev) = debian_sections()?;
+//! let encoded = train.tokenize(&Letters, 64)?;
+//! for epoch in 0..2 {
+//!     for batch in encoded.shuffle(7, epoch).batch(32)?.prefetch(2) {
+//!         assert_eq!(batch.ids.len(), batch.size() * batch.seq);
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Who owns which argument
+//! The path and the columns belong to the data set; `max_length` to the tokenization; `seed` and
+//! the epoch to the order; `batch_size` is the *global* batch, which [`Batch::split`] divides over
+//! replicas. Labels, lengths and files are checked here, before any step is taken. Losses, devices
+//! and vocabularies are not this crate's business.
+
+pub mod batch;
+pub mod dataset;
+pub mod encoded;
+pub mod example;
+pub mod prefetch;
+mod problem;
+pub mod random;
+pub mod source;
+pub mod summary;
+pub mod tokenize;
+
+pub use batch::{Batch, Batches, Labels};
+pub use dataset::Dataset;
+pub use encoded::{Encoded, EncodedExample, TokenReport};
+pub use example::{Example, Label};
+pub use prefetch::Prefetch;
+pub use random::{RandomStream, permutation};
+pub use source::{Columns, Glue, debian_pairs, debian_sections};
+pub use tokenize::{Encoding, Tokenize};

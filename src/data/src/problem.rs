@@ -1,0 +1,139 @@
+//! The diagnostics of this crate, made from the facts at hand. The wording is the rules' own; what
+//! is added here is the call in the cell, beside the place in the file.
+
+use std::fmt::Display;
+
+use stratoscope_diagnostics::rules::{
+    BadSize, DataUnreadable, EmptyDataSet, LengthMismatch, MissingColumn, RaggedRow, UnknownLabel,
+};
+use stratoscope_diagnostics::{Diagnostic, Place, Rule};
+
+use crate::example::Example;
+
+type Problem = Box<Diagnostic>;
+
+/// SC0911: a file that is missing, not readable, too large or not text of its format.
+pub(crate) fn unreadable(
+    call: &str,
+    path: &str,
+    line: Option<usize>,
+    reason: impl Into<String>,
+) -> Problem {
+    let rule = DataUnreadable {
+        path: path.to_owned(),
+        line,
+        reason: reason.into(),
+    };
+    called(call, "read here", rule.diagnostic())
+}
+
+/// SC0912: rows with more or fewer fields than the header.
+pub(crate) fn ragged_row(call: &str, rule: &RaggedRow) -> Problem {
+    called(call, "read here", rule.diagnostic())
+}
+
+/// SC0313: a column that is needed and not there.
+pub(crate) fn missing_column(call: &str, path: &str, column: &str, found: &[String]) -> Problem {
+    let rule = MissingColumn {
+        column: column.to_owned(),
+        found: found.to_vec(),
+        path: path.to_owned(),
+    };
+    called(call, "read here", rule.diagnostic())
+}
+
+/// SC0913: labels that the classes do not have; `example` is the first, of `rows` in all.
+pub(crate) fn unknown_label(
+    path: &str,
+    example: &Example,
+    given: &str,
+    known: &[String],
+    rows: usize,
+) -> Problem {
+    let rule = UnknownLabel {
+        label: given.to_owned(),
+        path: path.to_owned(),
+        // What was made in memory has no lines: its rows are counted from 1 then.
+        line: example.line.unwrap_or(example.row + 1),
+        known: known.to_vec(),
+        rows,
+    };
+    rule.error()
+}
+
+/// SC0911 too: the labels of a data set are not all of one kind.
+pub(crate) fn mixed_labels(path: &str, first: &Example, other: &Example) -> Problem {
+    let kind = |example: &Example| match example.label {
+        None => "no label",
+        Some(crate::Label::Class(_)) => "a class",
+        Some(crate::Label::Value(_)) => "a number",
+    };
+    let reason = format!(
+        "row {} has {}, row {} has {}",
+        first.row,
+        kind(first),
+        other.row,
+        kind(other)
+    );
+    let rule = DataUnreadable {
+        path: path.to_owned(),
+        line: other.line,
+        reason,
+    };
+    rule.error()
+}
+
+/// SC0914: no example where at least one is needed.
+pub(crate) fn empty(source: &str, wanted_by: &str) -> Problem {
+    let rule = EmptyDataSet {
+        source: format!("`{source}`"),
+        wanted_by: format!("`{wanted_by}`"),
+    };
+    called(wanted_by, "needs at least one", rule.diagnostic())
+}
+
+/// SC0915: a size that is zero or out of its range.
+pub(crate) fn bad_size(place: Place, name: &str, given: impl Display, expects: &str) -> Problem {
+    let rule = BadSize {
+        what: name.to_owned(),
+        given: given.to_string(),
+        expects: expects.to_owned(),
+        place: Some(place),
+    };
+    rule.error()
+}
+
+/// SC0704: two lists that belong together, of different lengths.
+pub(crate) fn length_mismatch(texts: usize, labels: usize) -> Problem {
+    let rule = LengthMismatch {
+        first: "texts".to_owned(),
+        first_length: texts,
+        second: "labels".to_owned(),
+        second_length: labels,
+    };
+    called(
+        "Dataset::from_rows",
+        "the lists differ in length",
+        rule.diagnostic(),
+    )
+}
+
+/// A whole call, as a place.
+pub(crate) fn call(call: &str) -> Place {
+    Place::Call {
+        call: call.to_owned(),
+    }
+}
+
+/// An argument of `fit!`, as a place.
+pub(crate) fn fit_argument(name: &str) -> Place {
+    Place::Argument {
+        call: "fit".to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+/// Adds the call that met the problem; the place in the file stays the primary one.
+fn called(name: &str, text: &str, diagnostic: Diagnostic) -> Problem {
+    Box::new(diagnostic.label(call(name), text))
+}

@@ -1,0 +1,122 @@
+//! [`Columns`]: which columns of a file hold the text, the second text and the label.
+
+use stratoscope_diagnostics::Result;
+
+use super::Table;
+use crate::problem;
+
+/// Which columns to read. What is not named is looked for under the names in common use: `text`
+/// and `label`; `sentence` and `label`; `sentence1`, `sentence2` and `label`; or MRPC's
+/// `#1 String`, `#2 String` and `Quality`.
+///
+/// ```no_run
+/// use stratoscope_data::{Columns, Dataset};
+/// # fn main() -> stratoscope_diagnostics::Result<()> {
+/// let columns = Columns::new().text("question").label("topic");
+/// let questions = Dataset::tsv_with("questions.tsv", &columns)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Columns {
+    text: Option<String>,
+    pair: Option<String>,
+    label: Wanted,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Wanted {
+    #[default]
+    Usual,
+    Class(String),
+    Value(String),
+    Nothing,
+}
+
+/// Column indices, once the header is known.
+pub(crate) struct Chosen {
+    pub(crate) text: usize,
+    pub(crate) pair: Option<usize>,
+    pub(crate) label: LabelColumn,
+}
+
+/// What the labels are, and where.
+#[derive(Clone, Copy)]
+pub(crate) enum LabelColumn {
+    Class(usize),
+    Value(usize),
+    Absent,
+}
+
+/// Names in common use: text, second text, label. The first layout whose texts are all there wins.
+const LAYOUTS: &[(&str, Option<&str>, &str)] = &[
+    ("text", None, "label"),
+    ("#1 String", Some("#2 String"), "Quality"),
+    ("sentence1", Some("sentence2"), "label"),
+    ("sentence", None, "label"),
+];
+
+impl Columns {
+    /// The names in common use.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The column of the text.
+    pub fn text(mut self, name: impl Into<String>) -> Self {
+        self.text = Some(name.into());
+        self
+    }
+
+    /// The column of the second text of a pair.
+    pub fn pair(mut self, name: impl Into<String>) -> Self {
+        self.pair = Some(name.into());
+        self
+    }
+
+    /// The column of the class. Its distinct values, sorted, are the classes.
+    pub fn label(mut self, name: impl Into<String>) -> Self {
+        self.label = Wanted::Class(name.into());
+        self
+    }
+
+    /// The column of a number to be predicted, for a regression.
+    pub fn value(mut self, name: impl Into<String>) -> Self {
+        self.label = Wanted::Value(name.into());
+        self
+    }
+
+    /// No labels, even if there is a column of that name.
+    pub fn unlabelled(mut self) -> Self {
+        self.label = Wanted::Nothing;
+        self
+    }
+
+    /// Finds the columns in a header.
+    pub(crate) fn choose(&self, table: &Table) -> Result<Chosen> {
+        let find = |name: &str| table.header.iter().position(|column| column == name);
+        let need = |name: &str| {
+            find(name).ok_or_else(|| {
+                problem::missing_column(table.call, &table.source, name, &table.header)
+            })
+        };
+        let layout = LAYOUTS.iter().find(|(text, pair, _)| {
+            find(text).is_some() && pair.is_none_or(|pair| find(pair).is_some())
+        });
+        let (usual_text, usual_pair, usual_label) = layout.unwrap_or(&LAYOUTS[0]);
+        let text = need(self.text.as_deref().unwrap_or(usual_text))?;
+        let pair = match (&self.pair, usual_pair) {
+            (Some(name), _) => Some(need(name)?),
+            // A named text is a choice; a second text is then not added behind the caller's back.
+            (None, Some(name)) if self.text.is_none() => Some(need(name)?),
+            (None, _) => None,
+        };
+        let label = match &self.label {
+            Wanted::Usual => LabelColumn::Class(need(usual_label)?),
+            Wanted::Class(name) => LabelColumn::Class(need(name)?),
+            Wanted::Value(name) => LabelColumn::Value(need(name)?),
+            Wanted::Nothing => LabelColumn::Absent,
+        };
+        Ok(Chosen { text, pair, label })
+    }
+}

@@ -1,0 +1,36 @@
+//! The two data sets that ship with the crate, made from Debian's package index. Their provenance
+//! is in `data/README.md`.
+
+use stratoscope_diagnostics::Result;
+
+use super::glue;
+use crate::dataset::Dataset;
+
+/// Short descriptions of Debian packages, to be sorted into 8 archive sections: `admin`, `fonts`,
+/// `games`, `graphics`, `math`, `net`, `science`, `sound`. 2000 examples to train with and 400 to
+/// validate, as many from each class.
+///
+/// # Errors
+/// None in practice: the text is part of the program, and a test reads it.
+pub fn debian_sections() -> Result<(Dataset, Dataset)> {
+    let train = include_str!("../../data/debian-sections/train.tsv");
+    let dev = include_str!("../../data/debian-sections/dev.tsv");
+    let read = |split, text| Dataset::tsv_text("debian_sections", split, text);
+    let train = read("debian_sections, train", train)?;
+    let dev = read("debian_sections, dev", dev)?.with_labels_of(&train)?;
+    Ok((train, dev))
+}
+
+/// Pairs of short descriptions of Debian packages: do both packages come from one source? In the
+/// layout of MRPC. 1600 pairs to train with and 400 to validate, half of them from one source.
+///
+/// # Errors
+/// None in practice: the text is part of the program, and a test reads it.
+pub fn debian_pairs() -> Result<(Dataset, Dataset)> {
+    let train = include_str!("../../data/debian-pairs/train.tsv");
+    let dev = include_str!("../../data/debian-pairs/dev.tsv");
+    let read = |split, text| Dataset::tsv_text("debian_pairs", split, text);
+    let train = read("debian_pairs, train", train)?;
+    let dev = read("debian_pairs, dev", dev)?;
+    glue::named(train, dev, ["different_source", "same_source"])
+}

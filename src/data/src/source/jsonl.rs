@@ -1,0 +1,94 @@
+//! JSON Lines: one object a line. The keys of the first object are the columns; later objects may
+//! have more keys, which are not read, but not fewer.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use stratoscope_diagnostics::{Result, words};
+
+use super::{Columns, Table, TableRow, read_text};
+use crate::dataset::Dataset;
+use crate::problem;
+
+const CALL: &str = "Dataset::jsonl";
+
+impl Dataset {
+    /// Reads a file of JSON objects, one a line, whose keys have names in common use (see
+    /// [`Columns`]). Labels may be strings, numbers or booleans.
+    ///
+    /// # Errors
+    /// SC0911 if the file cannot be read as UTF-8, or a line is no object or lacks a key of the
+    /// first line, SC0313 if a key is missing from the first line, SC0914 if there is no line.
+    pub fn jsonl(path: impl AsRef<Path>) -> Result<Self> {
+        Self::jsonl_with(path, &Columns::new())
+    }
+
+    /// The same with named keys.
+    ///
+    /// # Errors
+    /// As [`Dataset::jsonl`].
+    pub fn jsonl_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
+        let path = path.as_ref();
+        let text = read_text(CALL, path)?;
+        table(&path.display().to_string(), &text)?.dataset(columns)
+    }
+}
+
+fn table(source: &str, text: &str) -> Result<Table> {
+    let mut header: Vec<String> = Vec::new();
+    let mut rows = Vec::new();
+    let lines = text.lines().enumerate();
+    for (index, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+        let line_number = index + 1;
+        let unreadable =
+            |reason: String| problem::unreadable(CALL, source, Some(line_number), reason);
+        let object: Map<String, Value> =
+            serde_json::from_str(line).map_err(|error| unreadable(not_an_object(&error)))?;
+        if header.is_empty() {
+            header = object.keys().cloned().collect();
+        }
+        let mut fields = Vec::with_capacity(header.len());
+        for key in &header {
+            let Some(value) = object.get(key) else {
+                let keys: Vec<&String> = object.keys().collect();
+                return Err(unreadable(format!(
+                    "the key `{key}` of the first line is missing; found {}",
+                    words::names(&keys, 12)
+                )));
+            };
+            fields.push(text_of(value));
+        }
+        rows.push(TableRow {
+            line: line_number,
+            fields,
+        });
+    }
+    if rows.is_empty() {
+        return Err(problem::empty(source, CALL));
+    }
+    Ok(Table {
+        source: source.to_owned(),
+        call: CALL,
+        header,
+        rows,
+    })
+}
+
+/// A value as text: a string without its quotes, everything else as JSON writes it.
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// What the parser met, without its own line number, which is always 1 here.
+fn not_an_object(error: &serde_json::Error) -> String {
+    let reason = error.to_string();
+    let reason = match reason.split_once(" at line ") {
+        Some((reason, _)) => format!("{reason} at column {}", error.column()),
+        None => reason,
+    };
+    format!("it is not a JSON object: {reason}")
+}

@@ -1,0 +1,191 @@
+//! Where data sets come from: a file each for a format or a collection. All of them fill a
+//! `Table` and leave the choice of columns and the numbering of classes to it.
+
+mod columns;
+mod csv;
+mod debian;
+mod glue;
+mod jsonl;
+mod tsv;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use stratoscope_diagnostics::rules::RaggedRow;
+use stratoscope_diagnostics::{Result, words};
+
+use crate::dataset::{Dataset, index_of, sorted_label_names};
+use crate::example::{Example, Label};
+use crate::problem;
+
+pub use columns::Columns;
+pub use debian::{debian_pairs, debian_sections};
+pub use glue::Glue;
+
+use columns::LabelColumn;
+
+/// The largest file that is read. Everything is held in memory, so a larger one is refused before
+/// it drives the machine into swapping.
+const LARGEST_FILE_BYTES: u64 = 4 << 30;
+
+/// Rows of named columns, as text, with the line each row begins at.
+pub(crate) struct Table {
+    /// The path or call, for messages.
+    pub(crate) source: String,
+    /// The function that reads it, for messages: `Dataset::tsv`.
+    pub(crate) call: &'static str,
+    /// The names of the columns.
+    pub(crate) header: Vec<String>,
+    /// As many fields as columns, in each.
+    pub(crate) rows: Vec<TableRow>,
+}
+
+/// One row of a [`Table`].
+pub(crate) struct TableRow {
+    /// The line of the file it begins at, counted from 1.
+    pub(crate) line: usize,
+    /// As many as there are columns.
+    pub(crate) fields: Vec<String>,
+}
+
+impl Table {
+    /// Picks the columns, numbers the classes in sorted order, and makes the examples.
+    fn dataset(self, columns: &Columns) -> Result<Dataset> {
+        let chosen = columns.choose(&self)?;
+        if self.rows.is_empty() {
+            return Err(problem::empty(&self.source, self.call));
+        }
+        let label_names = match chosen.label {
+            LabelColumn::Class(column) => {
+                sorted_label_names(self.rows.iter().map(|row| row.fields[column].as_str()))
+            }
+            LabelColumn::Value(_) | LabelColumn::Absent => Vec::new(),
+        };
+        let class_of = index_of(&label_names);
+        let mut examples = Vec::with_capacity(self.rows.len());
+        for (row, TableRow { line, fields }) in self.rows.iter().enumerate() {
+            let label = match chosen.label {
+                LabelColumn::Class(column) => class_of
+                    .get(fields[column].as_str())
+                    .map(|&class| Label::Class(class)),
+                LabelColumn::Value(column) => Some(self.value(*line, column, &fields[column])?),
+                LabelColumn::Absent => None,
+            };
+            examples.push(Example {
+                text: fields[chosen.text].clone(),
+                pair: chosen.pair.map(|pair| fields[pair].clone()),
+                label,
+                row,
+                line: Some(*line),
+            });
+        }
+        Ok(Dataset {
+            examples,
+            label_names,
+            source: self.source,
+        })
+    }
+
+    /// A label that is a number.
+    fn value(&self, line: usize, column: usize, text: &str) -> Result<Label> {
+        match text.trim().parse::<f32>() {
+            Ok(value) if value.is_finite() => Ok(Label::Value(value)),
+            _ => {
+                let name = &self.header[column];
+                let reason = format!(
+                    "`{}` in column `{name}` is not a number",
+                    words::excerpt(text, 40)
+                );
+                Err(problem::unreadable(
+                    self.call,
+                    &self.source,
+                    Some(line),
+                    reason,
+                ))
+            }
+        }
+    }
+}
+
+/// Reads a whole file as UTF-8, without a byte order mark.
+fn read_text(call: &'static str, path: &Path) -> Result<String> {
+    let name = path.display().to_string();
+    let unreadable = |reason: String| problem::unreadable(call, &name, None, reason);
+    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
+    let metadata = file
+        .metadata()
+        .map_err(|error| unreadable(error.to_string()))?;
+    if metadata.is_dir() {
+        return Err(unreadable("it is a folder, not a file".to_owned()));
+    }
+    let too_large = format!("it is larger than {} GiB", LARGEST_FILE_BYTES >> 30);
+    if metadata.len() > LARGEST_FILE_BYTES {
+        return Err(unreadable(too_large));
+    }
+    let mut bytes = Vec::new();
+    // A pipe or a growing file has no length to check beforehand, so the reading is limited too.
+    file.take(LARGEST_FILE_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| unreadable(error.to_string()))?;
+    if bytes.len() as u64 > LARGEST_FILE_BYTES {
+        return Err(unreadable(too_large));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let line = 1 + error.as_bytes()[..valid]
+            .iter()
+            .filter(|&&byte| byte == b'\n')
+            .count();
+        problem::unreadable(call, &name, Some(line), "it is not UTF-8 text")
+    })?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
+}
+
+/// Counts rows whose number of fields is not the header's.
+struct FieldCount {
+    expected: usize,
+    first: Option<RaggedRow>,
+}
+
+impl FieldCount {
+    fn new(header: &[String]) -> Self {
+        Self {
+            expected: header.len(),
+            first: None,
+        }
+    }
+
+    /// Whether the row is as long as the header; if not, it is remembered or counted.
+    fn accepts(&mut self, source: &str, row: &TableRow) -> bool {
+        if row.fields.len() == self.expected {
+            return true;
+        }
+        match &mut self.first {
+            Some(first) => first.rows += 1,
+            None => {
+                self.first = Some(RaggedRow {
+                    path: source.to_owned(),
+                    line: row.line,
+                    expected: self.expected,
+                    found: row.fields.len(),
+                    text: row.fields.join(" ⇥ "),
+                    rows: 1,
+                });
+            }
+        }
+        false
+    }
+
+    /// # Errors
+    /// SC0912 if any row was not accepted.
+    fn finish(self, call: &str) -> Result<()> {
+        match self.first {
+            Some(rule) => Err(problem::ragged_row(call, &rule)),
+            None => Ok(()),
+        }
+    }
+}

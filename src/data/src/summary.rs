@@ -1,0 +1,263 @@
+//! What a data set looks like when a cell ends with it: how many examples each class has, and the
+//! first few of them, as plain text, as HTML and as JSON.
+
+use std::fmt::{self, Write};
+
+use serde_json::{Value, json};
+
+use crate::dataset::Dataset;
+use crate::example::{Example, Label};
+
+/// How many examples are shown.
+const SHOWN_EXAMPLES: usize = 5;
+
+/// How many characters of a text are shown in plain text, where a line should not break.
+const SHOWN_CHARACTERS: usize = 72;
+
+impl Dataset {
+    /// The summary as plain text.
+    pub fn to_plain(&self) -> String {
+        let mut text = format!("{}: {}", self.source, self.headline());
+        let widest = self
+            .label_names
+            .iter()
+            .map(|name| name.chars().count())
+            .max();
+        for (name, count) in self.label_names.iter().zip(self.class_counts()) {
+            let width = widest.unwrap_or(0);
+            let share = self.percent(count);
+            // Writing to a string cannot fail.
+            let _ = write!(text, "\n  {name:<width$}  {count:>6}  {share:>5.1} %");
+        }
+        for example in self.examples.iter().take(SHOWN_EXAMPLES) {
+            let label = self.label_text(example);
+            let pair = example
+                .pair
+                .as_deref()
+                .map(|pair| format!(" | {}", shorten(pair)));
+            let texts = format!("{}{}", shorten(&example.text), pair.unwrap_or_default());
+            let _ = write!(text, "\n  {:>6}  {texts}", example.row);
+            if !label.is_empty() {
+                let _ = write!(text, "  → {label}");
+            }
+        }
+        text
+    }
+
+    /// The summary as static HTML: literal inline styles and no colour of text or background but
+    /// the bars', so that it reads on light and dark pages and survives sanitizing.
+    pub fn to_html(&self) -> String {
+        const CELL: &str = "text-align:left;padding:2px 10px 2px 0;vertical-align:top";
+        const HEAD: &str = "text-align:left;padding:2px 10px 4px 0;font-weight:600;\
+                            border-bottom:1px solid #80808080";
+        const NUMBER: &str = "text-align:right;padding:2px 10px 2px 0;vertical-align:top";
+        let mut html = format!(
+            "<div style=\"font-size:13px;line-height:1.45\">\
+             <div style=\"margin-bottom:6px\"><b>{}</b> · {}</div>",
+            escape(&self.source),
+            escape(&self.headline())
+        );
+        if !self.label_names.is_empty() {
+            let counts = self.class_counts();
+            let largest = counts.iter().copied().max().unwrap_or(0).max(1);
+            let _ = write!(
+                html,
+                "<table style=\"border-collapse:collapse;margin-bottom:8px\"><tr>\
+                 <th style=\"{HEAD}\">class</th><th style=\"{HEAD}\">name</th>\
+                 <th style=\"{HEAD}\">examples</th><th style=\"{HEAD}\"></th></tr>"
+            );
+            for (class, (name, count)) in self.label_names.iter().zip(counts).enumerate() {
+                let bar = (120 * count).div_ceil(largest);
+                let _ = write!(
+                    html,
+                    "<tr><td style=\"{NUMBER}\">{class}</td><td style=\"{CELL}\">{}</td>\
+                     <td style=\"{NUMBER}\">{count}</td><td style=\"{CELL}\">\
+                     <div style=\"background-color:#4c8dd6;height:10px;margin-top:5px;width:{bar}px\">\
+                     </div></td></tr>",
+                    escape(name)
+                );
+            }
+            html.push_str("</table>");
+        }
+        let (paired, labelled) = (self.is_paired(), self.is_labelled());
+        let heads = [
+            ("row", true),
+            ("text", true),
+            ("second text", paired),
+            ("label", labelled),
+        ];
+        html.push_str("<table style=\"border-collapse:collapse\"><tr>");
+        for (head, _) in heads.iter().filter(|(_, shown)| *shown) {
+            let _ = write!(html, "<th style=\"{HEAD}\">{head}</th>");
+        }
+        html.push_str("</tr>");
+        for example in self.examples.iter().take(SHOWN_EXAMPLES) {
+            let pair = example.pair.as_deref().unwrap_or_default();
+            let _ = write!(
+                html,
+                "<tr><td style=\"{NUMBER}\">{}</td><td style=\"{CELL}\">{}</td>",
+                example.row,
+                escape(&example.text)
+            );
+            if paired {
+                let _ = write!(html, "<td style=\"{CELL}\">{}</td>", escape(pair));
+            }
+            if labelled {
+                let label = escape(&self.label_text(example));
+                let _ = write!(html, "<td style=\"{CELL}\">{label}</td>");
+            }
+            html.push_str("</tr>");
+        }
+        html.push_str("</table></div>");
+        html
+    }
+
+    /// The summary as JSON.
+    pub fn to_json(&self) -> Value {
+        let classes = self.label_names.iter().zip(self.class_counts());
+        let example = |example: &Example| {
+            let label = match example.label {
+                Some(Label::Class(_)) => json!(self.label_text(example)),
+                Some(Label::Value(value)) => json!(value),
+                None => Value::Null,
+            };
+            json!({ "row": example.row, "text": example.text, "pair": example.pair, "label": label })
+        };
+        json!({
+            "source": self.source,
+            "rows": self.len(),
+            "classes": classes
+                .map(|(name, count)| json!({ "name": name, "rows": count }))
+                .collect::<Vec<_>>(),
+            "examples": self.examples.iter().take(SHOWN_EXAMPLES).map(example).collect::<Vec<_>>(),
+        })
+    }
+
+    /// `2000 examples, 8 classes`.
+    fn headline(&self) -> String {
+        let noun = if self.is_paired() {
+            "pairs"
+        } else {
+            "examples"
+        };
+        let labels = match self.num_labels() {
+            0 if self.is_labelled() => "a number each".to_owned(),
+            0 => "no labels".to_owned(),
+            classes => format!("{classes} classes"),
+        };
+        format!("{} {noun}, {labels}", self.len())
+    }
+
+    fn is_labelled(&self) -> bool {
+        self.examples.iter().any(|example| example.label.is_some())
+    }
+
+    fn percent(&self, count: usize) -> f64 {
+        100.0 * count as f64 / self.len().max(1) as f64
+    }
+
+    /// The name of the class, the number, or nothing.
+    fn label_text(&self, example: &Example) -> String {
+        match example.label {
+            Some(Label::Class(class)) => match self.label_names.get(class) {
+                Some(name) => name.clone(),
+                None => format!("class {class}"),
+            },
+            Some(Label::Value(value)) => value.to_string(),
+            None => String::new(),
+        }
+    }
+}
+
+impl fmt::Display for Dataset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_plain())
+    }
+}
+
+/// The summary rather than thousands of rows: this is what a cell without rich display shows.
+impl fmt::Debug for Dataset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_plain())
+    }
+}
+
+/// At most so many characters that a line does not break, with a mark where something was left out.
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Text that HTML shows as it is.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_counts_classes_and_shows_rows() {
+        let data =
+            Dataset::from_labelled([("sans serif", "fonts"), ("chess", "games"), ("go", "games")]);
+        let expected = "\
+rows in memory: 3 examples, 2 classes
+  fonts       1   33.3 %
+  games       2   66.7 %
+       0  sans serif  → fonts
+       1  chess  → games
+       2  go  → games";
+        assert_eq!(data.to_plain(), expected);
+        assert_eq!(format!("{data:?}"), expected);
+    }
+
+    #[test]
+    fn html_shows_text_as_text() {
+        let data = Dataset::from_labelled([("<b>&\"", "<script>")]);
+        let html = data.to_html();
+        assert!(
+            html.contains("&lt;b&gt;&amp;&quot;") && html.contains("&lt;script&gt;"),
+            "{html}"
+        );
+        assert!(
+            !html.contains("<script") && !html.contains("<style"),
+            "{html}"
+        );
+    }
+
+    #[test]
+    fn json_has_counts_and_rows() {
+        let json = Dataset::from_labelled([("chess", "games")]).to_json();
+        assert_eq!(json["classes"][0], json!({ "name": "games", "rows": 1 }));
+        assert_eq!(json["examples"][0]["label"], "games");
+        let unlabelled = Dataset::from_pairs([("a", "b")]);
+        assert_eq!(unlabelled.to_json()["examples"][0]["pair"], "b");
+        assert!(
+            unlabelled
+                .to_plain()
+                .starts_with("pairs in memory: 1 pairs, no labels")
+        );
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let data = Dataset::from_texts(["ü".repeat(100)]);
+        assert!(
+            data.to_plain()
+                .contains(&format!("{}…", "ü".repeat(SHOWN_CHARACTERS)))
+        );
+    }
+}

@@ -1,0 +1,99 @@
+//! What this crate asks of a tokenizer. The crate that has the model implements it.
+
+/// Turns text into token ids and back.
+pub trait Tokenize: Send + Sync {
+    /// Encodes a text, or a pair of texts, with the special tokens of the model, cut to at most
+    /// `max_length` tokens, special ones included. Nothing is padded.
+    fn encode(&self, text: &str, pair: Option<&str>, max_length: usize) -> Encoding;
+
+    /// The text of some ids, special tokens included, for people to read.
+    fn decode(&self, ids: &[u32]) -> String;
+
+    /// The vocabulary's entry for every id, one for one.
+    fn tokens(&self, ids: &[u32]) -> Vec<String>;
+
+    /// The id that fills up short rows.
+    fn pad_id(&self) -> u32;
+
+    /// The id of a word that the vocabulary lacks.
+    fn unk_id(&self) -> u32;
+
+    /// How many ids there are; every id is below it.
+    fn vocab_size(&self) -> usize;
+}
+
+/// One encoded text, or pair of texts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Encoding {
+    /// Token ids, special tokens included, no padding.
+    pub ids: Vec<u32>,
+    /// The segment of each token: 0 for the first text, 1 for the second. As long as `ids`.
+    pub type_ids: Vec<u32>,
+    /// How many tokens were cut off to keep within the maximum length; 0 when everything fitted.
+    pub truncated: usize,
+}
+
+/// A tokenizer for tests: an id a letter (`a` = 3), `[` and `]` around, unknown beyond `z`.
+#[cfg(test)]
+pub(crate) mod letters {
+    use super::{Encoding, Tokenize};
+
+    pub(crate) struct Letters;
+
+    const START: u32 = 29;
+    const END: u32 = 30;
+    const UNKNOWN: u32 = 1;
+
+    impl Tokenize for Letters {
+        fn encode(&self, text: &str, pair: Option<&str>, max_length: usize) -> Encoding {
+            let id = |letter: char| match letter {
+                'a'..='z' => letter as u32 - 'a' as u32 + 3,
+                _ => UNKNOWN,
+            };
+            let mut ids = vec![START];
+            ids.extend(text.chars().map(id));
+            ids.push(END);
+            let mut type_ids = vec![0; ids.len()];
+            if let Some(pair) = pair {
+                ids.extend(pair.chars().map(id));
+                ids.push(END);
+                type_ids.resize(ids.len(), 1);
+            }
+            let truncated = ids.len().saturating_sub(max_length);
+            ids.truncate(max_length);
+            type_ids.truncate(max_length);
+            Encoding {
+                ids,
+                type_ids,
+                truncated,
+            }
+        }
+
+        fn decode(&self, ids: &[u32]) -> String {
+            self.tokens(ids).concat()
+        }
+
+        fn tokens(&self, ids: &[u32]) -> Vec<String> {
+            let letter = |&id: &u32| match id {
+                START => '[',
+                END => ']',
+                0 => '_',
+                3..START => (b'a' + (id - 3) as u8) as char,
+                _ => '?',
+            };
+            ids.iter().map(|id| letter(id).to_string()).collect()
+        }
+
+        fn pad_id(&self) -> u32 {
+            0
+        }
+
+        fn unk_id(&self) -> u32 {
+            UNKNOWN
+        }
+
+        fn vocab_size(&self) -> usize {
+            31
+        }
+    }
+}

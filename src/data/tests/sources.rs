@@ -1,0 +1,216 @@
+//! Files in every format, good and bad: what is read, and which diagnostic says what is wrong.
+
+use std::fs;
+use std::path::PathBuf;
+
+use stratoscope_data::{Columns, Dataset, Glue, Label, debian_pairs, debian_sections};
+use stratoscope_diagnostics::{Diagnostic, Place, Result};
+use tempfile::TempDir;
+
+/// A folder with one file in it.
+fn file(name: &str, content: impl AsRef<[u8]>) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join(name);
+    fs::write(&path, content).expect("it can be written to");
+    (folder, path)
+}
+
+/// The diagnostic, whose code, line in the file and facts are as expected.
+fn check(result: Result<Dataset>, code: &str, line: Option<usize>, facts: &[&str]) -> Diagnostic {
+    let told = *result.expect_err("it is refused");
+    assert_eq!(told.code, code, "{told}");
+    let in_file = told.labels.iter().find_map(|label| match &label.place {
+        Place::File { line, .. } => Some(*line),
+        _ => None,
+    });
+    assert_eq!(in_file.flatten(), line, "{told:?}");
+    let text = format!("{told:?}");
+    for fact in facts {
+        assert!(text.contains(fact), "`{fact}` is not in {text}");
+    }
+    assert!(!told.fixes.is_empty(), "no way out is offered: {told:?}");
+    told
+}
+
+#[test]
+fn the_embedded_sets_are_whole() {
+    let (train, dev) = debian_sections().unwrap();
+    assert_eq!((train.len(), dev.len()), (2000, 400));
+    let names = [
+        "admin", "fonts", "games", "graphics", "math", "net", "science", "sound",
+    ];
+    assert_eq!(train.label_names, names);
+    assert_eq!(dev.label_names, names);
+    assert_eq!(train.class_counts(), [250; 8]);
+    assert_eq!(dev.class_counts(), [50; 8]);
+    assert_eq!(train.overlap(&dev), []);
+    assert_eq!(
+        train.examples[0].text,
+        "Ambisonic decoder for first and second order"
+    );
+    assert_eq!(train.examples[0].class(), Some(7));
+
+    let (train, dev) = debian_pairs().unwrap();
+    assert_eq!((train.len(), dev.len()), (1600, 400));
+    assert_eq!(train.class_counts(), [800; 2]);
+    assert_eq!(train.label_names, ["different_source", "same_source"]);
+    assert_eq!(train.overlap(&dev), []);
+    assert!(train.examples.iter().all(|example| example.pair.is_some()));
+}
+
+#[test]
+fn tsv_has_no_quoting() {
+    let (_folder, path) = file(
+        "t.tsv",
+        "text\tlabel\n\"No Tofu\" fonts\tb\r\n\"open\ta\n\n",
+    );
+    let data = Dataset::tsv(path).unwrap();
+    assert_eq!(data.examples[0].text, "\"No Tofu\" fonts");
+    assert_eq!(data.examples[1].text, "\"open");
+    assert_eq!(data.label_names, ["a", "b"]);
+    assert_eq!((data.examples[1].row, data.examples[1].line), (1, Some(3)));
+}
+
+#[test]
+fn a_byte_order_mark_is_not_part_of_a_name() {
+    let (_folder, path) = file("t.tsv", "\u{feff}text\tlabel\nx\ty\n");
+    assert_eq!(Dataset::tsv(path).unwrap().len(), 1);
+}
+
+#[test]
+fn columns_can_be_named() {
+    let (_folder, path) = file("t.tsv", "question\tanswer\tscore\nq\ta\t0.5\nr\tb\t4\n");
+    let columns = Columns::new()
+        .text("question")
+        .pair("answer")
+        .value("score");
+    let data = Dataset::tsv_with(&path, &columns).unwrap();
+    assert_eq!(data.examples[0].pair.as_deref(), Some("a"));
+    assert_eq!(data.examples[1].label, Some(Label::Value(4.0)));
+    assert!(data.label_names.is_empty());
+    let columns = Columns::new().text("question").unlabelled();
+    assert_eq!(
+        Dataset::tsv_with(&path, &columns).unwrap().examples[0].label,
+        None
+    );
+    let columns = Columns::new().text("question").value("answer");
+    check(
+        Dataset::tsv_with(&path, &columns),
+        "SC0911",
+        Some(2),
+        &["`a`", "answer", "number"],
+    );
+}
+
+#[test]
+fn csv_has_quoting() {
+    let (_folder, path) = file("t.csv", "text,label\n\"a, \"\"b\"\"\nc\",x\nd,y\n");
+    let data = Dataset::csv(path).unwrap();
+    assert_eq!(data.examples[0].text, "a, \"b\"\nc");
+    assert_eq!((data.examples[1].row, data.examples[1].line), (1, Some(4)));
+}
+
+#[test]
+fn jsonl_takes_strings_numbers_and_booleans_as_classes() {
+    let (_folder, path) = file(
+        "t.jsonl",
+        "{\"text\": \"a\\tb\", \"label\": 10}\n\n{\"label\": 9, \"text\": \"c\", \"more\": []}\n",
+    );
+    let data = Dataset::jsonl(path).unwrap();
+    assert_eq!(data.examples[0].text, "a\tb");
+    assert_eq!(data.label_names, ["9", "10"]);
+    assert_eq!(data.examples[1].line, Some(3));
+}
+
+#[test]
+fn mrpc_is_read_in_both_layouts() {
+    let head = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n";
+    let rows = "1\t7\t8\tHe said \"no\".\tHe refused.\n0\t9\t10\tA.\tB.\n";
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str| fs::write(folder.path().join(name), format!("{head}{rows}")).unwrap();
+    write("msr_paraphrase_train.txt");
+    write("msr_paraphrase_test.txt");
+    let (train, dev) = Glue::mrpc(folder.path()).unwrap();
+    assert_eq!(train.label_names, ["not_equivalent", "equivalent"]);
+    assert_eq!(dev.examples[0].class(), Some(1));
+    assert_eq!(dev.examples[0].pair.as_deref(), Some("He refused."));
+    write("train.tsv");
+    write("dev.tsv");
+    let (train, _) = Glue::mrpc(folder.path()).unwrap();
+    assert!(train.source.ends_with("train.tsv"), "{}", train.source);
+}
+
+#[test]
+fn a_ragged_row_is_named_by_its_line() {
+    let (_folder, path) = file("t.tsv", "text\tlabel\na\tx\nb\nc\n");
+    check(
+        Dataset::tsv(path),
+        "SC0912",
+        Some(3),
+        &["header has 2", "1 field", "t.tsv", "rows like that"],
+    );
+    let (_folder, path) = file("t.tsv", "text\tlabel\na\tx\ty\n");
+    check(Dataset::tsv(path), "SC0912", Some(2), &["3 fields"]);
+    let (_folder, path) = file("t.csv", "text,label\n\"a\nb\",x\nc\n");
+    check(Dataset::csv(path), "SC0912", Some(4), &["1 field"]);
+    let (_folder, path) = file(
+        "t.jsonl",
+        "{\"text\": \"a\", \"label\": 1}\n{\"text\": \"b\"}\n",
+    );
+    check(
+        Dataset::jsonl(path),
+        "SC0911",
+        Some(2),
+        &["`label` of the first line"],
+    );
+    let (_folder, path) = file("t.jsonl", "{\"text\": \"a\", \"label\": 1}\n[1]\n");
+    check(Dataset::jsonl(path), "SC0911", Some(2), &["JSON object"]);
+}
+
+#[test]
+fn an_unknown_label_is_named_with_row_and_known_ones() {
+    let (_train_folder, train) = file("train.tsv", "text\tlabel\na\tham\nb\tspam\n");
+    let (_dev_folder, dev) = file("dev.tsv", "text\tlabel\na\tham\nb\tspma\n");
+    let train = Dataset::tsv(train).unwrap();
+    let dev = Dataset::tsv(dev).unwrap().with_labels_of(&train);
+    check(dev, "SC0913", Some(3), &["spma", "ham", "spam", "dev.tsv"]);
+}
+
+#[test]
+fn a_missing_column_is_named_with_those_that_are_there() {
+    let (_folder, path) = file("t.tsv", "text\ttarget\na\tx\n");
+    check(
+        Dataset::tsv(path),
+        "SC0313",
+        Some(1),
+        &["label", "text", "target"],
+    );
+    let (_folder, path) = file("t.csv", "a,b\n1,2\n");
+    check(Dataset::csv(path), "SC0313", Some(1), &["text"]);
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    check(
+        Dataset::tsv(folder.path().join("none.tsv")),
+        "SC0911",
+        None,
+        &["none.tsv"],
+    );
+    check(Dataset::tsv(folder.path()), "SC0911", None, &["folder"]);
+    let (_folder, path) = file("t.tsv", b"text\tlabel\na\tx\n\xff\xfe\ty\n");
+    check(Dataset::tsv(path), "SC0911", Some(3), &["UTF-8"]);
+}
+
+#[test]
+fn empty_files() {
+    for content in ["", "\n", "text\tlabel\n", "text\tlabel\n\n\n"] {
+        let (_folder, path) = file("t.tsv", content);
+        check(Dataset::tsv(path), "SC0914", None, &["t.tsv"]);
+    }
+    let (_folder, path) = file("t.csv", "");
+    check(Dataset::csv(path), "SC0914", None, &[]);
+    let (_folder, path) = file("t.jsonl", "\n \n");
+    check(Dataset::jsonl(path), "SC0914", None, &[]);
+}

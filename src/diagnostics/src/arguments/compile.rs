@@ -1,0 +1,84 @@
+//! Arguments of `compile!`, after `Model.compile` of Keras; the departures say so.
+
+use super::{Accepts, Argument, IdentifierKind, REQUIRED};
+
+/// What `compile!(model, …)` accepts.
+pub const COMPILE: &[Argument] = &[
+    OPTIMIZER,
+    LOSS,
+    METRICS,
+    STEPS_PER_EXECUTION,
+    ACCUMULATION,
+    DROP,
+    STRATEGY,
+];
+
+const OPTIMIZER: Argument = Argument::new(
+    "optimizer",
+    "optimizer",
+    REQUIRED,
+    "ours; Keras takes RMSprop at 0.001",
+    Accepts::Identifier(IdentifierKind::Optimizer),
+    "Takes the steps: `AdamW::new(rate)`, `Adam::new(rate)`, `SGD::new(rate)` with their methods. A text such \
+     as \"adamw\" takes the type with Keras's rate, which is too high for BERT.",
+);
+
+const LOSS: Argument = Argument::new(
+    "loss",
+    "loss",
+    "none: the model predicts, `fit!` refuses",
+    "Keras",
+    Accepts::Identifier(IdentifierKind::Loss),
+    "What is minimised, as a mean over the examples of the global batch. A text is resolved to a type; \
+     cross-entropies named by a text take logits, unlike Keras's.",
+);
+
+const METRICS: Argument = Argument::new(
+    "metrics",
+    "list of metrics",
+    "[]",
+    "Keras",
+    Accepts::Identifier(IdentifierKind::Metric),
+    "What is measured beside the loss, over the whole split and never as an average of batches. A metric \
+     with an empty denominator is shown as undefined, not as NaN.",
+);
+
+const STEPS_PER_EXECUTION: Argument = Argument::new(
+    "steps_per_execution",
+    "integer ≥ 1",
+    "1",
+    "Keras",
+    Accepts::Integer(1),
+    "Batches run between two returns to the host; steps, gradients and all-reduces are the same for every \
+     value. Above 1 it needs an active scope (SC0102); larger than the epoch it is the epoch.",
+);
+
+const ACCUMULATION: Argument = Argument::new(
+    "gradient_accumulation_steps",
+    "integer ≥ 1",
+    "1",
+    "ours; an argument of the optimizer in Keras 3",
+    Accepts::Integer(1),
+    "Batches whose gradients are averaged, by example, into one optimizer step and one all-reduce. A short last \
+     group of an epoch is a step of its own, divided by its own length.",
+);
+
+const DROP: Argument = Argument::new(
+    "drop_unsupported",
+    "bool",
+    "false",
+    "ours",
+    Accepts::Flag,
+    "Turns SC0102 into a visible warning and goes on with `steps_per_execution = 1`. It drops nothing else: an \
+     unknown argument stays an error.",
+);
+
+const STRATEGY: Argument = Argument::new(
+    "strategy",
+    "`none` or a strategy",
+    "the one of the active scope",
+    "ours",
+    Accepts::Value,
+    "`none` trains on one device on purpose although a strategy is alive, where SC0201 would stop. A \
+     strategy must be the one the model was built under.",
+);

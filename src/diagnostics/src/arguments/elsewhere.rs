@@ -1,0 +1,211 @@
+//! Names that mean something, but not here: arguments of other calls, names of other libraries,
+//! and arguments that Keras has and this product has not.
+
+use super::{Argument, COMPILE, EVALUATE, FIT, find};
+use crate::arguments;
+
+/// Where an argument belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// To follow "belongs to": `the optimizer`, `` `fit!` ``.
+    pub owner: &'static str,
+    /// How it is written there, `{}` standing for the value.
+    pub written: &'static str,
+}
+
+/// Where a name that `call!` does not know belongs, if it is an argument of something else.
+pub fn belongs_elsewhere(call: &str, name: &str) -> Option<Elsewhere> {
+    let at = |owner, written| Some(Elsewhere { owner, written });
+    let known = |arguments: &[Argument]| find(arguments, name).is_some();
+    if arguments::call(call).is_some_and(|call| known(call.arguments)) {
+        return None;
+    }
+    match name {
+        "learning_rate" | "lr" => at("the optimizer", "optimizer = AdamW::new({})"),
+        "weight_decay" => at(
+            "the optimizer",
+            "optimizer = AdamW::new(5e-5).weight_decay({})",
+        ),
+        "beta_1" => at("the optimizer", "optimizer = AdamW::new(5e-5).beta_1({})"),
+        "beta_2" => at("the optimizer", "optimizer = AdamW::new(5e-5).beta_2({})"),
+        "epsilon" => at("the optimizer", "optimizer = AdamW::new(5e-5).epsilon({})"),
+        "clipnorm" => at("the optimizer", "optimizer = AdamW::new(5e-5).clipnorm({})"),
+        "global_clipnorm" | "clip_norm" | "max_grad_norm" => at(
+            "the optimizer",
+            "optimizer = AdamW::new(5e-5).global_clipnorm({})",
+        ),
+        "clipvalue" => at(
+            "the optimizer",
+            "optimizer = AdamW::new(5e-5).clipvalue({})",
+        ),
+        "decay" => at(
+            "a schedule",
+            "optimizer = AdamW::new(warmup_linear(5e-5, 0.1))",
+        ),
+        "momentum" => at("the optimizer", "optimizer = SGD::new(0.01).momentum({})"),
+        "nesterov" => at("the optimizer", "optimizer = SGD::new(0.01).nesterov({})"),
+        "from_logits" => at(
+            "the loss",
+            "loss = SparseCategoricalCrossentropy { from_logits: {} }",
+        ),
+        _ if known(COMPILE) => at("`compile!`", "compile!(model, …)"),
+        _ if known(FIT) => at("`fit!`", "fit!(model, data, …)"),
+        _ if known(EVALUATE) => at("`evaluate!`", "evaluate!(model, data, …)"),
+        _ => None,
+    }
+}
+
+/// The argument of `call!` that a name of another library, or a common slip, stands for.
+pub fn translated(call: &str, name: &str) -> Option<&'static str> {
+    let folded = name.to_ascii_lowercase();
+    Some(match (call, folded.as_str()) {
+        ("compile", "optimiser" | "optim" | "opt") => "optimizer",
+        ("compile", "losses" | "loss_fn" | "loss_function" | "criterion" | "objective") => "loss",
+        ("compile", "metric" | "compute_metrics") => "metrics",
+        ("compile", "experimental_steps_per_execution" | "steps_per_call" | "steps_per_run") => {
+            "steps_per_execution"
+        }
+        (
+            "compile",
+            "accumulate"
+            | "accumulation_steps"
+            | "accumulation"
+            | "gradient_accumulation"
+            | "accumulate_grad_batches"
+            | "grad_accumulation_steps",
+        ) => "gradient_accumulation_steps",
+        ("fit", "num_epochs" | "n_epochs" | "num_train_epochs" | "nb_epoch") => "epochs",
+        ("fit" | "evaluate", "bs" | "batch" | "per_device_train_batch_size") => "batch_size",
+        ("fit", "val_data" | "eval_dataset" | "validation" | "valid_data") => "validation_data",
+        ("fit", "val_split") => "validation_split",
+        ("fit", "random_state" | "random_seed") => "seed",
+        (
+            "fit" | "evaluate",
+            "max_len" | "maxlen" | "max_seq_length" | "max_seq_len" | "seq_length",
+        ) => "max_length",
+        ("fit", "patience") => "early_stopping",
+        ("fit", "resume_from_checkpoint") => "resume",
+        _ => return None,
+    })
+}
+
+/// What is to be said about a name that Keras has and this product has not.
+pub fn explained(call: &str, name: &str) -> Option<&'static str> {
+    Some(match (call, name) {
+        ("compile", "jit_compile") => {
+            "Keras's `jit_compile` asks for XLA; there is nothing to switch here: the kernels are fused and \
+             compiled by the backend"
+        }
+        ("compile", "run_eagerly") => {
+            "Keras's `run_eagerly` leaves its graph for debugging; there is no graph here, every step can be \
+             looked at"
+        }
+        ("compile", "loss_weights") => {
+            "Keras's `loss_weights` weighs the outputs of a model; the models here have one output"
+        }
+        ("compile", "weighted_metrics") => {
+            "Keras's `weighted_metrics` are metrics with sample weights; data sets here carry none"
+        }
+        ("compile", "sync_every") => {
+            "averaging parameters every few steps (local SGD) does not exist here: replicas are \
+             synchronised at every optimizer step"
+        }
+        ("compile", "distribute" | "distribution" | "distribution_strategy") => {
+            "a strategy is not an argument: build and compile the model inside `scope!(strategy, { … })`"
+        }
+        ("compile", "reduction" | "label_smoothing" | "ignore_class") => {
+            "in Keras this is an argument of the loss; the losses here average over the examples and have no \
+             such setting"
+        }
+        ("compile", "amsgrad" | "use_ema" | "ema_momentum" | "loss_scale_factor") => {
+            "in Keras this is an argument of the optimizer; the optimizers here do not have it"
+        }
+        (
+            "compile",
+            "target_tensors"
+            | "sample_weight_mode"
+            | "cloning"
+            | "experimental_run_tf_function"
+            | "from_serialized"
+            | "pss_evaluation_shards"
+            | "auto_scale_loss",
+        ) => "Keras accepts this name for old programs or for its own use; it sets nothing here",
+        (
+            _,
+            "callbacks"
+            | "class_weight"
+            | "sample_weight"
+            | "initial_epoch"
+            | "steps_per_epoch"
+            | "validation_steps"
+            | "validation_freq"
+            | "validation_batch_size"
+            | "checkpoint",
+        ) => "Keras has this argument of `fit`; it does not exist here yet",
+        (_, "workers" | "use_multiprocessing" | "max_queue_size") => {
+            "batches are prepared on a thread of their own; there is nothing to set"
+        }
+        ("fit" | "evaluate", "x" | "y") => {
+            "the data set carries texts and labels together and is the second operand: `fit!(model, data, …)`"
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments;
+
+    #[test]
+    fn translations_lead_to_arguments_that_exist() {
+        for call in arguments::CALLS {
+            for name in [
+                "optimiser",
+                "metric",
+                "losses",
+                "accumulate",
+                "num_epochs",
+                "bs",
+                "maxlen",
+                "patience",
+            ] {
+                if let Some(target) = translated(call.name, name) {
+                    assert!(
+                        arguments::find(call.arguments, target).is_some(),
+                        "{name} → {target}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_optimizers_arguments_are_not_compiles() {
+        for name in [
+            "learning_rate",
+            "lr",
+            "weight_decay",
+            "clipnorm",
+            "global_clipnorm",
+            "clip_norm",
+        ] {
+            let place = belongs_elsewhere("compile", name);
+            assert_eq!(
+                place.map(|place| place.owner),
+                Some("the optimizer"),
+                "{name}"
+            );
+        }
+        for name in ["epochs", "batch_size", "validation_data"] {
+            assert_eq!(
+                belongs_elsewhere("compile", name).map(|place| place.owner),
+                Some("`fit!`")
+            );
+        }
+        assert_eq!(
+            belongs_elsewhere("fit", "optimizer").map(|place| place.owner),
+            Some("`compile!`")
+        );
+    }
+}

@@ -1,0 +1,34 @@
+//! Arguments of `evaluate!`, after `Model.evaluate` of Keras.
+
+use super::{Accepts, Argument};
+
+/// What `evaluate!(model, data, …)` accepts.
+pub const EVALUATE: &[Argument] = &[BATCH_SIZE, MAX_LENGTH, VERBOSE];
+
+const BATCH_SIZE: Argument = Argument::new(
+    "batch_size",
+    "integer ≥ 1",
+    "32",
+    "Keras",
+    Accepts::Integer(1),
+    "Examples per batch over all replicas together. It changes the time, not the result.",
+);
+
+const MAX_LENGTH: Argument = Argument::new(
+    "max_length",
+    "integer ≥ 1",
+    "64",
+    "ours: the recipe of the notebook",
+    Accepts::Integer(1),
+    "Tokens per example, special ones included; longer texts are cut and reported (SC0407). Take the value \
+     the model was trained with.",
+);
+
+const VERBOSE: Argument = Argument::new(
+    "verbose",
+    "bool",
+    "true",
+    "Keras",
+    Accepts::Flag,
+    "Shows the progress. `false` shows nothing; the result is the same.",
+);

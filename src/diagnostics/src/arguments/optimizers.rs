@@ -1,0 +1,156 @@
+//! Arguments of the optimizers: the rate is the constructor's, all others are methods.
+
+use super::{Accepts, Argument};
+
+/// An optimizer and its arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct Optimizer {
+    /// The type's name.
+    pub name: &'static str,
+    /// Its methods, one argument each.
+    pub arguments: &'static [Argument],
+}
+
+/// The optimizers that exist.
+pub const OPTIMIZERS: &[Optimizer] = &[
+    Optimizer {
+        name: "AdamW",
+        arguments: ADAMW,
+    },
+    Optimizer {
+        name: "Adam",
+        arguments: ADAM,
+    },
+    Optimizer {
+        name: "SGD",
+        arguments: SGD,
+    },
+];
+
+/// An optimizer by its type's name.
+pub fn optimizer(name: &str) -> Option<&'static Optimizer> {
+    OPTIMIZERS.iter().find(|optimizer| optimizer.name == name)
+}
+
+/// Methods of `AdamW::new(rate)`.
+pub const ADAMW: &[Argument] = &[
+    WEIGHT_DECAY,
+    DECAY_ALL,
+    BETA_1,
+    BETA_2,
+    EPSILON,
+    CLIPNORM,
+    GLOBAL_CLIPNORM,
+    CLIPVALUE,
+];
+
+/// Methods of `Adam::new(rate)`.
+pub const ADAM: &[Argument] = &[
+    BETA_1,
+    BETA_2,
+    EPSILON,
+    CLIPNORM,
+    GLOBAL_CLIPNORM,
+    CLIPVALUE,
+];
+
+/// Methods of `SGD::new(rate)`.
+pub const SGD: &[Argument] = &[MOMENTUM, NESTEROV, CLIPNORM, GLOBAL_CLIPNORM, CLIPVALUE];
+
+const ONE_CLIP: &str =
+    "gradients are clipped in one way; with two, the order would decide the result";
+
+const WEIGHT_DECAY: Argument = Argument::new(
+    "weight_decay",
+    "number ≥ 0",
+    "0.01",
+    "BERT and PyTorch; Keras has 0.004",
+    Accepts::Value,
+    "Decoupled: `w -= rate · decay · w` before the step. Biases and LayerNorm are left alone unless \
+     `decay_all_parameters(true)` is given.",
+);
+
+const DECAY_ALL: Argument = Argument::new(
+    "decay_all_parameters",
+    "bool",
+    "false",
+    "BERT; Keras decays every variable",
+    Accepts::Flag,
+    "Decays biases and LayerNorm too. Keras does so unless variables are excluded by name.",
+);
+
+const BETA_1: Argument = Argument::new(
+    "beta_1",
+    "number from 0, below 1",
+    "0.9",
+    "Keras, PyTorch",
+    Accepts::Value,
+    "How slowly the mean of the gradients moves. 0 uses the last gradient alone.",
+);
+
+const BETA_2: Argument = Argument::new(
+    "beta_2",
+    "number from 0, below 1",
+    "0.999",
+    "Keras, PyTorch",
+    Accepts::Value,
+    "How slowly the mean of the squared gradients moves. Both moments are corrected for their start at 0.",
+);
+
+const EPSILON: Argument = Argument::new(
+    "epsilon",
+    "number > 0",
+    "1e-8",
+    "PyTorch and Hugging Face; Keras has 1e-7, BERT 1e-6",
+    Accepts::Value,
+    "Added outside the square root. It decides the size of steps only where gradients are tiny.",
+);
+
+const CLIPNORM: Argument = Argument::new(
+    "clipnorm",
+    "number > 0",
+    "none",
+    "Keras",
+    Accepts::Value,
+    "Clips the norm of each tensor's gradient on its own. BERT's recipe is `global_clipnorm(1.0)`.",
+)
+.excludes(&[("global_clipnorm", ONE_CLIP), ("clipvalue", ONE_CLIP)]);
+
+const GLOBAL_CLIPNORM: Argument = Argument::new(
+    "global_clipnorm",
+    "number > 0",
+    "none",
+    "Keras; BERT uses 1.0",
+    Accepts::Value,
+    "Clips the norm over all gradients together: the factor is `max / (norm + 1e-6)`, at most 1. It is \
+     taken after the all-reduce, so replicas do not change it.",
+)
+.excludes(&[("clipnorm", ONE_CLIP), ("clipvalue", ONE_CLIP)]);
+
+const CLIPVALUE: Argument = Argument::new(
+    "clipvalue",
+    "number > 0",
+    "none",
+    "Keras",
+    Accepts::Value,
+    "Clips each element of each gradient to ± this value. The direction of the step changes with it.",
+)
+.excludes(&[("clipnorm", ONE_CLIP), ("global_clipnorm", ONE_CLIP)]);
+
+const MOMENTUM: Argument = Argument::new(
+    "momentum",
+    "number from 0, below 1",
+    "0",
+    "Keras, PyTorch",
+    Accepts::Value,
+    "The share of the last step that is taken again. 0 keeps no state at all.",
+);
+
+const NESTEROV: Argument = Argument::new(
+    "nesterov",
+    "bool",
+    "false",
+    "Keras, PyTorch",
+    Accepts::Flag,
+    "Looks ahead along the momentum. Without momentum it changes nothing.",
+);

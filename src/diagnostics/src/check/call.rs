@@ -1,0 +1,503 @@
+//! What the text decides about one call of `compile!`, `fit!` or `evaluate!`. All its problems are
+//! told at once, each beside the same table.
+
+use proc_macro2::{Delimiter, TokenTree};
+
+use super::calls::{CallArgument, Chain, ParsedCall};
+use super::literal::{self, Literal};
+use super::{CellContext, calls::span_of, primary_start, suggest, table};
+use crate::arguments::{self, Accepts, CallTable, IdentifierKind};
+use crate::rules::{
+    ArgumentOfAnotherCall, BadArgumentValue, BothStepsPerExecution, ConflictingArguments,
+    DuplicateArgument, LossWithoutLogits, MissingOptimizer, StepsPerExecutionWithoutScope,
+    UnknownCompileArgument, UnknownEvaluateArgument, UnknownFitArgument, UnknownIdentifier,
+};
+use crate::{CellSpan, Diagnostic, Edit, Place, Rule, Severity, words};
+
+/// A finding and the arguments that are at fault.
+struct Finding {
+    arguments: Vec<usize>,
+    diagnostic: Diagnostic,
+}
+
+/// The findings of one call.
+pub(super) fn check(
+    parsed: &ParsedCall,
+    chains: &[Chain],
+    context: &CellContext,
+) -> Vec<Diagnostic> {
+    let Some(table) = arguments::call(&parsed.call.name) else {
+        return Vec::new();
+    };
+    let mut checker = Checker {
+        parsed,
+        chains,
+        table,
+        context,
+        findings: Vec::new(),
+    };
+    checker.names();
+    checker.duplicates();
+    checker.conflicts();
+    checker.values();
+    if parsed.call.name == "compile" {
+        checker.optimizer();
+        checker.logits();
+        checker.scope();
+    }
+    let invalid: Vec<usize> = checker
+        .findings
+        .iter()
+        .flat_map(|finding| finding.arguments.iter().copied())
+        .collect();
+    let rows = table::rows(&parsed.call, &invalid, |name| {
+        checker.similar(name).first().cloned()
+    });
+    let mut findings: Vec<Diagnostic> = checker
+        .findings
+        .into_iter()
+        .map(|finding| finding.diagnostic)
+        .collect();
+    findings.sort_by_key(|finding| (finding.severity != Severity::Error, primary_start(finding)));
+    // The table is the same for all of them: the first one shows it.
+    if let Some(first) = findings.first_mut() {
+        first.arguments = rows;
+    }
+    findings
+}
+
+struct Checker<'a> {
+    parsed: &'a ParsedCall,
+    chains: &'a [Chain],
+    table: &'static CallTable,
+    context: &'a CellContext,
+    findings: Vec<Finding>,
+}
+
+impl<'a> Checker<'a> {
+    fn given(&self) -> impl Iterator<Item = (usize, &'a CallArgument, &'a [TokenTree])> + use<'a> {
+        let parsed = self.parsed;
+        parsed
+            .call
+            .arguments
+            .iter()
+            .zip(&parsed.values)
+            .enumerate()
+            .map(|(index, (argument, value))| (index, argument, value.as_slice()))
+    }
+
+    fn found(&mut self, arguments: Vec<usize>, diagnostic: Diagnostic) {
+        self.findings.push(Finding {
+            arguments,
+            diagnostic,
+        });
+    }
+
+    fn knows(&self, name: &str) -> bool {
+        arguments::find(self.table.arguments, name).is_some()
+    }
+
+    /// SC0101, SC0104, SC0106, SC0114, SC0115: names that the call does not know.
+    fn names(&mut self) {
+        for (index, argument, _) in self.given() {
+            if self.knows(&argument.name) {
+                continue;
+            }
+            let diagnostic = self.unknown(argument);
+            self.found(vec![index], diagnostic);
+        }
+    }
+
+    fn unknown(&self, argument: &CallArgument) -> Diagnostic {
+        let call = &self.parsed.call;
+        let name = argument.name.as_str();
+        let place = Place::Span(argument.name_span);
+        if call.name == "compile" {
+            if name == "experimental_steps_per_execution"
+                && let Some(current) = call.argument("steps_per_execution")
+            {
+                return BothStepsPerExecution {
+                    experimental: Place::Span(argument.span),
+                    experimental_drop: Place::Span(argument.drop_span),
+                    current: Place::Span(current.span),
+                    arguments: Vec::new(),
+                    profile: self.context.profile,
+                }
+                .diagnostic();
+            }
+            if let Some(elsewhere) = arguments::belongs_elsewhere("compile", name) {
+                let (written, edits) = self
+                    .moved_to_optimizer(argument)
+                    .unwrap_or_else(|| (written(&elsewhere, argument), Vec::new()));
+                return ArgumentOfAnotherCall {
+                    given: name.to_owned(),
+                    place,
+                    owner: elsewhere.owner.to_owned(),
+                    written,
+                    edits,
+                    arguments: Vec::new(),
+                }
+                .diagnostic();
+            }
+        }
+        let similar = self.similar(name);
+        let hint = self.hint(argument);
+        let given = name.to_owned();
+        let drop = Place::Span(argument.drop_span);
+        let arguments = Vec::new();
+        match call.name.as_str() {
+            "compile" => {
+                let profile = self.context.profile;
+                UnknownCompileArgument {
+                    given,
+                    place,
+                    drop,
+                    similar,
+                    hint,
+                    arguments,
+                    profile,
+                }
+                .diagnostic()
+            }
+            "fit" => UnknownFitArgument {
+                given,
+                place,
+                drop,
+                similar,
+                hint,
+                arguments,
+            }
+            .diagnostic(),
+            _ => UnknownEvaluateArgument {
+                given,
+                place,
+                drop,
+                similar,
+                hint,
+                arguments,
+            }
+            .diagnostic(),
+        }
+    }
+
+    /// The optimizer of this call with the argument added, and the edits that move it there, if the
+    /// optimizer stands in the call and has such an argument.
+    fn moved_to_optimizer(&self, argument: &CallArgument) -> Option<(String, Vec<Edit>)> {
+        let inside = self.parsed.call.argument("optimizer")?.value_span;
+        let chain = self
+            .chains
+            .iter()
+            .find(|chain| inside.start <= chain.span.start && chain.span.end <= inside.end)?;
+        let optimizer = arguments::optimizer(&chain.optimizer)?;
+        let edit = |span, replacement: &str| Edit {
+            place: Place::Span(span),
+            replacement: replacement.to_owned(),
+        };
+        let drop = edit(argument.drop_span, "");
+        let value = argument.value.as_str();
+        if matches!(argument.name.as_str(), "learning_rate" | "lr") {
+            // A schedule has a rate of its own; only a bare number is replaced.
+            chain.rate.parse::<f64>().ok()?;
+            let written = format!("{}::new({value})", chain.optimizer);
+            return Some((written, vec![edit(chain.inside, value), drop]));
+        }
+        let name = match argument.name.as_str() {
+            "clip_norm" | "max_grad_norm" => "global_clipnorm",
+            name => name,
+        };
+        arguments::find(optimizer.arguments, name)?;
+        if value.is_empty() || chain.methods.iter().any(|method| method.name == name) {
+            return None;
+        }
+        let method = format!(".{name}({value})");
+        let end = CellSpan {
+            start: chain.span.end,
+            end: chain.span.end,
+        };
+        Some((
+            format!("{}::new(…){method}", chain.optimizer),
+            vec![edit(end, &method), drop],
+        ))
+    }
+
+    /// Names at distance 1, then the translation of another library's name, then names further off.
+    fn similar(&self, name: &str) -> Vec<String> {
+        let known = self.table.arguments.iter().map(|argument| argument.name);
+        let mut similar = suggest::similar(name, known);
+        if let Some(translated) = arguments::translated(self.table.name, name) {
+            similar.retain(|other| other != translated);
+            let near = similar
+                .iter()
+                .take_while(|other| suggest::distance(name, other) == 1)
+                .count();
+            let own = suggest::distance(name, translated) == 1;
+            similar.insert(if own { 0 } else { near }, translated.to_owned());
+        }
+        similar
+    }
+
+    /// A sentence on what the name means in Keras or in another call.
+    fn hint(&self, argument: &CallArgument) -> Option<String> {
+        let (call, name) = (self.table.name, argument.name.as_str());
+        if let Some(text) = arguments::explained(call, name) {
+            return Some(text.to_owned());
+        }
+        if let Some(elsewhere) = arguments::belongs_elsewhere(call, name) {
+            let written = written(&elsewhere, argument);
+            return Some(format!(
+                "`{name}` belongs to {}: `{written}`",
+                elsewhere.owner
+            ));
+        }
+        (name == "experimental_steps_per_execution").then(|| {
+            "TensorFlow 2.3 has `steps_per_execution` under this name; later versions dropped the prefix"
+                .to_owned()
+        })
+    }
+
+    /// SC0117.
+    fn duplicates(&mut self) {
+        let call = &self.parsed.call;
+        for (index, argument, _) in self.given() {
+            let Some(first) = call.arguments[..index]
+                .iter()
+                .position(|other| other.name == argument.name)
+            else {
+                continue;
+            };
+            let diagnostic = DuplicateArgument {
+                call: call.name.clone(),
+                argument: argument.name.clone(),
+                first: Place::Span(call.arguments[first].span),
+                second: Place::Span(argument.span),
+                first_drop: Place::Span(call.arguments[first].drop_span),
+                second_drop: Place::Span(argument.drop_span),
+                arguments: Vec::new(),
+            }
+            .diagnostic();
+            self.found(vec![first, index], diagnostic);
+        }
+    }
+
+    /// SC0118.
+    fn conflicts(&mut self) {
+        let call = &self.parsed.call;
+        for (index, argument, _) in self.given() {
+            let Some(known) = arguments::find(self.table.arguments, &argument.name) else {
+                continue;
+            };
+            for (other, reason) in known.conflicts {
+                let Some(first) = call.arguments[..index]
+                    .iter()
+                    .position(|given| given.name == *other)
+                else {
+                    continue;
+                };
+                let earlier = &call.arguments[first];
+                let diagnostic = ConflictingArguments {
+                    call: format!("{}!", call.name),
+                    first: earlier.name.clone(),
+                    first_place: Place::Span(earlier.span),
+                    first_drop: Place::Span(earlier.drop_span),
+                    second: argument.name.clone(),
+                    second_place: Place::Span(argument.span),
+                    second_drop: Place::Span(argument.drop_span),
+                    reason: (*reason).to_owned(),
+                    arguments: Vec::new(),
+                }
+                .diagnostic();
+                self.found(vec![first, index], diagnostic);
+            }
+        }
+    }
+
+    /// SC0103 and SC0105.
+    fn values(&mut self) {
+        for (index, argument, value) in self.given() {
+            let Some(known) = arguments::find(self.table.arguments, &argument.name) else {
+                continue;
+            };
+            if let Some(literal) = literal::read(value)
+                && let Err(refusal) = literal::judge(known, &literal)
+            {
+                let diagnostic = BadArgumentValue {
+                    call: self.table.name.to_owned(),
+                    argument: argument.name.clone(),
+                    given: argument.value.clone(),
+                    expects: refusal.expects,
+                    place: Place::Span(argument.value_span),
+                    replacement: refusal.replacement,
+                    arguments: Vec::new(),
+                }
+                .diagnostic();
+                self.found(vec![index], diagnostic);
+            }
+            if let Accepts::Identifier(kind) = known.accepts {
+                for (text, span) in literal::texts(value) {
+                    if !kind.knows(&text) {
+                        let diagnostic = self.unknown_identifier(kind, text, span);
+                        self.found(vec![index], diagnostic);
+                    }
+                }
+            }
+        }
+    }
+
+    fn unknown_identifier(
+        &self,
+        kind: IdentifierKind,
+        given: String,
+        span: CellSpan,
+    ) -> Diagnostic {
+        let mut similar = suggest::similar(&given, kind.names().iter().copied());
+        let foreign = arguments::foreign_identifier(kind, &given);
+        if let Some((name, _)) = foreign {
+            similar.retain(|other| other != name);
+            similar.insert(0, name.to_owned());
+        }
+        UnknownIdentifier {
+            kind: kind.word().to_owned(),
+            given,
+            place: Place::Span(span),
+            similar,
+            known: kind.names().iter().map(|name| (*name).to_owned()).collect(),
+            hint: foreign.map(|(_, hint)| hint.to_owned()),
+            arguments: Vec::new(),
+            profile: self.context.profile,
+        }
+        .diagnostic()
+    }
+
+    /// SC0116, unless a misspelt name was meant as the optimizer, or the rate was given alone.
+    fn optimizer(&mut self) {
+        let call = &self.parsed.call;
+        let Some(model) = call.operands.first() else {
+            return;
+        };
+        let meant = |argument: &CallArgument| {
+            argument.name == "optimizer"
+                || (!self.knows(&argument.name)
+                    && self
+                        .similar(&argument.name)
+                        .first()
+                        .is_some_and(|name| name == "optimizer"))
+        };
+        // A second operand is probably an optimizer without its name: rustc tells.
+        if call.operands.len() > 1 || call.arguments.iter().any(meant) {
+            return;
+        }
+        let end = model.span.end;
+        let diagnostic = MissingOptimizer {
+            place: Place::Span(call.name_span),
+            insert: Some(Place::Span(CellSpan { start: end, end })),
+            arguments: Vec::new(),
+        }
+        .diagnostic();
+        self.found(Vec::new(), diagnostic);
+    }
+
+    /// SC0302: `from_logits: false` in the loss.
+    fn logits(&mut self) {
+        for (_, argument, value) in self.given() {
+            if argument.name != "loss" {
+                continue;
+            }
+            let [path @ .., TokenTree::Group(fields)] = value else {
+                continue;
+            };
+            let Some(TokenTree::Ident(loss)) = path.last() else {
+                continue;
+            };
+            if fields.delimiter() != Delimiter::Brace || !loss.to_string().ends_with("Crossentropy")
+            {
+                continue;
+            }
+            let fields: Vec<TokenTree> = fields.stream().into_iter().collect();
+            for field in fields.windows(3) {
+                if let [
+                    TokenTree::Ident(name),
+                    TokenTree::Punct(colon),
+                    TokenTree::Ident(flag),
+                ] = field
+                    && name == "from_logits"
+                    && colon.as_char() == ':'
+                    && flag == "false"
+                {
+                    let place = Some(Place::Span(span_of(flag.span())));
+                    let diagnostic = LossWithoutLogits {
+                        loss: loss.to_string(),
+                        place,
+                    }
+                    .diagnostic();
+                    // A warning: the argument is accepted.
+                    self.found(Vec::new(), diagnostic);
+                }
+            }
+        }
+    }
+
+    /// SC0102, where the notebook is known to have no strategy at all.
+    fn scope(&mut self) {
+        let call = &self.parsed.call;
+        let asks_to_drop = call.argument("drop_unsupported").is_some();
+        if self.context.active_scope != Some(false) || call.in_scope || asks_to_drop {
+            return;
+        }
+        for (index, argument, value) in self.given() {
+            if argument.name != "steps_per_execution" || call.argument("strategy").is_some() {
+                continue;
+            }
+            let Some(Literal::Integer(steps)) = literal::read(value) else {
+                continue;
+            };
+            let Ok(value @ 2..) = usize::try_from(steps) else {
+                continue;
+            };
+            let facts = StepsPerExecutionWithoutScope {
+                value,
+                dropped: false,
+                profile: self.context.profile,
+            };
+            let mut diagnostic = facts.diagnostic();
+            place_at(&mut diagnostic, argument);
+            self.found(vec![index], diagnostic);
+        }
+    }
+}
+
+/// How an argument is written where it belongs, with its own value.
+fn written(elsewhere: &arguments::Elsewhere, argument: &CallArgument) -> String {
+    let value = if argument.value.is_empty() {
+        "…"
+    } else {
+        argument.value.as_str()
+    };
+    let value = words::excerpt(value, 60);
+    match elsewhere.written {
+        // The optimizer and the loss: the value has a place of its own.
+        pattern if pattern.contains("{}") => pattern.replacen("{}", &value, 1),
+        // The calls: `…` stands for `name = value`.
+        pattern => pattern.replacen('…', &format!("{} = {value}", argument.name), 1),
+    }
+}
+
+/// Puts the places that name this argument where it stands.
+fn place_at(diagnostic: &mut Diagnostic, argument: &CallArgument) {
+    let names =
+        |place: &Place| matches!(place, Place::Argument { name, .. } if *name == argument.name);
+    for label in &mut diagnostic.labels {
+        if names(&label.place) {
+            label.place = Place::Span(argument.span);
+        }
+    }
+    for edit in diagnostic.fixes.iter_mut().flat_map(|fix| &mut fix.edits) {
+        if names(&edit.place) {
+            let drops = edit.replacement.is_empty();
+            edit.place = Place::Span(if drops {
+                argument.drop_span
+            } else {
+                argument.span
+            });
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Checks of a cell's text, before rustc sees it, and the way back from named places to the text.
+//!
+//! [`check_cell`] looks at the text alone: no file, no network, no state but [`CellContext`]. It takes
+//! well below a millisecond for an ordinary cell. [`resolve`] finds the text that a diagnostic raised
+//! at run time talks about; the process that raised it knows no text. [`calls`] is for the kernel,
+//! which rewrites cells.
+
+mod call;
+mod calls;
+mod cell;
+mod literal;
+mod optimizer;
+mod resolve;
+pub mod suggest;
+mod table;
+
+pub use calls::{Call, CallArgument, Operand, calls};
+pub use resolve::{resolve, resolve_at};
+
+use crate::rules::{STRATEGIES, StrategyNotAvailable};
+use crate::{Diagnostic, Place, Profile, Rule};
+use calls::Found;
+
+/// Strategies of TensorFlow that have no counterpart here.
+const FOREIGN_STRATEGIES: &[&str] = &[
+    "CentralStorageStrategy",
+    "MultiWorkerMirroredStrategy",
+    "ParameterServerStrategy",
+    "TPUStrategy",
+    "TpuStrategy",
+];
+
+/// What is known about the notebook while a cell is checked.
+#[derive(Clone, Debug, Default)]
+pub struct CellContext {
+    /// The version whose exact words the cards quote; `None` quotes none.
+    pub profile: Option<Profile>,
+    /// Whether a strategy is active or any model may be bound to one. `None` leaves SC0102 to run
+    /// time; `Some(false)` says that there is no strategy at all in the notebook.
+    pub active_scope: Option<bool>,
+}
+
+/// Everything the text alone decides, in the order of the text. A cell that is no Rust has no
+/// findings: rustc tells.
+pub fn check_cell(text: &str, context: &CellContext) -> Vec<Diagnostic> {
+    if !may_matter(text) {
+        return Vec::new();
+    }
+    let mut findings = cell::with_tokens(text, |tokens, header| {
+        let found = Found::read(text, tokens, header);
+        let mut findings = Vec::new();
+        for call in &found.calls {
+            if !found.defined.contains(&call.call.name) {
+                findings.extend(call::check(call, &found.chains, context));
+            }
+        }
+        for chain in &found.chains {
+            if !found.defined.contains(&chain.optimizer) {
+                findings.extend(optimizer::check(chain));
+            }
+        }
+        for (name, span) in &found.strategies {
+            let foreign = FOREIGN_STRATEGIES.contains(&name.as_str());
+            if foreign && !STRATEGIES.contains(&name.as_str()) && !found.defined.contains(name) {
+                let place = Place::Span(*span);
+                findings.push(
+                    StrategyNotAvailable {
+                        given: name.clone(),
+                        place,
+                    }
+                    .diagnostic(),
+                );
+            }
+        }
+        findings
+    })
+    .unwrap_or_default();
+    findings.sort_by_key(primary_start);
+    findings
+}
+
+/// A cheap look, so that most cells cost nothing.
+fn may_matter(text: &str) -> bool {
+    let calls = crate::arguments::CALLS.iter().map(|call| call.name);
+    let optimizers = crate::arguments::OPTIMIZERS
+        .iter()
+        .map(|optimizer| optimizer.name);
+    calls
+        .chain(optimizers)
+        .chain(["Strategy"])
+        .any(|word| text.contains(word))
+}
+
+fn primary_start(diagnostic: &Diagnostic) -> usize {
+    match diagnostic.labels.first().map(|label| &label.place) {
+        Some(Place::Span(span)) => span.start,
+        _ => usize::MAX,
+    }
+}

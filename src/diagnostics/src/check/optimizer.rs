@@ -1,0 +1,202 @@
+//! SC0504 and SC0118 on optimizers: `AdamW::new(lr = 5e-5)`, `AdamW::new(5e-5).weight_decy(0.01)`.
+//!
+//! Only what the text decides: a method that looks like none of the arguments may come from a trait,
+//! and is left to rustc.
+
+use super::calls::{CallArgument, Chain, Method};
+use super::{suggest, table};
+use crate::arguments::{self, OPTIMIZERS};
+use crate::rules::{ConflictingArguments, UnknownOptimizerArgument};
+use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule};
+
+/// Methods that every type may have.
+const COMMON_METHODS: &[&str] = &[
+    "clone", "into", "borrow", "to_owned", "as_ref", "unwrap", "expect",
+];
+
+/// The findings of one optimizer.
+pub(super) fn check(chain: &Chain) -> Vec<Diagnostic> {
+    let Some(optimizer) = arguments::optimizer(&chain.optimizer) else {
+        return Vec::new();
+    };
+    let known: Vec<&'static str> = optimizer
+        .arguments
+        .iter()
+        .map(|argument| argument.name)
+        .collect();
+    let named = chain.named.iter().map(|argument| {
+        unknown(
+            chain,
+            &known,
+            &argument.name,
+            argument.name_span,
+            in_brackets(chain, &known, argument),
+        )
+    });
+    let methods = chain.methods.iter().filter(|method| {
+        !known.contains(&method.name.as_str()) && !COMMON_METHODS.contains(&method.name.as_str())
+    });
+    let methods = methods.filter_map(|method| {
+        let fixes = of_method(chain, &known, method);
+        (!fixes.is_empty()).then(|| unknown(chain, &known, &method.name, method.name_span, fixes))
+    });
+    let mut findings: Vec<Diagnostic> = named.chain(methods).chain(conflicts(chain)).collect();
+    if let Some(first) = findings.first_mut() {
+        first.arguments = table::optimizer_rows(chain);
+    }
+    findings
+}
+
+fn unknown(
+    chain: &Chain,
+    known: &[&str],
+    given: &str,
+    span: CellSpan,
+    fixes: Vec<Fix>,
+) -> Diagnostic {
+    UnknownOptimizerArgument {
+        optimizer: chain.optimizer.clone(),
+        given: given.to_owned(),
+        place: Place::Span(span),
+        fixes,
+        known: known.iter().map(|name| (*name).to_owned()).collect(),
+    }
+    .diagnostic()
+}
+
+/// Ways out for `name = value` inside the constructor's brackets.
+fn in_brackets(chain: &Chain, known: &[&str], argument: &CallArgument) -> Vec<Fix> {
+    let value = if argument.value.is_empty() {
+        "5e-5"
+    } else {
+        argument.value.as_str()
+    };
+    if is_rate(&argument.name) {
+        let name = CellSpan {
+            start: argument.span.start,
+            end: argument.value_span.start,
+        };
+        return vec![Fix {
+            title: format!("did you mean `{}::new({value})`?", chain.optimizer),
+            edits: vec![edit(name, "")],
+        }];
+    }
+    let names = near(&argument.name, known);
+    names
+        .iter()
+        .map(|name| {
+            let method = format!(".{name}({value})");
+            let after = CellSpan {
+                start: chain.after,
+                end: chain.after,
+            };
+            Fix {
+                title: format!("did you mean `{method}`?"),
+                edits: vec![edit(argument.drop_span, ""), edit(after, &method)],
+            }
+        })
+        .collect()
+}
+
+/// Ways out for a method that is no argument of the optimizer.
+fn of_method(chain: &Chain, known: &[&str], method: &Method) -> Vec<Fix> {
+    if is_rate(&method.name) {
+        return vec![Fix {
+            title: format!("did you mean `{}::new({})`?", chain.optimizer, method.value),
+            edits: vec![edit(chain.inside, &method.value), edit(method.span, "")],
+        }];
+    }
+    let mut fixes: Vec<Fix> = near(&method.name, known)
+        .iter()
+        .map(|name| Fix {
+            title: format!("did you mean `{name}`?"),
+            edits: vec![edit(method.name_span, name)],
+        })
+        .collect();
+    let other = OPTIMIZERS
+        .iter()
+        .find(|other| arguments::find(other.arguments, &method.name).is_some());
+    if let Some(other) = other {
+        let fix = Fix {
+            title: format!(
+                "`{}` has it: `{}::new(…).{}(…)`",
+                other.name, other.name, method.name
+            ),
+            edits: vec![edit(chain.optimizer_span, other.name)],
+        };
+        fixes.insert(0, fix);
+    }
+    fixes
+}
+
+/// Names at distance 1, then the name that another library's stands for, then names further off.
+fn near(name: &str, known: &[&str]) -> Vec<String> {
+    let mut names = suggest::similar(name, known.iter().copied());
+    // An argument that is only written in the wrong way is the best suggestion of all.
+    if known.contains(&name) {
+        names.insert(0, name.to_owned());
+    }
+    let translated = match name {
+        "decay" | "wd" | "l2" => "weight_decay",
+        "clip_norm" | "max_grad_norm" | "clip_grad_norm" | "clip" => "global_clipnorm",
+        "clip_value" => "clipvalue",
+        "eps" => "epsilon",
+        "betas" | "b1" => "beta_1",
+        "b2" => "beta_2",
+        _ => return names,
+    };
+    if known.contains(&translated) {
+        names.retain(|other| other != translated);
+        let first = names
+            .iter()
+            .take_while(|other| suggest::distance(name, other) == 1)
+            .count();
+        names.insert(first, translated.to_owned());
+    }
+    names
+}
+
+fn is_rate(name: &str) -> bool {
+    matches!(name, "lr" | "rate") || suggest::distance(name, "learning_rate") <= 1
+}
+
+fn edit(span: CellSpan, replacement: &str) -> Edit {
+    Edit {
+        place: Place::Span(span),
+        replacement: replacement.to_owned(),
+    }
+}
+
+/// SC0118: methods that exclude each other.
+fn conflicts(chain: &Chain) -> Vec<Diagnostic> {
+    let Some(optimizer) = arguments::optimizer(&chain.optimizer) else {
+        return Vec::new();
+    };
+    let mut findings = Vec::new();
+    for (index, method) in chain.methods.iter().enumerate() {
+        let Some(argument) = arguments::find(optimizer.arguments, &method.name) else {
+            continue;
+        };
+        for (other, reason) in argument.conflicts {
+            let Some(earlier) = chain.methods[..index]
+                .iter()
+                .find(|earlier| earlier.name == *other)
+            else {
+                continue;
+            };
+            let facts = ConflictingArguments {
+                call: format!("{}::new", chain.optimizer),
+                first: earlier.name.clone(),
+                first_place: Place::Span(earlier.span),
+                first_drop: Place::Span(earlier.span),
+                second: method.name.clone(),
+                second_place: Place::Span(method.span),
+                second_drop: Place::Span(method.span),
+                reason: (*reason).to_owned(),
+                arguments: Vec::new(),
+            };
+            findings.push(facts.diagnostic());
+        }
+    }
+    findings
+}

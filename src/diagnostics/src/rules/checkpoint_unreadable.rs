@@ -1,0 +1,33 @@
+//! SC0902 `checkpoint-unreadable`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+
+/// A file of a checkpoint that is missing, truncated or not what its name says.
+#[derive(Clone, Debug)]
+pub struct CheckpointUnreadable {
+    /// The file.
+    pub path: String,
+    /// What is wrong with it: `the header announces 90 868 376 bytes, the file has 1 048 576`.
+    pub reason: String,
+}
+
+impl Rule for CheckpointUnreadable {
+    const PAGE: RulePage = RulePage {
+        code: "SC0902",
+        name: "checkpoint-unreadable",
+        severity: Severity::Error,
+        stage: Stage::Load,
+        finds: "A checkpoint file that is missing from its folder, cut short, or damaged.",
+        why: "Half of a checkpoint is a model with half of its weights at random.",
+        bad: "let model = BertForSequenceClassification::from_pretrained(\"./half-downloaded\", 8)?;",
+        good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
+        tensorflow: "",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        Self::start(format!("`{}` cannot be read: {}", self.path, self.reason))
+            .label(Place::file(&self.path, None), "unreadable")
+            .why("no weight was changed; the model was not made")
+            .fix("fetch the checkpoint again; a download that was cut short leaves such a file")
+    }
+}

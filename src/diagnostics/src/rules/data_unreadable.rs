@@ -1,0 +1,41 @@
+//! SC0911 `data-unreadable`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+
+/// A data file that is missing or is not text of its format.
+#[derive(Clone, Debug)]
+pub struct DataUnreadable {
+    /// The file.
+    pub path: String,
+    /// The line, counted from 1, where one is at fault.
+    pub line: Option<usize>,
+    /// What is wrong, in words: `no such file`, `not UTF-8`.
+    pub reason: String,
+}
+
+impl Rule for DataUnreadable {
+    const PAGE: RulePage = RulePage {
+        code: "SC0911",
+        name: "data-unreadable",
+        severity: Severity::Error,
+        stage: Stage::Load,
+        finds: "A data file that is not there, cannot be opened, or is not text of its format.",
+        why: "Rows that are skipped in silence are rows that nobody knows are missing.",
+        bad: "let train = Dataset::tsv(\"trian.tsv\")?;",
+        good: "let train = Dataset::tsv(\"train.tsv\")?;",
+        tensorflow: "",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let line = self
+            .line
+            .map(|line| format!(", line {line}"))
+            .unwrap_or_default();
+        Self::start(format!(
+            "`{}`{line} cannot be read: {}",
+            self.path, self.reason
+        ))
+        .label(Place::file(&self.path, self.line), self.reason.clone())
+        .fix("check the path; relative ones start at the folder of the notebook")
+    }
+}

@@ -1,0 +1,41 @@
+//! SC0906 `device-not-there`.
+
+use crate::{Diagnostic, Rule, RulePage, Severity, Stage, words};
+
+/// A device that this machine does not have.
+#[derive(Clone, Debug)]
+pub struct DeviceNotThere {
+    /// The device that was asked for: `cuda:1`.
+    pub device: String,
+    /// The devices that are there.
+    pub found: Vec<String>,
+    /// Why it is not there, where that is known: `no CUDA driver (libcuda.so.1) was found`.
+    pub reason: Option<String>,
+}
+
+impl Rule for DeviceNotThere {
+    const PAGE: RulePage = RulePage {
+        code: "SC0906",
+        name: "device-not-there",
+        severity: Severity::Error,
+        stage: Stage::Load,
+        finds: "A strategy or a model that names a device this machine does not have.",
+        why: "Nothing falls back to another device on its own: the reader would measure the wrong one.",
+        bad: "let strategy = MirroredStrategy::on([cuda(0), cuda(1)])?; // one GPU",
+        good: "let strategy = MirroredStrategy::logical(2)?;",
+        tensorflow: "Constructs the strategy without a word and fails at the first use.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let mut told = Self::start(format!("there is no device {}", self.device)).why(format!(
+            "this machine has {}",
+            words::names(&self.found, 12)
+        ));
+        if let Some(reason) = &self.reason {
+            told = told.evidence("reason", reason.clone());
+        }
+        told.fix("take one of the devices that are there")
+            .fix("`MirroredStrategy::logical(2)` splits one device into two logical ones")
+            .tensorflow("constructs the strategy without a word and fails at the first use")
+    }
+}

@@ -1,0 +1,35 @@
+//! SC0914 `empty-data-set`.
+
+use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
+
+/// A data set without a single example.
+#[derive(Clone, Debug)]
+pub struct EmptyDataSet {
+    /// Where it came from: a path, or `validation split`.
+    pub source: String,
+    /// What was to be done with it: `fit!`, `evaluate!`, `loading`.
+    pub wanted_by: String,
+}
+
+impl Rule for EmptyDataSet {
+    const PAGE: RulePage = RulePage {
+        code: "SC0914",
+        name: "empty-data-set",
+        severity: Severity::Error,
+        stage: Stage::Load,
+        finds: "A data set without a single example: an empty file, one with only a header, or a split that \
+                left nothing.",
+        why: "An epoch of no batches ends at once and looks like a success.",
+        bad: "let train = Dataset::tsv(\"only-a-header.tsv\")?;",
+        good: "let train = Dataset::tsv(\"train.tsv\")?;",
+        tensorflow: "2.3: \"UnboundLocalError: local variable 'logs' referenced before assignment\"; tf_keras \
+                     2.18: \"Expected input data to be non-empty.\"; Keras 3: no error, an empty history.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        Self::start(format!("no examples in {}", self.source))
+            .why(format!("{} needs at least one", self.wanted_by))
+            .fix("check that the file has rows below its header, and that a split leaves some")
+            .tensorflow("tf_keras 2.18: Expected input data to be non-empty; Keras 3: no error, an empty history")
+    }
+}

@@ -1,0 +1,44 @@
+//! SC0704 `length-mismatch`.
+
+use crate::{Diagnostic, Rule, RulePage, Severity, Stage, words};
+
+/// Two lists that belong together and differ in length.
+#[derive(Clone, Debug)]
+pub struct LengthMismatch {
+    /// What the first list holds: `texts`.
+    pub first: String,
+    /// Its length.
+    pub first_length: usize,
+    /// What the second list holds: `labels`.
+    pub second: String,
+    /// Its length.
+    pub second_length: usize,
+}
+
+impl Rule for LengthMismatch {
+    const PAGE: RulePage = RulePage {
+        code: "SC0704",
+        name: "length-mismatch",
+        severity: Severity::Error,
+        stage: Stage::Load,
+        finds: "Texts and labels, or other lists that belong together, of different lengths.",
+        why: "Cut to the shorter one, every pair after a missing row would be wrong.",
+        bad: "let train = Dataset::from_rows(texts, labels)?; // 16 texts, 8 labels",
+        good: "let train = Dataset::from_rows(&texts[..8], labels)?; // 8 texts, 8 labels",
+        tensorflow: "\"Data cardinality is ambiguous: x sizes: 16, y sizes: 8. Make sure all arrays contain \
+                     the same number of samples.\"",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        Self::start(format!(
+            "{} {}, {} {}",
+            words::thousands(self.first_length),
+            self.first,
+            words::thousands(self.second_length),
+            self.second
+        ))
+        .why("each row needs both; cut to the shorter list, the pairs could be wrong")
+        .fix(format!("give as many {} as {}", self.second, self.first))
+        .tensorflow("raises ValueError: Data cardinality is ambiguous")
+    }
+}

@@ -1,0 +1,51 @@
+//! SC0313 `missing-column`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// A column that the data set was asked for and does not have.
+#[derive(Clone, Debug)]
+pub struct MissingColumn {
+    /// The column asked for: `label`.
+    pub column: String,
+    /// The columns that are there.
+    pub found: Vec<String>,
+    /// The file.
+    pub path: String,
+}
+
+impl Rule for MissingColumn {
+    const PAGE: RulePage = RulePage {
+        code: "SC0313",
+        name: "missing-column",
+        severity: Severity::Error,
+        stage: Stage::Load,
+        finds: "A data set without the column that was asked for, such as the labels.",
+        why: "Without labels there is nothing to learn, and a text taken for a label trains on noise.",
+        bad: "let train = Dataset::tsv(\"reviews.tsv\")?; // columns: text, target",
+        good: "let train = Dataset::tsv(\"reviews.tsv\")?; // columns: text, label",
+        tensorflow: "TensorFlow 2.3–2.6 blames the gradients (\"No gradients provided for any variable\"); \
+                     tf_keras 2.18: \"Target data is missing. Your model was compiled with loss=…\"; Keras 3: \
+                     \"None values not supported.\"",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let near =
+            crate::check::suggest::similar(&self.column, self.found.iter().map(String::as_str));
+        let told = Self::start(format!(
+            "no `{}` column; found {}",
+            self.column,
+            words::names(&self.found, 12)
+        ))
+        .label(Place::file(&self.path, Some(1)), "the header")
+        .evidence("file", self.path.clone());
+        let told = match near.first() {
+            Some(name) => told.fix(format!("did you mean `{name}`?")),
+            None => told,
+        };
+        told.fix(format!(
+            "rename the column to `{}`, or say which column it is",
+            self.column
+        ))
+        .tensorflow("2.3 to 2.6 blame the gradients; tf_keras 2.18 says \"Target data is missing\"")
+    }
+}

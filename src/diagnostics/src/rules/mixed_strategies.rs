@@ -1,0 +1,40 @@
+//! SC0204 `mixed-strategies`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+
+/// A scope entered inside the scope of a different strategy.
+#[derive(Clone, Debug)]
+pub struct MixedStrategies {
+    /// The strategy that is active.
+    pub active: String,
+    /// The one that was to be entered.
+    pub entered: String,
+}
+
+impl Rule for MixedStrategies {
+    const PAGE: RulePage = RulePage {
+        code: "SC0204",
+        name: "mixed-strategies",
+        severity: Severity::Error,
+        stage: Stage::Compile,
+        finds: "A scope inside the scope of a different strategy. Entering the same one again is allowed.",
+        why: "A variable has one placement. Made under two strategies, half of a model would be on devices \
+              that the other half's all-reduce does not reach.",
+        bad: "scope!(mirrored, {\n    scope!(one_device, {\n        let model = build()?;\n    });\n});",
+        good: "scope!(one_device, {\n    let model = build()?;\n});",
+        tensorflow: "\"RuntimeError: Mixing different tf.distribute.Strategy objects: … is not …\"",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let Self { active, entered } = self;
+        Self::start(format!(
+            "`{entered}`'s scope cannot be entered inside `{active}`'s"
+        ))
+        .label(Place::call("scope"), format!("`{active}` is active here"))
+        .why("a variable has one placement; two strategies cannot both decide it")
+        .fix(format!(
+            "leave `{active}`'s scope first, or use it for these statements too"
+        ))
+        .tensorflow("raises RuntimeError: Mixing different tf.distribute.Strategy objects")
+    }
+}

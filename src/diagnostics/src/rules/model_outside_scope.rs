@@ -1,0 +1,119 @@
+//! SC0201 `model-outside-scope`.
+
+use crate::{Diagnostic, Figure, Place, Profile, Rule, RulePage, Severity, Stage, words};
+
+/// A model whose variables were made outside the scope of the live strategy.
+#[derive(Clone, Debug)]
+pub struct ModelOutsideScope {
+    /// The strategy's name: `mirrored`.
+    pub strategy: String,
+    /// Its replicas.
+    pub replicas: usize,
+    /// How many variables the model has outside.
+    pub variables: usize,
+    /// Where they are: `cpu:0`.
+    pub device: String,
+    /// Whether `compile!` itself stands inside the scope.
+    pub compile_inside: bool,
+    /// Where the model was built, in words: `cell 3, line 7`.
+    pub origin: Option<String>,
+    /// The line of *this* cell that built the model, where it is in this cell.
+    pub line: Option<usize>,
+    /// The grid of variables by devices.
+    pub figure: Option<Figure>,
+    /// The version whose exact words are to be shown.
+    pub profile: Option<Profile>,
+}
+
+impl Rule for ModelOutsideScope {
+    const PAGE: RulePage = RulePage {
+        code: "SC0201",
+        name: "model-outside-scope",
+        severity: Severity::Error,
+        stage: Stage::Compile,
+        finds: "`compile!` of a model whose variables were made outside the scope of the strategy that is \
+                alive in the notebook, wherever `compile!` itself stands.",
+        why: "Its variables exist on one device only. A strategy mirrors variables when they are made, not \
+              afterwards: the other replicas would have nothing to train.",
+        bad: "let strategy = MirroredStrategy::logical(2)?;\n\
+              let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
+              compile!(model, optimizer = AdamW::new(5e-5), \
+              loss = SparseCategoricalCrossentropy { from_logits: true })?;",
+        good: "let strategy = MirroredStrategy::logical(2)?;\nscope!(strategy, {\n    \
+               let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \
+               compile!(model, optimizer = AdamW::new(5e-5), \
+               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n});",
+        tensorflow: "With model and `compile` outside, every version compiles and trains on one device \
+                     without a word. With `compile` inside, Keras 2 raises a ValueError there, Keras 3 only \
+                     in `fit`.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let Self {
+            strategy, device, ..
+        } = self;
+        let variables = words::count(self.variables, "variable");
+        let verb = if self.variables == 1 { "is" } else { "are" };
+        let mut told = Self::start(format!(
+            "the model was built outside `{strategy}`'s scope: its {variables} {verb} on {device} only"
+        ))
+        .label(Place::model("compile"), format!("{variables} outside `{strategy}`"));
+        if let Some(line) = self.line {
+            told = told.label(Place::Line(line), "built here, outside the scope");
+        }
+        told = told.why(format!(
+            "`{strategy}` has {} and copies a variable to each when it is made, not afterwards",
+            words::count(self.replicas, "replica")
+        ));
+        if let Some(origin) = &self.origin {
+            told = told.evidence("built at", origin.clone());
+        }
+        told = told
+            .fix(format!(
+                "build the model inside the scope: `scope!({strategy}, {{ let model = …; \
+                 compile!(model, …)?; }});`, or `%%scope {strategy}` as the first line of the cell that \
+                 builds it"
+            ))
+            .fix("pass `strategy = none` to `compile!` to train on one device on purpose")
+            .tensorflow(tensorflow(self.compile_inside, self.profile));
+        match &self.figure {
+            Some(figure) => told.figure(figure.clone()),
+            None => told,
+        }
+    }
+}
+
+fn tensorflow(compile_inside: bool, profile: Option<Profile>) -> String {
+    if !compile_inside {
+        return match profile {
+            None => {
+                "TensorFlow would compile this and train on one device without a word".to_owned()
+            }
+            Some(profile) => {
+                format!(
+                    "{} compiles this and trains on one device, no message",
+                    profile.title()
+                )
+            }
+        };
+    }
+    match profile {
+        None => "raises a ValueError here; Keras 3 compiles, and fails only in `fit`".to_owned(),
+        Some(profile @ (Profile::Tf23 | Profile::Tf24)) => format!(
+            "{}: ValueError: Variable (…) was not created in the distribution strategy scope of (…). It is \
+             most likely due to not all layers or the model or optimizer being created outside the \
+             distribution strategy scope. Try to make sure your code looks similar to the following.\n\
+             with strategy.scope():\n  model=_create_model()\n  model.compile(...)",
+            profile.title()
+        ),
+        Some(Profile::TfKeras218) => "tf_keras 2.18: ValueError: Variable (…) was not created in the \
+             distribution strategy scope of (…). It is most likely because some layers, model, or optimizer \
+             was being created outside the distribution strategy scope. Try to make sure your code looks \
+             similar to the following.\nwith strategy.scope():\n  model=_create_model()\n  \
+             model.compile(...)"
+            .to_owned(),
+        Some(Profile::Keras3) => "Keras 3: compile succeeds; fit fails: ValueError: `colocate_vars_with` \
+             must only be passed a variable created in this tf.distribute.Strategy.scope(), not: …"
+            .to_owned(),
+    }
+}

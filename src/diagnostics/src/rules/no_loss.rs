@@ -1,0 +1,50 @@
+//! SC0113 `no-loss`.
+
+use crate::{Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
+
+/// `fit!` on a model that was compiled without a loss.
+#[derive(Clone, Debug)]
+pub struct NoLoss {
+    /// The version whose exact words are to be shown.
+    pub profile: Option<Profile>,
+}
+
+impl Rule for NoLoss {
+    const PAGE: RulePage = RulePage {
+        code: "SC0113",
+        name: "no-loss",
+        severity: Severity::Error,
+        stage: Stage::Data,
+        finds: "`fit!` on a model that was compiled without `loss`.",
+        why: "There is nothing to minimise. A model that is only used to predict needs no loss, so \
+              `compile!` itself accepts its absence.",
+        bad: "compile!(model, optimizer = AdamW::new(5e-5))?;\nfit!(model, train)?;",
+        good: "compile!(model, optimizer = AdamW::new(5e-5), \
+               loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
+        tensorflow: "TensorFlow 2.3–2.6: \"No gradients provided for any variable: […]\"; tf_keras 2.18: \"No \
+                     loss found. You may have forgotten to provide a `loss` argument in the `compile()` \
+                     method.\"; Keras 3: \"No loss to compute. Provide a `loss` argument in `compile()`.\"",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let text = match self.profile {
+            Some(Profile::Tf23 | Profile::Tf24) => {
+                "ValueError: No gradients provided for any variable: […]."
+            }
+            Some(Profile::TfKeras218) | None => {
+                "tf_keras 2.18: ValueError: No loss found. You may have forgotten to provide a `loss` \
+                 argument in the `compile()` method."
+            }
+            Some(Profile::Keras3) => {
+                "Keras 3: ValueError: No loss to compute. Provide a `loss` argument in `compile()`."
+            }
+        };
+        Self::start("the model was compiled without a loss: there is nothing to minimise")
+            .label(Place::model("fit"), "compiled without `loss`")
+            .fix(
+                "compile it with one: `loss = SparseCategoricalCrossentropy { from_logits: true }` for \
+                 classes, `loss = MeanSquaredError` for a score",
+            )
+            .tensorflow(text)
+    }
+}

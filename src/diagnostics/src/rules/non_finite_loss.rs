@@ -1,0 +1,119 @@
+//! SC0505 `non-finite-loss`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// A loss, gradient or weight that is not a finite number.
+#[derive(Clone, Debug)]
+pub struct NonFiniteLoss {
+    /// What is not finite: `loss`, `gradient`, `weight`.
+    pub quantity: String,
+    /// Its value: NaN or an infinity.
+    pub value: f64,
+    /// The optimizer step, counted from 0.
+    pub step: usize,
+    /// The epoch, counted from 0.
+    pub epoch: usize,
+    /// The first layer where it was seen, if it was looked for.
+    pub first_in: Option<String>,
+    /// The learning rate at that step.
+    pub learning_rate: Option<f64>,
+    /// The last finite loss.
+    pub last_loss: Option<f64>,
+    /// The norm of all gradients at the step before, if it was computed.
+    pub gradient_norm: Option<f64>,
+    /// Rows of the data set in the batch, counted from 0.
+    pub rows: Vec<usize>,
+}
+
+impl Rule for NonFiniteLoss {
+    const PAGE: RulePage = RulePage {
+        code: "SC0505",
+        name: "non-finite-loss",
+        severity: Severity::Error,
+        stage: Stage::Training,
+        finds: "A loss, gradient or weight that is NaN or infinite. Training stops at the first one, before \
+                it is written into the weights.",
+        why: "One step with a NaN spoils every weight it touches, on every replica, and the run goes on \
+              as if nothing had happened.",
+        bad: "compile!(model, optimizer = SGD::new(1e6), \
+              loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
+        good: "compile!(model, optimizer = AdamW::new(warmup_linear(5e-5, 0.1)).global_clipnorm(1.0), \
+               loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
+        tensorflow: "`fit` goes on with `loss: nan` unless `TerminateOnNaN` is given; on 2.18 a ReLU model with \
+                     NaN weights can even show a finite loss.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let value = match self.value {
+            value if value.is_nan() => "NaN".to_owned(),
+            value if value > 0.0 => "infinite".to_owned(),
+            _ => "negative infinite".to_owned(),
+        };
+        let first = match &self.first_in {
+            Some(layer) => format!("; first in `{layer}`"),
+            None => String::new(),
+        };
+        let mut told = Self::start(format!(
+            "the {} is {value} at step {}{first}",
+            self.quantity, self.step
+        ))
+        .label(
+            Place::call("fit"),
+            format!("stopped in epoch {}, before the update", self.epoch + 1),
+        )
+        .why("an update with a value that is not finite would spoil every weight it touches");
+        if let Some(rate) = self.learning_rate {
+            told = told.evidence("learning rate", format!("{rate:.3e}"));
+        }
+        if let Some(loss) = self.last_loss {
+            told = told.evidence("last finite loss", format!("{loss:.4}"));
+        }
+        if let Some(norm) = self.gradient_norm {
+            told = told.evidence("gradient norm before", format!("{norm:.3e}"));
+        }
+        if !self.rows.is_empty() {
+            let rows: Vec<String> = self.rows.iter().take(8).map(usize::to_string).collect();
+            let more = if self.rows.len() > 8 { ", …" } else { "" };
+            told = told.evidence("rows of the batch", format!("{}{more}", rows.join(", ")));
+        }
+        if self.learning_rate.is_some_and(|rate| rate > 1e-3) {
+            told = told.why(format!(
+                "the rate is {} times the top of BERT's usual range, 5e-5",
+                words::thousands((self.learning_rate.unwrap_or_default() / 5e-5).min(1e15) as usize)
+            ));
+        }
+        told.fix("lower the learning rate; BERT is tuned between 2e-5 and 5e-5")
+            .fix("clip the gradients: `.global_clipnorm(1.0)` on the optimizer")
+            .tensorflow("`fit` goes on with `loss: nan` unless `TerminateOnNaN` is given")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_says_what_where_and_when() {
+        let facts = NonFiniteLoss {
+            quantity: "loss".into(),
+            value: f64::NAN,
+            step: 37,
+            epoch: 0,
+            first_in: Some("encoder.layer.3".into()),
+            learning_rate: Some(1.0),
+            last_loss: Some(2.5),
+            gradient_norm: None,
+            rows: (0..12).collect(),
+        };
+        let told = facts.diagnostic();
+        assert_eq!(
+            told.message,
+            "the loss is NaN at step 37; first in `encoder.layer.3`"
+        );
+        assert!(
+            told.why[1].contains("20 000 times") || told.why[1].contains("19 999 times"),
+            "{:?}",
+            told.why
+        );
+    }
+}

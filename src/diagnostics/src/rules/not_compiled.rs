@@ -1,0 +1,54 @@
+//! SC0112 `not-compiled`.
+
+use crate::{Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
+
+/// `fit!` or `evaluate!` on a model that was never compiled.
+#[derive(Clone, Debug)]
+pub struct NotCompiled {
+    /// Name of the call without `!`: `fit` or `evaluate`.
+    pub call: String,
+    /// The version whose exact words are to be shown.
+    pub profile: Option<Profile>,
+}
+
+impl Rule for NotCompiled {
+    const PAGE: RulePage = RulePage {
+        code: "SC0112",
+        name: "not-compiled",
+        severity: Severity::Error,
+        stage: Stage::Data,
+        finds: "`fit!` or `evaluate!` on a model that no `compile!` has given an optimizer and a loss.",
+        why: "Without them there is nothing to minimise and nobody to take a step.",
+        bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
+              fit!(model, train)?;",
+        good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
+               compile!(model, optimizer = AdamW::new(5e-5), \
+               loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
+        tensorflow: "Keras 2: \"You must compile your model before training/testing. Use \
+                     `model.compile(optimizer, loss)`.\"; Keras 3: \"You must call `compile()` before using \
+                     the model.\"",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let text = match self.profile {
+            Some(Profile::Keras3) => {
+                "Keras 3: ValueError: You must call `compile()` before using the model."
+            }
+            _ => {
+                "Keras 2: RuntimeError: You must compile your model before training/testing. Use \
+                  `model.compile(optimizer, loss)`."
+            }
+        };
+        Self::start(format!("the model is not compiled: `{}!` has no loss and no optimizer", self.call))
+            .label(Place::model(&self.call), "never compiled")
+            .why(
+                "`compile!` gives a model its optimizer, loss and metrics; a model that is loaded again \
+                 starts without them",
+            )
+            .fix(
+                "compile it first: `compile!(model, optimizer = AdamW::new(5e-5), \
+                 loss = SparseCategoricalCrossentropy { from_logits: true })?;`",
+            )
+            .tensorflow(text)
+    }
+}

@@ -1,0 +1,64 @@
+//! SC0202 `optimizer-of-another-model`.
+
+use crate::{Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
+
+/// An optimizer that already holds the state of another model.
+#[derive(Clone, Debug)]
+pub struct OptimizerOfAnotherModel {
+    /// The optimizer's type: `AdamW`.
+    pub optimizer: String,
+    /// Where the other model was compiled, in words, if known.
+    pub other: Option<String>,
+    /// The version whose exact words are to be shown.
+    pub profile: Option<Profile>,
+}
+
+impl Rule for OptimizerOfAnotherModel {
+    const PAGE: RulePage = RulePage {
+        code: "SC0202",
+        name: "optimizer-of-another-model",
+        severity: Severity::Error,
+        stage: Stage::Compile,
+        finds: "An optimizer in `compile!` that another model uses, or that was made under another \
+                strategy's scope.",
+        why: "An optimizer holds moments for the variables it has seen. For another model's they are \
+              missing or, worse, of the same shape and wrong.",
+        bad: "let optimizer = AdamW::new(5e-5);\ncompile!(first, optimizer = optimizer.clone())?;\n\
+              fit!(first, train)?;\ncompile!(second, optimizer = optimizer)?;",
+        good: "compile!(first, optimizer = AdamW::new(5e-5))?;\nfit!(first, train)?;\n\
+               compile!(second, optimizer = AdamW::new(5e-5))?;",
+        tensorflow: "TensorFlow 2.3 and 2.6 accept it without a word; tf_keras 2.18 raises a KeyError (\"The \
+                     optimizer cannot recognize variable …\") and Keras 3 a ValueError (\"Unknown variable: \
+                     …\"), both in `fit`.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let text = match self.profile {
+            Some(Profile::TfKeras218) => {
+                "tf_keras 2.18 fails in `fit`: KeyError: 'The optimizer cannot recognize variable …'"
+            }
+            Some(Profile::Keras3) => {
+                "Keras 3 fails in `fit`: ValueError: Unknown variable: … This optimizer can only be called \
+                 for the variables it was originally built with."
+            }
+            _ => "TensorFlow 2.3 to 2.6 accept it without a word; later versions fail in `fit`",
+        };
+        let mut told = Self::start(format!(
+            "this `{}` already trains another model",
+            self.optimizer
+        ))
+        .label(
+            Place::argument("compile", "optimizer"),
+            "used by another model",
+        )
+        .why("its moments belong to the other model's variables");
+        if let Some(other) = &self.other {
+            told = told.evidence("used by", other.clone());
+        }
+        told.fix(format!(
+            "make a new one: `optimizer = {}::new(5e-5)`",
+            self.optimizer
+        ))
+        .tensorflow(text)
+    }
+}

@@ -1,0 +1,59 @@
+//! SC0912 `ragged-row`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// A row with another number of fields than the header.
+#[derive(Clone, Debug)]
+pub struct RaggedRow {
+    /// The file.
+    pub path: String,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// Fields of the header.
+    pub expected: usize,
+    /// Fields of this row.
+    pub found: usize,
+    /// The row as it stands.
+    pub text: String,
+    /// How many rows are like that, this one included.
+    pub rows: usize,
+}
+
+impl Rule for RaggedRow {
+    const PAGE: RulePage = RulePage {
+        code: "SC0912",
+        name: "ragged-row",
+        severity: Severity::Error,
+        stage: Stage::Load,
+        finds: "A row with more or fewer fields than the header.",
+        why: "A tab inside a text moves every field after it: the label would be a piece of the text.",
+        bad: "let train = Dataset::tsv(\"ragged.tsv\")?; // line 3 has 3 fields, the header 2",
+        good: "let train = Dataset::tsv(\"train.tsv\")?; // every line has 2 fields",
+        tensorflow: "",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let told = Self::start(format!(
+            "`{}`, line {}: {}, the header has {}",
+            self.path,
+            self.line,
+            words::count(self.found, "field"),
+            self.expected
+        ))
+        .label(
+            Place::file(&self.path, Some(self.line)),
+            words::count(self.found, "field"),
+        )
+        .why("a separator inside a text moves every field after it")
+        .evidence(
+            format!("line {}", self.line),
+            words::excerpt(&self.text, 100),
+        );
+        let told = if self.rows > 1 {
+            told.evidence("rows like that", words::thousands(self.rows))
+        } else {
+            told
+        };
+        told.fix("quote or replace the separator inside the text, or add the missing field")
+    }
+}

@@ -1,0 +1,27 @@
+//! SC1001 `rustc-missing`.
+
+use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
+
+/// No Rust compiler where cells are to be compiled.
+#[derive(Clone, Copy, Debug)]
+pub struct RustcMissing;
+
+impl Rule for RustcMissing {
+    const PAGE: RulePage = RulePage {
+        code: "SC1001",
+        name: "rustc-missing",
+        severity: Severity::Error,
+        stage: Stage::Start,
+        finds: "A machine without a Rust compiler on the kernel's path.",
+        why: "A cell is compiled before it runs.",
+        bad: "// in a terminal: rustc --version → command not found",
+        good: "// in a terminal: rustc --version → rustc 1.95.0",
+        tensorflow: "",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        Self::start("`rustc` is not there, and cells need it")
+            .why("a cell is compiled before it runs")
+            .fix("install Rust from https://rustup.rs, then `rustup component add rust-src`")
+    }
+}

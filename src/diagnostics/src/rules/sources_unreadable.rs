@@ -1,0 +1,35 @@
+//! SC1004 `sources-unreadable`.
+
+use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
+
+/// The names and types of the library cannot be read from its sources.
+#[derive(Clone, Debug)]
+pub struct SourcesUnreadable {
+    /// The folder of the sources.
+    pub sources: String,
+    /// What went wrong.
+    pub reason: String,
+}
+
+impl Rule for SourcesUnreadable {
+    const PAGE: RulePage = RulePage {
+        code: "SC1004",
+        name: "sources-unreadable",
+        severity: Severity::Error,
+        stage: Stage::Start,
+        finds: "A checkout that was moved or changed so that the library's names and types cannot be read.",
+        why: "The kernel names the types of variables by them, to keep variables between cells.",
+        bad: "// in a terminal: mv stratoscope elsewhere, after it was installed",
+        good: "// in a terminal: stratoscope install, from the new place",
+        tensorflow: "",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        Self::start("the names and types of the library cannot be read from its sources")
+            .why(self.reason.clone())
+            .fix(format!(
+                "see that `cargo metadata --offline` works in {}",
+                self.sources
+            ))
+    }
+}

@@ -1,0 +1,127 @@
+//! SC0102 `steps-per-execution-without-scope`.
+
+use crate::{Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
+
+/// `steps_per_execution` above 1 while no strategy is active and the model is bound to none.
+#[derive(Clone, Debug)]
+pub struct StepsPerExecutionWithoutScope {
+    /// The value that was asked for, above 1.
+    pub value: usize,
+    /// `drop_unsupported = true` was given: compile goes on with 1, and this is a warning.
+    pub dropped: bool,
+    /// The version whose exact words are to be shown.
+    pub profile: Option<Profile>,
+}
+
+impl Rule for StepsPerExecutionWithoutScope {
+    const PAGE: RulePage = RulePage {
+        code: "SC0102",
+        name: "steps-per-execution-without-scope",
+        severity: Severity::Error,
+        stage: Stage::Compile,
+        finds: "`steps_per_execution` above 1 in a `compile!` that runs under no strategy scope, with a \
+                model that is bound to no strategy. 1 is accepted everywhere.",
+        why: "The argument is the number of batches run between two returns to the host. It is often \
+              taken for something that saves synchronisation or memory; it does neither, and asking for a \
+              scope keeps that mistake from passing unseen.",
+        bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
+              compile!(model,\n    optimizer = AdamW::new(5e-5),\n    \
+              loss = SparseCategoricalCrossentropy { from_logits: true },\n    \
+              steps_per_execution = 16,\n)?;",
+        good: "let strategy = OneDeviceStrategy::new(cpu(0))?;\nscope!(strategy, {\n    \
+               let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \
+               compile!(model,\n        optimizer = AdamW::new(5e-5),\n        \
+               loss = SparseCategoricalCrossentropy { from_logits: true },\n        \
+               steps_per_execution = 16,\n    )?;\n});",
+        tensorflow: "TensorFlow ≥ 2.4 accepts it on a single device without any strategy; TensorFlow 2.3 \
+                     rejects the name everywhere, inside a scope too (there it is \
+                     `experimental_steps_per_execution`).",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let place = Place::argument("compile", "steps_per_execution");
+        if self.dropped {
+            // The first line is the one that the fallback of old scripts prints, two spaces included.
+            let mut told = Self::start(
+                "steps_per_execution not supported.  Falling back to standard compilation",
+            );
+            told.severity = Severity::Warning;
+            return told
+                .label(place.clone(), "dropped: no strategy is active")
+                .why("`drop_unsupported = true`: compile went on with `steps_per_execution = 1`")
+                .fix_edit("drop the argument", place, "")
+                .tensorflow(tensorflow(self.profile));
+        }
+        let value = self.value;
+        Self::start(format!("`steps_per_execution = {value}` needs an active strategy scope"))
+            .label(place.clone(), "no strategy is active here")
+            .why(format!(
+                "it is the number of batches run per compiled call: {value} batches are still {value} \
+                 optimizer steps and, under a strategy, {value} all-reduces"
+            ))
+            .why(
+                "it saves neither memory nor synchronisation; to make one optimizer step out of several \
+                 batches use `gradient_accumulation_steps`",
+            )
+            .fix(
+                "wrap the cell in a scope, one device is enough: \
+                 `let strategy = OneDeviceStrategy::new(cpu(0))?;` in a cell of its own, then \
+                 `%%scope strategy` as the first line of this one",
+            )
+            .fix_edit("drop the argument", place, "")
+            .tensorflow(tensorflow(self.profile))
+    }
+}
+
+fn tensorflow(profile: Option<Profile>) -> String {
+    match profile {
+        None => {
+            "TensorFlow ≥ 2.4 accepts it on a single device without any strategy; TensorFlow 2.3 \
+                 rejects the name everywhere (there it is `experimental_steps_per_execution`)"
+                .to_owned()
+        }
+        Some(Profile::Tf23) => {
+            "TensorFlow 2.3: TypeError: Invalid keyword argument(s) in `compile`: \
+                                {'steps_per_execution'} (inside a scope too: the name is \
+                                `experimental_steps_per_execution` there)"
+                .to_owned()
+        }
+        Some(profile) => format!("{} accepts this call", profile.title()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fallback_is_a_warning_with_the_line_of_old_scripts() {
+        let facts = StepsPerExecutionWithoutScope {
+            value: 16,
+            dropped: true,
+            profile: None,
+        };
+        let told = facts.diagnostic();
+        assert_eq!(told.severity, Severity::Warning);
+        assert!(told.message.starts_with(
+            "steps_per_execution not supported.  Falling back to standard compilation"
+        ));
+    }
+
+    #[test]
+    fn only_tensorflow_2_3_is_quoted_with_an_error() {
+        for profile in Profile::ALL {
+            let facts = StepsPerExecutionWithoutScope {
+                value: 4,
+                dropped: false,
+                profile: Some(profile),
+            };
+            let text = facts.diagnostic().tensorflow.unwrap_or_default();
+            assert_eq!(
+                text.contains("TypeError"),
+                profile == Profile::Tf23,
+                "{text}"
+            );
+        }
+    }
+}

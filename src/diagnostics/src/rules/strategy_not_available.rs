@@ -1,0 +1,42 @@
+//! SC0804 `strategy-not-available`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// The strategies that exist here.
+pub const STRATEGIES: &[&str] = &["OneDeviceStrategy", "MirroredStrategy"];
+
+/// A strategy of TensorFlow that does not exist here.
+#[derive(Clone, Debug)]
+pub struct StrategyNotAvailable {
+    /// The name as typed: `MultiWorkerMirroredStrategy`.
+    pub given: String,
+    /// Where it stands.
+    pub place: Place,
+}
+
+impl Rule for StrategyNotAvailable {
+    const PAGE: RulePage = RulePage {
+        code: "SC0804",
+        name: "strategy-not-available",
+        severity: Severity::Error,
+        stage: Stage::Text,
+        finds: "A strategy that TensorFlow has and this product has not.",
+        why: "One that only pretended to be there would train on other devices than the reader believes.",
+        bad: "let strategy = MultiWorkerMirroredStrategy::new()?;",
+        good: "let strategy = MirroredStrategy::logical(2)?;",
+        tensorflow: "Has it. Without TF_CONFIG a MultiWorkerMirroredStrategy is one worker, without a word.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        Self::start(format!("there is no `{}` here", self.given))
+            .label(self.place.clone(), "not available")
+            .why(format!(
+                "strategies that exist: {}",
+                words::names(STRATEGIES, 8)
+            ))
+            .fix(
+                "use `MirroredStrategy::logical(2)` to see replicas on one machine, or \
+                 `MirroredStrategy::new()` for every device of the best kind",
+            )
+    }
+}

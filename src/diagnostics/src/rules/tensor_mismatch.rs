@@ -1,0 +1,61 @@
+//! SC0904 `tensor-mismatch`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// A tensor that is missing from a checkpoint, or has another shape or element type.
+#[derive(Clone, Debug)]
+pub struct TensorMismatch {
+    /// The tensor's name in the checkpoint.
+    pub tensor: String,
+    /// The shape the model needs.
+    pub expected: Vec<usize>,
+    /// The shape that was found; `None` if the tensor is missing.
+    pub found: Option<Vec<usize>>,
+    /// How many tensors do not fit, this one included.
+    pub tensors: usize,
+    /// The file.
+    pub path: String,
+}
+
+impl Rule for TensorMismatch {
+    const PAGE: RulePage = RulePage {
+        code: "SC0904",
+        name: "tensor-mismatch",
+        severity: Severity::Error,
+        stage: Stage::Load,
+        finds: "A tensor of the encoder that is missing from the checkpoint or has another shape than its \
+                `config.json` implies. A new classification head is no error: it is reported as new.",
+        why: "Left at random, one layer is enough to make the rest worthless.",
+        bad: "let model = BertForSequenceClassification::from_pretrained(\"./edited-config\", 8)?;",
+        good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
+        tensorflow: "transformers: a RuntimeError for a wrong shape, a warning only for a missing tensor \
+                     (\"Some weights … were not initialized from the model checkpoint\").",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let expected = words::shape(&self.expected);
+        let message = match &self.found {
+            None => format!(
+                "tensor `{}` {expected} is missing from the checkpoint",
+                self.tensor
+            ),
+            Some(found) => format!(
+                "tensor `{}` has shape {}, the model needs {expected}",
+                self.tensor,
+                words::shape(found)
+            ),
+        };
+        let told = Self::start(message)
+            .label(
+                Place::file(&self.path, None),
+                "does not fit the configuration",
+            )
+            .why("the weights and the `config.json` beside them do not belong together");
+        let told = if self.tensors > 1 {
+            told.evidence("tensors that do not fit", words::thousands(self.tensors))
+        } else {
+            told
+        };
+        told.fix("use the `config.json` that was saved with these weights")
+    }
+}

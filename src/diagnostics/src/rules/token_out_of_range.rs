@@ -1,0 +1,54 @@
+//! SC0402 `token-out-of-range`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// A token id for which the model has no vector.
+#[derive(Clone, Debug)]
+pub struct TokenOutOfRange {
+    /// The id.
+    pub id: u32,
+    /// The token's text, if the tokenizer knows it.
+    pub token: Option<String>,
+    /// Vectors the model has.
+    pub vocabulary: usize,
+    /// The row of the data set, counted from 0.
+    pub row: usize,
+    /// Name of the call without `!`: `fit`.
+    pub call: String,
+}
+
+impl Rule for TokenOutOfRange {
+    const PAGE: RulePage = RulePage {
+        code: "SC0402",
+        name: "token-out-of-range",
+        severity: Severity::Error,
+        stage: Stage::Data,
+        finds: "A token id that is not below the number of the model's word embeddings.",
+        why: "The tokenizer is another checkpoint's. Ids that happen to be in range are wrong as well.",
+        bad: "// the tokenizer has 119 547 entries, the model 30 522 vectors
+model.set_tokenizer(BertTokenizer::from_pretrained(\"another-checkpoint\")?);
+fit!(model, train)?;",
+        good: "// the tokenizer is the model's own
+let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;
+fit!(model, train)?;",
+        tensorflow: "\"The maximum value of input_ids (…) must be smaller than the embedding layer's input \
+                     dimension (…). The likely cause is some problem at tokenization time.\"",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let told = Self::start(format!(
+            "id {} but {} vectors",
+            words::thousands(self.id as usize),
+            words::thousands(self.vocabulary)
+        ))
+        .label(Place::call(&self.call), "a token without a vector")
+        .why("the tokenizer has more entries than the model has word embeddings: it is another checkpoint's")
+        .evidence("row", self.row.to_string());
+        let told = match &self.token {
+            Some(token) => told.evidence("token", format!("`{token}`")),
+            None => told,
+        };
+        told.fix("load the tokenizer of the same checkpoint as the model")
+            .tensorflow("says \"The maximum value of input_ids must be smaller than the embedding layer's input dimension\"")
+    }
+}

@@ -1,0 +1,37 @@
+//! SC0910 `tokenizer-unusable`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+
+/// Tokenizer files that give no WordPiece tokenizer.
+#[derive(Clone, Debug)]
+pub struct TokenizerUnusable {
+    /// The file.
+    pub path: String,
+    /// What is wrong with it: `it is a BPE tokenizer`.
+    pub reason: String,
+}
+
+impl Rule for TokenizerUnusable {
+    const PAGE: RulePage = RulePage {
+        code: "SC0910",
+        name: "tokenizer-unusable",
+        severity: Severity::Error,
+        stage: Stage::Load,
+        finds: "A checkpoint whose `tokenizer.json` or `vocab.txt` is damaged, or describes another kind of \
+                tokenizer than WordPiece.",
+        why: "A model without the tokenizer it was trained with sees words it does not know.",
+        bad: "let tokenizer = BertTokenizer::from_pretrained(\"./bpe-tokenizer\")?;",
+        good: "let tokenizer = BertTokenizer::from_pretrained(\"all-MiniLM-L6-v2\")?;",
+        tensorflow: "",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        Self::start(format!(
+            "`{}` gives no tokenizer: {}",
+            self.path, self.reason
+        ))
+        .label(Place::file(&self.path, None), "no WordPiece tokenizer")
+        .why("a model without the tokenizer it was trained with sees words it does not know")
+        .fix("fetch `tokenizer.json` or `vocab.txt` of the same checkpoint")
+    }
+}

@@ -1,0 +1,51 @@
+//! SC0407 `truncated-texts`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// Texts that were cut at `max_length`.
+#[derive(Clone, Debug)]
+pub struct TruncatedTexts {
+    /// How many texts were cut.
+    pub texts: usize,
+    /// How many there are.
+    pub total: usize,
+    /// Tokens that were cut off, all texts together.
+    pub tokens_lost: usize,
+    /// Where they were cut.
+    pub max_length: usize,
+    /// Name of the call without `!`: `fit`.
+    pub call: String,
+}
+
+impl Rule for TruncatedTexts {
+    const PAGE: RulePage = RulePage {
+        code: "SC0407",
+        name: "truncated-texts",
+        severity: Severity::Note,
+        stage: Stage::Data,
+        finds: "Texts that are longer than `max_length` and were cut.",
+        why: "What was cut off is not learnt from. In sentence pairs it may be the half that decides.",
+        bad: "fit!(model, reviews, max_length = 64)?; // half of the reviews are longer",
+        good: "fit!(model, reviews, max_length = 256)?;",
+        tensorflow: "Nothing is said; the tokenizer warns once where truncation was not asked for.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let percent = 100.0 * self.texts as f64 / self.total.max(1) as f64;
+        let average = self.tokens_lost as f64 / self.texts.max(1) as f64;
+        Self::start(format!(
+            "{percent:.0} % truncated at {} tokens, {average:.0} tokens lost on average",
+            self.max_length
+        ))
+        .label(Place::call(&self.call), "texts are cut here")
+        .evidence(
+            "texts cut",
+            format!(
+                "{} of {}",
+                words::thousands(self.texts),
+                words::thousands(self.total)
+            ),
+        )
+        .fix("raise `max_length` if the end of the texts matters; time grows with it")
+    }
+}

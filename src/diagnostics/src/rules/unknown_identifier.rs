@@ -1,0 +1,90 @@
+//! SC0105 `unknown-identifier`.
+
+use crate::{ArgumentRow, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, words};
+
+/// A text that names no loss, metric or optimizer.
+#[derive(Clone, Debug)]
+pub struct UnknownIdentifier {
+    /// What it should name: `loss`, `metric` or `optimizer`.
+    pub kind: String,
+    /// The text between the quotes.
+    pub given: String,
+    /// Where it stands, quotes included.
+    pub place: Place,
+    /// Known names that look like it, best first.
+    pub similar: Vec<String>,
+    /// All names that are known.
+    pub known: Vec<String>,
+    /// What stands in for it, a sentence, where the name is one of another library.
+    pub hint: Option<String>,
+    /// The call's arguments; empty when told at run time.
+    pub arguments: Vec<ArgumentRow>,
+    /// The version whose exact words are to be shown.
+    pub profile: Option<Profile>,
+}
+
+impl Rule for UnknownIdentifier {
+    const PAGE: RulePage = RulePage {
+        code: "SC0105",
+        name: "unknown-identifier",
+        severity: Severity::Error,
+        stage: Stage::Text,
+        finds: "A text given for `loss`, `metrics` or `optimizer` that names none.",
+        why: "Keras resolves losses and metrics at the first batch, so that the mistake shows after \
+              minutes of loading; here the names are known when the cell is read.",
+        bad: "compile!(model, optimizer = AdamW::new(5e-5), metrics = [\"acuracy\"])?;",
+        good: "compile!(model, optimizer = AdamW::new(5e-5), metrics = [\"accuracy\"])?;",
+        tensorflow: "A wrong optimizer fails in `compile` (\"Unknown optimizer: …\"), a wrong loss or metric \
+                     compiles and fails at the first batch of `fit`.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let kind = &self.kind;
+        let mut told = Self::start(format!("there is no {kind} `{}`", self.given))
+            .label(self.place.clone(), format!("unknown {kind}"));
+        if let Some(hint) = &self.hint {
+            told = told.why(hint.clone());
+        }
+        told = told.why(format!("known: {}", words::names(&self.known, 20)));
+        for name in self.similar.iter().take(3) {
+            told = told.fix_edit(
+                format!("did you mean `{name}`?"),
+                self.place.clone(),
+                format!("\"{name}\""),
+            );
+        }
+        if self.similar.is_empty() {
+            told = told.fix(format!(
+                "take a {kind} from the list, or pass a value of a type of your own"
+            ));
+        }
+        told.arguments(self.arguments.clone())
+            .tensorflow(tensorflow(kind, &self.given, self.profile))
+    }
+}
+
+fn tensorflow(kind: &str, given: &str, profile: Option<Profile>) -> String {
+    if kind != "optimizer" {
+        return format!(
+            "compiles, and fails at the first batch of `fit`: the {kind} is looked up only there"
+        );
+    }
+    match profile {
+        None => "raises a ValueError in `compile`".to_owned(),
+        Some(profile @ (Profile::Tf23 | Profile::Tf24)) => {
+            format!(
+                "{}: ValueError: Unknown optimizer: {given}",
+                profile.title()
+            )
+        }
+        Some(Profile::TfKeras218) => format!(
+            "tf_keras 2.18: ValueError: Unknown optimizer: '{given}'. Please ensure you are using a \
+             `keras.utils.custom_object_scope` and that this object is included in the scope. See \
+             https://www.tensorflow.org/guide/keras/save_and_serialize#registering_the_custom_object for \
+             details."
+        ),
+        Some(Profile::Keras3) => {
+            format!("Keras 3: ValueError: Could not interpret optimizer identifier: {given}")
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! SC0913 `unknown-label`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// A label that is none of the known classes.
+#[derive(Clone, Debug)]
+pub struct UnknownLabel {
+    /// The label as it stands.
+    pub label: String,
+    /// The file.
+    pub path: String,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The classes that are known.
+    pub known: Vec<String>,
+    /// How many rows have an unknown label, this one included.
+    pub rows: usize,
+}
+
+impl Rule for UnknownLabel {
+    const PAGE: RulePage = RulePage {
+        code: "SC0913",
+        name: "unknown-label",
+        severity: Severity::Error,
+        stage: Stage::Load,
+        finds: "A label in the data that is none of the known classes: of the training split, of the model, \
+                or of the list that was given.",
+        why: "A class that only the validation split has can never be predicted; a misspelt one halves a \
+              class.",
+        bad: "let dev = Dataset::tsv_with_labels(\"dev.tsv\", &train.label_names)?; // `gamse` in line 7",
+        good: "let dev = Dataset::tsv_with_labels(\"dev.tsv\", &train.label_names)?; // `games` in line 7",
+        tensorflow: "",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let near =
+            crate::check::suggest::similar(&self.label, self.known.iter().map(String::as_str));
+        let told = Self::start(format!(
+            "`{}`, line {}: unknown label `{}`",
+            self.path,
+            self.line,
+            words::excerpt(&self.label, 40)
+        ))
+        .label(Place::file(&self.path, Some(self.line)), "unknown label")
+        .why(format!("known: {}", words::names(&self.known, 12)));
+        let told = if self.rows > 1 {
+            told.evidence("rows with an unknown label", words::thousands(self.rows))
+        } else {
+            told
+        };
+        match near.first() {
+            Some(name) => told.fix(format!("did you mean `{name}`?")),
+            None => told.fix("correct the label, or train with a split that has it"),
+        }
+    }
+}

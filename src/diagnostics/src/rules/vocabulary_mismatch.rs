@@ -1,0 +1,42 @@
+//! SC0905 `vocabulary-mismatch`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// A tokenizer whose vocabulary is not of the size of the model's word embeddings.
+#[derive(Clone, Debug)]
+pub struct VocabularyMismatch {
+    /// Entries of the tokenizer.
+    pub tokenizer: usize,
+    /// Word embeddings of the model.
+    pub model: usize,
+    /// The vocabulary file.
+    pub path: String,
+}
+
+impl Rule for VocabularyMismatch {
+    const PAGE: RulePage = RulePage {
+        code: "SC0905",
+        name: "vocabulary-mismatch",
+        severity: Severity::Error,
+        stage: Stage::Load,
+        finds: "A tokenizer with more entries than the model has word embeddings.",
+        why: "Ids beyond the table have no vector, and the ids below it belong to other words.",
+        bad: "let model = BertForSequenceClassification::from_pretrained(\"./other-vocabulary\", 8)?; // vocab.txt of another checkpoint",
+        good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
+        tensorflow: "Nothing is said until an id is out of range.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        Self::start(format!(
+            "the vocabulary has {} entries, the model {} word embeddings",
+            words::thousands(self.tokenizer),
+            words::thousands(self.model)
+        ))
+        .label(
+            Place::file(&self.path, None),
+            "another checkpoint's vocabulary",
+        )
+        .why("the id of a word is the row of its vector: both must come from the same checkpoint")
+        .fix("put the checkpoint's own vocab.txt and tokenizer.json beside its weights")
+    }
+}

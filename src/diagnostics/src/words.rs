@@ -1,0 +1,87 @@
+//! Small grammar that all messages share: lists of names, counts, cut texts.
+
+/// `1 row`, `2 rows`; only for words whose plural is a plain `s`.
+pub fn count(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{} {noun}s", thousands(number)),
+    }
+}
+
+/// `30 522`: digits in groups of three, set apart from five digits on.
+pub fn thousands(number: usize) -> String {
+    let digits = number.to_string();
+    if digits.len() < 5 {
+        return digits;
+    }
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(' ');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// `` `a`, `b` and `c` ``; after `most` names the rest is counted.
+pub fn names<S: AsRef<str>>(items: &[S], most: usize) -> String {
+    let quoted: Vec<String> = items
+        .iter()
+        .take(most)
+        .map(|item| format!("`{}`", item.as_ref()))
+        .collect();
+    if items.len() > most {
+        return format!("{} and {} more", quoted.join(", "), items.len() - most);
+    }
+    match quoted.split_last() {
+        None => "none".to_owned(),
+        Some((only, [])) => only.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+    }
+}
+
+/// At most `most` characters of a text on one line, with `…` where it was cut.
+pub fn excerpt(text: &str, most: usize) -> String {
+    let line: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(most + 1)
+        .collect();
+    if line.chars().count() <= most {
+        return line;
+    }
+    let cut: String = line.chars().take(most.saturating_sub(1)).collect();
+    format!("{}…", cut.trim_end())
+}
+
+/// `[384, 8]`.
+pub fn shape(dimensions: &[usize]) -> String {
+    let parts: Vec<String> = dimensions.iter().map(usize::to_string).collect();
+    format!("[{}]", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_and_lists() {
+        assert_eq!(count(1, "row"), "1 row");
+        assert_eq!(count(0, "row"), "0 rows");
+        assert_eq!(thousands(9999), "9999");
+        assert_eq!(thousands(30522), "30 522");
+        assert_eq!(thousands(1234567), "1 234 567");
+        assert_eq!(names::<&str>(&[], 3), "none");
+        assert_eq!(names(&["a"], 3), "`a`");
+        assert_eq!(names(&["a", "b", "c"], 3), "`a`, `b` and `c`");
+        assert_eq!(names(&["a", "b", "c"], 2), "`a`, `b` and 1 more");
+        assert_eq!(shape(&[2, 3]), "[2, 3]");
+    }
+
+    #[test]
+    fn an_excerpt_is_one_line_and_cut_between_characters() {
+        assert_eq!(excerpt("übergroß", 8), "übergroß");
+        assert_eq!(excerpt("übergroße\nWörter", 8), "übergro…");
+    }
+}

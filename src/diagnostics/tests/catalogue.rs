@@ -1,0 +1,150 @@
+//! Checks over the whole catalogue: codes, pages, and that the examples on the pages tell the truth.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::PathBuf;
+
+use stratoscope_diagnostics::check::{CellContext, check_cell};
+use stratoscope_diagnostics::rules::{CATALOGUE, explain};
+use stratoscope_diagnostics::{RulePage, Severity, Stage, pages};
+
+fn codes(cell: &str) -> Vec<String> {
+    check_cell(cell, &CellContext::default())
+        .into_iter()
+        .map(|found| found.code)
+        .collect()
+}
+
+#[test]
+fn codes_are_sorted_unique_and_well_formed() {
+    assert!(!CATALOGUE.is_empty());
+    assert!(
+        CATALOGUE.is_sorted_by(|a, b| a.code < b.code),
+        "a code is out of order or taken twice"
+    );
+    let names: HashSet<&str> = CATALOGUE.iter().map(|page| page.name).collect();
+    assert_eq!(names.len(), CATALOGUE.len(), "a name is taken twice");
+    for page in CATALOGUE {
+        let digits = page.code.strip_prefix("SC").unwrap_or_default();
+        assert!(
+            digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit()),
+            "{}",
+            page.code
+        );
+        assert!(
+            page.name
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte == b'-'),
+            "{}",
+            page.name
+        );
+        assert_eq!(
+            explain(&page.code.to_lowercase()).map(|found| found.name),
+            Some(page.name)
+        );
+    }
+}
+
+#[test]
+fn pages_are_complete() {
+    for RulePage {
+        code,
+        finds,
+        why,
+        bad,
+        good,
+        ..
+    } in CATALOGUE
+    {
+        for (part, text) in [("finds", finds), ("why", why), ("bad", bad), ("good", good)] {
+            assert!(!text.trim().is_empty(), "{code}: {part} is empty");
+        }
+        assert_ne!(bad, good, "{code}: both cells are the same");
+        assert!(
+            finds.ends_with('.') && why.ends_with('.'),
+            "{code}: sentences end with a dot"
+        );
+    }
+}
+
+#[test]
+fn what_the_text_decides_is_found_in_the_bad_cell_and_not_in_the_good_one() {
+    let mut seen = 0;
+    for page in CATALOGUE {
+        let good = codes(page.good);
+        assert!(good.is_empty(), "{}: the good cell has {good:?}", page.code);
+        let bad: HashSet<String> = codes(page.bad).into_iter().collect();
+        if page.stage == Stage::Text {
+            seen += 1;
+            assert_eq!(bad, HashSet::from([page.code.to_owned()]), "{}", page.code);
+        } else {
+            assert!(
+                bad.is_empty(),
+                "{}: the bad cell has {bad:?} in its text",
+                page.code
+            );
+        }
+    }
+    assert!(seen >= 10, "only {seen} rules are decided by the text");
+}
+
+#[test]
+fn a_finding_has_its_rules_severity_a_label_and_a_way_out() {
+    for page in CATALOGUE.iter().filter(|page| page.stage == Stage::Text) {
+        for found in check_cell(page.bad, &CellContext::default()) {
+            assert_eq!(found.severity, page.severity, "{}", page.code);
+            assert!(
+                !found.labels.is_empty() && !found.fixes.is_empty(),
+                "{}",
+                page.code
+            );
+            let lower = found
+                .message
+                .starts_with(|c: char| c == '`' || !c.is_uppercase());
+            assert!(lower && !found.message.ends_with('.'), "{}", found.message);
+            assert!(!found.message.contains('\n'), "{}", found.message);
+        }
+        assert_ne!(
+            page.severity,
+            Severity::Note,
+            "{}: a note is no finding of the text",
+            page.code
+        );
+    }
+}
+
+/// `docs/diagnostics/` says what the rules say. `UPDATE_DOCS=1` writes it.
+#[test]
+fn the_docs_are_the_pages() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/diagnostics");
+    let mut files: Vec<(String, String)> = CATALOGUE
+        .iter()
+        .map(|page| (format!("{}.md", page.code), pages::markdown(page)))
+        .collect();
+    files.push(("README.md".to_owned(), pages::index()));
+    files.push(("arguments.md".to_owned(), pages::arguments()));
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::create_dir_all(&folder).expect("the docs folder can be made");
+        for (name, text) in &files {
+            fs::write(folder.join(name), text).expect("the docs can be written");
+        }
+    }
+    for (name, text) in &files {
+        let written = fs::read_to_string(folder.join(name)).unwrap_or_default();
+        assert!(
+            written == *text,
+            "docs/diagnostics/{name} is stale: run the tests with UPDATE_DOCS=1"
+        );
+    }
+    let expected: HashSet<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    for entry in fs::read_dir(&folder)
+        .expect("the docs folder is there")
+        .flatten()
+    {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        assert!(
+            expected.contains(name.as_str()),
+            "docs/diagnostics/{name} belongs to no rule"
+        );
+    }
+}

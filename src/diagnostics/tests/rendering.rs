@@ -1,0 +1,338 @@
+//! How every rule looks as text, and the forms of one diagnostic: snapshots to be read.
+
+use stratoscope_diagnostics::check::{CellContext, check_cell, resolve};
+use stratoscope_diagnostics::render::{self, Source};
+use stratoscope_diagnostics::rules::*;
+use stratoscope_diagnostics::{Diagnostic, Figure, Place, Profile, Rule, RulePage, Stage};
+
+const NAME: &str = "Cell In[3]";
+
+fn page<R: Rule>() -> RulePage {
+    R::PAGE
+}
+
+/// The facts of the rules that only a run can find, as they stand for the bad cell of their page.
+fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
+    fn told<R: Rule>(facts: R) -> (RulePage, Diagnostic) {
+        (page::<R>(), facts.diagnostic())
+    }
+    vec![
+        told(StepsPerExecutionWithoutScope {
+            value: 16,
+            dropped: false,
+            profile: None,
+        }),
+        told(NotCompiled {
+            call: "fit".into(),
+            profile: None,
+        }),
+        told(NoLoss { profile: None }),
+        told(ModelOutsideScope {
+            strategy: "mirrored".into(),
+            replicas: 2,
+            variables: 104,
+            device: "cpu:0".into(),
+            compile_inside: false,
+            origin: Some("cell 3, line 2".into()),
+            line: Some(2),
+            figure: Some(Figure {
+                html: "<div>the grid</div>".into(),
+                plain: "variable  cpu:0  cpu:1\nkernel    red    –".into(),
+            }),
+            profile: None,
+        }),
+        told(OptimizerOfAnotherModel {
+            optimizer: "AdamW".into(),
+            other: Some("cell 3, line 2".into()),
+            profile: Some(Profile::Keras3),
+        }),
+        told(MixedStrategies {
+            active: "mirrored".into(),
+            entered: "one_device".into(),
+        }),
+        told(LabelOutOfRange {
+            label: 2,
+            row: 17,
+            rows: 412,
+            num_labels: 2,
+            source: "mnli/train.tsv".into(),
+            text: Some("the premise does not follow".into()),
+            call: "fit".into(),
+        }),
+        told(MissingColumn {
+            column: "label".into(),
+            found: vec!["text".into(), "labels".into()],
+            path: "reviews.tsv".into(),
+        }),
+        told(TextTooLong {
+            texts: 0,
+            longest: 1024,
+            limit: 512,
+            rows: vec![],
+            call: "fit".into(),
+        }),
+        told(TokenOutOfRange {
+            id: 30_600,
+            token: Some("größe".into()),
+            vocabulary: 30_522,
+            row: 4,
+            call: "fit".into(),
+        }),
+        told(TruncatedTexts {
+            texts: 680,
+            total: 2000,
+            tokens_lost: 27_880,
+            max_length: 64,
+            call: "fit".into(),
+        }),
+        told(NonFiniteLoss {
+            quantity: "loss".into(),
+            value: f64::NAN,
+            step: 37,
+            epoch: 0,
+            first_in: Some("encoder.layer.3".into()),
+            learning_rate: Some(1e6),
+            last_loss: Some(2.08),
+            gradient_norm: Some(3.1e4),
+            rows: vec![12, 7, 1999],
+        }),
+        told(LengthMismatch {
+            first: "texts".into(),
+            first_length: 16,
+            second: "labels".into(),
+            second_length: 8,
+        }),
+        told(CheckpointNotFound {
+            name: "no-such-checkpoint".into(),
+            looked_in: vec![
+                (
+                    "local folder".into(),
+                    "`./no-such-checkpoint` does not exist".into(),
+                ),
+                ("Hugging Face cache".into(), "not there".into()),
+                ("hub".into(), "not asked: HF_HUB_OFFLINE is set".into()),
+            ],
+            offline: true,
+        }),
+        told(CheckpointUnreadable {
+            path: "half-downloaded/model.safetensors".into(),
+            reason: "the header announces 90 868 376 bytes, the file has 1 048 576".into(),
+        }),
+        told(ArchitectureMismatch {
+            path: "roberta-base/config.json".into(),
+            field: "model_type".into(),
+            found: "roberta".into(),
+            accepted: vec!["bert".into()],
+        }),
+        told(TensorMismatch {
+            tensor: "encoder.layer.0.attention.self.query.weight".into(),
+            expected: vec![384, 384],
+            found: Some(vec![768, 768]),
+            tensors: 101,
+            path: "edited-config/model.safetensors".into(),
+        }),
+        told(VocabularyMismatch {
+            tokenizer: 119_547,
+            model: 30_522,
+            path: "other-vocabulary/vocab.txt".into(),
+        }),
+        told(DeviceNotThere {
+            device: "cuda:1".into(),
+            found: vec!["cpu:0".into(), "cuda:0".into()],
+            reason: None,
+        }),
+        told(BackendFailed {
+            device: "wgpu:0".into(),
+            reason: "the adapter has no compute shaders".into(),
+        }),
+        told(CannotWrite {
+            path: "/proc/model".into(),
+            reason: "no such file or directory".into(),
+        }),
+        told(DataUnreadable {
+            path: "trian.tsv".into(),
+            line: None,
+            reason: "no such file".into(),
+        }),
+        told(RaggedRow {
+            path: "ragged.tsv".into(),
+            line: 3,
+            expected: 2,
+            found: 3,
+            text: "a text\twith a tab\tgames".into(),
+            rows: 2,
+        }),
+        told(UnknownLabel {
+            label: "gamse".into(),
+            path: "dev.tsv".into(),
+            line: 7,
+            known: vec!["games".into(), "science".into()],
+            rows: 1,
+        }),
+        told(EmptyDataSet {
+            source: "`only-a-header.tsv`".into(),
+            wanted_by: "`fit!`".into(),
+        }),
+        told(BadSize {
+            what: "num_labels".into(),
+            given: "0".into(),
+            expects: "at least 1".into(),
+            place: Some(Place::call("from_pretrained")),
+        }),
+        told(BadConfiguration {
+            path: "edited-config/config.json".into(),
+            field: "hidden_size".into(),
+            found: "770".into(),
+            expects: "a multiple of `num_attention_heads`, which is 12".into(),
+        }),
+        told(TokenizerUnusable {
+            path: "bpe-tokenizer/tokenizer.json".into(),
+            reason: "it describes a BPE tokenizer".into(),
+        }),
+        told(DownloadFailed {
+            name: "bert-base-uncased".into(),
+            file: "model.safetensors".into(),
+            endpoint: "https://huggingface.co".into(),
+            reason: "the connection broke off".into(),
+        }),
+        told(RustcMissing),
+        told(LibraryMissing {
+            build: "`stratoscope install`, about 15 minutes".into(),
+        }),
+        told(LibraryStale {
+            library: "libstratoscope.so".into(),
+            built: "rustc 1.95.0".into(),
+            now: "rustc 1.96.0".into(),
+            build: "`stratoscope install`, about 15 minutes".into(),
+        }),
+        told(SourcesUnreadable {
+            sources: "the checkout".into(),
+            reason: "no such file or directory".into(),
+        }),
+        told(LibraryBuildFailed {
+            reason: "no space left on device".into(),
+            build: "`stratoscope install`, about 15 minutes".into(),
+        }),
+        told(CellsCannotRun {
+            what: "the folder for compiled cells".into(),
+            reason: "permission denied".into(),
+        }),
+        told(VariableNotKept {
+            name: "double".into(),
+            place: Some(Place::span(4, 10)),
+            problem: "is a closure, and closures cannot live between cells".into(),
+            fixes: vec!["make it a function".into()],
+        }),
+    ]
+}
+
+/// The bad cell of every page with what it is told, in the order of the catalogue.
+fn all() -> Vec<(RulePage, Diagnostic)> {
+    let mut run = at_run_time();
+    let mut all = Vec::new();
+    for page in CATALOGUE {
+        if page.stage == Stage::Text {
+            let found = check_cell(page.bad, &CellContext::default());
+            all.extend(found.into_iter().map(|found| (*page, found)));
+        } else {
+            let at = run.iter().position(|(other, _)| other.code == page.code);
+            let at = at.unwrap_or_else(|| panic!("{} has no example above", page.code));
+            all.push(run.swap_remove(at));
+        }
+    }
+    all
+}
+
+/// One snapshot per rule: the bad cell of its page, and what it is told.
+#[test]
+fn every_rule_as_text() {
+    for (page, diagnostic) in all() {
+        let source = Source {
+            text: page.bad,
+            name: NAME,
+        };
+        let shown = render::plain(&diagnostic, &source);
+        assert!(shown.starts_with(&format!("{}[{}]", word(&diagnostic), page.code)));
+        insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+            insta::assert_snapshot!(format!("{}_{}", page.code, page.name), shown);
+        });
+    }
+}
+
+fn word(diagnostic: &Diagnostic) -> &'static str {
+    match diagnostic.severity {
+        stratoscope_diagnostics::Severity::Error => "error",
+        stratoscope_diagnostics::Severity::Warning => "warning",
+        stratoscope_diagnostics::Severity::Note => "note",
+    }
+}
+
+#[test]
+fn every_rule_says_the_same_in_all_forms() {
+    for (page, diagnostic) in all() {
+        let source = Source {
+            text: page.bad,
+            name: NAME,
+        };
+        let plain = render::plain(&diagnostic, &source);
+        let ansi = render::ansi(&diagnostic, &source);
+        assert_eq!(without_colours(&ansi), plain, "{}", page.code);
+        let html = render::html(&diagnostic, &source);
+        assert!(html.starts_with("<div") && html.contains(page.code));
+        let data = render::json(&diagnostic, &source);
+        assert_eq!(data["code"], page.code);
+        assert_eq!(data["message"], diagnostic.message);
+        for fix in &diagnostic.fixes {
+            let plain: String = plain.split_whitespace().collect();
+            let title: String = fix.title.split_whitespace().collect();
+            assert!(plain.contains(&title), "{}: {title}", page.code);
+        }
+    }
+}
+
+fn without_colours(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\u{1b}') {
+        plain.push_str(before);
+        rest = after.split_once('m').map_or("", |(_, after)| after);
+    }
+    plain + rest
+}
+
+/// The examples of rules that a run finds point at text of their bad cell.
+#[test]
+fn what_a_run_finds_is_found_again_in_the_text() {
+    for (page, mut diagnostic) in all() {
+        let in_cell = |diagnostic: &Diagnostic| {
+            let places = diagnostic.labels.iter().map(|label| &label.place);
+            places
+                .filter(|place| !matches!(place, Place::File { .. }))
+                .count()
+        };
+        let before = in_cell(&diagnostic);
+        resolve(page.bad, &mut diagnostic);
+        assert_eq!(
+            in_cell(&diagnostic),
+            before,
+            "{}: {:?}",
+            page.code,
+            diagnostic.labels
+        );
+    }
+}
+
+/// The forms of the card that opens the notebook.
+#[test]
+fn the_first_card_in_all_forms() {
+    let text = "let größe = 16;\ncompile!(model,\n\toptimiser = AdamW::new(5e-5),\n\tmetrics = [accuracy()],\n)?;";
+    let found = check_cell(text, &CellContext::default());
+    let source = Source { text, name: NAME };
+    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!("card_html", render::html(&found[0], &source).replace("><", ">\n<"));
+        let json = serde_json::to_string_pretty(&render::json(&found[0], &source));
+        insta::assert_snapshot!("card_json", json.expect("plain data"));
+        let traceback = render::traceback(&found, &source).join("\n").replace('\u{1b}', "␛");
+        insta::assert_snapshot!("card_traceback", traceback);
+    });
+}

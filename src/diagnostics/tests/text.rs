@@ -1,0 +1,534 @@
+//! What the checker says about the text of cells: nothing about a valid one, the right thing about a slip.
+
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use stratoscope_diagnostics::arguments::{
+    self, Accepts, Argument, CALLS, CallTable, IdentifierKind,
+};
+use stratoscope_diagnostics::check::suggest::distance;
+use stratoscope_diagnostics::check::{CellContext, calls, check_cell};
+use stratoscope_diagnostics::render::apply;
+use stratoscope_diagnostics::{Diagnostic, Place};
+
+fn check(text: &str) -> Vec<Diagnostic> {
+    check_cell(text, &CellContext::default())
+}
+
+fn codes(text: &str) -> Vec<String> {
+    check(text).into_iter().map(|found| found.code).collect()
+}
+
+/// The text under the first label.
+fn marked<'a>(text: &'a str, found: &Diagnostic) -> &'a str {
+    match found.labels[0].place {
+        Place::Span(span) => &text[span.start..span.end],
+        ref other => panic!("{other:?} is no span"),
+    }
+}
+
+/// A value that the argument takes, as text.
+fn value_of(argument: &'static Argument) -> BoxedStrategy<String> {
+    match argument.accepts {
+        Accepts::Integer(least) => prop_oneof![
+            (least..=least + 1000).prop_map(|value| value.to_string()),
+            Just("n + 1".to_owned()),
+            Just("1_000usize".to_owned()),
+            Just("größe".to_owned()),
+            Just("f::<A, B>(x, y)".to_owned()),
+        ]
+        .boxed(),
+        Accepts::Share(..) => select(vec!["0.1", "1e-3", "share"])
+            .prop_map(str::to_owned)
+            .boxed(),
+        Accepts::Flag => select(vec!["true", "false", "flag", "!flag"])
+            .prop_map(str::to_owned)
+            .boxed(),
+        Accepts::Value => select(vec![
+            "dev",
+            "none",
+            "|a, b| a == b",
+            "Some(dev.clone())",
+            "&other",
+        ])
+        .prop_map(str::to_owned)
+        .boxed(),
+        Accepts::Identifier(kind) => identifier(kind),
+    }
+}
+
+fn identifier(kind: IdentifierKind) -> BoxedStrategy<String> {
+    let text = select(kind.names()).prop_map(|name| format!("\"{name}\""));
+    match kind {
+        IdentifierKind::Optimizer => prop_oneof![
+            text,
+            Just(
+                "AdamW::new(warmup_linear(5e-5, 0.1)).weight_decay(0.01).global_clipnorm(1.0)"
+                    .to_owned()
+            ),
+            Just("SGD::new(0.1).momentum(0.9)".to_owned()),
+            Just("Adam::new(rate)".to_owned()),
+        ]
+        .boxed(),
+        IdentifierKind::Loss => prop_oneof![
+            text,
+            Just("SparseCategoricalCrossentropy { from_logits: true }".to_owned()),
+            Just("MeanSquaredError".to_owned()),
+            Just("my_loss(|a, b| a - b)".to_owned()),
+        ]
+        .boxed(),
+        IdentifierKind::Metric => prop_oneof![
+            proptest::collection::vec(text, 0..3)
+                .prop_map(|names| format!("[{}]", names.join(", "))),
+            Just("[accuracy(), macro_f1()]".to_owned()),
+            Just("vec![accuracy()]".to_owned()),
+        ]
+        .boxed(),
+    }
+}
+
+/// A call with some of its arguments, none of which exclude each other; `compile!` has its optimizer.
+fn valid_call() -> impl Strategy<Value = (CallTable, String)> {
+    select(CALLS).prop_flat_map(|call| {
+        let count = call.arguments.len();
+        subsequence(call.arguments, 0..=count)
+            .prop_shuffle()
+            .prop_flat_map(move |chosen| {
+                let mut arguments: Vec<&'static Argument> = Vec::new();
+                for argument in &chosen {
+                    let argument =
+                        arguments::find(call.arguments, argument.name).expect("chosen from it");
+                    let excluded = arguments.iter().any(|other| {
+                        other
+                            .conflicts
+                            .iter()
+                            .any(|(name, _)| *name == argument.name)
+                    });
+                    if !excluded {
+                        arguments.push(argument);
+                    }
+                }
+                if call.name == "compile"
+                    && !arguments
+                        .iter()
+                        .any(|argument| argument.name == "optimizer")
+                {
+                    arguments.push(
+                        arguments::find(call.arguments, "optimizer").expect("compile has it"),
+                    );
+                }
+                let values: Vec<BoxedStrategy<String>> = arguments
+                    .iter()
+                    .map(|argument| value_of(argument))
+                    .collect();
+                let layout = select(vec![
+                    ", ",
+                    ",\n    ",
+                    " , ",
+                    ", /* größe */ ",
+                    ", // Größe = 1\n",
+                ]);
+                (values, layout, any::<bool>()).prop_map(move |(values, separator, trailing)| {
+                    let mut parts: Vec<String> = call
+                        .operands
+                        .iter()
+                        .map(|name| (*name).to_owned())
+                        .collect();
+                    parts.extend(
+                        arguments
+                            .iter()
+                            .zip(&values)
+                            .map(|(argument, value)| format!("{} = {value}", argument.name)),
+                    );
+                    let end = if trailing { "," } else { "" };
+                    (
+                        call,
+                        format!("{}!({}{end})", call.name, parts.join(separator)),
+                    )
+                })
+            })
+    })
+}
+
+/// A cell around a call.
+fn cell(call: &str) -> impl Strategy<Value = String> + use<> {
+    let call = call.to_owned();
+    select(vec![
+        ("", "?;"),
+        ("let x = ", "?;"),
+        (
+            "// größe\nlet text = \"日本 compile!(model)\"; ",
+            "?;\ntext",
+        ),
+        (
+            "scope!(strategy, {\n    let model = build()?;\n    ",
+            "?;\n});",
+        ),
+        ("%%scope strategy\n", "?;"),
+        (
+            ":dep something = \"1\"\nfn train() -> Result<()> { ",
+            "?; Ok(()) }",
+        ),
+        ("let f = |x| { if x { ", "? } };"),
+        ("println!(\"{}\", ", ");"),
+        ("stratoscope::", ".map(|a| a).unwrap_or_default();"),
+    ])
+    .prop_map(move |(before, after)| format!("{before}{call}{after}"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_valid_call_has_no_findings((_, text) in valid_call().prop_flat_map(|(call, text)| cell(&text).prop_map(move |cell| (call, cell)))) {
+        let found = check(&text);
+        prop_assert!(found.is_empty(), "{text}\n{found:#?}");
+    }
+
+    #[test]
+    fn every_call_is_found_with_its_own_text((call, text) in valid_call().prop_flat_map(|(call, text)| cell(&text).prop_map(move |cell| (call, cell)))) {
+        let found = calls(&text);
+        prop_assert_eq!(found.len(), 1, "{}", text);
+        let found = &found[0];
+        prop_assert_eq!(&found.name, call.name);
+        prop_assert_eq!(found.operands.len(), call.operands.len());
+        for argument in &found.arguments {
+            prop_assert_eq!(&text[argument.name_span.start..argument.name_span.end], &argument.name);
+            prop_assert_eq!(&text[argument.value_span.start..argument.value_span.end], &argument.value);
+        }
+    }
+
+    /// Every slip of one edit gets a suggestion that is one edit away; taken, it mends the cell, unless the
+    /// slip is as near to another name.
+    #[test]
+    fn a_slip_is_suggested_away((call, argument, slip) in slip()) {
+        let operands = call.operands.join(", ");
+        let optimizer = if call.name == "compile" && argument.name != "optimizer" { ", optimizer = o" } else { "" };
+        let text = format!("/* größe */ {}!({operands}{optimizer}, {slip} = value)?;", call.name);
+        let found = check(&text);
+        prop_assert_eq!(found.len(), 1, "{}\n{:?}", text, found);
+        let told = &found[0];
+        if told.code == "SC0106" {
+            // The slip is a name of the optimizer's or the loss's.
+            return Ok(());
+        }
+        prop_assert!(["SC0101", "SC0114", "SC0115"].contains(&told.code.as_str()), "{}", told.code);
+        prop_assert_eq!(marked(&text, told), slip.as_str());
+        let first = &told.fixes[0];
+        let name = first.title.trim_start_matches("did you mean `").trim_end_matches("`?");
+        prop_assert_eq!(distance(&slip, name), 1, "{} → {}", slip, first.title);
+        prop_assert!(told.one_line().contains(name));
+        let mended = apply(&text, first).expect("a rename is an edit");
+        let rest = codes(&mended);
+        prop_assert!(rest.is_empty() || name != argument.name, "{mended}: {rest:?}");
+    }
+
+    #[test]
+    fn a_slip_in_an_optimizer_is_suggested_away((optimizer, argument, slip) in optimizer_slip()) {
+        let text = format!("let o = {}::new(5e-5).{slip}(1.0);", optimizer.name);
+        let found = check(&text);
+        prop_assert_eq!(found.len(), 1, "{}\n{:?}", text, found);
+        prop_assert_eq!(&found[0].code, "SC0504");
+        prop_assert_eq!(marked(&text, &found[0]), slip.as_str());
+        let mended = apply(&text, &found[0].fixes[0]).expect("a rename is an edit");
+        prop_assert!(codes(&mended).is_empty(), "{}: {}", argument.name, mended);
+    }
+
+    /// Whatever stands in a cell, the checker ends, and what it marks is text of the cell.
+    #[test]
+    fn any_text_is_survived(text in "(compile!|fit!|AdamW::new|[(){}\\[\\],=:.!|<>\"'#a-zäß日 \n\t0-9-]){0,60}") {
+        for found in check(&text) {
+            for label in &found.labels {
+                if let Place::Span(span) = label.place {
+                    prop_assert!(text.get(span.start..span.end).is_some());
+                }
+            }
+            for fix in &found.fixes {
+                if !fix.edits.is_empty() {
+                    prop_assert!(apply(&text, fix).is_some(), "{fix:?}");
+                }
+            }
+        }
+    }
+}
+
+fn edits() -> impl Strategy<Value = (usize, char, u8)> {
+    (
+        0usize..40,
+        select(vec!['a', 'e', 'm', 's', 'x', '_', '1']),
+        0u8..4,
+    )
+}
+
+/// One insertion, deletion, replacement or transposition.
+fn edited(name: &str, (at, letter, kind): (usize, char, u8)) -> String {
+    let mut letters: Vec<char> = name.chars().collect();
+    let at = at % letters.len();
+    match kind {
+        0 => letters.insert(at, letter),
+        1 => {
+            letters.remove(at);
+        }
+        2 => letters[at] = letter,
+        _ => letters.swap(at, (at + 1) % name.len()),
+    }
+    letters.into_iter().collect()
+}
+
+fn is_name(slip: &str) -> bool {
+    let keyword = ["as", "if", "in", "fn", "do", "_"].contains(&slip);
+    !keyword && slip.starts_with(|c: char| c.is_alphabetic() || c == '_')
+}
+
+fn slip() -> impl Strategy<Value = (CallTable, &'static Argument, String)> {
+    select(CALLS)
+        .prop_flat_map(|call| (Just(call), select(call.arguments), edits()))
+        .prop_map(|(call, argument, edit)| (call, argument.name, edited(argument.name, edit)))
+        .prop_map(|(call, name, slip)| {
+            (
+                call,
+                arguments::find(call.arguments, name).expect("selected from it"),
+                slip,
+            )
+        })
+        .prop_filter(
+            "a name that is no name of the call",
+            |(call, argument, slip)| {
+                is_name(slip)
+                    && arguments::find(call.arguments, slip).is_none()
+                    && distance(slip, argument.name) == 1
+            },
+        )
+}
+
+fn optimizer_slip()
+-> impl Strategy<Value = (&'static arguments::Optimizer, &'static Argument, String)> {
+    select(arguments::OPTIMIZERS)
+        .prop_flat_map(|optimizer| (Just(optimizer.name), select(optimizer.arguments), edits()))
+        .prop_map(|(optimizer, argument, edit)| {
+            let optimizer = arguments::optimizer(optimizer).expect("selected from it");
+            let slip = edited(argument.name, edit);
+            (
+                optimizer,
+                arguments::find(optimizer.arguments, argument.name).expect("so is it"),
+                slip,
+            )
+        })
+        .prop_filter("a name that is no method", |(optimizer, argument, slip)| {
+            is_name(slip)
+                && arguments::find(optimizer.arguments, slip).is_none()
+                && distance(slip, argument.name) == 1
+        })
+}
+
+#[test]
+fn all_problems_of_a_cell_are_told_at_once_in_the_order_of_the_text() {
+    let text = "compile!(model, metric = [accuracy()], steps_per_execution = 0, epochs = 3)?;\n\
+                fit!(model, train, epoch = 3)?;";
+    let found = check(text);
+    let told: Vec<(&str, &str)> = found
+        .iter()
+        .map(|found| (found.code.as_str(), marked(text, found)))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("SC0116", "compile"),
+            ("SC0101", "metric"),
+            ("SC0103", "0"),
+            ("SC0106", "epochs"),
+            ("SC0114", "epoch"),
+        ]
+    );
+    let tables = found
+        .iter()
+        .filter(|found| !found.arguments.is_empty())
+        .count();
+    assert_eq!(tables, 2, "one table a call");
+}
+
+#[test]
+fn a_misspelt_optimizer_is_not_also_a_missing_one() {
+    assert_eq!(
+        codes("compile!(model, optimiser = AdamW::new(5e-5))?;"),
+        ["SC0101"]
+    );
+    assert_eq!(
+        codes("compile!(model, opt = AdamW::new(5e-5))?;"),
+        ["SC0101"]
+    );
+    assert_eq!(codes("compile!(model, loss = mse)?;"), ["SC0116"]);
+}
+
+#[test]
+fn other_libraries_names_are_translated() {
+    for (given, meant) in [
+        ("metric", "metrics"),
+        ("losses", "loss"),
+        ("loss_fn", "loss"),
+        ("criterion", "loss"),
+        ("experimental_steps_per_execution", "steps_per_execution"),
+        ("accumulation_steps", "gradient_accumulation_steps"),
+        ("accumulate", "gradient_accumulation_steps"),
+    ] {
+        let text = format!("compile!(model, optimizer = o, {given} = x)?;");
+        let found = check(&text);
+        assert_eq!(found.len(), 1, "{given}");
+        assert_eq!(
+            found[0].fixes[0].title,
+            format!("did you mean `{meant}`?"),
+            "{given}"
+        );
+    }
+}
+
+#[test]
+fn what_belongs_to_the_optimizer_is_moved_there() {
+    let text = "compile!(model, optimizer = AdamW::new(5e-5), weight_decay = 0.01)?;";
+    let found = check(text);
+    assert_eq!(found[0].code, "SC0106");
+    let mended = apply(text, &found[0].fixes[0]).expect("an edit");
+    assert_eq!(
+        mended,
+        "compile!(model, optimizer = AdamW::new(5e-5).weight_decay(0.01))?;"
+    );
+    let text = "compile!(model, lr = 3e-5, optimizer = AdamW::new(1e-3).epsilon(1e-6))?;";
+    let mended = apply(text, &check(text)[0].fixes[0]).expect("an edit");
+    assert_eq!(
+        mended,
+        "compile!(model, optimizer = AdamW::new(3e-5).epsilon(1e-6))?;"
+    );
+}
+
+#[test]
+fn arguments_that_do_not_exist_here_are_refused_with_the_reason() {
+    for name in [
+        "sync_every",
+        "loss_weights",
+        "weighted_metrics",
+        "jit_compile",
+        "run_eagerly",
+    ] {
+        let text = format!("compile!(model, optimizer = o, {name} = x)?;");
+        let found = check(&text);
+        assert_eq!(found[0].code, "SC0101", "{name}");
+        let mended = apply(&text, &found[0].fixes[0]).expect("dropping is an edit");
+        assert_eq!(mended, "compile!(model, optimizer = o)?;");
+    }
+}
+
+#[test]
+fn clipping_is_the_optimizers() {
+    for name in [
+        "clip_norm",
+        "clipnorm",
+        "global_clipnorm",
+        "clipvalue",
+        "learning_rate",
+        "lr",
+        "epochs",
+    ] {
+        let text = format!("compile!(model, optimizer = o, {name} = 1.0)?;");
+        assert_eq!(codes(&text), ["SC0106"], "{name}");
+    }
+}
+
+#[test]
+fn scope_is_decided_by_the_text_only_when_the_notebook_is_known() {
+    let text = "compile!(model, optimizer = o, steps_per_execution = 16)?;";
+    let outside = CellContext {
+        active_scope: Some(false),
+        ..CellContext::default()
+    };
+    let in_code = |text: &str, context: &CellContext| -> Vec<String> {
+        check_cell(text, context)
+            .into_iter()
+            .map(|found| found.code)
+            .collect()
+    };
+    assert!(in_code(text, &CellContext::default()).is_empty());
+    assert_eq!(in_code(text, &outside), ["SC0102"]);
+    for accepted in [
+        format!("%%scope s\n{text}"),
+        format!("scope!(s, {{ {text} }});"),
+        text.replace("16", "1"),
+        text.replace("16", "n"),
+        text.replace("16", "16, drop_unsupported = true"),
+    ] {
+        assert!(in_code(&accepted, &outside).is_empty(), "{accepted}");
+    }
+}
+
+#[test]
+fn what_is_no_call_has_no_findings() {
+    for text in [
+        "",
+        "compile",
+        "let compile = 1; compile != 2",
+        "// compile!(model, optimiser = x)",
+        "\"compile!(model, optimiser = x)\"",
+        "macro_rules! compile { ($($t:tt)*) => { compile!(model, optimiser = 1) } }\ncompile!(a, b = 1);",
+        "struct AdamW; impl AdamW { fn new(x: f64) -> Self { AdamW } }\nAdamW::new(1.0).weight_decy(1.0);",
+        "struct TPUStrategy; TPUStrategy::new();",
+        "let x = (;\ncompile!(model, optimiser = 1)?;",
+        "compile!(model, optimizer = AdamW::new(5e-5).clone())?;",
+        "fit!(model, train, epochs = if a == b { 1 } else { 2 }, seed = a <= b)?;",
+        "x.fit(y); evaluate(z);",
+    ] {
+        assert!(check(text).is_empty(), "{text}: {:?}", codes(text));
+    }
+}
+
+#[test]
+fn an_ordinary_cell_takes_a_few_milliseconds() {
+    let line = "compile!(model, optimizer = AdamW::new(5e-5).weight_decy(0.01), metric = [\"acuracy\"])?;\n";
+    let text = line.repeat(20);
+    let started = std::time::Instant::now();
+    let found = check(&text);
+    // Far above what it takes; a machine under load must not fail the test.
+    assert!(
+        started.elapsed().as_millis() < 500,
+        "{:?}",
+        started.elapsed()
+    );
+    assert_eq!(found.len(), 40);
+}
+
+/// The cells of the notebooks are checked like any other: only the ones that are broken on purpose
+/// have findings, and those are what their text says.
+#[test]
+fn the_notebooks_have_no_finding_but_the_one_they_show() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../notebooks");
+    let mut told = Vec::new();
+    for entry in std::fs::read_dir(folder)
+        .expect("the notebooks are there")
+        .flatten()
+    {
+        if entry
+            .path()
+            .extension()
+            .is_none_or(|extension| extension != "ipynb")
+        {
+            continue;
+        }
+        let text = std::fs::read_to_string(entry.path()).expect("a notebook is text");
+        let notebook: serde_json::Value = serde_json::from_str(&text).expect("and JSON");
+        for cell in notebook["cells"].as_array().expect("with cells") {
+            let source: String = match &cell["source"] {
+                serde_json::Value::String(text) => text.clone(),
+                lines => lines
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|line| line.as_str())
+                    .collect(),
+            };
+            if cell["cell_type"] == "code" {
+                told.extend(check(&source).into_iter().map(|found| found.one_line()));
+            }
+        }
+    }
+    assert_eq!(
+        told,
+        ["`compile!` has no argument `optimiser`; did you mean `optimizer`?"]
+    );
+}

@@ -1,0 +1,176 @@
+//! The process that runs the cells: `stratoscope cells`, started by evcxr on behalf of the kernel.
+//!
+//! It speaks evcxr's small protocol: a line `LOAD_AND_RUN library function` comes in, the function
+//! runs, a line says that it has ended. The protocol has the process's original standard input and
+//! output to itself: before anything else, those move out of the way and the cell's own standard
+//! streams become named pipes that the kernel reads. A cell may therefore print whatever it likes,
+//! with or without a line's end.
+
+use std::ffi::c_void;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use libloading::Library;
+
+/// Names the folder with the pipes `stdout` and `stderr`.
+pub const STREAMS_VARIABLE: &str = "STRATOSCOPE_STREAMS";
+/// Names the facade, which is loaded before the first cell needs it.
+pub const LIBRARY_VARIABLE: &str = "STRATOSCOPE_LIBRARY";
+/// Tells the facade where evcxr's protocol goes on.
+const PROTOCOL_VARIABLE: &str = "STRATOSCOPE_PROTOCOL_FD";
+/// On the original standard error: a cell starts, a cell has ended.
+pub const STARTS: &str = "stratoscope: starts";
+/// See [`STARTS`].
+pub const ENDED: &str = "stratoscope: ended";
+
+/// evcxr reads until this line.
+const COMPLETE: &str = "EVCXR_EXECUTION_COMPLETE";
+/// Cells run on a thread with room for deep recursion; only what is used takes memory.
+const STACK_BYTES: usize = 256 << 20;
+
+/// Runs until standard input ends.
+pub fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("the process for cells cannot work: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> std::io::Result<()> {
+    live_and_die_with_the_kernel();
+    let protocol = Protocol::take_over()?;
+    let cells = std::thread::Builder::new()
+        .name("cells".to_owned())
+        .stack_size(STACK_BYTES)
+        .spawn(move || {
+            // On this thread, so that whatever the facade keeps per thread is there for the cells.
+            let facade =
+                std::env::var_os(LIBRARY_VARIABLE).and_then(|path| prepare(Path::new(&path)));
+            protocol.serve();
+            std::mem::forget(facade);
+        })?;
+    cells
+        .join()
+        .map_err(|_| std::io::Error::other("the thread of the cells panicked"))
+}
+
+/// Without the kernel nobody would ever end a cell that computes; and the terminal's Ctrl-C is
+/// meant for the kernel.
+fn live_and_die_with_the_kernel() {
+    // SAFETY: plain system calls on our own process; failure changes nothing.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::setpgid(0, 0);
+    }
+}
+
+/// Loads the facade and lets it connect, while the kernel is still getting ready.
+fn prepare(path: &Path) -> Option<Library> {
+    // SAFETY: the facade's initialisers are those of Rust crates that cells load anyway.
+    let library = unsafe { Library::new(path) }.ok()?;
+    // SAFETY: the facade defines it with this signature.
+    let ready = unsafe { library.get::<extern "C" fn()>(b"stratoscope_ready") }.ok()?;
+    ready();
+    Some(library)
+}
+
+/// evcxr's channel.
+struct Protocol {
+    commands: File,
+    replies: File,
+    /// Read by the kernel as evcxr's standard error.
+    events: File,
+    /// Never unloaded: threads and thread-locals of cells may still use their code.
+    loaded: Vec<Library>,
+    variables: *mut c_void,
+}
+
+// SAFETY: the pointer is only ever handed to cells, on the one thread that owns this value.
+unsafe impl Send for Protocol {}
+
+impl Protocol {
+    /// Moves the three standard descriptors away and puts the cell's own in their places.
+    fn take_over() -> std::io::Result<Self> {
+        let stdin = std::io::stdin();
+        let own = |descriptor: RawFd| -> std::io::Result<File> {
+            // SAFETY: 0, 1 and 2 are open: evcxr started us with three pipes.
+            let borrowed = unsafe { std::os::fd::BorrowedFd::borrow_raw(descriptor) };
+            Ok(File::from(borrowed.try_clone_to_owned()?))
+        };
+        let protocol = Self {
+            commands: own(stdin.as_raw_fd())?,
+            replies: own(libc::STDOUT_FILENO)?,
+            events: own(libc::STDERR_FILENO)?,
+            loaded: Vec::new(),
+            variables: std::ptr::null_mut(),
+        };
+        if let Some(folder) = std::env::var_os(STREAMS_VARIABLE).map(PathBuf::from) {
+            let open = |name: &str| OpenOptions::new().write(true).open(folder.join(name));
+            become_standard(open("stdout")?.into(), libc::STDOUT_FILENO)?;
+            become_standard(open("stderr")?.into(), libc::STDERR_FILENO)?;
+        }
+        become_standard(File::open("/dev/null")?.into(), libc::STDIN_FILENO)?;
+        let channel = protocol.replies.as_raw_fd().to_string();
+        // SAFETY: no other thread exists yet.
+        unsafe { std::env::set_var(PROTOCOL_VARIABLE, channel) };
+        Ok(protocol)
+    }
+
+    fn serve(mut self) {
+        let Ok(commands) = self.commands.try_clone() else {
+            return;
+        };
+        for line in BufReader::new(commands).lines() {
+            let Ok(line) = line else { return };
+            let mut words = line.split(' ');
+            let (Some("LOAD_AND_RUN"), Some(path), Some(function)) =
+                (words.next(), words.next(), words.next())
+            else {
+                eprintln!("the kernel sent something unexpected: {line}");
+                std::process::exit(99);
+            };
+            let _ = writeln!(self.events, "{STARTS}");
+            if let Err(error) = self.load_and_run(path, function) {
+                eprintln!("the cell cannot be loaded: {error}");
+                std::process::exit(99);
+            }
+            let _ = writeln!(self.events, "{ENDED}");
+            if writeln!(self.replies, "{COMPLETE}").is_err() {
+                return;
+            }
+        }
+    }
+
+    fn load_and_run(&mut self, path: &str, function: &str) -> Result<(), libloading::Error> {
+        type Entry = extern "C" fn(*mut c_void) -> *mut c_void;
+        // SAFETY: the library is what rustc made of a cell; the kernel names its entry.
+        let library = unsafe { Library::new(path) }?;
+        // SAFETY: every cell's entry has this signature.
+        let entry = unsafe { library.get::<Entry>(function.as_bytes()) }?;
+        self.variables = entry(self.variables);
+        self.loaded.push(library);
+        Ok(())
+    }
+}
+
+impl Drop for Protocol {
+    fn drop(&mut self) {
+        for library in self.loaded.drain(..) {
+            std::mem::forget(library);
+        }
+    }
+}
+
+fn become_standard(file: OwnedFd, descriptor: RawFd) -> std::io::Result<()> {
+    // SAFETY: both descriptors are open and ours.
+    match unsafe { libc::dup2(file.as_raw_fd(), descriptor) } {
+        -1 => Err(std::io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,107 @@
+//! The `stratoscope` command, a file per subcommand.
+
+mod doctor;
+mod explain;
+mod install;
+mod kernelspec;
+mod python;
+mod uninstall;
+
+pub use explain::rule_page;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use stratoscope_diagnostics::Diagnostic;
+use stratoscope_diagnostics::render::{self, Source};
+
+/// Rust notebooks in which one fine-tunes BERT under a distribution strategy.
+#[derive(Debug, Parser)]
+#[command(name = "stratoscope", version, about, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Be the kernel of a notebook; called by Jupyter
+    Kernel(KernelArguments),
+    /// Build what cells link to, and tell Jupyter of this kernel
+    Install(install::InstallArguments),
+    /// Take the kernel away from Jupyter again
+    Uninstall(uninstall::UninstallArguments),
+    /// Check that everything a notebook needs is there
+    Doctor(doctor::DoctorArguments),
+    /// Execute a notebook without Jupyter and write its outputs into it
+    Run(RunArguments),
+    /// Explain a code of a diagnostic, such as SC0102
+    Explain(explain::ExplainArguments),
+    /// The process that runs the cells; started by the kernel
+    #[command(hide = true)]
+    Cells,
+}
+
+#[derive(Debug, clap::Args)]
+struct KernelArguments {
+    /// The file by which the front end tells where to listen
+    #[arg(long, short = 'f', value_name = "FILE")]
+    connection_file: PathBuf,
+    /// Listen where other machines can connect, if the connection file says so
+    #[arg(long)]
+    allow_remote: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct RunArguments {
+    /// The notebook (.ipynb, nbformat 4)
+    pub notebook: PathBuf,
+    /// Write here instead of into the notebook
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Go on after a cell that fails; the exit code is 0 then
+    #[arg(long)]
+    pub allow_errors: bool,
+}
+
+/// Runs what the command line asks for.
+pub fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Kernel(KernelArguments {
+            connection_file,
+            allow_remote,
+        }) => crate::jupyter::serve(&connection_file, allow_remote, crate::evaluate::starter()),
+        Command::Install(arguments) => install::run(&arguments),
+        Command::Uninstall(arguments) => uninstall::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Run(arguments) => crate::notebook::run(&arguments, crate::evaluate::starter()),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Cells => Ok(crate::cells::main()),
+    };
+    result.unwrap_or_else(|error| {
+        // What the user can mend says how, in more than one line.
+        match error.downcast_ref::<Box<Diagnostic>>() {
+            Some(diagnostic) => {
+                let nowhere = Source {
+                    text: "",
+                    name: "stratoscope",
+                };
+                warn(&render::plain(diagnostic, &nowhere));
+            }
+            None => warn(&format!("{error:#}")),
+        }
+        ExitCode::FAILURE
+    })
+}
+
+/// Writes a line to standard error, if there is anybody to read it.
+pub fn warn(text: &str) {
+    let _ = writeln!(std::io::stderr(), "stratoscope: {text}");
+}
+
+/// Writes a line to standard output, if there is anybody to read it.
+pub fn say(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
+}

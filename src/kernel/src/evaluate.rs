@@ -1,0 +1,44 @@
+//! The evaluator there is: cells run through evcxr, against the prebuilt facade.
+//!
+//! evcxr compiles and keeps variables; everything around it is here.
+//!
+//! - [`engine`] executes one cell: checks its text, rewrites it ([`crate::rewrite`]), hands it to
+//!   evcxr and tells how it ended.
+//! - [`home`] is the private folder everything lives in; [`wrapper`] is this executable in the
+//!   role of rustc's wrapper, which lets rust-analyzer and rustc see different views of the facade
+//!   ([`crate::view`]).
+//! - The cells run in a process of their own ([`crate::cells`]). What they show comes over the
+//!   wire ([`link`]), what they print through two pipes ([`streams`]).
+//! - [`interrupt`] stops a cell; [`show`] turns findings and rustc's errors into what a notebook
+//!   shows.
+
+use std::process::ExitCode;
+
+use crate::evaluator::{Evaluate, StartEvaluator};
+
+mod engine;
+mod home;
+mod interrupt;
+mod link;
+mod relay;
+mod show;
+mod streams;
+pub mod wrapper;
+
+/// First thing in `main`: `Some` when the process was started in another role than a command, and
+/// has played it.
+pub fn dispatch() -> Option<ExitCode> {
+    if let Some(code) = wrapper::dispatch() {
+        return Some(code);
+    }
+    home::choose();
+    None
+}
+
+/// Makes evaluators.
+pub fn starter() -> StartEvaluator {
+    Box::new(|| Ok(Box::new(engine::Engine::start()?) as Box<dyn Evaluate>))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,555 @@
+//! Executes cells: check, rewrite, evcxr, outcome.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use evcxr::{CommandContext, Error, EvalContext, EvalContextOutputs, EvalOutputs};
+use stratoscope_diagnostics::check::{CellContext, check_cell};
+use stratoscope_diagnostics::{CellSpan, Diagnostic, Place, Result, Severity};
+use stratoscope_wire::MimeBundle;
+
+use super::home::Home;
+use super::interrupt::Handle;
+use super::link::{self, Link};
+use super::relay::{Current, Relay};
+use super::show;
+use super::streams::Streams;
+use crate::cells;
+use crate::evaluator::{
+    Cell, CellError, CellOutcome, Completion, Completions, Evaluate, Interrupt, Outputs, Stream,
+    Variable,
+};
+use crate::facade;
+use crate::rewrite::{Rewritten, rewrite};
+
+/// How long the last messages of a cell are waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What every notebook has in scope; the `?` makes evcxr allow it in later cells, which otherwise
+/// costs the first such cell a second compile.
+const FIRST_CELL: &str = "use stratoscope::prelude::*;\n::stratoscope::cell::ready()?;";
+
+/// The evaluator. Fields are dropped in this order: evcxr ends the cell process first.
+pub struct Engine {
+    context: CommandContext,
+    process: Arc<Mutex<Child>>,
+    relay: Arc<Relay>,
+    link: Arc<Link>,
+    streams: Streams,
+    /// Variable → the cell that made it.
+    made_by: BTreeMap<String, u64>,
+    _home: Home,
+}
+
+impl Engine {
+    /// Starts evcxr, the cell process and the threads around them.
+    ///
+    /// # Errors
+    /// There is no facade that cells could be compiled against, or evcxr does not start.
+    pub fn start() -> Result<Self> {
+        let facade = facade::find()?;
+        let home = Home::make().map_err(|error| cannot_start("its private folder", &error))?;
+        let executable = executable().map_err(|error| cannot_start("its executable", &error))?;
+        home.configure(&facade, &executable)
+            .map_err(|error| cannot_start("its settings", &error))?;
+        let relay = Arc::new(Relay::default());
+        let link = {
+            let relay = Arc::clone(&relay);
+            Link::listen(
+                &home.socket(),
+                Box::new(move |message| relay.receive(message)),
+            )
+        };
+        let link = link.map_err(|error| cannot_start("the wire", &link::to_io(error)))?;
+        let link = Arc::new(link);
+        relay.connect(&link);
+        let streams = {
+            let relay = Arc::clone(&relay);
+            let sink = move |stream: Stream, text: &str| relay.stream(stream, text);
+            Streams::start(&home.streams(), Box::new(sink))
+        };
+        let streams = streams.map_err(|error| cannot_start("the pipes", &error))?;
+        let mut command = Command::new(&executable);
+        command
+            .arg("cells")
+            .env(stratoscope_wire::SOCKET_VARIABLE, home.socket())
+            .env(cells::STREAMS_VARIABLE, home.streams())
+            .env(cells::LIBRARY_VARIABLE, &facade.library);
+        let (context, outputs) = EvalContext::with_subprocess_command(command)
+            .map_err(|error| cannot_start("evcxr", &std::io::Error::other(error.to_string())))?;
+        forward(outputs, &relay);
+        let mut context = CommandContext::with_eval_context(context);
+        context.execute(FIRST_CELL).map_err(|error| {
+            cannot_start("the first cell", &std::io::Error::other(error.to_string()))
+        })?;
+        let process = context.process_handle();
+        Ok(Self {
+            context,
+            process,
+            relay,
+            link,
+            streams,
+            made_by: BTreeMap::new(),
+            _home: home,
+        })
+    }
+
+    fn variable_names(&self) -> BTreeSet<String> {
+        let variables = self.context.variables_and_types();
+        variables.map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// Hands a rewritten cell to evcxr and waits until everything it said has been shown.
+    fn evaluate(&mut self, rewritten: &Rewritten) -> std::result::Result<EvalOutputs, Error> {
+        let result = self.context.execute(&rewritten.text);
+        let ran = matches!(result, Ok(_) | Err(Error::TypeRedefinedVariablesLost(_)));
+        if ran && rewritten.runs {
+            self.link.sync(PATIENCE);
+        }
+        self.streams.drain();
+        result
+    }
+
+    /// How the cell ended, told by evcxr's result and by what the cell process said.
+    fn outcome(
+        &mut self,
+        result: std::result::Result<EvalOutputs, Error>,
+        rewritten: &Rewritten,
+        before: &BTreeSet<String>,
+        current: &Current,
+    ) -> CellOutcome {
+        let ending = self.relay.end();
+        let (interrupted, heard) = self.relay.interruption();
+        let after = self.variable_names();
+        let lost: Vec<String> = before.difference(&after).cloned().collect();
+        self.made_by.retain(|name, _| after.contains(name));
+        for name in &rewritten.bindings {
+            if after.contains(name) {
+                self.made_by.insert(name.clone(), current.number);
+            }
+        }
+        match result {
+            Ok(outputs) => {
+                if let Some(ending) = ending {
+                    let fate = fate(&lost, rewritten, &after);
+                    return CellOutcome::Error(show::ended(ending, &fate, current));
+                }
+                show_outputs(&outputs, current);
+                if interrupted && heard {
+                    return CellOutcome::Interrupted { lost: None };
+                }
+                CellOutcome::Ok
+            }
+            Err(Error::SubprocessTerminated(reason)) => {
+                let lost = match lost.is_empty() {
+                    true => {
+                        "no variables were lost; functions, types and imports are kept".to_owned()
+                    }
+                    false => format!(
+                        "lost: {}; functions, types and imports are kept",
+                        show::names(&lost)
+                    ),
+                };
+                if interrupted {
+                    let lost = format!("the cell did not listen, so its process was ended; {lost}");
+                    return CellOutcome::Interrupted { lost: Some(lost) };
+                }
+                CellOutcome::Error(process_ended(&reason, &lost, current))
+            }
+            Err(_) if interrupted => CellOutcome::Interrupted { lost: None },
+            Err(Error::CompilationErrors(errors)) => {
+                let mut found = show::compiler_errors(&errors, rewritten);
+                if found.is_empty() {
+                    found.push(Diagnostic::new(
+                        "CompilationError",
+                        Severity::Error,
+                        "the cell does not compile",
+                    ));
+                }
+                CellOutcome::Error(show::error_of(&found, &current.code, current.number))
+            }
+            Err(Error::Message(message)) => {
+                let found = not_persistent(&message, rewritten, &current.code);
+                CellOutcome::Error(match found {
+                    Some(found) => {
+                        let found = show::diagnostic(found, None, current);
+                        show::error_of(&[found], &current.code, current.number)
+                    }
+                    None => show::plain_error(
+                        "Error",
+                        &message,
+                        None,
+                        None,
+                        current.number,
+                        &current.code,
+                    ),
+                })
+            }
+            Err(error @ Error::TypeRedefinedVariablesLost(_)) => {
+                let message = error.to_string();
+                CellOutcome::Error(show::plain_error(
+                    "Error",
+                    &message,
+                    None,
+                    None,
+                    current.number,
+                    &current.code,
+                ))
+            }
+        }
+    }
+}
+
+impl Evaluate for Engine {
+    fn execute(&mut self, cell: Cell<'_>, outputs: &Arc<dyn Outputs>) -> CellOutcome {
+        let current = Current {
+            code: cell.code.into(),
+            number: cell.number,
+            outputs: Arc::clone(outputs),
+        };
+        self.relay.begin(current.clone());
+        let mut errors = Vec::new();
+        for found in check_cell(cell.code, &CellContext::default()) {
+            let found = show::diagnostic(found, None, &current);
+            if found.severity == Severity::Error {
+                errors.push(found);
+            }
+        }
+        if !errors.is_empty() {
+            self.relay.end();
+            return CellOutcome::Error(show::error_of(&errors, cell.code, cell.number));
+        }
+        let rewritten = rewrite(cell.code, cell.number, cell.silent);
+        let before = self.variable_names();
+        let result = self.evaluate(&rewritten);
+        self.outcome(result, &rewritten, &before, &current)
+    }
+
+    fn evaluate_expression(
+        &mut self,
+        expression: &str,
+    ) -> std::result::Result<MimeBundle, CellError> {
+        let capture = Arc::new(Capture::default());
+        let outputs: Arc<dyn Outputs> = capture.clone();
+        let previous = self.relay.current();
+        let cell = Cell {
+            code: expression,
+            number: previous.as_ref().map_or(0, |current| current.number),
+            silent: false,
+        };
+        let outcome = self.execute(cell, &outputs);
+        if let Some(previous) = previous {
+            self.relay.begin(previous);
+            self.relay.end();
+        }
+        match outcome {
+            CellOutcome::Ok => Ok(capture.take()),
+            CellOutcome::Error(error) => Err(error),
+            CellOutcome::Interrupted { .. } => Err(CellError {
+                ename: "KeyboardInterrupt".to_owned(),
+                evalue: "interrupted".to_owned(),
+                traceback: Vec::new(),
+            }),
+        }
+    }
+
+    fn complete(&mut self, code: &str, cursor: usize) -> Completions {
+        let text = without_magic(code);
+        let found = self.context.completions(&text, cursor.min(text.len()));
+        match found {
+            Ok(found) => Completions {
+                start: found.start_offset,
+                end: found.end_offset,
+                items: found
+                    .completions
+                    .into_iter()
+                    .filter(|item| !item.code.starts_with("__"))
+                    .map(|item| Completion {
+                        text: item.code,
+                        kind: item.kind.to_owned(),
+                        detail: item.label,
+                    })
+                    .collect(),
+            },
+            Err(_) => Completions {
+                start: cursor,
+                end: cursor,
+                items: Vec::new(),
+            },
+        }
+    }
+
+    fn inspect(&mut self, code: &str, cursor: usize, _detail_level: u8) -> Option<MimeBundle> {
+        const NOTHING: &str = "No documentation found";
+        let text = without_magic(code);
+        let end = end_of_name(&text, cursor.min(text.len()));
+        let (plain, html) = self.context.hover_at(&text, end).ok()?;
+        if plain.trim() == NOTHING || plain.trim().is_empty() {
+            return None;
+        }
+        let mut bundle = MimeBundle::new();
+        bundle.insert("text/plain".to_owned(), plain.into());
+        bundle.insert("text/html".to_owned(), html.into());
+        Some(bundle)
+    }
+
+    fn variables(&mut self) -> Vec<Variable> {
+        let mut variables: Vec<Variable> = self
+            .context
+            .variables_and_types()
+            .map(|(name, type_name)| Variable {
+                name: name.to_owned(),
+                type_name: type_name.to_owned(),
+                cell: self.made_by.get(name).copied(),
+            })
+            .collect();
+        variables.sort_by(|a, b| a.name.cmp(&b.name));
+        variables
+    }
+
+    fn interrupt_handle(&self) -> Arc<dyn Interrupt> {
+        Arc::new(Handle {
+            relay: Arc::clone(&self.relay),
+            link: Arc::clone(&self.link),
+            process: Arc::clone(&self.process),
+        })
+    }
+
+    fn shut_down(&mut self) {
+        // The process may be in the middle of a cell; dropping evcxr would wait for it.
+        if let Ok(mut process) = self.process.lock() {
+            let _ = process.kill();
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.shut_down();
+    }
+}
+
+/// Hands what evcxr reads of the process's original streams on: our own two words about phases, and
+/// what goes wrong before the process has set up its pipes.
+fn forward(outputs: EvalContextOutputs, relay: &Arc<Relay>) {
+    let EvalContextOutputs { stdout, stderr } = outputs;
+    let stdout_relay = Arc::clone(relay);
+    let _ = std::thread::Builder::new()
+        .name("evcxr-stdout".to_owned())
+        .spawn(move || {
+            for line in stdout {
+                stdout_relay.stream(Stream::Stdout, &format!("{line}\n"));
+            }
+        });
+    let stderr_relay = Arc::clone(relay);
+    let _ = std::thread::Builder::new()
+        .name("evcxr-stderr".to_owned())
+        .spawn(move || {
+            for line in stderr {
+                match line.as_str() {
+                    cells::STARTS => stderr_relay.set_running(true),
+                    cells::ENDED => stderr_relay.set_running(false),
+                    _ => stderr_relay.stream(Stream::Stderr, &format!("{line}\n")),
+                }
+            }
+        });
+}
+
+/// What a command of evcxr's (`:dep`, `:vars`) has to say.
+fn show_outputs(outputs: &EvalOutputs, current: &Current) {
+    if outputs.is_empty() {
+        return;
+    }
+    let data = outputs
+        .content_by_mime_type
+        .iter()
+        .map(|(mime, text)| (mime.clone(), text.clone().into()))
+        .collect();
+    current.outputs.result(data);
+}
+
+/// Which variables a cell that ended early cost.
+fn fate(lost: &[String], rewritten: &Rewritten, after: &BTreeSet<String>) -> String {
+    let unfinished: Vec<String> = rewritten
+        .bindings
+        .iter()
+        .filter(|name| !after.contains(*name) && !lost.contains(name))
+        .cloned()
+        .collect();
+    let mut parts = Vec::new();
+    if !lost.is_empty() {
+        parts.push(format!(
+            "lost, because the cell had moved them: {}",
+            show::names(lost)
+        ));
+    }
+    if !unfinished.is_empty() {
+        parts.push(format!(
+            "not kept, because the cell did not end: {}",
+            show::names(&unfinished)
+        ));
+    }
+    if !after.is_empty() {
+        let kept: Vec<String> = after.iter().cloned().collect();
+        parts.push(format!("kept: {}", show::names(&kept)));
+    }
+    parts.join("; ")
+}
+
+/// The error of a cell whose process has ended.
+fn process_ended(reason: &str, lost: &str, current: &Current) -> CellError {
+    let status = reason
+        .rsplit_once("terminated with status: ")
+        .map_or(reason, |(_, status)| status)
+        .trim();
+    let message = match status.strip_prefix("exit status: ") {
+        Some(code) => format!("the cell ended its process with exit status {code}; {lost}"),
+        None => format!("the cell's process was ended by a {status}; {lost}"),
+    };
+    show::plain_error(
+        "ProcessEnded",
+        &message,
+        None,
+        None,
+        current.number,
+        &current.code,
+    )
+}
+
+/// evcxr's messages about variables that cannot live between cells, as diagnostics.
+fn not_persistent(message: &str, rewritten: &Rewritten, code: &str) -> Option<Diagnostic> {
+    let name = message.split('`').nth(1)?;
+    if !rewritten.bindings.iter().any(|binding| binding == name) {
+        return None;
+    }
+    let is_closure = message.contains("is a closure");
+    let is_unknown = message.contains("determine type of variable");
+    if !is_closure && !is_unknown && !message.contains("cannot be persisted") {
+        return None;
+    }
+    let (text, why) = if is_closure {
+        (
+            format!("`{name}` is a closure, which cannot live between cells"),
+            "the type of a closure has no name, and the next cell must name it",
+        )
+    } else if is_unknown {
+        (
+            format!("the type of `{name}` is not known"),
+            "the next cell must name the type of a variable, and this one could not be worked out",
+        )
+    } else {
+        (
+            format!("`{name}` has a type that cannot live between cells"),
+            "the next cell must name the type, and it cannot be named",
+        )
+    };
+    let mut diagnostic = Diagnostic::new("SC1011", Severity::Error, text).why(why);
+    if let Some(start) = word_position(code, name) {
+        diagnostic = diagnostic.label(
+            Place::Span(CellSpan {
+                start,
+                end: start + name.len(),
+            }),
+            "this variable",
+        );
+    }
+    Some(match is_closure {
+        true => diagnostic.fix(format!(
+            "make it a function, or box it: `let {name}: Box<dyn Fn()> = Box::new(…);`"
+        )),
+        false => diagnostic
+            .fix(format!("give it a type: `let {name}: Type = …;`"))
+            .fix("keep it inside a block `{ … }`, then it need not live longer"),
+    })
+}
+
+fn word_position(code: &str, name: &str) -> Option<usize> {
+    let is_word = |character: char| character.is_alphanumeric() || character == '_';
+    code.match_indices(name).map(|(at, _)| at).find(|&at| {
+        let before = code[..at].chars().next_back();
+        let after = code[at + name.len()..].chars().next();
+        !before.is_some_and(is_word) && !after.is_some_and(is_word)
+    })
+}
+
+/// The cell with `%%scope …` blanked, byte for byte, so that positions stay.
+fn without_magic(code: &str) -> String {
+    let mut text = String::with_capacity(code.len());
+    for line in code.split_inclusive('\n') {
+        if line.trim_start().starts_with('%') {
+            let content = line.trim_end_matches('\n');
+            text.extend(std::iter::repeat_n(' ', content.len()));
+            text.push_str(&line[content.len()..]);
+        } else {
+            text.push_str(line);
+        }
+    }
+    text
+}
+
+/// The end of the name that byte `cursor` is in or behind.
+fn end_of_name(text: &str, cursor: usize) -> usize {
+    let cursor = (cursor..=text.len())
+        .find(|&at| text.is_char_boundary(at))
+        .unwrap_or(text.len());
+    let rest = &text[cursor..];
+    let length = rest
+        .find(|character: char| !character.is_alphanumeric() && character != '_')
+        .unwrap_or(rest.len());
+    cursor + length
+}
+
+/// This executable, in whose other roles cells are compiled and run.
+fn executable() -> std::io::Result<PathBuf> {
+    let this = std::env::current_exe()?;
+    // A test is an executable of its own, beside the folder of the real one.
+    let real = this
+        .parent()
+        .and_then(|folder| Some(folder.parent()?.join("stratoscope")));
+    match real {
+        Some(real) if cfg!(test) => Ok(real),
+        _ => Ok(this),
+    }
+}
+
+fn cannot_start(what: &str, error: &std::io::Error) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::new(
+            "SC1006",
+            Severity::Error,
+            format!("cells cannot be executed: {what} could not be set up"),
+        )
+        .why(error.to_string())
+        .fix("run `stratoscope doctor`; it says what is missing"),
+    )
+}
+
+/// Takes the value of an expression instead of showing it.
+#[derive(Default)]
+struct Capture(Mutex<MimeBundle>);
+
+impl Capture {
+    fn take(&self) -> MimeBundle {
+        self.0
+            .lock()
+            .map(|mut bundle| std::mem::take(&mut *bundle))
+            .unwrap_or_default()
+    }
+}
+
+impl Outputs for Capture {
+    fn stream(&self, _: Stream, _: &str) {}
+    fn display(&self, _: MimeBundle, _: MimeBundle, _: Option<String>, _: bool) {}
+    fn result(&self, data: MimeBundle) {
+        if let Ok(mut bundle) = self.0.lock() {
+            *bundle = data;
+        }
+    }
+    fn clear(&self, _: bool) {}
+    fn input(&self, _: &str, _: bool) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,123 @@
+//! The private folder of one evaluator: evcxr's workspace, the socket, the pipes, the wrapper.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use super::wrapper::{self, Identity, Settings};
+use crate::facade::Facade;
+use crate::view;
+
+/// evcxr reads its settings in the folder that this variable names.
+const EVCXR_VARIABLE: &str = "EVCXR_CONFIG_DIR";
+
+/// Removed when it is dropped.
+pub struct Home {
+    path: PathBuf,
+}
+
+/// Chooses the folder of this process's evaluator and tells evcxr. Called once, before there are
+/// other threads, since it changes the environment.
+pub fn choose() {
+    let nanoseconds = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.subsec_nanos());
+    let name = format!("stratoscope-{}-{nanoseconds:08x}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    // SAFETY: `dispatch` calls this first thing in `main`; tests, before they start an evaluator.
+    unsafe { std::env::set_var(EVCXR_VARIABLE, path) };
+}
+
+impl Home {
+    /// Makes the folder, for this user alone. An older one of the same process is replaced.
+    pub fn make() -> io::Result<Self> {
+        let path = std::env::var_os(EVCXR_VARIABLE).map(PathBuf::from);
+        let path = path.ok_or_else(|| io::Error::other("the private folder was not chosen"))?;
+        match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        // Fails when somebody else made it meanwhile: nothing of theirs is used.
+        fs::DirBuilder::new().mode(0o700).create(&path)?;
+        let home = Self { path };
+        for folder in [home.cells(), home.streams()] {
+            fs::create_dir(folder)?;
+        }
+        Ok(home)
+    }
+
+    /// evcxr's workspace.
+    pub fn cells(&self) -> PathBuf {
+        self.path.join("cells")
+    }
+
+    /// The folder of the pipes.
+    pub fn streams(&self) -> PathBuf {
+        self.path.join("streams")
+    }
+
+    /// The socket of the wire.
+    pub fn socket(&self) -> PathBuf {
+        self.path.join("wire")
+    }
+
+    /// Writes evcxr's settings and the wrapper's.
+    pub fn configure(&self, facade: &Facade, executable: &Path) -> io::Result<()> {
+        let settings = Settings {
+            library: facade.library.clone(),
+            dependencies: facade.dependencies.clone(),
+            view: facade.view.clone(),
+            sysroot: self.path.join("sysroot"),
+            identity: Identity::of(&facade.library)?,
+        };
+        wrapper::sysroot(&facade.sysroot, &settings.sysroot)?;
+        let wrapper = settings.install(&self.path, executable)?;
+        let text = format!(
+            "[evcxr]\ntmpdir = {}\nsccache = {}\noffline_mode = false\nopt_level = {}\n",
+            quoted(&self.cells().to_string_lossy()),
+            quoted(&wrapper.to_string_lossy()),
+            quoted(&profile_and_dependency(&facade.view)),
+        );
+        fs::write(self.path.join("evcxr.toml"), text)
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// What stands behind `opt-level = ` in the manifest that evcxr generates for cells.
+///
+/// evcxr's first evaluation happens inside its constructor, before a dependency can be added, and
+/// adding one afterwards makes rust-analyzer load everything a second time. The manifest's text is
+/// `opt-level = {}` followed by evcxr's other settings of the profile, so this value brings the
+/// whole profile and the facade along, and the rest lands in a table that cargo ignores.
+///
+/// Cells are not optimised: what takes time, tensors and training, is in the facade, which is. An ML
+/// cell compiles in 0.30 s of processor time this way, in 0.48 s at `opt-level = 1` with four units.
+fn profile_and_dependency(view: &Path) -> String {
+    let facade = view.join(view::ROOT);
+    format!(
+        "0\n\
+         debug = false\n\
+         rpath = true\n\
+         debug-assertions = false\n\
+         overflow-checks = false\n\
+         incremental = false\n\
+         codegen-units = 1\n\
+         \n\
+         [dependencies.{}]\n\
+         path = {}\n\
+         \n\
+         [package.metadata.evcxr]",
+        view::ROOT,
+        quoted(&facade.to_string_lossy()),
+    )
+}
+
+/// A TOML string; JSON's escapes are valid there.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

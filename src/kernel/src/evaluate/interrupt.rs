@@ -1,0 +1,173 @@
+//! Stopping a cell. A compile is ended by ending the compiler, which loses nothing. A running cell
+//! is asked over the wire; if it does not end, its process is.
+
+use std::collections::HashMap;
+use std::process::Child;
+use std::sync::{Arc, Mutex, TryLockError};
+use std::time::{Duration, Instant};
+
+use stratoscope_wire::ToCells;
+
+use super::link::Link;
+use super::relay::{Phase, Relay};
+use crate::evaluator::Interrupt;
+
+/// A cell that was asked and has not said that it heard is given this long.
+const GRACE: Duration = Duration::from_secs(3);
+/// One that heard, and finishes a training step, is given this long.
+const GRACE_HEARD: Duration = Duration::from_secs(60);
+/// How often it is looked whether the cell has ended.
+const PERIOD: Duration = Duration::from_millis(20);
+
+/// The handle that other threads hold.
+pub struct Handle {
+    /// What the cell is doing.
+    pub relay: Arc<Relay>,
+    /// Where it is asked.
+    pub link: Arc<Link>,
+    /// The cell process; evcxr puts a new one into the same place.
+    pub process: Arc<Mutex<Child>>,
+}
+
+impl Interrupt for Handle {
+    fn interrupt(&self) {
+        let (cell, phase) = self.relay.progress();
+        if phase == Phase::Idle || !self.relay.note_interrupt() {
+            return;
+        }
+        let handle = Handle {
+            relay: Arc::clone(&self.relay),
+            link: Arc::clone(&self.link),
+            process: Arc::clone(&self.process),
+        };
+        let _ = std::thread::Builder::new()
+            .name("interrupt".to_owned())
+            .spawn(move || handle.pursue(cell));
+    }
+
+    fn kill(&self) {
+        kill_compilers(self.process_id());
+        self.kill_process();
+    }
+}
+
+impl Handle {
+    /// Until the cell is over.
+    fn pursue(&self, cell: u64) {
+        let mut asked = None;
+        loop {
+            match self.relay.progress() {
+                (now, phase) if now != cell || phase == Phase::Idle => return,
+                (_, Phase::Running) => match asked {
+                    None => {
+                        self.link.send(&ToCells::Interrupt);
+                        asked = Some(Instant::now());
+                    }
+                    Some(since) => {
+                        let (_, heard) = self.relay.interruption();
+                        let grace = if heard { GRACE_HEARD } else { GRACE };
+                        if Instant::now().duration_since(since) > grace {
+                            self.kill_process();
+                            return;
+                        }
+                    }
+                },
+                // A cell that has ended is still waiting to be reported.
+                _ if asked.is_some() => {}
+                _ => kill_compilers(self.process_id()),
+            }
+            std::thread::sleep(PERIOD);
+        }
+    }
+
+    fn process_id(&self) -> Option<u32> {
+        self.process.lock().ok().map(|process| process.id())
+    }
+
+    fn kill_process(&self) {
+        let mut process = match self.process.try_lock() {
+            Ok(process) => process,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // evcxr holds it while it waits for a process that is dying already.
+            Err(TryLockError::WouldBlock) => return,
+        };
+        let _ = process.kill();
+    }
+}
+
+/// Ends every process that descends from this one, but not the cell process and its own.
+fn kill_compilers(cells: Option<u32>) {
+    let Some(cells) = cells else { return };
+    for process in descendants(std::process::id(), cells) {
+        let Ok(process) = i32::try_from(process) else {
+            continue;
+        };
+        // SAFETY: a plain system call; the process is one of our descendants.
+        unsafe { libc::kill(process, libc::SIGKILL) };
+    }
+}
+
+/// The processes below `root`, without `except` and what is below it.
+fn descendants(root: u32, except: u32) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    for entry in entries.flatten() {
+        let Some(process) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        let Ok(status) = std::fs::read_to_string(entry.path().join("stat")) else {
+            continue;
+        };
+        if let Some(parent) = parent_in(&status) {
+            children.entry(parent).or_default().push(process);
+        }
+    }
+    let mut found = Vec::new();
+    let mut waiting = vec![root];
+    while let Some(process) = waiting.pop() {
+        for &child in children.get(&process).into_iter().flatten() {
+            if child != except {
+                found.push(child);
+                waiting.push(child);
+            }
+        }
+    }
+    found
+}
+
+/// The parent in `/proc/…/stat`. The name before it is in parentheses and may contain anything.
+fn parent_in(status: &str) -> Option<u32> {
+    let (_, rest) = status.rsplit_once(')')?;
+    rest.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parent_is_found_whatever_the_name() {
+        assert_eq!(parent_in("12 (cargo) S 7 12 12 0"), Some(7));
+        assert_eq!(parent_in("12 (a ) b) S 8 12"), Some(8));
+        assert_eq!(parent_in("nonsense"), None);
+    }
+
+    #[test]
+    fn only_descendants_are_found() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("starts");
+        let own = std::process::id();
+        assert!(descendants(own, 0).contains(&child.id()));
+        assert!(!descendants(own, child.id()).contains(&child.id()));
+        child.kill().expect("ends");
+        child.wait().expect("has ended");
+    }
+}

@@ -1,0 +1,206 @@
+//! What the running cell has said and where its outputs go: shared by the threads that read the
+//! wire and the pipes, the evaluator's own, and whoever interrupts.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use stratoscope_diagnostics::Diagnostic;
+use stratoscope_wire::{ToCells, ToKernel};
+
+use super::link::Link;
+use super::show;
+use crate::evaluator::{Outputs, Stream};
+
+/// What the evaluator is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// No cell.
+    Idle = 0,
+    /// Checking, analysing or compiling a cell.
+    Compiling = 1,
+    /// The cell process runs it.
+    Running = 2,
+}
+
+/// How the cell process said that the cell ended early.
+#[derive(Clone, Debug)]
+pub enum Ending {
+    /// A `?` met an error.
+    Failed {
+        diagnostic: Option<Box<Diagnostic>>,
+        message: String,
+        line: Option<usize>,
+    },
+    /// It panicked.
+    Panicked {
+        message: String,
+        line: Option<usize>,
+        location: Option<String>,
+    },
+}
+
+/// The cell whose outputs are being received: the running one, or the last.
+#[derive(Clone)]
+pub struct Current {
+    /// As typed.
+    pub code: Arc<str>,
+    /// `In[number]`.
+    pub number: u64,
+    /// Where what it shows goes.
+    pub outputs: Arc<dyn Outputs>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct Relay {
+    current: Mutex<Option<Current>>,
+    ending: Mutex<Option<Ending>>,
+    phase: AtomicU8,
+    /// Counts executed cells.
+    generation: AtomicU64,
+    interrupted: AtomicBool,
+    heard: AtomicBool,
+    link: Mutex<Option<Arc<Link>>>,
+}
+
+impl Relay {
+    /// The wire, once it listens: answers go there.
+    pub fn connect(&self, link: &Arc<Link>) {
+        *lock(&self.link) = Some(Arc::clone(link));
+    }
+
+    /// A cell begins.
+    pub fn begin(&self, current: Current) {
+        *lock(&self.ending) = None;
+        *lock(&self.current) = Some(current);
+        self.interrupted.store(false, Ordering::SeqCst);
+        self.heard.store(false, Ordering::SeqCst);
+        self.generation.fetch_add(1, Ordering::SeqCst);
+        self.set_phase(Phase::Compiling);
+    }
+
+    /// The cell is over; returns what it said about its end.
+    pub fn end(&self) -> Option<Ending> {
+        self.set_phase(Phase::Idle);
+        lock(&self.ending).take()
+    }
+
+    /// Whether the interrupt button was pressed, and whether the cell heard.
+    pub fn interruption(&self) -> (bool, bool) {
+        (
+            self.interrupted.load(Ordering::SeqCst),
+            self.heard.load(Ordering::SeqCst),
+        )
+    }
+
+    /// The interrupt button was pressed; `false` when it was before.
+    pub fn note_interrupt(&self) -> bool {
+        !self.interrupted.swap(true, Ordering::SeqCst)
+    }
+
+    /// Which cell it is, and what it does.
+    pub fn progress(&self) -> (u64, Phase) {
+        let phase = match self.phase.load(Ordering::SeqCst) {
+            0 => Phase::Idle,
+            1 => Phase::Compiling,
+            _ => Phase::Running,
+        };
+        (self.generation.load(Ordering::SeqCst), phase)
+    }
+
+    /// The cell process says that it starts or has ended a cell.
+    pub fn set_running(&self, running: bool) {
+        let (from, to) = match running {
+            true => (Phase::Compiling, Phase::Running),
+            false => (Phase::Running, Phase::Compiling),
+        };
+        // Not after the cell: this arrives on another thread.
+        let (relaxed, order) = (Ordering::SeqCst, Ordering::SeqCst);
+        let _ = self
+            .phase
+            .compare_exchange(from as u8, to as u8, order, relaxed);
+    }
+
+    fn set_phase(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::SeqCst);
+    }
+
+    /// The running cell, or the last.
+    pub fn current(&self) -> Option<Current> {
+        lock(&self.current).clone()
+    }
+
+    /// Text of the plain streams.
+    pub fn stream(&self, stream: Stream, text: &str) {
+        if let Some(current) = self.current() {
+            current.outputs.stream(stream, text);
+        }
+    }
+
+    /// A message of the cell process.
+    pub fn receive(self: &Arc<Self>, message: ToKernel) {
+        let Some(current) = self.current() else {
+            return;
+        };
+        let outputs = &current.outputs;
+        match message {
+            ToKernel::Display {
+                data,
+                metadata,
+                display_id,
+                update,
+            } => outputs.display(data, metadata, display_id, update),
+            ToKernel::Result { data } => outputs.result(data),
+            ToKernel::ClearOutput { wait } => outputs.clear(wait),
+            ToKernel::Diagnostic { diagnostic } => {
+                show::diagnostic(*diagnostic, None, &current);
+            }
+            ToKernel::Failed {
+                diagnostic,
+                message,
+                line,
+            } => {
+                *lock(&self.ending) = Some(Ending::Failed {
+                    diagnostic,
+                    message,
+                    line,
+                });
+            }
+            ToKernel::Panicked {
+                message,
+                line,
+                location,
+            } => {
+                *lock(&self.ending) = Some(Ending::Panicked {
+                    message,
+                    line,
+                    location,
+                });
+            }
+            ToKernel::Input { prompt, password } => self.ask(current, prompt, password),
+            ToKernel::Interrupted => self.heard.store(true, Ordering::SeqCst),
+            // The link's own business.
+            ToKernel::Hello { .. } | ToKernel::Synced { .. } => {}
+        }
+    }
+
+    /// Asks the person, on a thread of its own: outputs of other threads go on meanwhile.
+    fn ask(self: &Arc<Self>, current: Current, prompt: String, password: bool) {
+        let relay = Arc::clone(self);
+        let asking = move || {
+            let answer = current.outputs.input(&prompt, password);
+            let link = lock(&relay.link).clone();
+            if let Some(link) = link {
+                let text = answer.unwrap_or_default();
+                link.send(&ToCells::InputReply { text });
+            }
+        };
+        let _ = std::thread::Builder::new()
+            .name("input".to_owned())
+            .spawn(asking);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

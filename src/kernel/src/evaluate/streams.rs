@@ -1,0 +1,216 @@
+//! The plain streams of the cell process: two named pipes, read as bytes arrive, so that a partial
+//! line is shown at once. A slow front end slows the cell down instead of filling the memory.
+
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use crate::evaluator::Stream;
+
+/// What receives the text.
+pub type Sink = dyn Fn(Stream, &str) + Send + Sync;
+
+const CHUNK_BYTES: usize = 64 << 10;
+/// A drain is given up after this long: the sink is stuck, and the cell's reply must not be.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The reading end of both pipes, on a thread of its own until it is dropped.
+pub struct Streams {
+    requests: Sender<Sender<()>>,
+    wake: UnixStream,
+}
+
+impl Streams {
+    /// Makes the pipes in `folder` and reads them into `sink`.
+    pub fn start(folder: &Path, sink: Box<Sink>) -> io::Result<Self> {
+        let pipes = [
+            Pipe::make(&folder.join("stdout"), Stream::Stdout)?,
+            Pipe::make(&folder.join("stderr"), Stream::Stderr)?,
+        ];
+        let (wake, woken) = UnixStream::pair()?;
+        woken.set_nonblocking(true)?;
+        let (requests, inbox) = channel();
+        std::thread::Builder::new()
+            .name("cell-streams".to_owned())
+            .spawn(move || pump(pipes, &woken, &inbox, &sink))?;
+        Ok(Self { requests, wake })
+    }
+
+    /// Returns when everything that was written so far has been given to the sink.
+    pub fn drain(&self) {
+        let (done, answer) = channel();
+        if self.requests.send(done).is_ok() && (&self.wake).write_all(b"d").is_ok() {
+            let _ = answer.recv_timeout(PATIENCE);
+        }
+    }
+}
+
+/// One pipe and the bytes of a character that is not complete yet.
+struct Pipe {
+    file: File,
+    stream: Stream,
+    pending: Vec<u8>,
+}
+
+impl Pipe {
+    fn make(path: &Path, stream: Stream) -> io::Result<Self> {
+        let name = CString::new(path.as_os_str().as_bytes())?;
+        // SAFETY: a valid C string; 0600: only this user.
+        if unsafe { libc::mkfifo(name.as_ptr(), 0o600) } == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        // For reading and writing: there is always a writer, so the end of one cell process is
+        // not the end of the pipe.
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(path)?;
+        Ok(Self {
+            file,
+            stream,
+            pending: Vec::new(),
+        })
+    }
+
+    /// Gives what is there to the sink; `false` when there was nothing.
+    fn forward(&mut self, buffer: &mut [u8], sink: &Sink) -> bool {
+        match self.file.read(buffer) {
+            Ok(0) => false,
+            Ok(length) => {
+                self.pending.extend_from_slice(&buffer[..length]);
+                self.show(false, sink);
+                true
+            }
+            Err(error) => error.kind() == ErrorKind::Interrupted,
+        }
+    }
+
+    /// Shows whole characters; what begins one stays, unless this is the end.
+    fn show(&mut self, end: bool, sink: &Sink) {
+        let keep = if end {
+            0
+        } else {
+            incomplete_tail(&self.pending)
+        };
+        let whole = self.pending.len() - keep;
+        if whole > 0 {
+            sink(
+                self.stream,
+                &String::from_utf8_lossy(&self.pending[..whole]),
+            );
+            self.pending.drain(..whole);
+        }
+    }
+}
+
+/// How many bytes at the end begin a character that more bytes may complete.
+fn incomplete_tail(bytes: &[u8]) -> usize {
+    match std::str::from_utf8(&bytes[bytes.len().saturating_sub(3)..]) {
+        Ok(_) => 0,
+        Err(_) => (1..=bytes.len().min(3))
+            .find(|&length| {
+                let tail = &bytes[bytes.len() - length..];
+                let error = std::str::from_utf8(tail).err();
+                error.is_some_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+            })
+            .unwrap_or(0),
+    }
+}
+
+fn pump(mut pipes: [Pipe; 2], woken: &UnixStream, requests: &Receiver<Sender<()>>, sink: &Sink) {
+    let mut buffer = vec![0; CHUNK_BYTES];
+    loop {
+        let on = |descriptor| libc::pollfd {
+            fd: descriptor,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let mut ready = [
+            on(pipes[0].file.as_raw_fd()),
+            on(pipes[1].file.as_raw_fd()),
+            on(woken.as_raw_fd()),
+        ];
+        // SAFETY: three valid entries; no time limit.
+        unsafe { libc::poll(ready.as_mut_ptr(), 3, -1) };
+        if ready[2].revents == 0 {
+            for (pipe, entry) in pipes.iter_mut().zip(ready) {
+                if entry.revents != 0 {
+                    pipe.forward(&mut buffer, sink);
+                }
+            }
+            continue;
+        }
+        let mut reader = woken;
+        let closed = matches!(reader.read(&mut buffer), Ok(0));
+        // Before reading: one that comes meanwhile may be about text that was missed below.
+        let waiting: Vec<_> = requests.try_iter().collect();
+        for pipe in &mut pipes {
+            while pipe.forward(&mut buffer, sink) {}
+            pipe.show(true, sink);
+        }
+        for done in waiting {
+            let _ = done.send(());
+        }
+        if closed {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[test]
+    fn text_arrives_in_whole_characters_and_drain_waits_for_all() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let seen = Arc::new(Mutex::new(String::new()));
+        let sink = {
+            let seen = Arc::clone(&seen);
+            move |stream: Stream, text: &str| {
+                assert_eq!(stream, Stream::Stdout);
+                seen.lock().expect("no panic").push_str(text);
+            }
+        };
+        let streams = Streams::start(folder.path(), Box::new(sink)).expect("starts");
+        let mut pipe = OpenOptions::new()
+            .write(true)
+            .open(folder.path().join("stdout"))
+            .expect("opens");
+        let text = "größer ∑ 🚀".repeat(20_000);
+        for chunk in text.as_bytes().chunks(777) {
+            pipe.write_all(chunk).expect("writes");
+        }
+        streams.drain();
+        assert!(*seen.lock().expect("no panic") == text);
+        pipe.write_all(b"half \xf0\x9f").expect("writes");
+        streams.drain();
+        let seen = seen.lock().expect("no panic");
+        assert_eq!(&seen[text.len()..], "half \u{fffd}");
+    }
+
+    #[test]
+    fn tails() {
+        for (bytes, expected) in [
+            (&b""[..], 0),
+            (b"abc", 0),
+            (b"a\xc3", 1),
+            (b"\xe2\x88", 2),
+            (b"a\xf0\x9f\x9a", 3),
+            (b"\xff", 0),
+            ("é".as_bytes(), 0),
+        ] {
+            assert_eq!(incomplete_tail(bytes), expected, "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The evaluator, driven directly: real rustc, real cell process, the prebuilt facade.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use stratoscope_wire::MimeBundle;
+
+use super::engine::Engine;
+use super::home;
+use crate::evaluator::{Cell, CellError, CellOutcome, Evaluate, Outputs, Stream};
+
+/// Everything a cell has shown, in words.
+#[derive(Default)]
+struct Seen(Mutex<Vec<String>>);
+
+impl Seen {
+    fn add(&self, line: String) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(line);
+    }
+
+    fn take(&self) -> String {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *lines).join("\n")
+    }
+}
+
+impl Outputs for Seen {
+    fn stream(&self, stream: Stream, text: &str) {
+        self.add(format!("{}: {text}", stream.name()));
+    }
+    fn display(&self, data: MimeBundle, _: MimeBundle, _: Option<String>, _: bool) {
+        self.add(format!(
+            "display: {}",
+            data["text/plain"].as_str().unwrap_or_default()
+        ));
+    }
+    fn result(&self, data: MimeBundle) {
+        self.add(format!(
+            "result: {}",
+            data["text/plain"].as_str().unwrap_or_default()
+        ));
+    }
+    fn clear(&self, wait: bool) {
+        self.add(format!("clear: {wait}"));
+    }
+    fn input(&self, prompt: &str, _: bool) -> Option<String> {
+        self.add(format!("input: {prompt}"));
+        Some("an answer".to_owned())
+    }
+}
+
+/// A notebook without a front end.
+struct Notebook {
+    engine: Engine,
+    seen: Arc<Seen>,
+    number: u64,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Notebook {
+    fn open() -> Self {
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        home::choose();
+        let start = Instant::now();
+        let engine = Engine::start().expect("starts");
+        eprintln!("started in {:?}", start.elapsed());
+        Self {
+            engine,
+            seen: Arc::default(),
+            number: 0,
+            _turn: turn,
+        }
+    }
+
+    fn run(&mut self, code: &str) -> (CellOutcome, String) {
+        self.number += 1;
+        let outputs: Arc<dyn Outputs> = self.seen.clone();
+        let cell = Cell {
+            code,
+            number: self.number,
+            silent: false,
+        };
+        let start = Instant::now();
+        let outcome = self.engine.execute(cell, &outputs);
+        eprintln!("In[{}] {:?} {code:?}", self.number, start.elapsed());
+        (outcome, self.seen.take())
+    }
+
+    #[track_caller]
+    fn ok(&mut self, code: &str) -> String {
+        let (outcome, seen) = self.run(code);
+        assert_eq!(outcome, CellOutcome::Ok, "{code}\n{seen}");
+        seen
+    }
+
+    #[track_caller]
+    fn error(&mut self, code: &str) -> CellError {
+        match self.run(code) {
+            (CellOutcome::Error(error), _) => error,
+            (other, seen) => panic!("{code}: {other:?}\n{seen}"),
+        }
+    }
+}
+
+#[test]
+fn cells_share_statics_and_keep_tensors_devices_and_loggers() {
+    let mut notebook = Notebook::open();
+    notebook.ok("let device = Device::flex();");
+    notebook.ok("let a = Tensor::<2>::from_data([[1.0, 2.0], [3.0, 4.0]], &device);");
+    let shown =
+        notebook.ok("let b = a.clone().matmul(a.clone());\nb.clone().sum().into_scalar::<f32>()");
+    assert_eq!(shown, "result: 54.0");
+    // The device's own registry: a tensor made here and one made there meet.
+    let shown = notebook.ok("(b + Tensor::<2>::ones([2, 2], &device)).sum().into_scalar::<f32>()");
+    assert_eq!(shown, "result: 58.0");
+    // A hook is a static of the standard library, a logger one of a crate: both outlive the cell.
+    notebook.ok(
+        "static LOGGED: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());\n\
+         let logged: &'static std::sync::Mutex<Vec<String>> = &LOGGED;\n\
+         std::panic::set_hook(Box::new(|info| { let text = info.to_string(); \
+         if let Ok(mut log) = LOGGED.lock() { log.push(text) } }));",
+    );
+    notebook.ok("let caught = std::panic::catch_unwind(|| panic!(\"heard\")).is_err();");
+    let shown =
+        notebook.ok("logged.lock().map(|log| log.iter().any(|text| text.contains(\"heard\")))");
+    assert_eq!(shown, "result: Ok(true)");
+}
+
+#[test]
+fn early_ends_are_errors_that_say_where_and_what_was_kept() {
+    let mut notebook = Notebook::open();
+    notebook.ok("let kept = 1;");
+    let error = notebook
+        .error("let lost = 2;\nlet none: Option<u8> = None;\nnone.expect(\"nothing there\");");
+    assert_eq!((&*error.ename, &*error.evalue), ("panic", "nothing there"));
+    assert_eq!(
+        error.traceback[0],
+        format!("Cell In[{}], line 3", notebook.number)
+    );
+    assert!(
+        error.traceback.join("\n").contains("kept: `kept`"),
+        "{error:?}"
+    );
+
+    let error = notebook.error("let number: i32 = \"x\".parse()?;");
+    assert_eq!(
+        (&*error.ename, &*error.evalue),
+        ("Error", "invalid digit found in string")
+    );
+
+    let error = notebook.error(
+        "use stratoscope::diagnostics::{Diagnostic, Severity};\n\
+         fn fails() -> stratoscope::diagnostics::Result<()> {\n\
+         Err(Box::new(Diagnostic::new(\"SC0999\", Severity::Error, \"no\")))\n}\n\
+         fails()?;",
+    );
+    assert_eq!((&*error.ename, &*error.evalue), ("SC0999", "no"));
+
+    let error = notebook.error("let closure = || 1;");
+    assert_eq!(error.ename, "SC1011");
+    assert!(error.evalue.contains("`closure` is a closure"), "{error:?}");
+
+    let error = notebook.error("let x = 1;\nlet y: String = x;");
+    assert_eq!(error.ename, "E0308");
+    assert_eq!(
+        error.traceback[0],
+        format!("Cell In[{}], line 2", notebook.number)
+    );
+
+    let error = notebook.error("std::process::exit(7);");
+    assert_eq!(error.ename, "ProcessEnded");
+    assert!(
+        error.evalue.contains("exit status 7") && error.evalue.contains("`kept`"),
+        "{error:?}"
+    );
+    assert_eq!(notebook.ok("1 + 1"), "result: 2");
+    let error = notebook.error("unsafe { std::ptr::null_mut::<u8>().write_volatile(1) };");
+    assert!(error.evalue.contains("SIGSEGV"), "{error:?}");
+    assert_eq!(notebook.ok("2 + 2"), "result: 4");
+}
+
+#[test]
+fn scopes_leave_their_variables_and_never_stay_open() {
+    let mut notebook = Notebook::open();
+    notebook.ok("let strategy = stratoscope::strategy::MirroredStrategy::logical(2)?;");
+    let depth = "stratoscope::strategy::scope::depth()";
+    notebook.ok(&format!(
+        "scope!(strategy, {{\n    let inside = {depth};\n    scope!(strategy, {{ let deeper = {depth}; }});\n}});"
+    ));
+    let shown = notebook.ok(&format!("(inside, deeper, {depth})"));
+    assert_eq!(shown, "result: (1, 2, 0)");
+    let shown = notebook.ok(&format!("%%scope strategy\nlet whole = {depth};\nwhole"));
+    assert_eq!(shown, "result: 1");
+    let shown = notebook.ok(&format!(
+        "let value = scope!(strategy, {{ {depth} + 10 }});\nvalue"
+    ));
+    assert_eq!(shown, "result: 11");
+    for failing in ["None::<u8>.ok_or(\"no\")?;", "panic!(\"no\");"] {
+        notebook.error(&format!("scope!(strategy, {{ {failing} }});"));
+        assert_eq!(notebook.ok(depth), "result: 0", "{failing}");
+    }
+}
+
+#[test]
+fn what_is_shown_and_printed_arrives_before_the_cell_ends() {
+    let mut notebook = Notebook::open();
+    let seen = notebook.ok("print!(\"half a line\")");
+    assert_eq!(seen, "stdout: half a line");
+    let seen = notebook
+        .ok("display(&Html(\"<b>1</b>\"));\ndisplay(&Html(\"<b>2</b>\"));\nclear_output(true);");
+    assert_eq!(seen, "display: 1\ndisplay: 2\nclear: true");
+    let seen = notebook.ok("stratoscope::display::input(\"name?\")");
+    assert_eq!(seen, "input: name?\nresult: Some(\"an answer\")");
+    assert_eq!(notebook.ok("struct Bare;\nlet bare = Bare;"), "");
+    assert_eq!(notebook.ok("()"), "");
+    let seen = notebook.ok("for number in 0..200_000 { println!(\"{number}\") }");
+    let lines = seen
+        .replace("stdout: ", "")
+        .lines()
+        .filter(|line| !line.is_empty())
+        .count();
+    assert!(lines >= 200_000, "{lines}");
+}
+
+#[test]
+fn interrupts_lose_nothing_where_the_cell_listens_or_compiles() {
+    let mut notebook = Notebook::open();
+    notebook.ok("let kept = 5;");
+    let interrupt = |notebook: &Notebook, after: u64| {
+        let handle = notebook.engine.interrupt_handle();
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(after));
+            handle.interrupt();
+        })
+    };
+    let pressed = interrupt(&notebook, 2500);
+    let listens = "while !stratoscope::cell::interrupted() { std::thread::sleep(std::time::Duration::from_millis(5)) }";
+    let (outcome, _) = notebook.run(listens);
+    assert_eq!(outcome, CellOutcome::Interrupted { lost: None });
+    pressed.join().expect("no panic");
+    assert_eq!(notebook.ok("kept"), "result: 5");
+
+    // While it compiles: enough code that rustc is still at it.
+    let long: String = (0..3000)
+        .map(|index| format!("fn f{index}(x: Vec<u64>) -> Vec<u64> {{ x.into_iter().map(|y| y + {index}).rev().collect() }}\n"))
+        .collect();
+    let calls: String = (0..3000).map(|index| format!("v = f{index}(v);")).collect();
+    let pressed = interrupt(&notebook, 700);
+    let (outcome, _) = notebook.run(&format!("{{ {long} let mut v = vec![1]; {calls} }}"));
+    assert_eq!(outcome, CellOutcome::Interrupted { lost: None });
+    pressed.join().expect("no panic");
+    assert_eq!(notebook.ok("kept"), "result: 5");
+
+    let pressed = interrupt(&notebook, 1500);
+    let (outcome, _) = notebook.run("loop { std::hint::black_box(1); }");
+    let CellOutcome::Interrupted { lost: Some(lost) } = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert!(lost.contains("`kept`"), "{lost}");
+    pressed.join().expect("no panic");
+    assert_eq!(notebook.ok("1 + 1"), "result: 2");
+}

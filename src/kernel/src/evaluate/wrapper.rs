@@ -1,0 +1,348 @@
+//! This executable as rustc's wrapper: cargo calls it as `stratoscope-rustc RUSTC ARGUMENTS…` for
+//! everything that evcxr builds. It gives the two halves of evcxr different views of one facade.
+//!
+//! - The crates of the view (see [`crate::view`]) exist for rust-analyzer. They are not compiled:
+//!   cargo gets empty files in the places where it expects their outputs.
+//! - `ctx`, the cell, is compiled against the real facade: `--extern stratoscope=…` names the
+//!   prebuilt library and `-L` its dependencies. A few lines that evcxr generates around a cell
+//!   are replaced by calls into the facade ([`generated_lines`]); the cell's own lines keep their
+//!   place and columns.
+//! - Everything else, such as the crates of `:dep` and cargo's probes, is rustc's own business.
+//!
+//! It runs once a cell: nothing here may be slow. Where it finds its settings: beside the symbolic
+//! link through which it is called (see [`Settings`]).
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use serde::{Deserialize, Serialize};
+
+/// The name under which cargo calls this executable.
+pub const NAME: &str = "stratoscope-rustc";
+
+/// The name of evcxr's crate for cells.
+const CELL_CRATE: &str = "ctx";
+
+/// What the wrapper has to know, written by the kernel as JSON beside the symbolic link.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Settings {
+    /// The prebuilt facade.
+    pub library: PathBuf,
+    /// The folder of its dependencies' metadata.
+    pub dependencies: PathBuf,
+    /// The folder of the view's crates.
+    pub view: PathBuf,
+    /// What rustc takes for its own folder when it compiles a cell (see [`sysroot`]).
+    pub sysroot: PathBuf,
+    /// Which file the facade was when the kernel started.
+    pub identity: Identity,
+}
+
+/// Tells whether a file was replaced: a cell that is compiled against another facade than the one
+/// that is loaded would crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    inode: u64,
+    seconds: i64,
+    nanoseconds: i64,
+    length: u64,
+}
+
+impl Identity {
+    /// That of the file at `path`.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let metadata = fs::metadata(path)?;
+        Ok(Self {
+            inode: metadata.ino(),
+            seconds: metadata.mtime(),
+            nanoseconds: metadata.mtime_nsec(),
+            length: metadata.len(),
+        })
+    }
+}
+
+impl Settings {
+    const FILE: &str = "wrapper.json";
+
+    /// Writes the settings and the link into `folder`; returns the link.
+    pub fn install(&self, folder: &Path, executable: &Path) -> io::Result<PathBuf> {
+        fs::write(folder.join(Self::FILE), serde_json::to_vec(self)?)?;
+        let link = folder.join(NAME);
+        match symlink(executable, &link) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(link),
+        }
+    }
+
+    fn read(link: &Path) -> io::Result<Self> {
+        let folder = link.parent().unwrap_or(Path::new("."));
+        Ok(serde_json::from_slice(&fs::read(folder.join(Self::FILE))?)?)
+    }
+}
+
+/// Runs as the wrapper if that is the name it was called by.
+pub fn dispatch() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os();
+    let link = PathBuf::from(arguments.next()?);
+    if link.file_name()? != NAME {
+        return None;
+    }
+    let rustc = arguments.next()?;
+    Some(match wrap(&link, &rustc, arguments.collect()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("{NAME}: {error}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn wrap(link: &Path, rustc: &OsStr, mut arguments: Vec<OsString>) -> io::Result<ExitCode> {
+    match value_of(&arguments, "--crate-name").and_then(OsStr::to_str) {
+        None | Some("___") => {}
+        Some(name) => {
+            let settings = Settings::read(link)?;
+            let manifest = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
+            if Path::new(&manifest).starts_with(&settings.view) {
+                pretend(name, &arguments, Path::new(&manifest))?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            if name == CELL_CRATE {
+                if Identity::of(&settings.library).ok() != Some(settings.identity) {
+                    report(
+                        "the facade was rebuilt while this kernel was running: restart the kernel",
+                    );
+                    return Ok(ExitCode::FAILURE);
+                }
+                prepare_cell(&settings, &mut arguments)?;
+            }
+        }
+    }
+    Err(Command::new(rustc).args(arguments).exec())
+}
+
+/// Points `ctx` at the real facade and adapts its source.
+fn prepare_cell(settings: &Settings, arguments: &mut Vec<OsString>) -> io::Result<()> {
+    for index in 1..arguments.len() {
+        let is_facade = arguments[index - 1] == "--extern"
+            && arguments[index]
+                .to_string_lossy()
+                .starts_with("stratoscope=");
+        if is_facade {
+            arguments[index] = named("stratoscope=", &settings.library);
+        }
+    }
+    arguments.retain(|argument| argument != "-Cprefer-dynamic");
+    arguments.push("--sysroot".into());
+    arguments.push(settings.sysroot.clone().into());
+    arguments.push("-L".into());
+    arguments.push(named("dependency=", &settings.dependencies));
+    let source = arguments.iter().find(|argument| {
+        let path = Path::new(argument);
+        path.extension() == Some(OsStr::new("rs")) && path.is_file()
+    });
+    if let Some(source) = source {
+        let text = fs::read_to_string(source)?;
+        fs::write(source, generated_lines(&text))?;
+    }
+    Ok(())
+}
+
+fn named(name: &str, path: &Path) -> OsString {
+    let mut argument = OsString::from(name);
+    argument.push(path);
+    argument
+}
+
+/// Makes, in `folder`, what rustc takes for its own folder when it compiles a cell: the real one
+/// without the shared standard library. The facade holds the standard library already, and there
+/// must be one; rustc would link cells to the shared one wherever it finds it, and then refuse.
+pub fn sysroot(real: &Path, folder: &Path) -> io::Result<()> {
+    let targets = Path::new("lib/rustlib");
+    for entry in fs::read_dir(real.join(targets))?.flatten() {
+        let libraries = entry.path().join("lib");
+        if !libraries.is_dir() {
+            continue;
+        }
+        let target = folder.join(targets).join(entry.file_name());
+        fs::create_dir_all(target.join("lib"))?;
+        for library in fs::read_dir(&libraries)?.flatten() {
+            let name = library.file_name();
+            if Path::new(&name).extension() != Some(OsStr::new("so")) {
+                symlink(library.path(), target.join("lib").join(name))?;
+            }
+        }
+        // The linker that comes with rustc.
+        let tools = entry.path().join("bin");
+        if tools.is_dir() {
+            symlink(tools, target.join("bin"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Lines that evcxr 0.22 generates, as they stand in `ctx`, without their indentation, and what
+/// replaces them.
+const GENERATED: [(&str, &str); 4] = [
+    (
+        r#"eprintln!("{}", error);"#,
+        "::stratoscope::cell::failed(&error);",
+    ),
+    (
+        r#"println!("{}", evcxr_internal_runtime::USER_ERROR_OCCURRED);"#,
+        "::stratoscope::cell::protocol(evcxr_internal_runtime::USER_ERROR_OCCURRED);",
+    ),
+    (
+        r#"println!("EVCXR_PANIC_NOTIFICATION");"#,
+        "::stratoscope::cell::panicked();",
+    ),
+    (
+        r#"println!("{VARIABLE_CHANGED_TYPE}{name}");"#,
+        r#"::stratoscope::cell::protocol(&format!("{VARIABLE_CHANGED_TYPE}{name}"));"#,
+    ),
+];
+
+/// evcxr's own way of showing a last expression, which only text that we could not parse reaches.
+const SHOWN_BY_EVCXR: &str = ").evcxr_display();";
+
+/// Replaces the lines by which the code around a cell speaks to evcxr over standard output, which
+/// belongs to the cell. No line is added before the end or removed, and the cell's own stay.
+fn generated_lines(text: &str) -> String {
+    let mut result = String::with_capacity(text.len() + 512);
+    for line in text.split_inclusive('\n') {
+        let replaced = GENERATED
+            .iter()
+            .find(|(generated, _)| line.trim() == *generated);
+        match replaced {
+            Some((_, replacement)) => {
+                result.push_str(replacement);
+                result.push('\n');
+            }
+            None => result.push_str(line),
+        }
+    }
+    if text.contains(SHOWN_BY_EVCXR) {
+        result.push_str(
+            "\n#[allow(dead_code)] trait EvcxrDisplay { fn evcxr_display(&self); }\n\
+             impl<T: std::fmt::Debug + ?Sized> EvcxrDisplay for T { fn evcxr_display(&self) { \
+             ::stratoscope::__result!(self) } }\n",
+        );
+    }
+    result
+}
+
+/// Gives cargo what it expects of a crate that nobody compiles: files, and on standard error the
+/// message that lets dependents start.
+fn pretend(name: &str, arguments: &[OsString], manifest: &Path) -> io::Result<()> {
+    let (Some(folder), Some(emit)) = (
+        value_of(arguments, "--out-dir"),
+        arguments
+            .iter()
+            .find_map(|argument| argument.to_str()?.strip_prefix("--emit=")),
+    ) else {
+        return Ok(());
+    };
+    let extra = codegen_option(arguments, "extra-filename").unwrap_or_default();
+    let folder = Path::new(folder);
+    let metadata = folder.join(format!("lib{name}{extra}.rmeta"));
+    let library = folder.join(format!("lib{name}{extra}.rlib"));
+    for kind in emit.split(',') {
+        match kind {
+            "dep-info" => {
+                let info = folder.join(format!("{name}{extra}.d"));
+                let source = manifest.join("Cargo.toml");
+                let rule = format!("{}: {}\n", info.display(), source.display());
+                fs::write(info, rule)?;
+            }
+            "metadata" => artifact(&metadata, kind)?,
+            "link" => artifact(&library, kind)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn artifact(path: &Path, kind: &str) -> io::Result<()> {
+    fs::write(path, "")?;
+    let message = serde_json::json!({
+        "$message_type": "artifact", "artifact": path, "emit": kind,
+    });
+    writeln!(io::stderr(), "{message}")
+}
+
+/// An error in the form in which rustc reports its own.
+fn report(message: &str) {
+    let error = serde_json::json!({
+        "$message_type": "diagnostic", "message": message, "code": null, "level": "error",
+        "spans": [], "children": [], "rendered": format!("error: {message}\n"),
+    });
+    eprintln!("{error}");
+}
+
+fn value_of<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a OsStr> {
+    let position = arguments.iter().position(|argument| argument == name)?;
+    arguments.get(position + 1).map(OsString::as_os_str)
+}
+
+fn codegen_option<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a str> {
+    arguments.windows(2).find_map(|pair| {
+        let option = pair[1].to_str()?.strip_prefix(name)?.strip_prefix('=')?;
+        (pair[0] == "-C").then_some(option)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_generated_lines_change() {
+        let text = "fn f() {\n    println!(\"EVCXR_PANIC_NOTIFICATION\");\n}\n";
+        assert_eq!(
+            generated_lines(text),
+            "fn f() {\n::stratoscope::cell::panicked();\n}\n"
+        );
+        let cell = "let x = \"ü\"; println!(\"EVCXR_PANIC_NOTIFICATION\"); // mine\n";
+        assert_eq!(generated_lines(cell), cell);
+        let shown = generated_lines("(x\n).evcxr_display();\n");
+        assert!(shown.starts_with("(x\n).evcxr_display();\n\n"), "{shown}");
+    }
+
+    #[test]
+    fn a_crate_of_the_view_leaves_what_cargo_expects() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let out = folder.path().as_os_str();
+        let arguments: Vec<OsString> = [
+            "--crate-name",
+            "burn",
+            "--emit=dep-info,metadata,link",
+            "-C",
+            "extra-filename=-12",
+            "--out-dir",
+        ]
+        .map(OsString::from)
+        .into_iter()
+        .chain([out.to_owned()])
+        .collect();
+        pretend("burn", &arguments, folder.path()).expect("writes");
+        for file in ["libburn-12.rmeta", "libburn-12.rlib", "burn-12.d"] {
+            assert!(folder.path().join(file).is_file(), "{file}");
+        }
+    }
+
+    #[test]
+    fn a_replaced_library_is_noticed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("library");
+        fs::write(&path, "1").expect("writes");
+        let before = Identity::of(&path).expect("is there");
+        assert_eq!(Identity::of(&path).expect("is there"), before);
+        fs::write(&path, "22").expect("writes");
+        assert_ne!(Identity::of(&path).expect("is there"), before);
+    }
+}

@@ -1,0 +1,420 @@
+//! The prebuilt facade: where it is, whether cells can be compiled against it, and how it is built.
+//!
+//! The facade is `libstratoscope.so` in the checkout's target folder, beside the metadata of its
+//! dependencies. Only the rustc that built it can use it, and rustc writes its version into every
+//! library; so what a library says about itself is compared with what `rustc` says today.
+//!
+//! Cells are not compiled against the target folder itself: the next `cargo build` or `cargo test`
+//! there may replace metadata that the library still refers to. They use a *snapshot*: a folder of
+//! hard links, made when a library is seen for the first time, which costs milliseconds and no
+//! space, and which later builds leave alone.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{fmt, fs, io};
+
+use stratoscope_diagnostics::{Diagnostic, Result, Severity};
+
+use crate::view;
+
+/// Names the facade or the folder it is in, in place of the one beside this executable.
+pub const VARIABLE: &str = "STRATOSCOPE_FACADE";
+
+const LIBRARY: &str = "libstratoscope.so";
+const VIEW: &str = "stratoscope-view";
+/// What builds it: the whole workspace, since that is the feature set everything shares.
+const BUILD: &str = "cargo build --workspace";
+
+/// A facade that cells can be compiled against.
+#[derive(Clone, Debug)]
+pub struct Facade {
+    /// The library.
+    pub library: PathBuf,
+    /// The folder with the metadata of its dependencies.
+    pub dependencies: PathBuf,
+    /// What rust-analyzer sees of it.
+    pub view: PathBuf,
+    /// The version of rustc that built it.
+    pub rustc: String,
+    /// The folder of that rustc.
+    pub sysroot: PathBuf,
+}
+
+impl Facade {
+    /// The library.
+    pub fn library(&self) -> &Path {
+        &self.library
+    }
+
+    /// What a kernel spec records, so that the kernel finds the same facade again.
+    pub fn environment(&self) -> Vec<(String, serde_json::Value)> {
+        let folder = self.view.parent().unwrap_or(&self.view);
+        vec![(VARIABLE.to_owned(), folder.display().to_string().into())]
+    }
+}
+
+impl fmt::Display for Facade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.library.display(), self.rustc)
+    }
+}
+
+/// Finds the facade: where [`VARIABLE`] says, else beside this executable, else in the target
+/// folder of the checkout that this executable was built from.
+///
+/// # Errors
+/// There is none, or it was built by another rustc; the diagnostic says what to run.
+pub fn find() -> Result<Facade> {
+    let sources = sources();
+    let library = library()
+        .map(outside_deps)
+        .ok_or_else(|| missing(&sources))?;
+    let folder = library.parent().unwrap_or(Path::new("/")).to_owned();
+    let rustc = rustc_of(&library).ok_or_else(|| missing(&sources))?;
+    let (now, sysroot) = rustc_now()?;
+    if rustc != now {
+        return Err(stale(&library, &rustc, &now, &sources));
+    }
+    let folder_of_view = folder.join(VIEW);
+    if !view::is_current(&sources, &folder_of_view) {
+        view::generate(&sources, &folder_of_view).map_err(|error| no_view(&sources, &error))?;
+    }
+    let dependencies = snapshot(&folder, &library).map_err(|error| no_snapshot(&folder, &error))?;
+    let library = dependencies.join(LIBRARY);
+    Ok(Facade {
+        library,
+        dependencies,
+        view: folder_of_view,
+        rustc,
+        sysroot,
+    })
+}
+
+/// Builds the facade, with everything else of the workspace, telling `progress` each line of
+/// cargo's.
+///
+/// # Errors
+/// The checkout is gone, or cargo fails; the diagnostic has its last lines.
+pub fn build(progress: &mut dyn FnMut(&str)) -> Result<Facade> {
+    let sources = sources();
+    let mut child = Command::new("cargo")
+        .args(["build", "--workspace"])
+        .current_dir(&sources)
+        .env_remove("RUSTC_WRAPPER")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(&sources, &error.to_string()))?;
+    let mut last = Vec::new();
+    if let Some(stderr) = child.stderr.take() {
+        for line in BufReader::new(stderr).lines().map_while(|line| line.ok()) {
+            progress(&line);
+            last.push(line);
+            if last.len() > 20 {
+                last.remove(0);
+            }
+        }
+    }
+    match child.wait() {
+        Ok(status) if status.success() => find(),
+        Ok(_) => Err(failed(&sources, &last.join("\n"))),
+        Err(error) => Err(failed(&sources, &error.to_string())),
+    }
+}
+
+/// What building it from nothing takes, in words.
+pub fn estimate() -> String {
+    let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get());
+    let minutes = (40 / cores).max(3);
+    format!(
+        "about {minutes} minutes on this machine's {cores} cores, and 6 GB in the target folder"
+    )
+}
+
+/// The checkout that this executable was built from.
+pub fn sources() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_owned()
+}
+
+fn library() -> Option<PathBuf> {
+    let named = std::env::var_os(VARIABLE).map(PathBuf::from);
+    let beside = std::env::current_exe()
+        .ok()
+        .and_then(|path| Some(path.parent()?.to_owned()));
+    // A test's executable lies one folder deeper.
+    let above = beside
+        .as_ref()
+        .and_then(|path| Some(path.parent()?.to_owned()));
+    let built = Some(sources().join("target/debug"));
+    if let Some(named) = named {
+        let file = if named.is_dir() {
+            named.join(LIBRARY)
+        } else {
+            named
+        };
+        return file.is_file().then_some(file);
+    }
+    [beside, above, built]
+        .into_iter()
+        .flatten()
+        .map(|folder| folder.join(LIBRARY))
+        .find(|file| file.is_file())
+}
+
+/// cargo keeps a second name of the library in the folder `deps`; the other one's folder is meant.
+fn outside_deps(library: PathBuf) -> PathBuf {
+    let folder = library.parent().filter(|folder| folder.ends_with("deps"));
+    let above = folder.and_then(|folder| Some(folder.parent()?.join(LIBRARY)));
+    above.filter(|above| above.is_file()).unwrap_or(library)
+}
+
+/// How many snapshots are kept: kernels that are running use older ones.
+const SNAPSHOTS: usize = 4;
+
+/// The folder with the library and the metadata it was built from, as they were when this library
+/// was first seen.
+fn snapshot(folder: &Path, library: &Path) -> io::Result<PathBuf> {
+    let metadata = fs::metadata(library)?;
+    let name = format!(
+        "{:x}-{:x}-{:x}",
+        metadata.mtime(),
+        metadata.mtime_nsec(),
+        metadata.len()
+    );
+    let all = folder.join("stratoscope-snapshots");
+    let home = all.join(name);
+    if home.is_dir() {
+        return Ok(home);
+    }
+    fs::create_dir_all(&all)?;
+    let fresh = tempfile::Builder::new()
+        .prefix("unfinished-")
+        .tempdir_in(&all)?;
+    fs::hard_link(library, fresh.path().join(LIBRARY))?;
+    for entry in fs::read_dir(folder.join("deps"))? {
+        let path = entry?.path();
+        let is_needed = match path.extension().and_then(|extension| extension.to_str()) {
+            // Metadata, and procedural macros, which rustc loads.
+            Some("rmeta" | "so") => true,
+            // A crate of several kinds at once has its metadata only in here.
+            Some("rlib") => !path.with_extension("rmeta").exists(),
+            _ => false,
+        };
+        let name = path
+            .file_name()
+            .filter(|name| is_needed && *name != LIBRARY);
+        if let Some(name) = name {
+            fs::hard_link(&path, fresh.path().join(name))?;
+        }
+    }
+    if let Err(error) = fs::rename(fresh.path(), &home)
+        && !home.is_dir()
+    {
+        return Err(error);
+    }
+    forget_old_snapshots(&all);
+    Ok(home)
+}
+
+fn forget_old_snapshots(all: &Path) {
+    let Ok(entries) = fs::read_dir(all) else {
+        return;
+    };
+    let mut folders: Vec<_> = entries
+        .flatten()
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    folders.sort();
+    for (_, folder) in folders.iter().rev().skip(SNAPSHOTS) {
+        let _ = fs::remove_dir_all(folder);
+    }
+}
+
+/// `rustc 1.95.0 (59807616e 2026-04-14)`, as the rustc in use says it, and its folder.
+fn rustc_now() -> Result<(String, PathBuf)> {
+    let said = |program: &Path, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        (output.status.success() && !text.is_empty()).then_some(text)
+    };
+    let found = said(Path::new("rustc"), &["--print", "sysroot"]).and_then(|sysroot| {
+        let sysroot = PathBuf::from(sysroot);
+        // Asked directly: what is on PATH may be rustup's proxy, which takes its time.
+        let version = said(&sysroot.join("bin/rustc"), &["--version"])?;
+        Some((version, sysroot))
+    });
+    found.ok_or_else(|| {
+        Box::new(
+            Diagnostic::new(
+                "SC1001",
+                Severity::Error,
+                "`rustc` is not there, and cells need it",
+            )
+            .why("a cell is compiled before it runs")
+            .fix("install Rust from https://rustup.rs, then `rustup component add rust-src`"),
+        )
+    })
+}
+
+/// The same, as the library says it: rustc leaves `rustc version …` in the section `.comment`.
+fn rustc_of(library: &Path) -> Option<String> {
+    let comment = elf_section(library, b".comment")?;
+    let text = String::from_utf8_lossy(&comment);
+    let version = text
+        .split('\0')
+        .find_map(|part| part.strip_prefix("rustc version "))?;
+    Some(format!("rustc {version}"))
+}
+
+/// The bytes of a section of a 64-bit little-endian ELF file. Source: the ELF-64 object file
+/// format, sections 3 and 4.
+fn elf_section(path: &Path, name: &[u8]) -> Option<Vec<u8>> {
+    use std::os::unix::fs::FileExt;
+    const SECTION_HEADER_BYTES: usize = 64;
+    let file = std::fs::File::open(path).ok()?;
+    let read = |offset: u64, length: usize| {
+        let mut bytes = vec![0; length];
+        file.read_exact_at(&mut bytes, offset).ok().map(|()| bytes)
+    };
+    let word = |bytes: &[u8], at: usize, size: usize| {
+        let mut value = [0; 8];
+        value[..size].copy_from_slice(bytes.get(at..at + size)?);
+        Some(u64::from_le_bytes(value))
+    };
+    let header = read(0, 64)?;
+    if header[..6] != *b"\x7fELF\x02\x01" {
+        return None;
+    }
+    let table = word(&header, 40, 8)?;
+    let count = word(&header, 60, 2)? as usize;
+    let names = word(&header, 62, 2)? as usize;
+    let sections = read(table, count * SECTION_HEADER_BYTES)?;
+    let section = |index: usize| {
+        let start = index * SECTION_HEADER_BYTES;
+        sections.get(start..start + SECTION_HEADER_BYTES)
+    };
+    let contents = |section: &[u8]| {
+        let length = word(section, 32, 8)?;
+        read(
+            word(section, 24, 8)?,
+            usize::try_from(length).ok().filter(|&it| it < 1 << 24)?,
+        )
+    };
+    let names = contents(section(names)?)?;
+    (0..count).filter_map(section).find_map(|section| {
+        let at = word(section, 0, 4)? as usize;
+        let found = names.get(at..)?.split(|&byte| byte == 0).next()?;
+        if found == name {
+            contents(section)
+        } else {
+            None
+        }
+    })
+}
+
+fn missing(sources: &Path) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::new(
+            "SC1002",
+            Severity::Error,
+            "the library that cells are linked to is not built",
+        )
+        .why("it contains burn and stratoscope, and is built once for all notebooks")
+        .fix(format!(
+            "run `{BUILD}` in {}, {}",
+            sources.display(),
+            estimate()
+        )),
+    )
+}
+
+fn stale(library: &Path, built: &str, now: &str, sources: &Path) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::new(
+            "SC1003",
+            Severity::Error,
+            format!(
+                "the library that cells are linked to was built by `{built}`, but this is `{now}`"
+            ),
+        )
+        .why("only the compiler that built a Rust library can link to it")
+        .evidence("library", library.display().to_string())
+        .fix(format!(
+            "run `{BUILD}` in {}, {}",
+            sources.display(),
+            estimate()
+        )),
+    )
+}
+
+fn no_snapshot(folder: &Path, error: &io::Error) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::new(
+            "SC1007",
+            Severity::Error,
+            "the library that cells are linked to cannot be held on to",
+        )
+        .why(error.to_string())
+        .fix(format!("see that {} can be written to", folder.display())),
+    )
+}
+
+fn no_view(sources: &Path, error: &io::Error) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::new(
+            "SC1004",
+            Severity::Error,
+            "the names and types of the library cannot be read from its sources",
+        )
+        .why(error.to_string())
+        .fix(format!(
+            "see that `cargo metadata --offline` works in {}",
+            sources.display()
+        )),
+    )
+}
+
+fn failed(sources: &Path, reason: &str) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::new(
+            "SC1005",
+            Severity::Error,
+            "the library that cells are linked to could not be built",
+        )
+        .why(reason.to_owned())
+        .fix(format!(
+            "run `{BUILD}` in {} and read its errors",
+            sources.display()
+        )),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_names_the_rustc_that_built_it() {
+        // The test itself is such a file.
+        let this = std::env::current_exe().expect("has a path");
+        let version = rustc_of(&this).expect("a version");
+        assert!(version.starts_with("rustc 1."), "{version}");
+    }
+
+    #[test]
+    fn other_files_have_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (index, bytes) in [&b""[..], b"\x7fELF", b"no library at all", &[0x7f; 4000]]
+            .iter()
+            .enumerate()
+        {
+            let path = folder.path().join(index.to_string());
+            std::fs::write(&path, bytes).expect("writes");
+            assert_eq!(rustc_of(&path), None);
+        }
+    }
+}

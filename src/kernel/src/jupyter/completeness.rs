@@ -1,0 +1,316 @@
+//! Whether a cell that is being typed is finished, for consoles (`is_complete_request`).
+//!
+//! The delimiters decide most of it: what is still open makes a cell incomplete, what was never
+//! opened makes it invalid. When they are balanced, `syn` decides.
+
+use super::message::IsCompleteReply;
+
+/// Spaces a level.
+const INDENT: usize = 4;
+
+/// Decides by the text alone.
+pub fn is_complete(code: &str) -> IsCompleteReply {
+    let code = without_commands(code);
+    let incomplete = |depth: usize| IsCompleteReply::Incomplete {
+        indent: " ".repeat(depth * INDENT),
+    };
+    match balance(&code) {
+        Balance::Open { depth } => return incomplete(depth),
+        Balance::Mismatched => return IsCompleteReply::Invalid,
+        Balance::Closed => {}
+    }
+    if code.len() > LONGEST_PARSED_BYTES {
+        return IsCompleteReply::Complete;
+    }
+    // What a mere continuation would mend is unfinished; anything else is wrong.
+    let verdict = on_a_deep_stack(|| match parses(&code) {
+        true => IsCompleteReply::Complete,
+        false
+            if CONTINUATIONS
+                .iter()
+                .any(|more| parses(&format!("{code}{more}"))) =>
+        {
+            incomplete(usize::from(continues_a_line(&code)))
+        }
+        false => IsCompleteReply::Invalid,
+    });
+    verdict.unwrap_or(IsCompleteReply::Complete)
+}
+
+/// One of these finishes a cell that lacks only its end.
+const CONTINUATIONS: [&str; 9] = [
+    " x;",
+    " x",
+    " {}",
+    " x {}",
+    ": x;",
+    " = x;",
+    "x",
+    " => x",
+    " fn x() {}",
+];
+
+/// Statements and items, the last of them perhaps an expression.
+fn parses(code: &str) -> bool {
+    let block = format!("{{{code}\n}}");
+    syn::parse_str::<syn::Block>(&block).is_ok()
+}
+
+/// Longer cells are left to rustc.
+const LONGEST_PARSED_BYTES: usize = 32 << 10;
+
+/// `syn` recurses at every bracket and operator: this is room for the longest cell of nothing but
+/// minus signs. The memory is only touched where it is used.
+const STACK_BYTES: usize = 1 << 30;
+
+/// What `decide` says, on a thread with room for deep recursion; `None` if there is none to be had.
+fn on_a_deep_stack<T: Send>(decide: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+        thread.spawn_scoped(scope, decide).ok()?.join().ok()
+    })
+}
+
+/// `let x =` wants its next line indented; an attribute or a lone `fn` does not.
+fn continues_a_line(code: &str) -> bool {
+    let end = code.trim_end();
+    end.ends_with(['=', '+', '-', '*', '/', ',', '|', '&', '.', '(', '>'])
+}
+
+/// The text with the kernel's own commands (`%time`, `:dep`, `!ls`) blanked out, line by line.
+fn without_commands(code: &str) -> String {
+    let is_command = |line: &str| {
+        let line = line.trim_start();
+        line.starts_with(['%', ':', '!']) && !line.starts_with("::")
+    };
+    let mut statement_open = false;
+    let mut kept = String::with_capacity(code.len());
+    for line in code.split_inclusive('\n') {
+        if !statement_open && is_command(line) {
+            kept.push('\n');
+            continue;
+        }
+        kept.push_str(line);
+        statement_open = !matches!(balance(&kept), Balance::Closed);
+    }
+    kept
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Balance {
+    Closed,
+    /// Brackets, a string or a comment are still open; `depth` counts the brackets.
+    Open {
+        depth: usize,
+    },
+    /// A bracket closes what is not open.
+    Mismatched,
+}
+
+/// Matches brackets outside of strings, characters and comments.
+fn balance(code: &str) -> Balance {
+    let bytes = code.as_bytes();
+    let mut open: Vec<u8> = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        at += match rest[0] {
+            b'/' if rest.starts_with(b"//") => until(rest, b"\n").unwrap_or(rest.len()),
+            b'/' if rest.starts_with(b"/*") => match block_comment(rest) {
+                Some(length) => length,
+                None => return Balance::Open { depth: 0 },
+            },
+            b'r' if at == 0 || !is_word(bytes[at - 1]) => match raw_string(rest) {
+                Raw::Length(length) => length,
+                Raw::Unfinished => return Balance::Open { depth: 0 },
+                Raw::No => 1,
+            },
+            // `br"…"` and `cr"…"` begin one letter earlier.
+            b'b' | b'c' if rest.get(1) == Some(&b'r') && (at == 0 || !is_word(bytes[at - 1])) => {
+                match raw_string(&rest[1..]) {
+                    Raw::Length(length) => length + 1,
+                    Raw::Unfinished => return Balance::Open { depth: 0 },
+                    Raw::No => 1,
+                }
+            }
+            b'"' => match quoted(rest, b'"') {
+                Some(length) => length,
+                None => return Balance::Open { depth: 0 },
+            },
+            b'\'' => character(&code[at..]),
+            opening @ (b'(' | b'[' | b'{') => {
+                open.push(opening);
+                1
+            }
+            closing @ (b')' | b']' | b'}') => {
+                let opening = match closing {
+                    b')' => b'(',
+                    b']' => b'[',
+                    _ => b'{',
+                };
+                if open.pop() != Some(opening) {
+                    return Balance::Mismatched;
+                }
+                1
+            }
+            _ => 1,
+        };
+    }
+    if open.is_empty() {
+        Balance::Closed
+    } else {
+        Balance::Open { depth: open.len() }
+    }
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
+}
+
+fn until(bytes: &[u8], end: &[u8]) -> Option<usize> {
+    bytes.windows(end.len()).position(|window| window == end)
+}
+
+/// Length of a block comment, which may hold others.
+fn block_comment(bytes: &[u8]) -> Option<usize> {
+    let (mut depth, mut at) = (0usize, 0);
+    while at + 1 < bytes.len() {
+        match &bytes[at..at + 2] {
+            b"/*" => depth += 1,
+            b"*/" => depth -= 1,
+            _ => {
+                at += 1;
+                continue;
+            }
+        }
+        at += 2;
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+enum Raw {
+    Length(usize),
+    Unfinished,
+    No,
+}
+
+/// `r"…"`, `r#"…"#`, …; `bytes` begins with `r`.
+fn raw_string(bytes: &[u8]) -> Raw {
+    let hashes = bytes[1..].iter().take_while(|&&byte| byte == b'#').count();
+    if bytes.get(1 + hashes) != Some(&b'"') {
+        return Raw::No;
+    }
+    let end = [b"\"".as_slice(), &b"#".repeat(hashes)].concat();
+    let content = 2 + hashes;
+    match until(&bytes[content..], &end) {
+        Some(length) => Raw::Length(content + length + end.len()),
+        None => Raw::Unfinished,
+    }
+}
+
+/// Length of a quoted text with escapes, quotes included.
+fn quoted(bytes: &[u8], quote: u8) -> Option<usize> {
+    let mut at = 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' => at += 2,
+            byte if byte == quote => return Some(at + 1),
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+/// Length of a character literal; of the apostrophe alone where it begins a lifetime.
+fn character(text: &str) -> usize {
+    let mut characters = text.char_indices().skip(1);
+    match characters.next() {
+        Some((_, '\\')) => quoted(text.as_bytes(), b'\'').unwrap_or(1),
+        Some(_) => match characters.next() {
+            Some((at, '\'')) => at + 1,
+            _ => 1,
+        },
+        None => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complete(code: &str) {
+        assert_eq!(is_complete(code), IsCompleteReply::Complete, "{code}");
+    }
+
+    fn incomplete(code: &str, indent: usize) {
+        let expected = IsCompleteReply::Incomplete {
+            indent: " ".repeat(indent),
+        };
+        assert_eq!(is_complete(code), expected, "{code}");
+    }
+
+    fn invalid(code: &str) {
+        assert_eq!(is_complete(code), IsCompleteReply::Invalid, "{code}");
+    }
+
+    #[test]
+    fn finished_cells() {
+        complete("");
+        complete("1 + 1");
+        complete("let x = 1;");
+        complete("fn f() -> u8 { 1 }\nf()");
+        complete("use std::fmt;\nstruct S;");
+        complete("let s = \"({[\"; // ({[");
+        complete(
+            "let s = r#\"a\"b({\"#; let t = br\"(\"; let c = '{'; let d = '\\''; let e = 'é';",
+        );
+        complete("fn f<'a>(x: &'a str) -> &'a str { x }");
+        complete("/* ( /* nested */ */ 1");
+        complete("scope!(strategy, { let m = model()?; });");
+        complete("compile!(model, optimizer = AdamW::new(5e-5), metrics = [accuracy()])?;");
+        complete("%vars\n:dep rand = \"0.8\"\nlet x = 1;");
+        complete("%%time\nlet x = 1;");
+        complete("// only a comment");
+        complete("let größe = \"日本\";");
+    }
+
+    #[test]
+    fn unfinished_cells() {
+        incomplete("fn f() {", 4);
+        incomplete("fn f() {\n    if true {", 8);
+        incomplete("let v = vec![1,", 4);
+        incomplete("let s = \"abc", 0);
+        incomplete("let s = r#\"abc\"", 0);
+        incomplete("/* abc", 0);
+        incomplete("let x =", 4);
+        incomplete("1 +", 4);
+        incomplete("let x = 1", 0);
+        incomplete("#[derive(Debug)]", 0);
+        incomplete("scope!(strategy, {", 8);
+    }
+
+    #[test]
+    fn wrong_cells() {
+        invalid("fn f() }");
+        invalid("(]");
+        invalid("let let x = 1;");
+        invalid("fn 1() {}");
+        invalid("let x = ;");
+    }
+
+    #[test]
+    fn hostile_text_never_panics() {
+        for code in [
+            "'", "'\\", "\"\\", "r", "r#", "/*/", "\u{0}", "'é", "b'", "br#\"", "%", "{}}",
+        ] {
+            is_complete(code);
+        }
+        is_complete(&"(".repeat(200_000));
+        is_complete(&["(".repeat(100_000), ")".repeat(100_000)].concat());
+        is_complete(&["(".repeat(16_000), ")".repeat(16_000)].concat());
+        is_complete(&"-".repeat(LONGEST_PARSED_BYTES));
+    }
+}

@@ -1,0 +1,214 @@
+//! The connection file, by which a front end tells a kernel where to listen.
+//!
+//! <https://jupyter-client.readthedocs.io/en/stable/kernels.html#connection-files>
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+use serde::Deserialize;
+
+/// Where to listen, and the key that messages are signed with. Fields that other kernels put
+/// there besides are ignored.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Connection {
+    transport: String,
+    ip: String,
+    shell_port: u32,
+    control_port: u32,
+    stdin_port: u32,
+    iopub_port: u32,
+    hb_port: u32,
+    #[serde(default)]
+    signature_scheme: String,
+    #[serde(default)]
+    key: String,
+}
+
+/// The five sockets of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub enum Channel {
+    /// Requests of a front end.
+    Shell,
+    /// Requests that overtake those on the shell channel.
+    Control,
+    /// The kernel's questions to the person at the notebook.
+    Stdin,
+    /// Outputs and states, to every front end.
+    Iopub,
+    /// Echo.
+    Heartbeat,
+}
+
+impl Connection {
+    /// Reads and checks a connection file. Addresses other than the loopback are refused unless
+    /// `allow_remote`: ZeroMQ without encryption lets whoever can connect read along, and the
+    /// library reserves memory that a peer only announces.
+    pub fn read(path: &Path, allow_remote: bool) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the connection file {}", path.display()))?;
+        Self::parse(&text, allow_remote)
+            .with_context(|| format!("the connection file {} is not usable", path.display()))
+    }
+
+    /// As [`Connection::read`], from the file's text.
+    pub fn parse(text: &str, allow_remote: bool) -> anyhow::Result<Self> {
+        let connection: Self = serde_json::from_str(text)?;
+        match connection.transport.as_str() {
+            "tcp" => {
+                let ip: IpAddr = match connection.ip.as_str() {
+                    "localhost" => IpAddr::from([127, 0, 0, 1]),
+                    ip => ip
+                        .parse()
+                        .with_context(|| format!("`{ip}` is not an IP address"))?,
+                };
+                ensure!(
+                    ip.is_loopback() || allow_remote,
+                    "it asks to listen on {ip}, which other machines can reach; `--allow-remote` permits that"
+                );
+                for channel in ALL {
+                    let port = connection.number(channel);
+                    ensure!(
+                        (1..=65_535).contains(&port),
+                        "{port} is not a port ({channel:?} channel)"
+                    );
+                }
+            }
+            "ipc" => ensure!(
+                !connection.ip.is_empty(),
+                "`ip`, the sockets' path, is empty"
+            ),
+            other => bail!("transport `{other}` is not known; `tcp` and `ipc` are"),
+        }
+        let signed = !connection.key.is_empty();
+        ensure!(
+            !signed || connection.signature_scheme == "hmac-sha256",
+            "signature scheme `{}` is not known; `hmac-sha256` is",
+            connection.signature_scheme
+        );
+        ensure!(
+            signed || !allow_remote,
+            "it has no key, and unsigned messages are only accepted from this machine"
+        );
+        Ok(connection)
+    }
+
+    /// The key that messages are signed with; empty: they are not signed.
+    pub fn key(&self) -> &[u8] {
+        self.key.as_bytes()
+    }
+
+    /// Where to bind the socket of a channel, in ZeroMQ's notation.
+    pub fn endpoint(&self, channel: Channel) -> String {
+        let number = self.number(channel);
+        match self.transport.as_str() {
+            "ipc" => format!("ipc://{}-{number}", self.ip),
+            _ if self.ip.contains(':') => format!("tcp://[{}]:{number}", self.ip),
+            _ => format!("tcp://{}:{number}", self.ip),
+        }
+    }
+
+    fn number(&self, channel: Channel) -> u32 {
+        match channel {
+            Channel::Shell => self.shell_port,
+            Channel::Control => self.control_port,
+            Channel::Stdin => self.stdin_port,
+            Channel::Iopub => self.iopub_port,
+            Channel::Heartbeat => self.hb_port,
+        }
+    }
+
+    /// The files of the sockets, which a kernel on `ipc` leaves behind unless it removes them.
+    pub fn socket_files(&self) -> Vec<String> {
+        match self.transport.as_str() {
+            "ipc" => ALL
+                .map(|channel| format!("{}-{}", self.ip, self.number(channel)))
+                .into(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+const ALL: [Channel; 5] = [
+    Channel::Shell,
+    Channel::Control,
+    Channel::Stdin,
+    Channel::Iopub,
+    Channel::Heartbeat,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(transport: &str, ip: &str, extra: &str) -> String {
+        format!(
+            r#"{{"transport": "{transport}", "ip": "{ip}", "shell_port": 1001, "control_port": 1002,
+                "stdin_port": 1003, "iopub_port": 1004, "hb_port": 1005, "kernel_name": "x",
+                "signature_scheme": "hmac-sha256", "key": "secret"{extra}}}"#
+        )
+    }
+
+    /// What is wrong, or `""`.
+    fn check(text: &str, allow_remote: bool, expected: &str) {
+        let found = match Connection::parse(text, allow_remote) {
+            Ok(_) => String::new(),
+            Err(error) => format!("{error:#}"),
+        };
+        assert!(
+            found.contains(expected) && found.is_empty() == expected.is_empty(),
+            "{found}"
+        );
+    }
+
+    #[test]
+    fn loopback_and_ipc_are_accepted() {
+        check(&file("tcp", "127.0.0.1", ""), false, "");
+        check(&file("tcp", "localhost", ""), false, "");
+        check(&file("tcp", "::1", ""), false, "");
+        check(&file("ipc", "/run/user/1/kernel", ""), false, "");
+        check(&file("tcp", "192.168.0.7", ""), true, "");
+    }
+
+    #[test]
+    fn the_rest_is_refused_with_its_reason() {
+        check(&file("tcp", "192.168.0.7", ""), false, "other machines");
+        check(&file("tcp", "0.0.0.0", ""), false, "other machines");
+        check(&file("tcp", "example.org", ""), false, "not an IP address");
+        check(&file("udp", "127.0.0.1", ""), false, "transport `udp`");
+        check(&file("ipc", "", ""), false, "empty");
+        check(
+            &file("tcp", "127.0.0.1", "").replace("1003", "70000"),
+            false,
+            "not a port",
+        );
+        check(
+            &file("tcp", "127.0.0.1", "").replace("1003", "0"),
+            false,
+            "not a port",
+        );
+        check(
+            &file("tcp", "127.0.0.1", "").replace("sha256", "md5"),
+            false,
+            "scheme `hmac-md5`",
+        );
+        check(
+            &file("tcp", "10.0.0.1", "").replace("secret", ""),
+            true,
+            "no key",
+        );
+        check("{}", false, "missing field");
+        check("not json", false, "expected");
+    }
+
+    #[test]
+    fn endpoints() {
+        let check = |transport, ip, expected: &str| {
+            let connection = Connection::parse(&file(transport, ip, ""), false).expect("is valid");
+            assert_eq!(connection.endpoint(Channel::Iopub), expected);
+        };
+        check("tcp", "127.0.0.1", "tcp://127.0.0.1:1004");
+        check("tcp", "::1", "tcp://[::1]:1004");
+        check("ipc", "/tmp/k", "ipc:///tmp/k-1004");
+    }
+}

@@ -1,0 +1,227 @@
+//! Executes cells, one after the other, in the order in which they were asked for.
+//!
+//! Guarantees for each cell: `busy`, `execute_input`, the outputs in order, at most one `error`,
+//! the reply, `idle`. A cell that fails aborts the cells that were waiting at that moment.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::envelope::Request;
+use super::message::{Error, ExecuteInput, ExecuteReply, ExecuteRequest, Status};
+use super::outputs::CellOutputs;
+use super::socket::iopub::Iopub;
+use super::socket::router::Replies;
+use super::socket::stdin::Stdin;
+use crate::evaluator::{CellError, CellOutcome};
+use crate::history::History;
+use crate::session::{OwnedCell, Session};
+
+/// How long after an error the cells that were sent together with the failing one are awaited.
+/// They are on their way through the shell socket; the failing cell's own reply waits as long.
+const ABORT_WITHIN: Duration = Duration::from_millis(10);
+
+/// Takes cells; clones share the queue.
+#[derive(Clone)]
+pub struct Executor {
+    queue: UnboundedSender<Request>,
+}
+
+impl Executor {
+    /// The handle, and the task that executes.
+    pub fn new(
+        session: Arc<Session>,
+        history: Arc<Mutex<History>>,
+        iopub: Iopub,
+        stdin: Stdin,
+        replies: Replies,
+    ) -> (Self, impl Future<Output = ()>) {
+        let (queue, requests) = unbounded_channel();
+        let task = Task {
+            session,
+            history,
+            iopub,
+            stdin,
+            replies,
+            requests,
+            count: 0,
+        };
+        (Self { queue }, task.run())
+    }
+
+    /// Executes a cell after those before it.
+    pub fn enqueue(&self, request: Request) {
+        // The task ends only with the kernel.
+        let _ = self.queue.send(request);
+    }
+}
+
+struct Task {
+    session: Arc<Session>,
+    history: Arc<Mutex<History>>,
+    iopub: Iopub,
+    stdin: Stdin,
+    replies: Replies,
+    requests: UnboundedReceiver<Request>,
+    /// The number of the last stored cell.
+    count: u64,
+}
+
+impl Task {
+    async fn run(mut self) {
+        while let Some(request) = self.requests.recv().await {
+            self.handle(request).await;
+        }
+    }
+
+    async fn handle(&mut self, request: Request) {
+        let parent = Arc::new(request.header_json.clone());
+        self.iopub.publish(&parent, &Status::busy());
+        let (reply, abort) = match ExecuteRequest::deserialize(&request.content) {
+            Ok(content) => self.execute(&request, &parent, content).await,
+            Err(error) => {
+                let error = malformed(&error);
+                self.iopub.publish(&parent, &error);
+                (ExecuteReply::error(self.count, error, Vec::new()), false)
+            }
+        };
+        // Taken before the reply is sent: what a client sends after it has read the reply is
+        // executed again.
+        let mut aborted = Vec::new();
+        if abort {
+            tokio::time::sleep(ABORT_WITHIN).await;
+            while let Ok(waiting) = self.requests.try_recv() {
+                aborted.push(waiting);
+            }
+        }
+        self.replies.send(&request, &reply).await;
+        self.iopub.publish(&parent, &Status::idle());
+        for waiting in aborted {
+            let parent = Arc::new(waiting.header_json.clone());
+            self.iopub.publish(&parent, &Status::busy());
+            self.replies
+                .send(&waiting, &ExecuteReply::aborted(self.count))
+                .await;
+            self.iopub.publish(&parent, &Status::idle());
+        }
+    }
+
+    /// The reply, and whether waiting cells are to be aborted.
+    async fn execute(
+        &mut self,
+        request: &Request,
+        parent: &Arc<Value>,
+        content: ExecuteRequest,
+    ) -> (ExecuteReply, bool) {
+        let store = content.store_history && !content.silent;
+        let blank = content.code.trim().is_empty();
+        if !content.silent {
+            let execution_count = self.count + u64::from(!blank);
+            self.iopub.publish(
+                parent,
+                &ExecuteInput {
+                    code: &content.code,
+                    execution_count,
+                },
+            );
+        }
+        if blank {
+            let expressions = self.user_expressions(&content.user_expressions).await;
+            return (ExecuteReply::ok(self.count, expressions, Vec::new()), false);
+        }
+        let number = self.count + 1;
+        if store {
+            self.count = number;
+            self.history().push(number, content.code.clone());
+        }
+
+        let outputs = Arc::new(CellOutputs {
+            parent: parent.clone(),
+            identities: request.identities.clone(),
+            number,
+            silent: content.silent,
+            allow_stdin: content.allow_stdin,
+            iopub: self.iopub.clone(),
+            stdin: self.stdin.clone(),
+            for_reply: Mutex::default(),
+        });
+        let cell = OwnedCell {
+            code: content.code,
+            number,
+            silent: content.silent,
+        };
+        let outcome = self
+            .session
+            .execute(cell, outputs.clone())
+            .await
+            .unwrap_or_else(|_| {
+                CellOutcome::Error(CellError {
+                    ename: "KernelEnded".to_owned(),
+                    evalue: "the kernel is being shut down".to_owned(),
+                    traceback: vec!["the kernel is being shut down".to_owned()],
+                })
+            });
+        let for_reply = outputs.take_for_reply();
+        if store && let Some(text) = for_reply.result_text {
+            self.history().set_output(number, text);
+        }
+
+        let error = match outcome {
+            CellOutcome::Ok => {
+                let expressions = self.user_expressions(&content.user_expressions).await;
+                return (
+                    ExecuteReply::ok(number, expressions, for_reply.payload),
+                    false,
+                );
+            }
+            CellOutcome::Error(error) => error,
+            CellOutcome::Interrupted { lost } => crate::evaluator::interrupted(number, lost),
+        };
+        let error = Error::from(error);
+        if !content.silent {
+            self.iopub.publish(parent, &error);
+        }
+        (
+            ExecuteReply::error(number, error, for_reply.payload),
+            content.stop_on_error,
+        )
+    }
+
+    async fn user_expressions(&self, expressions: &Map<String, Value>) -> Value {
+        let mut results = Map::new();
+        for (name, expression) in expressions {
+            let expression = match expression {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            let result = match self.session.evaluate_expression(expression).await {
+                Ok(Ok(data)) => json!({"status": "ok", "data": data, "metadata": {}}),
+                Ok(Err(error)) => json!({
+                    "status": "error",
+                    "ename": error.ename,
+                    "evalue": error.evalue,
+                    "traceback": error.traceback,
+                }),
+                Err(_) => continue,
+            };
+            results.insert(name.clone(), result);
+        }
+        Value::Object(results)
+    }
+
+    fn history(&self) -> std::sync::MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn malformed(error: &serde_json::Error) -> Error {
+    let evalue = format!("the execute_request is malformed: {error}");
+    Error {
+        ename: "ProtocolError".to_owned(),
+        traceback: vec![evalue.clone()],
+        evalue,
+    }
+}

@@ -1,0 +1,73 @@
+//! The messages of the Jupyter protocol that this kernel reads or writes, a file each.
+//!
+//! Unknown fields are ignored: front ends add their own. Messages without content
+//! (`kernel_info_request`, `comm_info_request`, `interrupt_request`) need no file.
+
+use serde::Serialize;
+
+/// The version of the protocol that all of this follows.
+pub const PROTOCOL_VERSION: &str = "5.5";
+
+/// What a kernel says.
+pub trait Content: Serialize {
+    /// The `msg_type` of its header.
+    const TYPE: &'static str;
+}
+
+mod clear_output;
+mod comm_close;
+mod comm_info_reply;
+mod comm_open;
+mod complete_reply;
+mod complete_request;
+mod display_data;
+mod error;
+mod execute_input;
+mod execute_reply;
+mod execute_request;
+mod execute_result;
+mod history_reply;
+mod history_request;
+mod input_reply;
+mod input_request;
+mod inspect_reply;
+mod inspect_request;
+mod interrupt_reply;
+mod iopub_welcome;
+mod is_complete_reply;
+mod is_complete_request;
+mod kernel_info_reply;
+mod shutdown_reply;
+mod shutdown_request;
+mod status;
+mod stream;
+mod update_display_data;
+
+pub use clear_output::ClearOutput;
+pub use comm_close::CommClose;
+pub use comm_info_reply::CommInfoReply;
+pub use comm_open::CommOpen;
+pub use complete_reply::CompleteReply;
+pub use complete_request::CompleteRequest;
+pub use display_data::{DisplayData, Transient};
+pub use error::Error;
+pub use execute_input::ExecuteInput;
+pub use execute_reply::ExecuteReply;
+pub use execute_request::ExecuteRequest;
+pub use execute_result::ExecuteResult;
+pub use history_reply::HistoryReply;
+pub use history_request::{Access, HistoryRequest};
+pub use input_reply::InputReply;
+pub use input_request::InputRequest;
+pub use inspect_reply::InspectReply;
+pub use inspect_request::InspectRequest;
+pub use interrupt_reply::InterruptReply;
+pub use iopub_welcome::IopubWelcome;
+pub use is_complete_reply::IsCompleteReply;
+pub use is_complete_request::IsCompleteRequest;
+pub use kernel_info_reply::{HelpLink, KernelInfoReply};
+pub use shutdown_reply::ShutdownReply;
+pub use shutdown_request::ShutdownRequest;
+pub use status::Status;
+pub use stream::StreamText;
+pub use update_display_data::UpdateDisplayData;

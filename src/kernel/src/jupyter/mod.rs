@@ -1,0 +1,25 @@
+//! The Jupyter messaging protocol, version 5.5, over pure-Rust ZeroMQ.
+//!
+//! - [`connection`] reads the connection file; [`signature`] signs and checks; [`envelope`] turns
+//!   frames into messages and back; [`message`] has a file per message, so that the folder's
+//!   listing is the protocol.
+//! - [`socket`] has a file per kind of socket. Each socket is owned by one task.
+//! - [`kernel`] answers requests; [`execution`] executes cells, one after the other; [`outputs`]
+//!   is what a running cell writes to; [`completeness`] decides whether a cell is finished.
+//!
+//! **Invariants.** Nothing that arrives on a socket ends the kernel: what cannot be understood is
+//! logged and dropped. No request waits for a running cell, except to execute another one.
+//! Everything a cell showed is published before its reply is sent and before `idle`.
+
+mod clock;
+mod completeness;
+pub mod connection;
+mod envelope;
+mod execution;
+mod kernel;
+mod message;
+mod outputs;
+mod signature;
+mod socket;
+
+pub use kernel::{language_info, serve};

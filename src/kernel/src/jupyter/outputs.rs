@@ -1,0 +1,131 @@
+//! What a running cell writes to: every output becomes a message in answer to the cell's request.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+use stratoscope_wire::MimeBundle;
+
+use super::message::{
+    ClearOutput, DisplayData, ExecuteResult, InputRequest, Transient, UpdateDisplayData,
+};
+use super::socket::iopub::Iopub;
+use super::socket::stdin::Stdin;
+use crate::evaluator::{Outputs, Stream};
+
+/// The outputs of one cell.
+pub struct CellOutputs {
+    /// The request's header.
+    pub parent: Arc<Value>,
+    /// The request's sender, who is asked for input.
+    pub identities: Vec<Vec<u8>>,
+    /// The cell's number.
+    pub number: u64,
+    /// Publish nothing.
+    pub silent: bool,
+    /// Whether the sender can answer questions.
+    pub allow_stdin: bool,
+    /// Where outputs are published.
+    pub iopub: Iopub,
+    /// Where questions are asked.
+    pub stdin: Stdin,
+    /// What belongs into the reply.
+    pub for_reply: Mutex<ForReply>,
+}
+
+/// Collected while the cell runs.
+#[derive(Default)]
+pub struct ForReply {
+    /// For the pager.
+    pub payload: Vec<Value>,
+    /// `text/plain` of the result, for the history.
+    pub result_text: Option<String>,
+}
+
+impl CellOutputs {
+    /// What belongs into the reply; called once, when the cell has ended.
+    pub fn take_for_reply(&self) -> ForReply {
+        std::mem::take(&mut *self.for_reply())
+    }
+
+    fn for_reply(&self) -> MutexGuard<'_, ForReply> {
+        self.for_reply
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outputs for CellOutputs {
+    fn stream(&self, stream: Stream, text: &str) {
+        if !self.silent {
+            self.iopub.publish_text(&self.parent, stream, text);
+        }
+    }
+
+    fn display(
+        &self,
+        data: MimeBundle,
+        metadata: MimeBundle,
+        display_id: Option<String>,
+        update: bool,
+    ) {
+        if self.silent {
+            return;
+        }
+        let transient = Transient { display_id };
+        if update {
+            let content = UpdateDisplayData {
+                data,
+                metadata,
+                transient,
+            };
+            self.iopub.publish_with_patience(&self.parent, &content);
+        } else {
+            let content = DisplayData {
+                data,
+                metadata,
+                transient,
+            };
+            self.iopub.publish_with_patience(&self.parent, &content);
+        }
+    }
+
+    fn result(&self, data: MimeBundle) {
+        if self.silent {
+            return;
+        }
+        let text = data
+            .get("text/plain")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
+        self.for_reply().result_text = text;
+        let content = ExecuteResult {
+            execution_count: self.number,
+            data,
+            metadata: MimeBundle::new(),
+        };
+        self.iopub.publish_with_patience(&self.parent, &content);
+    }
+
+    fn clear(&self, wait: bool) {
+        if !self.silent {
+            self.iopub.publish(&self.parent, &ClearOutput { wait });
+        }
+    }
+
+    fn input(&self, prompt: &str, password: bool) -> Option<String> {
+        if !self.allow_stdin {
+            return None;
+        }
+        let content = InputRequest {
+            prompt: prompt.to_owned(),
+            password,
+        };
+        self.stdin.ask(&self.identities, &self.parent, content)
+    }
+
+    fn page(&self, data: MimeBundle) {
+        self.for_reply()
+            .payload
+            .push(json!({"source": "page", "data": data, "start": 0}));
+    }
+}

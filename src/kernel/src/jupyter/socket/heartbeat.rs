@@ -1,0 +1,20 @@
+//! The heartbeat: whatever arrives is sent back. It tells a front end that the process lives, not
+//! that it is idle.
+//!
+//! <https://jupyter-client.readthedocs.io/en/stable/messaging.html#heartbeat-for-kernels>
+
+use zeromq::{RouterSocket, SocketRecv, SocketSend};
+
+/// Echoes until the task is dropped. A router, not a `REP` socket: it has no state that a client
+/// which vanishes in the middle of a request could leave behind.
+pub async fn run(mut socket: RouterSocket) {
+    loop {
+        match socket.recv().await {
+            Ok(message) => {
+                // An error means that the sender has gone.
+                let _ = socket.send(message).await;
+            }
+            Err(error) => super::router::pause_after(error).await,
+        }
+    }
+}

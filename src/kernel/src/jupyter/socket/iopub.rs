@@ -1,0 +1,410 @@
+//! The iopub socket: outputs and states, to every front end.
+//!
+//! It is an `XPUB` socket, so that a subscriber can be welcomed (JEP 65), and its `send` writes
+//! through to the operating system, so that an empty queue means that all was handed over. Two
+//! things the library leaves to us: subscriptions are handled only while somebody receives, and a
+//! subscriber that does not read blocks every `send`.
+//!
+//! Threads put messages into one queue, whose order is the order of sending. Text of the same
+//! stream and cell is joined while it waits, so that a cell may print a million lines; when too
+//! much waits nevertheless, the printing thread waits too.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use zeromq::util::PeerIdentity;
+use zeromq::{Socket, SocketEvent, SocketRecv, SocketSend, XPubSocket, ZmqMessage};
+
+use super::super::envelope::{Sealable, Sealer};
+use super::super::message::{Content, IopubWelcome, Status, StreamText};
+use super::router::to_zeromq;
+use crate::evaluator::Stream;
+
+/// A subscriber that does not read for so long is disconnected; it may connect again.
+const SEND_LIMIT: Duration = Duration::from_secs(5);
+
+/// The same, soon after somebody did not read.
+const SEND_LIMIT_AFTER_STALL: Duration = Duration::from_secs(1);
+
+/// How long it is remembered that somebody did not read.
+const REMEMBER_STALL: Duration = Duration::from_secs(60);
+
+/// How long those who were disconnected are awaited; ZeroMQ connects again after 0.1 s.
+const RECONNECT_LIMIT: Duration = Duration::from_millis(500);
+
+/// Text that follows text within this time is sent with it.
+const JOIN_TEXT_WITHIN: Duration = Duration::from_millis(20);
+
+/// Pieces of text are joined up to this size.
+const LONGEST_TEXT_BYTES: usize = 1 << 20;
+
+/// When more than this waits, the threads of cells wait too.
+const MOST_WAITING_BYTES: usize = 32 << 20;
+
+/// Publishes; clones share the socket.
+#[derive(Clone)]
+pub struct Iopub {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    /// Something was put into the queue, or it was closed.
+    filled: Notify,
+    /// The queue has become shorter.
+    space: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    items: VecDeque<Item>,
+    bytes: usize,
+    closed: bool,
+}
+
+enum Item {
+    Text {
+        parent: Arc<Value>,
+        stream: Stream,
+        text: String,
+    },
+    Message {
+        parent: Arc<Value>,
+        message: Sealable,
+    },
+}
+
+impl Item {
+    fn bytes(&self) -> usize {
+        match self {
+            Item::Text { text, .. } => text.len(),
+            Item::Message { message, .. } => message.content.len(),
+        }
+    }
+}
+
+impl Iopub {
+    /// The handle, and the task that owns the socket. The task ends when the queue was closed and
+    /// all of it has been sent.
+    pub fn new(socket: XPubSocket, sealer: Sealer) -> (Self, impl Future<Output = ()>) {
+        let shared = Arc::new(Shared {
+            queue: Mutex::default(),
+            filled: Notify::new(),
+            space: Condvar::new(),
+        });
+        let publisher = Publisher {
+            socket,
+            sealer,
+            shared: shared.clone(),
+            greeted: false,
+            last_text: None,
+            peers: Vec::new(),
+            unwelcomed: VecDeque::new(),
+            last_stall: None,
+        };
+        (Self { shared }, publisher.run())
+    }
+
+    /// Publishes a message in answer to the request with the header `parent`. Never waits.
+    pub fn publish<C: Content>(&self, parent: &Arc<Value>, content: &C) {
+        let message = Sealable::new(content);
+        self.push(
+            self.lock(),
+            Item::Message {
+                parent: parent.clone(),
+                message,
+            },
+        );
+    }
+
+    /// As [`Iopub::publish`], but waits while too much is waiting already: for the threads of a
+    /// cell, never for async tasks.
+    pub fn publish_with_patience<C: Content>(&self, parent: &Arc<Value>, content: &C) {
+        let message = Sealable::new(content);
+        self.push(
+            self.space(),
+            Item::Message {
+                parent: parent.clone(),
+                message,
+            },
+        );
+    }
+
+    /// Publishes text of a cell; waits as [`Iopub::publish_with_patience`] does.
+    pub fn publish_text(&self, parent: &Arc<Value>, stream: Stream, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let mut queue = self.space();
+        if let Some(Item::Text {
+            parent: before,
+            stream: same,
+            text: waiting,
+        }) = queue.items.back_mut()
+            && *same == stream
+            && Arc::ptr_eq(before, parent)
+            && waiting.len() + text.len() <= LONGEST_TEXT_BYTES
+        {
+            waiting.push_str(text);
+            queue.bytes += text.len();
+            return;
+        }
+        self.push(
+            queue,
+            Item::Text {
+                parent: parent.clone(),
+                stream,
+                text: text.to_owned(),
+            },
+        );
+    }
+
+    /// Publishes nothing more; the task sends what waits and ends.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.shared.space.notify_all();
+        self.shared.filled.notify_one();
+    }
+
+    fn push(&self, mut queue: MutexGuard<'_, Queue>, item: Item) {
+        if queue.closed {
+            return;
+        }
+        queue.bytes += item.bytes();
+        queue.items.push_back(item);
+        drop(queue);
+        self.shared.filled.notify_one();
+    }
+
+    /// The queue, once there is room in it. It is never full for long: see [`SEND_LIMIT`].
+    fn space(&self) -> MutexGuard<'_, Queue> {
+        let mut queue = self.lock();
+        while queue.bytes > MOST_WAITING_BYTES && !queue.closed {
+            queue = self
+                .shared
+                .space
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        queue
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.shared
+            .queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Owns the socket.
+struct Publisher {
+    socket: XPubSocket,
+    sealer: Sealer,
+    shared: Arc<Shared>,
+    /// Whether `starting` has been sent to somebody.
+    greeted: bool,
+    /// When text was last sent.
+    last_text: Option<Instant>,
+    /// Everyone who has ever connected and was not disconnected by us.
+    peers: Vec<PeerIdentity>,
+    /// Subscriptions that came while a message was being sent.
+    unwelcomed: VecDeque<ZmqMessage>,
+    /// When a subscriber last did not read.
+    last_stall: Option<Instant>,
+}
+
+/// What the queue holds for the publisher.
+enum Next {
+    Item(Item),
+    /// Text that more text may soon join.
+    Later(Instant),
+    Nothing,
+    Closed,
+}
+
+impl Publisher {
+    async fn run(mut self) {
+        let mut events = self.socket.monitor();
+        let shared = self.shared.clone();
+        loop {
+            while let Ok(event) = events.try_recv() {
+                if let SocketEvent::Accepted(_, peer) = event {
+                    self.peers.push(peer);
+                }
+            }
+            if let Some(message) = self.unwelcomed.pop_front() {
+                self.subscription(&message).await;
+                continue;
+            }
+            // A notification that arrives between this look at the queue and the wait is kept by
+            // `Notify`. After each item subscriptions go first, so that a new subscriber gets
+            // what is published after its welcome.
+            let subscription = match self.next() {
+                Next::Item(item) => {
+                    self.send_item(item).await;
+                    tokio::select! {
+                        biased;
+                        received = self.socket.recv() => Some(received),
+                        () = std::future::ready(()) => None,
+                    }
+                }
+                Next::Later(at) => tokio::select! {
+                    received = self.socket.recv() => Some(received),
+                    () = shared.filled.notified() => None,
+                    () = tokio::time::sleep_until(at) => None,
+                },
+                Next::Nothing => tokio::select! {
+                    received = self.socket.recv() => Some(received),
+                    () = shared.filled.notified() => None,
+                },
+                Next::Closed => return,
+            };
+            match subscription {
+                Some(Ok(message)) => self.subscription(&message).await,
+                // A subscriber has gone; the library has forgotten it already.
+                Some(Err(_)) => tokio::task::yield_now().await,
+                None => {}
+            }
+        }
+    }
+
+    fn next(&mut self) -> Next {
+        let mut queue = self
+            .shared
+            .queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let (Some(last), 1, false, Some(Item::Text { text, .. })) = (
+            self.last_text,
+            queue.items.len(),
+            queue.closed,
+            queue.items.front(),
+        ) && last.elapsed() < JOIN_TEXT_WITHIN
+            && text.len() < LONGEST_TEXT_BYTES / 2
+        {
+            return Next::Later(last + JOIN_TEXT_WITHIN);
+        }
+        match queue.items.pop_front() {
+            Some(item) => {
+                queue.bytes -= item.bytes();
+                self.shared.space.notify_all();
+                Next::Item(item)
+            }
+            None if queue.closed => Next::Closed,
+            None => Next::Nothing,
+        }
+    }
+
+    async fn send_item(&mut self, item: Item) {
+        match item {
+            Item::Text {
+                parent,
+                stream,
+                text,
+            } => {
+                let content = StreamText {
+                    name: stream.name(),
+                    text: &text,
+                };
+                self.send(&parent, &Sealable::new(&content)).await;
+                self.last_text = Some(Instant::now());
+            }
+            Item::Message { parent, message } => {
+                self.send(&parent, &message).await;
+                self.last_text = None;
+            }
+        }
+    }
+
+    async fn send(&mut self, parent: &Value, message: &Sealable) {
+        let topic = format!("kernel.{}.{}", self.sealer.session(), message.msg_type);
+        self.send_to_topic(topic.into_bytes(), parent, message)
+            .await;
+    }
+
+    async fn send_to_topic(&mut self, topic: Vec<u8>, parent: &Value, message: &Sealable) {
+        let limit = match self.last_stall {
+            Some(at) if at.elapsed() < REMEMBER_STALL => SEND_LIMIT_AFTER_STALL,
+            _ => SEND_LIMIT,
+        };
+        let prefix = [topic];
+        if self.try_send(&prefix, parent, message, limit).await {
+            return;
+        }
+        crate::cli::warn("iopub: a subscriber does not read; all are disconnected once");
+        self.reconnect_all().await;
+        self.last_stall = Some(Instant::now());
+        // Some get this twice, sealed anew since clients refuse a signature that they have seen.
+        // To lose it would be worse: it may be `idle`.
+        if !self
+            .try_send(&prefix, parent, message, SEND_LIMIT_AFTER_STALL)
+            .await
+        {
+            crate::cli::warn(&format!("iopub: {} dropped", message.msg_type));
+        }
+    }
+
+    /// `false`: somebody did not read for so long.
+    async fn try_send(
+        &mut self,
+        prefix: &[Vec<u8>],
+        parent: &Value,
+        message: &Sealable,
+        limit: Duration,
+    ) -> bool {
+        let Some(frames) = to_zeromq(self.sealer.seal(prefix, parent, message)) else {
+            return true;
+        };
+        match tokio::time::timeout(limit, self.socket.send(frames)).await {
+            Ok(Ok(())) => true,
+            Ok(Err(error)) => {
+                crate::cli::warn(&format!("iopub: {} not sent: {error}", message.msg_type));
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Somebody does not read, and the library does not say who: all are disconnected, and those
+    /// who do read connect again by themselves, which is awaited here.
+    async fn reconnect_all(&mut self) {
+        let backend = self.socket.backend();
+        let gone = self.peers.len();
+        for peer in self.peers.drain(..) {
+            backend.peer_disconnected(&peer);
+        }
+        let until = Instant::now() + RECONNECT_LIMIT;
+        let mut back = 0;
+        while back < gone {
+            match tokio::time::timeout_at(until, self.socket.recv()).await {
+                Ok(Ok(message)) => {
+                    back += 1;
+                    self.unwelcomed.push_back(message);
+                }
+                Ok(Err(_)) => tokio::task::yield_now().await,
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Welcomes a subscriber. The library has put the subscription into force already.
+    async fn subscription(&mut self, message: &ZmqMessage) {
+        let Some((1, topic)) = message.get(0).and_then(|frame| frame.split_first()) else {
+            return;
+        };
+        let subscription = String::from_utf8_lossy(topic).into_owned();
+        let welcome = Sealable::new(&IopubWelcome { subscription });
+        self.send_to_topic(topic.to_vec(), &json!({}), &welcome)
+            .await;
+        if !self.greeted {
+            self.greeted = true;
+            self.send(&json!({}), &Sealable::new(&Status::starting()))
+                .await;
+        }
+    }
+}

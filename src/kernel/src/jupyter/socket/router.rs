@@ -1,0 +1,111 @@
+//! The shell, control and stdin sockets: requests come in, replies go to whoever asked.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use zeromq::{RouterRecvHalf, RouterSendHalf, SocketRecv, SocketSend, ZmqError, ZmqMessage};
+
+use super::super::envelope::{Opener, Request, Sealable, Sealer};
+use super::super::message::Content;
+use super::super::signature::Signer;
+
+/// A client that does not read its replies for so long does without.
+const SEND_LIMIT: Duration = Duration::from_secs(5);
+
+/// The receiving half of a socket.
+pub struct Requests {
+    socket: RouterRecvHalf,
+    opener: Opener,
+    name: &'static str,
+}
+
+impl Requests {
+    /// `name` is for the log.
+    pub fn new(socket: RouterRecvHalf, signer: Signer, name: &'static str) -> Self {
+        Self {
+            socket,
+            opener: Opener::new(signer),
+            name,
+        }
+    }
+
+    /// Waits for the next message that may be acted upon. Others are logged and dropped.
+    pub async fn next(&mut self) -> Request {
+        loop {
+            let message = match self.socket.recv().await {
+                Ok(message) => message,
+                Err(error) => {
+                    pause_after(error).await;
+                    continue;
+                }
+            };
+            match self.opener.open(&message.into_vec()) {
+                Ok(request) => return request,
+                Err(error) => {
+                    crate::cli::warn(&format!("{}: message dropped: {error}", self.name));
+                }
+            }
+        }
+    }
+}
+
+/// The sending half of a socket; clones share it.
+#[derive(Clone)]
+pub struct Replies {
+    socket: RouterSendHalf,
+    sealer: Sealer,
+    name: &'static str,
+}
+
+impl Replies {
+    /// `name` is for the log.
+    pub fn new(socket: RouterSendHalf, sealer: Sealer, name: &'static str) -> Self {
+        Self {
+            socket,
+            sealer,
+            name,
+        }
+    }
+
+    /// Sends a reply to whoever sent the request. Returns whether it could be handed over; a
+    /// client that has gone is logged.
+    pub async fn send<C: Content>(&mut self, to: &Request, content: &C) -> bool {
+        self.send_to(&to.identities, &to.header_json, content).await
+    }
+
+    /// As [`Replies::send`], from the parts of the request.
+    pub async fn send_to<C: Content>(
+        &mut self,
+        identities: &[Vec<u8>],
+        parent: &Value,
+        content: &C,
+    ) -> bool {
+        let frames = self
+            .sealer
+            .seal(identities, parent, &Sealable::new(content));
+        let Some(message) = to_zeromq(frames) else {
+            return false;
+        };
+        let problem = match tokio::time::timeout(SEND_LIMIT, self.socket.send(message)).await {
+            Ok(Ok(())) => return true,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("the client did not read for {} s", SEND_LIMIT.as_secs()),
+        };
+        crate::cli::warn(&format!("{}: {} not sent: {problem}", self.name, C::TYPE));
+        false
+    }
+}
+
+/// Frames as the library wants them; `None` when there are none.
+pub fn to_zeromq(frames: Vec<Vec<u8>>) -> Option<ZmqMessage> {
+    let mut frames = frames.into_iter();
+    let mut message = ZmqMessage::from(frames.next()?);
+    frames.for_each(|frame| message.push_back(frame.into()));
+    Some(message)
+}
+
+/// Errors of `recv` are a peer's; should they be our socket's, the loop must not spin.
+pub async fn pause_after(error: ZmqError) {
+    crate::cli::warn(&format!("receiving failed: {error}"));
+    tokio::time::sleep(Duration::from_millis(10)).await;
+}

@@ -1,0 +1,35 @@
+//! `stratoscope`: a Jupyter kernel for Rust in which one fine-tunes BERT under a distribution
+//! strategy, and the commands around it.
+//!
+//! Two front ends, the Jupyter protocol ([`jupyter`]) and headless notebooks ([`notebook`]), hand
+//! cells to one [`session`], which owns an evaluator ([`evaluator`] is the seam, [`evaluate`] the
+//! one there is).
+//!
+//! **Invariant**: this crate does not link burn. What cells compute travels over
+//! `stratoscope_wire` from the process that runs them.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // The executable also plays roles in which others call it by its environment, not by its
+    // arguments: rustc's wrapper and the process that runs the cells.
+    if let Some(code) = evaluate::dispatch() {
+        return code;
+    }
+    cli::main()
+}
+
+mod cells;
+mod cli;
+mod evaluate;
+mod evaluator;
+mod facade;
+mod history;
+mod jupyter;
+mod magic;
+mod notebook;
+mod rewrite;
+mod session;
+#[cfg(test)]
+mod toy;
+mod view;

@@ -1,0 +1,230 @@
+//! A notebook's file, nbformat 4: read, changed cell by cell, written back. Whatever is not ours
+//! to change stays as it was, in its order.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// A notebook in memory.
+#[derive(Debug)]
+pub struct Notebook {
+    json: Value,
+}
+
+impl Notebook {
+    /// Reads a file.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the notebook {}", path.display()))?;
+        Self::parse(&text).with_context(|| format!("{} is not a notebook", path.display()))
+    }
+
+    /// Reads the text of a file.
+    pub fn parse(text: &str) -> anyhow::Result<Self> {
+        let json: Value = serde_json::from_str(text)?;
+        let format = json["nbformat"].as_u64().context("it has no `nbformat`")?;
+        ensure!(
+            format == 4,
+            "it has format {format}; 4 is read: open and save it in JupyterLab"
+        );
+        let cells = json["cells"]
+            .as_array()
+            .context("it has no list of `cells`")?;
+        for (index, cell) in cells.iter().enumerate() {
+            ensure!(cell.is_object(), "cell {} is not an object", index + 1);
+            let source = &cell["source"];
+            let is_text = source.is_string()
+                || source
+                    .as_array()
+                    .is_some_and(|lines| lines.iter().all(Value::is_string));
+            ensure!(is_text, "cell {} has no `source` text", index + 1);
+        }
+        Ok(Self { json })
+    }
+
+    /// Writes a file: first beside it, then in its place, so that a full disk loses nothing.
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let written = || -> anyhow::Result<()> {
+            let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+            file.write_all(self.to_text()?.as_bytes())?;
+            if let Ok(metadata) = std::fs::metadata(path) {
+                file.as_file().set_permissions(metadata.permissions())?;
+            } else {
+                use std::os::unix::fs::PermissionsExt;
+                file.as_file()
+                    .set_permissions(std::fs::Permissions::from_mode(0o644))?;
+            }
+            file.persist(path)?;
+            Ok(())
+        };
+        written().with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// As `nbformat` writes: one space a level, a line's end last.
+    fn to_text(&self) -> anyhow::Result<String> {
+        let mut bytes = Vec::new();
+        let formatter = serde_json::ser::PrettyFormatter::with_indent(b" ");
+        self.json
+            .serialize(&mut serde_json::Serializer::with_formatter(
+                &mut bytes, formatter,
+            ))?;
+        bytes.push(b'\n');
+        Ok(String::from_utf8(bytes)?)
+    }
+
+    /// All cells.
+    pub fn cells(&self) -> &[Value] {
+        self.json["cells"].as_array().map_or(&[], Vec::as_slice)
+    }
+
+    /// All cells, to change them.
+    pub fn cells_mut(&mut self) -> &mut [Value] {
+        self.json["cells"]
+            .as_array_mut()
+            .map_or(&mut [], Vec::as_mut_slice)
+    }
+
+    /// The positions of the cells to execute.
+    pub fn code_cells(&self) -> Vec<usize> {
+        let is_code = |cell: &Value| cell["cell_type"] == "code";
+        (0..self.cells().len())
+            .filter(|&index| is_code(&self.cells()[index]))
+            .collect()
+    }
+
+    /// The text of a cell.
+    pub fn source(&self, index: usize) -> String {
+        joined(&self.cells()[index]["source"])
+    }
+
+    /// Whether a cell's metadata have a tag.
+    pub fn has_tag(&self, index: usize, tag: &str) -> bool {
+        let tags = self.cells()[index]["metadata"]["tags"].as_array();
+        tags.is_some_and(|tags| tags.iter().any(|it| it == tag))
+    }
+
+    /// Forgets that a cell was ever executed.
+    pub fn clear(&mut self, index: usize) {
+        let cell = &mut self.cells_mut()[index];
+        cell["outputs"] = json!([]);
+        cell["execution_count"] = Value::Null;
+    }
+
+    /// Numbers a cell.
+    pub fn set_execution_count(&mut self, index: usize, number: u64) {
+        self.cells_mut()[index]["execution_count"] = json!(number);
+    }
+
+    /// Records the language that the cells were executed in.
+    pub fn set_language_info(&mut self, info: Value) {
+        if !self.json["metadata"].is_object() {
+            self.json["metadata"] = json!({});
+        }
+        self.json["metadata"]["language_info"] = info;
+    }
+}
+
+/// nbformat's text: a string, or a list of lines.
+fn joined(text: &Value) -> String {
+    match text {
+        Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
+        other => other.as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+/// Text as nbformat stores it: a list of lines that keep their ends.
+pub fn lines(text: &str) -> Value {
+    text.split_inclusive('\n').collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTEBOOK: &str = r##"{
+ "cells": [
+  {
+   "cell_type": "markdown",
+   "id": "a",
+   "metadata": {},
+   "source": "# Größe"
+  },
+  {
+   "cell_type": "code",
+   "execution_count": 7,
+   "id": "b",
+   "metadata": {
+    "zzz": 1,
+    "tags": [
+     "raises-exception"
+    ]
+   },
+   "outputs": [
+    {}
+   ],
+   "source": [
+    "let x = 1;\n",
+    "x"
+   ]
+  }
+ ],
+ "metadata": {
+  "kernelspec": {
+   "name": "stratoscope"
+  }
+ },
+ "nbformat": 4,
+ "nbformat_minor": 5
+}
+"##;
+
+    #[test]
+    fn what_is_not_changed_stays_byte_for_byte() {
+        let notebook = Notebook::parse(NOTEBOOK).expect("is a notebook");
+        assert_eq!(notebook.to_text().expect("is text"), NOTEBOOK);
+    }
+
+    #[test]
+    fn cells_are_read() {
+        let mut notebook = Notebook::parse(NOTEBOOK).expect("is a notebook");
+        assert_eq!(notebook.code_cells(), [1]);
+        assert_eq!(notebook.source(0), "# Größe");
+        assert_eq!(notebook.source(1), "let x = 1;\nx");
+        assert!(notebook.has_tag(1, "raises-exception") && !notebook.has_tag(0, "x"));
+        notebook.clear(1);
+        assert_eq!(notebook.cells()[1]["outputs"], json!([]));
+        notebook.set_execution_count(1, 3);
+        assert_eq!(notebook.cells()[1]["execution_count"], 3);
+    }
+
+    #[test]
+    fn files_that_are_no_notebooks_are_refused() {
+        let check = |text: &str, expected: &str| {
+            let error = Notebook::parse(text).expect_err("is refused");
+            assert!(format!("{error:#}").contains(expected), "{error:#}");
+        };
+        check("", "EOF");
+        check("[]", "no `nbformat`");
+        check(r#"{"nbformat": 3, "worksheets": []}"#, "format 3");
+        check(r#"{"nbformat": 4}"#, "no list of `cells`");
+        check(
+            r#"{"nbformat": 4, "cells": [1]}"#,
+            "cell 1 is not an object",
+        );
+        check(
+            r#"{"nbformat": 4, "cells": [{"source": [1]}]}"#,
+            "cell 1 has no `source`",
+        );
+    }
+
+    #[test]
+    fn lines_keep_their_ends() {
+        assert_eq!(lines("a\nb"), json!(["a\n", "b"]));
+        assert_eq!(lines("a\n"), json!(["a\n"]));
+        assert_eq!(lines(""), json!([]));
+    }
+}

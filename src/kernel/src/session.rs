@@ -1,0 +1,423 @@
+//! One evaluator on a thread of its own, and the handles that work while it is busy.
+//!
+//! Starting an evaluator takes seconds, so a session is there at once and its evaluator later:
+//! cells that are handed in meanwhile wait. Used by the Jupyter kernel and by `stratoscope run`;
+//! knows nothing of either.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+
+use stratoscope_diagnostics::render::{self, Source};
+use stratoscope_diagnostics::{Diagnostic, Severity};
+use stratoscope_wire::MimeBundle;
+use tokio::sync::oneshot;
+
+use crate::evaluator::{
+    Assist, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, Outputs, StartEvaluator,
+};
+use crate::magic::Magic;
+
+/// An evaluator, addressed from other threads.
+pub struct Session {
+    commands: Mutex<mpsc::Sender<Command>>,
+    shared: Arc<Shared>,
+}
+
+/// One cell to execute, owned.
+#[derive(Clone, Debug)]
+pub struct OwnedCell {
+    /// As [`Cell::code`].
+    pub code: String,
+    /// As [`Cell::number`].
+    pub number: u64,
+    /// As [`Cell::silent`].
+    pub silent: bool,
+}
+
+impl Session {
+    /// Starts the evaluator's thread and returns at once.
+    pub fn start(start: StartEvaluator) -> Self {
+        let (commands, inbox) = mpsc::channel();
+        let shared = Arc::new(Shared::default());
+        let worker = Worker {
+            start,
+            evaluator: None,
+            shared: shared.clone(),
+        };
+        let spawned = std::thread::Builder::new()
+            .name("evaluator".to_owned())
+            // rustc's own habit: parsing deeply nested cells recurses.
+            .stack_size(64 << 20)
+            .spawn(move || worker.run(inbox));
+        if let Err(error) = spawned {
+            // The inbox is gone with the closure: every command is answered with `None` below.
+            crate::cli::warn(&format!(
+                "the evaluator's thread could not be started: {error}"
+            ));
+        }
+        Self {
+            commands: Mutex::new(commands),
+            shared,
+        }
+    }
+
+    /// Executes a cell after those handed in before. The receiver fails only when the session has
+    /// been shut down.
+    pub fn execute(
+        &self,
+        cell: OwnedCell,
+        outputs: Arc<dyn Outputs>,
+    ) -> oneshot::Receiver<CellOutcome> {
+        self.shared.waiting.fetch_add(1, Ordering::SeqCst);
+        self.ask(|answer| Command::Execute {
+            cell,
+            outputs,
+            answer,
+        })
+    }
+
+    /// Evaluates an expression, as [`Evaluate::evaluate_expression`].
+    pub fn evaluate_expression(
+        &self,
+        expression: String,
+    ) -> oneshot::Receiver<Result<MimeBundle, CellError>> {
+        self.ask(|answer| Command::Expression { expression, answer })
+    }
+
+    /// As [`Evaluate::complete`]; while a cell runs, as [`Assist::complete`].
+    pub async fn complete(&self, code: String, cursor: usize) -> Completions {
+        if self.is_busy() {
+            let assistant = lock(&self.shared.assistant).clone();
+            return assistant
+                .map(|it| it.complete(&code, cursor))
+                .unwrap_or(Completions {
+                    start: cursor,
+                    end: cursor,
+                    items: Vec::new(),
+                });
+        }
+        self.ask(|answer| Command::Complete {
+            code,
+            cursor,
+            answer,
+        })
+        .await
+        .unwrap_or_default()
+    }
+
+    /// As [`Evaluate::inspect`]; while a cell runs, as [`Assist::inspect`].
+    pub async fn inspect(
+        &self,
+        code: String,
+        cursor: usize,
+        detail_level: u8,
+    ) -> Option<MimeBundle> {
+        if self.is_busy() {
+            let assistant = lock(&self.shared.assistant).clone();
+            return assistant?.inspect(&code, cursor, detail_level);
+        }
+        self.ask(|answer| Command::Inspect {
+            code,
+            cursor,
+            detail_level,
+            answer,
+        })
+        .await
+        .ok()?
+    }
+
+    /// Stops the running cell, or the next one when the evaluator is still starting. Nothing
+    /// happens when no cell runs or waits.
+    pub fn interrupt(&self) {
+        if self.shared.waiting.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let running = self.shared.running.load(Ordering::SeqCst);
+        match &*lock(&self.shared.interrupt) {
+            Some(handle) if running => handle.interrupt(),
+            _ => self.shared.interrupted_early.store(true, Ordering::SeqCst),
+        }
+    }
+
+    /// Ends the running cell without asking and then the evaluator. The receiver is answered when
+    /// its process and folders are gone.
+    pub fn shut_down(&self) -> oneshot::Receiver<()> {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        match &*lock(&self.shared.interrupt) {
+            Some(handle) => handle.kill(),
+            None => self.give_up_starting(),
+        }
+        self.ask(|answer| Command::ShutDown { answer })
+    }
+
+    /// An evaluator that is being started is mostly waiting for cargo: without it the start fails.
+    /// One call may not be enough, since it may just be between two processes.
+    pub fn give_up_starting(&self) {
+        if !self.shared.ready.load(Ordering::SeqCst) {
+            kill_children();
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        self.shared.waiting.load(Ordering::SeqCst) > 0 || !self.shared.ready.load(Ordering::SeqCst)
+    }
+
+    fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> oneshot::Receiver<T> {
+        let (answer, receiver) = oneshot::channel();
+        // A thread that is gone drops the command and with it the sender: the receiver then fails.
+        let _ = lock(&self.commands).send(command(answer));
+        receiver
+    }
+}
+
+/// What other threads may touch while the evaluator is busy.
+#[derive(Default)]
+struct Shared {
+    interrupt: Mutex<Option<Arc<dyn Interrupt>>>,
+    assistant: Mutex<Option<Arc<dyn Assist>>>,
+    /// Cells that were handed in and have not ended.
+    waiting: AtomicUsize,
+    /// The evaluator executes a cell.
+    running: AtomicBool,
+    /// The evaluator has started, or failed to.
+    ready: AtomicBool,
+    /// An interrupt came while cells waited but none was with the evaluator.
+    interrupted_early: AtomicBool,
+    /// Cells that still wait are not executed any more.
+    stopping: AtomicBool,
+}
+
+enum Command {
+    Execute {
+        cell: OwnedCell,
+        outputs: Arc<dyn Outputs>,
+        answer: oneshot::Sender<CellOutcome>,
+    },
+    Expression {
+        expression: String,
+        answer: oneshot::Sender<Result<MimeBundle, CellError>>,
+    },
+    Complete {
+        code: String,
+        cursor: usize,
+        answer: oneshot::Sender<Completions>,
+    },
+    Inspect {
+        code: String,
+        cursor: usize,
+        detail_level: u8,
+        answer: oneshot::Sender<Option<MimeBundle>>,
+    },
+    ShutDown {
+        answer: oneshot::Sender<()>,
+    },
+}
+
+/// Lives on the evaluator's thread.
+struct Worker {
+    start: StartEvaluator,
+    evaluator: Option<Box<dyn Evaluate>>,
+    shared: Arc<Shared>,
+}
+
+impl Worker {
+    fn run(mut self, inbox: mpsc::Receiver<Command>) {
+        // The first start is not a cell's: its error is told again when a cell needs it. A start
+        // that was killed by a shutdown is not repeated.
+        let _ = self.evaluator();
+        self.shared.ready.store(true, Ordering::SeqCst);
+        while let Ok(command) = inbox.recv() {
+            // A receiver that is gone has lost interest in the answer.
+            match command {
+                Command::Execute {
+                    cell,
+                    outputs,
+                    answer,
+                } => {
+                    let outcome = self.execute(&cell, &outputs);
+                    self.shared.running.store(false, Ordering::SeqCst);
+                    self.shared.interrupted_early.store(false, Ordering::SeqCst);
+                    self.shared.waiting.fetch_sub(1, Ordering::SeqCst);
+                    let _ = answer.send(outcome);
+                }
+                Command::Expression { expression, answer } => {
+                    let result = self.with(|it| it.evaluate_expression(&expression));
+                    let _ = answer.send(result.unwrap_or_else(Err));
+                }
+                Command::Complete {
+                    code,
+                    cursor,
+                    answer,
+                } => {
+                    let result = self.with(|it| it.complete(&code, cursor));
+                    let nothing = Completions {
+                        start: cursor,
+                        end: cursor,
+                        items: Vec::new(),
+                    };
+                    let _ = answer.send(result.unwrap_or(nothing));
+                }
+                Command::Inspect {
+                    code,
+                    cursor,
+                    detail_level,
+                    answer,
+                } => {
+                    let result = self.with(|it| it.inspect(&code, cursor, detail_level));
+                    let _ = answer.send(result.unwrap_or(None));
+                }
+                Command::ShutDown { answer } => {
+                    if let Some(mut evaluator) = self.evaluator.take() {
+                        let _ = catch_unwind(AssertUnwindSafe(|| evaluator.shut_down()));
+                    }
+                    let _ = answer.send(());
+                    return;
+                }
+            }
+        }
+    }
+
+    fn execute(&mut self, cell: &OwnedCell, outputs: &Arc<dyn Outputs>) -> CellOutcome {
+        let magic = Magic::parse(&cell.code);
+        if let Some(magic) = magic.as_ref().filter(|magic| !magic.needs_evaluator()) {
+            return magic.answer(cell.number, outputs.as_ref());
+        }
+        if self.shared.stopping.load(Ordering::SeqCst) {
+            return CellOutcome::Interrupted { lost: None };
+        }
+        if let Err(diagnostic) = self.evaluator() {
+            return CellOutcome::Error(start_error(&diagnostic, cell, outputs.as_ref()));
+        }
+        if self.shared.stopping.load(Ordering::SeqCst)
+            || self.shared.interrupted_early.swap(false, Ordering::SeqCst)
+        {
+            return CellOutcome::Interrupted { lost: None };
+        }
+        if let Some(magic) = magic {
+            return self
+                .with(|it| magic.answer_with(cell.number, outputs.as_ref(), it))
+                .unwrap_or_else(CellOutcome::Error);
+        }
+        self.shared.running.store(true, Ordering::SeqCst);
+        let cell = Cell {
+            code: &cell.code,
+            number: cell.number,
+            silent: cell.silent,
+        };
+        self.with(|it| it.execute(cell, outputs))
+            .unwrap_or_else(CellOutcome::Error)
+    }
+
+    /// The evaluator, started if there is none.
+    fn evaluator(&mut self) -> Result<&mut Box<dyn Evaluate>, Box<Diagnostic>> {
+        if self.evaluator.is_none() {
+            let started = catch_unwind(AssertUnwindSafe(|| (self.start)()));
+            let evaluator = started.unwrap_or_else(|panic| {
+                let message = format!("the evaluator did not start: {}", panic_message(&*panic));
+                Err(Box::new(Diagnostic::new(
+                    "SC0900",
+                    Severity::Error,
+                    message,
+                )))
+            })?;
+            *lock(&self.shared.interrupt) = Some(evaluator.interrupt_handle());
+            *lock(&self.shared.assistant) = evaluator.assistant();
+            self.evaluator = Some(evaluator);
+        }
+        Ok(self.evaluator.as_mut().expect("it was put there above"))
+    }
+
+    /// Calls the evaluator. A panic in it is our bug, not the cell's: the evaluator may be in any
+    /// state, so it is dropped, and the next cell starts another.
+    fn with<T>(&mut self, call: impl FnOnce(&mut dyn Evaluate) -> T) -> Result<T, CellError> {
+        let evaluator = self.evaluator().map_err(|diagnostic| CellError {
+            ename: diagnostic.code.clone(),
+            evalue: diagnostic.one_line(),
+            traceback: vec![diagnostic.to_string()],
+        })?;
+        let result = catch_unwind(AssertUnwindSafe(|| call(evaluator.as_mut())));
+        result.map_err(|panic| {
+            *lock(&self.shared.interrupt) = None;
+            *lock(&self.shared.assistant) = None;
+            let evaluator = self.evaluator.take();
+            let _ = catch_unwind(AssertUnwindSafe(move || drop(evaluator)));
+            let evalue = format!(
+                "the kernel's evaluator failed, all variables are lost: {}",
+                panic_message(&*panic)
+            );
+            CellError {
+                ename: "InternalError".to_owned(),
+                traceback: vec![
+                    evalue.clone(),
+                    "this is a bug of stratoscope; the next cell starts a new evaluator".to_owned(),
+                ],
+                evalue,
+            }
+        })
+    }
+}
+
+/// Shows why there is no evaluator, and makes the cell's error of it.
+fn start_error(diagnostic: &Diagnostic, cell: &OwnedCell, outputs: &dyn Outputs) -> CellError {
+    let name = format!("Cell In[{}]", cell.number);
+    let source = Source {
+        text: &cell.code,
+        name: &name,
+    };
+    let mut data = MimeBundle::new();
+    data.insert(
+        "text/html".to_owned(),
+        render::html(diagnostic, &source).into(),
+    );
+    data.insert(
+        "text/plain".to_owned(),
+        render::plain(diagnostic, &source).into(),
+    );
+    data.insert(render::MIME.to_owned(), render::json(diagnostic, &source));
+    outputs.display(data, MimeBundle::new(), None, false);
+    CellError {
+        ename: diagnostic.code.clone(),
+        evalue: diagnostic.one_line(),
+        traceback: render::traceback(std::slice::from_ref(diagnostic), &source),
+    }
+}
+
+/// Kills the processes that this one has started, and theirs. An evaluator that is being started
+/// has no handle yet; without its processes the start fails, and what it made is removed.
+fn kill_children() {
+    let mut pending = vec![std::process::id()];
+    let mut found: Vec<i32> = Vec::new();
+    while let Some(pid) = pending.pop() {
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+            continue;
+        };
+        for thread in threads.flatten() {
+            let listed = std::fs::read_to_string(thread.path().join("children"));
+            for child in listed.unwrap_or_default().split_whitespace() {
+                if let Ok(child) = child.parse::<u32>() {
+                    pending.push(child);
+                    found.extend(i32::try_from(child));
+                }
+            }
+        }
+    }
+    for child in found {
+        // SAFETY: a signal to a process; at worst it has ended meanwhile.
+        unsafe { libc::kill(child, libc::SIGKILL) };
+    }
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
+
+/// A panic while a lock is held leaves nothing half done here: each guards a single value.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

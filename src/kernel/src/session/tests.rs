@@ -1,0 +1,159 @@
+//! A session around the toy evaluator of [`crate::toy`].
+
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::evaluator::Stream;
+use crate::toy;
+
+/// Keeps the text of whatever is shown.
+#[derive(Default)]
+struct Kept(Mutex<Vec<String>>);
+
+impl Kept {
+    fn push(&self, text: String) {
+        lock(&self.0).push(text);
+    }
+}
+
+impl Outputs for Kept {
+    fn stream(&self, _stream: Stream, text: &str) {
+        self.push(text.to_owned());
+    }
+
+    fn display(&self, data: MimeBundle, _: MimeBundle, _: Option<String>, _: bool) {
+        self.push(data["text/plain"].to_string());
+    }
+
+    fn result(&self, data: MimeBundle) {
+        self.push(data["text/plain"].to_string());
+    }
+
+    fn clear(&self, _wait: bool) {}
+
+    fn input(&self, _prompt: &str, _password: bool) -> Option<String> {
+        None
+    }
+}
+
+fn hand_in(session: &Session, code: &str) -> (Arc<Kept>, oneshot::Receiver<CellOutcome>) {
+    let outputs = Arc::new(Kept::default());
+    let cell = OwnedCell {
+        code: code.to_owned(),
+        number: 1,
+        silent: false,
+    };
+    let outcome = session.execute(cell, outputs.clone());
+    (outputs, outcome)
+}
+
+fn execute(session: &Session, code: &str) -> (Vec<String>, CellOutcome) {
+    let (outputs, outcome) = hand_in(session, code);
+    let outcome = outcome.blocking_recv().expect("the session lives");
+    let shown = lock(&outputs.0).clone();
+    (shown, outcome)
+}
+
+fn error_of(outcome: CellOutcome) -> CellError {
+    match outcome {
+        CellOutcome::Error(error) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn cells_wait_for_the_evaluator_and_run_in_order() {
+    let session = Session::start(toy::starter(Duration::from_millis(100)));
+    let (first, _) = hand_in(&session, "print one");
+    let (shown, outcome) = execute(&session, "print two\nresult three");
+    assert_eq!(outcome, CellOutcome::Ok);
+    assert_eq!(shown, ["two\n", "\"three\""]);
+    assert_eq!(*lock(&first.0), ["one\n"]);
+}
+
+#[test]
+fn a_panic_of_the_evaluator_starts_another() {
+    let session = Session::start(toy::starter(Duration::ZERO));
+    let error = error_of(execute(&session, "panic oh no").1);
+    assert_eq!(error.ename, "InternalError");
+    assert!(error.evalue.ends_with("oh no"), "{}", error.evalue);
+    assert_eq!(execute(&session, "print back").0, ["back\n"]);
+    assert!(execute(&session, "%vars").0[0].contains("executed  1"));
+}
+
+#[test]
+fn without_an_evaluator_every_cell_says_why() {
+    let session = Session::start(toy::failing_starter());
+    for _ in 0..2 {
+        let (shown, outcome) = execute(&session, "print x");
+        assert!(shown[0].contains("there is no facade"), "{shown:?}");
+        let error = error_of(outcome);
+        assert_eq!(
+            (error.ename.as_str(), error.evalue.as_str()),
+            ("SC1001", "there is no facade")
+        );
+    }
+    assert_eq!(execute(&session, "%help").1, CellOutcome::Ok);
+}
+
+#[test]
+fn interrupts_reach_running_and_waiting_cells_and_no_others() {
+    let interrupted = CellOutcome::Interrupted { lost: None };
+    let session = Session::start(toy::starter(Duration::from_millis(100)));
+    // The evaluator is still starting.
+    let (_, waiting) = hand_in(&session, "sleep 60000");
+    session.interrupt();
+    assert_eq!(waiting.blocking_recv().expect("ends"), interrupted);
+    // Nothing runs: the next cell is not concerned.
+    session.interrupt();
+    assert_eq!(execute(&session, "print x").1, CellOutcome::Ok);
+    // A running cell.
+    let began = Instant::now();
+    let (_, running) = hand_in(&session, "sleep 60000");
+    std::thread::sleep(Duration::from_millis(50));
+    session.interrupt();
+    assert_eq!(running.blocking_recv().expect("ends"), interrupted);
+    assert!(began.elapsed() < Duration::from_secs(30));
+}
+
+#[test]
+fn shutting_down_ends_the_running_cell_and_those_that_wait() {
+    let session = Session::start(toy::starter(Duration::ZERO));
+    let (_, running) = hand_in(&session, "sleep 60000");
+    let (never, waiting) = hand_in(&session, "print never");
+    std::thread::sleep(Duration::from_millis(50));
+    session.shut_down().blocking_recv().expect("ends");
+    let interrupted = CellOutcome::Interrupted { lost: None };
+    assert_eq!(running.blocking_recv().expect("ends"), interrupted);
+    assert_eq!(waiting.blocking_recv().expect("ends"), interrupted);
+    assert!(lock(&never.0).is_empty());
+    assert!(hand_in(&session, "print late").1.blocking_recv().is_err());
+}
+
+#[test]
+fn questions_are_answered_at_once_while_a_cell_runs() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
+    let session = Session::start(toy::starter(Duration::ZERO));
+    execute(&session, "print ready");
+    let complete = || {
+        runtime
+            .block_on(session.complete("x".to_owned(), 1))
+            .items
+            .len()
+    };
+    let inspect = || {
+        runtime
+            .block_on(session.inspect("known".to_owned(), 5, 0))
+            .is_some()
+    };
+    assert_eq!((complete(), inspect()), (1, true));
+    let (_, running) = hand_in(&session, "sleep 60000");
+    let began = Instant::now();
+    // The toy has no assistant, so there is nothing to be said meanwhile.
+    assert_eq!((complete(), inspect()), (0, false));
+    assert!(began.elapsed() < Duration::from_secs(30));
+    session.interrupt();
+    running.blocking_recv().expect("ends");
+}

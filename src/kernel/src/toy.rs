@@ -1,0 +1,136 @@
+//! An evaluator for tests: a cell's lines are commands to it, so that what surrounds an evaluator
+//! can be tested without a compiler.
+//!
+//! `print T`, `display T`, `update T`, `result T`, `clear`, `ask P`, `sleep MS`, `fail T`,
+//! `panic T`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use stratoscope_diagnostics::{Diagnostic, Severity};
+use stratoscope_wire::MimeBundle;
+
+use crate::evaluator::{
+    Cell, CellError, CellOutcome, Completion, Completions, Evaluate, Interrupt, Outputs,
+    StartEvaluator, Stream, Variable,
+};
+
+/// Starts after `delay`.
+pub fn starter(delay: Duration) -> StartEvaluator {
+    Box::new(move || {
+        std::thread::sleep(delay);
+        Ok(Box::new(Toy::default()))
+    })
+}
+
+/// Never starts.
+pub fn failing_starter() -> StartEvaluator {
+    Box::new(|| {
+        let message = "there is no facade";
+        Err(Box::new(Diagnostic::new(
+            "SC1001",
+            Severity::Error,
+            message,
+        )))
+    })
+}
+
+/// `text` as `text/plain`.
+pub fn plain(text: &str) -> MimeBundle {
+    MimeBundle::from_iter([("text/plain".to_owned(), text.into())])
+}
+
+#[derive(Default)]
+struct Toy {
+    interrupted: Arc<Flag>,
+    executed: u64,
+}
+
+#[derive(Default)]
+struct Flag(AtomicBool);
+
+impl Interrupt for Flag {
+    fn interrupt(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    fn kill(&self) {
+        self.interrupt();
+    }
+}
+
+impl Evaluate for Toy {
+    fn execute(&mut self, cell: Cell<'_>, outputs: &Arc<dyn Outputs>) -> CellOutcome {
+        self.interrupted.0.store(false, Ordering::SeqCst);
+        self.executed += 1;
+        for line in cell.code.lines() {
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            match word {
+                "print" => outputs.stream(Stream::Stdout, &format!("{rest}\n")),
+                "display" | "update" => {
+                    let id = Some("d".to_owned());
+                    outputs.display(plain(rest), MimeBundle::new(), id, word == "update");
+                }
+                "result" => outputs.result(plain(rest)),
+                "clear" => outputs.clear(false),
+                "ask" => {
+                    let answer = outputs.input(rest, false);
+                    outputs.stream(Stream::Stdout, &format!("{answer:?}\n"));
+                }
+                "sleep" => {
+                    for _ in 0..rest.parse::<u64>().unwrap_or(0) {
+                        if self.interrupted.0.load(Ordering::SeqCst) {
+                            return CellOutcome::Interrupted { lost: None };
+                        }
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                }
+                "panic" => panic!("{rest}"),
+                _ => {
+                    return CellOutcome::Error(CellError {
+                        ename: word.to_owned(),
+                        evalue: rest.to_owned(),
+                        traceback: vec![format!("Cell In[{}], line 1", cell.number)],
+                    });
+                }
+            }
+        }
+        CellOutcome::Ok
+    }
+
+    fn evaluate_expression(&mut self, expression: &str) -> Result<MimeBundle, CellError> {
+        Ok(plain(expression))
+    }
+
+    fn complete(&mut self, _code: &str, cursor: usize) -> Completions {
+        let item = Completion {
+            text: "complete".to_owned(),
+            kind: "function".to_owned(),
+            detail: String::new(),
+        };
+        Completions {
+            start: cursor,
+            end: cursor,
+            items: vec![item],
+        }
+    }
+
+    fn inspect(&mut self, code: &str, _cursor: usize, _detail_level: u8) -> Option<MimeBundle> {
+        (code == "known").then(|| plain("a name"))
+    }
+
+    fn variables(&mut self) -> Vec<Variable> {
+        vec![Variable {
+            name: "executed".to_owned(),
+            type_name: self.executed.to_string(),
+            cell: None,
+        }]
+    }
+
+    fn interrupt_handle(&self) -> Arc<dyn Interrupt> {
+        self.interrupted.clone()
+    }
+
+    fn shut_down(&mut self) {}
+}

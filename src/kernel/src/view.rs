@@ -1,0 +1,300 @@
+//! What rust-analyzer sees of the facade: the *view*.
+//!
+//! rust-analyzer needs sources and manifests to name types; rustc needs metadata and a library.
+//! The real facade has some 680 crates, which would cost rust-analyzer ten seconds and gigabytes,
+//! and most of them say nothing about the types that cells use. The view is a folder with one tiny
+//! manifest for each crate whose types matter: ours and burn's public ones. The manifests' `path`
+//! points at the *real* sources, so the view cannot disagree with the facade; their only
+//! dependencies are each other. What a source names beyond that stays unknown to rust-analyzer,
+//! which does not mind. Nobody compiles these crates (see [`crate::evaluate::wrapper`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{fs, io};
+
+use serde::Deserialize;
+
+/// The crate that cells depend on.
+pub const ROOT: &str = "stratoscope";
+
+/// Burn's crates whose types appear in cells. Adding one costs every kernel start a little time
+/// and memory; without it, variables of its types need an annotation.
+const BURN: [&str; 7] = [
+    "burn",
+    "burn-core",
+    "burn-tensor",
+    "burn-backend",
+    "burn-std",
+    "burn-nn",
+    "burn-optim",
+];
+
+/// Written last: a view without it is incomplete.
+const MANIFEST_LIST: &str = "complete";
+
+/// Writes the view of the checkout at `sources` into `folder`, replacing an older one.
+pub fn generate(sources: &Path, folder: &Path) -> io::Result<()> {
+    let metadata = Metadata::read(sources)?;
+    let packages = metadata.view()?;
+    let parent = folder.parent().unwrap_or(Path::new("."));
+    let fresh = tempfile::Builder::new()
+        .prefix("stratoscope-view-")
+        .tempdir_in(parent)?;
+    for package in &packages {
+        let home = fresh.path().join(&package.name);
+        fs::create_dir(&home)?;
+        fs::write(home.join("Cargo.toml"), package.manifest())?;
+    }
+    fs::write(fresh.path().join(MANIFEST_LIST), stamp(sources)?)?;
+    // Another kernel may have been faster; its view is as good.
+    let _ = fs::remove_dir_all(folder);
+    match fs::rename(fresh.path(), folder) {
+        Err(_) if is_current(sources, folder) => Ok(()),
+        other => other,
+    }
+}
+
+/// Whether `folder` holds a complete view of the checkout as it is now.
+pub fn is_current(sources: &Path, folder: &Path) -> bool {
+    let written = fs::read_to_string(folder.join(MANIFEST_LIST));
+    matches!((written, stamp(sources)), (Ok(written), Ok(now)) if written == now)
+}
+
+/// Changes whenever the view might: with the locked versions, the features and this code.
+fn stamp(sources: &Path) -> io::Result<String> {
+    let mut text = format!(
+        "{} {BURN:?}\n{}\n",
+        env!("CARGO_PKG_VERSION"),
+        sources.display()
+    );
+    let mut manifests = vec![sources.join("Cargo.lock"), sources.join("Cargo.toml")];
+    for entry in fs::read_dir(sources.join("src"))? {
+        manifests.push(entry?.path().join("Cargo.toml"));
+    }
+    manifests.sort();
+    for manifest in manifests {
+        if let Ok(metadata) = fs::metadata(&manifest) {
+            let modified = metadata.modified()?;
+            let since = modified
+                .duration_since(std::time::UNIX_EPOCH)
+                .unwrap_or_default();
+            let _ = writeln!(
+                text,
+                "{} {} {}",
+                manifest.display(),
+                metadata.len(),
+                since.as_nanos()
+            );
+        }
+    }
+    Ok(text)
+}
+
+/// One crate of the view.
+struct Package {
+    name: String,
+    version: String,
+    edition: String,
+    library: String,
+    source: PathBuf,
+    features: BTreeSet<String>,
+    /// Name in the code → package.
+    dependencies: BTreeMap<String, String>,
+}
+
+impl Package {
+    fn manifest(&self) -> String {
+        let features: Vec<&String> = self
+            .features
+            .iter()
+            .filter(|name| *name != "default")
+            .collect();
+        let mut text = format!(
+            "[package]\nname = {:?}\nversion = {:?}\nedition = {:?}\n\
+             autobins = false\nautoexamples = false\nautotests = false\nautobenches = false\n\n\
+             [workspace]\n\n[lib]\nname = {:?}\npath = {:?}\n\n[features]\ndefault = {features:?}\n",
+            self.name, self.version, self.edition, self.library, self.source
+        );
+        for feature in features {
+            let _ = writeln!(text, "{feature:?} = []");
+        }
+        text.push_str("\n[dependencies]\n");
+        for (name, package) in &self.dependencies {
+            let _ = writeln!(
+                text,
+                "{name} = {{ package = {package:?}, path = \"../{package}\" }}"
+            );
+        }
+        text
+    }
+}
+
+/// What `cargo metadata` says, as far as the view needs it.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<MetadataPackage>,
+    resolve: Resolve,
+}
+
+#[derive(Deserialize)]
+struct MetadataPackage {
+    id: String,
+    name: String,
+    version: String,
+    source: Option<String>,
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    kind: Vec<String>,
+    name: String,
+    src_path: PathBuf,
+    edition: String,
+}
+
+#[derive(Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    id: String,
+    deps: Vec<Edge>,
+    features: BTreeSet<String>,
+}
+
+#[derive(Deserialize)]
+struct Edge {
+    name: String,
+    pkg: String,
+    dep_kinds: Vec<EdgeKind>,
+}
+
+#[derive(Deserialize)]
+struct EdgeKind {
+    kind: Option<String>,
+}
+
+impl Metadata {
+    fn read(sources: &Path) -> io::Result<Self> {
+        let output = Command::new("cargo")
+            .args([
+                "metadata",
+                "--offline",
+                "--format-version",
+                "1",
+                "--manifest-path",
+            ])
+            .arg(sources.join("Cargo.toml"))
+            .output()?;
+        if !output.status.success() {
+            let reason = String::from_utf8_lossy(&output.stderr);
+            return Err(io::Error::other(reason.trim().to_owned()));
+        }
+        serde_json::from_slice(&output.stdout).map_err(io::Error::other)
+    }
+
+    /// The crates of the view, reached from the root.
+    fn view(&self) -> io::Result<Vec<Package>> {
+        let packages: BTreeMap<&str, &MetadataPackage> = self
+            .packages
+            .iter()
+            .map(|package| (&*package.id, package))
+            .collect();
+        let nodes: BTreeMap<&str, &Node> = self
+            .resolve
+            .nodes
+            .iter()
+            .map(|node| (&*node.id, node))
+            .collect();
+        let root = self
+            .packages
+            .iter()
+            .find(|package| package.name == ROOT && package.source.is_none());
+        let Some(root) = root else {
+            return Err(io::Error::other("the checkout has no crate `stratoscope`"));
+        };
+        let mut waiting = vec![&*root.id];
+        let mut seen = BTreeSet::new();
+        let mut view = Vec::new();
+        while let Some(id) = waiting.pop() {
+            let (Some(package), Some(node)) = (packages.get(id), nodes.get(id)) else {
+                continue;
+            };
+            let Some(library) = package.library().filter(|_| seen.insert(id)) else {
+                continue;
+            };
+            let mut dependencies = BTreeMap::new();
+            for edge in &node.deps {
+                let is_normal = edge.dep_kinds.iter().any(|kind| kind.kind.is_none());
+                let target = packages.get(&*edge.pkg).filter(|target| target.is_shown());
+                if let (true, Some(target)) = (is_normal, target) {
+                    dependencies.insert(edge.name.clone(), target.name.clone());
+                    waiting.push(&target.id);
+                }
+            }
+            view.push(Package {
+                name: package.name.clone(),
+                version: package.version.clone(),
+                edition: library.edition.clone(),
+                library: library.name.replace('-', "_"),
+                source: library.src_path.clone(),
+                features: node.features.clone(),
+                dependencies,
+            });
+        }
+        Ok(view)
+    }
+}
+
+impl MetadataPackage {
+    fn library(&self) -> Option<&Target> {
+        let is_library = |target: &&Target| {
+            let kinds = ["lib", "rlib", "dylib"];
+            target.kind.iter().any(|kind| kinds.contains(&&**kind))
+        };
+        self.targets.iter().find(is_library)
+    }
+
+    fn is_shown(&self) -> bool {
+        let is_ours = self.source.is_none() && self.name.starts_with(ROOT);
+        (is_ours || BURN.contains(&&*self.name)) && self.library().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_view_of_this_checkout_points_at_real_sources_and_is_closed() {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let folder = tempfile::tempdir().expect("a folder");
+        let view = folder.path().join("view");
+        generate(&sources, &view).expect("generates");
+        assert!(is_current(&sources, &view));
+        let metadata = Metadata::read(&sources).expect("reads");
+        let packages = metadata.view().expect("is there");
+        let names: Vec<&str> = packages.iter().map(|package| &*package.name).collect();
+        for name in BURN.iter().chain(&["stratoscope", "stratoscope-train"]) {
+            assert!(names.contains(name), "{name} is missing");
+        }
+        for package in &packages {
+            assert!(package.source.is_file(), "{}", package.source.display());
+            for dependency in package.dependencies.values() {
+                assert!(
+                    view.join(dependency).join("Cargo.toml").is_file(),
+                    "{dependency}"
+                );
+            }
+        }
+        let tensor = packages
+            .iter()
+            .find(|package| package.name == "burn-tensor");
+        assert!(tensor.is_some_and(|package| package.features.contains("std")));
+    }
+}

@@ -1,0 +1,167 @@
+//! A checksum of a variable's bytes: two copies are equal if and only if (but for one chance in
+//! 2⁶⁴) their checksums are. Stable over machines and versions; no protection against malice.
+
+use std::fmt;
+
+use burn::module::{Module, ModuleVisitor, Param, ParamId};
+use burn::tensor::{Bool, Int, Tensor, TensorData};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use stratoscope_diagnostics::{Diagnostic, Result};
+
+use crate::problem;
+
+/// Written as 16 hexadecimal digits: JSON's numbers would lose the last bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Checksum(pub u64);
+
+impl Checksum {
+    /// The checksum of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        // Four lanes, so that a processor works on four words at once.
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15; // 2⁶⁴ over the golden ratio
+        let mut lanes = [
+            ODD,
+            ODD.rotate_left(16),
+            ODD.rotate_left(32),
+            ODD.rotate_left(48),
+        ];
+        // The full product, folded: a plain one would leave the highest bits of a word unmixed.
+        let mix = |lane: u64, word: u64| {
+            let product = u128::from(lane ^ word) * u128::from(ODD);
+            (product as u64) ^ ((product >> 64) as u64)
+        };
+        let (blocks, rest) = bytes.as_chunks::<32>();
+        for block in blocks {
+            let (words, _) = block.as_chunks::<8>();
+            for (lane, word) in lanes.iter_mut().zip(words) {
+                *lane = mix(*lane, u64::from_le_bytes(*word));
+            }
+        }
+        for (index, byte) in rest.iter().enumerate() {
+            let lane = &mut lanes[index % 4];
+            *lane = mix(*lane, u64::from(*byte));
+        }
+        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let all = lanes.into_iter().fold(length, mix);
+        let all = (all ^ (all >> 32)).wrapping_mul(ODD);
+        Self(all ^ (all >> 29))
+    }
+
+    /// The first six digits, enough to see that two are equal.
+    pub fn short(self) -> String {
+        self.to_string().chars().take(6).collect()
+    }
+}
+
+impl fmt::Display for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl Serialize for Checksum {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Checksum {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let digits = String::deserialize(deserializer)?;
+        u64::from_str_radix(&digits, 16)
+            .map(Self)
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+/// The checksum of every variable of a module, in the order of its fields.
+///
+/// # Errors
+/// SC0907 if a value cannot be read from its device.
+pub(crate) fn of_module<M: Module>(module: &M, device: &str) -> Result<Vec<(ParamId, Checksum)>> {
+    let mut sums = Sums {
+        device,
+        found: Vec::new(),
+        problem: None,
+    };
+    module.visit(&mut sums);
+    match sums.problem {
+        Some(problem) => Err(problem),
+        None => Ok(sums.found),
+    }
+}
+
+struct Sums<'a> {
+    device: &'a str,
+    found: Vec<(ParamId, Checksum)>,
+    problem: Option<Box<Diagnostic>>,
+}
+
+impl Sums<'_> {
+    fn add<E: fmt::Display>(&mut self, id: ParamId, data: std::result::Result<TensorData, E>) {
+        match data {
+            Ok(data) => self.found.push((id, Checksum::of(data.as_bytes()))),
+            Err(error) => {
+                self.problem
+                    .get_or_insert_with(|| problem::backend_failed(self.device, error));
+            }
+        }
+    }
+}
+
+impl ModuleVisitor for Sums<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.add(param.id, param.val().try_into_data());
+    }
+
+    fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
+        self.add(param.id, param.val().try_into_data());
+    }
+
+    fn visit_bool<const D: usize>(&mut self, param: &Param<Tensor<D, Bool>>) {
+        self.add(param.id, param.val().try_into_data());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_bit_and_the_length_count() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        for length in [0, 1, 7, 8, 31, 32, 33, 100] {
+            let mut seen = HashSet::from([Checksum::of(&bytes[..length])]);
+            for bit in 0..length * 8 {
+                let mut changed = bytes[..length].to_vec();
+                changed[bit / 8] ^= 1 << (bit % 8);
+                assert!(
+                    seen.insert(Checksum::of(&changed)),
+                    "bit {bit} of {length} bytes"
+                );
+            }
+            assert!(
+                seen.insert(Checksum::of(&bytes[..length + 1])),
+                "{length} bytes and one"
+            );
+        }
+        // Zeros of different lengths differ, as do words that change places.
+        assert_ne!(Checksum::of(&[0; 32]), Checksum::of(&[0; 64]));
+        let swapped: Vec<u8> = bytes[32..64].iter().chain(&bytes[..32]).copied().collect();
+        assert_ne!(Checksum::of(&bytes[..64]), Checksum::of(&swapped));
+    }
+
+    #[test]
+    fn json_keeps_all_bits() {
+        let sum = Checksum(0x0123_4567_89ab_cdef);
+        let text = serde_json::to_string(&sum).expect("a string");
+        assert_eq!(text, "\"0123456789abcdef\"");
+        assert_eq!(
+            serde_json::from_str::<Checksum>(&text).expect("what was written"),
+            sum
+        );
+        assert_eq!(sum.short(), "012345");
+    }
+}

@@ -1,0 +1,122 @@
+//! The adapters that wgpu finds. Listed through wgpu itself, so that a listing starts no compute
+//! queue; numbered as burn will reach them.
+
+use std::future::Future;
+use std::panic;
+use std::pin::pin;
+use std::sync::OnceLock;
+use std::task::{Context, Poll, Waker};
+
+use burn::tensor::DeviceKind as BurnKind;
+use wgpu::{AdapterInfo, Backend, Backends, DeviceType, Instance, InstanceDescriptor};
+
+use super::{BackendKind, DeviceInfo, processor};
+
+/// An adapter: what it is, and what burn calls it.
+#[derive(Clone, Debug)]
+pub(super) struct Adapter {
+    pub info: DeviceInfo,
+    pub burn: BurnKind,
+}
+
+/// The graphics interfaces in the order in which burn's runtime tries them.
+const INTERFACES: [Backends; 4] = [
+    Backends::METAL,
+    Backends::VULKAN,
+    Backends::DX12,
+    Backends::GL,
+];
+
+/// The adapters of the first interface that has a GPU, or else of the first that has anything:
+/// the choice burn's runtime makes when it is asked for a device.
+pub(super) fn adapters() -> &'static [Adapter] {
+    static ADAPTERS: OnceLock<Vec<Adapter>> = OnceLock::new();
+    ADAPTERS.get_or_init(|| {
+        let mut software_only = Vec::new();
+        for interface in INTERFACES {
+            // A broken driver may panic deep inside; then there is no adapter behind it.
+            let found = panic::catch_unwind(|| probe(interface)).unwrap_or_default();
+            if found.iter().any(|info| info.device_type != DeviceType::Cpu) {
+                return number(found);
+            }
+            if software_only.is_empty() {
+                software_only = found;
+            }
+        }
+        number(software_only)
+    })
+}
+
+fn probe(interface: Backends) -> Vec<AdapterInfo> {
+    // Instances that come and go on several threads crash some Vulkan loaders: these stay.
+    static INSTANCES: OnceLock<Instance> = OnceLock::new();
+    let instance = INSTANCES.get_or_init(|| {
+        Instance::new(InstanceDescriptor {
+            backends: Backends::all(),
+            ..InstanceDescriptor::new_without_display_handle()
+        })
+    });
+    at_once(instance.enumerate_adapters(interface))
+        .unwrap_or_default()
+        .iter()
+        .map(wgpu::Adapter::get_info)
+        .collect()
+}
+
+/// The value of a future that outside of browsers is always ready.
+fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
+    }
+}
+
+/// burn counts adapters of each type from 0.
+fn number(adapters: Vec<AdapterInfo>) -> Vec<Adapter> {
+    let (mut discrete, mut integrated, mut virtual_) = (0.., 0.., 0..);
+    let next = |counter: &mut std::ops::RangeFrom<usize>| counter.next().unwrap_or_default();
+    adapters
+        .into_iter()
+        .enumerate()
+        .map(|(index, info)| {
+            let burn = match info.device_type {
+                DeviceType::DiscreteGpu => BurnKind::DiscreteGpu(next(&mut discrete)),
+                DeviceType::IntegratedGpu => BurnKind::IntegratedGpu(next(&mut integrated)),
+                DeviceType::VirtualGpu => BurnKind::VirtualGpu(next(&mut virtual_)),
+                DeviceType::Cpu => BurnKind::Cpu,
+                DeviceType::Other => BurnKind::DefaultDevice,
+            };
+            Adapter {
+                info: describe(index, &info),
+                burn,
+            }
+        })
+        .collect()
+}
+
+fn describe(index: usize, adapter: &AdapterInfo) -> DeviceInfo {
+    let software = adapter.device_type == DeviceType::Cpu;
+    let interface = match adapter.backend {
+        Backend::Vulkan => "Vulkan",
+        Backend::Metal => "Metal",
+        Backend::Dx12 => "Direct3D 12",
+        Backend::Gl => "OpenGL",
+        Backend::BrowserWebGpu => "WebGPU",
+        Backend::Noop => "no-op",
+    };
+    let driver = [interface, &adapter.driver, &adapter.driver_info]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(", ");
+    DeviceInfo {
+        name: format!("wgpu:{index}"),
+        backend: BackendKind::Wgpu,
+        description: adapter.name.clone(),
+        driver,
+        software,
+        cores: None,
+        // wgpu tells the memory of no GPU; a software adapter uses the machine's.
+        memory_bytes: software.then(|| processor::info().memory_bytes).flatten(),
+    }
+}

@@ -1,0 +1,108 @@
+//! The devices of CUDA, asked of the driver itself. burn is not asked: without a driver it panics
+//! on a thread of its own at first use.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::sync::OnceLock;
+
+use libloading::{Library, Symbol};
+
+use super::{BackendKind, DeviceInfo};
+
+/// What the driver said.
+#[derive(Clone, Debug)]
+pub(super) struct Driver {
+    /// Its devices; none without a driver.
+    pub devices: Vec<DeviceInfo>,
+    /// Why there are none, if there are none.
+    pub reason: String,
+}
+
+/// The driver, looked for once.
+pub(super) fn driver() -> &'static Driver {
+    static DRIVER: OnceLock<Driver> = OnceLock::new();
+    DRIVER.get_or_init(|| match ask() {
+        Ok(devices) if devices.is_empty() => Driver {
+            devices,
+            reason: "the CUDA driver has no device".to_owned(),
+        },
+        Ok(devices) => Driver {
+            devices,
+            reason: String::new(),
+        },
+        Err(reason) => Driver {
+            devices: Vec::new(),
+            reason,
+        },
+    })
+}
+
+const LIBRARIES: &[&str] = if cfg!(windows) {
+    &["nvcuda.dll"]
+} else {
+    &["libcuda.so.1", "libcuda.so"]
+};
+
+type Init = unsafe extern "C" fn(u32) -> c_int;
+type Number = unsafe extern "C" fn(*mut c_int) -> c_int;
+type Get = unsafe extern "C" fn(*mut c_int, c_int) -> c_int;
+type Name = unsafe extern "C" fn(*mut c_char, c_int, c_int) -> c_int;
+type Memory = unsafe extern "C" fn(*mut usize, c_int) -> c_int;
+
+fn ask() -> Result<Vec<DeviceInfo>, String> {
+    let library = LIBRARIES
+        .iter()
+        // SAFETY: loading the driver runs its initialisers, as any CUDA program does.
+        .find_map(|name| unsafe { Library::new(name) }.ok())
+        .ok_or_else(|| format!("no CUDA driver ({}) was found", LIBRARIES[0]))?;
+    // The driver stays loaded: burn loads the same file again when a device is used.
+    let library: &'static Library = Box::leak(Box::new(library));
+    // SAFETY: names and signatures are those of the CUDA driver interface; every pointer is to a
+    // live local of the type it names.
+    unsafe {
+        let init: Symbol<Init> = symbol(library, b"cuInit\0")?;
+        let version: Symbol<Number> = symbol(library, b"cuDriverGetVersion\0")?;
+        let count: Symbol<Number> = symbol(library, b"cuDeviceGetCount\0")?;
+        let get: Symbol<Get> = symbol(library, b"cuDeviceGet\0")?;
+        let name: Symbol<Name> = symbol(library, b"cuDeviceGetName\0")?;
+        let memory: Symbol<Memory> = symbol(library, b"cuDeviceTotalMem_v2\0")?;
+
+        succeeded("cuInit", init(0))?;
+        let (mut number, mut driver) = (0, 0);
+        succeeded("cuDeviceGetCount", count(&mut number))?;
+        succeeded("cuDriverGetVersion", version(&mut driver))?;
+        let driver = format!("CUDA {}.{}", driver / 1000, driver % 1000 / 10);
+
+        let mut devices = Vec::new();
+        for index in 0..number {
+            let (mut handle, mut bytes, mut text) = (0, 0_usize, [0 as c_char; 256]);
+            succeeded("cuDeviceGet", get(&mut handle, index))?;
+            succeeded("cuDeviceGetName", name(text.as_mut_ptr(), 255, handle))?;
+            succeeded("cuDeviceTotalMem", memory(&mut bytes, handle))?;
+            devices.push(DeviceInfo {
+                name: format!("cuda:{index}"),
+                backend: BackendKind::Cuda,
+                description: CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned(),
+                driver: driver.clone(),
+                software: false,
+                cores: None,
+                memory_bytes: u64::try_from(bytes).ok(),
+            });
+        }
+        Ok(devices)
+    }
+}
+
+/// # Safety
+/// `T` must be the type of the function `name`.
+unsafe fn symbol<T>(library: &'static Library, name: &[u8]) -> Result<Symbol<'static, T>, String> {
+    // SAFETY: passed on to the caller.
+    unsafe { library.get(name) }.map_err(|error| format!("the CUDA driver is incomplete: {error}"))
+}
+
+fn succeeded(call: &str, code: c_int) -> Result<(), String> {
+    match code {
+        0 => Ok(()),
+        100 => Err("the CUDA driver has no device".to_owned()),
+        code => Err(format!("the CUDA driver refused: {call} returned {code}")),
+    }
+}

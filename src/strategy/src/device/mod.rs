@@ -1,0 +1,164 @@
+//! Devices as they are named (`cpu(0)`), as the machine has them, and as a replica uses them.
+
+mod adapters;
+mod cuda_driver;
+mod processor;
+mod spec;
+pub(crate) mod start;
+
+use std::fmt;
+
+use burn::tensor::Device;
+use serde::{Deserialize, Serialize};
+
+pub use self::spec::{DeviceSpec, cpu, cuda, wgpu};
+
+/// What computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BackendKind {
+    /// The processor, through burn's flex backend.
+    Flex,
+    /// A GPU, or a software stand-in for one, through wgpu.
+    Wgpu,
+    /// An NVIDIA GPU through CUDA.
+    Cuda,
+}
+
+impl BackendKind {
+    /// The prefix of its devices' names: `cpu`.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Self::Flex => "cpu",
+            Self::Wgpu => "wgpu",
+            Self::Cuda => "cuda",
+        }
+    }
+
+    /// The name in a sentence: `CPU`.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Flex => "CPU",
+            Self::Wgpu => "wgpu",
+            Self::Cuda => "CUDA",
+        }
+    }
+}
+
+/// How much of a device there really is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceKind {
+    /// A device of its own.
+    Physical,
+    /// A share of a physical device; memory and time are shared with the other shares.
+    Logical,
+    /// Only pretended: its times are computed, not measured.
+    Simulated,
+}
+
+impl DeviceKind {
+    /// The word on a badge: `logical`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Physical => "physical",
+            Self::Logical => "logical",
+            Self::Simulated => "simulated",
+        }
+    }
+}
+
+/// A device that a replica runs on.
+#[derive(Clone, Debug)]
+pub struct LogicalDevice {
+    /// Its place among its strategy's devices, counted from 0.
+    pub id: usize,
+    /// `cpu:0`.
+    pub name: String,
+    /// What burn knows it by, without autodiff.
+    pub burn: Device,
+    /// Physical, logical or simulated.
+    pub kind: DeviceKind,
+    /// What computes.
+    pub backend: BackendKind,
+    /// Memory it may use, in bytes; a logical device's equal share of the physical one.
+    pub capacity_bytes: Option<u64>,
+    /// What it is, in words: `8 cores`, `NVIDIA H200`.
+    pub description: String,
+    /// How many logical devices share the physical one; 1 for a device of its own.
+    pub shared_by: usize,
+}
+
+impl LogicalDevice {
+    /// The device on which gradients are recorded.
+    pub fn training(&self) -> Device {
+        self.burn.clone().autodiff()
+    }
+}
+
+impl fmt::Display for LogicalDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// A device that the machine has.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DeviceInfo {
+    /// What it is called in a cell: `wgpu:0`.
+    pub name: String,
+    /// What computes.
+    pub backend: BackendKind,
+    /// What it is: `NVIDIA H200`, `llvmpipe (LLVM 15.0.6, 256 bits)`.
+    pub description: String,
+    /// Driver and interface in words: `Vulkan, llvmpipe Mesa 22.3.6`; empty for a processor.
+    pub driver: String,
+    /// A GPU in name only: the processor does the work.
+    pub software: bool,
+    /// Cores, for a processor.
+    pub cores: Option<usize>,
+    /// Memory in bytes, where it can be known.
+    pub memory_bytes: Option<u64>,
+}
+
+impl fmt::Display for DeviceInfo {
+    /// One line: `wgpu:0  llvmpipe (software), Vulkan, …`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<7} {}", self.name, self.description)?;
+        if self.software {
+            f.write_str(" (software: runs on the processor)")?;
+        }
+        if let Some(cores) = self.cores {
+            write!(
+                f,
+                ", {}",
+                stratoscope_diagnostics::words::count(cores, "core")
+            )?;
+        }
+        if let Some(bytes) = self.memory_bytes {
+            write!(f, ", {}", crate::placement::bytes(bytes))?;
+        }
+        if !self.driver.is_empty() {
+            write!(f, ", {}", self.driver)?;
+        }
+        Ok(())
+    }
+}
+
+/// What this machine has: the processor, the adapters of wgpu, the devices of CUDA. Nothing is
+/// started for it; a machine without drivers has just its processor.
+pub fn devices() -> Vec<DeviceInfo> {
+    let mut found = vec![processor::info()];
+    found.extend(
+        adapters::adapters()
+            .iter()
+            .map(|adapter| adapter.info.clone()),
+    );
+    found.extend(cuda_driver::driver().devices.iter().cloned());
+    found
+}
+
+/// The names of [`devices`], for messages.
+pub(crate) fn names() -> Vec<String> {
+    devices().into_iter().map(|device| device.name).collect()
+}

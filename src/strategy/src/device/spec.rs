@@ -1,0 +1,179 @@
+//! A device as it is written in a cell, and what becomes of it.
+
+use std::fmt;
+
+use burn::tensor::Device;
+use stratoscope_diagnostics::Result;
+
+use super::{BackendKind, DeviceKind, LogicalDevice};
+use super::{adapters, cuda_driver, names, processor, start};
+use crate::problem;
+
+/// A device by name, not yet looked for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum DeviceSpec {
+    /// The processor; there is only number 0.
+    Cpu(usize),
+    /// An adapter of wgpu.
+    Wgpu(usize),
+    /// A device of CUDA.
+    Cuda(usize),
+    /// A name that was written as text and is none of the above.
+    Unknown(String),
+}
+
+/// The processor: `cpu(0)`.
+pub fn cpu(index: usize) -> DeviceSpec {
+    DeviceSpec::Cpu(index)
+}
+
+/// An adapter that wgpu finds, in the order of [`super::devices`].
+pub fn wgpu(index: usize) -> DeviceSpec {
+    DeviceSpec::Wgpu(index)
+}
+
+/// An NVIDIA GPU, in the driver's order.
+pub fn cuda(index: usize) -> DeviceSpec {
+    DeviceSpec::Cuda(index)
+}
+
+impl From<&str> for DeviceSpec {
+    /// `"cuda:1"`, and TensorFlow's `"/cpu:0"`; upper and lower case are the same.
+    fn from(text: &str) -> Self {
+        let name = text.trim().trim_start_matches('/').to_ascii_lowercase();
+        let (prefix, index) = name.rsplit_once(':').unwrap_or((&name, "0"));
+        match (prefix, index.parse()) {
+            ("cpu", Ok(index)) => Self::Cpu(index),
+            ("wgpu", Ok(index)) => Self::Wgpu(index),
+            ("cuda", Ok(index)) => Self::Cuda(index),
+            _ => Self::Unknown(text.to_owned()),
+        }
+    }
+}
+
+impl From<&DeviceSpec> for DeviceSpec {
+    fn from(spec: &DeviceSpec) -> Self {
+        spec.clone()
+    }
+}
+
+impl fmt::Display for DeviceSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu(index) => write!(f, "cpu:{index}"),
+            Self::Wgpu(index) => write!(f, "wgpu:{index}"),
+            Self::Cuda(index) => write!(f, "cuda:{index}"),
+            Self::Unknown(name) => f.write_str(name),
+        }
+    }
+}
+
+impl DeviceSpec {
+    /// The device, found and started.
+    ///
+    /// # Errors
+    /// SC0906 if the machine has no such device, SC0907 if its backend does not start.
+    pub fn resolve(&self) -> Result<LogicalDevice> {
+        let device = self.find()?;
+        start::once(&device)?;
+        Ok(device)
+    }
+
+    fn find(&self) -> Result<LogicalDevice> {
+        let absent = |reason: &str| problem::device_not_there(&self.to_string(), names(), reason);
+        let (info, burn) = match self {
+            Self::Cpu(0) => (processor::info(), Device::flex()),
+            Self::Cpu(_) => {
+                let reason = "the processor is one device, whatever the number of its cores";
+                return Err(absent(reason));
+            }
+            Self::Wgpu(index) => {
+                let Some(adapter) = adapters::adapters().get(*index) else {
+                    let none = "no Vulkan, Metal, Direct3D 12 or OpenGL driver was found";
+                    let reason = if adapters::adapters().is_empty() {
+                        none
+                    } else {
+                        ""
+                    };
+                    return Err(absent(reason));
+                };
+                (adapter.info.clone(), Device::wgpu(adapter.burn.clone()))
+            }
+            Self::Cuda(index) => {
+                let driver = cuda_driver::driver();
+                let Some(info) = driver.devices.get(*index) else {
+                    return Err(absent(&driver.reason));
+                };
+                (info.clone(), Device::cuda(*index))
+            }
+            Self::Unknown(_) => return Err(absent("a device is `cpu:0`, `wgpu:N` or `cuda:N`")),
+        };
+        let cores = info
+            .cores
+            .map(|n| stratoscope_diagnostics::words::count(n, "core"));
+        let description = match (cores, info.software) {
+            (Some(cores), _) => cores,
+            (None, true) => format!("{} (software)", info.description),
+            (None, false) => info.description,
+        };
+        Ok(LogicalDevice {
+            id: 0,
+            name: info.name,
+            burn,
+            kind: DeviceKind::Physical,
+            backend: info.backend,
+            capacity_bytes: info.memory_bytes,
+            description,
+            shared_by: 1,
+        })
+    }
+
+    /// Every device of the best kind: CUDA's, else wgpu's real GPUs, else the processor.
+    pub(crate) fn best() -> Vec<DeviceSpec> {
+        let found = super::devices();
+        let of = |backend: BackendKind| -> Vec<DeviceSpec> {
+            found
+                .iter()
+                .filter(|device| device.backend == backend && !device.software)
+                .map(|device| device.name.as_str().into())
+                .collect()
+        };
+        [BackendKind::Cuda, BackendKind::Wgpu]
+            .into_iter()
+            .map(of)
+            .find(|devices| !devices.is_empty())
+            .unwrap_or_else(|| vec![cpu(0)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        let check = |text: &str, spec: DeviceSpec| assert_eq!(DeviceSpec::from(text), spec);
+        check("cpu:0", cpu(0));
+        check("cpu", cpu(0));
+        check("/CPU:0", cpu(0));
+        check("wgpu:2", wgpu(2));
+        check("cuda:1", cuda(1));
+        check("tpu:0", DeviceSpec::Unknown("tpu:0".to_owned()));
+        check("cuda:-1", DeviceSpec::Unknown("cuda:-1".to_owned()));
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_a_diagnostic() {
+        let check = |spec: DeviceSpec, message: &str| {
+            let told = spec.resolve().expect_err("no machine has it");
+            assert_eq!(
+                (told.code.as_str(), told.message.as_str()),
+                ("SC0906", message)
+            );
+        };
+        check(cpu(1), "there is no device cpu:1");
+        check(wgpu(99), "there is no device wgpu:99");
+        check(cuda(99), "there is no device cuda:99");
+        check("tpu:0".into(), "there is no device tpu:0");
+    }
+}

@@ -1,0 +1,32 @@
+//! The diagnostics of this crate, in its own words.
+
+use stratoscope_diagnostics::rules::{BackendFailed, BadSize, DeviceNotThere};
+use stratoscope_diagnostics::{Diagnostic, Rule};
+
+pub(crate) fn bad_size(what: &str, given: impl ToString, expects: &str) -> Box<Diagnostic> {
+    BadSize {
+        what: what.to_owned(),
+        given: given.to_string(),
+        expects: expects.to_owned(),
+        place: None,
+    }
+    .error()
+}
+
+pub(crate) fn device_not_there(device: &str, found: Vec<String>, reason: &str) -> Box<Diagnostic> {
+    let reason = (!reason.is_empty()).then(|| reason.to_owned());
+    DeviceNotThere {
+        device: device.to_owned(),
+        found,
+        reason,
+    }
+    .error()
+}
+
+pub(crate) fn backend_failed(device: &str, reason: impl ToString) -> Box<Diagnostic> {
+    BackendFailed {
+        device: device.to_owned(),
+        reason: reason.to_string(),
+    }
+    .error()
+}

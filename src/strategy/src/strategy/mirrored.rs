@@ -1,0 +1,184 @@
+//! `MirroredStrategy`: a copy of every variable on each of several devices; gradients are averaged
+//! over the copies at every optimizer step. Keras: `tf.distribute.MirroredStrategy`.
+
+use stratoscope_diagnostics::Result;
+
+use super::{Handle, Strategy, StrategyKind, handle, split};
+use crate::device::{DeviceSpec, LogicalDevice, cpu};
+use crate::problem;
+
+/// More replicas than this on one device teach nothing and fill its memory with copies.
+const MOST_REPLICAS: usize = 64;
+
+/// A handle of a strategy with a replica per device. A clone is another handle of the same one.
+#[derive(Clone)]
+pub struct MirroredStrategy {
+    strategy: Strategy,
+    _handle: Handle,
+}
+
+impl MirroredStrategy {
+    /// Every device of the best kind: CUDA's GPUs, else wgpu's, else the processor.
+    ///
+    /// # Errors
+    /// SC0907 for a device that does not start.
+    pub fn new() -> Result<Self> {
+        Self::on(DeviceSpec::best())
+    }
+
+    /// Splits the processor into `count` logical devices, 1 to 64: each has its own copy of the
+    /// variables, all share the cores and the memory.
+    ///
+    /// # Errors
+    /// SC0915 for a count outside the range.
+    pub fn logical(count: impl IntoReplicaCount) -> Result<Self> {
+        Self::logical_on(cpu(0), count)
+    }
+
+    /// The same for another device: `logical_on(wgpu(0), 2)`.
+    ///
+    /// # Errors
+    /// SC0915 for a count outside 1 to 64, SC0906 and SC0907 for the device.
+    pub fn logical_on(device: impl Into<DeviceSpec>, count: impl IntoReplicaCount) -> Result<Self> {
+        let count = count.checked()?;
+        Ok(Self::with(split(&device.into().resolve()?, count)))
+    }
+
+    /// One replica on each of these devices: `on([cuda(0), cuda(1)])`. They may be of different
+    /// kinds; then tensors travel through the host.
+    ///
+    /// # Errors
+    /// SC0915 for no device or the same device twice, SC0906 for one that is not there, SC0907
+    /// for one that does not start.
+    pub fn on<I>(devices: I) -> Result<Self>
+    where
+        I: IntoIterator,
+        I::Item: Into<DeviceSpec>,
+    {
+        let specs: Vec<DeviceSpec> = devices.into_iter().map(Into::into).collect();
+        if specs.is_empty() || specs.len() > MOST_REPLICAS {
+            let expects = format!("1 to {MOST_REPLICAS}");
+            return Err(problem::bad_size(
+                "number of devices",
+                specs.len(),
+                &expects,
+            ));
+        }
+        for (index, spec) in specs.iter().enumerate() {
+            if specs[..index].contains(spec) {
+                let given = format!("{spec} twice");
+                let expects = "a list without repetition: `logical_on` splits one device";
+                return Err(problem::bad_size("devices", given, expects));
+            }
+        }
+        let devices = specs
+            .iter()
+            .map(DeviceSpec::resolve)
+            .collect::<Result<_>>()?;
+        Ok(Self::with(devices))
+    }
+
+    fn with(devices: Vec<LogicalDevice>) -> Self {
+        let (strategy, _handle) = Strategy::register(StrategyKind::Mirrored, devices);
+        Self { strategy, _handle }
+    }
+}
+
+handle!(MirroredStrategy);
+
+/// A number of replicas, of whatever integer type it was written in; so that `logical(-1)` is
+/// answered by us and not by a type error.
+pub trait IntoReplicaCount {
+    /// The number if it is one of 1 to 64.
+    ///
+    /// # Errors
+    /// SC0915 otherwise.
+    fn checked(self) -> Result<usize>;
+}
+
+macro_rules! into_replica_count {
+    ($($integer:ty),*) => {$(
+        impl IntoReplicaCount for $integer {
+            fn checked(self) -> Result<usize> {
+                usize::try_from(self)
+                    .ok()
+                    .filter(|count| (1..=MOST_REPLICAS).contains(count))
+                    .ok_or_else(|| {
+                        let expects = format!("1 to {MOST_REPLICAS}");
+                        problem::bad_size("number of logical devices", self, &expects)
+                    })
+            }
+        }
+    )*};
+}
+
+into_replica_count!(
+    i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::DeviceKind;
+
+    #[test]
+    fn counts_are_checked() {
+        let check = |found: Result<MirroredStrategy>, message: &str| {
+            let told = found.expect_err("outside the range");
+            assert_eq!(
+                (told.code.as_str(), told.message.as_str()),
+                ("SC0915", message)
+            );
+        };
+        let name = "number of logical devices";
+        check(
+            MirroredStrategy::logical(0),
+            &format!("`{name}` is 0, it must be 1 to 64"),
+        );
+        check(
+            MirroredStrategy::logical(-3),
+            &format!("`{name}` is -3, it must be 1 to 64"),
+        );
+        check(
+            MirroredStrategy::logical(65),
+            &format!("`{name}` is 65, it must be 1 to 64"),
+        );
+        check(
+            MirroredStrategy::logical(u64::MAX),
+            &format!("`{name}` is 18446744073709551615, it must be 1 to 64"),
+        );
+        let none: [DeviceSpec; 0] = [];
+        check(
+            MirroredStrategy::on(none),
+            "`number of devices` is 0, it must be 1 to 64",
+        );
+        let told = MirroredStrategy::on([cpu(0), cpu(0)]).expect_err("twice the same");
+        assert!(told.message.contains("cpu:0 twice"), "{told}");
+        let told = MirroredStrategy::on(["cpu:0", "/gpu:1"]).expect_err("no such name");
+        assert_eq!(told.code, "SC0906");
+    }
+
+    #[test]
+    fn logical_devices_share_one() {
+        let strategy = MirroredStrategy::logical(4).expect("four logical devices");
+        let names: Vec<&str> = strategy
+            .replicas()
+            .iter()
+            .map(|d| d.name.as_str())
+            .collect();
+        assert_eq!(names, ["cpu:0", "cpu:1", "cpu:2", "cpu:3"]);
+        for (id, device) in strategy.replicas().iter().enumerate() {
+            assert_eq!(
+                (device.id, device.kind, device.shared_by),
+                (id, DeviceKind::Logical, 4)
+            );
+        }
+    }
+
+    #[test]
+    fn one_processor_is_one_replica() {
+        let strategy = MirroredStrategy::on([cpu(0)]).expect("a processor");
+        assert_eq!(strategy.replicas().len(), 1);
+        assert_eq!(strategy.replicas()[0].kind, DeviceKind::Physical);
+    }
+}

@@ -1,0 +1,293 @@
+//! Strategies: which devices a model's variables are copied to. A file each; this one holds what
+//! they share and the list of those that are alive.
+//!
+//! A strategy has *handles*, the values that a cell binds (`let strategy = MirroredStrategy::…`), and
+//! passive references ([`Strategy`]), which models, scopes and the default keep. It is **live**
+//! while one of its handles is; a model that is bound to it keeps it usable, not live.
+
+mod mirrored;
+mod one_device;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use serde::{Deserialize, Serialize};
+use stratoscope_diagnostics::words;
+
+pub use self::mirrored::{IntoReplicaCount, MirroredStrategy};
+pub use self::one_device::OneDeviceStrategy;
+use crate::device::{BackendKind, DeviceKind, LogicalDevice};
+
+/// The strategies that exist, by type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StrategyKind {
+    /// Every variable once, on one device.
+    OneDevice,
+    /// A copy of every variable on each device, kept equal.
+    Mirrored,
+}
+
+impl StrategyKind {
+    /// The name of its type: `MirroredStrategy`.
+    pub fn type_name(self) -> &'static str {
+        match self {
+            Self::OneDevice => "OneDeviceStrategy",
+            Self::Mirrored => "MirroredStrategy",
+        }
+    }
+
+    /// The name in messages: `mirrored`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OneDevice => "one_device",
+            Self::Mirrored => "mirrored",
+        }
+    }
+}
+
+/// A strategy's number, unique in the process, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct StrategyId(pub u64);
+
+/// A passive reference to a strategy. It does not keep the strategy live.
+#[derive(Clone)]
+pub struct Strategy(Arc<Inner>);
+
+struct Inner {
+    id: StrategyId,
+    kind: StrategyKind,
+    replicas: Vec<LogicalDevice>,
+    handle: Weak<()>,
+}
+
+/// What every handle holds besides the reference: while one exists, the strategy is live.
+type Handle = Arc<()>;
+
+/// Every strategy that was made and may be live, oldest first.
+static REGISTRY: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
+
+impl Strategy {
+    /// A new strategy on these devices, and its first handle.
+    fn register(kind: StrategyKind, mut replicas: Vec<LogicalDevice>) -> (Self, Handle) {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        for (id, device) in replicas.iter_mut().enumerate() {
+            device.id = id;
+        }
+        let handle = Handle::new(());
+        let strategy = Self(Arc::new(Inner {
+            id: StrategyId(NEXT.fetch_add(1, Ordering::Relaxed)),
+            kind,
+            replicas,
+            handle: Arc::downgrade(&handle),
+        }));
+        let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
+        registry.retain(|known| known.strong_count() > 0);
+        registry.push(Arc::downgrade(&strategy.0));
+        (strategy, handle)
+    }
+
+    /// Its number.
+    pub fn id(&self) -> StrategyId {
+        self.0.id
+    }
+
+    /// Its type.
+    pub fn kind(&self) -> StrategyKind {
+        self.0.kind
+    }
+
+    /// Its name in messages: `mirrored`.
+    pub fn name(&self) -> &'static str {
+        self.0.kind.name()
+    }
+
+    /// Its name and number, `mirrored#1`, for where several are told apart.
+    pub fn label(&self) -> String {
+        format!("{}#{}", self.name(), self.0.id.0)
+    }
+
+    /// One device per replica, in the order of the replicas.
+    pub fn replicas(&self) -> &[LogicalDevice] {
+        &self.0.replicas
+    }
+
+    /// Whether one of its handles is still held.
+    pub fn is_live(&self) -> bool {
+        self.0.handle.strong_count() > 0
+    }
+
+    /// Its devices in words: `2 logical CPU devices`.
+    pub fn devices_in_words(&self) -> String {
+        let replicas = self.replicas();
+        let Some(first) = replicas.first() else {
+            return "no device".to_owned();
+        };
+        let alike =
+            |device: &LogicalDevice| device.kind == first.kind && device.backend == first.backend;
+        if !replicas.iter().all(alike) {
+            let names: Vec<&str> = replicas.iter().map(|device| device.name.as_str()).collect();
+            return names.join(", ");
+        }
+        if let [only] = replicas {
+            return format!("{} ({})", only.name, only.description);
+        }
+        let kind = match first.kind {
+            DeviceKind::Physical => "",
+            DeviceKind::Logical => "logical ",
+            DeviceKind::Simulated => "simulated ",
+        };
+        words::count(
+            replicas.len(),
+            &format!("{kind}{} device", first.backend.title()),
+        )
+    }
+}
+
+impl PartialEq for Strategy {
+    fn eq(&self, other: &Self) -> bool {
+        self.id() == other.id()
+    }
+}
+
+impl Eq for Strategy {}
+
+impl fmt::Display for Strategy {
+    /// ``MirroredStrategy `mirrored#1`: 2 logical CPU devices``.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} `{}`: {}",
+            self.kind().type_name(),
+            self.label(),
+            self.devices_in_words()
+        )
+    }
+}
+
+impl fmt::Debug for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What can be entered, set as default or passed as `strategy = …`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a strategy",
+    note = "strategies are made by `MirroredStrategy::logical(2)?`, `MirroredStrategy::new()?` and `OneDeviceStrategy::new(cpu(0))?`"
+)]
+pub trait AsStrategy {
+    /// The strategy behind it.
+    fn strategy(&self) -> Strategy;
+}
+
+impl AsStrategy for Strategy {
+    fn strategy(&self) -> Strategy {
+        self.clone()
+    }
+}
+
+impl<S: AsStrategy + ?Sized> AsStrategy for &S {
+    fn strategy(&self) -> Strategy {
+        (**self).strategy()
+    }
+}
+
+/// What every handle can do: written once for all of them.
+macro_rules! handle {
+    ($type:ident) => {
+        impl $type {
+            /// Makes the strategy active for the cells that follow, until another is set or
+            /// [`crate::scope::reset_to_default`] is called.
+            pub fn set_default(&self) {
+                $crate::scope::set_default(self);
+            }
+
+            /// One device per replica.
+            pub fn replicas(&self) -> &[$crate::device::LogicalDevice] {
+                self.strategy.replicas()
+            }
+        }
+
+        impl $crate::strategy::AsStrategy for $type {
+            fn strategy(&self) -> $crate::strategy::Strategy {
+                self.strategy.clone()
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(&self.strategy, f)
+            }
+        }
+
+        impl std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(&self.strategy, f)
+            }
+        }
+    };
+}
+pub(crate) use handle;
+
+/// The live strategies, oldest first.
+pub fn live() -> Vec<Strategy> {
+    let registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
+    registry
+        .iter()
+        .filter_map(Weak::upgrade)
+        .map(Strategy)
+        .filter(Strategy::is_live)
+        .collect()
+}
+
+/// Splits a device into `count` equal logical ones, named after its backend.
+fn split(device: &LogicalDevice, count: usize) -> Vec<LogicalDevice> {
+    let shares = u64::try_from(count).unwrap_or(u64::MAX).max(1);
+    let share = |id: usize| LogicalDevice {
+        id,
+        name: match device.backend {
+            BackendKind::Flex => format!("cpu:{id}"),
+            // Other machines may really have a `cuda:1`: the share says whose it is.
+            BackendKind::Wgpu | BackendKind::Cuda => format!("{}/{id}", device.name),
+        },
+        kind: DeviceKind::Logical,
+        capacity_bytes: device.capacity_bytes.map(|bytes| bytes / shares),
+        shared_by: count,
+        ..device.clone()
+    };
+    (0..count).map(share).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu;
+
+    #[test]
+    fn a_strategy_lives_as_long_as_a_handle() {
+        let lives = |id: StrategyId| live().iter().any(|strategy| strategy.id() == id);
+        let handle = MirroredStrategy::logical(2).expect("two logical devices");
+        let (bound, second) = (handle.strategy(), handle.clone());
+        assert!(lives(bound.id()));
+        drop(handle);
+        assert!(lives(bound.id()), "a clone of the handle is a handle");
+        drop(second);
+        assert!(!lives(bound.id()), "a bound model does not keep it live");
+        assert!(!bound.is_live());
+        assert_eq!(bound.replicas().len(), 2, "but usable");
+    }
+
+    #[test]
+    fn strategies_say_what_they_are() {
+        let mirrored = MirroredStrategy::logical(2).expect("two logical devices");
+        let id = mirrored.strategy().id().0;
+        let shown = format!("MirroredStrategy `mirrored#{id}`: 2 logical CPU devices");
+        assert_eq!(mirrored.to_string(), shown);
+        assert_eq!(format!("{mirrored:?}"), shown);
+        let one = OneDeviceStrategy::new(cpu(0)).expect("a processor");
+        assert!(one.to_string().contains("`: cpu:0 ("), "{one}");
+        assert_eq!(one.strategy().name(), "one_device");
+    }
+}

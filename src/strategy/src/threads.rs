@@ -1,0 +1,138 @@
+//! One long-lived thread per replica number. GPU runtimes keep a stream and a memory pool per thread
+//! and never give them back: replica i always works on thread i, whatever the model.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+static WORKERS: Mutex<Vec<Sender<Job>>> = Mutex::new(Vec::new());
+
+thread_local! {
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls `work(i, input i)` for every input, each on its replica's thread, and returns what they
+/// return, in order. One input is worked on by the caller, as are all of them where the caller is
+/// such a thread itself. A panic is passed on to the caller when all have ended.
+pub(crate) fn for_each<I, T, F>(inputs: Vec<I>, work: F) -> Vec<T>
+where
+    I: Send + 'static,
+    T: Send + 'static,
+    F: Fn(usize, I) -> T + Send + Sync + 'static,
+{
+    if inputs.len() < 2 || IS_WORKER.get() {
+        return inputs
+            .into_iter()
+            .enumerate()
+            .map(|(i, input)| work(i, input))
+            .collect();
+    }
+    let work = Arc::new(work);
+    let mut answers = Vec::with_capacity(inputs.len());
+    for (index, input) in inputs.into_iter().enumerate() {
+        let (sender, receiver) = mpsc::channel();
+        let work = Arc::clone(&work);
+        let job = Box::new(move || {
+            let done = panic::catch_unwind(AssertUnwindSafe(|| work(index, input)));
+            // The caller waits for every answer; if it is gone, the process ends.
+            let _ = sender.send(done);
+        });
+        dispatch(index, job);
+        answers.push(receiver);
+    }
+    let mut results = Vec::with_capacity(answers.len());
+    let mut panicked: Option<Box<dyn Any + Send>> = None;
+    for answer in answers {
+        match answer.recv() {
+            Ok(Ok(result)) => results.push(result),
+            Ok(Err(panic)) => panicked = panicked.or(Some(panic)),
+            Err(gone) => panicked = panicked.or(Some(Box::new(gone.to_string()))),
+        }
+    }
+    match panicked {
+        Some(panic) => panic::resume_unwind(panic),
+        None => results,
+    }
+}
+
+/// Hands the job to thread `index`, which is started if need be; where no thread can be had, the
+/// caller does the job.
+fn dispatch(index: usize, job: Job) {
+    let mut workers = WORKERS.lock().unwrap_or_else(PoisonError::into_inner);
+    while workers.len() <= index {
+        let (sender, receiver) = mpsc::channel::<Job>();
+        let body = move || {
+            IS_WORKER.set(true);
+            receiver.into_iter().for_each(|job| job());
+        };
+        let name = format!("replica-{}", workers.len());
+        if thread::Builder::new()
+            .name(name)
+            .stack_size(16 << 20)
+            .spawn(body)
+            .is_err()
+        {
+            drop(workers);
+            return job();
+        }
+        workers.push(sender);
+    }
+    let worker = workers[index].clone();
+    drop(workers);
+    if let Err(returned) = worker.send(job) {
+        (returned.0)();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_order_and_threads_stay() {
+        let here = || {
+            (
+                thread::current().name().map(str::to_owned),
+                thread::current().id(),
+            )
+        };
+        let first = for_each(vec![10, 20, 30], move |i, x| (i, x, here()));
+        let second = for_each(vec![1, 2, 3], move |i, x| (i, x, here()));
+        for i in 0..3 {
+            assert_eq!((first[i].0, first[i].1), (i, 10 * (i + 1)));
+            assert_eq!(first[i].2, second[i].2, "replica {i} has its own thread");
+            assert_eq!(
+                first[i].2.0.as_deref(),
+                Some(format!("replica-{i}").as_str())
+            );
+        }
+        assert_eq!(
+            for_each(vec![7], move |_, x| (x, here().1)),
+            [(7, thread::current().id())]
+        );
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_and_the_thread_works_on() {
+        let run = || {
+            for_each(
+                vec![0, 1],
+                |_, x| if x == 1 { panic!("replica 1") } else { x },
+            )
+        };
+        let panic = panic::catch_unwind(run).expect_err("replica 1 panics");
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"replica 1"));
+        assert_eq!(for_each(vec![3, 4], |_, x| x), [3, 4]);
+    }
+
+    #[test]
+    fn nested_calls_do_not_wait_for_themselves() {
+        let found = for_each(vec![1, 2], |_, x| for_each(vec![x, x], |_, y| y * 10));
+        assert_eq!(found, [vec![10, 10], vec![20, 20]]);
+    }
+}

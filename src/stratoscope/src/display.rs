@@ -1,0 +1,263 @@
+//! Showing things below a running cell: text, HTML, Markdown, pictures, and everything of the
+//! project that has a card. Without a kernel the plain text goes to standard output.
+
+use std::fmt::{self, Write};
+
+use burn::tensor::Tensor;
+use serde_json::Value;
+use stratoscope_data::Dataset;
+use stratoscope_diagnostics::{Diagnostic, render};
+use stratoscope_strategy::PlacementReport;
+use stratoscope_wire::{MimeBundle, ToKernel};
+
+use crate::connection;
+
+/// The type of a placement report as data. A type of our own: front ends prefer `application/json`
+/// to HTML, and would show a tree of keys in place of the card.
+pub const PLACEMENT: &str = "application/vnd.stratoscope.placement+json";
+
+/// The type of a data set's summary as data.
+pub const DATA_SET: &str = "application/vnd.stratoscope.dataset+json";
+
+/// Something that has representations to be shown, by MIME type. `text/plain` is always one of
+/// them, unless there is nothing to show at all.
+pub trait IntoBundle {
+    /// Every representation it has.
+    fn bundle(&self) -> MimeBundle;
+}
+
+/// Shows `value` below the running cell.
+///
+/// # Example
+/// ```no_run
+/// # use stratoscope::display::{Html, display};
+/// display(&Html("<b>done</b>"));
+/// ```
+pub fn display<T: IntoBundle + ?Sized>(value: &T) {
+    show(value.bundle(), None, false);
+}
+
+/// As [`display`], under a name by which [`display_update`] finds it.
+pub fn display_as<T: IntoBundle + ?Sized>(display_id: &str, value: &T) {
+    show(value.bundle(), Some(display_id), false);
+}
+
+/// Replaces every display that was made under `display_id`.
+pub fn display_update<T: IntoBundle + ?Sized>(display_id: &str, value: &T) {
+    show(value.bundle(), Some(display_id), true);
+}
+
+/// Shows HTML. JupyterLab sanitizes it: styles must be literal `style` attributes.
+pub fn display_html(html: &str) {
+    display(&Html(html));
+}
+
+/// Removes what the cell has shown so far; with `wait`, only when it shows something new.
+pub fn clear_output(wait: bool) {
+    connection::send(&ToKernel::ClearOutput { wait });
+}
+
+/// Asks the person at the notebook for a line. `None` when nobody can be asked.
+pub fn input(prompt: &str) -> Option<String> {
+    connection::ask(prompt, false)
+}
+
+/// As [`input`], without showing what is typed.
+pub fn input_password(prompt: &str) -> Option<String> {
+    connection::ask(prompt, true)
+}
+
+/// Shows a warning or a note; the cell goes on.
+pub fn warn(diagnostic: Diagnostic) {
+    let message = ToKernel::Diagnostic {
+        diagnostic: Box::new(diagnostic),
+    };
+    if !connection::send(&message)
+        && let ToKernel::Diagnostic { diagnostic } = message
+    {
+        eprintln!("{diagnostic}");
+    }
+}
+
+/// Sends a bundle to the kernel, or prints its text when there is none.
+pub(crate) fn show(data: MimeBundle, display_id: Option<&str>, update: bool) {
+    if data.is_empty() {
+        return;
+    }
+    if !connection::is_open() {
+        // A display that is redrawn many times would flood a terminal: its first form is enough.
+        if !update && let Some(Value::String(text)) = data.get("text/plain") {
+            println!("{text}");
+        }
+        return;
+    }
+    connection::send(&ToKernel::Display {
+        data,
+        metadata: MimeBundle::new(),
+        display_id: display_id.map(str::to_owned),
+        update,
+    });
+}
+
+/// A bundle of one text.
+pub fn plain(text: impl Into<String>) -> MimeBundle {
+    with("text/plain", text)
+}
+
+/// A bundle of HTML and what front ends without HTML show instead.
+pub fn html_and_plain(html: impl Into<String>, text: impl Into<String>) -> MimeBundle {
+    let mut bundle = with("text/html", html);
+    bundle.insert("text/plain".to_owned(), Value::String(text.into()));
+    bundle
+}
+
+/// A picture as SVG, and as HTML that holds it as an image: JupyterLab shows no SVG in a notebook that
+/// somebody else executed, and removes `<svg>` from its HTML, but not an image with its data.
+pub(crate) fn svg(picture: &str, alt: &str) -> MimeBundle {
+    let mut address = String::from("data:image/svg+xml,");
+    for byte in picture.bytes() {
+        match byte {
+            b'a'..=b'z'
+            | b'A'..=b'Z'
+            | b'0'..=b'9'
+            | b'-'
+            | b'_'
+            | b'.'
+            | b'/'
+            | b':'
+            | b'='
+            | b',' => {
+                address.push(char::from(byte));
+            }
+            other => {
+                // Writing to a string cannot fail.
+                let _ = write!(address, "%{other:02X}");
+            }
+        }
+    }
+    let html = format!("<img alt=\"{alt}\" style=\"max-width:100%\" src=\"{address}\">");
+    let mut bundle = with("image/svg+xml", picture);
+    bundle.extend(with("text/html", html));
+    bundle
+}
+
+fn with(mime: &str, text: impl Into<String>) -> MimeBundle {
+    MimeBundle::from_iter([(mime.to_owned(), Value::String(text.into()))])
+}
+
+/// HTML, shown as such.
+#[derive(Clone, Debug)]
+pub struct Html<T: AsRef<str>>(pub T);
+
+/// Markdown, shown as such.
+#[derive(Clone, Debug)]
+pub struct Markdown<T: AsRef<str>>(pub T);
+
+/// A picture as SVG.
+#[derive(Clone, Debug)]
+pub struct Svg<T: AsRef<str>>(pub T);
+
+impl<T: AsRef<str>> IntoBundle for Html<T> {
+    fn bundle(&self) -> MimeBundle {
+        html_and_plain(self.0.as_ref(), without_tags(self.0.as_ref()))
+    }
+}
+
+impl<T: AsRef<str>> IntoBundle for Markdown<T> {
+    fn bundle(&self) -> MimeBundle {
+        let mut bundle = with("text/markdown", self.0.as_ref());
+        bundle.extend(plain(self.0.as_ref()));
+        bundle
+    }
+}
+
+impl<T: AsRef<str>> IntoBundle for Svg<T> {
+    fn bundle(&self) -> MimeBundle {
+        let mut bundle = svg(self.0.as_ref(), "a picture");
+        bundle.extend(plain("a picture (SVG)"));
+        bundle
+    }
+}
+
+impl IntoBundle for PlacementReport {
+    fn bundle(&self) -> MimeBundle {
+        let mut bundle = html_and_plain(self.to_html(), self.to_plain());
+        bundle.insert(PLACEMENT.to_owned(), self.to_json());
+        bundle
+    }
+}
+
+impl IntoBundle for Dataset {
+    fn bundle(&self) -> MimeBundle {
+        let mut bundle = html_and_plain(self.to_html(), self.to_plain());
+        bundle.insert(DATA_SET.to_owned(), self.to_json());
+        bundle
+    }
+}
+
+impl IntoBundle for Diagnostic {
+    fn bundle(&self) -> MimeBundle {
+        let source = render::Source {
+            text: "",
+            name: "here",
+        };
+        html_and_plain(render::html(self, &source), render::plain(self, &source))
+    }
+}
+
+/// Values, shape, device and type instead of a `Debug` of internals.
+impl<const D: usize, K> IntoBundle for Tensor<D, K>
+where
+    Tensor<D, K>: fmt::Display,
+    K: burn::tensor::kind::Basic,
+{
+    fn bundle(&self) -> MimeBundle {
+        plain(self.to_string())
+    }
+}
+
+/// Nothing: a cell that ends in `()` shows nothing.
+impl IntoBundle for () {
+    fn bundle(&self) -> MimeBundle {
+        MimeBundle::new()
+    }
+}
+
+/// What is left of HTML when only its text can be shown.
+fn without_tags(html: &str) -> String {
+    let mut text = String::new();
+    let mut inside = false;
+    for character in html.chars() {
+        match character {
+            '<' => inside = true,
+            '>' if inside => inside = false,
+            _ if !inside => text.push(character),
+            _ => {}
+        }
+    }
+    text.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_representation_has_a_text() {
+        let check = |bundle: MimeBundle, mime: &str, text: &str| {
+            assert!(bundle.contains_key(mime), "{bundle:?}");
+            assert_eq!(bundle["text/plain"], text);
+        };
+        check(Html("<b>1</b> &lt; 2").bundle(), "text/html", "1 &lt; 2");
+        check(Markdown("# t").bundle(), "text/markdown", "# t");
+        check(Svg("<svg/>").bundle(), "image/svg+xml", "a picture (SVG)");
+        check(Svg("<svg/>").bundle(), "text/html", "a picture (SVG)");
+        let html = &Svg("<svg>\"ü#\"</svg>").bundle()["text/html"];
+        let source = "src=\"data:image/svg+xml,%3Csvg%3E%22%C3%BC%23%22%3C/svg%3E\"";
+        assert!(
+            html.to_string().contains(&source.replace('"', "\\\"")),
+            "{html}"
+        );
+        assert!(().bundle().is_empty());
+    }
+}

@@ -1,0 +1,234 @@
+//! What training shows: one table per `fit!`, updated in place, warnings as cards, and the cards of
+//! `train`'s values. In a terminal it is a line an epoch.
+
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use stratoscope_diagnostics::Diagnostic;
+use stratoscope_train::events::{self, EpochEnded, ExecutionEnded, FitStarted, Observer};
+use stratoscope_train::html::escape;
+use stratoscope_train::{
+    BertForSequenceClassification, CompileReceipt, Evaluation, History, Model, Network,
+    Predictions, interrupt,
+};
+use stratoscope_wire::MimeBundle;
+
+use crate::display::{
+    IntoBundle, PLACEMENT, display, display_as, display_update, html_and_plain, plain, svg, warn,
+};
+use crate::{cell, connection};
+
+mod table;
+
+use table::{End, Fit, evaluation_bundle};
+
+/// At most ten redraws a second: more is not seen, and front ends keep up with less.
+const REDRAW: Duration = Duration::from_millis(100);
+
+/// Lets training draw here and hear the interrupt button. The macros call it; once is enough.
+pub fn ready() {
+    static READY: Once = Once::new();
+    READY.call_once(|| {
+        events::install(Arc::new(Drawing::default()));
+        interrupt::listen_to(cell::interrupted);
+    });
+}
+
+/// Shows where the variables of a model are: `placement(&model);`.
+///
+/// A problem with a device is shown as its card instead.
+pub fn placement<N: Network>(model: &Model<N>) {
+    match model.placement() {
+        Ok(report) => display(&report),
+        Err(problem) => warn(*problem),
+    }
+}
+
+/// Draws the curves of a run: `history.plot();`.
+pub trait Plot {
+    /// Shows loss, metrics and learning rate over the optimizer steps.
+    fn plot(&self);
+}
+
+impl Plot for History {
+    fn plot(&self) {
+        let picture = self.picture();
+        let mut bundle = plain(picture.plain);
+        if !picture.svg.is_empty() {
+            bundle.extend(svg(&picture.svg, "curves of the run"));
+        }
+        display(&Shown(bundle));
+    }
+}
+
+impl IntoBundle for History {
+    fn bundle(&self) -> MimeBundle {
+        html_and_plain(self.to_html(), self.to_plain())
+    }
+}
+
+impl IntoBundle for Evaluation {
+    fn bundle(&self) -> MimeBundle {
+        html_and_plain(self.to_html(), self.to_plain())
+    }
+}
+
+impl IntoBundle for Predictions {
+    fn bundle(&self) -> MimeBundle {
+        html_and_plain(self.to_html(), self.to_plain())
+    }
+}
+
+impl IntoBundle for CompileReceipt {
+    fn bundle(&self) -> MimeBundle {
+        let mut bundle = html_and_plain(self.to_html(), self.to_plain());
+        bundle.insert(PLACEMENT.to_owned(), self.placement.to_json());
+        bundle
+    }
+}
+
+impl IntoBundle for BertForSequenceClassification {
+    fn bundle(&self) -> MimeBundle {
+        let line = format!("{self:?}");
+        let report = self.load_report();
+        let html = format!(
+            "<div style=\"font-size:13px\">{}</div>{}",
+            escape(&line),
+            report.to_html()
+        );
+        html_and_plain(html, format!("{line}\n{}", report.summary()))
+    }
+}
+
+/// A bundle that is there already.
+struct Shown(MimeBundle);
+
+impl IntoBundle for Shown {
+    fn bundle(&self) -> MimeBundle {
+        self.0.clone()
+    }
+}
+
+/// The observer that draws.
+#[derive(Default)]
+struct Drawing {
+    fit: Mutex<Option<Fit>>,
+    evaluation: Mutex<Option<(u64, String, Instant)>>,
+}
+
+impl Drawing {
+    fn with_fit(&self, run: u64, always: bool, change: impl FnOnce(&mut Fit)) {
+        let mut fit = self.fit.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(fit) = fit.as_mut().filter(|fit| fit.started.run == run) else {
+            return;
+        };
+        change(fit);
+        if always || fit.drawn.elapsed() >= REDRAW {
+            fit.drawn = Instant::now();
+            display_update(&fit.display_id, &Shown(fit.bundle()));
+        }
+    }
+}
+
+impl Observer for Drawing {
+    fn fit_started(&self, event: &FitStarted) {
+        let fit = Fit {
+            started: event.clone(),
+            display_id: unique("fit", event.run),
+            drawn: Instant::now(),
+            epochs: Vec::new(),
+            best: None,
+            latest: None,
+            end: None,
+        };
+        if connection::is_open() {
+            display_as(&fit.display_id, &Shown(fit.bundle()));
+        } else {
+            println!("{}", fit.headline());
+        }
+        *self.fit.lock().unwrap_or_else(PoisonError::into_inner) = Some(fit);
+    }
+
+    fn execution_ended(&self, event: &ExecutionEnded) {
+        self.with_fit(event.run, false, |fit| fit.latest = Some(event.clone()));
+    }
+
+    fn epoch_ended(&self, event: &EpochEnded) {
+        self.with_fit(event.run, true, |fit| {
+            fit.epochs.push(event.record.clone());
+            if event.best {
+                fit.best = Some(event.record.epoch);
+            }
+            if !connection::is_open() {
+                println!("{}", fit.epoch_line(&event.record));
+            }
+        });
+    }
+
+    fn fit_ended(&self, run: u64, history: &History) {
+        let notes = history.notes().split_off(1);
+        self.with_fit(run, true, |fit| {
+            fit.started.counters = history.counters;
+            fit.end = Some(End::Finished(notes));
+        });
+    }
+
+    fn fit_failed(&self, run: u64) {
+        self.with_fit(run, true, |fit| fit.end = Some(End::Failed));
+    }
+
+    fn evaluated(&self, run: u64, done: usize, total: usize) {
+        if !connection::is_open() {
+            return;
+        }
+        let mut shown = self
+            .evaluation
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let bundle = Shown(evaluation_bundle(done, total));
+        match shown.as_mut().filter(|(of, ..)| *of == run) {
+            None if done < total => {
+                let display_id = unique("evaluate", run);
+                display_as(&display_id, &bundle);
+                *shown = Some((run, display_id, Instant::now()));
+            }
+            // It was over at once: there is nothing to wait for.
+            None => {}
+            Some((_, display_id, drawn)) if done == total || drawn.elapsed() >= REDRAW => {
+                *drawn = Instant::now();
+                display_update(display_id, &bundle);
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn notice(&self, diagnostic: Diagnostic) {
+        warn(diagnostic);
+    }
+}
+
+/// A display's name that no other run of this notebook has, an earlier process' ones included.
+fn unique(what: &str, run: u64) -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = now.map_or(0, |now| now.as_nanos());
+    format!("stratoscope-{what}-{}-{run}-{now}", std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_macros_borrow_what_is_used_again() {
+        use crate::prelude::*;
+        let data = Dataset::from_texts(["a"]);
+        let args = crate::__fit_arguments!((FitArgs::new()) epochs = 3, validation_data = data,);
+        let _ = args;
+        let strategy = MirroredStrategy::logical(2).expect("two logical devices");
+        let args = crate::__compile_arguments!(
+            (CompileArgs::new()) optimizer = AdamW::new(5e-5), strategy = strategy, metrics = ["f1"]
+        );
+        let _ = args;
+        let args = crate::__compile_arguments!((CompileArgs::new()) strategy = none);
+        let _ = args;
+        assert_eq!((data.len(), strategy.replicas().len()), (1, 2));
+    }
+}

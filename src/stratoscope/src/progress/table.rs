@@ -1,0 +1,393 @@
+//! The table of a run: one value that is drawn again whenever something has changed.
+
+use std::fmt::Write as _;
+use std::time::Instant;
+
+use stratoscope_train::events::{ExecutionEnded, FitStarted};
+use stratoscope_train::html::{escape, rate, time, value};
+use stratoscope_train::{EpochRecord, Measured};
+use stratoscope_wire::MimeBundle;
+
+use crate::display::html_and_plain;
+
+/// The table of a run.
+pub(super) struct Fit {
+    pub started: FitStarted,
+    pub display_id: String,
+    pub drawn: Instant,
+    pub epochs: Vec<EpochRecord>,
+    pub best: Option<u64>,
+    pub latest: Option<ExecutionEnded>,
+    pub end: Option<End>,
+}
+
+/// How a run ended.
+pub(super) enum End {
+    Finished(Vec<String>),
+    Failed,
+}
+
+const CELL: &str = "padding:3px 7px;text-align:right;white-space:nowrap;\
+                    border-bottom:1px solid #8080804d";
+const HEAD: &str = "padding:3px 7px;text-align:right;white-space:nowrap;font-weight:600;\
+                    border-bottom:1px solid #808080b3";
+const NOTE: &str = "font-size:13px;margin:2px 0;opacity:0.85";
+
+/// A bar of a share, 0 to 1.
+fn bar(share: f64, width: u32, colour: &str) -> String {
+    let filled = (share.clamp(0.0, 1.0) * f64::from(width)).round();
+    format!(
+        "<div style=\"display:inline-block;width:{width}px;height:9px;\
+         background-color:#80808047;border-radius:3px;vertical-align:middle\">\
+         <div style=\"width:{filled}px;height:9px;background-color:{colour};border-radius:3px\">\
+         </div></div>"
+    )
+}
+
+impl Fit {
+    pub fn headline(&self) -> String {
+        let started = &self.started;
+        let validation = match started.validation_examples {
+            0 => String::new(),
+            count => format!(", {count} to validate on"),
+        };
+        format!(
+            "{} examples{validation}, batches of {}, {} epochs of {} batches, on {}",
+            started.examples,
+            started.batch_size,
+            started.epochs,
+            started.batches_per_epoch,
+            started.devices
+        )
+    }
+
+    fn has_validation(&self) -> bool {
+        self.started.validation_examples > 0
+    }
+
+    /// The share of all batches that are done.
+    fn share(&self) -> f64 {
+        let counters = self
+            .latest
+            .as_ref()
+            .map_or(self.started.counters, |latest| latest.counters);
+        counters.batches as f64 / self.started.planned.batches.max(1) as f64
+    }
+
+    fn columns(&self) -> Vec<String> {
+        let mut columns = vec!["epoch".to_owned(), "batch".to_owned(), "loss".to_owned()];
+        columns.extend(self.started.metrics.iter().map(|name| (*name).to_owned()));
+        if self.has_validation() {
+            columns.push("val loss".to_owned());
+            columns.extend(
+                self.started
+                    .metrics
+                    .iter()
+                    .map(|name| format!("val {name}")),
+            );
+        }
+        columns.extend(["rate", "seq/s", "time"].map(str::to_owned));
+        columns
+    }
+
+    fn epoch_row(&self, record: &EpochRecord) -> Vec<String> {
+        let batches = self.started.batches_per_epoch;
+        let best = if self.best == Some(record.epoch) {
+            " ★"
+        } else {
+            ""
+        };
+        let mut row = vec![
+            (record.epoch + 1).to_string(),
+            format!("{batches}/{batches}"),
+            format!("{:.4}", record.loss),
+        ];
+        row.extend(record.metrics.iter().map(|metric| value(Some(metric))));
+        if let Some(validation) = &record.validation {
+            row.push(format!("{:.4}{best}", validation.loss));
+            row.extend(validation.metrics.iter().map(|metric| value(Some(metric))));
+        }
+        row.push(rate(record.learning_rate));
+        row.push(format!("{:.1}", record.sequences_per_second));
+        row.push(time(record.seconds));
+        row
+    }
+
+    /// The row of the epoch that is going on.
+    fn current_row(&self) -> Option<Vec<String>> {
+        let latest = self.latest.as_ref()?;
+        let record = &latest.record;
+        if self
+            .epochs
+            .last()
+            .is_some_and(|ended| ended.epoch >= record.epoch)
+        {
+            return None;
+        }
+        let done = record.first_batch + record.batches;
+        let mut row = vec![
+            (record.epoch + 1).to_string(),
+            format!("{done}/{}", self.started.batches_per_epoch),
+            format!("{:.4}", latest.epoch_loss),
+        ];
+        row.extend(
+            latest
+                .epoch_metrics
+                .iter()
+                .map(|metric: &Measured| value(Some(metric))),
+        );
+        if self.has_validation() {
+            row.resize(row.len() + 1 + self.started.metrics.len(), String::new());
+        }
+        row.push(rate(record.learning_rate));
+        row.push(format!("{:.1}", latest.sequences_per_second));
+        row.push(String::new());
+        Some(row)
+    }
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        let ended = self.epochs.iter().map(|record| self.epoch_row(record));
+        ended.chain(self.current_row()).collect()
+    }
+
+    /// What is going on, in a few words.
+    fn status(&self) -> String {
+        match &self.end {
+            Some(End::Failed) => "stopped by an error".to_owned(),
+            Some(End::Finished(_)) if self.share() < 1.0 => {
+                "ended before its last epoch".to_owned()
+            }
+            Some(End::Finished(_)) => "finished".to_owned(),
+            None => match &self.latest {
+                None => "starting".to_owned(),
+                Some(latest) if latest.seconds_left > 0.0 => {
+                    format!("about {} left", time(latest.seconds_left))
+                }
+                Some(_) => "validating".to_owned(),
+            },
+        }
+    }
+
+    /// The three counters beside what they will be: `executions 3/12`.
+    fn counters(&self) -> Vec<(&'static str, u64, u64)> {
+        let now = match (&self.end, &self.latest) {
+            (None, Some(latest)) => latest.counters,
+            (Some(End::Failed), Some(latest)) => latest.counters,
+            _ => self.started.counters,
+        };
+        let planned = self.started.planned;
+        vec![
+            ("executions", now.executions, planned.executions),
+            (
+                "optimizer steps",
+                now.optimizer_steps,
+                planned.optimizer_steps,
+            ),
+            ("all-reduces", now.all_reduces, planned.all_reduces),
+        ]
+    }
+
+    pub fn bundle(&self) -> MimeBundle {
+        html_and_plain(self.to_html(), self.to_plain())
+    }
+
+    fn to_html(&self) -> String {
+        let colour = match &self.end {
+            Some(End::Failed) => "#c0392b",
+            Some(End::Finished(_)) if self.share() >= 1.0 => "#2e9e5b",
+            Some(End::Finished(_)) => "#c98a1b",
+            None => "#2f7fd1",
+        };
+        let share = self.share();
+        let mut html = format!(
+            "<div style=\"{NOTE}\">{} &nbsp;<b>{:.0} %</b> &nbsp;{}</div>",
+            bar(share, 260, colour),
+            100.0 * share,
+            escape(&self.status())
+        );
+        html.push_str("<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><tr>");
+        // Writing to a string cannot fail.
+        for column in self.columns() {
+            let _ = write!(html, "<th style=\"{HEAD}\">{}</th>", escape(&column));
+        }
+        html.push_str("</tr>");
+        for row in self.rows() {
+            html.push_str("<tr>");
+            for cell in row {
+                let _ = write!(html, "<td style=\"{CELL}\">{}</td>", escape(&cell));
+            }
+            html.push_str("</tr>");
+        }
+        html.push_str("</table>");
+        let counters = self
+            .counters()
+            .into_iter()
+            .map(|(name, now, planned)| format!("{name} <b>{now}</b>/{planned}"));
+        let counters: Vec<String> = counters.collect();
+        let _ = write!(
+            html,
+            "<div style=\"{NOTE}\">{}</div>",
+            counters.join(" &nbsp;·&nbsp; ")
+        );
+        let _ = write!(
+            html,
+            "<div style=\"{NOTE}\">{}</div>",
+            escape(&self.headline())
+        );
+        if let Some(End::Finished(notes)) = &self.end {
+            for note in notes {
+                let _ = write!(html, "<div style=\"{NOTE}\">{}</div>", escape(note));
+            }
+        }
+        html
+    }
+
+    fn to_plain(&self) -> String {
+        let filled = (self.share().clamp(0.0, 1.0) * 20.0).round() as usize;
+        let mut text = format!(
+            "[{}{}] {:.0} %  {}\n",
+            "#".repeat(filled),
+            ".".repeat(20 - filled),
+            100.0 * self.share(),
+            self.status()
+        );
+        let (columns, rows) = (self.columns(), self.rows());
+        let width = |index: usize| {
+            let cells = rows
+                .iter()
+                .chain([&columns])
+                .filter_map(|row| row.get(index));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        for row in std::iter::once(&columns).chain(&rows) {
+            let cells = row.iter().enumerate();
+            let cells = cells.map(|(index, cell)| format!("{cell:>width$}", width = width(index)));
+            let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  "));
+        }
+        let counters = self.counters().into_iter();
+        let counters = counters.map(|(name, now, planned)| format!("{name} {now}/{planned}"));
+        let _ = writeln!(text, "{}", counters.collect::<Vec<_>>().join(" · "));
+        text.push_str(&self.headline());
+        if let Some(End::Finished(notes)) = &self.end {
+            for note in notes {
+                let _ = write!(text, "\n{note}");
+            }
+        }
+        text
+    }
+
+    /// An epoch in a terminal.
+    pub fn epoch_line(&self, record: &EpochRecord) -> String {
+        let columns = self.columns();
+        let cells = columns.iter().zip(self.epoch_row(record));
+        let cells = cells.filter(|(name, _)| *name != "batch");
+        let cells = cells.map(|(name, cell)| format!("{name} {cell}"));
+        cells.collect::<Vec<_>>().join("  ")
+    }
+}
+
+pub(super) fn evaluation_bundle(done: usize, total: usize) -> MimeBundle {
+    let share = done as f64 / total.max(1) as f64;
+    let words = format!("evaluated {done}/{total} examples");
+    let html = format!(
+        "<div style=\"{NOTE}\">{} &nbsp;{words}</div>",
+        bar(share, 260, "#2f7fd1")
+    );
+    html_and_plain(html, words)
+}
+
+#[cfg(test)]
+mod tests {
+    use stratoscope_train::{Counters, ExecutionRecord};
+
+    use super::*;
+
+    fn fit() -> Fit {
+        let planned = Counters {
+            batches: 20,
+            executions: 6,
+            optimizer_steps: 20,
+            all_reduces: 20,
+        };
+        Fit {
+            started: FitStarted {
+                run: 1,
+                epochs: 2,
+                batches_per_epoch: 10,
+                batch_size: 4,
+                examples: 39,
+                validation_examples: 8,
+                devices: "2 logical CPU devices".to_owned(),
+                metrics: vec!["accuracy"],
+                planned,
+                counters: Counters::default(),
+            },
+            display_id: String::new(),
+            drawn: Instant::now(),
+            epochs: Vec::new(),
+            best: None,
+            latest: None,
+            end: None,
+        }
+    }
+
+    fn execution() -> ExecutionEnded {
+        ExecutionEnded {
+            run: 1,
+            record: ExecutionRecord {
+                epoch: 0,
+                first_batch: 0,
+                batches: 5,
+                optimizer_steps: 5,
+                step: 5,
+                loss: 2.0,
+                learning_rate: 5e-5,
+                gradient_norm: None,
+                seconds: 1.0,
+            },
+            epoch_loss: 1.75,
+            epoch_metrics: vec![Measured {
+                name: "accuracy",
+                value: Some(0.5),
+            }],
+            counters: Counters {
+                batches: 5,
+                executions: 1,
+                optimizer_steps: 5,
+                all_reduces: 5,
+            },
+            sequences_per_second: 20.0,
+            seconds_left: 185.0,
+        }
+    }
+
+    #[test]
+    fn the_table_says_where_the_run_is() {
+        let mut fit = fit();
+        assert!(
+            fit.to_plain()
+                .starts_with("[....................] 0 %  starting\n")
+        );
+        fit.latest = Some(execution());
+        let expected = "\
+[#####...............] 25 %  about 3 min 05 s left
+epoch  batch    loss  accuracy  val loss  val accuracy     rate  seq/s  time
+    1   5/10  1.7500    0.5000                          5.00e-5   20.0      
+executions 1/6 · optimizer steps 5/20 · all-reduces 5/20
+39 examples, 8 to validate on, batches of 4, 2 epochs of 10 batches, on 2 logical CPU devices";
+        assert_eq!(fit.to_plain(), expected);
+    }
+
+    #[test]
+    fn html_survives_sanitizing() {
+        let mut fit = fit();
+        fit.latest = Some(execution());
+        let html = fit.to_html();
+        for refused in ["<style", "<svg", "<script", "class=", "var("] {
+            assert!(!html.contains(refused), "{refused}");
+        }
+        assert!(html.contains("all-reduces <b>5</b>/20"), "{html}");
+        fit.end = Some(End::Failed);
+        assert!(fit.to_html().contains("stopped by an error"));
+    }
+}

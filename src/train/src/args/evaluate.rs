@@ -1,0 +1,63 @@
+//! `evaluate!(model, data, …)` as written, and what it means.
+
+use stratoscope_diagnostics::Result;
+
+use super::value::{optional_size, size};
+use super::{Count, DEFAULT_BATCH_SIZE, IntoCount};
+
+/// The arguments of `evaluate!`, one method each.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EvaluateArgs {
+    batch_size: Option<Count>,
+    max_length: Option<Count>,
+    verbose: Option<bool>,
+}
+
+/// Every default filled in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EvaluatePlan {
+    pub batch_size: usize,
+    /// `None`: [`default_max_length`](super::default_max_length) of the model.
+    pub max_length: Option<usize>,
+    pub verbose: bool,
+}
+
+impl EvaluateArgs {
+    /// No argument yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Examples per batch over all replicas together. It changes the time, not the result. Default:
+    /// 32.
+    pub fn batch_size(mut self, batch_size: impl IntoCount) -> Self {
+        self.batch_size = Some(batch_size.into_count());
+        self
+    }
+
+    /// Tokens per example, special ones included. Default: 64.
+    pub fn max_length(mut self, tokens: impl IntoCount) -> Self {
+        self.max_length = Some(tokens.into_count());
+        self
+    }
+
+    /// Whether the progress is shown. Default: true.
+    pub fn verbose(mut self, verbose: bool) -> Self {
+        self.verbose = Some(verbose);
+        self
+    }
+
+    /// Fills in the defaults.
+    pub(crate) fn resolve(self) -> Result<EvaluatePlan> {
+        Ok(EvaluatePlan {
+            batch_size: size(
+                self.batch_size,
+                DEFAULT_BATCH_SIZE,
+                "evaluate",
+                "batch_size",
+            )?,
+            max_length: optional_size(self.max_length, "evaluate", "max_length")?,
+            verbose: self.verbose.unwrap_or(true),
+        })
+    }
+}

@@ -1,0 +1,263 @@
+//! What values arguments take: traits, so that a wrong one is answered in the words of the DSL.
+
+use stratoscope_diagnostics::rules::BadArgumentValue;
+use stratoscope_diagnostics::{Place, Result, Rule};
+
+use crate::loss::{Loss, MeanSquaredError, SparseCategoricalCrossentropy};
+use crate::metric::Metric;
+use crate::problem;
+
+/// What `compile!` takes as its loss: a type, or a text that names one.
+#[diagnostic::on_unimplemented(
+    message = "expected a loss, got `{Self}`",
+    label = "`SparseCategoricalCrossentropy {{ from_logits: true }}`, `MeanSquaredError`, or a text that names one"
+)]
+pub trait IntoLoss {
+    /// The loss.
+    ///
+    /// # Errors
+    /// SC0105 for a text that names none.
+    fn into_loss(self) -> Result<Loss>;
+}
+
+impl IntoLoss for Loss {
+    fn into_loss(self) -> Result<Loss> {
+        Ok(self)
+    }
+}
+
+impl IntoLoss for SparseCategoricalCrossentropy {
+    fn into_loss(self) -> Result<Loss> {
+        Ok(Loss::SparseCategoricalCrossentropy(self))
+    }
+}
+
+impl IntoLoss for MeanSquaredError {
+    fn into_loss(self) -> Result<Loss> {
+        Ok(Loss::MeanSquaredError(self))
+    }
+}
+
+impl IntoLoss for &str {
+    /// A cross-entropy that is named by a text takes logits, unlike Keras's.
+    fn into_loss(self) -> Result<Loss> {
+        match self {
+            "sparse_categorical_crossentropy" => {
+                SparseCategoricalCrossentropy { from_logits: true }.into_loss()
+            }
+            "mean_squared_error" | "mse" => MeanSquaredError.into_loss(),
+            _ => Err(problem::unknown_loss(self)),
+        }
+    }
+}
+
+impl IntoLoss for String {
+    fn into_loss(self) -> Result<Loss> {
+        self.as_str().into_loss()
+    }
+}
+
+/// One metric: a value, or a text that names one.
+#[diagnostic::on_unimplemented(
+    message = "expected a metric, got `{Self}`",
+    label = "`accuracy()`, `macro_f1()`, `f1()`, `mcc()`, `pearson()`, `spearman()`, or a text that names one"
+)]
+pub trait IntoMetric {
+    /// The metric.
+    ///
+    /// # Errors
+    /// SC0105 for a text that names none.
+    fn into_metric(self) -> Result<Metric>;
+}
+
+impl IntoMetric for Metric {
+    fn into_metric(self) -> Result<Metric> {
+        Ok(self)
+    }
+}
+
+impl IntoMetric for &str {
+    fn into_metric(self) -> Result<Metric> {
+        Metric::by_name(self).ok_or_else(|| problem::unknown_metric(self))
+    }
+}
+
+impl IntoMetric for String {
+    fn into_metric(self) -> Result<Metric> {
+        self.as_str().into_metric()
+    }
+}
+
+/// What `compile!` takes as its metrics: a list, or a single one as Keras 2 takes it.
+#[diagnostic::on_unimplemented(
+    message = "expected a list of metrics, got `{Self}`",
+    label = "`[accuracy(), macro_f1()]`, or texts such as `[\"accuracy\"]`"
+)]
+pub trait IntoMetrics {
+    /// The metrics, each on its own: one that is wrong does not hide the others.
+    fn into_metrics(self) -> Vec<Result<Metric>>;
+}
+
+impl<M: IntoMetric, const N: usize> IntoMetrics for [M; N] {
+    fn into_metrics(self) -> Vec<Result<Metric>> {
+        self.into_iter().map(IntoMetric::into_metric).collect()
+    }
+}
+
+impl<M: IntoMetric> IntoMetrics for Vec<M> {
+    fn into_metrics(self) -> Vec<Result<Metric>> {
+        self.into_iter().map(IntoMetric::into_metric).collect()
+    }
+}
+
+impl IntoMetrics for Metric {
+    fn into_metrics(self) -> Vec<Result<Metric>> {
+        vec![Ok(self)]
+    }
+}
+
+impl IntoMetrics for &str {
+    fn into_metrics(self) -> Vec<Result<Metric>> {
+        vec![self.into_metric()]
+    }
+}
+
+/// A number of things, of whatever integer type it was written in, so that a 0 or a −1 that only
+/// run time knows is answered by us.
+#[diagnostic::on_unimplemented(
+    message = "expected an integer, got `{Self}`",
+    label = "a whole number, such as 16"
+)]
+pub trait IntoCount {
+    /// The number as written.
+    fn into_count(self) -> Count;
+}
+
+/// An integer as written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count(i128);
+
+macro_rules! into_count {
+    ($($integer:ty),*) => {$(
+        impl IntoCount for $integer {
+            fn into_count(self) -> Count {
+                Count(i128::try_from(self).unwrap_or(i128::MAX))
+            }
+        }
+    )*};
+}
+
+into_count!(
+    i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize
+);
+
+impl std::fmt::Display for Count {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Count {
+    /// The number if it is not negative.
+    pub(crate) fn value(self) -> Option<u64> {
+        u64::try_from(self.0).ok()
+    }
+
+    /// The number if it is at least `least`, else SC0103 for the argument of the call.
+    pub(crate) fn at_least(self, least: u64, call: &str, argument: &str) -> Result<u64> {
+        let found = self.value().filter(|&number| number >= least);
+        found.ok_or_else(|| {
+            let rule = BadArgumentValue {
+                call: call.to_owned(),
+                argument: argument.to_owned(),
+                given: self.0.to_string(),
+                expects: format!("an integer ≥ {least}"),
+                place: Place::argument(call, argument),
+                replacement: None,
+                arguments: Vec::new(),
+            };
+            rule.error()
+        })
+    }
+}
+
+/// The number of an argument that counts something, or its default.
+pub(crate) fn size(
+    given: Option<Count>,
+    default: usize,
+    call: &str,
+    argument: &str,
+) -> Result<usize> {
+    Ok(optional_size(given, call, argument)?.unwrap_or(default))
+}
+
+/// The number of an argument that counts something, if it was given.
+pub(crate) fn optional_size(
+    given: Option<Count>,
+    call: &str,
+    argument: &str,
+) -> Result<Option<usize>> {
+    let checked = |count: Count| {
+        let number = count.at_least(1, call, argument)?;
+        Ok(usize::try_from(number).unwrap_or(usize::MAX))
+    };
+    given.map(checked).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_resolved_or_refused() {
+        let loss = "mse".into_loss().expect("a loss");
+        assert_eq!(loss, Loss::MeanSquaredError(MeanSquaredError));
+        let told = "sparse_categorical_crossentropi"
+            .into_loss()
+            .expect_err("a slip");
+        assert_eq!(told.code, "SC0105");
+        assert!(
+            told.one_line()
+                .contains("did you mean `sparse_categorical_crossentropy`?")
+        );
+        let metrics = ["accuracy", "acuracy"].into_metrics();
+        assert_eq!(metrics[0], Ok(Metric::Accuracy));
+        assert_eq!(metrics[1].as_ref().expect_err("a slip").code, "SC0105");
+    }
+
+    #[test]
+    fn every_text_of_the_table_names_something() {
+        use crate::optimizer::IntoOptimizer;
+        use stratoscope_diagnostics::arguments::{LOSSES, METRICS, OPTIMIZER_NAMES};
+        assert!(LOSSES.iter().all(|name| name.into_loss().is_ok()));
+        assert!(METRICS.iter().all(|name| name.into_metric().is_ok()));
+        assert!(
+            OPTIMIZER_NAMES
+                .iter()
+                .all(|name| name.into_optimizer().is_ok())
+        );
+    }
+
+    #[test]
+    fn counts_are_checked_when_they_are_used() {
+        let check = |count: Count, least, message: &str| {
+            let told = count
+                .at_least(least, "fit", "epochs")
+                .expect_err("too small");
+            assert_eq!(
+                (told.code.as_str(), told.message.as_str()),
+                ("SC0103", message)
+            );
+        };
+        check(0.into_count(), 1, "`epochs = 0`: expected an integer ≥ 1");
+        check(
+            (-3_i64).into_count(),
+            0,
+            "`epochs = -3`: expected an integer ≥ 0",
+        );
+        assert_eq!(
+            u64::MAX.into_count().at_least(1, "fit", "epochs").ok(),
+            Some(u64::MAX)
+        );
+    }
+}

@@ -1,0 +1,231 @@
+//! `compile!(model, …)`: arguments as written → [`Compiled`], what the loop sees. All that is wrong is
+//! reported together, before any batch. Scope rules: keras-semantics §3.
+
+use stratoscope_diagnostics::rules::{
+    LossWithoutLogits, MissingOptimizer, ModelOutsideScope, OptimizerOfAnotherModel,
+    StepsPerExecutionWithoutScope,
+};
+use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
+use stratoscope_strategy::{Origin, PlacementReport, Strategy, origin, scope};
+
+use crate::args::{CompileArgs, Count, StrategyChoice};
+use crate::events::observer;
+use crate::loss::{Loss, SparseCategoricalCrossentropy};
+use crate::metric::Metric;
+use crate::model::{Model, State};
+use crate::network::{Files, Network};
+use crate::optimizer::{Optimizer, OptimizerState};
+use crate::problem;
+use crate::receipt::CompileReceipt;
+
+/// How a model is trained: every default filled in, every value checked.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub optimizer: Optimizer,
+    /// `None`: a model that only predicts.
+    pub loss: Option<Loss>,
+    pub metrics: Vec<Metric>,
+    pub steps_per_execution: u64,
+    pub gradient_accumulation_steps: u64,
+    /// The moments, one set per replica.
+    pub states: Vec<OptimizerState>,
+}
+
+impl<N: Network> Model<N> {
+    /// Gives the model its optimizer, loss and metrics. Moments of an earlier `compile` are dropped;
+    /// the weights stay.
+    ///
+    /// # Errors
+    /// All problems together, the first one as the error, the others related to it: SC0201 for a
+    /// model outside the live strategy's scope, SC0102 for `steps_per_execution` above 1 without a
+    /// scope, SC0103, SC0105, SC0116, SC0118 for the arguments, SC0202 for an optimizer of another
+    /// model.
+    #[track_caller]
+    pub fn compile(&self, args: CompileArgs) -> Result<CompileReceipt> {
+        let compiled_at = Origin::current();
+        let mut state = self.state();
+        let mut problems = Vec::new();
+        let mut warnings = Vec::new();
+
+        problems.extend(outside_its_scope(&state, &args.strategy)?);
+        problems.extend(args.problems);
+        if !args.has_optimizer {
+            let place = Place::call("compile");
+            let rule = MissingOptimizer {
+                place,
+                insert: None,
+                arguments: Vec::new(),
+            };
+            problems.push(rule.diagnostic());
+        }
+        if let Some(optimizer) = &args.optimizer
+            && let Some(other) = optimizer.identity.other_owner(self.identity())
+        {
+            let rule = OptimizerOfAnotherModel {
+                optimizer: optimizer.name.to_owned(),
+                other: Some(format!("the model compiled at {other}")),
+                profile: None,
+            };
+            problems.push(rule.diagnostic());
+        }
+        let mut count = |given: Option<Count>, argument| match given {
+            None => 1,
+            Some(count) => count
+                .at_least(1, "compile", argument)
+                .unwrap_or_else(|problem| {
+                    problems.push(*problem);
+                    1
+                }),
+        };
+        let mut steps_per_execution = count(args.steps_per_execution, "steps_per_execution");
+        let gradient_accumulation_steps = count(
+            args.gradient_accumulation_steps,
+            "gradient_accumulation_steps",
+        );
+        if steps_per_execution > 1 && !is_in_scope(&state, &args.strategy) {
+            let rule = StepsPerExecutionWithoutScope {
+                value: usize::try_from(steps_per_execution).unwrap_or(usize::MAX),
+                dropped: args.drop_unsupported,
+                profile: None,
+            };
+            match args.drop_unsupported {
+                true => warnings.push(rule.diagnostic()),
+                false => problems.push(rule.diagnostic()),
+            }
+            steps_per_execution = 1;
+        }
+        problems.extend(objections(&state.files, args.loss, &args.metrics));
+        if let Some(Loss::SparseCategoricalCrossentropy(loss)) = args.loss
+            && loss == (SparseCategoricalCrossentropy { from_logits: false })
+        {
+            let loss = "SparseCategoricalCrossentropy".to_owned();
+            warnings.push(LossWithoutLogits { loss, place: None }.diagnostic());
+        }
+        if let Some(problem) = problem::together(problems) {
+            return Err(problem);
+        }
+        // Without an optimizer there was a problem above.
+        let Some(optimizer) = args.optimizer else {
+            let place = Place::call("compile");
+            return Err(MissingOptimizer {
+                place,
+                insert: None,
+                arguments: Vec::new(),
+            }
+            .error());
+        };
+
+        warnings
+            .into_iter()
+            .for_each(|warning| observer().notice(warning));
+        optimizer
+            .identity
+            .claim(self.identity(), compiled_at.to_string());
+        let states = state
+            .replicas
+            .modules()
+            .iter()
+            .map(|_| OptimizerState::default())
+            .collect();
+        state.compiled = Some(Compiled {
+            optimizer,
+            loss: args.loss,
+            metrics: args.metrics,
+            steps_per_execution,
+            gradient_accumulation_steps,
+            states,
+        });
+        state.saved_run = None;
+        state.gradient_bytes.clear();
+        CompileReceipt::of(&state)
+    }
+}
+
+/// SC0201, where a strategy is meant and the model's variables are not the strategy's.
+fn outside_its_scope<N: Network>(
+    state: &State<N>,
+    choice: &StrategyChoice,
+) -> Result<Option<Diagnostic>> {
+    let bound = state.replicas.strategy();
+    let meant: Option<Strategy> = match (choice, bound) {
+        (StrategyChoice::None, Some(bound)) => {
+            let expects = format!("`{}`, under which the model was built", bound.name());
+            let told = problem::bad_value("compile", "strategy", "none", expects);
+            return Ok(Some(told.fix(
+                "build the model outside of any scope to train on one device",
+            )));
+        }
+        (StrategyChoice::None, None) => None,
+        (StrategyChoice::This(strategy), _) => Some(strategy.clone()),
+        (StrategyChoice::OfTheScope, Some(_)) => scope::current(),
+        (StrategyChoice::OfTheScope, None) => {
+            scope::current().or_else(|| scope::live_strategies().pop())
+        }
+    };
+    let Some(strategy) = meant.filter(|meant| bound != Some(meant)) else {
+        return Ok(None);
+    };
+    let report = PlacementReport::outside(&state.replicas, &strategy)?;
+    let made = state
+        .replicas
+        .records()
+        .first()
+        .map(|record| record.origin.clone());
+    let here = made
+        .as_ref()
+        .filter(|made| made.cell.is_some() && made.cell == origin::current_cell());
+    let devices: Vec<&str> = state
+        .replicas
+        .devices()
+        .iter()
+        .map(|device| device.name.as_str())
+        .collect();
+    let rule = ModelOutsideScope {
+        strategy: strategy.name().to_owned(),
+        replicas: strategy.replicas().len(),
+        variables: state.replicas.records().len(),
+        device: devices.join(", "),
+        compile_inside: scope::current().as_ref() == Some(&strategy),
+        line: here.and_then(|made| made.line).map(|line| line as usize),
+        origin: made.map(|made| made.to_string()),
+        figure: Some(report.figure()),
+        profile: None,
+    };
+    Ok(Some(rule.diagnostic()))
+}
+
+/// Whether a scope is active for this call: one was entered or set as default, the model is bound to
+/// a strategy, or one is named.
+fn is_in_scope<N: Network>(state: &State<N>, choice: &StrategyChoice) -> bool {
+    let named = matches!(choice, StrategyChoice::This(_));
+    named || state.replicas.strategy().is_some() || scope::current().is_some()
+}
+
+/// What the head cannot be trained or measured with.
+fn objections(files: &impl Files, loss: Option<Loss>, metrics: &[Metric]) -> Vec<Diagnostic> {
+    let classes = files.classes();
+    let mut problems = Vec::new();
+    match (loss, classes) {
+        (Some(loss), Some(classes)) if loss.is_regression() => {
+            let expects = format!("a loss of classes, since the head has {classes} labels");
+            let told = problem::bad_value("compile", "loss", loss, expects)
+                .fix("write `loss = SparseCategoricalCrossentropy { from_logits: true }`")
+                .fix("or build the model with `num_labels = 1` to predict a number");
+            problems.push(told);
+        }
+        (Some(loss), None) if !loss.is_regression() => {
+            let expects = "a loss of numbers, since the head has 1 output";
+            let told = problem::bad_value("compile", "loss", loss, expects)
+                .fix("write `loss = MeanSquaredError`")
+                .fix("or build the model with a label for each class");
+            problems.push(told);
+        }
+        _ => {}
+    }
+    for metric in metrics {
+        if let Some(expects) = metric.objection(classes) {
+            problems.push(problem::bad_value("compile", "metrics", metric, expects));
+        }
+    }
+    problems
+}

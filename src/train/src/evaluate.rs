@@ -1,0 +1,179 @@
+//! `evaluate!(model, data, …)`: loss and metrics without dropout, the batches split over the replicas as
+//! in training. Also what `fit` validates with.
+
+use std::time::Instant;
+
+use burn::tensor::{Device, Tensor};
+use stratoscope_bert::Mode;
+use stratoscope_data::{Batch, Dataset, Encoded};
+use stratoscope_diagnostics::rules::{BackendFailed, NoLoss, NotCompiled};
+use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
+use stratoscope_strategy::{ReplicaId, Replicas};
+
+use crate::args::EvaluateArgs;
+use crate::events::{next_run, observer_of_a_run};
+use crate::history::{Evaluation, Measured};
+use crate::loss::Loss;
+use crate::metric::{Metric, Tally};
+use crate::model::Model;
+use crate::network::{Files, Network};
+use crate::prepare;
+
+/// Batches made ahead of the one that is computed.
+pub(crate) const PREFETCHED: usize = 2;
+
+impl<N: Network> Model<N> {
+    /// Loss and metrics of a data set, without dropout, as means over its examples.
+    ///
+    /// # Errors
+    /// SC0112 for a model that was not compiled, SC0113 without a loss; what is wrong with the data.
+    pub fn evaluate(&self, data: &Dataset, args: EvaluateArgs) -> Result<Evaluation> {
+        let plan = args.resolve()?;
+        let state = self.state();
+        let Some(compiled) = &state.compiled else {
+            return Err(NotCompiled {
+                call: "evaluate".to_owned(),
+                profile: None,
+            }
+            .error());
+        };
+        let Some(loss) = compiled.loss else {
+            let mut told = NoLoss { profile: None }.diagnostic();
+            told.labels
+                .iter_mut()
+                .for_each(|label| label.place = Place::model("evaluate"));
+            return Err(Box::new(told));
+        };
+        let encoded = prepare::encode(&state.files, data, plan.max_length, "evaluate")?;
+        let classes = state.files.classes();
+        let metrics = &compiled.metrics;
+        let observer = observer_of_a_run(plan.verbose);
+        let (run, total) = (next_run(), encoded.len());
+        let tell = |done: usize| observer.evaluated(run, done, total);
+        on_replicas(
+            &state.replicas,
+            &encoded,
+            plan.batch_size,
+            loss,
+            metrics,
+            classes,
+            &tell,
+        )
+    }
+}
+
+/// Loss and metrics of tokenized data. `tell` hears how many examples are done.
+pub(crate) fn on_replicas<N: Network>(
+    replicas: &Replicas<N>,
+    data: &Encoded,
+    batch_size: usize,
+    loss: Loss,
+    metrics: &[Metric],
+    classes: Option<usize>,
+    tell: &dyn Fn(usize),
+) -> Result<Evaluation> {
+    let start = Instant::now();
+    let mut tally = tally(classes);
+    let (mut sum, mut examples) = (0.0, 0);
+    for batch in data.batch(batch_size)?.prefetch(PREFETCHED) {
+        for (part, answer) in answers(replicas, &batch, Some(loss))? {
+            tally.add(&part.labels, &answer.outputs);
+            sum += answer.loss;
+            examples += part.size();
+        }
+        tell(examples);
+    }
+    Ok(Evaluation {
+        loss: sum / examples as f64,
+        metrics: measured(metrics, &tally),
+        examples,
+        seconds: start.elapsed().as_secs_f64(),
+    })
+}
+
+/// What a network answers to a part of a batch.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// Before any softmax, row-major [B, C].
+    pub outputs: Vec<f32>,
+    /// The sum of the losses of its examples; 0 where none was asked for.
+    pub loss: f64,
+}
+
+/// The answers of the replicas to their parts of a batch, without dropout and without gradients.
+pub(crate) fn answers<N: Network>(
+    replicas: &Replicas<N>,
+    batch: &Batch,
+    loss: Option<Loss>,
+) -> Result<Vec<(Batch, Answer)>> {
+    let devices: Vec<Device> = replicas
+        .devices()
+        .iter()
+        .map(|device| device.burn.clone())
+        .collect();
+    let answer = move |ReplicaId(index): ReplicaId, network: &N, part: Option<Batch>| {
+        let part = part?;
+        let logits = network.valid().logits(&part, Mode::Eval, &devices[index]);
+        let loss = loss.map(|loss| loss.sum(logits.clone(), &part.labels));
+        Some(read(loss, logits).map(|answer| (part, answer)))
+    };
+    replicas
+        .for_each_replica(parts(batch, replicas.len()), answer)?
+        .into_iter()
+        .flatten()
+        .map(|answer| answer.map_err(|reason| failed(replicas.devices()[0].name.as_str(), &reason)))
+        .collect()
+}
+
+/// The batch's parts, one per replica; none for replicas that sit it out.
+pub(crate) fn parts(batch: &Batch, replicas: usize) -> Vec<Option<Batch>> {
+    let mut parts: Vec<Option<Batch>> = batch.split(replicas).into_iter().map(Some).collect();
+    parts.resize_with(replicas, || None);
+    parts
+}
+
+/// Reads loss and outputs from their device, in one transfer.
+pub(crate) fn read(
+    loss: Option<Tensor<1>>,
+    logits: Tensor<2>,
+) -> std::result::Result<Answer, String> {
+    let count = logits.shape().num_elements();
+    let outputs: Tensor<1> = logits.reshape([count]);
+    let both = match &loss {
+        Some(loss) => Tensor::cat(vec![loss.clone(), outputs], 0),
+        None => outputs,
+    };
+    let data = both.try_into_data().map_err(|error| error.to_string())?;
+    let mut values = data.iter::<f32>();
+    let loss = match loss {
+        Some(_) => values.next().map_or(f64::NAN, f64::from),
+        None => 0.0,
+    };
+    Ok(Answer {
+        outputs: values.collect(),
+        loss,
+    })
+}
+
+/// SC0907: a device failed while it computed.
+pub(crate) fn failed(device: &str, reason: &str) -> Box<Diagnostic> {
+    BackendFailed {
+        device: device.to_owned(),
+        reason: reason.to_owned(),
+    }
+    .error()
+}
+
+/// An empty tally for a head.
+pub(crate) fn tally(classes: Option<usize>) -> Tally {
+    classes.map_or_else(Tally::of_numbers, Tally::of_classes)
+}
+
+/// The values of metrics.
+pub(crate) fn measured(metrics: &[Metric], tally: &Tally) -> Vec<Measured> {
+    let measure = |metric: &Metric| Measured {
+        name: metric.name(),
+        value: metric.value(tally),
+    };
+    metrics.iter().map(measure).collect()
+}

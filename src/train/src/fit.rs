@@ -1,0 +1,301 @@
+//! `fit!(model, data, …)`: epoch → execution → batch → optimizer step, in `train`.
+//!
+//! Who owns what: the data set owns labels and order, the plan (`FitPlan`) all numbers of the run,
+//! `Compiled` optimizer, loss, metrics and the two group sizes, `Replicas` the weights. `Progress` is
+//! all that a run needs to go on after an interrupt; `trainer` has the parts of a step.
+//!
+//! One optimizer step, whatever the number of replicas and micro-batches, is made from the mean of the
+//! gradients over all examples of its batches: each replica divides its sums by its own number of
+//! examples of the whole step, the all-reduce weighs replicas by that number.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use stratoscope_data::{Dataset, Encoded, Prefetch};
+use stratoscope_diagnostics::rules::{NoLoss, NonFiniteLoss, NotCompiled};
+use stratoscope_diagnostics::{Diagnostic, Result, Rule};
+
+use crate::args::{FitArgs, FitPlan};
+use crate::counters::Shape;
+use crate::evaluate::{PREFETCHED, measured, tally};
+use crate::events::{
+    EpochEnded, ExecutionEnded, FitStarted, Observer, next_run, observer_of_a_run,
+};
+use crate::history::{EpochRecord, History};
+use crate::interrupt;
+use crate::model::{Model, State};
+use crate::network::{Files, Network};
+use crate::optimizer::OptimizerState;
+use crate::receipt::names;
+use crate::run::{Prepared, Progress, SavedRun, Signature};
+use crate::trainer::Trainer;
+
+impl<N: Network> Model<N> {
+    /// Trains the model on a data set.
+    ///
+    /// An interrupt ends it after the current optimizer step, with what was measured so far;
+    /// `resume` goes on from there.
+    ///
+    /// # Errors
+    /// SC0112 for a model that was not compiled, SC0113 without a loss; what is wrong with arguments
+    /// or data, before the first step; SC0505 at the first loss or gradient norm that is not finite,
+    /// before the update; SC0907 if a device fails.
+    pub fn fit(&self, data: &Dataset, args: FitArgs<'_>) -> Result<History> {
+        let plan = args.resolve()?;
+        let mut state = self.state();
+        check_compiled(&state)?;
+        let data = Prepared::of(&mut state, data, &plan)?;
+        let state = &mut *state;
+        let Some(compiled) = &mut state.compiled else {
+            return Err(NotCompiled {
+                call: "fit".to_owned(),
+                profile: None,
+            }
+            .error());
+        };
+        let shape = Shape {
+            batches_per_epoch: data.train.len().div_ceil(plan.batch_size) as u64,
+            steps_per_execution: compiled.steps_per_execution,
+            gradient_accumulation_steps: compiled.gradient_accumulation_steps,
+            replicas: state.replicas.len() as u64,
+        };
+        // A panic in a step, of a GPU that has no memory left, has taken the moments with it.
+        compiled
+            .states
+            .resize_with(state.replicas.len(), OptimizerState::default);
+        let signature = Signature::of(&plan, &data, &shape);
+        let devices = match state.replicas.strategy() {
+            Some(strategy) => strategy.devices_in_words(),
+            None => state.replicas.devices()[0].name.clone(),
+        };
+        let classes = state.files.classes();
+        if plan.resume
+            && let Some(saved) = &state.saved_run
+        {
+            saved.check(&signature)?;
+        }
+        let mut progress = match state.saved_run.take() {
+            Some(saved) if plan.resume => saved.progress,
+            _ => Progress::new(devices.clone(), tally(classes)),
+        };
+        let observer = observer_of_a_run(plan.verbose);
+        let run = next_run();
+        observer.fit_started(&FitStarted {
+            run,
+            epochs: plan.epochs,
+            batches_per_epoch: shape.batches_per_epoch,
+            batch_size: plan.batch_size,
+            examples: data.train.len(),
+            validation_examples: data.validation.as_ref().map_or(0, Encoded::len),
+            devices,
+            metrics: names(&compiled.metrics),
+            planned: shape.counters(plan.epochs),
+            counters: progress.history.counters,
+        });
+        let mut trainer = Trainer {
+            replicas: &mut state.replicas,
+            compiled,
+            gradient_bytes: &mut state.gradient_bytes,
+            undecayed: Arc::new(data.undecayed.clone()),
+            classes,
+        };
+        let outcome = train(
+            &mut trainer,
+            &plan,
+            &data,
+            &shape,
+            &mut progress,
+            run,
+            &*observer,
+        );
+        if let Err(problem) = outcome {
+            observer.fit_failed(run);
+            return Err(problem);
+        }
+        let history = progress.history.clone();
+        if history.interrupted {
+            progress.history.interrupted = false;
+            state.saved_run = Some(SavedRun {
+                progress,
+                signature,
+            });
+        }
+        observer.fit_ended(run, &history);
+        Ok(history)
+    }
+}
+
+/// The run, epoch by epoch. Returns when all are over, when it was interrupted
+/// (`history.interrupted`), or when it stopped early.
+fn train<N: Network>(
+    trainer: &mut Trainer<'_, N>,
+    plan: &FitPlan<'_>,
+    data: &Prepared,
+    shape: &Shape,
+    progress: &mut Progress<N>,
+    run: u64,
+    observer: &dyn Observer,
+) -> Result<()> {
+    let total_steps = shape.counters(plan.epochs).optimizer_steps;
+    while progress.epoch < plan.epochs {
+        let epoch = progress.epoch;
+        let order = match plan.shuffle {
+            true => data.train.shuffle(plan.seed, epoch),
+            false => data.train.clone(),
+        };
+        let rest = order.batch(plan.batch_size)?.skip(progress.batch as usize);
+        let mut batches = Prefetch::new(rest, PREFETCHED);
+
+        for execution in shape.executions(progress.batch) {
+            let start = Instant::now();
+            let mut record = progress.execution(execution.start);
+            let (mut loss_sum, mut examples) = (0.0, 0);
+            for index in execution.clone() {
+                let Some(batch) = batches.next() else { break };
+                let group = shape.group(index);
+
+                // Forward and backward on every replica; the gradients stay there and add up.
+                let shares = data.shares(group.clone(), plan.batch_size, trainer.replicas.len());
+                let answers = trainer.forward_and_backward(&batch, &shares, plan.seed, progress)?;
+                let loss: f64 = answers.iter().map(|(_, answer)| answer.loss).sum();
+                if !loss.is_finite() {
+                    let rate = trainer.rate(progress.steps, total_steps);
+                    return Err(not_finite("loss", loss, progress, rate, &batch.rows));
+                }
+                for (part, answer) in &answers {
+                    progress.tally.add(&part.labels, &answer.outputs);
+                }
+                loss_sum += loss;
+                examples += batch.size();
+                progress.batch = index + 1;
+                progress.batches_of_run += 1;
+                record.batches += 1;
+                progress.history.counters.batches += 1;
+
+                // Inside a group of micro-batches nothing is exchanged and nothing is updated.
+                if index + 1 < group.end {
+                    continue;
+                }
+
+                // The mean over the replicas, clipping by its norm, the step.
+                let gradients = trainer.all_reduce(progress, &shares)?;
+                let norm = trainer.norm(&gradients);
+                let rate = trainer.rate(progress.steps, total_steps);
+                if let Some(norm) = norm.filter(|norm| !norm.is_finite()) {
+                    return Err(not_finite(
+                        "gradient norm",
+                        norm,
+                        progress,
+                        rate,
+                        &batch.rows,
+                    ));
+                }
+                let last = index + 1 == execution.end;
+                trainer.step(gradients, norm, rate, last)?;
+                progress.steps += 1;
+                progress.last_norm = norm;
+                progress.history.counters.optimizer_steps += 1;
+                progress.history.counters.all_reduces += u64::from(shape.replicas > 1);
+                record.optimizer_steps += 1;
+                record.learning_rate = Some(rate);
+                record.gradient_norm = norm;
+                if interrupt::requested() {
+                    progress.history.interrupted = true;
+                    break;
+                }
+            }
+
+            // Back on the host: once per execution, as callbacks in Keras.
+            progress.history.counters.executions += 1;
+            progress.epoch_loss += loss_sum;
+            progress.epoch_examples += examples;
+            let seconds = start.elapsed().as_secs_f64();
+            progress.epoch_seconds += seconds;
+            let next_rate = trainer.rate(progress.steps, total_steps);
+            let record = record.finished(
+                progress.steps,
+                loss_sum / examples as f64,
+                next_rate,
+                seconds,
+            );
+            progress.last_rate = record.learning_rate;
+            progress.last_loss = Some(record.loss);
+            progress.history.executions.push(record.clone());
+            let speed = progress.epoch_examples as f64 / progress.epoch_seconds;
+            let done = (progress.batch as usize * plan.batch_size).min(data.train.len());
+            let left = (plan.epochs - epoch) as f64 * data.train.len() as f64 - done as f64;
+            observer.execution_ended(&ExecutionEnded {
+                run,
+                record,
+                epoch_loss: progress.epoch_loss / progress.epoch_examples as f64,
+                epoch_metrics: measured(&trainer.compiled.metrics, &progress.tally),
+                counters: progress.history.counters,
+                sequences_per_second: speed,
+                seconds_left: left / speed,
+            });
+            if progress.history.interrupted {
+                return Ok(());
+            }
+        }
+
+        let validation = match &data.validation {
+            Some(validation) => Some(trainer.validate(validation, plan.batch_size)?),
+            None => None,
+        };
+        let loss = validation.as_ref().map(|validation| validation.loss);
+        let best = progress.compare(trainer, loss, plan.patience.is_some());
+        let record = EpochRecord {
+            epoch,
+            loss: progress.epoch_loss / progress.epoch_examples as f64,
+            metrics: measured(&trainer.compiled.metrics, &progress.tally),
+            validation,
+            learning_rate: progress.last_rate,
+            seconds: progress.epoch_seconds,
+            sequences_per_second: progress.epoch_examples as f64 / progress.epoch_seconds,
+        };
+        progress.history.epochs.push(record.clone());
+        observer.epoch_ended(&EpochEnded { run, record, best });
+        progress.next_epoch(tally(trainer.classes));
+        if plan
+            .patience
+            .is_some_and(|patience| progress.epochs_without_better >= patience)
+        {
+            progress.history.stopped_early = true;
+            break;
+        }
+    }
+    progress.restore_best(trainer)
+}
+
+fn check_compiled<N: Network>(state: &State<N>) -> Result<()> {
+    match &state.compiled {
+        None => Err(NotCompiled {
+            call: "fit".to_owned(),
+            profile: None,
+        }
+        .error()),
+        Some(compiled) if compiled.loss.is_none() => Err(NoLoss { profile: None }.error()),
+        Some(_) => Ok(()),
+    }
+}
+
+fn not_finite<N: Network>(
+    quantity: &str,
+    value: f64,
+    progress: &Progress<N>,
+    rate: f64,
+    rows: &[usize],
+) -> Box<Diagnostic> {
+    let rule = NonFiniteLoss {
+        quantity: quantity.to_owned(),
+        value,
+        step: progress.steps as usize,
+        epoch: progress.epoch as usize,
+        first_in: None,
+        learning_rate: Some(rate),
+        last_loss: progress.last_loss,
+        gradient_norm: progress.last_norm,
+        rows: rows.to_vec(),
+    };
+    rule.error()
+}

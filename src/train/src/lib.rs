@@ -1,0 +1,88 @@
+//! Training: from the arguments of `compile!` and `fit!` to weights, and what was measured on the way.
+//!
+//! A [`Model`] is a network under a strategy, with its tokenizer and labels; [`BertForSequenceClassification`]
+//! is the one for texts. [`Model::compile`] takes [`CompileArgs`]: an optimizer ([`AdamW`], [`Adam`],
+//! [`SGD`]) with a [`Schedule`], a [`Loss`], [`Metric`]s. [`Model::fit`] takes a data set and
+//! [`FitArgs`] and returns a [`History`]; `evaluate` and `predict` use what was learnt. What a run tells
+//! while it goes arrives at an [`events::Observer`].
+//!
+//! ```no_run
+//! use stratoscope_data::debian_sections;
+//! use stratoscope_strategy::{MirroredStrategy, scope};
+//! use stratoscope_train::{
+//!     AdamW, BertForSequenceClassification, CompileArgs, FitArgs, SparseCategoricalCrossentropy,
+//!     accuracy, warmup_linear,
+//! };
+//!
+//! # fn main() -> stratoscope_diagnostics::Result<()> {
+//! let (train, dev) = debian_sections()?;
+//! let strategy = MirroredStrategy::logical(2)?;
+//! let model = {
+//!     let _scope = scope::enter(&strategy)?;
+//!     BertForSequenceClassification::from_pretrained("all-MiniLM-L6-v2", 8)?
+//! };
+//! model.compile(
+//!     CompileArgs::new()
+//!         .optimizer(AdamW::new(warmup_linear(5e-5, 0.1)).global_clipnorm(1.0))
+//!         .loss(SparseCategoricalCrossentropy { from_logits: true })
+//!         .metrics([accuracy()]),
+//! )?;
+//! let history = model.fit(&train, FitArgs::new().epochs(3).validation_data(&dev))?;
+//! println!("{history}");
+//! println!("{}", model.predict(["simple DNS server"])?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Devices, copies and collectives are `strategy`'s; files and layers `bert`'s; batches `data`'s. How
+//! anything is displayed is the facade's.
+
+pub mod args;
+
+pub mod loss;
+pub mod metric;
+pub mod optimizer;
+pub mod schedule;
+
+pub mod bert;
+pub mod model;
+pub mod network;
+
+mod compile;
+pub mod counters;
+pub mod evaluate;
+pub mod fit;
+pub mod predict;
+mod prepare;
+pub mod receipt;
+mod run;
+mod trainer;
+
+pub mod events;
+pub mod history;
+pub mod html;
+pub mod interrupt;
+pub mod plot;
+
+mod problem;
+
+pub use args::{
+    CompileArgs, EvaluateArgs, FitArgs, IntoCount, IntoLoss, IntoMetric, IntoMetrics,
+    IntoStrategyChoice, NoStrategy, none,
+};
+pub use bert::{BertFiles, BertForSequenceClassification};
+pub use counters::Counters;
+pub use events::Observer;
+pub use history::{EpochRecord, Evaluation, ExecutionRecord, History, Measured};
+pub use loss::{Loss, MeanSquaredError, SparseCategoricalCrossentropy};
+pub use metric::{Metric, accuracy, f1, macro_f1, mcc, pearson, spearman};
+pub use model::Model;
+pub use network::{Files, Network};
+pub use optimizer::{Adam, AdamW, IntoOptimizer, Optimizer, SGD};
+pub use plot::Picture;
+pub use predict::{IntoTexts, Prediction, Predictions};
+pub use receipt::CompileReceipt;
+pub use schedule::{
+    CosineDecay, ExponentialDecay, IntoSchedule, Schedule, WarmupLinear, constant, warmup_linear,
+};
+pub use stratoscope_bert::BertTokenizer;

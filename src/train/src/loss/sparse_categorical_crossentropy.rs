@@ -1,0 +1,76 @@
+//! `−log p(label)`. Keras's `SparseCategoricalCrossentropy`; in PyTorch `CrossEntropyLoss`.
+
+use burn::tensor::activation::log_softmax;
+use burn::tensor::{Tensor, TensorData};
+use stratoscope_data::Labels;
+
+/// Keras's `epsilon()`: probabilities are kept this far from 0 and 1.
+const EPSILON: f32 = 1e-7;
+
+/// Cross-entropy between classes given by index and one output per class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SparseCategoricalCrossentropy {
+    /// Whether the outputs are logits, as BERT's heads put out. Keras's default is `false`; here it
+    /// has to be written, and `false` draws a warning (SC0302).
+    pub from_logits: bool,
+}
+
+impl SparseCategoricalCrossentropy {
+    pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
+        let [rows, classes] = outputs.dims();
+        let Labels::Classes(labels) = labels else {
+            // `fit` has checked the labels; a value is the index of its class.
+            return Tensor::zeros([1], &outputs.device());
+        };
+        let log_probabilities = if self.from_logits {
+            log_softmax(outputs, 1)
+        } else {
+            // As Keras does: the clamped values are normalised, since they need not add up to 1.
+            log_softmax(outputs.clamp(EPSILON, 1.0 - EPSILON).log(), 1)
+        };
+        // A row of zeros with a 1 at its label picks one element, in the same order on every device.
+        let mut picked = vec![0.0_f32; rows * classes];
+        for (row, &label) in labels.iter().enumerate() {
+            picked[row * classes + label as usize] = 1.0;
+        }
+        let device = log_probabilities.device();
+        let picked = Tensor::from_data(TensorData::new(picked, [rows, classes]), &device);
+        (log_probabilities * picked).sum().neg()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+
+    fn loss(from_logits: bool, outputs: [[f32; 3]; 2], labels: [i32; 2]) -> f32 {
+        let outputs = Tensor::<2>::from_floats(outputs, &Device::flex());
+        let loss = SparseCategoricalCrossentropy { from_logits };
+        loss.sum(outputs, &Labels::Classes(labels.to_vec()))
+            .into_scalar::<f32>()
+    }
+
+    #[test]
+    fn a_sum_over_examples() {
+        // −log softmax, worked out by hand: uniform logits cost ln 3 each.
+        let uniform = loss(true, [[1.0; 3], [0.0; 3]], [0, 2]);
+        assert!((uniform - 2.0 * 3_f32.ln()).abs() < 1e-6, "{uniform}");
+        let one_sided = loss(true, [[2.0, 0.0, 0.0], [0.0; 3]], [0, 0]);
+        let expected = ((2_f32.exp() + 2.0) / 2_f32.exp()).ln() + 3_f32.ln();
+        assert!(
+            (one_sided - expected).abs() < 1e-6,
+            "{one_sided} {expected}"
+        );
+    }
+
+    #[test]
+    fn probabilities_are_clamped_and_normalised() {
+        let found = loss(false, [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]], [0, 1]);
+        assert!((found - 2_f32.ln()).abs() < 1e-5, "{found}");
+        // A logit of 3 taken for a probability counts as 1.
+        let logits = loss(false, [[3.0, -1.0, -1.0], [0.0, 1.0, 0.0]], [1, 1]);
+        assert!((logits - 1e7_f32.ln()).abs() < 1e-2, "{logits}");
+    }
+}

@@ -1,0 +1,111 @@
+//! What metrics are computed from: answers, counted or kept, over a whole split.
+
+use stratoscope_data::Labels;
+
+/// Labels beside predictions. Classes are counted in a confusion matrix, numbers are kept in pairs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tally {
+    classes: usize,
+    /// Row = label, column = predicted class.
+    confusion: Vec<u64>,
+    /// Label and output.
+    pairs: Vec<(f64, f64)>,
+}
+
+impl Tally {
+    /// For labels that are classes.
+    pub fn of_classes(classes: usize) -> Self {
+        Self {
+            classes,
+            confusion: vec![0; classes * classes],
+            pairs: Vec::new(),
+        }
+    }
+
+    /// For labels that are numbers.
+    pub fn of_numbers() -> Self {
+        Self::default()
+    }
+
+    /// Adds a batch: `outputs` has the rows of the batch, [B, C], row-major.
+    pub fn add(&mut self, labels: &Labels, outputs: &[f32]) {
+        match labels {
+            Labels::Classes(labels) if self.classes > 0 => {
+                for (&label, row) in labels.iter().zip(outputs.chunks_exact(self.classes)) {
+                    self.add_class(label as usize, largest(row));
+                }
+            }
+            Labels::Classes(labels) => {
+                for (&label, &output) in labels.iter().zip(outputs) {
+                    self.add_number(f64::from(label), f64::from(output));
+                }
+            }
+            Labels::Values(labels) => {
+                for (&label, &output) in labels.iter().zip(outputs) {
+                    self.add_number(f64::from(label), f64::from(output));
+                }
+            }
+            Labels::Absent => {}
+        }
+    }
+
+    /// Adds one classified example. A label outside the classes is not counted.
+    pub fn add_class(&mut self, label: usize, predicted: usize) {
+        if label < self.classes && predicted < self.classes {
+            self.confusion[label * self.classes + predicted] += 1;
+        }
+    }
+
+    /// Adds one predicted number.
+    pub fn add_number(&mut self, label: f64, output: f64) {
+        self.pairs.push((label, output));
+    }
+
+    /// How many classes there are; 0 for numbers.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// Examples of class `label` that were taken for `predicted`.
+    pub fn count(&self, label: usize, predicted: usize) -> u64 {
+        self.confusion
+            .get(label * self.classes + predicted)
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// Examples of a class.
+    pub fn labelled(&self, class: usize) -> u64 {
+        (0..self.classes)
+            .map(|predicted| self.count(class, predicted))
+            .sum()
+    }
+
+    /// Examples that were taken for a class.
+    pub fn predicted(&self, class: usize) -> u64 {
+        (0..self.classes)
+            .map(|label| self.count(label, class))
+            .sum()
+    }
+
+    /// Examples in all.
+    pub fn examples(&self) -> u64 {
+        self.confusion.iter().sum::<u64>() + self.pairs.len() as u64
+    }
+
+    /// Labels and outputs that are numbers.
+    pub fn pairs(&self) -> &[(f64, f64)] {
+        &self.pairs
+    }
+}
+
+/// The index of the largest output, the first of equals: argmax as PyTorch and NumPy have it.
+pub(crate) fn largest(row: &[f32]) -> usize {
+    let mut best = 0;
+    for (index, value) in row.iter().enumerate() {
+        if *value > row[best] {
+            best = index;
+        }
+    }
+    best
+}

@@ -1,0 +1,198 @@
+//! [`Model`]: a network under a strategy, with what belongs to it. It is a handle: a clone is the same
+//! model, and every method takes `&self`, since a notebook binds models without `mut`.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use burn::module::ParamId;
+use stratoscope_diagnostics::{Result, words};
+use stratoscope_strategy::{Origin, PlacementReport, Replicas, Strategy};
+
+use crate::compile::Compiled;
+use crate::network::{Files, Network};
+use crate::run::SavedRun;
+
+/// A network with a copy on every replica, its tokenizer and labels, and how it is trained.
+pub struct Model<N: Network> {
+    inner: Arc<Inner<N>>,
+}
+
+struct Inner<N: Network> {
+    /// By which an optimizer knows whose it is.
+    identity: Arc<()>,
+    state: Mutex<State<N>>,
+}
+
+/// Everything that changes. One call at a time has it.
+pub(crate) struct State<N: Network> {
+    pub replicas: Replicas<N>,
+    pub files: N::Files,
+    /// Set by `compile!`.
+    pub compiled: Option<Compiled>,
+    /// A run that was interrupted, for `resume = true`.
+    pub saved_run: Option<SavedRun<N>>,
+    /// The bytes of each gradient at the last optimizer step, per replica.
+    pub gradient_bytes: HashMap<ParamId, u64>,
+}
+
+impl<N: Network> Model<N> {
+    /// Places a network on every replica of the active scope; outside of any, on the processor.
+    ///
+    /// # Errors
+    /// SC0907 if a device does not take its copy.
+    pub fn new(network: N, files: N::Files, origin: Origin) -> Result<Self> {
+        let names: Vec<_> = network
+            .parameters()
+            .into_iter()
+            .map(|known| (known.name, known.id))
+            .collect();
+        let state = State {
+            replicas: Replicas::place(network, &names, origin)?,
+            files,
+            compiled: None,
+            saved_run: None,
+            gradient_bytes: HashMap::new(),
+        };
+        let inner = Inner {
+            identity: Arc::new(()),
+            state: Mutex::new(state),
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// Where every variable is, what training keeps beside it, whether the copies are equal.
+    /// Gradients and moments are planned until the first optimizer step, then measured.
+    ///
+    /// # Errors
+    /// SC0907 if a value cannot be read from its device.
+    pub fn placement(&self) -> Result<PlacementReport> {
+        self.state().placement()
+    }
+
+    /// The strategy it was built under.
+    pub fn strategy(&self) -> Option<Strategy> {
+        self.state().replicas.strategy().cloned()
+    }
+
+    /// The names of its labels, in the order of its outputs.
+    pub fn label_names(&self) -> Vec<String> {
+        self.state().files.label_names().to_vec()
+    }
+
+    /// How many numbers it has learnt, or is to learn.
+    pub fn num_parameters(&self) -> usize {
+        self.state().num_parameters()
+    }
+
+    /// Calls `look` with replica 0's network.
+    pub fn with_network<T>(&self, look: impl FnOnce(&N) -> T) -> T {
+        look(self.state().replicas.first())
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State<N>> {
+        // A panic inside a call leaves the state whole: what it was about to change is replaced last.
+        self.inner
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn identity(&self) -> &Arc<()> {
+        &self.inner.identity
+    }
+}
+
+impl<N: Network> State<N> {
+    pub(crate) fn placement(&self) -> Result<PlacementReport> {
+        let report = PlacementReport::of(&self.replicas)?.titled(self.files.model_name());
+        let Some(compiled) = &self.compiled else {
+            return Ok(report);
+        };
+        let moments: &[&str] = match compiled.optimizer.moments() {
+            2 => &["Adam m", "Adam v"],
+            1 => &["velocity"],
+            _ => &[],
+        };
+        let stepped = compiled.states.first().filter(|state| state.steps() > 0);
+        let Some(state) = stepped.filter(|_| !self.gradient_bytes.is_empty()) else {
+            let report = report.planned("gradients");
+            return Ok(moments
+                .iter()
+                .fold(report, |report, name| report.planned(*name)));
+        };
+        let mut report = report.measured("gradients", |id| self.gradient_bytes.get(&id).copied());
+        for (index, name) in moments.iter().enumerate() {
+            report = report.measured(*name, |id| {
+                let (first, second) = state.bytes(id);
+                Some(if index == 0 { first } else { second }).filter(|&bytes| bytes > 0)
+            });
+        }
+        Ok(report)
+    }
+
+    pub(crate) fn num_parameters(&self) -> usize {
+        let elements = |shape: &Vec<usize>| shape.iter().product::<usize>();
+        self.replicas
+            .records()
+            .iter()
+            .map(|record| elements(&record.shape))
+            .sum()
+    }
+
+    /// The parameters that BERT's recipe does not decay.
+    pub(crate) fn undecayed(&self) -> HashSet<ParamId> {
+        let parameters = self.replicas.first().parameters().into_iter();
+        parameters
+            .filter(|known| known.is_undecayed())
+            .map(|known| known.id)
+            .collect()
+    }
+
+    /// Replicas and devices in words.
+    pub(crate) fn devices_in_words(&self) -> String {
+        match self.replicas.strategy() {
+            Some(strategy) => format!("{}, {}", strategy.name(), strategy.devices_in_words()),
+            None => match self.replicas.devices().first() {
+                Some(device) => format!("{} ({})", device.name, device.description),
+                None => String::new(),
+            },
+        }
+    }
+}
+
+impl<N: Network> Clone for Model<N> {
+    /// Another handle of the same model.
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+        }
+    }
+}
+
+impl<N: Network> fmt::Debug for Model<N> {
+    /// `BertForSequenceClassification: 22 713 216 parameters, 8 labels, on mirrored, 2 logical CPU
+    /// devices; compiled with AdamW::new(5e-5)`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Ok(state) = self.inner.state.try_lock() else {
+            return f.write_str("a model that is in use");
+        };
+        let parameters = words::thousands(state.num_parameters());
+        let labels = match state.files.classes() {
+            Some(classes) => words::count(classes, "label"),
+            None => "a number as output".to_owned(),
+        };
+        let name = state.files.model_name();
+        write!(
+            f,
+            "{name}: {parameters} parameters, {labels}, on {}",
+            state.devices_in_words()
+        )?;
+        match &state.compiled {
+            Some(compiled) => write!(f, "; compiled with {}", compiled.optimizer),
+            None => f.write_str("; not compiled"),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! AdamW: Adam with decoupled weight decay. Source: Loshchilov and Hutter 2019, algorithm 2; the
+//! arithmetic is that of `torch.optim.AdamW`. BERT's defaults, not Keras's (decay 0.004 on every
+//! variable, epsilon 1e-7).
+
+use stratoscope_diagnostics::Result;
+
+use super::clip::Clip;
+use super::{AdamRule, Identity, IntoOptimizer, Optimizer, UpdateRule, check_adam, check_schedule};
+use crate::schedule::{IntoSchedule, Schedule};
+
+/// Adam with decoupled weight decay, which leaves biases and LayerNorm alone.
+#[derive(Clone, Debug)]
+pub struct AdamW {
+    schedule: Schedule,
+    rule: AdamRule,
+    clip: Clip,
+    identity: Identity,
+}
+
+impl AdamW {
+    /// With a rate or a schedule: `AdamW::new(5e-5)`, `AdamW::new(warmup_linear(5e-5, 0.1))`.
+    pub fn new(learning_rate: impl IntoSchedule) -> Self {
+        Self {
+            schedule: learning_rate.into_schedule(),
+            rule: AdamRule {
+                beta_1: 0.9,
+                beta_2: 0.999,
+                epsilon: 1e-8,
+                weight_decay: 0.01,
+                decay_all: false,
+            },
+            clip: Clip::default(),
+            identity: Identity::default(),
+        }
+    }
+
+    /// `w -= rate · decay · w` before each step. Default: 0.01, as for BERT; Keras has 0.004.
+    pub fn weight_decay(self, weight_decay: f64) -> Self {
+        self.with(|own| own.rule.weight_decay = weight_decay)
+    }
+
+    /// Decays biases and LayerNorm too, as Keras does. Default: false.
+    pub fn decay_all_parameters(self, decay_all: bool) -> Self {
+        self.with(|own| own.rule.decay_all = decay_all)
+    }
+
+    /// How slowly the mean of the gradients moves, from 0, below 1. Default: 0.9.
+    pub fn beta_1(self, beta_1: f64) -> Self {
+        self.with(|own| own.rule.beta_1 = beta_1)
+    }
+
+    /// How slowly the mean of the squared gradients moves, from 0, below 1. Default: 0.999.
+    pub fn beta_2(self, beta_2: f64) -> Self {
+        self.with(|own| own.rule.beta_2 = beta_2)
+    }
+
+    /// Added outside the square root. Default: 1e-8, as in PyTorch; Keras has 1e-7.
+    pub fn epsilon(self, epsilon: f64) -> Self {
+        self.with(|own| own.rule.epsilon = epsilon)
+    }
+
+    /// Clips the norm of each tensor's gradient on its own.
+    pub fn clipnorm(self, clipnorm: f64) -> Self {
+        self.with(|own| own.clip.clipnorm = Some(clipnorm))
+    }
+
+    /// Clips the norm over all gradients: factor `max / (norm + 1e-6)`, at most 1. BERT uses 1.0.
+    pub fn global_clipnorm(self, global_clipnorm: f64) -> Self {
+        self.with(|own| own.clip.global_clipnorm = Some(global_clipnorm))
+    }
+
+    /// Clips each element of each gradient to ± this value.
+    pub fn clipvalue(self, clipvalue: f64) -> Self {
+        self.with(|own| own.clip.clipvalue = Some(clipvalue))
+    }
+
+    /// Changed, and so another optimizer than the one it came from.
+    fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        self.identity = Identity::default();
+        change(&mut self);
+        self
+    }
+}
+
+impl IntoOptimizer for AdamW {
+    fn into_optimizer(self) -> Result<Optimizer> {
+        check_schedule("AdamW", &self.schedule)?;
+        check_adam("AdamW", &self.rule)?;
+        Ok(Optimizer {
+            name: "AdamW",
+            rule: UpdateRule::Adam(self.rule),
+            schedule: self.schedule,
+            clipping: self.clip.resolve("AdamW")?,
+            identity: self.identity,
+        })
+    }
+}

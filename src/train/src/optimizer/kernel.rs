@@ -1,0 +1,318 @@
+//! The arithmetic of a step on the float32 slices of the CPU backend: one pass over weights, moments
+//! and gradients, in parallel, each element on its own. So the result is the same bits on any
+//! number of threads. Formulas and their order are PyTorch's (`torch/optim/adamw.py`,
+//! `_single_tensor_adam`) for Adam and Keras's for SGD.
+
+use rayon::prelude::*;
+
+/// Elements of a block: five arrays of 64 KiB fit the second-level cache.
+const BLOCK: usize = 16 * 1024;
+
+/// What happens to a gradient before it is used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Prepare {
+    /// Multiplied with.
+    pub factor: f32,
+    /// Then held between ± this.
+    pub limit: f32,
+}
+
+impl Prepare {
+    #[inline(always)]
+    fn of<const LIMITED: bool>(self, gradient: f32) -> f32 {
+        let gradient = gradient * self.factor;
+        // Not `clamp`, whose check of its bounds keeps loops from being vectorised. NaN stays NaN.
+        match LIMITED {
+            true if gradient > self.limit => self.limit,
+            true if gradient < -self.limit => -self.limit,
+            _ => gradient,
+        }
+    }
+
+    fn is_limited(self) -> bool {
+        self.limit < f32::INFINITY
+    }
+}
+
+/// Adam at one step, everything worked out that does not depend on the element.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct AdamStep {
+    /// 1 − rate · weight decay.
+    pub keep: f32,
+    /// 1 − β₁.
+    pub first: f32,
+    pub beta_2: f32,
+    /// 1 − β₂.
+    pub second: f32,
+    /// √(1 − β₂ᵗ).
+    pub root: f32,
+    pub epsilon: f32,
+    /// rate / (1 − β₁ᵗ).
+    pub size: f32,
+}
+
+impl AdamStep {
+    /// Step `time`, counted from 1.
+    pub fn new(rule: &super::AdamRule, rate: f64, decay: f64, time: u64) -> Self {
+        let time = time.min(i32::MAX as u64) as i32;
+        Self {
+            keep: (1.0 - rate * decay) as f32,
+            first: (1.0 - rule.beta_1) as f32,
+            beta_2: rule.beta_2 as f32,
+            second: (1.0 - rule.beta_2) as f32,
+            root: (1.0 - rule.beta_2.powi(time)).sqrt() as f32,
+            epsilon: rule.epsilon as f32,
+            size: (rate / (1.0 - rule.beta_1.powi(time))) as f32,
+        }
+    }
+}
+
+/// Slices of equal length. Moments are of the gradients so far, `first` of them, `second` of their
+/// squares.
+pub(super) fn adam(
+    weights: &mut [f32],
+    first: &mut [f32],
+    second: &mut [f32],
+    gradients: &[f32],
+    prepare: Prepare,
+    step: AdamStep,
+) {
+    let weights = weights.par_chunks_mut(BLOCK);
+    let moments = first
+        .par_chunks_mut(BLOCK)
+        .zip(second.par_chunks_mut(BLOCK));
+    let blocks = weights.zip(moments).zip(gradients.par_chunks(BLOCK));
+    blocks.for_each(|((weights, (first, second)), gradients)| {
+        adam_block(weights, first, second, gradients, prepare, step);
+    });
+}
+
+/// The loop of [`adam`], for the widest vectors the processor has. Nothing is fused or reordered, so
+/// the bits are the same for all of them.
+fn adam_block(
+    weights: &mut [f32],
+    first: &mut [f32],
+    second: &mut [f32],
+    gradients: &[f32],
+    prepare: Prepare,
+    step: AdamStep,
+) {
+    #[inline(always)]
+    fn body<const LIMITED: bool>(
+        weights: &mut [f32],
+        first: &mut [f32],
+        second: &mut [f32],
+        gradients: &[f32],
+        prepare: Prepare,
+        step: AdamStep,
+    ) {
+        let count = weights.len();
+        let (first, second) = (&mut first[..count], &mut second[..count]);
+        let gradients = &gradients[..count];
+        for i in 0..count {
+            let gradient = prepare.of::<LIMITED>(gradients[i]);
+            first[i] += (gradient - first[i]) * step.first;
+            second[i] = second[i] * step.beta_2 + gradient * gradient * step.second;
+            let denominator = second[i].sqrt() / step.root + step.epsilon;
+            weights[i] = weights[i] * step.keep - step.size * (first[i] / denominator);
+        }
+    }
+    if prepare.is_limited() {
+        return body::<true>(weights, first, second, gradients, prepare, step);
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2")]
+        fn avx2(
+            weights: &mut [f32],
+            first: &mut [f32],
+            second: &mut [f32],
+            gradients: &[f32],
+            prepare: Prepare,
+            step: AdamStep,
+        ) {
+            body::<false>(weights, first, second, gradients, prepare, step);
+        }
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has what the function was compiled for.
+            return unsafe { avx2(weights, first, second, gradients, prepare, step) };
+        }
+    }
+    body::<false>(weights, first, second, gradients, prepare, step);
+}
+
+/// Gradient descent at one step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct SgdStep {
+    pub rate: f32,
+    pub momentum: f32,
+    pub nesterov: bool,
+}
+
+/// Without momentum: `velocity` is not needed.
+pub(super) fn sgd(weights: &mut [f32], gradients: &[f32], prepare: Prepare, step: SgdStep) {
+    let blocks = weights
+        .par_chunks_mut(BLOCK)
+        .zip(gradients.par_chunks(BLOCK));
+    blocks.for_each(|(weights, gradients)| {
+        for (weight, &gradient) in weights.iter_mut().zip(gradients) {
+            *weight -= step.rate * prepare.of::<true>(gradient);
+        }
+    });
+}
+
+/// With momentum.
+pub(super) fn sgd_with_momentum(
+    weights: &mut [f32],
+    velocity: &mut [f32],
+    gradients: &[f32],
+    prepare: Prepare,
+    step: SgdStep,
+) {
+    let states = weights
+        .par_chunks_mut(BLOCK)
+        .zip(velocity.par_chunks_mut(BLOCK));
+    states
+        .zip(gradients.par_chunks(BLOCK))
+        .for_each(|((weights, velocity), gradients)| {
+            for ((weight, velocity), &gradient) in weights.iter_mut().zip(velocity).zip(gradients) {
+                let move_by = step.rate * prepare.of::<true>(gradient);
+                *velocity = step.momentum * *velocity - move_by;
+                *weight += match step.nesterov {
+                    true => step.momentum * *velocity - move_by,
+                    false => *velocity,
+                };
+            }
+        });
+}
+
+/// Σ x², in blocks that are summed in order: the same bits on any number of threads.
+pub(super) fn sum_of_squares(values: &[f32]) -> f64 {
+    let blocks: Vec<f64> = values.par_chunks(BLOCK).map(block_of_squares).collect();
+    blocks.iter().sum()
+}
+
+fn block_of_squares(values: &[f32]) -> f64 {
+    const LANES: usize = 8;
+    let mut sums = [0.0_f64; LANES];
+    let chunks = values.chunks_exact(LANES);
+    let rest: f64 = chunks
+        .remainder()
+        .iter()
+        .map(|&x| f64::from(x) * f64::from(x))
+        .sum();
+    for chunk in chunks {
+        for (sum, &x) in sums.iter_mut().zip(chunk) {
+            *sum += f64::from(x) * f64::from(x);
+        }
+    }
+    sums.iter().sum::<f64>() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::AdamRule;
+    use super::*;
+
+    const PLAIN: Prepare = Prepare {
+        factor: 1.0,
+        limit: f32::INFINITY,
+    };
+
+    /// Kingma and Ba's algorithm 1 in f64, with decoupled decay; one weight.
+    fn reference(rule: &AdamRule, rate: f64, gradients: &[f64], mut weight: f64) -> f64 {
+        let (mut first, mut second) = (0.0, 0.0);
+        for (index, gradient) in gradients.iter().enumerate() {
+            let time = index as i32 + 1;
+            weight -= rate * rule.weight_decay * weight;
+            first = rule.beta_1 * first + (1.0 - rule.beta_1) * gradient;
+            second = rule.beta_2 * second + (1.0 - rule.beta_2) * gradient * gradient;
+            let (m, v) = (
+                first / (1.0 - rule.beta_1.powi(time)),
+                second / (1.0 - rule.beta_2.powi(time)),
+            );
+            weight -= rate * m / (v.sqrt() + rule.epsilon);
+        }
+        weight
+    }
+
+    #[test]
+    fn adam_is_its_definition() {
+        let rule = AdamRule {
+            beta_1: 0.9,
+            beta_2: 0.999,
+            epsilon: 1e-8,
+            weight_decay: 0.01,
+            decay_all: false,
+        };
+        let gradients = [0.3, -0.2, 0.0, 1e-4, 2.0, -1.0];
+        let (mut weight, mut first, mut second) = ([0.5_f32], [0.0], [0.0]);
+        for (index, &gradient) in gradients.iter().enumerate() {
+            let step = AdamStep::new(&rule, 0.01, rule.weight_decay, index as u64 + 1);
+            adam(
+                &mut weight,
+                &mut first,
+                &mut second,
+                &[gradient as f32],
+                PLAIN,
+                step,
+            );
+        }
+        let expected = reference(&rule, 0.01, &gradients, 0.5);
+        assert!(
+            (f64::from(weight[0]) - expected).abs() < 1e-6,
+            "{} {expected}",
+            weight[0]
+        );
+    }
+
+    #[test]
+    fn sgd_is_keras_formula() {
+        // v₁ = −0.1, w = 0.9; v₂ = −0.05 − 0.2 = −0.25, w = 0.65
+        let step = SgdStep {
+            rate: 0.1,
+            momentum: 0.5,
+            nesterov: false,
+        };
+        let (mut weight, mut velocity) = ([1.0_f32], [0.0]);
+        sgd_with_momentum(&mut weight, &mut velocity, &[1.0], PLAIN, step);
+        sgd_with_momentum(&mut weight, &mut velocity, &[2.0], PLAIN, step);
+        assert!((weight[0] - 0.65).abs() < 1e-6, "{}", weight[0]);
+        // Nesterov: w = 1 + 0.5·(−0.1) − 0.1 = 0.85
+        let (mut weight, mut velocity) = ([1.0_f32], [0.0]);
+        let step = SgdStep {
+            nesterov: true,
+            ..step
+        };
+        sgd_with_momentum(&mut weight, &mut velocity, &[1.0], PLAIN, step);
+        assert!((weight[0] - 0.85).abs() < 1e-6, "{}", weight[0]);
+        let mut weight = [1.0_f32];
+        sgd(
+            &mut weight,
+            &[30.0],
+            Prepare {
+                factor: 0.1,
+                limit: 2.0,
+            },
+            step,
+        );
+        assert!((weight[0] - 0.8).abs() < 1e-6, "{}", weight[0]);
+    }
+
+    #[test]
+    fn blocks_and_remainders_are_all_there() {
+        for length in [0, 1, 7, 8, 9, BLOCK - 1, BLOCK, 2 * BLOCK + 3] {
+            let values: Vec<f32> = (0..length).map(|i| (i % 5) as f32).collect();
+            let expected: f64 = values.iter().map(|&x| f64::from(x * x)).sum();
+            assert_eq!(sum_of_squares(&values), expected, "{length}");
+            let mut weights = values.clone();
+            let step = SgdStep {
+                rate: 1.0,
+                momentum: 0.0,
+                nesterov: false,
+            };
+            sgd(&mut weights, &values, PLAIN, step);
+            assert!(weights.iter().all(|&weight| weight == 0.0), "{length}");
+        }
+    }
+}

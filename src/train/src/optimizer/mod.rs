@@ -1,0 +1,305 @@
+//! Optimizers: how a gradient becomes a step.
+//!
+//! [`AdamW`], [`Adam`] and [`SGD`] are what a cell writes, a file each; [`Optimizer`] is what they
+//! resolve to, all defaults filled in and all values checked. [`OptimizerState`] holds the moments
+//! of one replica; `step` applies an update to its module, `kernel` does the arithmetic. Moments
+//! live where the weights live.
+
+mod adam;
+mod adamw;
+mod clip;
+mod kernel;
+mod norm;
+mod sgd;
+mod step;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use stratoscope_diagnostics::rules::BadArgumentValue;
+use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
+
+pub use adam::Adam;
+pub use adamw::AdamW;
+pub use clip::Clipping;
+pub use sgd::SGD;
+pub use step::OptimizerState;
+
+pub(crate) use norm::global_norm;
+pub(crate) use step::{Update, apply};
+
+use crate::schedule::Schedule;
+
+/// How one element moves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum UpdateRule {
+    /// Adam and AdamW.
+    Adam(AdamRule),
+    /// Stochastic gradient descent.
+    Sgd(SgdRule),
+}
+
+/// The numbers of Adam, and of AdamW where there is a decay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdamRule {
+    /// How slowly the mean of the gradients moves.
+    pub beta_1: f64,
+    /// How slowly the mean of the squared gradients moves.
+    pub beta_2: f64,
+    /// Added outside the square root.
+    pub epsilon: f64,
+    /// Decoupled: `w -= rate · decay · w`, before the step.
+    pub weight_decay: f64,
+    /// Whether biases and LayerNorm decay too.
+    pub decay_all: bool,
+}
+
+/// The numbers of gradient descent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SgdRule {
+    /// The share of the last step that is taken again.
+    pub momentum: f64,
+    /// Whether to look ahead along the momentum.
+    pub nesterov: bool,
+}
+
+/// An optimizer with every default filled in and every value checked.
+#[derive(Clone, Debug)]
+pub struct Optimizer {
+    /// The type as written: `AdamW`.
+    pub name: &'static str,
+    /// How one element moves.
+    pub rule: UpdateRule,
+    /// The learning rate by step.
+    pub schedule: Schedule,
+    /// What is done to the gradients first.
+    pub clipping: Clipping,
+    pub(crate) identity: Identity,
+}
+
+impl Optimizer {
+    /// Moments per weight: two for Adam, one for SGD with momentum.
+    pub fn moments(&self) -> usize {
+        match self.rule {
+            UpdateRule::Adam(_) => 2,
+            UpdateRule::Sgd(SgdRule { momentum, .. }) => usize::from(momentum != 0.0),
+        }
+    }
+}
+
+impl fmt::Display for Optimizer {
+    /// As it would be written, with what is in force: `AdamW::new(5e-5).weight_decay(0.01)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}::new({})", self.name, self.schedule)?;
+        match self.rule {
+            UpdateRule::Adam(rule) if self.name == "AdamW" => {
+                write!(f, ".weight_decay({})", rule.weight_decay)?;
+                if rule.decay_all {
+                    f.write_str(".decay_all_parameters(true)")?;
+                }
+            }
+            UpdateRule::Sgd(SgdRule { momentum, nesterov }) if momentum != 0.0 => {
+                write!(f, ".momentum({momentum})")?;
+                if nesterov {
+                    f.write_str(".nesterov(true)")?;
+                }
+            }
+            _ => {}
+        }
+        write!(f, "{}", self.clipping)
+    }
+}
+
+/// What `compile!` takes as its optimizer: one of the types, or a text that names one.
+#[diagnostic::on_unimplemented(
+    message = "expected an optimizer, got `{Self}`",
+    label = "`AdamW::new(5e-5)`, `Adam::new(…)`, `SGD::new(…)`, or a text such as \"adamw\""
+)]
+pub trait IntoOptimizer {
+    /// The optimizer, checked.
+    ///
+    /// # Errors
+    /// SC0103 for a number out of its range, SC0118 for two kinds of clipping, SC0105 for a text
+    /// that names none.
+    fn into_optimizer(self) -> Result<Optimizer>;
+}
+
+impl IntoOptimizer for Optimizer {
+    fn into_optimizer(self) -> Result<Optimizer> {
+        Ok(self)
+    }
+}
+
+impl IntoOptimizer for &str {
+    /// With Keras's default rate: 0.001 for Adam and AdamW, 0.01 for SGD.
+    fn into_optimizer(self) -> Result<Optimizer> {
+        match self.to_ascii_lowercase().as_str() {
+            "adamw" => AdamW::new(KERAS_ADAM_RATE).into_optimizer(),
+            "adam" => Adam::new(KERAS_ADAM_RATE).into_optimizer(),
+            "sgd" => SGD::new(KERAS_SGD_RATE).into_optimizer(),
+            _ => Err(crate::problem::unknown_optimizer(self)),
+        }
+    }
+}
+
+impl IntoOptimizer for String {
+    fn into_optimizer(self) -> Result<Optimizer> {
+        self.as_str().into_optimizer()
+    }
+}
+
+/// Keras's default rate of Adam and AdamW.
+const KERAS_ADAM_RATE: f64 = 1e-3;
+/// Keras's default rate of SGD.
+const KERAS_SGD_RATE: f64 = 1e-2;
+
+/// Which optimizer value this is: clones share it, a changed one has its own. It remembers the
+/// model that trains with it, since moments belong to one model's variables (SC0202).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Identity(Arc<Mutex<Option<Owner>>>);
+
+#[derive(Clone, Debug)]
+struct Owner {
+    model: Weak<()>,
+    compiled_at: String,
+}
+
+impl Identity {
+    /// Where another model that still lives was compiled with this optimizer, if there is one.
+    pub(crate) fn other_owner(&self, model: &Arc<()>) -> Option<String> {
+        let owner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner = owner.as_ref()?;
+        let other = owner.model.upgrade()?;
+        (!Arc::ptr_eq(&other, model)).then(|| owner.compiled_at.clone())
+    }
+
+    /// From now on this optimizer is the model's.
+    pub(crate) fn claim(&self, model: &Arc<()>, compiled_at: String) {
+        let mut owner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *owner = Some(Owner {
+            model: Arc::downgrade(model),
+            compiled_at,
+        });
+    }
+}
+
+/// SC0103 for a number of an optimizer.
+fn bad_value(optimizer: &str, argument: &str, given: f64, expects: &str) -> Box<Diagnostic> {
+    let rule = BadArgumentValue {
+        call: format!("{optimizer}::new"),
+        argument: argument.to_owned(),
+        given: given.to_string(),
+        expects: expects.to_owned(),
+        place: Place::argument("compile", "optimizer"),
+        replacement: None,
+        arguments: Vec::new(),
+    };
+    rule.error()
+}
+
+/// Checks the rate of an optimizer.
+fn check_schedule(optimizer: &str, schedule: &Schedule) -> Result<()> {
+    match schedule.problem() {
+        Some((argument, given, expects)) => Err(bad_value(optimizer, argument, given, expects)),
+        None => Ok(()),
+    }
+}
+
+/// Checks the numbers that Adam and AdamW share.
+fn check_adam(optimizer: &str, rule: &AdamRule) -> Result<()> {
+    for (name, beta) in [("beta_1", rule.beta_1), ("beta_2", rule.beta_2)] {
+        if !(0.0..1.0).contains(&beta) {
+            return Err(bad_value(optimizer, name, beta, "a number from 0, below 1"));
+        }
+    }
+    if !(rule.epsilon.is_finite() && rule.epsilon > 0.0) {
+        return Err(bad_value(
+            optimizer,
+            "epsilon",
+            rule.epsilon,
+            "a finite number > 0",
+        ));
+    }
+    if !(rule.weight_decay.is_finite() && rule.weight_decay >= 0.0) {
+        return Err(bad_value(
+            optimizer,
+            "weight_decay",
+            rule.weight_decay,
+            "a finite number ≥ 0",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::warmup_linear;
+
+    #[track_caller]
+    fn check(optimizer: impl IntoOptimizer, expected: Result<&str, &str>) {
+        let found = optimizer.into_optimizer();
+        match (found, expected) {
+            (Ok(found), expected) => assert_eq!(Ok(found.to_string().as_str()), expected),
+            (Err(found), expected) => assert_eq!(Err(found.code.as_str()), expected),
+        }
+    }
+
+    #[test]
+    fn what_is_in_force_can_be_read() {
+        check(AdamW::new(5e-5), Ok("AdamW::new(5e-5).weight_decay(0.01)"));
+        let recipe = AdamW::new(warmup_linear(5e-5, 0.1))
+            .weight_decay(0.1)
+            .global_clipnorm(1.0);
+        let written = "AdamW::new(warmup_linear(5e-5, 0.1)).weight_decay(0.1).global_clipnorm(1.0)";
+        check(recipe, Ok(written));
+        check(
+            SGD::new(0.1).momentum(0.9),
+            Ok("SGD::new(1e-1).momentum(0.9)"),
+        );
+        check("AdamW", Ok("AdamW::new(1e-3).weight_decay(0.01)"));
+        check("sgd", Ok("SGD::new(1e-2)"));
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_refused() {
+        check(AdamW::new(-5e-5), Err("SC0103"));
+        check(AdamW::new(f64::NAN), Err("SC0103"));
+        check(AdamW::new(5e-5).beta_1(1.0), Err("SC0103"));
+        check(Adam::new(5e-5).epsilon(0.0), Err("SC0103"));
+        check(AdamW::new(5e-5).weight_decay(-0.1), Err("SC0103"));
+        check(SGD::new(0.1).momentum(1.5), Err("SC0103"));
+        check(Adam::new(0.1).global_clipnorm(0.0), Err("SC0103"));
+        check(
+            Adam::new(0.1).global_clipnorm(1.0).clipnorm(1.0),
+            Err("SC0118"),
+        );
+        check("adma", Err("SC0105"));
+    }
+
+    #[test]
+    fn an_optimizer_belongs_to_one_living_model() {
+        let optimizer = AdamW::new(5e-5);
+        let copy = optimizer.clone().into_optimizer().expect("valid");
+        let changed = optimizer
+            .clone()
+            .weight_decay(0.5)
+            .into_optimizer()
+            .expect("valid");
+        let optimizer = optimizer.into_optimizer().expect("valid");
+        let (first, second) = (Arc::new(()), Arc::new(()));
+        optimizer.identity.claim(&first, "cell 3".to_owned());
+        assert_eq!(optimizer.identity.other_owner(&first), None);
+        assert_eq!(
+            copy.identity.other_owner(&second),
+            Some("cell 3".to_owned())
+        );
+        assert_eq!(changed.identity.other_owner(&second), None);
+        drop(first);
+        assert_eq!(
+            copy.identity.other_owner(&second),
+            None,
+            "its model is gone"
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! Stochastic gradient descent. Keras's formula: `v = momentum · v − rate · g`, `w += v`; with
+//! `nesterov` `w += momentum · v − rate · g`. (PyTorch keeps the rate out of v, so that a change of
+//! the rate acts on old gradients too; with a constant rate both are the same.)
+
+use stratoscope_diagnostics::Result;
+
+use super::clip::Clip;
+use super::{Identity, IntoOptimizer, Optimizer, SgdRule, UpdateRule, bad_value, check_schedule};
+use crate::schedule::{IntoSchedule, Schedule};
+
+/// Gradient descent, with momentum if asked for.
+#[derive(Clone, Debug)]
+pub struct SGD {
+    schedule: Schedule,
+    rule: SgdRule,
+    clip: Clip,
+    identity: Identity,
+}
+
+impl SGD {
+    /// With a rate or a schedule: `SGD::new(0.01)`.
+    pub fn new(learning_rate: impl IntoSchedule) -> Self {
+        Self {
+            schedule: learning_rate.into_schedule(),
+            rule: SgdRule {
+                momentum: 0.0,
+                nesterov: false,
+            },
+            clip: Clip::default(),
+            identity: Identity::default(),
+        }
+    }
+
+    /// The share of the last step that is taken again, from 0, below 1. Default: 0.
+    pub fn momentum(self, momentum: f64) -> Self {
+        self.with(|own| own.rule.momentum = momentum)
+    }
+
+    /// Looks ahead along the momentum. Without momentum it changes nothing. Default: false.
+    pub fn nesterov(self, nesterov: bool) -> Self {
+        self.with(|own| own.rule.nesterov = nesterov)
+    }
+
+    /// Clips the norm of each tensor's gradient on its own.
+    pub fn clipnorm(self, clipnorm: f64) -> Self {
+        self.with(|own| own.clip.clipnorm = Some(clipnorm))
+    }
+
+    /// Clips the norm over all gradients: factor `max / (norm + 1e-6)`, at most 1.
+    pub fn global_clipnorm(self, global_clipnorm: f64) -> Self {
+        self.with(|own| own.clip.global_clipnorm = Some(global_clipnorm))
+    }
+
+    /// Clips each element of each gradient to ± this value.
+    pub fn clipvalue(self, clipvalue: f64) -> Self {
+        self.with(|own| own.clip.clipvalue = Some(clipvalue))
+    }
+
+    /// Changed, and so another optimizer than the one it came from.
+    fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        self.identity = Identity::default();
+        change(&mut self);
+        self
+    }
+}
+
+impl IntoOptimizer for SGD {
+    fn into_optimizer(self) -> Result<Optimizer> {
+        check_schedule("SGD", &self.schedule)?;
+        if !(0.0..1.0).contains(&self.rule.momentum) {
+            let momentum = self.rule.momentum;
+            return Err(bad_value(
+                "SGD",
+                "momentum",
+                momentum,
+                "a number from 0, below 1",
+            ));
+        }
+        Ok(Optimizer {
+            name: "SGD",
+            rule: UpdateRule::Sgd(self.rule),
+            schedule: self.schedule,
+            clipping: self.clip.resolve("SGD")?,
+            identity: self.identity,
+        })
+    }
+}

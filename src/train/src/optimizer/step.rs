@@ -1,0 +1,518 @@
+//! One optimizer step of one replica: every parameter that has a gradient is updated, its moments
+//! with it. On the CPU backend weights and moments are changed in place (`kernel`); on others the
+//! same formulas run as tensor operations.
+
+use std::collections::{HashMap, HashSet};
+use std::panic::{self, AssertUnwindSafe};
+
+use burn::module::{Module, ModuleMapper, Param, ParamId};
+use burn::optim::GradientsParams;
+use burn::tensor::{Device, Shape, Tensor};
+use burn_flex::{Flex, FlexTensor};
+
+use super::kernel::{self, AdamStep, Prepare, SgdStep};
+use super::norm::{floats, is_flex, of_tensor};
+use super::{Clipping, UpdateRule};
+
+/// The moments of one replica, made at the first step, beside the weights.
+#[derive(Debug, Default)]
+pub struct OptimizerState {
+    /// Steps made; Adam's t.
+    steps: u64,
+    moments: HashMap<ParamId, Moments>,
+}
+
+/// One parameter's moments, flat. SGD has only the first, its velocity.
+#[derive(Debug, Default)]
+struct Moments {
+    first: Option<Tensor<1>>,
+    second: Option<Tensor<1>>,
+}
+
+impl OptimizerState {
+    /// Optimizer steps made so far.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// The bytes of a parameter's moments: of the gradients, and of their squares.
+    pub fn bytes(&self, id: ParamId) -> (u64, u64) {
+        let bytes = |moment: &Option<Tensor<1>>| {
+            let count = |tensor: &Tensor<1>| tensor.dims()[0] * tensor.dtype().size();
+            moment.as_ref().map_or(0, count) as u64
+        };
+        match self.moments.get(&id) {
+            Some(moments) => (bytes(&moments.first), bytes(&moments.second)),
+            None => (0, 0),
+        }
+    }
+}
+
+/// An update as all replicas make it.
+#[derive(Clone, Debug)]
+pub(crate) struct Update {
+    pub rule: UpdateRule,
+    pub clipping: Clipping,
+    /// What global clipping multiplies every gradient with.
+    pub factor: f64,
+    /// The learning rate of this step.
+    pub rate: f64,
+    /// Parameters that weight decay leaves alone.
+    pub undecayed: std::sync::Arc<HashSet<ParamId>>,
+}
+
+/// Updates the module. Should the arithmetic panic, the parameter where it happened is as it was or
+/// partly updated, the module is whole, and the panic is raised again at the end.
+pub(crate) fn apply<M: Module>(
+    module: &mut M,
+    gradients: GradientsParams,
+    state: &mut OptimizerState,
+    update: &Update,
+) {
+    state.steps += 1;
+    let time = state.steps;
+    let moments = &mut state.moments;
+    let mut mapper = Step {
+        gradients,
+        moments,
+        update,
+        time,
+        panicked: None,
+    };
+    // Taken out of its place, so that each weight has one owner and is changed where it lies.
+    let skeleton = module.clone().map(&mut Skeleton);
+    let owned = std::mem::replace(module, skeleton);
+    *module = owned.map(&mut mapper);
+    if let Some(panic) = mapper.panicked {
+        panic::resume_unwind(panic);
+    }
+}
+
+/// Replaces every weight by one that has no memory.
+struct Skeleton;
+
+impl ModuleMapper for Skeleton {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let shape = param.lazy_shape();
+        let init_shape = shape.clone();
+        let init = move |device: &Device, _| Tensor::zeros(init_shape.clone(), device);
+        Param::uninitialized(param.id, init, param.lazy_device(), false, shape)
+    }
+}
+
+struct Step<'a> {
+    gradients: GradientsParams,
+    moments: &'a mut HashMap<ParamId, Moments>,
+    update: &'a Update,
+    time: u64,
+    panicked: Option<Box<dyn std::any::Any + Send>>,
+}
+
+impl ModuleMapper for Step<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        if self.panicked.is_some() {
+            return param;
+        }
+        let Some(gradient) = self.gradients.remove::<D>(param.id) else {
+            return param;
+        };
+        let (id, tensor, mapper) = param.consume();
+        let trained = tensor.is_require_grad();
+        let mut weights = tensor.inner();
+        let moments = self.moments.entry(id).or_default();
+        let (update, time) = (self.update, self.time);
+        let decay = !update.undecayed.contains(&id);
+        let work = AssertUnwindSafe(|| {
+            let prepare = prepare(update, &gradient);
+            if is_flex(&weights) && is_flex(&gradient) {
+                on_slices(
+                    &mut weights,
+                    gradient,
+                    moments,
+                    update,
+                    prepare,
+                    decay,
+                    time,
+                );
+            } else {
+                on_tensors(
+                    &mut weights,
+                    gradient,
+                    moments,
+                    update,
+                    prepare,
+                    decay,
+                    time,
+                );
+            }
+        });
+        self.panicked = panic::catch_unwind(work).err();
+        let tensor = Tensor::from_inner(weights);
+        let tensor = if trained {
+            tensor.require_grad()
+        } else {
+            tensor
+        };
+        Param::from_mapped_value(id, tensor, mapper)
+    }
+}
+
+fn prepare<const D: usize>(update: &Update, gradient: &Tensor<D>) -> Prepare {
+    let factor = match update.clipping {
+        clipping @ Clipping::PerTensor(_) => clipping.tensor_factor(of_tensor(gradient.clone())),
+        _ => update.factor,
+    };
+    let limit = update.clipping.limit().unwrap_or(f64::INFINITY);
+    Prepare {
+        factor: factor as f32,
+        limit: limit as f32,
+    }
+}
+
+/// The CPU: in place.
+fn on_slices<const D: usize>(
+    weights: &mut Tensor<D>,
+    gradient: Tensor<D>,
+    moments: &mut Moments,
+    update: &Update,
+    prepare: Prepare,
+    decay: bool,
+    time: u64,
+) {
+    let Ok(gradient) = gradient.try_into_primitive::<Flex>() else {
+        return;
+    };
+    let gradient = gradient.to_contiguous();
+    let gradient = floats(&gradient);
+    let count = gradient.len();
+    in_place(weights, |weights| match update.rule {
+        UpdateRule::Adam(rule) => {
+            let decay = if decay || rule.decay_all {
+                rule.weight_decay
+            } else {
+                0.0
+            };
+            let step = AdamStep::new(&rule, update.rate, decay, time);
+            let Moments { first, second } = moments;
+            in_place(first.get_or_insert_with(|| zeros(count)), |first| {
+                in_place(second.get_or_insert_with(|| zeros(count)), |second| {
+                    kernel::adam(weights, first, second, &gradient, prepare, step);
+                });
+            });
+        }
+        UpdateRule::Sgd(rule) => {
+            let (rate, momentum) = (update.rate as f32, rule.momentum as f32);
+            let step = SgdStep {
+                rate,
+                momentum,
+                nesterov: rule.nesterov,
+            };
+            if rule.momentum == 0.0 {
+                return kernel::sgd(weights, &gradient, prepare, step);
+            }
+            in_place(
+                moments.first.get_or_insert_with(|| zeros(count)),
+                |velocity| {
+                    kernel::sgd_with_momentum(weights, velocity, &gradient, prepare, step);
+                },
+            );
+        }
+    });
+}
+
+/// Hands out the elements of a float32 tensor of the CPU backend and puts it back, also when the work
+/// panics. Memory that somebody else shares is copied first.
+fn in_place<const D: usize>(tensor: &mut Tensor<D>, work: impl FnOnce(&mut [f32])) {
+    let placeholder = Tensor::from_data(
+        burn::tensor::TensorData::zeros::<f32, _>([0; D]),
+        &Device::flex(),
+    );
+    let taken = std::mem::replace(tensor, placeholder);
+    let Ok(primitive) = taken.try_into_primitive::<Flex>() else {
+        return;
+    };
+    let mut primitive: FlexTensor = if primitive.is_contiguous() {
+        primitive
+    } else {
+        primitive.to_contiguous()
+    };
+    let outcome = panic::catch_unwind(AssertUnwindSafe(|| work(primitive.storage_mut::<f32>())));
+    *tensor = Tensor::from_primitive::<Flex>(primitive);
+    if let Err(panic) = outcome {
+        panic::resume_unwind(panic);
+    }
+}
+
+fn zeros(count: usize) -> Tensor<1> {
+    Tensor::zeros([count], &Device::flex())
+}
+
+/// Any other backend: the same formulas as tensor operations.
+fn on_tensors<const D: usize>(
+    weights: &mut Tensor<D>,
+    gradient: Tensor<D>,
+    moments: &mut Moments,
+    update: &Update,
+    prepare: Prepare,
+    decay: bool,
+    time: u64,
+) {
+    let shape = gradient.shape();
+    let gradient = match prepare.factor {
+        1.0 => gradient,
+        factor => gradient.mul_scalar(factor),
+    };
+    let gradient = match prepare.limit {
+        f32::INFINITY => gradient,
+        limit => gradient.clamp(-limit, limit),
+    };
+    let moment = |moment: Option<Tensor<1>>| match moment {
+        Some(moment) => moment.reshape(shape.clone()),
+        None => Tensor::<D>::zeros(shape.clone(), &gradient.device()),
+    };
+    match update.rule {
+        UpdateRule::Adam(rule) => {
+            let decay = if decay || rule.decay_all {
+                rule.weight_decay
+            } else {
+                0.0
+            };
+            let step = AdamStep::new(&rule, update.rate, decay, time);
+            let (first, second) = (moment(moments.first.take()), moment(moments.second.take()));
+            let first = first.clone() + (gradient.clone() - first).mul_scalar(step.first);
+            let second = second.mul_scalar(step.beta_2)
+                + (gradient.clone() * gradient).mul_scalar(step.second);
+            let denominator = second
+                .clone()
+                .sqrt()
+                .div_scalar(step.root)
+                .add_scalar(step.epsilon);
+            let kept = weights.clone().mul_scalar(step.keep);
+            *weights = kept - (first.clone() / denominator).mul_scalar(step.size);
+            moments.first = Some(flat(first));
+            moments.second = Some(flat(second));
+        }
+        UpdateRule::Sgd(rule) => {
+            let move_by = gradient.clone().mul_scalar(update.rate as f32);
+            if rule.momentum == 0.0 {
+                *weights = weights.clone() - move_by;
+                return;
+            }
+            let momentum = rule.momentum as f32;
+            let velocity = moment(moments.first.take()).mul_scalar(momentum) - move_by.clone();
+            let moved = match rule.nesterov {
+                true => velocity.clone().mul_scalar(momentum) - move_by,
+                false => velocity.clone(),
+            };
+            *weights = weights.clone() + moved;
+            moments.first = Some(flat(velocity));
+        }
+    }
+}
+
+fn flat<const D: usize>(tensor: Tensor<D>) -> Tensor<1> {
+    let count = tensor.shape().num_elements();
+    tensor.reshape(Shape::new([count]))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use burn::nn::{Linear, LinearConfig};
+    use burn::tensor::TensorData;
+
+    use super::super::{Adam, AdamW, IntoOptimizer, SGD, global_norm};
+    use super::*;
+
+    fn layer(device: &Device) -> Linear {
+        let mut layer = LinearConfig::new(2, 2).init(device);
+        let weight = Tensor::from_data([[0.5, -0.25], [1.0, 2.0]], device);
+        layer.weight = Param::from_tensor(weight);
+        layer.bias = layer
+            .bias
+            .map(|_| Param::from_tensor(Tensor::from_data([0.1, 0.2], device)));
+        layer
+    }
+
+    fn gradients(layer: &Linear, device: &Device) -> GradientsParams {
+        let mut gradients = GradientsParams::new();
+        let weight = Tensor::<2>::from_data([[3.0, 0.0], [0.0, 4.0]], &device.clone().inner());
+        gradients.register(layer.weight.id, weight);
+        gradients
+    }
+
+    fn values(layer: &Linear) -> Vec<f32> {
+        let data = layer.weight.val().into_data();
+        data.iter::<f32>().collect()
+    }
+
+    fn update(optimizer: impl IntoOptimizer, rate: f64, norm: f64) -> Update {
+        let optimizer = optimizer.into_optimizer().expect("valid");
+        Update {
+            rule: optimizer.rule,
+            clipping: optimizer.clipping,
+            factor: optimizer.clipping.global_factor(norm),
+            rate,
+            undecayed: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn a_parameter_without_gradient_stays_and_weights_are_changed_where_they_lie() {
+        let device = Device::flex().autodiff();
+        let mut layer = layer(&device);
+        let mut state = OptimizerState::default();
+        let bias = layer.bias.as_ref().map(|bias| bias.val().into_data());
+        let address = |layer: &Linear| {
+            let flex = layer
+                .weight
+                .val()
+                .inner()
+                .try_into_primitive::<Flex>()
+                .expect("flex");
+            flex.bytes().as_ptr()
+        };
+        let before = address(&layer);
+        let gradients = gradients(&layer, &device);
+        assert!((global_norm(&layer, &gradients) - 5.0).abs() < 1e-12);
+        apply(
+            &mut layer,
+            gradients,
+            &mut state,
+            &update(SGD::new(0.1), 0.1, 5.0),
+        );
+        assert_eq!(address(&layer), before, "no copy was made");
+        for (found, expected) in values(&layer).into_iter().zip([0.2, -0.25, 1.0, 1.6]) {
+            assert!((found - expected).abs() < 1e-6, "{found} {expected}");
+        }
+        assert_eq!(layer.bias.as_ref().map(|bias| bias.val().into_data()), bias);
+        assert!(layer.weight.val().is_require_grad(), "it goes on training");
+    }
+
+    #[test]
+    fn clipping_by_tensor_by_all_and_by_value() {
+        let device = Device::flex().autodiff();
+        let check = |optimizer: SGD, expected: [f32; 4]| {
+            let mut layer = layer(&device);
+            let gradients = gradients(&layer, &device);
+            let norm = global_norm(&layer, &gradients);
+            let update = update(optimizer, 1.0, norm);
+            apply(
+                &mut layer,
+                gradients,
+                &mut OptimizerState::default(),
+                &update,
+            );
+            for (found, expected) in values(&layer).into_iter().zip(expected) {
+                assert!((found - expected).abs() < 1e-5, "{found} {expected}");
+            }
+        };
+        check(
+            SGD::new(1.0).clipnorm(1.0),
+            [0.5 - 0.6, -0.25, 1.0, 2.0 - 0.8],
+        );
+        check(
+            SGD::new(1.0).global_clipnorm(2.5),
+            [0.5 - 1.5, -0.25, 1.0, 0.0],
+        );
+        check(SGD::new(1.0).clipvalue(1.0), [-0.5, -0.25, 1.0, 1.0]);
+        check(
+            SGD::new(1.0).global_clipnorm(50.0),
+            [-2.5, -0.25, 1.0, -2.0],
+        );
+    }
+
+    /// The slices and the tensor operations are two ways of one update.
+    #[test]
+    fn both_ways_agree() {
+        let device = Device::flex();
+        let cases = [
+            update(AdamW::new(0.01).clipvalue(2.0), 0.01, 0.0),
+            update(Adam::new(0.01).global_clipnorm(1.0), 0.01, 5.0),
+            update(SGD::new(0.1).momentum(0.9), 0.1, 0.0),
+            update(SGD::new(0.1).momentum(0.9).nesterov(true), 0.1, 0.0),
+            update(SGD::new(0.1), 0.1, 0.0),
+        ];
+        for case in cases {
+            let start = || Tensor::<1>::from_data([0.5, -0.25, 1.0, 2.0], &device);
+            let (mut left, mut right) = (start(), start());
+            let (mut left_moments, mut right_moments) = (Moments::default(), Moments::default());
+            for time in 1..=4 {
+                let gradient = Tensor::<1>::from_data([3.0, -1.0, 0.0, time as f32], &device);
+                let prepare = prepare(&case, &gradient);
+                let slices = gradient.clone();
+                on_slices(
+                    &mut left,
+                    slices,
+                    &mut left_moments,
+                    &case,
+                    prepare,
+                    true,
+                    time,
+                );
+                on_tensors(
+                    &mut right,
+                    gradient,
+                    &mut right_moments,
+                    &case,
+                    prepare,
+                    true,
+                    time,
+                );
+            }
+            let values = |tensor: Tensor<1>| tensor.into_data().iter::<f32>().collect::<Vec<_>>();
+            for (left, right) in values(left).into_iter().zip(values(right)) {
+                assert!((left - right).abs() < 1e-6, "{case:?}: {left} {right}");
+            }
+        }
+    }
+
+    #[test]
+    fn moments_are_measured() {
+        let device = Device::flex().autodiff();
+        let mut layer = layer(&device);
+        let mut state = OptimizerState::default();
+        assert_eq!(state.bytes(layer.weight.id), (0, 0));
+        let gradients = gradients(&layer, &device);
+        apply(
+            &mut layer,
+            gradients,
+            &mut state,
+            &update(AdamW::new(0.1), 0.1, 1.0),
+        );
+        assert_eq!((state.steps(), state.bytes(layer.weight.id)), (1, (16, 16)));
+    }
+
+    #[test]
+    fn undecayed_parameters_keep_their_size() {
+        let device = Device::flex().autodiff();
+        let decayed = |all: bool, listed: bool| {
+            let mut layer = layer(&device);
+            let mut update = update(
+                AdamW::new(0.1).weight_decay(0.5).decay_all_parameters(all),
+                0.1,
+                1.0,
+            );
+            if listed {
+                update.undecayed = Arc::new([layer.weight.id].into());
+            }
+            let zero = Tensor::<2>::from_data(
+                TensorData::zeros::<f32, _>([2, 2]),
+                &device.clone().inner(),
+            );
+            let mut gradients = GradientsParams::new();
+            gradients.register(layer.weight.id, zero);
+            apply(
+                &mut layer,
+                gradients,
+                &mut OptimizerState::default(),
+                &update,
+            );
+            values(&layer)[3]
+        };
+        assert!((decayed(false, false) - 1.9).abs() < 1e-6);
+        assert_eq!(decayed(false, true), 2.0);
+        assert!((decayed(true, true) - 1.9).abs() < 1e-6);
+    }
+}

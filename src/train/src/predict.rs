@@ -1,0 +1,343 @@
+//! `model.predict(texts)`: answers with the names of the labels.
+
+use std::fmt::{self, Write};
+
+use serde::Serialize;
+use stratoscope_data::Dataset;
+use stratoscope_diagnostics::rules::EmptyDataSet;
+use stratoscope_diagnostics::{Result, Rule, words};
+
+use crate::evaluate::{PREFETCHED, answers};
+use crate::html::{CELL, HEAD, escape};
+use crate::metric::largest;
+use crate::model::Model;
+use crate::network::{Files, Network};
+use crate::prepare;
+
+/// Texts of a batch.
+const BATCH_SIZE: usize = 32;
+/// Tokens of a text beyond which it is cut, where the model itself takes more.
+const LONGEST: usize = 512;
+
+/// What `predict` takes.
+#[diagnostic::on_unimplemented(
+    message = "expected texts, got `{Self}`",
+    label = "a text, a list of texts, or a data set: `[\"simple DNS server\", \"a platform game\"]`"
+)]
+pub trait IntoTexts {
+    /// The texts as a data set; labels are not looked at.
+    fn into_texts(self) -> Dataset;
+}
+
+impl IntoTexts for &Dataset {
+    fn into_texts(self) -> Dataset {
+        self.clone()
+    }
+}
+
+impl IntoTexts for Dataset {
+    fn into_texts(self) -> Dataset {
+        self
+    }
+}
+
+impl IntoTexts for &str {
+    fn into_texts(self) -> Dataset {
+        Dataset::from_texts([self])
+    }
+}
+
+impl IntoTexts for String {
+    fn into_texts(self) -> Dataset {
+        Dataset::from_texts([self])
+    }
+}
+
+impl<T: Into<String>, const N: usize> IntoTexts for [T; N] {
+    fn into_texts(self) -> Dataset {
+        Dataset::from_texts(self)
+    }
+}
+
+impl<T: Into<String>> IntoTexts for Vec<T> {
+    fn into_texts(self) -> Dataset {
+        Dataset::from_texts(self)
+    }
+}
+
+impl<T: Clone + Into<String>> IntoTexts for &[T] {
+    fn into_texts(self) -> Dataset {
+        Dataset::from_texts(self.to_vec())
+    }
+}
+
+impl<T: Clone + Into<String>> IntoTexts for &Vec<T> {
+    fn into_texts(self) -> Dataset {
+        Dataset::from_texts(self.clone())
+    }
+}
+
+impl<T: Clone + Into<String>, const N: usize> IntoTexts for &[T; N] {
+    fn into_texts(self) -> Dataset {
+        Dataset::from_texts(self.clone())
+    }
+}
+
+/// The answer to one text.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// The text.
+    pub text: String,
+    /// The second text of a pair.
+    pub pair: Option<String>,
+    /// The label with the largest output; of a regression the number itself.
+    pub label: String,
+    /// The label's place among the outputs; `None` for a regression.
+    pub class: Option<usize>,
+    /// The label's share after softmax; for a regression the number.
+    pub score: f64,
+    /// The share of every label, in the order of the outputs; empty for a regression.
+    pub probabilities: Vec<f64>,
+}
+
+/// The answers to some texts, in their order.
+#[derive(Clone, PartialEq, Serialize)]
+pub struct Predictions {
+    /// The answers.
+    pub rows: Vec<Prediction>,
+    /// The labels in the order of the outputs; empty for a regression.
+    pub label_names: Vec<String>,
+}
+
+impl<N: Network> Model<N> {
+    /// Answers texts, or pairs of texts in a data set, without dropout.
+    ///
+    /// # Errors
+    /// SC0914 for no text; SC0907 if a device fails.
+    pub fn predict(&self, texts: impl IntoTexts) -> Result<Predictions> {
+        let mut data = texts.into_texts();
+        if data.is_empty() {
+            let source = format!("`{}`", data.source);
+            return Err(EmptyDataSet {
+                source,
+                wanted_by: "`predict`".to_owned(),
+            }
+            .error());
+        }
+        data.examples
+            .iter_mut()
+            .for_each(|example| example.label = None);
+        let state = self.state();
+        let max_length = state.files.max_positions().min(LONGEST);
+        let encoded = data.tokenize(state.files.tokenizer(), max_length)?;
+        prepare::report_truncated(&encoded, "predict");
+        let classes = state.files.classes();
+        let mut outputs = Vec::with_capacity(data.len());
+        for batch in encoded.batch(BATCH_SIZE)?.prefetch(PREFETCHED) {
+            for (part, answer) in answers(&state.replicas, &batch, None)? {
+                let width = (answer.outputs.len() / part.size().max(1)).max(1);
+                outputs.extend(answer.outputs.chunks_exact(width).map(<[f32]>::to_vec));
+            }
+        }
+        let label_names = match classes {
+            Some(_) => state.files.label_names().to_vec(),
+            None => Vec::new(),
+        };
+        let rows = data.examples.into_iter().zip(outputs);
+        let rows = rows.map(|(example, outputs)| {
+            let (text, pair) = (example.text, example.pair);
+            match classes {
+                Some(_) => classified(text, pair, &outputs, &label_names),
+                None => number(text, pair, &outputs),
+            }
+        });
+        Ok(Predictions {
+            rows: rows.collect(),
+            label_names,
+        })
+    }
+}
+
+fn classified(
+    text: String,
+    pair: Option<String>,
+    outputs: &[f32],
+    label_names: &[String],
+) -> Prediction {
+    let probabilities = softmax(outputs);
+    let class = largest(outputs);
+    Prediction {
+        text,
+        pair,
+        label: label_names
+            .get(class)
+            .cloned()
+            .unwrap_or_else(|| class.to_string()),
+        class: Some(class),
+        score: probabilities.get(class).copied().unwrap_or(f64::NAN),
+        probabilities,
+    }
+}
+
+fn number(text: String, pair: Option<String>, outputs: &[f32]) -> Prediction {
+    let score = outputs.first().copied().map_or(f64::NAN, f64::from);
+    let label = format!("{score:.4}");
+    Prediction {
+        text,
+        pair,
+        label,
+        class: None,
+        score,
+        probabilities: Vec::new(),
+    }
+}
+
+/// eˣ over its sum; the largest is taken away first, so that nothing overflows.
+fn softmax(outputs: &[f32]) -> Vec<f64> {
+    let most = outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let powers: Vec<f64> = outputs
+        .iter()
+        .map(|&output| f64::from(output - most).exp())
+        .collect();
+    let sum: f64 = powers.iter().sum();
+    powers.into_iter().map(|power| power / sum).collect()
+}
+
+impl Predictions {
+    /// The label of every text.
+    pub fn labels(&self) -> Vec<&str> {
+        self.rows.iter().map(|row| row.label.as_str()).collect()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The second best label and its share.
+    fn runner_up(&self, row: &Prediction) -> Option<(&str, f64)> {
+        let others = row.probabilities.iter().enumerate();
+        let others = others.filter(|(index, _)| Some(*index) != row.class);
+        let (index, share) = others.max_by(|a, b| a.1.total_cmp(b.1))?;
+        Some((self.label_names.get(index)?, *share))
+    }
+
+    /// A row a text, as static HTML with inline styles only.
+    pub fn to_html(&self) -> String {
+        const LEFT: &str = "padding:3px 12px;text-align:left;border-bottom:1px solid #80808059";
+        const BAR: &str =
+            "display:inline-block;height:9px;background-color:#3b82c4;border-radius:2px";
+        let mut html = String::from(
+            "<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><tr>",
+        );
+        // Writing to a string cannot fail.
+        for (name, align) in [
+            ("text", "left"),
+            ("label", "left"),
+            ("probability", "left"),
+            ("next best", "left"),
+        ] {
+            let _ = write!(html, "<th style=\"{HEAD};text-align:{align}\">{name}</th>");
+        }
+        html.push_str("</tr>");
+        for row in &self.rows {
+            let mut text = escape(&words::excerpt(&row.text, 120));
+            if let Some(pair) = &row.pair {
+                let _ = write!(text, "<br>{}", escape(&words::excerpt(pair, 120)));
+            }
+            let label = escape(&row.label);
+            let _ = write!(
+                html,
+                "<tr><td style=\"{LEFT}\">{text}</td><td style=\"{LEFT};font-weight:600\">{label}</td>"
+            );
+            if row.class.is_some() {
+                let width = (row.score * 80.0).round().clamp(1.0, 80.0);
+                let _ = write!(
+                    html,
+                    "<td style=\"{LEFT};white-space:nowrap\"><span style=\"{BAR};width:{width}px\"></span> {:.1} %</td>",
+                    100.0 * row.score
+                );
+            } else {
+                let _ = write!(html, "<td style=\"{CELL}\"></td>");
+            }
+            let next = self.runner_up(row);
+            let next = next.map(|(name, share)| format!("{} {:.1} %", escape(name), 100.0 * share));
+            let _ = write!(
+                html,
+                "<td style=\"{LEFT};opacity:0.75\">{}</td></tr>",
+                next.unwrap_or_default()
+            );
+        }
+        html.push_str("</table>");
+        html
+    }
+
+    /// A line a text.
+    pub fn to_plain(&self) -> String {
+        let width = self
+            .rows
+            .iter()
+            .map(|row| row.label.chars().count())
+            .max()
+            .unwrap_or(0);
+        let mut text = String::new();
+        for row in &self.rows {
+            let share = match row.class {
+                Some(_) => format!("{:5.1} %", 100.0 * row.score),
+                None => String::new(),
+            };
+            let pair = row
+                .pair
+                .as_ref()
+                .map(|pair| format!(" | {pair}"))
+                .unwrap_or_default();
+            let shown = words::excerpt(&format!("{}{pair}", row.text), 100);
+            let _ = writeln!(text, "{:width$}  {share}  {shown}", row.label);
+        }
+        text
+    }
+}
+
+impl fmt::Debug for Predictions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_plain())
+    }
+}
+
+impl fmt::Display for Predictions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_plain())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_output_names_the_label() {
+        let label_names = vec!["games".to_owned(), "<libs>".to_owned()];
+        let row = classified("a & b".into(), None, &[1.0, 3.0], &label_names);
+        assert_eq!((row.label.as_str(), row.class), ("<libs>", Some(1)));
+        assert!((row.score - 1.0 / (1.0 + (-2.0_f64).exp())).abs() < 1e-9);
+        assert!((row.probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        let predictions = Predictions {
+            rows: vec![row],
+            label_names,
+        };
+        assert_eq!(predictions.to_plain(), "<libs>   88.1 %  a & b\n");
+        let html = predictions.to_html();
+        assert!(html.contains("&lt;libs&gt;") && html.contains("a &amp; b"));
+        assert!(!html.contains("<libs>") && !html.contains("class="));
+    }
+
+    #[test]
+    fn softmax_does_not_overflow() {
+        assert_eq!(softmax(&[1e4, 0.0]), [1.0, 0.0]);
+    }
+}

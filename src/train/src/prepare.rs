@@ -1,0 +1,152 @@
+//! Data before the first step: labels, names, lengths, tokens. What is wrong with any row is said
+//! here; the loop meets nothing but good ones. Calls: `fit`, `evaluate`.
+
+use std::borrow::Cow;
+
+use stratoscope_data::{Dataset, Encoded, Example, Label};
+use stratoscope_diagnostics::rules::{
+    EmptyDataSet, LabelOutOfRange, MissingColumn, TextTooLong, TruncatedTexts,
+};
+use stratoscope_diagnostics::{Result, Rule};
+
+use crate::args::default_max_length;
+use crate::events::observer;
+use crate::network::Files;
+
+/// A name that nobody gave: transformers' `LABEL_3`.
+fn is_generic(index: usize, name: &str) -> bool {
+    name.strip_prefix("LABEL_") == Some(&index.to_string())
+}
+
+/// The data set's label names for the model, where the model has none of its own yet.
+pub(crate) fn adopted_names(files: &impl Files, data: &Dataset) -> Option<Vec<String>> {
+    let own = files.label_names();
+    let unnamed = own
+        .iter()
+        .enumerate()
+        .all(|(index, name)| is_generic(index, name));
+    let fits = (1..=own.len()).contains(&data.label_names.len());
+    if files.classes().is_none() || !unnamed || !fits {
+        return None;
+    }
+    let rest = own.iter().skip(data.label_names.len());
+    Some(data.label_names.iter().chain(rest).cloned().collect())
+}
+
+/// Checks and tokenizes a data set for a model.
+///
+/// # Errors
+/// SC0914 for no example, SC0401 for a `max_length` above the model's positions, SC0313 for labels
+/// that are missing, SC0301 for a label without an output, SC0913 for a class that the model does
+/// not know by that name.
+pub(crate) fn encode(
+    files: &impl Files,
+    data: &Dataset,
+    max_length: Option<usize>,
+    call: &str,
+) -> Result<Encoded> {
+    if data.is_empty() {
+        let source = format!("`{}`", data.source);
+        return Err(EmptyDataSet {
+            source,
+            wanted_by: format!("`{call}!`"),
+        }
+        .error());
+    }
+    let limit = files.max_positions();
+    let max_length = max_length.unwrap_or_else(|| default_max_length(limit));
+    if max_length > limit {
+        let rows = Vec::new();
+        let call = call.to_owned();
+        return Err(TextTooLong {
+            texts: 0,
+            longest: max_length,
+            limit,
+            rows,
+            call,
+        }
+        .error());
+    }
+    let data = match files.classes() {
+        Some(classes) => with_classes(files, data, classes, call)?,
+        None => with_numbers(data)?,
+    };
+    let encoded = data.tokenize(files.tokenizer(), max_length)?;
+    report_truncated(&encoded, call);
+    Ok(encoded)
+}
+
+/// SC0407, a note, if texts were cut.
+pub(crate) fn report_truncated(encoded: &Encoded, call: &str) {
+    let report = encoded.report();
+    if report.truncated_rows == 0 {
+        return;
+    }
+    let rule = TruncatedTexts {
+        texts: report.truncated_rows,
+        total: report.rows,
+        tokens_lost: report.truncated_tokens,
+        max_length: report.max_length,
+        call: call.to_owned(),
+    };
+    observer().notice(rule.diagnostic());
+}
+
+fn with_classes<'a>(
+    files: &impl Files,
+    data: &'a Dataset,
+    classes: usize,
+    call: &str,
+) -> Result<Cow<'a, Dataset>> {
+    let without = |example: &Example| !matches!(example.label, Some(Label::Class(_)));
+    if data.examples.iter().any(without) {
+        return Err(without_labels(data, "label"));
+    }
+    let too_large = |example: &&Example| example.class().is_some_and(|class| class >= classes);
+    if let Some(first) = data.examples.iter().find(too_large) {
+        let rule = LabelOutOfRange {
+            label: first.class().unwrap_or_default() as i64,
+            row: first.row,
+            rows: data.examples.iter().filter(too_large).count(),
+            num_labels: classes,
+            source: data.source.clone(),
+            text: Some(first.text.clone()),
+            call: call.to_owned(),
+        };
+        return Err(rule.error());
+    }
+    let own = files.label_names();
+    let same = own
+        .iter()
+        .zip(&data.label_names)
+        .all(|(own, name)| own == name);
+    let unnamed = own
+        .iter()
+        .enumerate()
+        .all(|(index, name)| is_generic(index, name));
+    if same || unnamed {
+        return Ok(Cow::Borrowed(data));
+    }
+    // The data numbers its classes in another order than the model, or has fewer of them.
+    Ok(Cow::Owned(data.clone().with_label_names(own)?))
+}
+
+fn with_numbers(data: &Dataset) -> Result<Cow<'_, Dataset>> {
+    if data.examples.iter().any(|example| example.label.is_none()) {
+        return Err(without_labels(data, "a number"));
+    }
+    Ok(Cow::Borrowed(data))
+}
+
+fn without_labels(data: &Dataset, column: &str) -> Box<stratoscope_diagnostics::Diagnostic> {
+    let rule = MissingColumn {
+        column: column.to_owned(),
+        found: if data.is_paired() {
+            vec!["text".into(), "pair".into()]
+        } else {
+            vec!["text".into()]
+        },
+        path: data.source.clone(),
+    };
+    rule.error()
+}

@@ -1,0 +1,275 @@
+//! What a run knows while it goes: its data, where it is, and what it needs to go on after an interrupt.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::Range;
+
+use burn::module::ParamId;
+use burn::optim::GradientsAccumulator;
+use stratoscope_data::{Dataset, Encoded};
+use stratoscope_diagnostics::Result;
+
+use crate::args::{FitPlan, Validation};
+use crate::counters::Shape;
+use crate::history::{ExecutionRecord, History};
+use crate::metric::Tally;
+use crate::model::State;
+use crate::network::{Files, Network};
+use crate::trainer::Trainer;
+use crate::{prepare, problem};
+
+/// Where a run is, and what it has measured.
+pub(crate) struct Progress<N: Network> {
+    pub epoch: u64,
+    /// Batches of the epoch that are done.
+    pub batch: u64,
+    /// Batches since the run began; the dropout masks' number.
+    pub batches_of_run: u64,
+    /// Optimizer steps since the run began.
+    pub steps: u64,
+    /// The gradients of the micro-batches since the last optimizer step, per replica.
+    pub accumulated: Vec<GradientsAccumulator<N>>,
+    /// Sums over the examples of the epoch.
+    pub epoch_loss: f64,
+    pub epoch_examples: usize,
+    pub epoch_seconds: f64,
+    pub tally: Tally,
+    pub last_rate: f64,
+    pub last_loss: Option<f64>,
+    pub last_norm: Option<f64>,
+    pub best_loss: Option<f64>,
+    /// The weights of the best epoch, kept for early stopping.
+    pub best: Option<N>,
+    pub epochs_without_better: u64,
+    pub history: History,
+}
+
+impl<N: Network> Progress<N> {
+    pub(crate) fn new(devices: String, tally: Tally) -> Self {
+        Self {
+            epoch: 0,
+            batch: 0,
+            batches_of_run: 0,
+            steps: 0,
+            accumulated: Vec::new(),
+            epoch_loss: 0.0,
+            epoch_examples: 0,
+            epoch_seconds: 0.0,
+            tally,
+            last_rate: 0.0,
+            last_loss: None,
+            last_norm: None,
+            best_loss: None,
+            best: None,
+            epochs_without_better: 0,
+            history: History::new(devices),
+        }
+    }
+
+    pub(crate) fn next_epoch(&mut self, tally: Tally) {
+        self.epoch += 1;
+        self.batch = 0;
+        self.epoch_loss = 0.0;
+        self.epoch_examples = 0;
+        self.epoch_seconds = 0.0;
+        self.tally = tally;
+    }
+
+    pub(crate) fn execution(&self, first_batch: u64) -> Execution {
+        Execution {
+            epoch: self.epoch,
+            first_batch,
+            ..Execution::default()
+        }
+    }
+
+    /// Whether the epoch is the best so far. With `keep` its weights are remembered: the tensors are
+    /// shared until the next update, which then writes new ones.
+    pub(crate) fn compare(
+        &mut self,
+        trainer: &Trainer<'_, N>,
+        loss: Option<f64>,
+        keep: bool,
+    ) -> bool {
+        let Some(loss) = loss else { return false };
+        // A NaN is never better, and anything is better than nothing.
+        let better = self.best_loss.is_none_or(|best| loss < best);
+        if better {
+            self.best_loss = Some(loss);
+            self.epochs_without_better = 0;
+            self.history.best_epoch = Some(self.epoch);
+            self.best = keep.then(|| trainer.replicas.first().clone());
+        } else {
+            self.epochs_without_better += 1;
+        }
+        better
+    }
+
+    /// Goes back to the weights of the best epoch, if they were kept and it was not the last.
+    pub(crate) fn restore_best(&mut self, trainer: &mut Trainer<'_, N>) -> Result<()> {
+        let Some(best) = self.best.take() else {
+            return Ok(());
+        };
+        if self.epochs_without_better > 0 {
+            trainer.replicas.replace(&best)?;
+            self.history.restored_best = true;
+        }
+        Ok(())
+    }
+}
+
+/// An execution that is going on.
+#[derive(Default)]
+pub(crate) struct Execution {
+    pub epoch: u64,
+    pub first_batch: u64,
+    pub batches: u64,
+    pub optimizer_steps: u64,
+    pub learning_rate: Option<f64>,
+    pub gradient_norm: Option<f64>,
+}
+
+impl Execution {
+    pub(crate) fn finished(
+        self,
+        step: u64,
+        loss: f64,
+        next_rate: f64,
+        seconds: f64,
+    ) -> ExecutionRecord {
+        ExecutionRecord {
+            epoch: self.epoch,
+            first_batch: self.first_batch,
+            batches: self.batches,
+            optimizer_steps: self.optimizer_steps,
+            step,
+            loss,
+            learning_rate: self.learning_rate.unwrap_or(next_rate),
+            gradient_norm: self.gradient_norm,
+            seconds,
+        }
+    }
+}
+
+/// A run that was interrupted.
+pub(crate) struct SavedRun<N: Network> {
+    pub progress: Progress<N>,
+    pub signature: Signature,
+}
+
+impl<N: Network> SavedRun<N> {
+    /// SC0103 unless the run can go on with this.
+    pub(crate) fn check(&self, signature: &Signature) -> Result<()> {
+        if self.signature == *signature {
+            return Ok(());
+        }
+        let expects = format!(
+            "the data and settings of the interrupted run: {}",
+            self.signature
+        );
+        let told = problem::bad_value("fit", "resume", "true", expects)
+            .evidence("now", signature.to_string())
+            .fix("give the same data and arguments again, or drop `resume`");
+        Err(Box::new(told))
+    }
+}
+
+/// What must be the same for a run to go on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Signature {
+    examples: usize,
+    batch_size: usize,
+    seed: u64,
+    shuffle: bool,
+    max_length: usize,
+    gradient_accumulation_steps: u64,
+}
+
+impl Signature {
+    pub(crate) fn of(plan: &FitPlan<'_>, data: &Prepared, shape: &Shape) -> Self {
+        Self {
+            examples: data.train.len(),
+            batch_size: plan.batch_size,
+            seed: plan.seed,
+            shuffle: plan.shuffle,
+            max_length: data.train.max_length(),
+            gradient_accumulation_steps: shape.gradient_accumulation_steps,
+        }
+    }
+}
+
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            examples,
+            batch_size,
+            seed,
+            shuffle,
+            max_length,
+            ..
+        } = self;
+        write!(
+            f,
+            "{examples} examples, batch_size = {batch_size}, seed = {seed}, shuffle = {shuffle}, \
+             max_length = {max_length}"
+        )
+    }
+}
+
+/// The data of a run, checked and tokenized.
+pub(crate) struct Prepared {
+    pub train: Encoded,
+    pub validation: Option<Encoded>,
+    pub undecayed: HashSet<ParamId>,
+}
+
+impl Prepared {
+    /// Also gives the model the label names of its training data, where it has none of its own.
+    pub(crate) fn of<N: Network>(
+        state: &mut State<N>,
+        data: &Dataset,
+        plan: &FitPlan<'_>,
+    ) -> Result<Self> {
+        let parts;
+        let (train, validation) = match plan.validation {
+            Validation::None => (data, None),
+            Validation::Data(validation) => (data, Some(validation)),
+            Validation::Split(share) => {
+                parts = data.split(share)?;
+                (&parts.0, Some(&parts.1))
+            }
+        };
+        let named = prepare::adopted_names(&state.files, train);
+        let files = match &named {
+            Some(names) => state.files.clone().with_label_names(names.clone()),
+            None => state.files.clone(),
+        };
+        let encode = |data| prepare::encode(&files, data, plan.max_length, "fit");
+        let prepared = Self {
+            train: encode(train)?,
+            validation: validation.map(encode).transpose()?,
+            undecayed: state.undecayed(),
+        };
+        state.files = files;
+        Ok(prepared)
+    }
+
+    /// How many examples each replica sees in the batches of one optimizer step.
+    pub(crate) fn shares(
+        &self,
+        group: Range<u64>,
+        batch_size: usize,
+        replicas: usize,
+    ) -> Vec<usize> {
+        let mut shares = vec![0; replicas];
+        for batch in group {
+            let start = (batch as usize).saturating_mul(batch_size);
+            let size = self.train.len().saturating_sub(start).min(batch_size);
+            for (index, share) in shares.iter_mut().enumerate() {
+                // As `Batch::split` divides: the first ones get one more.
+                *share += size / replicas + usize::from(index < size % replicas);
+            }
+        }
+        shares
+    }
+}

@@ -1,0 +1,231 @@
+//! The learning rate as a pure function of the optimizer step.
+//!
+//! `step` is the number of optimizer steps already done, so the first update uses `rate(0, …)`.
+//! A file a schedule; [`Schedule`] is the list of them. Keras argument: `learning_rate`.
+
+mod cosine_decay;
+mod exponential_decay;
+mod warmup_linear;
+
+use std::fmt;
+
+pub use cosine_decay::CosineDecay;
+pub use exponential_decay::ExponentialDecay;
+pub use warmup_linear::{WarmupLinear, warmup_linear};
+
+/// A learning rate, fixed or changing from step to step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Schedule {
+    /// The same at every step.
+    Constant(f64),
+    /// Up from 0, then down to 0 in a straight line.
+    WarmupLinear(WarmupLinear),
+    /// A constant factor every so many steps.
+    ExponentialDecay(ExponentialDecay),
+    /// Down along half a cosine.
+    CosineDecay(CosineDecay),
+}
+
+/// A rate that stays as it is; `AdamW::new(5e-5)` is the same.
+pub fn constant(rate: f64) -> Schedule {
+    Schedule::Constant(rate)
+}
+
+impl Schedule {
+    /// The rate of the update after `step` updates, in a run of `total_steps` updates.
+    ///
+    /// Only schedules that are written as a share of the run look at `total_steps`.
+    pub fn rate(&self, step: u64, total_steps: u64) -> f64 {
+        match self {
+            Self::Constant(rate) => *rate,
+            Self::WarmupLinear(schedule) => schedule.rate(step, total_steps),
+            Self::ExponentialDecay(schedule) => schedule.rate(step),
+            Self::CosineDecay(schedule) => schedule.rate(step),
+        }
+    }
+
+    /// Whether it spans one run, and so begins anew with every `fit!`. The others count the
+    /// optimizer's steps since `compile!`, as in Keras.
+    pub fn spans_the_run(&self) -> bool {
+        matches!(self, Self::WarmupLinear(_))
+    }
+
+    /// The first number that makes no schedule: its name, its value and what it must be.
+    pub(crate) fn problem(&self) -> Option<(&'static str, f64, &'static str)> {
+        let rate = match self {
+            Self::Constant(rate) => *rate,
+            Self::WarmupLinear(schedule) => schedule.peak,
+            Self::ExponentialDecay(schedule) => schedule.initial,
+            Self::CosineDecay(schedule) => schedule.initial,
+        };
+        if !(rate.is_finite() && rate >= 0.0) {
+            return Some(("learning_rate", rate, "a finite number ≥ 0"));
+        }
+        match self {
+            Self::Constant(_) => None,
+            Self::WarmupLinear(schedule) => schedule.problem(),
+            Self::ExponentialDecay(schedule) => schedule.problem(),
+            Self::CosineDecay(schedule) => schedule.problem(),
+        }
+    }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant(rate) => write!(f, "{rate:e}"),
+            Self::WarmupLinear(schedule) => schedule.fmt(f),
+            Self::ExponentialDecay(schedule) => schedule.fmt(f),
+            Self::CosineDecay(schedule) => schedule.fmt(f),
+        }
+    }
+}
+
+/// What an optimizer takes as its rate: a number or a schedule.
+#[diagnostic::on_unimplemented(
+    message = "expected a learning rate, got `{Self}`",
+    label = "a number such as 5e-5, or a schedule such as `warmup_linear(5e-5, 0.1)`"
+)]
+pub trait IntoSchedule {
+    /// The schedule.
+    fn into_schedule(self) -> Schedule;
+}
+
+impl IntoSchedule for Schedule {
+    fn into_schedule(self) -> Schedule {
+        self
+    }
+}
+
+impl IntoSchedule for f64 {
+    fn into_schedule(self) -> Schedule {
+        Schedule::Constant(self)
+    }
+}
+
+impl IntoSchedule for f32 {
+    /// The number as it was typed: 5e-5, not the nearest f32 of it.
+    fn into_schedule(self) -> Schedule {
+        let rate = format!("{self:e}")
+            .parse()
+            .unwrap_or_else(|_| f64::from(self));
+        Schedule::Constant(rate)
+    }
+}
+
+impl IntoSchedule for WarmupLinear {
+    fn into_schedule(self) -> Schedule {
+        Schedule::WarmupLinear(self)
+    }
+}
+
+impl IntoSchedule for ExponentialDecay {
+    fn into_schedule(self) -> Schedule {
+        Schedule::ExponentialDecay(self)
+    }
+}
+
+impl IntoSchedule for CosineDecay {
+    fn into_schedule(self) -> Schedule {
+        Schedule::CosineDecay(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rates at some steps of a run of `total` steps, within rounding of an f64.
+    fn check(schedule: impl IntoSchedule, total: u64, expected: &[(u64, f64)]) {
+        let schedule = schedule.into_schedule();
+        for &(step, rate) in expected {
+            let found = schedule.rate(step, total);
+            let allowed = 1e-15 + 1e-12 * rate.abs();
+            assert!(
+                (found - rate).abs() <= allowed,
+                "{schedule}, step {step}: {found}, not {rate}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_schedule_by_its_table() {
+        check(5e-5, 100, &[(0, 5e-5), (99, 5e-5)]);
+        check(constant(1e-3), 1, &[(0, 1e-3), (7, 1e-3)]);
+        // Hugging Face's formula: 0 at step 0, the peak when warm-up ends, then over N − W.
+        check(
+            warmup_linear(0.01, 0.1),
+            20,
+            &[
+                (0, 0.0),
+                (1, 0.005),
+                (2, 0.01),
+                (3, 0.009_444_444_444_444_445),
+                (20, 0.0),
+            ],
+        );
+        check(
+            warmup_linear(1.0, 0.0),
+            4,
+            &[(0, 1.0), (1, 0.75), (4, 0.0), (9, 0.0)],
+        );
+        check(warmup_linear(1.0, 1.0), 4, &[(0, 0.0), (3, 0.75), (4, 0.0)]);
+        check(warmup_linear(1.0, 0.5), 0, &[(0, 0.0)]);
+        // Keras: constant while step < decay_steps when it is a staircase.
+        let staircase = ExponentialDecay::new(3e-5, 1000, 0.96).staircase(true);
+        check(
+            staircase,
+            0,
+            &[(0, 3e-5), (999, 3e-5), (1000, 2.88e-5), (2000, 2.7648e-5)],
+        );
+        check(
+            ExponentialDecay::new(1.0, 2, 0.25),
+            0,
+            &[(0, 1.0), (1, 0.5), (2, 0.25), (3, 0.125)],
+        );
+        check(
+            CosineDecay::new(2.0, 4),
+            0,
+            &[(0, 2.0), (2, 1.0), (4, 0.0), (9, 0.0)],
+        );
+        check(
+            CosineDecay::new(2.0, 4).alpha(0.5),
+            0,
+            &[(0, 2.0), (2, 1.5), (4, 1.0)],
+        );
+        check(
+            CosineDecay::new(2.0, 4).warmup_steps(2),
+            0,
+            &[(0, 0.0), (1, 1.0), (2, 2.0), (4, 1.0), (6, 0.0)],
+        );
+    }
+
+    #[test]
+    fn a_single_precision_literal_is_taken_as_typed() {
+        assert_eq!(5e-5_f32.into_schedule(), Schedule::Constant(5e-5));
+    }
+
+    #[test]
+    fn what_makes_no_schedule_is_named() {
+        let name = |schedule: Schedule| schedule.problem().map(|(name, ..)| name);
+        assert_eq!(name(constant(0.0)), None);
+        assert_eq!(name(constant(-1.0)), Some("learning_rate"));
+        assert_eq!(name(constant(f64::NAN)), Some("learning_rate"));
+        assert_eq!(
+            name(warmup_linear(1.0, 1.5).into_schedule()),
+            Some("warmup")
+        );
+        assert_eq!(
+            name(CosineDecay::new(1.0, 0).into_schedule()),
+            Some("decay_steps")
+        );
+        assert_eq!(
+            name(ExponentialDecay::new(1.0, 0, 0.5).into_schedule()),
+            Some("decay_steps")
+        );
+        assert_eq!(
+            name(ExponentialDecay::new(1.0, 1, -0.5).into_schedule()),
+            Some("decay_rate")
+        );
+    }
+}

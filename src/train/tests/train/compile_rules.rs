@@ -1,0 +1,191 @@
+//! What `compile!` refuses at run time, code by code; the scope rules are keras-semantics' table.
+
+use stratoscope_diagnostics::Diagnostic;
+use stratoscope_strategy::{MirroredStrategy, OneDeviceStrategy, cpu, scope};
+use stratoscope_train::{
+    AdamW, BertForSequenceClassification, CompileArgs, CompileReceipt, FitArgs, MeanSquaredError,
+    accuracy, f1, none, pearson,
+};
+
+use crate::support::{cross_entropy, load, plain_args, sentences, tiny_bert, turn};
+
+type Outcome = Result<CompileReceipt, Box<Diagnostic>>;
+
+fn model() -> BertForSequenceClassification {
+    load(&tiny_bert(0.0))
+}
+
+#[track_caller]
+fn refused(outcome: Outcome, codes: &[&str]) -> Diagnostic {
+    let told = *outcome.expect_err("it is refused");
+    let others = told.related.iter().map(|other| other.code.as_str());
+    let found: Vec<&str> = std::iter::once(told.code.as_str()).chain(others).collect();
+    assert_eq!(found, codes, "{told}");
+    told
+}
+
+#[test]
+fn arguments_are_checked_together() {
+    let _turn = turn();
+    let model = model();
+    refused(
+        model.compile(CompileArgs::new().loss(cross_entropy())),
+        &["SC0116"],
+    );
+    let args = CompileArgs::new()
+        .optimizer("adma")
+        .loss("sparse_categorical_crossentropi")
+        .metrics(["acuracy", "accuracy"])
+        .gradient_accumulation_steps(0);
+    refused(
+        model.compile(args),
+        &["SC0105", "SC0105", "SC0105", "SC0103"],
+    );
+    refused(
+        model.compile(plain_args().steps_per_execution(-4)),
+        &["SC0103"],
+    );
+    refused(
+        model.compile(plain_args().loss(MeanSquaredError)),
+        &["SC0103"],
+    );
+    refused(
+        model.compile(plain_args().metrics([f1(), pearson()])),
+        &["SC0103", "SC0103"],
+    );
+    model
+        .compile(plain_args().metrics("accuracy").steps_per_execution(1))
+        .expect("valid");
+}
+
+#[test]
+fn steps_per_execution_needs_a_scope() {
+    let _turn = turn();
+    let args = || plain_args().steps_per_execution(16);
+    let told = refused(model().compile(args()), &["SC0102"]);
+    assert_eq!(
+        told.message,
+        "`steps_per_execution = 16` needs an active strategy scope"
+    );
+    let model = model();
+    let receipt = model
+        .compile(args().drop_unsupported(true))
+        .expect("a warning, and 1");
+    let steps = receipt
+        .settings
+        .iter()
+        .find(|(name, _)| name == "steps_per_execution");
+    assert_eq!(steps.map(|(_, value)| value.as_str()), Some("1"));
+
+    let one = OneDeviceStrategy::new(cpu(0)).expect("a processor");
+    let guard = scope::enter(&one).expect("no scope is active");
+    let inside = load(&tiny_bert(0.0));
+    inside.compile(args()).expect("one device is enough");
+    drop(guard);
+    inside
+        .compile(args())
+        .expect("the model is bound to its strategy");
+}
+
+#[test]
+fn the_truth_table_of_scopes() {
+    let _turn = turn();
+    let outside = model();
+    outside.compile(plain_args()).expect("no strategy is alive");
+
+    let mirrored = MirroredStrategy::logical(2).expect("two logical devices");
+    let told = refused(outside.compile(plain_args()), &["SC0201"]);
+    assert!(
+        told.message
+            .starts_with("the model was built outside `mirrored`'s scope"),
+        "{told}"
+    );
+    assert!(told.message.ends_with("on cpu:0 only"), "{told}");
+    assert!(told.figure.is_some(), "the grid shows the variables");
+    let tensorflow = |told: &Diagnostic| told.tensorflow.clone().unwrap_or_default();
+    assert!(tensorflow(&told).contains("without a word"), "{told:?}");
+    // Both at once: the whole cell in a scope cures both.
+    let args = || plain_args().steps_per_execution(16);
+    refused(outside.compile(args()), &["SC0201", "SC0102"]);
+    {
+        let _scope = scope::enter(&mirrored).expect("no scope is active");
+        let told = refused(outside.compile(args()), &["SC0201"]);
+        assert!(tensorflow(&told).contains("ValueError"), "{told:?}");
+    }
+    outside
+        .compile(plain_args().strategy(none))
+        .expect("on purpose");
+    refused(outside.compile(args().strategy(none)), &["SC0102"]);
+    refused(
+        outside.compile(plain_args().strategy(&mirrored)),
+        &["SC0201"],
+    );
+
+    let inside = {
+        let _scope = scope::enter(&mirrored).expect("no scope is active");
+        let inside = model();
+        inside.compile(args()).expect("in, in");
+        inside
+    };
+    inside.compile(args()).expect("in, out: the model is bound");
+    inside
+        .compile(args().strategy(&mirrored))
+        .expect("its own strategy");
+    refused(inside.compile(plain_args().strategy(none)), &["SC0103"]);
+    let other = MirroredStrategy::logical(3).expect("three logical devices");
+    {
+        let _scope = scope::enter(&other).expect("no scope is active");
+        refused(inside.compile(plain_args()), &["SC0201"]);
+    }
+    inside
+        .compile(plain_args())
+        .expect("another strategy that is alive does not matter");
+    drop((mirrored, other));
+    inside
+        .compile(args())
+        .expect("the model keeps its strategy usable");
+    outside
+        .compile(plain_args())
+        .expect("no strategy is alive any more");
+}
+
+#[test]
+fn an_optimizer_trains_one_model() {
+    let _turn = turn();
+    let optimizer = AdamW::new(1e-3);
+    let args = || {
+        CompileArgs::new()
+            .loss(cross_entropy())
+            .metrics([accuracy()])
+    };
+    let (first, second) = (model(), model());
+    first
+        .compile(args().optimizer(optimizer.clone()))
+        .expect("nobody's yet");
+    first
+        .compile(args().optimizer(optimizer.clone()))
+        .expect("its own");
+    refused(
+        second.compile(args().optimizer(optimizer.clone())),
+        &["SC0202"],
+    );
+    drop(first);
+    second
+        .compile(args().optimizer(optimizer))
+        .expect("its model is gone");
+}
+
+#[test]
+fn an_error_leaves_the_model_as_it_was() {
+    let _turn = turn();
+    let model = model();
+    model.compile(plain_args()).expect("valid arguments");
+    refused(
+        model.compile(plain_args().steps_per_execution(0)),
+        &["SC0103"],
+    );
+    let args = FitArgs::new().batch_size(4).verbose(false);
+    model
+        .fit(&sentences(4), args)
+        .expect("it is still compiled");
+}

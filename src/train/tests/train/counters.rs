@@ -1,0 +1,293 @@
+//! What a run counts, against keras-semantics' closed formulas; and that neither executions nor
+//! replicas nor a seed given twice change a number.
+
+use std::sync::Mutex;
+
+use stratoscope_strategy::{MirroredStrategy, scope};
+use stratoscope_train::{
+    AdamW, BertForSequenceClassification, CompileArgs, Counters, FitArgs, History, SGD,
+};
+
+use crate::support::{
+    cross_entropy, largest_difference, load, plain_args, sentences, tiny_bert, turn, weights,
+};
+
+struct Case {
+    replicas: usize,
+    steps_per_execution: usize,
+    accumulation: usize,
+    batch_size: usize,
+    dropout: f64,
+}
+
+const CASE: Case = Case {
+    replicas: 1,
+    steps_per_execution: 1,
+    accumulation: 1,
+    batch_size: 4,
+    dropout: 0.0,
+};
+
+/// 32 examples, 8 batches of 4.
+fn run(case: &Case, examples: usize) -> (BertForSequenceClassification, History) {
+    let strategy = MirroredStrategy::logical(case.replicas).expect("logical devices");
+    let _scope = scope::enter(&strategy).expect("no scope is active");
+    let model = load(&tiny_bert(case.dropout));
+    // Plain descent: its steps are proportional to gradients, so that differences stay what they are.
+    let args = CompileArgs::new()
+        .optimizer(SGD::new(0.5))
+        .loss(cross_entropy())
+        .steps_per_execution(case.steps_per_execution)
+        .gradient_accumulation_steps(case.accumulation);
+    model.compile(args).expect("valid arguments");
+    let args = FitArgs::new()
+        .epochs(2)
+        .batch_size(case.batch_size)
+        .seed(5)
+        .verbose(false);
+    let history = model.fit(&sentences(examples), args).expect("it trains");
+    (model, history)
+}
+
+#[test]
+fn the_table_of_eight_batches() {
+    let _turn = turn();
+    let check = |case: Case, executions: u64, steps: u64, all_reduces: u64| {
+        let (_, history) = run(&case, 32);
+        let expected = Counters {
+            batches: 16,
+            executions: 2 * executions,
+            optimizer_steps: 2 * steps,
+            all_reduces: 2 * all_reduces,
+        };
+        assert_eq!(history.counters, expected);
+        assert_eq!(history.executions.len() as u64, 2 * executions);
+        let made: u64 = history
+            .executions
+            .iter()
+            .map(|record| record.optimizer_steps)
+            .sum();
+        assert_eq!(made, 2 * steps);
+        let batches: u64 = history.executions.iter().map(|record| record.batches).sum();
+        assert_eq!(batches, 16);
+    };
+    check(CASE, 8, 8, 0);
+    check(
+        Case {
+            replicas: 2,
+            ..CASE
+        },
+        8,
+        8,
+        8,
+    );
+    check(
+        Case {
+            replicas: 2,
+            steps_per_execution: 4,
+            ..CASE
+        },
+        2,
+        8,
+        8,
+    );
+    check(
+        Case {
+            replicas: 2,
+            steps_per_execution: 3,
+            ..CASE
+        },
+        3,
+        8,
+        8,
+    );
+    check(
+        Case {
+            replicas: 2,
+            accumulation: 4,
+            ..CASE
+        },
+        8,
+        2,
+        2,
+    );
+    check(
+        Case {
+            replicas: 2,
+            accumulation: 3,
+            steps_per_execution: 100,
+            ..CASE
+        },
+        1,
+        3,
+        3,
+    );
+}
+
+#[test]
+fn executions_change_no_weight() {
+    let _turn = turn();
+    let (one, _) = run(
+        &Case {
+            replicas: 2,
+            dropout: 0.1,
+            ..CASE
+        },
+        30,
+    );
+    let (four, _) = run(
+        &Case {
+            replicas: 2,
+            dropout: 0.1,
+            steps_per_execution: 4,
+            ..CASE
+        },
+        30,
+    );
+    assert_eq!(weights(&one), weights(&four));
+}
+
+/// 13 examples in batches of 5 are 5, 5 and 3; over two replicas 3 + 2, 3 + 2 and 2 + 1.
+#[test]
+fn uneven_batches_weigh_by_example() {
+    let _turn = turn();
+    let case = |replicas, accumulation| Case {
+        replicas,
+        accumulation,
+        batch_size: 5,
+        ..CASE
+    };
+    let (single, alone) = run(&case(1, 1), 13);
+    let (double, split) = run(&case(2, 1), 13);
+    for (left, right) in alone.executions.iter().zip(&split.executions) {
+        assert!(
+            (left.loss - right.loss).abs() < 1e-5,
+            "{} {}",
+            left.loss,
+            right.loss
+        );
+    }
+    let near = |left, right| {
+        for ((name, left), (_, right)) in weights(left).iter().zip(weights(right)) {
+            let difference = largest_difference(left, &right);
+            assert!(difference < 1e-5, "`{name}` is off by {difference:e}");
+        }
+    };
+    near(&single, &double);
+    // All of an epoch in one step: three batches accumulated, and one batch of 13.
+    let (accumulated, _) = run(&case(2, 3), 13);
+    let (whole, _) = run(
+        &Case {
+            batch_size: 13,
+            ..CASE
+        },
+        13,
+    );
+    near(&accumulated, &whole);
+}
+
+/// One replica has nothing to do in the last batch.
+#[test]
+fn a_batch_smaller_than_the_replicas() {
+    let _turn = turn();
+    let (single, _) = run(
+        &Case {
+            batch_size: 4,
+            ..CASE
+        },
+        5,
+    );
+    let (triple, history) = run(
+        &Case {
+            replicas: 3,
+            batch_size: 4,
+            ..CASE
+        },
+        5,
+    );
+    assert_eq!(history.counters.all_reduces, 4);
+    for ((name, left), (_, right)) in weights(&single).iter().zip(weights(&triple)) {
+        let difference = largest_difference(left, &right);
+        assert!(difference < 1e-5, "`{name}` is off by {difference:e}");
+    }
+    let placement = triple.placement().expect("the devices answer");
+    assert!(placement.copies_are_equal(), "{}", placement.verdict());
+}
+
+#[test]
+fn a_seed_gives_the_same_bits_again() {
+    let _turn = turn();
+    let run = |seed: u64| {
+        let strategy = MirroredStrategy::logical(2).expect("two logical devices");
+        let _scope = scope::enter(&strategy).expect("no scope is active");
+        let model = load(&tiny_bert(0.1));
+        let args = plain_args().optimizer(AdamW::new(1e-3).global_clipnorm(1.0));
+        model.compile(args).expect("valid arguments");
+        let args = FitArgs::new()
+            .epochs(2)
+            .batch_size(7)
+            .seed(seed)
+            .verbose(false);
+        let history = model.fit(&sentences(40), args).expect("it trains");
+        let losses: Vec<f64> = history
+            .executions
+            .iter()
+            .map(|record| record.loss)
+            .collect();
+        (losses, weights(&model))
+    };
+    let first = run(11);
+    assert!(first == run(11), "the same seed gave other numbers");
+    assert!(first.0 != run(12).0, "another seed gave the same numbers");
+}
+
+/// The observer of the process: once per execution, in order.
+#[test]
+fn events_come_once_per_execution() {
+    use stratoscope_train::events::{self, EpochEnded, ExecutionEnded, FitStarted, Observer};
+    #[derive(Default)]
+    struct Log(Mutex<Vec<String>>);
+    impl Log {
+        fn add(&self, text: String) {
+            self.0.lock().expect("nobody panics here").push(text);
+        }
+    }
+    impl Observer for Log {
+        fn fit_started(&self, event: &FitStarted) {
+            self.add(format!("started, {}", event.planned));
+        }
+        fn execution_ended(&self, event: &ExecutionEnded) {
+            self.add(format!(
+                "{} batches, {}",
+                event.record.batches, event.counters
+            ));
+        }
+        fn epoch_ended(&self, event: &EpochEnded) {
+            self.add(format!("epoch {}, best {}", event.record.epoch, event.best));
+        }
+        fn fit_ended(&self, _run: u64, history: &History) {
+            self.add(format!("ended, {}", history.counters));
+        }
+    }
+
+    let _turn = turn();
+    let log = std::sync::Arc::new(Log::default());
+    events::install(log.clone());
+    let strategy = MirroredStrategy::logical(2).expect("two logical devices");
+    let _scope = scope::enter(&strategy).expect("no scope is active");
+    let model = load(&tiny_bert(0.0));
+    model
+        .compile(plain_args().steps_per_execution(2))
+        .expect("valid arguments");
+    let data = sentences(12);
+    let args = FitArgs::new().batch_size(4).validation_data(&data);
+    model.fit(&data, args).expect("it trains");
+    let expected = [
+        "started, 2 executions, 3 optimizer steps, 3 all-reduces",
+        "2 batches, 1 execution, 2 optimizer steps, 2 all-reduces",
+        "1 batches, 2 executions, 3 optimizer steps, 3 all-reduces",
+        "epoch 0, best true",
+        "ended, 2 executions, 3 optimizer steps, 3 all-reduces",
+    ];
+    assert_eq!(*log.0.lock().expect("nobody panics here"), expected);
+}

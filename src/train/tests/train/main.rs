@@ -1,0 +1,10 @@
+//! Training against the reference implementation, against closed formulas and against mistakes, in one
+//! process. Strategies, scopes and interrupts are the process's: tests take turns.
+
+mod compile_rules;
+mod counters;
+mod data_rules;
+mod interrupted;
+mod parity;
+mod support;
+mod whole;

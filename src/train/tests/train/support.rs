@@ -1,0 +1,209 @@
+//! A tiny BERT with a vocabulary of its own, data it can learn, and a network that is fed ids.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use stratoscope_bert::{
+    LoadOptions, Mode, NamedParameter, SequenceClassifier, checkpoint, named_parameters,
+};
+use stratoscope_data::{Batch, Dataset, Encoding, Example, Label, Tokenize};
+use stratoscope_strategy::{Origin, scope};
+use stratoscope_train::{
+    AdamW, BertForSequenceClassification, CompileArgs, Files, Model, Network,
+    SparseCategoricalCrossentropy, accuracy,
+};
+use tempfile::TempDir;
+
+/// One test at a time.
+pub fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    scope::reset_to_default();
+    turn
+}
+
+pub fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/tiny-bert")
+}
+
+/// The tiny BERT of the fixtures with these dropout rates and a vocabulary of 128 words.
+pub fn tiny_bert(dropout: f64) -> TempDir {
+    let folder = TempDir::new().expect("a temporary folder");
+    let source = fixtures().join("sequence-classification");
+    let config = fs::read_to_string(source.join("config.json")).expect("the fixture's file");
+    let config = config.replace("dropout_prob\": 0.1", &format!("dropout_prob\": {dropout}"));
+    fs::write(folder.path().join("config.json"), config).expect("room");
+    let weights = fs::read(source.join("model.safetensors")).expect("the fixture's file");
+    fs::write(folder.path().join("model.safetensors"), weights).expect("room");
+    let special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"].map(str::to_owned);
+    let words = (special.len()..128).map(|index| format!("w{index}"));
+    let words: Vec<String> = special.into_iter().chain(words).collect();
+    fs::write(folder.path().join("vocab.txt"), words.join("\n") + "\n").expect("room");
+    folder
+}
+
+pub fn load(folder: &TempDir) -> BertForSequenceClassification {
+    let path = folder.path().to_str().expect("a path in UTF-8");
+    BertForSequenceClassification::from_pretrained(path, 3).expect("the fixture loads")
+}
+
+/// Texts of three classes, each with words of its own, of different lengths.
+pub fn sentences(count: usize) -> Dataset {
+    let text = |index: usize| {
+        let class = index % 3;
+        let words =
+            (0..3 + index * 7 % 9).map(|word| 10 + class * 30 + (index * 11 + word * 5) % 25);
+        words
+            .map(|word| format!("w{word}"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    Dataset::from_labelled(
+        (0..count).map(|index| (text(index), ["red", "green", "blue"][index % 3])),
+    )
+}
+
+pub fn cross_entropy() -> SparseCategoricalCrossentropy {
+    SparseCategoricalCrossentropy { from_logits: true }
+}
+
+/// AdamW, cross-entropy, accuracy.
+pub fn plain_args() -> CompileArgs {
+    CompileArgs::new()
+        .optimizer(AdamW::new(1e-3))
+        .loss(cross_entropy())
+        .metrics([accuracy()])
+}
+
+/// The values of all weights of replica 0.
+pub fn weights<N: Network>(model: &Model<N>) -> Vec<(String, Vec<f32>)> {
+    model.with_network(|network| {
+        let mut found = stratoscope_bert::names::named_values(network)
+            .into_iter()
+            .map(|(name, data)| (name, data.iter::<f32>().collect()))
+            .collect::<Vec<_>>();
+        found.sort_by(|a: &(String, Vec<f32>), b| a.0.cmp(&b.0));
+        found
+    })
+}
+
+pub fn largest_difference(left: &[f32], right: &[f32]) -> f32 {
+    assert_eq!(left.len(), right.len());
+    left.iter()
+        .zip(right)
+        .map(|(left, right)| (left - right).abs())
+        .fold(0.0, f32::max)
+}
+
+/// A BERT whose texts are ids: `5:0 17:0 3:1` is three tokens, the last one of segment 1.
+#[derive(Module, Debug)]
+pub struct IdNetwork {
+    inner: SequenceClassifier,
+}
+
+#[derive(Clone, Debug)]
+pub struct IdFiles {
+    labels: Vec<String>,
+}
+
+struct Ids;
+
+impl Tokenize for Ids {
+    fn encode(&self, text: &str, _pair: Option<&str>, _max_length: usize) -> Encoding {
+        let (mut ids, mut type_ids) = (Vec::new(), Vec::new());
+        for token in text.split_whitespace() {
+            let (id, segment) = token.split_once(':').expect("id:segment");
+            ids.push(id.parse().expect("an id"));
+            type_ids.push(segment.parse().expect("a segment"));
+        }
+        Encoding {
+            ids,
+            type_ids,
+            truncated: 0,
+        }
+    }
+
+    fn decode(&self, ids: &[u32]) -> String {
+        format!("{ids:?}")
+    }
+
+    fn tokens(&self, ids: &[u32]) -> Vec<String> {
+        ids.iter().map(u32::to_string).collect()
+    }
+
+    fn pad_id(&self) -> u32 {
+        0
+    }
+
+    fn unk_id(&self) -> u32 {
+        1
+    }
+
+    fn vocab_size(&self) -> usize {
+        128
+    }
+}
+
+impl Files for IdFiles {
+    fn model_name(&self) -> &'static str {
+        "IdNetwork"
+    }
+
+    fn tokenizer(&self) -> &dyn Tokenize {
+        &Ids
+    }
+
+    fn label_names(&self) -> &[String] {
+        &self.labels
+    }
+
+    fn with_label_names(mut self, names: Vec<String>) -> Self {
+        self.labels = names;
+        self
+    }
+
+    fn max_positions(&self) -> usize {
+        64
+    }
+}
+
+impl Network for IdNetwork {
+    type Files = IdFiles;
+
+    fn logits(&self, batch: &Batch, mode: Mode, device: &Device) -> Tensor<2> {
+        Network::logits(&self.inner, batch, mode, device)
+    }
+
+    fn parameters(&self) -> Vec<NamedParameter> {
+        named_parameters(&self.inner)
+    }
+}
+
+/// The tiny BERT without dropout, fed with ids, placed by the active scope.
+pub fn id_model() -> Model<IdNetwork> {
+    let folder = tiny_bert(0.0);
+    let device = scope::device().expect("a device");
+    let loaded = checkpoint::load_network(folder.path(), &LoadOptions::new(), &device);
+    let loaded = loaded.expect("the fixture loads");
+    let files = IdFiles {
+        labels: loaded.config.labels.clone(),
+    };
+    let network = IdNetwork {
+        inner: loaded.network,
+    };
+    Model::new(network, files, Origin::current()).expect("the device takes it")
+}
+
+/// Examples of ids and a class.
+pub fn id_data(rows: Vec<(String, usize)>) -> Dataset {
+    let names = ["LABEL_0", "LABEL_1", "LABEL_2"]
+        .map(str::to_owned)
+        .to_vec();
+    let rows = rows
+        .into_iter()
+        .map(|(text, class)| Example::new(text).with_label(Label::Class(class)));
+    Dataset::from_examples(rows, names, "ids in memory")
+}

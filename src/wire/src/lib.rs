@@ -1,0 +1,50 @@
+//! The messages between the kernel and the process that runs the cells.
+//!
+//! The two talk over a Unix socket of their own, named by [`SOCKET_VARIABLE`], so that nothing a
+//! cell prints can be taken for a message. A message is one JSON object on one line
+//! ([`ToKernel`], [`ToCells`]); its `kind` says which. [`Writer`] and [`Reader`] frame them over
+//! any stream. The first message in each direction is the [`handshake`].
+//!
+//! - **Order.** What one thread sends arrives in the order in which it was sent. Messages and the
+//!   plain streams of the process are *not* ordered against each other: they travel separately.
+//! - **Delivery.** A message that was written may still be lost when the process ends at once;
+//!   [`ToCells::Sync`] and its answer tell that everything before it has arrived.
+//! - **Strictness.** An unknown kind or field, a line longer than [`MAX_MESSAGE_BYTES`], and bytes
+//!   that are not UTF-8 are errors: both ends are built from this crate.
+//! - **Numbers.** JSON has no NaN; [`mod@number`] spells it out, since it is what one debugs.
+//!
+//! ```
+//! use stratoscope_wire::{Reader, ToKernel, Writer};
+//!
+//! let mut bytes = Vec::new();
+//! Writer::new(&mut bytes).send(&ToKernel::Synced { id: 1 })?;
+//! let message: ToKernel = Reader::new(&bytes[..]).receive()?;
+//! assert_eq!(message, ToKernel::Synced { id: 1 });
+//! # Ok::<(), stratoscope_wire::WireError>(())
+//! ```
+//!
+//! What is shown, and what is done about it, is left to the two ends.
+
+pub mod error;
+pub mod handshake;
+pub mod message;
+pub mod number;
+pub mod socket;
+pub mod transport;
+
+pub use error::WireError;
+pub use message::{ToCells, ToKernel};
+pub use number::number;
+pub use transport::{Reader, Writer};
+
+/// The version this crate speaks. 1: everything there is.
+pub const VERSION: u32 = 1;
+
+/// The environment variable that names the socket.
+pub const SOCKET_VARIABLE: &str = "STRATOSCOPE_WIRE";
+
+/// A line longer than this is refused, by the writer before anything is sent.
+pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
+
+/// Representations of one thing, by MIME type.
+pub type MimeBundle = serde_json::Map<String, serde_json::Value>;

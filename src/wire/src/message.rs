@@ -1,0 +1,233 @@
+//! The messages themselves, one enum a direction. Since protocol 1, all of them.
+
+use serde::{Deserialize, Serialize};
+use stratoscope_diagnostics::Diagnostic;
+
+use crate::MimeBundle;
+
+/// Cell process → kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ToKernel {
+    /// First message. The kernel refuses a version it does not know.
+    Hello {
+        /// [`VERSION`](crate::VERSION) of the cell process.
+        version: u32,
+        /// Its process id, by which the kernel interrupts it.
+        pid: u32,
+    },
+    /// Shows something below the running cell.
+    Display {
+        /// What, by MIME type.
+        data: MimeBundle,
+        /// Jupyter metadata, by MIME type.
+        metadata: MimeBundle,
+        /// Names the display so that it can be updated.
+        display_id: Option<String>,
+        /// `true`: replaces every display of that id instead of adding one.
+        update: bool,
+    },
+    /// The value of the cell's last expression: Jupyter's `execute_result`.
+    Result {
+        /// What, by MIME type.
+        data: MimeBundle,
+    },
+    /// Removes the cell's outputs.
+    ClearOutput {
+        /// Wait for the next output before clearing.
+        wait: bool,
+    },
+    /// A warning or note found while the cell runs; the cell goes on.
+    Diagnostic {
+        /// What was found.
+        diagnostic: Box<Diagnostic>,
+    },
+    /// A `?` of the cell met an error; the cell ends.
+    Failed {
+        /// The error as a diagnostic, where it was one.
+        diagnostic: Option<Box<Diagnostic>>,
+        /// The error's text.
+        message: String,
+        /// Line of the cell, counted from 1, of the statement that failed.
+        line: Option<usize>,
+    },
+    /// A panic of the cell's thread.
+    Panicked {
+        /// The panic's message.
+        message: String,
+        /// Line of the cell, counted from 1.
+        line: Option<usize>,
+        /// Backtrace or place outside the cell, for the curious.
+        location: Option<String>,
+    },
+    /// Asks the person at the notebook for a line.
+    Input {
+        /// Shown before the field.
+        prompt: String,
+        /// Do not echo.
+        password: bool,
+    },
+    /// Sent when an interrupt was heard; the cell will end by itself soon.
+    Interrupted,
+    /// Answer to [`ToCells::Sync`]: everything sent before it has arrived.
+    Synced {
+        /// The number of the question.
+        id: u64,
+    },
+}
+
+/// Kernel → cell process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ToCells {
+    /// Answer to the handshake.
+    Hello {
+        /// [`VERSION`](crate::VERSION) of the kernel.
+        version: u32,
+    },
+    /// Asks for [`ToKernel::Synced`] behind everything that was sent before. The kernel asks when
+    /// a cell has ended, and replies to the front end after the answer.
+    Sync {
+        /// Comes back in the answer.
+        id: u64,
+    },
+    /// The interrupt button: stop between two steps and keep everything.
+    Interrupt,
+    /// Answer to [`ToKernel::Input`].
+    InputReply {
+        /// What was typed, without the line's end.
+        text: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::DeserializeOwned;
+    use serde_json::json;
+    use stratoscope_diagnostics::Severity;
+
+    use super::*;
+
+    /// The value and the JSON mean each other.
+    fn check<M>(message: M, expected: serde_json::Value)
+    where
+        M: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
+    {
+        assert_eq!(
+            serde_json::to_value(&message).expect("serialises"),
+            expected
+        );
+        assert_eq!(
+            serde_json::from_value::<M>(expected).expect("parses"),
+            message
+        );
+    }
+
+    fn bundle(text: &str) -> MimeBundle {
+        MimeBundle::from_iter([("text/plain".to_owned(), json!(text))])
+    }
+
+    fn diagnostic() -> Box<Diagnostic> {
+        Box::new(Diagnostic::new(
+            "SC0102",
+            Severity::Error,
+            "`steps_per_execution` needs a scope",
+        ))
+    }
+
+    #[test]
+    fn to_kernel_is_what_the_specification_says() {
+        check(
+            ToKernel::Hello {
+                version: 1,
+                pid: 77,
+            },
+            json!({"kind": "hello", "version": 1, "pid": 77}),
+        );
+        check(
+            ToKernel::Display {
+                data: bundle("Grüße\n"),
+                metadata: MimeBundle::new(),
+                display_id: Some("progress".into()),
+                update: true,
+            },
+            json!({"kind": "display", "data": {"text/plain": "Grüße\n"}, "metadata": {},
+                   "display_id": "progress", "update": true}),
+        );
+        check(
+            ToKernel::Result { data: bundle("2") },
+            json!({"kind": "result", "data": {"text/plain": "2"}}),
+        );
+        check(
+            ToKernel::ClearOutput { wait: false },
+            json!({"kind": "clear_output", "wait": false}),
+        );
+        check(
+            ToKernel::Panicked {
+                message: "boom".into(),
+                line: Some(3),
+                location: None,
+            },
+            json!({"kind": "panicked", "message": "boom", "line": 3, "location": null}),
+        );
+        check(
+            ToKernel::Input {
+                prompt: "name?".into(),
+                password: true,
+            },
+            json!({"kind": "input", "prompt": "name?", "password": true}),
+        );
+        check(ToKernel::Interrupted, json!({"kind": "interrupted"}));
+        check(
+            ToKernel::Synced { id: 9 },
+            json!({"kind": "synced", "id": 9}),
+        );
+    }
+
+    #[test]
+    fn to_cells_is_what_the_specification_says() {
+        check(
+            ToCells::Hello { version: 1 },
+            json!({"kind": "hello", "version": 1}),
+        );
+        check(ToCells::Sync { id: 4 }, json!({"kind": "sync", "id": 4}));
+        check(ToCells::Interrupt, json!({"kind": "interrupt"}));
+        check(
+            ToCells::InputReply { text: "Ada".into() },
+            json!({"kind": "input_reply", "text": "Ada"}),
+        );
+    }
+
+    #[test]
+    fn a_diagnostic_survives_the_journey() {
+        for message in [
+            ToKernel::Diagnostic {
+                diagnostic: diagnostic(),
+            },
+            ToKernel::Failed {
+                diagnostic: Some(diagnostic()),
+                message: "failed".into(),
+                line: Some(2),
+            },
+        ] {
+            let text = serde_json::to_string(&message).expect("serialises");
+            assert_eq!(
+                serde_json::from_str::<ToKernel>(&text).expect("parses"),
+                message
+            );
+        }
+    }
+
+    #[test]
+    fn unknown_fields_and_kinds_are_refused() {
+        for text in [
+            r#"{"kind": "hello", "version": 1, "pid": 1, "extra": 0}"#,
+            r#"{"kind": "synced", "id": 1, "more": true}"#,
+            r#"{"kind": "goodbye"}"#,
+            r#"{"version": 1, "pid": 1}"#,
+            r#"{"kind": "synced", "id": -1}"#,
+        ] {
+            serde_json::from_str::<ToKernel>(text).expect_err(text);
+        }
+    }
+}

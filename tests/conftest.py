@@ -1,0 +1,96 @@
+"""What the tests share: the folders of the project, a tiny checkpoint, kernels."""
+
+import os
+import pathlib
+import shutil
+import sys
+import time
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+import checkpoint
+from kernel_client import Kernel
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+STRATOSCOPE = TARGET / "debug" / "stratoscope"
+
+
+def pytest_configure(config):
+    if pathlib.Path(sys.prefix) != ROOT / ".venv":
+        raise pytest.UsageError("run the tests with tests/run.sh, or with .venv/bin/python -m pytest tests")
+    # Programs of the environment (jupyter, python) come first, as in an activated one.
+    os.environ["PATH"] = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    os.environ["VIRTUAL_ENV"] = str(ROOT / ".venv")
+    # Nothing is downloaded: what a test needs is in the project or in the environment.
+    os.environ["HF_HUB_OFFLINE"] = "1"
+
+
+def pytest_collection_modifyitems(items):
+    if os.environ.get("STRATOSCOPE_FULL_TESTS"):
+        return
+    # Not counted as skipped: nobody asked for them.
+    items[:] = [item for item in items if not item.get_closest_marker("full")]
+
+
+@pytest.fixture(scope="session")
+def root():
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def stratoscope():
+    """The path of the command."""
+    assert STRATOSCOPE.exists(), "run tests/run.sh, which builds it"
+    return STRATOSCOPE
+
+
+@pytest.fixture(scope="session", autouse=True)
+def jupyter_folders(tmp_path_factory):
+    """Jupyter's own files (connection files, history, settings) in a folder of the session."""
+    folder = tmp_path_factory.mktemp("jupyter")
+    for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR"):
+        os.environ[name] = str(folder / name.lower())
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory):
+    """The folder of a tiny BERT checkpoint."""
+    return checkpoint.write(tmp_path_factory.mktemp("checkpoints") / "tiny-bert")
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory):
+    """One kernel for all tests of a file."""
+    with Kernel(cwd=tmp_path_factory.mktemp("notebook")) as running:
+        yield running
+
+
+@pytest.fixture
+def fresh_kernel(tmp_path):
+    """A kernel for this test alone."""
+    with Kernel(cwd=tmp_path) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def executed(root, tmp_path_factory):
+    """The notebook after nbclient ran it, also written to target/ for a look."""
+    notebook = nbformat.read(root / "notebooks" / "fine_tune_bert.ipynb", as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    begun = time.monotonic()
+    folder = tmp_path_factory.mktemp("main-notebook")
+    client = NotebookClient(notebook, kernel_name="stratoscope", timeout=1800,
+                            resources={"metadata": {"path": str(folder)}})
+    client.execute()
+    print(f"the notebook took {time.monotonic() - begun:.0f} s")
+    nbformat.validate(notebook)
+    (root / "target").mkdir(exist_ok=True)
+    nbformat.write(notebook, root / "target" / "fine_tune_bert.executed.ipynb")
+    return notebook

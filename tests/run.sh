@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# Every test of the project:
+#
+#     tests/run.sh            # what CI runs: about 10 minutes once everything is built
+#     tests/run.sh --full     # also the long ones: 5 seeds, the PyTorch comparison, soaks
+#
+# Needs what `notebooks/run.sh` needs. As root on Debian it installs lavapipe (a software Vulkan
+# device, for the tests of the wgpu backend) and Chromium (for those in JupyterLab); otherwise tests
+# that need a missing one are skipped, and the last line says so.
+# With CI=true a skip is a failure.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+cd "$root"
+
+full=
+case "${1:-}" in
+    '') ;;
+    --full) full=1 ;;
+    *) fail "unknown option $1" "usage: tests/run.sh [--full]" ;;
+esac
+export STRATOSCOPE_FULL_TESTS=$full
+
+started=$SECONDS
+skipped=()
+results=$(mktemp -d)
+trap 'rm -rf "$results"' EXIT
+
+# Debian packages, where they can be installed without asking anyone.
+system_packages() {
+    local wanted=()
+    ls /usr/share/vulkan/icd.d/*lvp* >/dev/null 2>&1 || wanted+=(mesa-vulkan-drivers libvulkan1)
+    command -v chromium >/dev/null || wanted+=(chromium fonts-dejavu-core)
+    [ ${#wanted[@]} -gt 0 ] || return 0
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        say "apt-get install ${wanted[*]}"
+        { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
+            apt-get -qq install --no-install-recommends -y "${wanted[@]}" >/dev/null; } ||
+            printf 'not installed: %s; what needs them is skipped\n' "${wanted[*]}" >&2
+    fi
+}
+
+# Runs a step and remembers a failure, so that one run reports everything that is wrong.
+failed=()
+step() {
+    local name=$1 begun=$SECONDS
+    shift
+    say "$name"
+    if "$@"; then
+        printf -- '-- %s: ok, %d s\n' "$name" $((SECONDS - begun))
+    else
+        printf -- '-- %s: FAILED after %d s\n' "$name" $((SECONDS - begun))
+        failed+=("$name")
+    fi
+}
+
+# Unit and integration tests of all crates, and the examples in their documentation.
+rust_tests() {
+    local log=$results/rust.log status=0
+    if cargo nextest --version >/dev/null 2>&1; then
+        cargo nextest run --workspace --locked --no-fail-fast --success-output final 2>&1 | tee "$log" || status=$?
+    else
+        cargo test --workspace --locked --no-fail-fast --lib --bins --tests -- --nocapture 2>&1 | tee "$log" || status=$?
+    fi
+    # A test that cannot run here prints `skipped: why` and passes; it is counted at the end. A CUDA
+    # device is not counted: unlike the others it cannot be had by installing something.
+    while read -r line; do
+        skipped+=("$line")
+    done < <(sed -n 's/^ *skipped: *//p' "$log" | grep -vi cuda | sort | uniq -c | sed 's/^ *//')
+    return "$status"
+}
+
+doc_tests() { cargo test --workspace --locked --doc; }
+
+python_tests() {
+    local report=$results/pytest.xml status=0
+    "$venv/bin/python" -m pytest tests --junitxml "$report" || status=$?
+    while read -r line; do skipped+=("$line"); done < <("$venv/bin/python" - "$report" <<'PYTHON'
+import collections, sys, xml.etree.ElementTree as tree
+reasons = collections.Counter(skip.get("message") for skip in tree.parse(sys.argv[1]).iter("skipped"))
+for reason, count in reasons.items():
+    print(count, reason)
+PYTHON
+    )
+    return "$status"
+}
+
+lints() { cargo clippy --workspace --locked --all-targets -- -D warnings; }
+documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --locked --no-deps; }
+
+system_packages
+# wgpu's software device wants a private folder for its sockets.
+export XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-$results}
+
+find_rust
+step "formatting" cargo fmt --all --check
+make_venv
+build
+install_kernel
+step "Rust tests" rust_tests
+step "tests of the real kernel" python_tests
+step "examples in the documentation" doc_tests
+step "lints" lints
+step "documentation" documentation
+
+say "$((SECONDS - started)) s"
+for name in ${failed[@]+"${failed[@]}"}; do printf 'failed: %s\n' "$name"; done
+total=0
+reasons=
+for line in ${skipped[@]+"${skipped[@]}"}; do
+    total=$((total + ${line%% *}))
+    reasons+="; $line"
+done
+if [ "$total" -gt 0 ]; then
+    summary="skipped: $total (${reasons#; })"
+else
+    summary="skipped: 0"
+fi
+if [ ${#failed[@]} -gt 0 ]; then
+    printf 'FAILED. %s\n' "$summary"
+    exit 1
+fi
+if [ "$total" -gt 0 ] && [ "${CI:-}" = true ]; then
+    printf 'FAILED, since in CI nothing may be skipped. %s\n' "$summary"
+    exit 1
+fi
+printf 'All tests passed. %s\n' "$summary"

@@ -1,0 +1,88 @@
+# Shared steps of `notebooks/run.sh` and `tests/run.sh`: find the tools, make the Python environment,
+# build the workspace, install the kernel into the environment. Sourced, not run; bash.
+#
+# Every cargo call of the project names the whole workspace and nothing else that changes how
+# dependencies are compiled (no RUSTFLAGS, no --features): burn takes a quarter of an hour, once.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+venv=$root/.venv
+# A CARGO_TARGET_DIR from outside holds as well.
+target=${CARGO_TARGET_DIR:-$root/target}
+stratoscope=$target/debug/stratoscope
+
+# What the kernel's install step and the tests expect of the environment around them: nothing.
+unset PYTHONHOME PYTHONPATH
+
+say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+
+fail() {
+    printf '\nerror: %s\n' "$1" >&2
+    shift
+    for line in "$@"; do printf '       %s\n' "$line" >&2; done
+    exit 1
+}
+
+# Sets `python` to a Python of 3.11 or later; $PYTHON names another than those on the path.
+find_python() {
+    local candidate
+    for candidate in ${PYTHON:+"$PYTHON"} python3 python3.14 python3.13 python3.12 python3.11; do
+        if "$candidate" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            python=$candidate
+            return
+        fi
+    done
+    fail "no Python 3.11 or later with the venv module was found" \
+        "install one (on Debian and Ubuntu: python3 and python3-venv), or name it: PYTHON=/path/to/python3"
+}
+
+# A Rust compiler that is new enough, and a linker.
+find_rust() {
+    local wanted found
+    command -v cargo >/dev/null || fail "cargo was not found" \
+        "install Rust with rustup (stable), and open a new shell so that cargo is on the path"
+    wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$root/Cargo.toml")
+    found=$(rustc --version | cut -d ' ' -f 2)
+    if [ "$(printf '%s\n%s\n' "$wanted" "${found%%-*}" | sort -V | head -n 1)" != "$wanted" ]; then
+        fail "Rust $found is too old, $wanted or later is needed" "run: rustup update stable"
+    fi
+    command -v cc >/dev/null || fail "no C linker was found (cc)" \
+        "install one (on Debian and Ubuntu: the package gcc; on macOS: xcode-select --install)"
+    # rust-analyzer, which names the types of a notebook's variables, reads the standard library's source.
+    if [ ! -d "$(rustc --print sysroot)/lib/rustlib/src/rust/library" ]; then
+        say "rustup component add rust-src"
+        rustup component add rust-src || fail "the source of Rust's standard library is missing" \
+            "it is the component rust-src of rustup, or a package of that name in your distribution"
+    fi
+}
+
+# The environment `.venv` holds exactly what the lock file says. Does nothing if it does already.
+make_venv() {
+    local lock=$root/kernel-spec/requirements.lock stamp=$venv/installed.lock
+    if [ -x "$venv/bin/python" ] && "$venv/bin/python" -c '' 2>/dev/null && cmp -s "$lock" "$stamp"; then
+        return
+    fi
+    find_python
+    say "Python packages into .venv (about 350 MB, the BERT checkpoint among them)"
+    rm -rf "$venv"
+    "$python" -m venv "$venv" || fail "the environment could not be made" \
+        "on Debian and Ubuntu the venv module is the package python3-venv"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$lock" ||
+        fail "the Python packages could not be installed" "the lines above say why; nothing else was changed"
+    cp "$lock" "$stamp"
+}
+
+# One build serves the kernel, the facade that cells link to, and the tests.
+build() {
+    find_rust
+    say "cargo build --workspace (the first time 15 to 30 minutes on two cores, then seconds)"
+    (cd "$root" && cargo build --workspace --locked) || fail "the build failed" "the lines above say why"
+}
+
+# The kernel spec goes into the environment, so that nothing of the user's is touched. From here on
+# the environment is active: the kernel looks there for the checkpoint.
+install_kernel() {
+    export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH
+    say "stratoscope install --prefix .venv"
+    "$stratoscope" install --prefix "$venv" || fail "the kernel could not be installed" \
+        "run: $stratoscope doctor"
+}

@@ -1,0 +1,213 @@
+"""Bad input: each gives a diagnostic with code, place, reason and fix; the kernel and its variables
+live on."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+import checkpoint
+from kernel_client import DIAGNOSTIC, Kernel, check_card, check_error
+
+BERT = 'BertForSequenceClassification::from_pretrained("{}", 8)?'
+
+
+def folder_with(tmp_path, tiny, change):
+    """A copy of the tiny checkpoint, changed."""
+    folder = tmp_path / "changed"
+    shutil.copytree(tiny, folder)
+    change(folder)
+    return folder
+
+
+def edit_config(**values):
+    def change(folder):
+        path = folder / "config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+    return change
+
+
+def truncate(name, size):
+    def change(folder):
+        path = folder / name
+        path.write_bytes(path.read_bytes()[:size])
+
+    return change
+
+
+def remove(name):
+    return lambda folder: (folder / name).unlink()
+
+
+def remove_tensor(folder):
+    path = folder / "model.safetensors"
+    tensors = {name: (shape, [0.0] * (shape[0] * (shape[1] if len(shape) == 2 else 1)))
+               for name, shape in checkpoint.shapes().items() if "layer.1.output.dense.weight" not in name}
+    checkpoint.write_safetensors(path, tensors)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def variables(kernel, tiny):
+    kernel.run(f'let kept = 99;\nlet sound = {BERT.format(tiny)};\nlet (train, dev) = debian_sections()?;')
+
+
+def check_refused(kernel, code, *in_evalue, code_is=None, line=1):
+    """The cell is refused with a diagnostic of ours, and nothing else is lost."""
+    cell = kernel.execute(code)
+    assert cell.reply["status"] == "error", cell.shown()
+    name = cell.errors[0]["ename"]
+    assert name.startswith("SC"), (name, cell.errors[0]["evalue"])
+    check_error(cell, name, *in_evalue, line=line)
+    if code_is:
+        assert name in code_is, name
+    card = check_card(cell, name)
+    told = card[DIAGNOSTIC]
+    assert told["fixes"], f"no way out is offered: {told['message']}"
+    assert told["why"] or told["evidence"] or told["labels"], told
+    assert kernel.run("kept").shown() == "99"
+    assert kernel.run('sound.predict(["a game"])?').shown()
+    return told
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        (remove("model.safetensors"), ["safetensors"]),
+        (truncate("model.safetensors", 20_000), []),
+        (truncate("model.safetensors", 5), []),
+        (truncate("model.safetensors", 0), []),
+        (remove("config.json"), ["config.json"]),
+        (truncate("config.json", 40), ["config.json"]),
+        (truncate("tokenizer.json", 100), []),
+        (remove_tensor, ["encoder.layer.1.output.dense.weight"]),
+        (edit_config(model_type="gpt2", architectures=["GPT2LMHeadModel"]), ["gpt2"]),
+        (edit_config(vocab_size=7), ["7"]),
+        (edit_config(hidden_size=48), []),
+        (edit_config(hidden_size=0), []),
+        (edit_config(num_attention_heads=5), []),
+        (edit_config(num_hidden_layers=-1), []),
+        (edit_config(hidden_act="swish9000"), ["swish9000"]),
+    ],
+    ids=["no weights", "weights cut", "header cut", "weights empty", "no config", "config cut", "tokenizer cut",
+         "a tensor missing", "another architecture", "wrong vocabulary size", "wrong hidden size", "hidden size 0",
+         "heads do not divide", "negative layers", "unknown activation"],
+)
+def test_a_broken_checkpoint(kernel, tmp_path, tiny, change, parts):
+    folder = folder_with(tmp_path, tiny, change)
+    check_refused(kernel, f"let broken = {BERT.format(folder)};", *parts)
+
+
+def test_a_checkpoint_that_is_not_there(kernel, tmp_path):
+    told = check_refused(kernel, f"let none = {BERT.format(tmp_path / 'nowhere')};", "nowhere")
+    assert told["why"], "where was looked for it"
+    check_refused(kernel, 'let none = BertForSequenceClassification::from_pretrained("no-such-model-anywhere", 8)?;',
+                  "no-such-model-anywhere")
+
+
+@pytest.mark.parametrize("labels", ["0", "1usize.wrapping_sub(1)"])
+def test_a_head_without_classes(kernel, tiny, labels):
+    check_refused(kernel, f'let none = BertForSequenceClassification::from_pretrained("{tiny}", {labels})?;')
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "parts"),
+    [
+        ("text\tlabel\na game\tgames\na font\n", "SC0912", ["line 3"]),
+        ("text\tlabel\na game\tgames\tmore\n", "SC0912", ["line 2"]),
+        ("text\tlabel\n", "SC0914", []),
+        ("", "SC0914", []),
+        ("text\ttarget\na game\tgames\n", "SC0313", ["label", "target"]),
+        (b"text\tlabel\n\xff\xfe\tgames\n", "SC0911", ["UTF-8"]),
+    ],
+    ids=["a field missing", "a field too many", "only a header", "empty", "no label column", "not UTF-8"],
+)
+def test_a_broken_data_file(kernel, tmp_path, content, code, parts):
+    path = tmp_path / "broken.tsv"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    told = check_refused(kernel, f'let broken = Dataset::tsv("{path}")?;', *parts, code_is=[code])
+    assert "broken.tsv" in json.dumps(told)
+
+
+def test_an_unknown_label(kernel, tmp_path):
+    path = tmp_path / "dev.tsv"
+    path.write_text("text\tlabel\na game\tgames\na font\tfonst\n")
+    told = check_refused(kernel, f'let odd = Dataset::tsv("{path}")?.with_labels_of(&train)?;', "fonst", code_is=["SC0913"])
+    assert "games" in json.dumps(told), "the known labels are named"
+
+
+def test_a_file_that_is_not_there(kernel, tmp_path):
+    check_refused(kernel, f'let none = Dataset::tsv("{tmp_path / "none.tsv"}")?;', "none.tsv", code_is=["SC0911"])
+
+
+COMPILED = """compile!(sound, optimizer = AdamW::new(1e-3),
+    loss = SparseCategoricalCrossentropy { from_logits: true })?;"""
+
+
+@pytest.mark.parametrize(
+    ("code", "parts"),
+    [
+        ("fit!(sound, train.take(0), epochs = 1)?;", []),
+        ("fit!(sound, train, epochs = 1, validation_data = dev.take(0))?;", []),
+        ("fit!(sound, train, epochs = 0)?;", ["epochs"]),
+        ("fit!(sound, train, epochs = -1)?;", ["epochs"]),
+        ("fit!(sound, train, epochs = 1, batch_size = 0)?;", ["batch_size"]),
+        ("fit!(sound, train, epochs = 1, batch_size = -4)?;", ["batch_size"]),
+        ("let size = 0;\nfit!(sound, train, epochs = 1, batch_size = size)?;", ["batch"]),
+        ("fit!(sound, train, epochs = 1, max_length = 0)?;", ["max_length"]),
+        ("fit!(sound, train, epochs = 1, max_length = 100_000)?;", []),
+        ("evaluate!(sound, dev, batch_size = 0)?;", ["batch_size"]),
+    ],
+    ids=["no rows", "no validation rows", "no epochs", "negative epochs", "batch of 0", "negative batch",
+         "batch of 0 known at run time", "no tokens", "longer than the model", "evaluated by 0"],
+)
+def test_bad_sizes_for_fit(kernel, code, parts):
+    kernel.run(COMPILED)
+    check_refused(kernel, code, *parts, line=2 if code.startswith("let") else 1)
+
+
+def test_labels_the_head_does_not_have(kernel, tiny):
+    kernel.run(f"""let narrow = BertForSequenceClassification::from_pretrained("{tiny}", 2)?;
+compile!(narrow, optimizer = AdamW::new(1e-3), loss = SparseCategoricalCrossentropy {{ from_logits: true }})?;""")
+    told = check_refused(kernel, "fit!(narrow, train, epochs = 1)?;", "2")
+    assert told["code"].startswith("SC03")
+
+
+def test_a_text_longer_than_the_model_is_cut_and_said_so(kernel):
+    cell = kernel.run('let answer = sound.predict([&"word ".repeat(500)])?;\nanswer')
+    assert cell.shown()
+
+
+@pytest.mark.parametrize(
+    ("code", "parts"),
+    [
+        ("let none = OneDeviceStrategy::new(cuda(7))?;", ["cuda"]),
+        ("let none = OneDeviceStrategy::new(wgpu(99))?;", ["wgpu"]),
+        ("let none = OneDeviceStrategy::new(cpu(5))?;", ["cpu"]),
+        ("let none = MirroredStrategy::on([cpu(0), cuda(7)])?;", ["cuda"]),
+        ("let none = MirroredStrategy::logical(0)?;", []),
+        ("let none = MirroredStrategy::logical(100_000)?;", []),
+    ],
+    ids=["no such cuda", "no such wgpu", "no such cpu", "one of two", "no replicas", "too many replicas"],
+)
+def test_devices_that_are_not_there(kernel, code, parts):
+    check_refused(kernel, code, *parts)
+
+
+def test_a_gpu_backend_that_cannot_start(tmp_path):
+    """No graphics driver is found, as on a machine without one."""
+    nowhere = "/nonexistent"
+    env = os.environ | {"VK_ICD_FILENAMES": nowhere, "VK_DRIVER_FILES": nowhere,
+                        "__EGL_VENDOR_LIBRARY_FILENAMES": nowhere, "__EGL_VENDOR_LIBRARY_DIRS": nowhere}
+    with Kernel(cwd=tmp_path, env=env) as kernel:
+        kernel.run("let kept = 1;")
+        cell = kernel.execute("let none = OneDeviceStrategy::new(wgpu(0))?;")
+        check_error(cell, cell.errors[0]["ename"], "wgpu")
+        assert cell.errors[0]["ename"].startswith("SC")
+        check_card(cell, cell.errors[0]["ename"])
+        assert kernel.run("kept").shown() == "1"
+
+
+def test_a_folder_that_cannot_be_written(kernel):
+    check_refused(kernel, 'sound.save_pretrained("/proc/none/here")?;', "none/here")

@@ -1,0 +1,170 @@
+"""The `stratoscope` command: run, install, uninstall, doctor, explain."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import nbformat
+import pytest
+from jupyter_client.kernelspec import KernelSpecManager
+
+from kernel_client import DIAGNOSTIC, without_ansi
+
+
+@pytest.fixture
+def command(stratoscope, tmp_path):
+    """Runs the command in a folder of the test; returns the finished process."""
+
+    def run(*arguments, env=None, timeout=300):
+        return subprocess.run([stratoscope, *map(str, arguments)], cwd=tmp_path, capture_output=True, text=True,
+                              timeout=timeout, env=os.environ | (env or {}))
+
+    return run
+
+
+def notebook(path, *cells, tags=()):
+    """Writes a notebook with these code cells; `tags` belong to the last one."""
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    made.cells.insert(0, nbformat.v4.new_markdown_cell("# A small notebook"))
+    made.cells[-1].metadata["tags"] = list(tags)
+    made.metadata["kernelspec"] = {"name": "stratoscope", "display_name": "Rust", "language": "rust"}
+    nbformat.write(made, path)
+    return path
+
+
+def test_run_executes_in_place(command, tmp_path):
+    path = notebook(tmp_path / "small.ipynb", "let x = 20;", 'println!("printed");\nx + 1')
+    finished = command("run", path)
+    assert finished.returncode == 0, finished.stderr
+    executed = nbformat.read(path, as_version=4)
+    nbformat.validate(executed)
+    assert [cell.cell_type for cell in executed.cells] == ["markdown", "code", "code"]
+    assert [cell.get("execution_count") for cell in executed.cells[1:]] == [1, 2]
+    stream, result = executed.cells[2].outputs
+    assert (stream.output_type, stream.text) == ("stream", "printed\n")
+    assert (result.output_type, result.data["text/plain"]) == ("execute_result", "21")
+
+
+def test_run_writes_elsewhere_and_leaves_the_notebook_alone(command, tmp_path):
+    path = notebook(tmp_path / "small.ipynb", "1 + 1")
+    before = path.read_bytes()
+    finished = command("run", path, "--output", tmp_path / "done.ipynb")
+    assert finished.returncode == 0, finished.stderr
+    assert path.read_bytes() == before
+    assert nbformat.read(tmp_path / "done.ipynb", as_version=4).cells[1].outputs[0].data["text/plain"] == "2"
+
+
+def test_run_stops_at_an_error_and_says_so_by_its_exit_code(command, tmp_path):
+    path = notebook(tmp_path / "bad.ipynb", "1", "compile!(model, optimiser = 1)?;", "2")
+    finished = command("run", path)
+    assert finished.returncode != 0
+    assert "SC0101" in without_ansi(finished.stderr + finished.stdout)
+    executed = nbformat.read(path, as_version=4)
+    kinds = [output.output_type for output in executed.cells[2].outputs]
+    assert kinds == ["display_data", "error"], "the outputs of the failed cell are kept"
+    assert DIAGNOSTIC in executed.cells[2].outputs[0].data
+    assert not executed.cells[3].outputs, "the cell after it was not run"
+
+
+def test_run_goes_on_where_an_error_is_meant(command, tmp_path):
+    path = notebook(tmp_path / "meant.ipynb", "compile!(model, optimiser = 1)?;", tags=["raises-exception"])
+    assert command("run", path).returncode == 0
+    path = notebook(tmp_path / "allowed.ipynb", "compile!(model, optimiser = 1)?;", "7")
+    assert command("run", path, "--allow-errors").returncode == 0
+    assert nbformat.read(path, as_version=4).cells[2].outputs[0].data["text/plain"] == "7"
+
+
+@pytest.mark.parametrize("content", ["", "{}", "not json", '{"cells": 3, "nbformat": 4}'])
+def test_run_refuses_what_is_no_notebook(command, tmp_path, content):
+    path = tmp_path / "odd.ipynb"
+    path.write_text(content)
+    finished = command("run", path)
+    assert finished.returncode != 0
+    assert "odd.ipynb" in finished.stderr and "panicked" not in finished.stderr
+    assert path.read_text() == content, "what cannot be read is not overwritten"
+
+
+def test_run_says_that_a_notebook_is_missing(command, tmp_path):
+    finished = command("run", tmp_path / "none.ipynb")
+    assert finished.returncode != 0
+    assert "none.ipynb" in finished.stderr and "panicked" not in finished.stderr
+
+
+def test_install_and_uninstall_in_a_prefix(command, tmp_path):
+    prefix = tmp_path / "prefix"
+    finished = command("install", "--no-build", "--prefix", prefix, "--name", "other-name",
+                       "--display-name", "Rust, again", "--env", "RUST_LOG=debug", "--env", "EMPTY=")
+    assert finished.returncode == 0, finished.stderr
+    folder = prefix / "share" / "jupyter" / "kernels" / "other-name"
+    spec = json.loads((folder / "kernel.json").read_text())
+    assert spec["display_name"] == "Rust, again" and spec["language"] == "rust"
+    assert spec["env"]["RUST_LOG"] == "debug" and spec["env"]["EMPTY"] == ""
+    assert "{connection_file}" in spec["argv"]
+    assert spec.get("interrupt_mode") == "message"
+    logos = list(folder.glob("logo-*"))
+    assert logos, "a launcher shows a logo"
+    found = KernelSpecManager(kernel_dirs=[str(folder.parent)]).find_kernel_specs()
+    assert found["other-name"] == str(folder)
+    finished = command("uninstall", "--prefix", prefix, "--name", "other-name")
+    assert finished.returncode == 0, finished.stderr
+    assert not folder.exists()
+    finished = command("uninstall", "--prefix", prefix, "--name", "other-name")
+    assert finished.returncode != 0 and "other-name" in finished.stderr
+
+
+def test_install_for_the_user(command, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    # Rust stays where it is: the test is of Jupyter's folders, and must not cause a build.
+    real = pathlib.Path.home()
+    env = {"HOME": str(home), "XDG_DATA_HOME": "", "JUPYTER_DATA_DIR": str(home / "data"),
+           "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", str(real / ".rustup")),
+           "CARGO_HOME": os.environ.get("CARGO_HOME", str(real / ".cargo"))}
+    finished = command("install", "--user", "--no-build", env=env)
+    assert finished.returncode == 0, finished.stderr
+    assert list(home.rglob("kernels/stratoscope/kernel.json"))
+    assert command("uninstall", "--user", env=env).returncode == 0
+    assert not list(home.rglob("kernel.json"))
+
+
+def test_install_does_not_overwrite_another_kernel(command, tmp_path):
+    folder = tmp_path / "share" / "jupyter" / "kernels" / "python3"
+    folder.mkdir(parents=True)
+    (folder / "kernel.json").write_text('{"argv": ["python"], "display_name": "Python", "language": "python"}')
+    for verb in ("install", "uninstall"):
+        options = ["--no-build"] if verb == "install" else []
+        finished = command(verb, *options, "--prefix", tmp_path, "--name", "python3")
+        assert finished.returncode != 0, verb
+    assert "python" in (folder / "kernel.json").read_text()
+
+
+@pytest.mark.parametrize("arguments", [["--env", "NOVALUE"], ["--name", "../escape"], ["--name", ""], ["--user", "--sys-prefix"]])
+def test_install_refuses_odd_arguments(command, tmp_path, arguments):
+    prefix = [] if "--user" in arguments else ["--prefix", tmp_path / "prefix"]
+    finished = command("install", "--no-build", *prefix, *arguments)
+    assert finished.returncode != 0
+    assert finished.stderr and "panicked" not in finished.stderr
+    assert not list(tmp_path.rglob("kernel.json"))
+
+
+def test_doctor_finds_everything_here(command):
+    finished = command("doctor")
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    lines = finished.stdout.lower()
+    for part in ("toolchain", "linker", "facade", "vulkan", "cuda", "jupyter"):
+        assert part in lines, part
+
+
+def test_doctor_says_what_to_do(command, tmp_path):
+    finished = command("doctor", env={"PATH": str(tmp_path)})
+    assert finished.returncode != 0
+    assert "install Rust" in finished.stdout
+
+
+def test_explain(command):
+    finished = command("explain", "SC0102")
+    assert finished.returncode == 0
+    assert "steps_per_execution" in finished.stdout
+    finished = command("explain", "SC9999")
+    assert finished.returncode != 0 and "SC9999" in finished.stderr

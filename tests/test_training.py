@@ -1,0 +1,253 @@
+"""compile!, fit!, evaluate! and predict in the kernel: the placement after `compile!`, the live table
+of `fit!`, its counters against closed formulas, and the curves."""
+
+import json
+import math
+import re
+
+import pytest
+
+from kernel_client import DIAGNOSTIC, check_card, check_error, check_static_html, history_column
+
+EXAMPLES, BATCH, EPOCHS = 203, 16, 2
+
+
+def fit(arguments=""):
+    return f"fit!(model, train, epochs = {EPOCHS}, batch_size = {BATCH}, max_length = 64, seed = 3{arguments})?"
+
+
+def model_cell(tiny, extra="", scoped=True):
+    build = f"""let model = BertForSequenceClassification::from_pretrained("{tiny}", 8)?;
+    let receipt = compile!(model,
+        optimizer = AdamW::new(warmup_linear(5e-3, 0.1)).weight_decay(0.01).global_clipnorm(1.0),
+        loss = SparseCategoricalCrossentropy {{ from_logits: true }},
+        metrics = [accuracy(), macro_f1()],
+        {extra}
+    )?;"""
+    return f"scope!(strategy, {{ {build} }});\nreceipt" if scoped else build + "\nreceipt"
+
+
+@pytest.fixture(scope="module")
+def compiled(kernel, tiny):
+    """The cell that compiled `model` under a strategy of two logical devices."""
+    kernel.run(f"let (train, dev) = debian_sections()?;\nlet train = train.take({EXAMPLES});\nlet dev = dev.take(64);")
+    kernel.run("let strategy = MirroredStrategy::logical(2)?;")
+    return kernel.run(model_cell(tiny, "steps_per_execution = 4,"))
+
+
+@pytest.fixture(scope="module")
+def fitted(kernel, compiled):
+    """The cell that trained it."""
+    return kernel.run("let history = " + fit(", validation_data = dev") + ";")
+
+
+def placement_of(cell):
+    """The placement report as JSON, with the bundle it came in."""
+    for bundle in cell.bundles:
+        for mime, value in bundle.items():
+            if mime.startswith("application/vnd.stratoscope.placement"):
+                return (json.loads(value) if isinstance(value, str) else value), bundle
+    raise AssertionError([list(bundle) for bundle in cell.bundles])
+
+
+def test_the_data_set_is_shown_with_its_classes(kernel, compiled):
+    cell = kernel.run("train")
+    (bundle,) = cell.bundles
+    check_static_html(bundle["text/html"])
+    for text in ("203 examples", "fonts", "science"):
+        assert text in bundle["text/plain"] and text in bundle["text/html"]
+
+
+def test_after_compile_the_placement_is_shown(compiled):
+    report, bundle = placement_of(compiled)
+    check_static_html(bundle["text/html"])
+    text = json.dumps(report)
+    for part in ("cpu:0", "cpu:1", "word_embeddings", "checksum", "bytes", "Mirrored"):
+        assert part in text, part
+    for device in ("cpu:0", "cpu:1"):
+        assert device in bundle["text/html"] and device in bundle["text/plain"]
+    assert "logical" in bundle["text/html"].lower() and "logical" in bundle["text/plain"].lower()
+    # Where each was made: the cell, and the line of the statement in it.
+    assert f"cell {compiled.number}, line 1" in bundle["text/plain"]
+    # Gradients and moments are there, and said to be planned.
+    assert "planned" in bundle["text/plain"]
+
+
+def test_the_copies_are_equal_before_and_after_training(kernel, compiled, fitted):
+    before, _ = placement_of(compiled)
+    after, bundle = placement_of(kernel.run("placement(&model);"))
+    sums = [replica_checksums(report) for report in (before, after)]
+    for checksums in sums:
+        assert len(checksums) >= 39, "every variable has checksums"
+        for name, values in checksums.items():
+            assert len(values) == 2, f"{name} has {len(values)} copies"
+            assert len(set(values)) == 1, f"the copies of {name} differ"
+    changed = [name for name in sums[0] if sums[0][name] != sums[1][name]]
+    assert len(changed) > 30, "training changed the weights"
+    assert "planned" not in bundle["text/plain"] and "measured" in bundle["text/plain"]
+
+
+def replica_checksums(report):
+    """The checksums of every variable's copies, by name, wherever the report keeps them."""
+    found = {}
+
+    def walk(node):
+        if isinstance(node, dict):
+            name = node.get("name")
+            for key in ("checksums", "checksum"):
+                if isinstance(name, str) and isinstance(node.get(key), list):
+                    found[name] = [json.dumps(value) for value in node[key] if value is not None]
+            copies = node.get("copies") or node.get("replicas")
+            if isinstance(name, str) and isinstance(copies, list):
+                values = [copy.get("checksum") for copy in copies if isinstance(copy, dict)]
+                if any(value is not None for value in values):
+                    found[name] = [json.dumps(value) for value in values]
+            for value in node.values():
+                walk(value)
+        elif isinstance(node, list):
+            for value in node:
+                walk(value)
+
+    walk(report)
+    return found
+
+
+def test_fit_shows_one_table_updated_in_place(fitted):
+    displays = [each for each in fitted.of_kind("display_data") if DIAGNOSTIC not in each["data"]]
+    updates = fitted.of_kind("update_display_data")
+    assert len(displays) == 1, [list(each["data"]) for each in displays]
+    assert len(updates) >= 2
+    names = {each["transient"]["display_id"] for each in displays + updates}
+    assert len(names) == 1, names
+    for each in displays + updates:
+        check_static_html(each["data"]["text/html"])
+    last = updates[-1]["data"]["text/html"]
+    for part in ("loss", "accuracy", "macro_f1", "seq/s", "executions", "optimizer steps", "all-reduces"):
+        assert part in last, part
+    # The rate and the time left are shown while it runs.
+    middle = updates[len(updates) // 2]["data"]["text/html"].lower()
+    assert "rate" in middle
+    assert any("left" in each["data"]["text/plain"] for each in updates), [each["data"]["text/plain"] for each in updates]
+    assert not fitted.stream("stdout"), "nothing but the table"
+
+
+def test_the_table_grows_while_training_runs(fitted):
+    updates = [message for message in fitted.messages if message.kind == "update_display_data"]
+    texts = [update.content["data"]["text/html"] for update in updates]
+    assert len(set(texts)) == len(texts), "an update that changes nothing"
+    assert updates[-1].seconds - updates[0].seconds > 0.05
+
+
+def counters(cell):
+    """Executions, optimizer steps and all-reduces, done and planned, as the table shows them last."""
+    text = cell.of_kind("update_display_data")[-1]["data"]["text/plain"]
+    found = re.search(r"executions (\d+)/(\d+) . optimizer steps (\d+)/(\d+) . all-reduces (\d+)/(\d+)", text)
+    assert found, text
+    numbers = [int(number) for number in found.groups()]
+    return numbers[0::2], numbers[1::2]
+
+
+@pytest.mark.parametrize(
+    ("extra", "scoped", "steps_per_execution", "accumulate"),
+    [("", False, 1, 1), ("", True, 1, 1), ("steps_per_execution = 4,", True, 4, 1), ("steps_per_execution = 5,", True, 5, 1),
+     ("gradient_accumulation_steps = 4,", True, 1, 4), ("steps_per_execution = 3, gradient_accumulation_steps = 4,", True, 3, 4)],
+)
+def test_counters_follow_the_formulas(kernel, compiled, tiny, extra, scoped, steps_per_execution, accumulate):
+    if not scoped:
+        extra += "strategy = none,"
+    kernel.run(model_cell(tiny, extra, scoped))
+    cell = kernel.run(fit())
+    batches = math.ceil(EXAMPLES / BATCH)
+    executions = EPOCHS * math.ceil(batches / steps_per_execution)
+    steps = EPOCHS * math.ceil(batches / accumulate)
+    expected = [executions, steps, steps if scoped else 0]
+    done, planned = counters(cell)
+    assert done == planned == expected
+    # The history says the same.
+    for number, name in zip(expected, ("executions", "optimizer steps", "all-reduces")):
+        assert f"{number} {name}" in cell.shown()
+
+
+def test_two_replicas_train_as_one_device_does(kernel, compiled, tiny):
+    """Same seed, no dropout left to chance: the loss of the global batch does not depend on its division."""
+    losses = []
+    for scoped in (True, False):
+        kernel.run(model_cell(tiny, "" if scoped else "strategy = none,", scoped))
+        cell = kernel.run("evaluate!(model, dev, batch_size = 13)?")
+        losses.append(re.search(r"loss\D*([\d.]+)", cell.shown())[1])
+    assert abs(float(losses[0]) - float(losses[1])) < 1e-4, losses
+
+
+def result(cell):
+    """The plain text of the cell's value."""
+    return cell.of_kind("execute_result")[0]["data"]["text/plain"]
+
+
+def test_the_loss_falls_and_the_model_learns(kernel, compiled, tiny):
+    kernel.run(model_cell(tiny))
+    cell = kernel.run(f"fit!(model, train, epochs = 12, batch_size = {BATCH}, seed = 3)?")
+    losses = history_column(result(cell), "loss")
+    assert losses[-1] < losses[0] - 0.1, losses
+    # Guessing the largest class gives 0.163.
+    assert history_column(result(cell), "accuracy")[-1] > 0.25, cell.shown()
+
+
+def test_history_is_shown_and_plotted(kernel, fitted):
+    cell = kernel.run("history")
+    (bundle,) = cell.bundles
+    for part in ("loss", "val loss", "accuracy", "val accuracy"):
+        assert part in bundle["text/plain"], bundle["text/plain"]
+    cell = kernel.run("history.plot();")
+    (bundle,) = cell.bundles
+    drawn = {mime for mime in bundle if mime.startswith("image/")}
+    assert drawn, list(bundle)
+    if "image/svg+xml" in drawn:
+        svg = bundle["image/svg+xml"]
+        assert "<svg" in svg and ("<polyline" in svg or "<path" in svg)
+        assert "loss" in svg and "NaN" not in svg
+    assert "text/plain" in bundle
+
+
+def test_predict_names_the_classes(kernel, fitted):
+    shown = kernel.run('model.predict(["sans serif font", "platform game"])?').shown()
+    names = "admin fonts games graphics math net science sound".split()
+    assert sum(name in shown for name in names) >= 1, shown
+    assert "sans serif font" in shown and "platform game" in shown
+
+
+def test_the_same_seed_gives_the_same_numbers(kernel, compiled, tiny):
+    shown = []
+    for _ in range(2):
+        # The new head is drawn from the model's own seed.
+        kernel.run(model_cell(tiny))
+        kernel.run("let again = " + fit() + ";")
+        cell = kernel.run("again.executions.iter().map(|execution| execution.loss).collect::<Vec<_>>()")
+        shown.append(cell.shown())
+    assert shown[0] == shown[1] and shown[0].count(",") == 25
+
+
+def test_an_interrupted_run_keeps_what_it_has(kernel, compiled, tiny):
+    kernel.run(model_cell(tiny))
+    code = "let long = fit!(model, train, epochs = 2000, batch_size = 8, seed = 1)?;"
+    request = kernel.request(code)
+    kernel.wait_for(request, "update_display_data", count=3)
+    kernel.manager.interrupt_kernel()
+    cell = kernel.collect(request, code, timeout=60)
+    # An error, so that cells queued behind it do not run on half a training; but nothing is lost.
+    check_error(cell, "Interrupted", "variables are kept", without_line=True)
+    assert "resume = true" in cell.of_kind("update_display_data")[-1]["data"]["text/plain"]
+    assert kernel.run("long.interrupted").shown() == "true"
+    assert kernel.run('model.predict(["a game"])?').shown()
+
+
+def test_truncated_texts_are_reported(kernel, compiled, tiny):
+    kernel.run(model_cell(tiny))
+    cell = kernel.run("let short = fit!(model, train, epochs = 1, batch_size = 32, max_length = 8, seed = 1)?;")
+    check_card(cell, "SC0407", "truncated at 8 tokens")
+
+
+def test_fit_before_compile_is_a_diagnostic(kernel, compiled, tiny):
+    kernel.run(f'let raw = BertForSequenceClassification::from_pretrained("{tiny}", 8)?;')
+    cell = kernel.execute("fit!(raw, train, epochs = 1)?;")
+    check_error(cell, cell.errors[0]["ename"])
+    assert cell.errors[0]["ename"].startswith("SC")
