@@ -7,6 +7,7 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use stratoscope_wire::{Reader, ToCells, ToKernel, WireError, Writer, socket};
 
@@ -43,18 +44,34 @@ pub(crate) fn ask(prompt: &str, password: bool) -> Option<String> {
 struct Connection {
     writer: Mutex<Writer<UnixStream>>,
     replies: Mutex<Receiver<String>>,
+    shown: Mutex<Receiver<()>>,
 }
+
+/// How long a cell waits for its output to be taken. Then it goes on: order matters less than that.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Connection {
     fn send(&self, message: &ToKernel) -> bool {
+        // What was printed before, without a line's end to push it out, is shown before.
+        let _ = std::io::stdout().flush();
+        // What is printed next goes another way, and is held back until this has its place.
+        let waiting = message.is_shown().then(|| lock(&self.shown));
+        if let Some(shown) = &waiting {
+            // An answer that came too late belongs to an earlier message.
+            while shown.try_recv().is_ok() {}
+        }
         match lock(&self.writer).send(message) {
-            Ok(()) => true,
+            Ok(()) => {}
             Err(WireError::TooLong { limit }) => {
                 eprintln!("not shown: larger than {} MiB", limit >> 20);
-                false
+                return false;
             }
-            Err(_) => false,
+            Err(_) => return false,
         }
+        if let Some(shown) = &waiting {
+            let _ = shown.recv_timeout(PATIENCE);
+        }
+        true
     }
 }
 
@@ -71,27 +88,30 @@ fn open() -> Option<Connection> {
             return None;
         }
     };
-    let (sender, replies) = channel();
+    let (answer, replies) = channel();
+    let (taken, shown) = channel();
     std::thread::Builder::new()
         .name("stratoscope-wire".to_owned())
-        .spawn(move || listen(reader, &sender))
+        .spawn(move || listen(reader, &answer, &taken))
         .ok()?;
     Some(Connection {
         writer: Mutex::new(writer),
         replies: Mutex::new(replies),
+        shown: Mutex::new(shown),
     })
 }
 
-fn listen(mut reader: Reader<UnixStream>, replies: &Sender<String>) {
+fn listen(mut reader: Reader<UnixStream>, replies: &Sender<String>, shown: &Sender<()>) {
     loop {
         match reader.receive() {
             Ok(ToCells::Hello { .. }) => {}
             Ok(ToCells::Sync { id }) => {
-                // What `print!` left in the buffer has no line's end to push it out.
-                let _ = std::io::stdout().flush();
                 send(&ToKernel::Synced { id });
             }
             Ok(ToCells::Interrupt) => cell::interrupt(),
+            Ok(ToCells::Shown) => {
+                let _ = shown.send(());
+            }
             Ok(ToCells::InputReply { text }) => {
                 let _ = replies.send(text);
             }

@@ -5,8 +5,9 @@
 //! ([`ToKernel`], [`ToCells`]); its `kind` says which. [`Writer`] and [`Reader`] frame them over
 //! any stream. The first message in each direction is the [`handshake`].
 //!
-//! - **Order.** What one thread sends arrives in the order in which it was sent. Messages and the
-//!   plain streams of the process are *not* ordered against each other: they travel separately.
+//! - **Order.** What one thread sends arrives in the order in which it was sent. The plain streams
+//!   of the process travel separately; where order matters ([`ToKernel::is_shown`]) the kernel
+//!   shows what was printed before, and the cell waits for [`ToCells::Shown`] before it goes on.
 //! - **Delivery.** A message that was written may still be lost when the process ends at once;
 //!   [`ToCells::Sync`] and its answer tell that everything before it has arrived.
 //! - **Strictness.** An unknown kind or field, a line longer than [`MAX_MESSAGE_BYTES`], and bytes

@@ -76,6 +76,19 @@ pub enum ToKernel {
     },
 }
 
+impl ToKernel {
+    /// Whether it has a place among the cell's outputs, and the kernel answers [`ToCells::Shown`].
+    pub fn is_shown(&self) -> bool {
+        matches!(
+            self,
+            Self::Display { .. }
+                | Self::Result { .. }
+                | Self::ClearOutput { .. }
+                | Self::Diagnostic { .. }
+        )
+    }
+}
+
 /// Kernel → cell process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
@@ -93,6 +106,9 @@ pub enum ToCells {
     },
     /// The interrupt button: stop between two steps and keep everything.
     Interrupt,
+    /// Answer to whatever [`ToKernel::is_shown`]: it has its place among the outputs. What the cell
+    /// prints next comes after it.
+    Shown,
     /// Answer to [`ToKernel::Input`].
     InputReply {
         /// What was typed, without the line's end.
@@ -192,6 +208,7 @@ mod tests {
         );
         check(ToCells::Sync { id: 4 }, json!({"kind": "sync", "id": 4}));
         check(ToCells::Interrupt, json!({"kind": "interrupt"}));
+        check(ToCells::Shown, json!({"kind": "shown"}));
         check(
             ToCells::InputReply { text: "Ada".into() },
             json!({"kind": "input_reply", "text": "Ada"}),

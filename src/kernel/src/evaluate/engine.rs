@@ -9,7 +9,7 @@ use std::time::Duration;
 use evcxr::{CommandContext, Error, EvalContext, EvalContextOutputs, EvalOutputs};
 use stratoscope_diagnostics::check::{CellContext, check_cell};
 use stratoscope_diagnostics::{CellSpan, Diagnostic, Place, Result, Severity};
-use stratoscope_wire::MimeBundle;
+use stratoscope_wire::{MimeBundle, ToCells, ToKernel};
 
 use super::home::Home;
 use super::interrupt::Handle;
@@ -38,7 +38,7 @@ pub struct Engine {
     process: Arc<Mutex<Child>>,
     relay: Arc<Relay>,
     link: Arc<Link>,
-    streams: Streams,
+    streams: Arc<Streams>,
     /// Variable → the cell that made it.
     made_by: BTreeMap<String, u64>,
     _home: Home,
@@ -56,22 +56,31 @@ impl Engine {
         home.configure(&facade, &executable)
             .map_err(|error| cannot_start("its settings", &error))?;
         let relay = Arc::new(Relay::default());
-        let link = {
-            let relay = Arc::clone(&relay);
-            Link::listen(
-                &home.socket(),
-                Box::new(move |message| relay.receive(message)),
-            )
-        };
-        let link = link.map_err(|error| cannot_start("the wire", &link::to_io(error)))?;
-        let link = Arc::new(link);
-        relay.connect(&link);
         let streams = {
             let relay = Arc::clone(&relay);
             let sink = move |stream: Stream, text: &str| relay.stream(stream, text);
             Streams::start(&home.streams(), Box::new(sink))
         };
         let streams = streams.map_err(|error| cannot_start("the pipes", &error))?;
+        let streams = Arc::new(streams);
+        let link = {
+            let (relay, streams) = (Arc::clone(&relay), Arc::clone(&streams));
+            let handler = move |message: ToKernel| {
+                let is_shown = message.is_shown();
+                if is_shown {
+                    // The pipes are read by another thread: what was printed first is shown first.
+                    streams.catch_up();
+                }
+                relay.receive(message);
+                if is_shown {
+                    relay.send(&ToCells::Shown);
+                }
+            };
+            Link::listen(&home.socket(), Box::new(handler))
+        };
+        let link = link.map_err(|error| cannot_start("the wire", &link::to_io(error)))?;
+        let link = Arc::new(link);
+        relay.connect(&link);
         let mut command = Command::new(&executable);
         command
             .arg("cells")

@@ -69,6 +69,14 @@ impl Relay {
         *lock(&self.link) = Some(Arc::clone(link));
     }
 
+    /// Says something to the cell process, if there is one.
+    pub fn send(&self, message: &ToCells) {
+        let link = lock(&self.link).clone();
+        if let Some(link) = link {
+            link.send(message);
+        }
+    }
+
     /// A cell begins.
     pub fn begin(&self, current: Current) {
         *lock(&self.ending) = None;
@@ -188,12 +196,9 @@ impl Relay {
     fn ask(self: &Arc<Self>, current: Current, prompt: String, password: bool) {
         let relay = Arc::clone(self);
         let asking = move || {
-            let answer = current.outputs.input(&prompt, password);
-            let link = lock(&relay.link).clone();
-            if let Some(link) = link {
-                let text = answer.unwrap_or_default();
-                link.send(&ToCells::InputReply { text });
-            }
+            let text = current.outputs.input(&prompt, password);
+            let text = text.unwrap_or_default();
+            relay.send(&ToCells::InputReply { text });
         };
         let _ = std::thread::Builder::new()
             .name("input".to_owned())

@@ -23,8 +23,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The reading end of both pipes, on a thread of its own until it is dropped.
 pub struct Streams {
-    requests: Sender<Sender<()>>,
+    requests: Sender<Request>,
     wake: UnixStream,
+}
+
+/// Somebody waits until what is in the pipes has been shown.
+struct Request {
+    done: Sender<()>,
+    /// Nothing will complete a character that has begun: it is shown as it is.
+    end: bool,
 }
 
 impl Streams {
@@ -43,10 +50,20 @@ impl Streams {
         Ok(Self { requests, wake })
     }
 
-    /// Returns when everything that was written so far has been given to the sink.
+    /// Returns when everything that was written so far has been given to the sink: the cell is over.
     pub fn drain(&self) {
+        self.wait(true);
+    }
+
+    /// The same while the cell goes on: what it shows next belongs after what it has printed.
+    pub fn catch_up(&self) {
+        self.wait(false);
+    }
+
+    fn wait(&self, end: bool) {
         let (done, answer) = channel();
-        if self.requests.send(done).is_ok() && (&self.wake).write_all(b"d").is_ok() {
+        let request = Request { done, end };
+        if self.requests.send(request).is_ok() && (&self.wake).write_all(b"d").is_ok() {
             let _ = answer.recv_timeout(PATIENCE);
         }
     }
@@ -80,16 +97,30 @@ impl Pipe {
         })
     }
 
-    /// Gives what is there to the sink; `false` when there was nothing.
-    fn forward(&mut self, buffer: &mut [u8], sink: &Sink) -> bool {
+    /// Gives some of what is there to the sink; how many bytes, `None` when there is nothing.
+    fn forward(&mut self, buffer: &mut [u8], sink: &Sink) -> Option<usize> {
         match self.file.read(buffer) {
-            Ok(0) => false,
+            Ok(0) => None,
             Ok(length) => {
                 self.pending.extend_from_slice(&buffer[..length]);
                 self.show(false, sink);
-                true
+                Some(length)
             }
-            Err(error) => error.kind() == ErrorKind::Interrupted,
+            Err(error) => (error.kind() == ErrorKind::Interrupted).then_some(0),
+        }
+    }
+
+    /// Gives to the sink what is there now, and not what somebody who never stops goes on writing.
+    fn forward_all(&mut self, buffer: &mut [u8], sink: &Sink) {
+        let mut waiting: libc::c_int = 0;
+        // SAFETY: an open descriptor; the call writes one integer.
+        let known = unsafe { libc::ioctl(self.file.as_raw_fd(), libc::FIONREAD, &raw mut waiting) };
+        let mut left = if known == 0 { waiting as usize } else { 0 };
+        while left > 0 {
+            match self.forward(buffer, sink) {
+                Some(length) => left = left.saturating_sub(length),
+                None => return,
+            }
         }
     }
 
@@ -125,7 +156,7 @@ fn incomplete_tail(bytes: &[u8]) -> usize {
     }
 }
 
-fn pump(mut pipes: [Pipe; 2], woken: &UnixStream, requests: &Receiver<Sender<()>>, sink: &Sink) {
+fn pump(mut pipes: [Pipe; 2], woken: &UnixStream, requests: &Receiver<Request>, sink: &Sink) {
     let mut buffer = vec![0; CHUNK_BYTES];
     loop {
         let on = |descriptor| libc::pollfd {
@@ -152,12 +183,13 @@ fn pump(mut pipes: [Pipe; 2], woken: &UnixStream, requests: &Receiver<Sender<()>
         let closed = matches!(reader.read(&mut buffer), Ok(0));
         // Before reading: one that comes meanwhile may be about text that was missed below.
         let waiting: Vec<_> = requests.try_iter().collect();
+        let end = closed || waiting.iter().any(|request| request.end);
         for pipe in &mut pipes {
-            while pipe.forward(&mut buffer, sink) {}
-            pipe.show(true, sink);
+            pipe.forward_all(&mut buffer, sink);
+            pipe.show(end, sink);
         }
-        for done in waiting {
-            let _ = done.send(());
+        for request in waiting {
+            let _ = request.done.send(());
         }
         if closed {
             return;
@@ -194,9 +226,45 @@ mod tests {
         streams.drain();
         assert!(*seen.lock().expect("no panic") == text);
         pipe.write_all(b"half \xf0\x9f").expect("writes");
+        streams.catch_up();
+        assert!(seen.lock().expect("no panic").ends_with("half "));
         streams.drain();
         let seen = seen.lock().expect("no panic");
         assert_eq!(&seen[text.len()..], "half \u{fffd}");
+    }
+
+    #[test]
+    fn catching_up_ends_while_somebody_goes_on_writing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let bytes = Arc::new(Mutex::new(0));
+        let sink = {
+            let bytes = Arc::clone(&bytes);
+            move |_: Stream, text: &str| *bytes.lock().expect("no panic") += text.len()
+        };
+        let streams = Streams::start(folder.path(), Box::new(sink)).expect("starts");
+        let mut pipe = OpenOptions::new()
+            .write(true)
+            .open(folder.path().join("stderr"))
+            .expect("opens");
+        let done = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let writing = {
+            let done = Arc::clone(&done);
+            std::thread::spawn(move || {
+                let mut written = 0;
+                while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                    pipe.write_all(&[b'x'; 1 << 12]).expect("writes");
+                    written += 1 << 12;
+                }
+                written
+            })
+        };
+        for _ in 0..100 {
+            streams.catch_up();
+        }
+        done.store(true, std::sync::atomic::Ordering::SeqCst);
+        let written = writing.join().expect("no panic");
+        streams.drain();
+        assert_eq!(*bytes.lock().expect("no panic"), written);
     }
 
     #[test]
