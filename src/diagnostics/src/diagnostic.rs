@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Profile;
+
 /// A range of bytes in the text of the cell as its author typed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CellSpan {
@@ -157,6 +159,38 @@ pub struct Evidence {
     pub value: String,
 }
 
+/// What one version of TensorFlow does with the same program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The version.
+    pub profile: Profile,
+    /// What it does, in our words: ``raises in `compile` ``.
+    pub does: String,
+    /// What it says, in its own; `…` stands for what was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub says: Option<String>,
+}
+
+impl Answer {
+    /// It does this without a word.
+    pub fn does(profile: Profile, does: impl Into<String>) -> Self {
+        let does = does.into();
+        Self {
+            profile,
+            does,
+            says: None,
+        }
+    }
+
+    /// It does this and says that.
+    pub fn says(profile: Profile, does: impl Into<String>, says: impl Into<String>) -> Self {
+        Self {
+            says: Some(says.into()),
+            ..Self::does(profile, does)
+        }
+    }
+}
+
 /// An error, a warning or a note, as shown to its reader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnostic {
@@ -178,6 +212,12 @@ pub struct Diagnostic {
     pub fixes: Vec<Fix>,
     /// What TensorFlow does with the same program.
     pub tensorflow: Option<String>,
+    /// The same for each version whose exact words are known; a card shows the one of `profile`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<Answer>,
+    /// The version to be shown: whoever shows a diagnostic sets it, whoever finds it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// A rendered placement to show in the card (HTML, plain), as SC0201 does.
     pub figure: Option<Figure>,
     /// What else is wrong with the same call, each with a card of its own after this one's. Only
@@ -208,6 +248,8 @@ impl Diagnostic {
             arguments: Vec::new(),
             fixes: Vec::new(),
             tensorflow: None,
+            answers: Vec::new(),
+            profile: None,
             figure: None,
             related: Vec::new(),
         }
@@ -274,6 +316,26 @@ impl Diagnostic {
     pub fn tensorflow(mut self, text: impl Into<String>) -> Self {
         self.tensorflow = Some(text.into());
         self
+    }
+
+    /// Sets what each version of TensorFlow does.
+    pub fn answers(mut self, answer: impl Fn(Profile) -> Answer) -> Self {
+        self.answers = Profile::ALL.into_iter().map(answer).collect();
+        self
+    }
+
+    /// Chooses the version whose answer is shown, here and in what is related.
+    pub fn in_profile(mut self, profile: Option<Profile>) -> Self {
+        self.profile = profile;
+        let related = self.related.into_iter();
+        self.related = related.map(|other| other.in_profile(profile)).collect();
+        self
+    }
+
+    /// The answer of the chosen version, where it is known.
+    pub fn answer(&self) -> Option<&Answer> {
+        let profile = self.profile?;
+        self.answers.iter().find(|answer| answer.profile == profile)
     }
 
     /// Adds a drawing.

@@ -23,6 +23,7 @@ pub mod arguments;
 pub mod check;
 pub mod diagnostic;
 pub mod pages;
+pub mod policy;
 pub mod profile;
 pub mod render;
 pub mod rule;
@@ -30,8 +31,8 @@ pub mod rules;
 pub mod words;
 
 pub use diagnostic::{
-    ArgumentRow, ArgumentState, CellSpan, Diagnostic, Edit, Evidence, Figure, Fix, Label, Place,
+    Answer, ArgumentRow, ArgumentState, CellSpan, Diagnostic, Edit, Evidence, Figure, Fix, Label, Place,
     Result, Severity,
 };
 pub use profile::Profile;
-pub use rule::{Rule, RulePage, Stage};
+pub use rule::{Entry, Rule, RulePage, Stage};

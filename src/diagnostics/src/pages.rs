@@ -1,7 +1,23 @@
 //! The page of a rule: `%explain CODE` prints it, `docs/diagnostics/` holds it.
 
+use serde_json::{Value, json};
+
 use crate::rules::CATALOGUE;
-use crate::{RulePage, Severity};
+use crate::{Entry, RulePage, Severity, words};
+
+/// What the cells of all pages take for granted: a name and the statement that makes it. A cell that
+/// makes the name itself, or does not use it, does without.
+pub const GRANTED: &[(&str, &str)] = &[
+    ("train", "let (train, dev) = debian_sections()?;"),
+    ("dev", "let (train, dev) = debian_sections()?;"),
+    (
+        "model",
+        "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
+    ),
+];
+
+/// Columns after which a terminal's text is wrapped.
+const COLUMNS: usize = 88;
 
 /// The severity as a word.
 fn severity(page: &RulePage) -> &'static str {
@@ -13,10 +29,18 @@ fn severity(page: &RulePage) -> &'static str {
 }
 
 /// The page as Markdown.
-pub fn markdown(page: &RulePage) -> String {
+pub fn markdown(entry: &Entry) -> String {
+    let page = &entry.page;
+    let mut given = String::new();
+    for cell in entry.given {
+        given += &format!("```rust\n{cell}\n```\n\n");
+    }
+    if !given.is_empty() {
+        given = format!("## Before either cell\n\n{given}");
+    }
     let mut out = format!(
         "# {} `{}`\n\n*{}*, found {}.\n\n## What it finds\n\n{}\n\n## Why it matters\n\n{}\n\n\
-         ## A cell that triggers it\n\n```rust\n{}\n```\n\n## The same cell, mended\n\n```rust\n{}\n```\n",
+         {given}## A cell that triggers it\n\n```rust\n{}\n```\n\n## The same cell, mended\n\n```rust\n{}\n```\n",
         page.code,
         page.name,
         severity(page),
@@ -29,11 +53,15 @@ pub fn markdown(page: &RulePage) -> String {
     if !page.tensorflow.is_empty() {
         out += &format!("\n## What TensorFlow does\n\n{}\n", page.tensorflow);
     }
+    if let Some(reason) = entry.not_run {
+        out += &format!("\n*These cells are not run by the tests: {reason}.*\n");
+    }
     out
 }
 
 /// The page as text for a terminal.
-pub fn plain(page: &RulePage) -> String {
+pub fn plain(entry: &Entry) -> String {
+    let page = &entry.page;
     let indented = |code: &str| {
         code.lines()
             .map(|line| format!("    {line}").trim_end().to_owned())
@@ -41,21 +69,56 @@ pub fn plain(page: &RulePage) -> String {
             .join("\n")
     };
     let mut out = format!(
-        "{} {} ({}, found {})\n\n{}\n\nWhy it matters: {}\n\nA cell that triggers it:\n\n{}\n\n\
-         The same cell, mended:\n\n{}\n",
+        "{} {}\n{}, found {}\n\n{}\n\n{}\n",
         page.code,
         page.name,
         severity(page),
         page.stage.words(),
-        page.finds,
-        page.why,
-        indented(page.bad),
-        indented(page.good)
+        wrapped(page.finds),
+        wrapped(page.why)
     );
+    let given = entry.given.iter().map(|cell| ("Before either cell", *cell));
+    let cells = [
+        ("A cell that triggers it", page.bad),
+        ("The same cell, mended", page.good),
+    ];
+    for (title, cell) in given.chain(cells) {
+        out += &format!("\n{title}:\n\n{}\n", indented(cell));
+    }
     if !page.tensorflow.is_empty() {
-        out += &format!("\nWhat TensorFlow does: {}\n", page.tensorflow);
+        out += &format!("\nIn TensorFlow:\n{}\n", wrapped(page.tensorflow));
     }
     out
+}
+
+/// Everything as data, for tools: what is granted, then the rules in the order of their codes.
+pub fn json() -> Value {
+    let rule = |entry: &Entry| {
+        let page = &entry.page;
+        json!({
+            "code": page.code,
+            "name": page.name,
+            "severity": severity(page),
+            "stage": page.stage.name(),
+            "finds": page.finds,
+            "why": page.why,
+            "given": entry.given,
+            "bad": page.bad,
+            "good": page.good,
+            "tensorflow": page.tensorflow,
+            "not_run": entry.not_run,
+        })
+    };
+    let granted = |(name, statement): &(&str, &str)| json!({"name": name, "statement": statement});
+    json!({
+        "granted": GRANTED.iter().map(granted).collect::<Vec<_>>(),
+        "rules": CATALOGUE.iter().map(rule).collect::<Vec<_>>(),
+    })
+}
+
+fn wrapped(text: &str) -> String {
+    let lines = text.lines().flat_map(|line| words::wrap(line, COLUMNS));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The list of all pages, as Markdown with links.
@@ -65,7 +128,7 @@ pub fn index() -> String {
          the same pages. They are written from the rules in `src/diagnostics/src/rules/` by the tests of \
          that crate (`UPDATE_DOCS=1`).\n\n| code | name | severity | found |\n| --- | --- | --- | --- |\n",
     );
-    for page in CATALOGUE {
+    for page in CATALOGUE.iter().map(|entry| &entry.page) {
         out += &format!(
             "| [{code}]({code}.md) | {} | {} | {} |\n",
             page.name,
@@ -74,6 +137,11 @@ pub fn index() -> String {
             code = page.code
         );
     }
+    out += "\nThe cells of the pages take for granted, where they use the names:\n\n```rust\n";
+    let mut statements: Vec<&str> = GRANTED.iter().map(|(_, statement)| *statement).collect();
+    statements.dedup();
+    out += &statements.join("\n");
+    out += "\n```\n";
     out
 }
 

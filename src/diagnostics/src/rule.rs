@@ -17,6 +17,9 @@ pub enum Stage {
     Data,
     /// Between two steps of a training run.
     Training,
+    /// Never by itself: no program shows it. The page is there to be read, and the cards of other
+    /// rules say it where it belongs.
+    Page,
 }
 
 impl Stage {
@@ -29,6 +32,20 @@ impl Stage {
             Self::Load => "when a file is read or a device is opened",
             Self::Data => "when the data is looked at, before the first step",
             Self::Training => "while the model trains, between two steps",
+            Self::Page => "never by itself, since no program shows it: a page to be read",
+        }
+    }
+
+    /// The moment as one word, for data.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Start => "start",
+            Self::Compile => "compile",
+            Self::Load => "load",
+            Self::Data => "data",
+            Self::Training => "training",
+            Self::Page => "page",
         }
     }
 }
@@ -56,10 +73,30 @@ pub struct RulePage {
     pub tensorflow: &'static str,
 }
 
+/// A rule as the catalogue lists it: its page, and what it takes to run the page's cells.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The page.
+    pub page: RulePage,
+    /// [`Rule::GIVEN`].
+    pub given: &'static [&'static str],
+    /// [`Rule::NOT_RUN`].
+    pub not_run: Option<&'static str>,
+}
+
 /// The facts of one kind of problem. Implemented once per file in [`crate::rules`].
 pub trait Rule {
     /// The rule's page; its code is the diagnostic's code.
     const PAGE: RulePage;
+
+    /// Cells that run before either of the page's two, beside what every page takes for granted
+    /// ([`crate::pages::GRANTED`]).
+    const GIVEN: &'static [&'static str] = &[];
+
+    /// Why the page's cells cannot be run by the tests: they need a GPU, the network, another
+    /// machine. `None`: `tests/test_rules.py` runs both, the bad one must show the code and the good
+    /// one nothing.
+    const NOT_RUN: Option<&'static str> = None;
 
     /// Tells the facts.
     fn diagnostic(&self) -> Diagnostic;

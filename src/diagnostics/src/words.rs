@@ -1,4 +1,6 @@
-//! Small grammar that all messages share: lists of names, counts, cut texts.
+//! Small grammar that all messages share: lists of names, counts, cut and wrapped texts.
+
+use unicode_width::UnicodeWidthStr;
 
 /// `1 row`, `2 rows`; only for words whose plural is a plain `s`.
 pub fn count(number: usize, noun: &str) -> String {
@@ -55,6 +57,22 @@ pub fn excerpt(text: &str, most: usize) -> String {
     format!("{}…", cut.trim_end())
 }
 
+/// Lines of at most `columns` columns, broken between words.
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    // Spaces are kept as they are typed: TensorFlow's own texts have double ones.
+    for word in text.split_inclusive(' ') {
+        if !line.is_empty() && line.width() + word.trim_end().width() > columns {
+            lines.push(line.trim_end().to_owned());
+            line = String::new();
+        }
+        line.push_str(word);
+    }
+    lines.push(line.trim_end().to_owned());
+    lines
+}
+
 /// `[384, 8]`.
 pub fn shape(dimensions: &[usize]) -> String {
     let parts: Vec<String> = dimensions.iter().map(usize::to_string).collect();
@@ -77,6 +95,13 @@ mod tests {
         assert_eq!(names(&["a", "b", "c"], 3), "`a`, `b` and `c`");
         assert_eq!(names(&["a", "b", "c"], 2), "`a`, `b` and 1 more");
         assert_eq!(shape(&[2, 3]), "[2, 3]");
+    }
+
+    #[test]
+    fn sentences_wrap_between_words() {
+        assert_eq!(wrap("aa bb cc", 5), ["aa bb", "cc"]);
+        assert_eq!(wrap("aa  bb", 10), ["aa  bb"]);
+        assert_eq!(wrap("aaaaaaaa b", 3), ["aaaaaaaa", "b"]);
     }
 
     #[test]

@@ -8,6 +8,10 @@ use stratoscope_diagnostics::check::{CellContext, check_cell};
 use stratoscope_diagnostics::rules::{CATALOGUE, explain};
 use stratoscope_diagnostics::{RulePage, Severity, Stage, pages};
 
+fn pages_of_all() -> impl Iterator<Item = &'static RulePage> {
+    CATALOGUE.iter().map(|entry| &entry.page)
+}
+
 fn codes(cell: &str) -> Vec<String> {
     check_cell(cell, &CellContext::default())
         .into_iter()
@@ -19,12 +23,12 @@ fn codes(cell: &str) -> Vec<String> {
 fn codes_are_sorted_unique_and_well_formed() {
     assert!(!CATALOGUE.is_empty());
     assert!(
-        CATALOGUE.is_sorted_by(|a, b| a.code < b.code),
+        CATALOGUE.is_sorted_by(|a, b| a.page.code < b.page.code),
         "a code is out of order or taken twice"
     );
-    let names: HashSet<&str> = CATALOGUE.iter().map(|page| page.name).collect();
+    let names: HashSet<&str> = pages_of_all().map(|page| page.name).collect();
     assert_eq!(names.len(), CATALOGUE.len(), "a name is taken twice");
-    for page in CATALOGUE {
+    for page in pages_of_all() {
         let digits = page.code.strip_prefix("SC").unwrap_or_default();
         assert!(
             digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit()),
@@ -39,7 +43,7 @@ fn codes_are_sorted_unique_and_well_formed() {
             page.name
         );
         assert_eq!(
-            explain(&page.code.to_lowercase()).map(|found| found.name),
+            explain(&page.code.to_lowercase()).map(|found| found.page.name),
             Some(page.name)
         );
     }
@@ -54,7 +58,7 @@ fn pages_are_complete() {
         bad,
         good,
         ..
-    } in CATALOGUE
+    } in pages_of_all()
     {
         for (part, text) in [("finds", finds), ("why", why), ("bad", bad), ("good", good)] {
             assert!(!text.trim().is_empty(), "{code}: {part} is empty");
@@ -70,7 +74,7 @@ fn pages_are_complete() {
 #[test]
 fn what_the_text_decides_is_found_in_the_bad_cell_and_not_in_the_good_one() {
     let mut seen = 0;
-    for page in CATALOGUE {
+    for page in pages_of_all() {
         let good = codes(page.good);
         assert!(good.is_empty(), "{}: the good cell has {good:?}", page.code);
         let bad: HashSet<String> = codes(page.bad).into_iter().collect();
@@ -90,7 +94,7 @@ fn what_the_text_decides_is_found_in_the_bad_cell_and_not_in_the_good_one() {
 
 #[test]
 fn a_finding_has_its_rules_severity_a_label_and_a_way_out() {
-    for page in CATALOGUE.iter().filter(|page| page.stage == Stage::Text) {
+    for page in pages_of_all().filter(|page| page.stage == Stage::Text) {
         for found in check_cell(page.bad, &CellContext::default()) {
             assert_eq!(found.severity, page.severity, "{}", page.code);
             assert!(
@@ -119,7 +123,7 @@ fn the_docs_are_the_pages() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/diagnostics");
     let mut files: Vec<(String, String)> = CATALOGUE
         .iter()
-        .map(|page| (format!("{}.md", page.code), pages::markdown(page)))
+        .map(|entry| (format!("{}.md", entry.page.code), pages::markdown(entry)))
         .collect();
     files.push(("README.md".to_owned(), pages::index()));
     files.push(("arguments.md".to_owned(), pages::arguments()));

@@ -4,7 +4,7 @@
 //! that begin with `%%` are Rust with an instruction for the rewriter, and none of this file's.
 
 use serde_json::Value;
-use stratoscope_diagnostics::rules;
+use stratoscope_diagnostics::{Entry, pages, rules};
 use stratoscope_wire::MimeBundle;
 
 use crate::evaluator::{CellError, CellOutcome, Evaluate, Outputs, Variable};
@@ -67,7 +67,7 @@ impl Magic {
         match self {
             Magic::Explain(code) if code.is_empty() => show(outputs, list_of_codes()),
             Magic::Explain(code) => match rules::explain(code) {
-                Some(page) => show(outputs, crate::cli::rule_page(page)),
+                Some(entry) => show_page(outputs, entry),
                 None => {
                     let evalue = format!("there is no `{code}`; `%explain` lists all codes");
                     return fail(number, "UnknownCode", evalue);
@@ -133,11 +133,25 @@ fn fail(number: u64, ename: &str, evalue: String) -> CellOutcome {
     })
 }
 
+/// The page of a rule: front ends draw the Markdown, a terminal has the text.
+fn show_page(outputs: &dyn Outputs, entry: &Entry) {
+    let data = MimeBundle::from_iter([
+        (
+            "text/markdown".to_owned(),
+            Value::from(pages::markdown(entry)),
+        ),
+        (
+            "text/plain".to_owned(),
+            Value::from(pages::plain(entry).trim_end()),
+        ),
+    ]);
+    outputs.display(data, MimeBundle::new(), None, false);
+}
+
 fn list_of_codes() -> String {
-    let line = |page: &stratoscope_diagnostics::RulePage| format!("{}  {}\n", page.code, page.name);
     rules::CATALOGUE
         .iter()
-        .map(line)
+        .map(|entry| format!("{}  {}\n", entry.page.code, entry.page.name))
         .collect::<String>()
         .trim_end()
         .to_owned()

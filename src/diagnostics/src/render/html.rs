@@ -9,7 +9,7 @@ use super::mend::{Mended, mended, shows_lines};
 use super::place::{Line, Mark, lines, marks, primary};
 use super::text::state_word;
 use super::{Source, resolved, severity_word};
-use crate::{ArgumentRow, ArgumentState, Diagnostic, Place, Severity};
+use crate::{Answer, ArgumentRow, ArgumentState, Diagnostic, Place, Severity};
 
 const RED: &str = "#e5484d";
 const RED_TINT: &str = "#e5484d33";
@@ -51,6 +51,9 @@ fn card(diagnostic: &Diagnostic, source: &Source<'_>) -> String {
              white-space:pre-wrap\"><b>In TensorFlow</b>: {}</div>",
             prose(text)
         );
+    }
+    if let Some(it) = diagnostic.answer() {
+        answer(&mut out, it);
     }
     arguments(&mut out, &diagnostic.arguments);
     if let Some(figure) = &diagnostic.figure {
@@ -266,6 +269,24 @@ fn change(out: &mut String, mended: &Mended) {
         }
     }
     *out += "</pre>";
+}
+
+/// What the chosen version does, and its own words as it prints them.
+fn answer(out: &mut String, answer: &Answer) {
+    *out += &format!(
+        "<div style=\"margin:8px 0 2px 0;padding:2px 10px;border-left:3px solid {AMBER}\">\
+         <b>In {}</b>: {}",
+        escape(answer.profile.title()),
+        prose(&answer.does)
+    );
+    if let Some(says) = &answer.says {
+        *out += &format!(
+            "<pre style=\"{CODE_FONT};white-space:pre-wrap;margin:4px 0 2px 0;padding:6px 10px;\
+             background-color:{GREY_TINT};border-radius:4px;line-height:1.45\">{}</pre>",
+            escape(says)
+        );
+    }
+    *out += "</div>";
 }
 
 fn arguments(out: &mut String, rows: &[ArgumentRow]) {

@@ -5,7 +5,8 @@ use unicode_width::UnicodeWidthStr;
 use super::mend::{mended, shows_lines};
 use super::place::{Line, lines, marks, primary};
 use super::{Source, resolved, severity_word};
-use crate::{ArgumentRow, ArgumentState, Diagnostic, Place, Severity};
+use crate::words::wrap;
+use crate::{Answer, ArgumentRow, ArgumentState, Diagnostic, Place, Severity};
 
 /// Columns after which sentences are wrapped.
 const COLUMNS: usize = 100;
@@ -65,6 +66,7 @@ fn brief(diagnostic: &Diagnostic, source: &Source<'_>) -> Diagnostic {
     brief.arguments.clear();
     brief.figure = None;
     brief.tensorflow = None;
+    brief.answers.clear();
     brief.fixes.iter_mut().for_each(|fix| fix.edits.clear());
     brief.related = (brief.related.iter())
         .map(|other| self::brief(other, source))
@@ -149,6 +151,9 @@ impl Writer {
         }
         if let Some(text) = &diagnostic.tensorflow {
             self.item(gutter, "in TensorFlow", text);
+        }
+        if let Some(answer) = diagnostic.answer() {
+            self.answer(gutter, answer);
         }
         self.arguments(&diagnostic.arguments);
         if let Some(figure) = &diagnostic.figure {
@@ -244,6 +249,20 @@ impl Writer {
                 } else {
                     self.line(&format!("{}{line}", " ".repeat(indent)));
                 }
+            }
+        }
+    }
+
+    /// `  = in TensorFlow 2.3: raises in `compile``, and below it the version's own words.
+    fn answer(&mut self, gutter: usize, answer: &Answer) {
+        let title = format!("in {}", answer.profile.title());
+        self.item(gutter, &title, &answer.does);
+        let bar = self.paint.with(Style::Gutter, "|");
+        let indent = " ".repeat(gutter + 3);
+        let columns = COLUMNS.saturating_sub(indent.len() + 2);
+        for paragraph in answer.says.iter().flat_map(|says| says.lines()) {
+            for line in wrap(&clean(paragraph), columns) {
+                self.line(format!("{indent}{bar} {line}").trim_end());
             }
         }
     }
@@ -354,22 +373,6 @@ fn expand(text: &str) -> String {
     shown
 }
 
-/// Lines of at most `columns` columns, broken between words.
-fn wrap(text: &str, columns: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    // Spaces are kept as they are typed: TensorFlow's own texts have double ones.
-    for word in text.split_inclusive(' ') {
-        if !line.is_empty() && line.width() + word.trim_end().width() > columns {
-            lines.push(line.trim_end().to_owned());
-            line = String::new();
-        }
-        line.push_str(word);
-    }
-    lines.push(line.trim_end().to_owned());
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use unicode_width::UnicodeWidthChar;
@@ -474,12 +477,5 @@ mod tests {
                 .count(),
             2
         );
-    }
-
-    #[test]
-    fn sentences_wrap_between_words() {
-        assert_eq!(wrap("aa bb cc", 5), ["aa bb", "cc"]);
-        assert_eq!(wrap("aa  bb", 10), ["aa  bb"]);
-        assert_eq!(wrap("aaaaaaaa b", 3), ["aaaaaaaa", "b"]);
     }
 }

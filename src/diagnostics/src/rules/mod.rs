@@ -3,7 +3,7 @@
 //! A new rule is a file here (facts, page, `diagnostic`), a `mod`, a `pub use` and a line in
 //! [`CATALOGUE`]. A code is never used again for something else.
 
-use crate::{Rule, RulePage};
+use crate::{Entry, Rule};
 
 mod architecture_mismatch;
 mod argument_of_another_call;
@@ -107,7 +107,7 @@ pub use variable_not_kept::VariableNotKept;
 pub use vocabulary_mismatch::VocabularyMismatch;
 
 /// Every rule, in the order of the codes.
-pub const CATALOGUE: &[RulePage] = &[
+pub const CATALOGUE: &[Entry] = &[
     page::<UnknownCompileArgument>(),
     page::<StepsPerExecutionWithoutScope>(),
     page::<BadArgumentValue>(),
@@ -159,13 +159,17 @@ pub const CATALOGUE: &[RulePage] = &[
     page::<VariableNotKept>(),
 ];
 
-/// The page of a code, if there is such a rule. Upper and lower case are the same.
-pub fn explain(code: &str) -> Option<&'static RulePage> {
+/// The rule of a code, if there is one. Upper and lower case are the same.
+pub fn explain(code: &str) -> Option<&'static Entry> {
     CATALOGUE
         .iter()
-        .find(|page| page.code.eq_ignore_ascii_case(code.trim()))
+        .find(|entry| entry.page.code.eq_ignore_ascii_case(code.trim()))
 }
 
-const fn page<R: Rule>() -> RulePage {
-    R::PAGE
+const fn page<R: Rule>() -> Entry {
+    Entry {
+        page: R::PAGE,
+        given: R::GIVEN,
+        not_run: R::NOT_RUN,
+    }
 }

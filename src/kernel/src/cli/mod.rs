@@ -7,8 +7,6 @@ mod kernelspec;
 mod python;
 mod uninstall;
 
-pub use explain::rule_page;
-
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;

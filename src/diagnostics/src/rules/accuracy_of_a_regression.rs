@@ -1,0 +1,50 @@
+//! SC0310 `accuracy-of-a-regression`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+
+/// A metric of classes on a model that predicts a number.
+#[derive(Clone, Debug)]
+pub struct AccuracyOfARegression {
+    /// The metric: `accuracy`.
+    pub metric: String,
+    /// The loss, where there is one: `MeanSquaredError`.
+    pub loss: Option<String>,
+}
+
+impl Rule for AccuracyOfARegression {
+    const PAGE: RulePage = RulePage {
+        code: "SC0310",
+        name: "accuracy-of-a-regression",
+        severity: Severity::Error,
+        stage: Stage::Compile,
+        finds: "A metric of classes (`accuracy`, `f1`, `macro_f1`, `mcc`) on a model that predicts a number.",
+        why: "A predicted 2.9 never equals a labelled 3: accuracy stays at 0, or means something else. With one \
+              logit and `BinaryCrossentropy` accuracy is right here: the threshold is 0 for logits and 0.5 for \
+              probabilities.",
+        bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 1)?;\n\
+              compile!(model, optimizer = AdamW::new(5e-5), loss = MeanSquaredError, metrics = [accuracy()])?;",
+        good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 1)?;\n\
+               compile!(model, optimizer = AdamW::new(5e-5), loss = MeanSquaredError, metrics = [pearson()])?;",
+        tensorflow: "Computes it without a word: 0.0 on most regressions. On one logit it takes the threshold 0.5, \
+                     so that logits of 0.3 and 0.9 with the label 1 have accuracy 0.5.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let metric = &self.metric;
+        let why = match &self.loss {
+            Some(loss) => format!("`{loss}` on one output trains a regression: there is no class to count"),
+            None => "the one output is a number: there is no class to count".to_owned(),
+        };
+        Self::start(format!(
+            "`{metric}` is a metric of classes; the model predicts a number"
+        ))
+        .label(
+            Place::argument("compile", "metrics"),
+            "wants a metric of numbers: `pearson()` or `spearman()`",
+        )
+        .why(why)
+        .fix("write `metrics = [pearson(), spearman()]`")
+        .fix("for two classes by one logit: `loss = BinaryCrossentropy { from_logits: true }`")
+        .tensorflow("computes it without a word: 0.0 on most regressions; on one logit with threshold 0.5")
+    }
+}

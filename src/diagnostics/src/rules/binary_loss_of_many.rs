@@ -1,0 +1,49 @@
+//! SC0306 `binary-loss-of-many`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+
+/// The binary cross-entropy on a head with more than one output.
+#[derive(Clone, Debug)]
+pub struct BinaryLossOfMany {
+    /// Outputs of the head.
+    pub outputs: usize,
+}
+
+impl Rule for BinaryLossOfMany {
+    const PAGE: RulePage = RulePage {
+        code: "SC0306",
+        name: "binary-loss-of-many",
+        severity: Severity::Error,
+        stage: Stage::Compile,
+        finds: "`BinaryCrossentropy` on a model with two or more outputs and one class per text.",
+        why: "The binary cross-entropy compares each output with a 0 or 1 of its own. A class number is one \
+              value for all outputs: the shapes do not match.",
+        bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 2)?;\n\
+              compile!(model, optimizer = AdamW::new(5e-5), \
+              loss = BinaryCrossentropy { from_logits: true })?;",
+        good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 2)?;\n\
+               compile!(model, optimizer = AdamW::new(5e-5), \
+               loss = SparseCategoricalCrossentropy { from_logits: true })?;",
+        tensorflow: "Keras 2: \"ValueError: `logits` and `labels` must have the same shape, received ((None, 2) vs \
+                     (None, 1)).\"; Keras 3: \"Arguments `target` and `output` must have the same rank (ndim).\"",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let outputs = self.outputs;
+        Self::start(format!(
+            "`BinaryCrossentropy` needs one logit or (N, {outputs}) labels; the head has {outputs} outputs \
+             and one class number per text"
+        ))
+        .label(
+            Place::argument("compile", "loss"),
+            format!("(N, {outputs}) outputs, (N) labels"),
+        )
+        .why("it compares every output with a 0 or 1 of its own, and a text has one class number")
+        .fix("write `loss = SparseCategoricalCrossentropy { from_logits: true }`")
+        .fix("or build the model with `num_labels = 1` for two classes by one logit")
+        .tensorflow(format!(
+            "ValueError: `logits` and `labels` must have the same shape, received ((None, {outputs}) vs \
+             (None, 1))."
+        ))
+    }
+}

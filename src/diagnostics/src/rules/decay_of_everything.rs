@@ -1,0 +1,52 @@
+//! SC0507 `decay-of-everything`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// Weight decay on variables that BERT's recipe leaves alone.
+#[derive(Clone, Debug)]
+pub struct DecayOfEverything {
+    /// The decay.
+    pub decay: f64,
+    /// Biases and LayerNorm that decay too.
+    pub also: Vec<String>,
+    /// Variables in all.
+    pub variables: usize,
+}
+
+impl Rule for DecayOfEverything {
+    const PAGE: RulePage = RulePage {
+        code: "SC0507",
+        name: "decay-of-everything",
+        severity: Severity::Warning,
+        stage: Stage::Compile,
+        finds: "An AdamW that was told to decay biases and LayerNorm: by `decay_all_parameters(true)`, or by an \
+                `exclude_from_weight_decay([…])` that does not name them. Unless told so, ours leaves them \
+                alone.",
+        why: "Decay keeps weights small that multiply; a bias shifts and LayerNorm's scale restores, and both are \
+              pulled to 0 for nothing. BERT's own optimizer excludes `LayerNorm`, `layer_norm` and `bias`.",
+        bad: "compile!(model, optimizer = AdamW::new(5e-5).decay_all_parameters(true), \
+              loss = SparseCategoricalCrossentropy { from_logits: true })?;",
+        good: "compile!(model, optimizer = AdamW::new(5e-5).weight_decay(0.01), \
+               loss = SparseCategoricalCrossentropy { from_logits: true })?;",
+        tensorflow: "Keras decays every variable, by 0.004, unless `exclude_from_weight_decay(var_names=[…])` is \
+                     called before the optimizer is built.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        Self::start(format!(
+            "decay {} also on {} of {} tensors (biases, LayerNorm) that BERT excludes",
+            self.decay,
+            self.also.len(),
+            self.variables
+        ))
+        .label(
+            Place::argument("compile", "optimizer"),
+            "biases and LayerNorm decay too",
+        )
+        .why("a bias or a LayerNorm scale that is pulled to 0 makes the model worse, not simpler")
+        .evidence("for example", words::names(&self.also, 3))
+        .fix("drop `decay_all_parameters(true)`")
+        .fix("or exclude them by name: `.exclude_from_weight_decay([\"bias\", \"LayerNorm\"])`")
+        .tensorflow("decays every variable unless names are excluded, without a word")
+    }
+}

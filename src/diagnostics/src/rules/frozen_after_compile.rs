@@ -1,0 +1,53 @@
+//! SC0110 `frozen-after-compile`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// Variables that were frozen, or freed again, between `compile!` and `fit!`.
+#[derive(Clone, Debug)]
+pub struct FrozenAfterCompile {
+    /// Their names.
+    pub changed: Vec<String>,
+    /// Variables that are frozen now.
+    pub frozen: usize,
+    /// Variables in all.
+    pub variables: usize,
+}
+
+impl Rule for FrozenAfterCompile {
+    const PAGE: RulePage = RulePage {
+        code: "SC0110",
+        name: "frozen-after-compile",
+        severity: Severity::Note,
+        stage: Stage::Data,
+        finds: "Variables that were frozen or unfrozen after `compile!`. They are trained, or not, as they \
+                are marked now.",
+        why: "What the card of `compile!` showed no longer holds. The moments of a variable that was frozen \
+              late stay where they are, and go on from there when it is freed.",
+        bad: "compile!(model, optimizer = AdamW::new(5e-5), \
+              loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+              model.freeze(\"bert.embeddings\")?;\nfit!(model, train)?;",
+        good: "model.freeze(\"bert.embeddings\")?;\n\
+               compile!(model, optimizer = AdamW::new(5e-5), \
+               loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
+        tensorflow: "Nothing is said. Which flags hold, those of `compile` or those of `fit`, depends on the \
+                     version; the documentation asks to compile again.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let changed = words::count(self.changed.len(), "variable");
+        Self::start(format!(
+            "trainable flags of {changed} changed since `compile!`"
+        ))
+        .label(
+            Place::call("fit"),
+            "trains what is marked trainable at this moment",
+        )
+        .why("the flags of this moment hold; the card of `compile!` showed others")
+        .evidence("changed", words::names(&self.changed, 3))
+        .evidence(
+            "frozen now",
+            format!("{} of {}", self.frozen, self.variables),
+        )
+        .fix("freeze before `compile!`, or compile again: that also drops the moments")
+    }
+}

@@ -1,0 +1,60 @@
+//! SC0510 `head-is-new`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// Predictions of a head that was never trained.
+#[derive(Clone, Debug)]
+pub struct HeadIsNew {
+    /// Name of the call without `!`: `predict`.
+    pub call: String,
+    /// The variables that the checkpoint did not have.
+    pub variables: Vec<String>,
+    /// The shape of the head: outputs × inputs.
+    pub shape: Vec<usize>,
+    /// How many classes there are, if the head is of classes.
+    pub classes: Option<usize>,
+}
+
+impl Rule for HeadIsNew {
+    const PAGE: RulePage = RulePage {
+        code: "SC0510",
+        name: "head-is-new",
+        severity: Severity::Note,
+        stage: Stage::Data,
+        finds: "`predict` or `evaluate!` before the first `fit!` of a model whose head the checkpoint did not \
+                have.",
+        why: "The head has random numbers: predictions are no better than chance, however sure they look.",
+        bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
+              model.predict([\"simple DNS server\"])?",
+        good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
+               compile!(model, optimizer = AdamW::new(warmup_linear(5e-5, 0.1)), \
+               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+               fit!(model, train, epochs = 3)?;\n\
+               model.predict([\"simple DNS server\"])?",
+        tensorflow: "transformers warns when it loads: \"Some weights of … were not initialized from the model \
+                     checkpoint at … and are newly initialized: […] You should probably TRAIN this model on a \
+                     down-stream task to be able to use it for predictions and inference.\"",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let head = match self.shape.as_slice() {
+            [inputs, outputs] => format!("the head ({inputs} × {outputs})"),
+            _ => "the head".to_owned(),
+        };
+        let mut told = Self::start(format!(
+            "{head} is new: predictions are random until `fit!`"
+        ))
+        .label(Place::call(&self.call), "asked before any training")
+        .why("the checkpoint has no such variables, so they were filled with random numbers")
+        .evidence("new", words::names(&self.variables, 4));
+        if let Some(classes) = self.classes.filter(|&classes| classes > 1) {
+            told = told.evidence(
+                "accuracy by chance",
+                format!("about {:.1} %", 100.0 / classes as f64),
+            );
+        }
+        told.fix("train it first: `fit!(model, train, epochs = 3)?`")
+            .fix("or load a checkpoint that was trained for this task")
+            .tensorflow("transformers warns when it loads such a model, once")
+    }
+}

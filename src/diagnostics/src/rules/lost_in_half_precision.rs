@@ -1,0 +1,56 @@
+//! SC0511 `lost-in-half-precision`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+
+/// Gradients that a 16-bit format would turn into 0 or infinity.
+#[derive(Clone, Debug)]
+pub struct LostInHalfPrecision {
+    /// The share of the gradients' elements, other than 0, that float16 would make 0.
+    pub zero_in_f16: f64,
+    /// The same for bfloat16.
+    pub zero_in_bf16: f64,
+    /// The same for float16 after multiplication with `scale`.
+    pub zero_when_scaled: f64,
+    /// A power of two by which nothing overflows.
+    pub scale: f64,
+}
+
+impl Rule for LostInHalfPrecision {
+    const PAGE: RulePage = RulePage {
+        code: "SC0511",
+        name: "lost-in-half-precision",
+        severity: Severity::Note,
+        stage: Stage::Training,
+        finds: "`half_precision(&gradients)`: gradients of a real batch of which float16 would make more than 1 % \
+                zero. Training itself is in float32 here on every device, so nothing of this has happened.",
+        why: "float16 ends at 6e-8. Many gradients of BERT are smaller: they vanish, and their weights are not \
+              trained. Loss scaling multiplies the loss before the backward pass and divides the gradients \
+              after it, in float32; bfloat16 has the range of float32 and needs none, at fewer digits.",
+        bad: "let gradients = model.gradients(&train.take(8))?;\nhalf_precision(&gradients)?",
+        good: "fit!(model, train)?; // float32: nothing is lost",
+        tensorflow: "`fit` under `mixed_float16` scales the loss by itself; a hand-written loop has to do it, and is \
+                     not told.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        Self::start(format!(
+            "{} of the gradients would be 0 in float16",
+            percent(self.zero_in_f16)
+        ))
+        .label(Place::call("half_precision"), "computed from these gradients")
+        .why("float16 has nothing between 0 and 6e-8; the weights of such gradients would not be trained")
+        .evidence("0 in float16", percent(self.zero_in_f16))
+        .evidence(
+            format!("0 in float16, loss × {:.0}", self.scale),
+            percent(self.zero_when_scaled),
+        )
+        .evidence("0 in bfloat16", percent(self.zero_in_bf16))
+        .fix("stay with float32, which is what `fit!` computes in")
+        .fix(format!(
+            "where float16 must be: scale the loss by {:.0}, or take bfloat16",
+            self.scale
+        ))
+        .tensorflow("a hand-written loop under `mixed_float16` without LossScaleOptimizer loses them silently")
+    }
+}

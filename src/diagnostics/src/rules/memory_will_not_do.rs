@@ -1,0 +1,63 @@
+//! SC0601 `memory-will-not-do`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+
+/// A run that is planned to need more memory than there is.
+#[derive(Clone, Debug)]
+pub struct MemoryWillNotDo {
+    /// Examples of the global batch.
+    pub batch_size: usize,
+    /// Tokens of the longest row.
+    pub length: usize,
+    /// Bytes that the run is going to ask for, in words: `26 GB`.
+    pub needed: String,
+    /// Bytes that are free, in words.
+    pub free: String,
+    /// Part and size, in words.
+    pub parts: Vec<(String, String)>,
+    /// The largest batch that fits, if one does.
+    pub fits: Option<usize>,
+}
+
+impl Rule for MemoryWillNotDo {
+    const PAGE: RulePage = RulePage {
+        code: "SC0601",
+        name: "memory-will-not-do",
+        severity: Severity::Warning,
+        stage: Stage::Data,
+        finds: "A run that is going to ask for more memory than its devices have free. Weights, gradients and \
+                moments are exact, activations are estimated, so it is a warning and not an error.",
+        why: "Without memory the operating system ends the cell process, and every variable of the notebook is \
+              lost; a GPU fails in the middle of a step. `memory_plan(&model, 32, 128)` shows the parts before.",
+        bad: "fit!(model, train, batch_size = 4096, max_length = 512)?;",
+        good: "fit!(model, train, batch_size = 32, max_length = 128)?;",
+        tensorflow: "\"ResourceExhaustedError: OOM when allocating tensor with shape…\" in the first step; \
+                     `torch.OutOfMemoryError` in PyTorch.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let fits = match self.fits {
+            Some(batch) => format!("; {batch} fits"),
+            None => String::new(),
+        };
+        let mut told = Self::start(format!(
+            "batch {} × {} tokens needs about {}, {} free{fits}",
+            self.batch_size, self.length, self.needed, self.free
+        ))
+        .label(Place::call("fit"), "is going to ask for this much")
+        .why("activations grow with the batch and the length; weights, gradients and moments do not");
+        for (part, size) in &self.parts {
+            told = told.evidence(part.clone(), size.clone());
+        }
+        if let Some(batch) = self.fits {
+            told = told.fix(format!(
+                "write `batch_size = {batch}`, and `gradient_accumulation_steps = {}` in `compile!` for the \
+                 same step",
+                self.batch_size.div_ceil(batch.max(1))
+            ));
+        }
+        told.fix("cut the texts: `max_length = 64`")
+            .fix("freeze what need not be trained: `model.freeze(\"bert.embeddings\")?`")
+            .tensorflow("ResourceExhaustedError: OOM when allocating tensor with shape…, in the first step")
+    }
+}

@@ -1,0 +1,41 @@
+//! SC0311 `metric-of-a-batch`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// Metrics that are no means of their batches' values.
+#[derive(Clone, Debug)]
+pub struct MetricOfABatch {
+    /// Their names: `macro_f1`.
+    pub metrics: Vec<String>,
+}
+
+impl Rule for MetricOfABatch {
+    const PAGE: RulePage = RulePage {
+        code: "SC0311",
+        name: "metric-of-a-batch",
+        severity: Severity::Note,
+        stage: Stage::Compile,
+        finds: "F1, Matthews's, Pearson's and Spearman's coefficients. Here they are computed once, over the \
+                whole split; the card of `compile!` says so beside their names.",
+        why: "The mean of the batches' values is another number. Two batches of two texts can have Pearson \
+              coefficients of 1 and −1, mean 0, where the four texts together have −0.85.",
+        bad: "// in Keras, as a function metric: the mean of the batches' values\n\
+              let mean = batches.iter().map(|batch| f1_of(batch)).sum::<f64>() / batches.len() as f64;",
+        good: "compile!(model, optimizer = AdamW::new(5e-5), \
+               loss = SparseCategoricalCrossentropy { from_logits: true }, metrics = [macro_f1()])?;",
+        tensorflow: "A function given as a metric is averaged over batches. `F1Score` counts over the split since \
+                     Keras 2.13; Keras 3's `PearsonCorrelation` averages per example and is NaN on one output.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        Self::start(format!(
+            "{} computed over the split, not per batch",
+            words::names(&self.metrics, 4)
+        ))
+        .label(
+            Place::call("compile"),
+            "counts and sums are kept until the split ends",
+        )
+        .fix("nothing to do; compare with numbers of other programs only if they do the same")
+    }
+}

@@ -1,0 +1,61 @@
+//! SC0506 `micro-batches-lost`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+
+/// A loop by hand that does not make the mean of its micro-batches.
+#[derive(Clone, Debug)]
+pub struct MicroBatchesLost {
+    /// Gradients that were computed since the last step.
+    pub computed: usize,
+    /// How many of them are in what is applied.
+    pub applied: usize,
+    /// What the applied gradients are multiplied with, all together: 1 for a mean.
+    pub weight: f64,
+    /// The norm of what is applied.
+    pub norm: f64,
+}
+
+impl Rule for MicroBatchesLost {
+    const PAGE: RulePage = RulePage {
+        code: "SC0506",
+        name: "micro-batches-lost",
+        severity: Severity::Warning,
+        stage: Stage::Training,
+        finds: "`model.apply(…)` with fewer gradients than were computed since the last step, or with a sum of \
+                several gradients that was not divided by their number.",
+        why: "Where the accumulator is made anew for every micro-batch, only the last one counts, and divided by \
+              all of them: gradients of 1, 10, 100 and 1000 apply 250, not their mean 277.75. Where the sum is \
+              not divided, the step is as many times too large.",
+        bad: "for (index, batch) in micro_batches.iter().enumerate() {\n    \
+              let mut sum = model.gradients(batch)?; // made anew each time\n    \
+              if index % 4 == 3 { model.apply(sum / 4.0)?; }\n}",
+        good: "compile!(model, optimizer = AdamW::new(5e-5), \
+               loss = SparseCategoricalCrossentropy { from_logits: true }, gradient_accumulation_steps = 4)?;\n\
+               fit!(model, train, batch_size = 8)?;",
+        tensorflow: "Nothing is said: the loop is Python, and nobody counts.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let (computed, applied) = (self.computed, self.applied);
+        let lost = computed.saturating_sub(applied);
+        let message = if lost > 0 {
+            format!("{lost} of {computed} micro-batches were discarded")
+        } else {
+            format!("{applied} gradients were added and not divided: the step is {:.0} times too large", self.weight)
+        };
+        let why = if lost > 0 {
+            "gradients were computed for them, and are not in what is applied"
+        } else {
+            "each is the mean over its own micro-batch; their mean is the sum divided by their number"
+        };
+        Self::start(message)
+            .label(Place::call("apply"), "the step is made from what is given here")
+            .why(why)
+            .evidence("gradients since the last step", computed.to_string())
+            .evidence("in this step", format!("{applied}, together times {:.3}", self.weight))
+            .evidence("norm of the step's gradient", format!("{:.4e}", self.norm))
+            .fix("let `fit!` do it: `gradient_accumulation_steps = 4` in `compile!`")
+            .fix("or make the sum before the loop, add to it in the loop, divide once")
+            .tensorflow("says nothing")
+    }
+}

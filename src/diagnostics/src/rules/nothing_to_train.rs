@@ -1,0 +1,40 @@
+//! SC0111 `nothing-to-train`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// `fit!` on a model of which every variable is frozen.
+#[derive(Clone, Debug)]
+pub struct NothingToTrain {
+    /// Variables in all.
+    pub variables: usize,
+    /// The variables of the head, which are usually left free.
+    pub head: Option<String>,
+}
+
+impl Rule for NothingToTrain {
+    const PAGE: RulePage = RulePage {
+        code: "SC0111",
+        name: "nothing-to-train",
+        severity: Severity::Error,
+        stage: Stage::Data,
+        finds: "`fit!` on a model of which every variable is frozen.",
+        why: "No gradient would be computed and no weight would move: the loss of every epoch is that of \
+              the first.",
+        bad: "model.freeze(\"\")?;\nfit!(model, train)?;",
+        good: "model.freeze(\"bert\")?; // the head stays free\nfit!(model, train)?;",
+        tensorflow: "Keras 2 trains without a word; Keras 3 warns: \"The model does not have any trainable \
+                     weights.\"",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let head = self.head.as_deref().unwrap_or("classifier");
+        Self::start(format!(
+            "0 trainable variables: all {} are frozen",
+            words::thousands(self.variables)
+        ))
+        .label(Place::model("fit"), "nothing in it may change")
+        .why("a step changes trainable variables only, and there is none")
+        .fix(format!("free the head: `model.unfreeze(\"{head}\")?`"))
+        .tensorflow("Keras 2 trains without a word; Keras 3 warns")
+    }
+}

@@ -1,0 +1,94 @@
+//! SC0501 `rate-out-of-range`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+
+/// A learning rate far from those that BERT is tuned with.
+#[derive(Clone, Debug)]
+pub struct RateOutOfRange {
+    /// The optimizer as written: `AdamW::new(1e-3)`.
+    pub optimizer: String,
+    /// The highest rate of the schedule.
+    pub rate: f64,
+    /// The optimizer was named by a text, and so has Keras's default rate.
+    pub by_name: bool,
+}
+
+impl RateOutOfRange {
+    /// From this rate on a pretrained BERT is usually destroyed.
+    pub const HIGH: f64 = 1e-3;
+    /// Below this rate nothing is learnt in any run of usual length.
+    pub const LOW: f64 = 1e-7;
+}
+
+impl Rule for RateOutOfRange {
+    const PAGE: RulePage = RulePage {
+        code: "SC0501",
+        name: "rate-out-of-range",
+        severity: Severity::Warning,
+        stage: Stage::Compile,
+        finds: "A pretrained model under Adam or AdamW with a highest rate of 1e-3 or more, or below 1e-7. A \
+                model of which only the head is trained may have any rate.",
+        why: "At 1e-3, Keras's default, the first steps destroy what was pretrained: the loss stays near \
+              ln(classes) and all predictions become one class (SC0517 tells when that has happened). Far \
+              below 1e-6 nothing moves within a few epochs.",
+        bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
+              compile!(model, optimizer = \"adam\", \
+              loss = SparseCategoricalCrossentropy { from_logits: true })?;",
+        good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
+               compile!(model, optimizer = AdamW::new(warmup_linear(5e-5, 0.1)), \
+               loss = SparseCategoricalCrossentropy { from_logits: true })?;",
+        tensorflow: "Nothing is said: `optimizer='adam'` has the rate 1e-3, and `compile` without an optimizer \
+                     takes RMSprop at 1e-3.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let rate = self.rate;
+        let message = if rate >= Self::HIGH {
+            format!(
+                "the rate {rate:e} is {:.0} to {:.0} times BERT's usual 2e-5 … 5e-5",
+                rate / 5e-5,
+                rate / 2e-5
+            )
+        } else if rate > 0.0 {
+            format!("the rate {rate:e} is {:.0} times below BERT's usual 2e-5", 2e-5 / rate)
+        } else {
+            "the rate is 0 at every step: nothing will be learnt".to_owned()
+        };
+        let why = if rate >= Self::HIGH {
+            "such steps destroy what was pretrained; most runs end with all predictions in one class"
+        } else {
+            "such steps move no weight by a visible amount in a run of a few epochs"
+        };
+        let mut told = Self::start(message)
+            .label(Place::argument("compile", "optimizer"), "sets this rate")
+            .why(why);
+        if self.by_name {
+            told = told.why("a text names an optimizer with Keras's default rate");
+        }
+        told.evidence("in force", self.optimizer.clone())
+            .fix("take a rate from 2e-5 to 5e-5 with warm-up: `AdamW::new(warmup_linear(5e-5, 0.1))`")
+            .fix("a head alone may learn at 1e-3: `model.freeze(\"bert\")?` before `compile!`")
+            .tensorflow("says nothing; `optimizer='adam'` has the rate 1e-3")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_has_the_factor() {
+        let check = |rate: f64, expected: &str| {
+            let facts = RateOutOfRange {
+                optimizer: format!("AdamW::new({rate:e})"),
+                rate,
+                by_name: false,
+            };
+            let message = facts.diagnostic().message;
+            assert!(message.contains(expected), "{message}");
+        };
+        check(1e-3, "20 to 50 times");
+        check(1e-8, "2000 times below");
+        check(0.0, "nothing will be learnt");
+    }
+}

@@ -1,0 +1,46 @@
+//! SC0309 `shapes-would-broadcast`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+
+/// A squared error between several outputs and one number.
+#[derive(Clone, Debug)]
+pub struct ShapesWouldBroadcast {
+    /// Outputs of the head, C.
+    pub outputs: usize,
+    /// The loss: `MeanSquaredError`.
+    pub loss: String,
+}
+
+impl Rule for ShapesWouldBroadcast {
+    const PAGE: RulePage = RulePage {
+        code: "SC0309",
+        name: "shapes-would-broadcast",
+        severity: Severity::Error,
+        stage: Stage::Compile,
+        finds: "`MeanSquaredError` on a model with more than one output.",
+        why: "Outputs (16, 2) minus labels (16) broadcasts: every output is compared with the number of \
+              another text, or with a class number taken for a quantity. The loss falls all the same.",
+        bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 2)?;\n\
+              compile!(model, optimizer = AdamW::new(5e-5), loss = MeanSquaredError)?;",
+        good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 1)?;\n\
+               compile!(model, optimizer = AdamW::new(5e-5), loss = MeanSquaredError)?;",
+        tensorflow: "Keras 2 broadcasts without a word; Keras 3: \"Incompatible shapes: [16] vs. [16,2]\".",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let outputs = self.outputs;
+        Self::start(format!(
+            "shapes (N, {outputs}) and (N) would broadcast: the head has {outputs} outputs, \
+             `{}` wants 1",
+            self.loss
+        ))
+        .label(
+            Place::argument("compile", "loss"),
+            format!("a loss of numbers, for a head with {outputs} labels"),
+        )
+        .why("each output would be compared with a number that is not its own")
+        .fix("write `loss = SparseCategoricalCrossentropy { from_logits: true }`")
+        .fix("or build the model with `num_labels = 1` to predict a number")
+        .tensorflow("Keras 2 broadcasts without a word; Keras 3: \"Incompatible shapes\"")
+    }
+}

@@ -1,0 +1,55 @@
+//! SC0513 `small-share-of-a-batch`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+
+/// A global batch that leaves little for each replica.
+#[derive(Clone, Debug)]
+pub struct SmallShareOfABatch {
+    /// Examples of the global batch.
+    pub batch_size: usize,
+    /// Replicas.
+    pub replicas: usize,
+}
+
+impl Rule for SmallShareOfABatch {
+    const PAGE: RulePage = RulePage {
+        code: "SC0513",
+        name: "small-share-of-a-batch",
+        severity: Severity::Note,
+        stage: Stage::Data,
+        finds: "A `batch_size` that gives each replica fewer than 4 examples. `batch_size` is the global batch: \
+                it is divided over the replicas.",
+        why: "Whoever takes it for the batch of one replica trains with a batch that is as many times smaller as \
+              there are replicas, and keeps the devices idle most of the time. A larger global batch may need \
+              a higher rate.",
+        bad: "let strategy = MirroredStrategy::logical(4)?;\nfit!(model, train, batch_size = 8)?; // 2 per replica",
+        good: "let strategy = MirroredStrategy::logical(4)?;\nfit!(model, train, batch_size = 32)?; // 8 per replica",
+        tensorflow: "The same meaning: the batch of `fit` and of `Dataset.batch` is global. Nothing is said.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let Self {
+            batch_size,
+            replicas,
+        } = *self;
+        let share = batch_size / replicas.max(1);
+        let split = match (share, batch_size % replicas.max(1)) {
+            (0, _) => format!("{} of {replicas} replicas have nothing to do", replicas - batch_size),
+            (_, 0) => format!("{share} per replica on {replicas}"),
+            _ => format!("{share} or {} per replica on {replicas}", share + 1),
+        };
+        Self::start(format!("{batch_size} global = {split}"))
+            .label(
+                Place::argument("fit", "batch_size"),
+                "counts the examples of all replicas together",
+            )
+            .why("the batch is global: each replica gets its part of it")
+            .evidence("global batch", batch_size.to_string())
+            .evidence("replicas", replicas.to_string())
+            .fix(format!(
+                "for {batch_size} on each replica write `batch_size = {}`",
+                batch_size * replicas
+            ))
+            .tensorflow("means the same, without a word")
+    }
+}

@@ -1,0 +1,51 @@
+//! SC0512 `uneven-last-batch`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+
+/// A last batch that does not divide evenly over the replicas.
+#[derive(Clone, Debug)]
+pub struct UnevenLastBatch {
+    /// Examples of each replica in the last batch: 3, 2.
+    pub shares: Vec<usize>,
+    /// Examples of a full batch.
+    pub batch_size: usize,
+    /// Examples of the data set.
+    pub examples: usize,
+}
+
+impl Rule for UnevenLastBatch {
+    const PAGE: RulePage = RulePage {
+        code: "SC0512",
+        name: "uneven-last-batch",
+        severity: Severity::Note,
+        stage: Stage::Data,
+        finds: "A last batch of an epoch that gives some replicas more examples than others.",
+        why: "Nothing is wrong here: the all-reduce weighs each replica by its number of examples, so the step is \
+              that of one device. An average of the replicas' means would count the examples of the smaller \
+              share more: 5 samples as 3 + 2 gave the gradient 101.0 instead of 81.2.",
+        bad: "let strategy = MirroredStrategy::logical(2)?;\n\
+              fit!(model, train.take(37), batch_size = 32)?; // the last batch: 3 + 2",
+        good: "let strategy = MirroredStrategy::logical(2)?;\n\
+               fit!(model, train.take(36), batch_size = 32)?; // the last batch: 2 + 2",
+        tensorflow: "`fit` on 2.3 and tf_keras averages the replicas' means, and so biases this step, while the loss it \
+                     shows is right; Keras 3 fails: \"Inputs to operation AddN of type AddN must have the same size \
+                     and shape.\"",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let parts: Vec<String> = self.shares.iter().map(usize::to_string).collect();
+        let size: usize = self.shares.iter().sum();
+        Self::start(format!(
+            "the last batch splits {}: weighted by sample",
+            parts.join(" + ")
+        ))
+        .label(
+            Place::call("fit"),
+            format!("{} examples in batches of {}", self.examples, self.batch_size),
+        )
+        .why("replicas are weighted by their examples, so the step is that of one device")
+        .evidence("examples of the last batch", size.to_string())
+        .fix("nothing to do: the weighting is automatic")
+        .tensorflow("biases this step (a gradient of 101.0 instead of 81.2 for 3 + 2); Keras 3 fails on it")
+    }
+}

@@ -1,0 +1,61 @@
+//! SC0503 `warm-up-too-long`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+
+/// A warm-up that does not end within the run.
+#[derive(Clone, Debug)]
+pub struct WarmUpTooLong {
+    /// Steps of warm-up.
+    pub warmup: u64,
+    /// Optimizer steps of the run.
+    pub steps: u64,
+    /// The rate that the warm-up leads to.
+    pub peak: f64,
+    /// The highest rate of the run.
+    pub reached: f64,
+    /// The schedule as written.
+    pub schedule: String,
+}
+
+impl Rule for WarmUpTooLong {
+    const PAGE: RulePage = RulePage {
+        code: "SC0503",
+        name: "warm-up-too-long",
+        severity: Severity::Warning,
+        stage: Stage::Data,
+        finds: "A warm-up that lasts as long as the run, or longer. A schedule without any warm-up is no \
+                finding: many reasonable recipes have none.",
+        why: "The rate is still rising when the run ends: the rate that was asked for is never used, and \
+              nothing is annealed. BERT's recipe warms up for a tenth of the run. Without warm-up Adam's first \
+              steps are as large as the rate allows, before its moments mean anything; that is why small \
+              data sets need it most.",
+        bad: "let cosine = CosineDecay::new(5e-5, 2000).warmup_steps(1000);\n\
+              compile!(model, optimizer = AdamW::new(cosine), \
+              loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+              fit!(model, train, epochs = 3, batch_size = 32)?; // 345 steps",
+        good: "compile!(model, optimizer = AdamW::new(warmup_linear(5e-5, 0.1)), \
+               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+               fit!(model, train, epochs = 3, batch_size = 32)?;",
+        tensorflow: "Nothing is said.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let sign = if self.warmup > self.steps { ">" } else { "=" };
+        Self::start(format!(
+            "warm-up {} {sign} {} steps of the run: the rate never comes down",
+            self.warmup, self.steps
+        ))
+        .label(
+            Place::call("fit"),
+            format!("a run of {} optimizer steps", self.steps),
+        )
+        .why("the run ends while the rate still rises")
+        .evidence("schedule", self.schedule.clone())
+        .evidence(
+            "highest rate",
+            format!("{:.3e} of the {:.3e} that were asked for", self.reached, self.peak),
+        )
+        .fix("warm up for a tenth of the run: `warmup_linear(5e-5, 0.1)`")
+        .tensorflow("says nothing")
+    }
+}
