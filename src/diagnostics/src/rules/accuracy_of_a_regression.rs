@@ -32,7 +32,9 @@ impl Rule for AccuracyOfARegression {
     fn diagnostic(&self) -> Diagnostic {
         let metric = &self.metric;
         let why = match &self.loss {
-            Some(loss) => format!("`{loss}` on one output trains a regression: there is no class to count"),
+            Some(loss) => {
+                format!("`{loss}` on one output trains a regression: there is no class to count")
+            }
             None => "the one output is a number: there is no class to count".to_owned(),
         };
         Self::start(format!(
@@ -45,6 +47,8 @@ impl Rule for AccuracyOfARegression {
         .why(why)
         .fix("write `metrics = [pearson(), spearman()]`")
         .fix("for two classes by one logit: `loss = BinaryCrossentropy { from_logits: true }`")
-        .tensorflow("computes it without a word: 0.0 on most regressions; on one logit with threshold 0.5")
+        .tensorflow(
+            "computes it without a word: 0.0 on most regressions; on one logit with threshold 0.5",
+        )
     }
 }

@@ -33,27 +33,32 @@ impl Rule for DropoutOff {
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        match self {
+        let told = match self {
             Self::Configuration {
                 parameters,
                 examples,
-            } => Self::start("dropout is off in training: every probability of the checkpoint is 0")
-                .label(Place::model("fit"), "its configuration has no dropout")
-                .why("BERT is tuned with 0.1; without it a small data set is learnt by heart")
-                .evidence(
-                    "parameters per example",
-                    (parameters / (*examples).max(1)).to_string(),
-                )
-                .fix(
-                    "set `hidden_dropout_prob` and `attention_probs_dropout_prob` in its config.json, \
+            } => Self::start(
+                "dropout is off in training: every probability of the checkpoint is 0",
+            )
+            .label(Place::model("fit"), "its configuration has no dropout")
+            .why("BERT is tuned with 0.1; without it a small data set is learnt by heart")
+            .evidence(
+                "parameters per example",
+                (parameters / (*examples).max(1)).to_string(),
+            )
+            .fix(
+                "set `hidden_dropout_prob` and `attention_probs_dropout_prob` in its config.json, \
                      usually to 0.1",
-                ),
+            ),
             Self::Mode => Self::start("the training flag is false in the training step")
-                .label(Place::call("apply"), "gradients without dropout are applied")
+                .label(
+                    Place::call("apply"),
+                    "gradients without dropout are applied",
+                )
                 .why("these gradients were computed as for evaluation, with dropout off")
                 .fix("compute them with `model.gradients(…)`")
                 .fix("or let `fit!` set the mode"),
-        }
-        .tensorflow("says nothing: `model(x)` without `training=True` has no dropout")
+        };
+        told.tensorflow("says nothing: `model(x)` without `training=True` has no dropout")
     }
 }

@@ -45,7 +45,9 @@ impl Rule for MemoryWillNotDo {
             self.batch_size, self.length, self.needed, self.free
         ))
         .label(Place::call("fit"), "is going to ask for this much")
-        .why("activations grow with the batch and the length; weights, gradients and moments do not");
+        .why(
+            "activations grow with the batch and the length; weights, gradients and moments do not",
+        );
         for (part, size) in &self.parts {
             told = told.evidence(part.clone(), size.clone());
         }
@@ -58,6 +60,8 @@ impl Rule for MemoryWillNotDo {
         }
         told.fix("cut the texts: `max_length = 64`")
             .fix("freeze what need not be trained: `model.freeze(\"bert.embeddings\")?`")
-            .tensorflow("ResourceExhaustedError: OOM when allocating tensor with shape…, in the first step")
+            .tensorflow(
+                "ResourceExhaustedError: OOM when allocating tensor with shape…, in the first step",
+            )
     }
 }

@@ -41,7 +41,10 @@ impl Rule for MicroBatchesLost {
         let message = if lost > 0 {
             format!("{lost} of {computed} micro-batches were discarded")
         } else {
-            format!("{applied} gradients were added and not divided: the step is {:.0} times too large", self.weight)
+            format!(
+                "{applied} gradients were added and not divided: the step is {:.0} times too large",
+                self.weight
+            )
         };
         let why = if lost > 0 {
             "gradients were computed for them, and are not in what is applied"
@@ -49,10 +52,16 @@ impl Rule for MicroBatchesLost {
             "each is the mean over its own micro-batch; their mean is the sum divided by their number"
         };
         Self::start(message)
-            .label(Place::call("apply"), "the step is made from what is given here")
+            .label(
+                Place::call("apply"),
+                "the step is made from what is given here",
+            )
             .why(why)
             .evidence("gradients since the last step", computed.to_string())
-            .evidence("in this step", format!("{applied}, together times {:.3}", self.weight))
+            .evidence(
+                "in this step",
+                format!("{applied}, together times {:.3}", self.weight),
+            )
             .evidence("norm of the step's gradient", format!("{:.4e}", self.norm))
             .fix("let `fit!` do it: `gradient_accumulation_steps = 4` in `compile!`")
             .fix("or make the sum before the loop, add to it in the loop, divide once")

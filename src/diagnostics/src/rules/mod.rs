@@ -5,29 +5,42 @@
 
 use crate::{Entry, Rule};
 
+mod accuracy_of_a_regression;
 mod architecture_mismatch;
 mod argument_of_another_call;
 mod backend_failed;
 mod bad_argument_value;
 mod bad_configuration;
 mod bad_size;
+mod binary_loss_of_many;
 mod both_steps_per_execution;
 mod cannot_write;
 mod cells_cannot_run;
 mod checkpoint_not_found;
 mod checkpoint_unreadable;
+mod clip_per_tensor;
 mod conflicting_arguments;
 mod data_unreadable;
+mod decay_of_everything;
 mod device_not_there;
 mod download_failed;
+mod dropout_off;
 mod duplicate_argument;
 mod empty_data_set;
+mod frozen_after_compile;
+mod head_is_new;
 mod label_out_of_range;
+mod labels_not_one_hot;
 mod length_mismatch;
 mod library_build_failed;
 mod library_missing;
 mod library_stale;
 mod loss_without_logits;
+mod lost_in_half_precision;
+mod majority_collapse;
+mod memory_will_not_do;
+mod metric_of_a_batch;
+mod micro_batches_lost;
 mod missing_column;
 mod missing_optimizer;
 mod mixed_strategies;
@@ -35,10 +48,18 @@ mod model_outside_scope;
 mod no_loss;
 mod non_finite_loss;
 mod not_compiled;
+mod nothing_to_train;
+mod older_models_hold_memory;
 mod optimizer_of_another_model;
 mod ragged_row;
+mod rate_out_of_range;
 mod rustc_missing;
+mod schedule_does_not_act;
+mod shapes_would_broadcast;
 mod shared;
+mod small_share_of_a_batch;
+mod softmax_over_one;
+mod softmax_twice;
 mod sources_unreadable;
 mod steps_per_execution_without_scope;
 mod strategy_not_available;
@@ -47,6 +68,7 @@ mod text_too_long;
 mod token_out_of_range;
 mod tokenizer_unusable;
 mod truncated_texts;
+mod uneven_last_batch;
 mod unknown_compile_argument;
 mod unknown_evaluate_argument;
 mod unknown_fit_argument;
@@ -55,30 +77,44 @@ mod unknown_label;
 mod unknown_optimizer_argument;
 mod variable_not_kept;
 mod vocabulary_mismatch;
+mod warm_up_too_long;
 
+pub use accuracy_of_a_regression::AccuracyOfARegression;
 pub use architecture_mismatch::ArchitectureMismatch;
 pub use argument_of_another_call::ArgumentOfAnotherCall;
 pub use backend_failed::BackendFailed;
 pub use bad_argument_value::BadArgumentValue;
 pub use bad_configuration::BadConfiguration;
 pub use bad_size::BadSize;
+pub use binary_loss_of_many::BinaryLossOfMany;
 pub use both_steps_per_execution::BothStepsPerExecution;
 pub use cannot_write::CannotWrite;
 pub use cells_cannot_run::CellsCannotRun;
 pub use checkpoint_not_found::CheckpointNotFound;
 pub use checkpoint_unreadable::CheckpointUnreadable;
+pub use clip_per_tensor::ClipPerTensor;
 pub use conflicting_arguments::ConflictingArguments;
 pub use data_unreadable::DataUnreadable;
+pub use decay_of_everything::DecayOfEverything;
 pub use device_not_there::DeviceNotThere;
 pub use download_failed::DownloadFailed;
+pub use dropout_off::DropoutOff;
 pub use duplicate_argument::DuplicateArgument;
 pub use empty_data_set::EmptyDataSet;
+pub use frozen_after_compile::FrozenAfterCompile;
+pub use head_is_new::HeadIsNew;
 pub use label_out_of_range::LabelOutOfRange;
+pub use labels_not_one_hot::LabelsNotOneHot;
 pub use length_mismatch::LengthMismatch;
 pub use library_build_failed::LibraryBuildFailed;
 pub use library_missing::LibraryMissing;
 pub use library_stale::LibraryStale;
 pub use loss_without_logits::LossWithoutLogits;
+pub use lost_in_half_precision::LostInHalfPrecision;
+pub use majority_collapse::MajorityCollapse;
+pub use memory_will_not_do::MemoryWillNotDo;
+pub use metric_of_a_batch::MetricOfABatch;
+pub use micro_batches_lost::MicroBatchesLost;
 pub use missing_column::MissingColumn;
 pub use missing_optimizer::MissingOptimizer;
 pub use mixed_strategies::MixedStrategies;
@@ -86,9 +122,17 @@ pub use model_outside_scope::ModelOutsideScope;
 pub use no_loss::NoLoss;
 pub use non_finite_loss::NonFiniteLoss;
 pub use not_compiled::NotCompiled;
+pub use nothing_to_train::NothingToTrain;
+pub use older_models_hold_memory::OlderModelsHoldMemory;
 pub use optimizer_of_another_model::OptimizerOfAnotherModel;
 pub use ragged_row::RaggedRow;
+pub use rate_out_of_range::RateOutOfRange;
 pub use rustc_missing::RustcMissing;
+pub use schedule_does_not_act::{ScheduleDoesNotAct, ScheduleFault};
+pub use shapes_would_broadcast::ShapesWouldBroadcast;
+pub use small_share_of_a_batch::SmallShareOfABatch;
+pub use softmax_over_one::SoftmaxOverOne;
+pub use softmax_twice::SoftmaxTwice;
 pub use sources_unreadable::SourcesUnreadable;
 pub use steps_per_execution_without_scope::StepsPerExecutionWithoutScope;
 pub use strategy_not_available::{STRATEGIES, StrategyNotAvailable};
@@ -97,6 +141,7 @@ pub use text_too_long::TextTooLong;
 pub use token_out_of_range::TokenOutOfRange;
 pub use tokenizer_unusable::TokenizerUnusable;
 pub use truncated_texts::TruncatedTexts;
+pub use uneven_last_batch::UnevenLastBatch;
 pub use unknown_compile_argument::UnknownCompileArgument;
 pub use unknown_evaluate_argument::UnknownEvaluateArgument;
 pub use unknown_fit_argument::UnknownFitArgument;
@@ -105,6 +150,7 @@ pub use unknown_label::UnknownLabel;
 pub use unknown_optimizer_argument::UnknownOptimizerArgument;
 pub use variable_not_kept::VariableNotKept;
 pub use vocabulary_mismatch::VocabularyMismatch;
+pub use warm_up_too_long::WarmUpTooLong;
 
 /// Every rule, in the order of the codes.
 pub const CATALOGUE: &[Entry] = &[
@@ -114,6 +160,8 @@ pub const CATALOGUE: &[Entry] = &[
     page::<BothStepsPerExecution>(),
     page::<UnknownIdentifier>(),
     page::<ArgumentOfAnotherCall>(),
+    page::<FrozenAfterCompile>(),
+    page::<NothingToTrain>(),
     page::<NotCompiled>(),
     page::<NoLoss>(),
     page::<UnknownFitArgument>(),
@@ -126,12 +174,33 @@ pub const CATALOGUE: &[Entry] = &[
     page::<MixedStrategies>(),
     page::<LabelOutOfRange>(),
     page::<LossWithoutLogits>(),
+    page::<SoftmaxTwice>(),
+    page::<LabelsNotOneHot>(),
+    page::<SoftmaxOverOne>(),
+    page::<BinaryLossOfMany>(),
+    page::<ShapesWouldBroadcast>(),
+    page::<AccuracyOfARegression>(),
+    page::<MetricOfABatch>(),
     page::<MissingColumn>(),
     page::<TextTooLong>(),
     page::<TokenOutOfRange>(),
     page::<TruncatedTexts>(),
+    page::<RateOutOfRange>(),
+    page::<ScheduleDoesNotAct>(),
+    page::<WarmUpTooLong>(),
     page::<UnknownOptimizerArgument>(),
     page::<NonFiniteLoss>(),
+    page::<MicroBatchesLost>(),
+    page::<DecayOfEverything>(),
+    page::<ClipPerTensor>(),
+    page::<DropoutOff>(),
+    page::<HeadIsNew>(),
+    page::<LostInHalfPrecision>(),
+    page::<UnevenLastBatch>(),
+    page::<SmallShareOfABatch>(),
+    page::<MajorityCollapse>(),
+    page::<MemoryWillNotDo>(),
+    page::<OlderModelsHoldMemory>(),
     page::<LengthMismatch>(),
     page::<StrategyNotAvailable>(),
     page::<CheckpointNotFound>(),

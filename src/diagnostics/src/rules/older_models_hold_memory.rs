@@ -32,7 +32,11 @@ impl Rule for OlderModelsHoldMemory {
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let hold = if self.models.len() == 1 { "holds" } else { "hold" };
+        let hold = if self.models.len() == 1 {
+            "holds"
+        } else {
+            "hold"
+        };
         let mut told = Self::start(format!(
             "{} {hold} {}",
             words::count(self.models.len(), "older model"),

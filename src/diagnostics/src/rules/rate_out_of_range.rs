@@ -50,7 +50,10 @@ impl Rule for RateOutOfRange {
                 rate / 2e-5
             )
         } else if rate > 0.0 {
-            format!("the rate {rate:e} is {:.0} times below BERT's usual 2e-5", 2e-5 / rate)
+            format!(
+                "the rate {rate:e} is {:.0} times below BERT's usual 2e-5",
+                2e-5 / rate
+            )
         } else {
             "the rate is 0 at every step: nothing will be learnt".to_owned()
         };

@@ -69,7 +69,9 @@ impl Rule for ScheduleDoesNotAct {
                 "the schedule would act later than this run lasts",
             ),
             ScheduleFault::Constant { from, to } => (
-                format!("the rate hardly changes over the run: {from:.3e} to {to:.3e} in {steps} steps"),
+                format!(
+                    "the rate hardly changes over the run: {from:.3e} to {to:.3e} in {steps} steps"
+                ),
                 "the schedule would act later than this run lasts",
             ),
             ScheduleFault::Rises { from, to } => (
@@ -78,17 +80,24 @@ impl Rule for ScheduleDoesNotAct {
                  otherwise",
             ),
             ScheduleFault::EndsEarly { step } => (
-                format!("the rate is 0 from step {step} of {steps}: the rest of the run changes nothing"),
+                format!(
+                    "the rate is 0 from step {step} of {steps}: the rest of the run changes nothing"
+                ),
                 "the schedule is shorter than the run",
             ),
         };
         Self::start(message)
-            .label(Place::call("fit"), format!("a run of {steps} optimizer steps"))
+            .label(
+                Place::call("fit"),
+                format!("a run of {steps} optimizer steps"),
+            )
             .why(why)
             .evidence("schedule", self.schedule.clone())
             .evidence("rates", self.rates.clone())
             .fix("take a schedule that spans the run: `warmup_linear(5e-5, 0.1)`")
-            .fix(format!("or set its `decay_steps` to {steps}, and its end to 0"))
+            .fix(format!(
+                "or set its `decay_steps` to {steps}, and its end to 0"
+            ))
             .tensorflow("says nothing")
     }
 }

@@ -34,7 +34,10 @@ impl Rule for SmallShareOfABatch {
         } = *self;
         let share = batch_size / replicas.max(1);
         let split = match (share, batch_size % replicas.max(1)) {
-            (0, _) => format!("{} of {replicas} replicas have nothing to do", replicas - batch_size),
+            (0, _) => format!(
+                "{} of {replicas} replicas have nothing to do",
+                replicas - batch_size
+            ),
             (_, 0) => format!("{share} per replica on {replicas}"),
             _ => format!("{share} or {} per replica on {replicas}", share + 1),
         };

@@ -41,11 +41,16 @@ impl Rule for UnevenLastBatch {
         ))
         .label(
             Place::call("fit"),
-            format!("{} examples in batches of {}", self.examples, self.batch_size),
+            format!(
+                "{} examples in batches of {}",
+                self.examples, self.batch_size
+            ),
         )
         .why("replicas are weighted by their examples, so the step is that of one device")
         .evidence("examples of the last batch", size.to_string())
         .fix("nothing to do: the weighting is automatic")
-        .tensorflow("biases this step (a gradient of 101.0 instead of 81.2 for 3 + 2); Keras 3 fails on it")
+        .tensorflow(
+            "biases this step (a gradient of 101.0 instead of 81.2 for 3 + 2); Keras 3 fails on it",
+        )
     }
 }

@@ -53,7 +53,10 @@ impl Rule for WarmUpTooLong {
         .evidence("schedule", self.schedule.clone())
         .evidence(
             "highest rate",
-            format!("{:.3e} of the {:.3e} that were asked for", self.reached, self.peak),
+            format!(
+                "{:.3e} of the {:.3e} that were asked for",
+                self.reached, self.peak
+            ),
         )
         .fix("warm up for a tenth of the run: `warmup_linear(5e-5, 0.1)`")
         .tensorflow("says nothing")

@@ -1,0 +1,136 @@
+//! Example facts of the rules of `compile!` and of training, as they stand for the bad cells of their pages.
+
+use stratoscope_diagnostics::rules::*;
+use stratoscope_diagnostics::{Diagnostic, Rule, RulePage};
+
+pub fn examples() -> Vec<(RulePage, Diagnostic)> {
+    fn told<R: Rule>(facts: R) -> (RulePage, Diagnostic) {
+        (R::PAGE, facts.diagnostic())
+    }
+    vec![
+        told(FrozenAfterCompile {
+            changed: [
+                "bert.embeddings.word_embeddings.weight",
+                "bert.embeddings.LayerNorm.bias",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+            frozen: 2,
+            variables: 105,
+        }),
+        told(NothingToTrain {
+            variables: 105,
+            head: Some("classifier".into()),
+        }),
+        told(SoftmaxTwice {
+            loss: "SparseCategoricalCrossentropy".into(),
+            outputs: vec![0.75, 0.25],
+            examples: 32,
+        }),
+        told(LabelsNotOneHot { classes: 3 }),
+        told(SoftmaxOverOne {
+            loss: "SparseCategoricalCrossentropy".into(),
+        }),
+        told(BinaryLossOfMany { outputs: 2 }),
+        told(ShapesWouldBroadcast {
+            outputs: 2,
+            loss: "MeanSquaredError".into(),
+        }),
+        told(AccuracyOfARegression {
+            metric: "accuracy".into(),
+            loss: Some("MeanSquaredError".into()),
+        }),
+        told(MetricOfABatch {
+            metrics: vec!["macro_f1".into(), "mcc".into()],
+        }),
+        told(RateOutOfRange {
+            optimizer: "Adam::new(1e-3)".into(),
+            rate: 1e-3,
+            by_name: true,
+        }),
+        told(ScheduleDoesNotAct {
+            schedule: "ExponentialDecay::new(3e-5, 1000, 0.96).staircase(true)".into(),
+            steps: 345,
+            fault: ScheduleFault::Constant {
+                from: 3e-5,
+                to: 3e-5,
+            },
+            rates: "3e-5 at step 0, 3e-5 at 34, 3e-5 at 172, 3e-5 at 344".into(),
+        }),
+        told(WarmUpTooLong {
+            warmup: 1000,
+            steps: 345,
+            peak: 5e-5,
+            reached: 1.72e-5,
+            schedule: "CosineDecay::new(5e-5, 2000).warmup_steps(1000)".into(),
+        }),
+        told(MicroBatchesLost {
+            computed: 4,
+            applied: 1,
+            weight: 0.25,
+            norm: 250.0,
+        }),
+        told(DecayOfEverything {
+            decay: 0.01,
+            also: ["bert.embeddings.LayerNorm.weight", "classifier.bias"]
+                .map(str::to_owned)
+                .to_vec(),
+            variables: 105,
+        }),
+        told(ClipPerTensor {
+            clipnorm: 1.0,
+            tensors: 105,
+        }),
+        told(DropoutOff::Mode),
+        told(HeadIsNew {
+            call: "predict".into(),
+            variables: vec!["classifier.weight".into(), "classifier.bias".into()],
+            shape: vec![384, 8],
+            classes: Some(8),
+        }),
+        told(LostInHalfPrecision {
+            zero_in_f16: 0.12,
+            zero_in_bf16: 0.0,
+            zero_when_scaled: 0.002,
+            scale: 1024.0,
+        }),
+        told(UnevenLastBatch {
+            shares: vec![3, 2],
+            batch_size: 32,
+            examples: 37,
+        }),
+        told(SmallShareOfABatch {
+            batch_size: 8,
+            replicas: 4,
+        }),
+        told(MajorityCollapse {
+            class: "games".into(),
+            examples: 400,
+            of_this_class: 65,
+            classes: 8,
+            split: "validation".into(),
+            epoch: 0,
+            rate: 2e-3,
+            loss: 2.0794,
+        }),
+        told(MemoryWillNotDo {
+            batch_size: 4096,
+            length: 512,
+            needed: "1.2 TB".into(),
+            free: "20 GB".into(),
+            parts: vec![
+                ("weights".into(), "91 MB".into()),
+                ("activations (estimated)".into(), "1.2 TB".into()),
+            ],
+            fits: Some(64),
+        }),
+        told(OlderModelsHoldMemory {
+            models: vec![(
+                "BertForSequenceClassification, cell 2, line 1".into(),
+                "3.4 GB".into(),
+            )],
+            held: "3.4 GB".into(),
+            capacity: "24 GB".into(),
+        }),
+    ]
+}
