@@ -64,7 +64,6 @@ impl<N: Network> Model<N> {
             let rule = OptimizerOfAnotherModel {
                 optimizer: optimizer.name.to_owned(),
                 other: Some(format!("the model compiled at {other}")),
-                profile: None,
             };
             problems.push(rule.diagnostic());
         }
@@ -86,7 +85,6 @@ impl<N: Network> Model<N> {
             let rule = StepsPerExecutionWithoutScope {
                 value: usize::try_from(steps_per_execution).unwrap_or(usize::MAX),
                 dropped: args.drop_unsupported,
-                profile: None,
             };
             match args.drop_unsupported {
                 true => warnings.push(rule.diagnostic()),
@@ -189,7 +187,6 @@ fn outside_its_scope<N: Network>(
         line: here.and_then(|made| made.line).map(|line| line as usize),
         origin: made.map(|made| made.to_string()),
         figure: Some(report.figure()),
-        profile: None,
     };
     Ok(Some(rule.diagnostic()))
 }

@@ -33,12 +33,11 @@ impl<N: Network> Model<N> {
         let Some(compiled) = &state.compiled else {
             return Err(NotCompiled {
                 call: "evaluate".to_owned(),
-                profile: None,
             }
             .error());
         };
         let Some(loss) = compiled.loss else {
-            let mut told = NoLoss { profile: None }.diagnostic();
+            let mut told = NoLoss.diagnostic();
             told.labels
                 .iter_mut()
                 .for_each(|label| label.place = Place::model("evaluate"));

@@ -49,7 +49,6 @@ impl<N: Network> Model<N> {
         let Some(compiled) = &mut state.compiled else {
             return Err(NotCompiled {
                 call: "fit".to_owned(),
-                profile: None,
             }
             .error());
         };
@@ -271,10 +270,9 @@ fn check_compiled<N: Network>(state: &State<N>) -> Result<()> {
     match &state.compiled {
         None => Err(NotCompiled {
             call: "fit".to_owned(),
-            profile: None,
         }
         .error()),
-        Some(compiled) if compiled.loss.is_none() => Err(NoLoss { profile: None }.error()),
+        Some(compiled) if compiled.loss.is_none() => Err(NoLoss.error()),
         Some(_) => Ok(()),
     }
 }

@@ -36,7 +36,6 @@ fn unknown(kind: IdentifierKind, argument: &str, given: &str) -> Box<Diagnostic>
         known: kind.names().iter().map(|name| (*name).to_owned()).collect(),
         hint: foreign.map(|(_, hint)| hint.to_owned()),
         arguments: Vec::new(),
-        profile: None,
     };
     // The place is the whole argument: an edit of it would replace its name too.
     let mut told = rule.diagnostic();

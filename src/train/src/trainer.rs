@@ -32,9 +32,7 @@ pub(crate) struct Trainer<'a, N: Network> {
 
 impl<N: Network> Trainer<'_, N> {
     fn loss(&self) -> Result<Loss> {
-        self.compiled
-            .loss
-            .ok_or_else(|| NoLoss { profile: None }.error())
+        self.compiled.loss.ok_or_else(|| NoLoss.error())
     }
 
     /// The rate of the step after `steps` steps of this run.

@@ -121,7 +121,6 @@ impl<'a> Checker<'a> {
                     experimental_drop: Place::Span(argument.drop_span),
                     current: Place::Span(current.span),
                     arguments: Vec::new(),
-                    profile: self.context.profile,
                 }
                 .diagnostic();
             }
@@ -146,19 +145,15 @@ impl<'a> Checker<'a> {
         let drop = Place::Span(argument.drop_span);
         let arguments = Vec::new();
         match call.name.as_str() {
-            "compile" => {
-                let profile = self.context.profile;
-                UnknownCompileArgument {
-                    given,
-                    place,
-                    drop,
-                    similar,
-                    hint,
-                    arguments,
-                    profile,
-                }
-                .diagnostic()
+            "compile" => UnknownCompileArgument {
+                given,
+                place,
+                drop,
+                similar,
+                hint,
+                arguments,
             }
+            .diagnostic(),
             "fit" => UnknownFitArgument {
                 given,
                 place,
@@ -363,7 +358,6 @@ impl<'a> Checker<'a> {
             known: kind.names().iter().map(|name| (*name).to_owned()).collect(),
             hint: foreign.map(|(_, hint)| hint.to_owned()),
             arguments: Vec::new(),
-            profile: self.context.profile,
         }
         .diagnostic()
     }
@@ -456,7 +450,6 @@ impl<'a> Checker<'a> {
             let facts = StepsPerExecutionWithoutScope {
                 value,
                 dropped: false,
-                profile: self.context.profile,
             };
             let mut diagnostic = facts.diagnostic();
             place_at(&mut diagnostic, argument);

@@ -319,7 +319,6 @@ mod tests {
         let facts = StepsPerExecutionWithoutScope {
             value: 16,
             dropped: false,
-            profile: None,
         };
         let mut told = facts.diagnostic();
         resolve(text, &mut told);
@@ -353,7 +352,6 @@ mod tests {
             origin: None,
             line: Some(1),
             figure: None,
-            profile: None,
         };
         let mut told = facts.diagnostic();
         resolve(text, &mut told);
@@ -363,10 +361,7 @@ mod tests {
     #[test]
     fn of_several_calls_the_one_at_the_line_is_meant() {
         let text = "fit!(first, data)?;\nfit!(second, data)?;";
-        let facts = NotCompiled {
-            call: "fit".into(),
-            profile: None,
-        };
+        let facts = NotCompiled { call: "fit".into() };
         for (line, model) in [(None, "first"), (Some(1), "first"), (Some(2), "second")] {
             let mut told = facts.diagnostic();
             resolve_at(text, &mut told, line);
@@ -407,7 +402,6 @@ mod tests {
         let facts = StepsPerExecutionWithoutScope {
             value: 4,
             dropped: false,
-            profile: None,
         };
         let mut told = facts.diagnostic().related(facts.diagnostic());
         resolve(text, &mut told);
@@ -418,18 +412,10 @@ mod tests {
     #[test]
     fn what_is_not_found_is_the_line_of_the_statement() {
         let text = "let a = 1;\n  train_it(&model);";
-        let mut told = NotCompiled {
-            call: "fit".into(),
-            profile: None,
-        }
-        .diagnostic();
+        let mut told = NotCompiled { call: "fit".into() }.diagnostic();
         resolve_at(text, &mut told, Some(2));
         assert_eq!(spans(text, &told), ["train_it(&model);"]);
-        let mut told = NotCompiled {
-            call: "fit".into(),
-            profile: None,
-        }
-        .diagnostic();
+        let mut told = NotCompiled { call: "fit".into() }.diagnostic();
         resolve_at("no rust here: \"", &mut told, None);
         assert!(told.labels.is_empty());
     }

@@ -1,5 +1,6 @@
 //! SC0106 `argument-of-another-call`.
 
+use super::shared::unknown_to_compile;
 use crate::{ArgumentRow, Diagnostic, Edit, Fix, Place, Rule, RulePage, Severity, Stage};
 
 /// An argument of the optimizer, the loss or `fit!` written in `compile!`.
@@ -45,8 +46,10 @@ impl Rule for ArgumentOfAnotherCall {
             title: format!("write it there: `{}`", self.written),
             edits: self.edits.clone(),
         });
-        told.arguments(self.arguments.clone()).tensorflow(
-            "raises a TypeError about an unknown argument, without a word on where it belongs",
-        )
+        told.arguments(self.arguments.clone())
+            .tensorflow(
+                "raises a TypeError about an unknown argument, without a word on where it belongs",
+            )
+            .answers(|profile| unknown_to_compile(profile, &self.given))
     }
 }

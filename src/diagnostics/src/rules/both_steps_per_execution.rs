@@ -1,6 +1,7 @@
 //! SC0104 `both-steps-per-execution`.
 
-use crate::{ArgumentRow, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
+use super::shared::unknown_to_compile;
+use crate::{Answer, ArgumentRow, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
 
 /// `steps_per_execution` and its name of TensorFlow 2.3 in one call.
 #[derive(Clone, Debug)]
@@ -13,8 +14,6 @@ pub struct BothStepsPerExecution {
     pub current: Place,
     /// The call's arguments.
     pub arguments: Vec<ArgumentRow>,
-    /// The version whose exact words are to be shown.
-    pub profile: Option<Profile>,
 }
 
 impl Rule for BothStepsPerExecution {
@@ -40,34 +39,16 @@ impl Rule for BothStepsPerExecution {
             .why("both names mean the number of batches run per compiled call")
             .fix_edit("drop the old name", self.experimental_drop.clone(), "")
             .arguments(self.arguments.clone())
-            .tensorflow(tensorflow(self.profile))
+            .tensorflow("raises a TypeError in every version, each time about the other name")
+            .answers(answer)
     }
 }
 
-fn tensorflow(profile: Option<Profile>) -> String {
-    match profile {
-        None => "raises a TypeError in every version, each time about the other name".to_owned(),
-        Some(Profile::Tf23) => {
-            "TensorFlow 2.3: TypeError: Invalid keyword argument(s) in `compile`: \
-                                {'steps_per_execution'}"
-                .to_owned()
-        }
-        Some(Profile::Tf24) => {
-            "TensorFlow 2.4: TypeError: Invalid keyword argument(s) in `compile`: \
-                                {'experimental_steps_per_execution'}"
-                .to_owned()
-        }
-        Some(Profile::TfKeras218) => {
-            "tf_keras 2.18: TypeError: Invalid keyword argument(s) in `compile()`: \
-             ({'experimental_steps_per_execution'},). Valid keyword arguments include \"cloning\", \
-             \"experimental_run_tf_function\", \"distribute\", \"target_tensors\", or \
-             \"sample_weight_mode\"."
-                .to_owned()
-        }
-        Some(Profile::Keras3) => {
-            "Keras 3: TypeError: Trainer.compile() got an unexpected keyword argument \
-                                  'experimental_steps_per_execution'"
-                .to_owned()
-        }
-    }
+/// keras-semantics E6: each version refuses the name that it does not have.
+fn answer(profile: Profile) -> Answer {
+    let refused = match profile {
+        Profile::Tf23 => "steps_per_execution",
+        _ => "experimental_steps_per_execution",
+    };
+    unknown_to_compile(profile, refused)
 }

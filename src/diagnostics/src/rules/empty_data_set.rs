@@ -1,6 +1,6 @@
 //! SC0914 `empty-data-set`.
 
-use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
+use crate::{Answer, Diagnostic, Profile, Rule, RulePage, Severity, Stage};
 
 /// A data set without a single example.
 #[derive(Clone, Debug)]
@@ -30,6 +30,23 @@ impl Rule for EmptyDataSet {
         Self::start(format!("no examples in {}", self.source))
             .why(format!("{} needs at least one", self.wanted_by))
             .fix("check that the file has rows below its header, and that a split leaves some")
-            .tensorflow("tf_keras 2.18: Expected input data to be non-empty; Keras 3: no error, an empty history")
+            .tensorflow("fails in `fit`; Keras 3 trains nothing without a word")
+            .answers(answer)
     }
+}
+
+/// keras-semantics E30.
+fn answer(profile: Profile) -> Answer {
+    let says = match profile {
+        Profile::Tf23 => "UnboundLocalError: local variable 'logs' referenced before assignment",
+        Profile::Tf24 => "ValueError: Expect x to be a non-empty array or dataset.",
+        Profile::TfKeras218 => "ValueError: Expected input data to be non-empty.",
+        Profile::Keras3 => {
+            return Answer::does(
+                profile,
+                "trains nothing and returns an empty history, no message",
+            );
+        }
+    };
+    Answer::says(profile, "raises in `fit`", says)
 }

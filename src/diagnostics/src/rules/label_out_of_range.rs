@@ -1,6 +1,6 @@
 //! SC0301 `label-out-of-range`.
 
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, words};
 
 /// A class label that the head has no output for.
 #[derive(Clone, Debug)]
@@ -71,9 +71,20 @@ impl Rule for LabelOutOfRange {
                 told.fix("drop the rows without a label: a negative one often marks a test split")
             }
         };
-        told.fix("or map the labels so that they count from 0").tensorflow(format!(
-            "CPU: InvalidArgumentError: Received a label value of {label} which is outside the valid range of \
-             [0, {num_labels}), at the first bad batch; GPU: NaN, no error"
-        ))
+        told.fix("or map the labels so that they count from 0")
+            .tensorflow("fails at the first bad batch on the CPU; on a GPU the loss is NaN, no error")
+            .answers(|profile| {
+                let does = "fails at the first bad batch on the CPU; on a GPU the loss is NaN, no error";
+                // Graph mode prints a space in front until 2.6; two spaces stand before the values.
+                let space = match profile {
+                    Profile::Tf23 | Profile::Tf24 => " ",
+                    Profile::TfKeras218 | Profile::Keras3 => "",
+                };
+                let says = format!(
+                    "InvalidArgumentError: {space}Received a label value of {label} which is outside the \
+                     valid range of [0, {num_labels}).  Label values: …"
+                );
+                Answer::says(profile, does, says)
+            })
     }
 }

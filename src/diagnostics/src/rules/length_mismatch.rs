@@ -1,6 +1,6 @@
 //! SC0704 `length-mismatch`.
 
-use crate::{Diagnostic, Rule, RulePage, Severity, Stage, words};
+use crate::{Answer, Diagnostic, Profile, Rule, RulePage, Severity, Stage, words};
 
 /// Two lists that belong together and differ in length.
 #[derive(Clone, Debug)]
@@ -39,6 +39,25 @@ impl Rule for LengthMismatch {
         ))
         .why("each row needs both; cut to the shorter list, the pairs could be wrong")
         .fix(format!("give as many {} as {}", self.second, self.first))
-        .tensorflow("raises ValueError: Data cardinality is ambiguous")
+        .tensorflow("raises a ValueError in `fit`")
+        .answers(|profile| answer(profile, self.first_length, self.second_length))
     }
+}
+
+/// keras-semantics E29.
+fn answer(profile: Profile, x: usize, y: usize) -> Answer {
+    const SAME: &str = "Make sure all arrays contain the same number of samples.";
+    let says = match profile {
+        Profile::Tf23 => format!(
+            "ValueError: Data cardinality is ambiguous:\n  x sizes: {x}\n  y sizes: {y}\nPlease provide data \
+             which shares the same first dimension."
+        ),
+        Profile::Tf24 | Profile::TfKeras218 => format!(
+            "ValueError: Data cardinality is ambiguous:\n  x sizes: {x}\n  y sizes: {y}\n{SAME}"
+        ),
+        Profile::Keras3 => format!(
+            "ValueError: Data cardinality is ambiguous. {SAME}'x' sizes: {x}\n'y' sizes: {y}"
+        ),
+    };
+    Answer::says(profile, "raises in `fit`", says)
 }

@@ -1,6 +1,6 @@
 //! SC0313 `missing-column`.
 
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, words};
 
 /// A column that the data set was asked for and does not have.
 #[derive(Clone, Debug)]
@@ -46,6 +46,20 @@ impl Rule for MissingColumn {
             "rename the column to `{}`, or say which column it is",
             self.column
         ))
-        .tensorflow("2.3 to 2.6 blame the gradients; tf_keras 2.18 says \"Target data is missing\"")
+        .tensorflow("compiles, and fails in `fit`; 2.3 to 2.6 blame the gradients for it")
+        .answers(answer)
     }
+}
+
+/// keras-semantics E21, for data without targets.
+fn answer(profile: Profile) -> Answer {
+    let says = match profile {
+        Profile::Tf23 | Profile::Tf24 => "ValueError: No gradients provided for any variable: […].",
+        Profile::TfKeras218 => {
+            "ValueError: Target data is missing. Your model was compiled with loss=<…>, and therefore \
+             expects target data to be provided in `fit()`."
+        }
+        Profile::Keras3 => "ValueError: None values not supported.",
+    };
+    Answer::says(profile, "compiles; `fit` fails", says)
 }

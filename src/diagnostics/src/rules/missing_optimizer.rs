@@ -1,6 +1,6 @@
 //! SC0116 `missing-optimizer`.
 
-use crate::{ArgumentRow, Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use crate::{Answer, ArgumentRow, Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// `compile!` without `optimizer`.
 #[derive(Clone, Debug)]
@@ -42,5 +42,6 @@ impl Rule for MissingOptimizer {
         };
         told.arguments(self.arguments.clone())
             .tensorflow("takes RMSprop at 0.001 without a word")
+            .answers(|profile| Answer::does(profile, "takes RMSprop at 0.001, no message"))
     }
 }

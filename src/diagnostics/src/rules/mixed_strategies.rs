@@ -1,6 +1,6 @@
 //! SC0204 `mixed-strategies`.
 
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use crate::{Answer, Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A scope entered inside the scope of a different strategy.
 #[derive(Clone, Debug)]
@@ -35,6 +35,13 @@ impl Rule for MixedStrategies {
         .fix(format!(
             "leave `{active}`'s scope first, or use it for these statements too"
         ))
-        .tensorflow("raises RuntimeError: Mixing different tf.distribute.Strategy objects")
+        .tensorflow("raises a RuntimeError when the inner scope is entered")
+        .answers(|profile| {
+            let object = "<tensorflow.python.distribute.mirrored_strategy.MirroredStrategy object at 0x7f…>";
+            let says = format!(
+                "RuntimeError: Mixing different tf.distribute.Strategy objects: {object} is not {object}"
+            );
+            Answer::says(profile, "raises when the inner scope is entered", says)
+        })
     }
 }

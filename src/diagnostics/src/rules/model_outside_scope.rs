@@ -1,6 +1,6 @@
 //! SC0201 `model-outside-scope`.
 
-use crate::{Diagnostic, Figure, Place, Profile, Rule, RulePage, Severity, Stage, words};
+use crate::{Answer, Diagnostic, Figure, Place, Profile, Rule, RulePage, Severity, Stage, words};
 
 /// A model whose variables were made outside the scope of the live strategy.
 #[derive(Clone, Debug)]
@@ -21,8 +21,6 @@ pub struct ModelOutsideScope {
     pub line: Option<usize>,
     /// The grid of variables by devices.
     pub figure: Option<Figure>,
-    /// The version whose exact words are to be shown.
-    pub profile: Option<Profile>,
 }
 
 impl Rule for ModelOutsideScope {
@@ -75,7 +73,11 @@ impl Rule for ModelOutsideScope {
                  builds it"
             ))
             .fix("pass `strategy = none` to `compile!` to train on one device on purpose")
-            .tensorflow(tensorflow(self.compile_inside, self.profile));
+            .tensorflow(match self.compile_inside {
+                false => "TensorFlow would compile this and train on one device without a word",
+                true => "raises a ValueError here; Keras 3 compiles, and fails only in `fit`",
+            })
+            .answers(|profile| answer(profile, self.compile_inside));
         match &self.figure {
             Some(figure) => told.figure(figure.clone()),
             None => told,
@@ -83,37 +85,37 @@ impl Rule for ModelOutsideScope {
     }
 }
 
-fn tensorflow(compile_inside: bool, profile: Option<Profile>) -> String {
+/// keras-semantics E10–E12.
+fn answer(profile: Profile, compile_inside: bool) -> Answer {
     if !compile_inside {
-        return match profile {
-            None => {
-                "TensorFlow would compile this and train on one device without a word".to_owned()
-            }
-            Some(profile) => {
-                format!(
-                    "{} compiles this and trains on one device, no message",
-                    profile.title()
-                )
-            }
-        };
+        return Answer::does(profile, "compiles; trains on one device, no message");
     }
-    match profile {
-        None => "raises a ValueError here; Keras 3 compiles, and fails only in `fit`".to_owned(),
-        Some(profile @ (Profile::Tf23 | Profile::Tf24)) => format!(
-            "{}: ValueError: Variable (…) was not created in the distribution strategy scope of (…). It is \
-             most likely due to not all layers or the model or optimizer being created outside the \
-             distribution strategy scope. Try to make sure your code looks similar to the following.\n\
-             with strategy.scope():\n  model=_create_model()\n  model.compile(...)",
-            profile.title()
+    let scope = "<tensorflow.python.distribute.mirrored_strategy.MirroredStrategy object at 0x7f…>";
+    let reason = match profile {
+        Profile::Tf23 | Profile::Tf24 => {
+            "It is most likely due to not all layers or the model or optimizer being created outside the \
+             distribution strategy scope."
+        }
+        Profile::TfKeras218 => {
+            "It is most likely because some layers, model, or optimizer was being created outside the \
+             distribution strategy scope."
+        }
+        Profile::Keras3 => {
+            return Answer::says(
+                profile,
+                "`compile` succeeds; `fit` fails",
+                "ValueError: `colocate_vars_with` must only be passed a variable created in this \
+                 tf.distribute.Strategy.scope(), not: <tf.Variable …>",
+            );
+        }
+    };
+    Answer::says(
+        profile,
+        "raises in `compile`",
+        format!(
+            "ValueError: Variable (<tf.Variable …>) was not created in the distribution strategy scope of \
+             ({scope}). {reason} Try to make sure your code looks similar to the following.\n\
+             with strategy.scope():\n  model=_create_model()\n  model.compile(...)"
         ),
-        Some(Profile::TfKeras218) => "tf_keras 2.18: ValueError: Variable (…) was not created in the \
-             distribution strategy scope of (…). It is most likely because some layers, model, or optimizer \
-             was being created outside the distribution strategy scope. Try to make sure your code looks \
-             similar to the following.\nwith strategy.scope():\n  model=_create_model()\n  \
-             model.compile(...)"
-            .to_owned(),
-        Some(Profile::Keras3) => "Keras 3: compile succeeds; fit fails: ValueError: `colocate_vars_with` \
-             must only be passed a variable created in this tf.distribute.Strategy.scope(), not: …"
-            .to_owned(),
-    }
+    )
 }

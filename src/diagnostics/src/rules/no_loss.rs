@@ -1,13 +1,10 @@
 //! SC0113 `no-loss`.
 
-use crate::{Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
+use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
 
 /// `fit!` on a model that was compiled without a loss.
 #[derive(Clone, Debug)]
-pub struct NoLoss {
-    /// The version whose exact words are to be shown.
-    pub profile: Option<Profile>,
-}
+pub struct NoLoss;
 
 impl Rule for NoLoss {
     const PAGE: RulePage = RulePage {
@@ -27,24 +24,28 @@ impl Rule for NoLoss {
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let text = match self.profile {
-            Some(Profile::Tf23 | Profile::Tf24) => {
-                "ValueError: No gradients provided for any variable: […]."
-            }
-            Some(Profile::TfKeras218) | None => {
-                "tf_keras 2.18: ValueError: No loss found. You may have forgotten to provide a `loss` \
-                 argument in the `compile()` method."
-            }
-            Some(Profile::Keras3) => {
-                "Keras 3: ValueError: No loss to compute. Provide a `loss` argument in `compile()`."
-            }
-        };
         Self::start("the model was compiled without a loss: there is nothing to minimise")
             .label(Place::model("fit"), "compiled without `loss`")
             .fix(
                 "compile it with one: `loss = SparseCategoricalCrossentropy { from_logits: true }` for \
                  classes, `loss = MeanSquaredError` for a score",
             )
-            .tensorflow(text)
+            .tensorflow("compiles, and fails in `fit`; 2.3 to 2.6 blame the gradients for it")
+            .answers(answer)
     }
+}
+
+/// keras-semantics E20.
+fn answer(profile: Profile) -> Answer {
+    let says = match profile {
+        Profile::Tf23 | Profile::Tf24 => "ValueError: No gradients provided for any variable: […].",
+        Profile::TfKeras218 => {
+            "ValueError: No loss found. You may have forgotten to provide a `loss` argument in the \
+             `compile()` method."
+        }
+        Profile::Keras3 => {
+            "ValueError: No loss to compute. Provide a `loss` argument in `compile()`."
+        }
+    };
+    Answer::says(profile, "compiles; `fit` fails", says)
 }

@@ -1,14 +1,12 @@
 //! SC0112 `not-compiled`.
 
-use crate::{Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
+use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
 
 /// `fit!` or `evaluate!` on a model that was never compiled.
 #[derive(Clone, Debug)]
 pub struct NotCompiled {
     /// Name of the call without `!`: `fit` or `evaluate`.
     pub call: String,
-    /// The version whose exact words are to be shown.
-    pub profile: Option<Profile>,
 }
 
 impl Rule for NotCompiled {
@@ -30,15 +28,6 @@ impl Rule for NotCompiled {
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let text = match self.profile {
-            Some(Profile::Keras3) => {
-                "Keras 3: ValueError: You must call `compile()` before using the model."
-            }
-            _ => {
-                "Keras 2: RuntimeError: You must compile your model before training/testing. Use \
-                  `model.compile(optimizer, loss)`."
-            }
-        };
         Self::start(format!("the model is not compiled: `{}!` has no loss and no optimizer", self.call))
             .label(Place::model(&self.call), "never compiled")
             .why(
@@ -49,6 +38,19 @@ impl Rule for NotCompiled {
                 "compile it first: `compile!(model, optimizer = AdamW::new(5e-5), \
                  loss = SparseCategoricalCrossentropy { from_logits: true })?;`",
             )
-            .tensorflow(text)
+            .tensorflow("raises here too, as soon as `fit` or `evaluate` begins")
+            .answers(|profile| answer(profile, &self.call))
     }
+}
+
+/// keras-semantics E19.
+fn answer(profile: Profile, call: &str) -> Answer {
+    let says = match profile {
+        Profile::Keras3 => "ValueError: You must call `compile()` before using the model.",
+        _ => {
+            "RuntimeError: You must compile your model before training/testing. Use \
+             `model.compile(optimizer, loss)`."
+        }
+    };
+    Answer::says(profile, format!("raises in `{call}`"), says)
 }

@@ -1,6 +1,6 @@
 //! SC0202 `optimizer-of-another-model`.
 
-use crate::{Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
+use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
 
 /// An optimizer that already holds the state of another model.
 #[derive(Clone, Debug)]
@@ -9,8 +9,6 @@ pub struct OptimizerOfAnotherModel {
     pub optimizer: String,
     /// Where the other model was compiled, in words, if known.
     pub other: Option<String>,
-    /// The version whose exact words are to be shown.
-    pub profile: Option<Profile>,
 }
 
 impl Rule for OptimizerOfAnotherModel {
@@ -33,16 +31,6 @@ impl Rule for OptimizerOfAnotherModel {
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let text = match self.profile {
-            Some(Profile::TfKeras218) => {
-                "tf_keras 2.18 fails in `fit`: KeyError: 'The optimizer cannot recognize variable …'"
-            }
-            Some(Profile::Keras3) => {
-                "Keras 3 fails in `fit`: ValueError: Unknown variable: … This optimizer can only be called \
-                 for the variables it was originally built with."
-            }
-            _ => "TensorFlow 2.3 to 2.6 accept it without a word; later versions fail in `fit`",
-        };
         let mut told = Self::start(format!(
             "this `{}` already trains another model",
             self.optimizer
@@ -59,6 +47,28 @@ impl Rule for OptimizerOfAnotherModel {
             "make a new one: `optimizer = {}::new(5e-5)`",
             self.optimizer
         ))
-        .tensorflow(text)
+        .tensorflow("2.3 to 2.6 accept it without a word; later versions fail in `fit`")
+        .answers(answer)
     }
+}
+
+/// keras-semantics E14, for an optimizer that is used for a second model.
+fn answer(profile: Profile) -> Answer {
+    let says = match profile {
+        Profile::Tf23 | Profile::Tf24 => {
+            return Answer::does(profile, "accepts it without a word");
+        }
+        Profile::TfKeras218 => {
+            "KeyError: 'The optimizer cannot recognize variable dense_2/kernel:0. This usually means you are \
+             trying to call the optimizer to update different parts of the model separately. Please call \
+             `optimizer.build(variables)` with the full list of trainable variables before the training loop \
+             or use legacy optimizer `tf.keras.optimizers.legacy.Adam.'"
+        }
+        Profile::Keras3 => {
+            "ValueError: Unknown variable: <Variable path=sequential_1/dense_2/kernel, shape=(8, 4), \
+             dtype=float32>. This optimizer can only be called for the variables it was originally built \
+             with. When working with a new set of variables, you should recreate a new optimizer instance."
+        }
+    };
+    Answer::says(profile, "compiles; `fit` fails", says)
 }

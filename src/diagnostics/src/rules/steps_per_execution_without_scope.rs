@@ -1,6 +1,7 @@
 //! SC0102 `steps-per-execution-without-scope`.
 
-use crate::{Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
+use super::shared::unknown_to_compile;
+use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
 
 /// `steps_per_execution` above 1 while no strategy is active and the model is bound to none.
 #[derive(Clone, Debug)]
@@ -9,8 +10,6 @@ pub struct StepsPerExecutionWithoutScope {
     pub value: usize,
     /// `drop_unsupported = true` was given: compile goes on with 1, and this is a warning.
     pub dropped: bool,
-    /// The version whose exact words are to be shown.
-    pub profile: Option<Profile>,
 }
 
 impl Rule for StepsPerExecutionWithoutScope {
@@ -50,7 +49,8 @@ impl Rule for StepsPerExecutionWithoutScope {
                 .label(place.clone(), "dropped: no strategy is active")
                 .why("`drop_unsupported = true`: compile went on with `steps_per_execution = 1`")
                 .fix_edit("drop the argument", place, "")
-                .tensorflow(tensorflow(self.profile));
+                .tensorflow(TENSORFLOW)
+                .answers(answer);
         }
         let value = self.value;
         Self::start(format!("`steps_per_execution = {value}` needs an active strategy scope"))
@@ -69,24 +69,19 @@ impl Rule for StepsPerExecutionWithoutScope {
                  `%%scope strategy` as the first line of this one",
             )
             .fix_edit("drop the argument", place, "")
-            .tensorflow(tensorflow(self.profile))
+            .tensorflow(TENSORFLOW)
+            .answers(answer)
     }
 }
 
-fn tensorflow(profile: Option<Profile>) -> String {
+const TENSORFLOW: &str = "TensorFlow ≥ 2.4 accepts it on a single device without any strategy; TensorFlow 2.3 rejects \
+                          the name everywhere (there it is `experimental_steps_per_execution`)";
+
+/// keras-semantics E4.
+fn answer(profile: Profile) -> Answer {
     match profile {
-        None => {
-            "TensorFlow ≥ 2.4 accepts it on a single device without any strategy; TensorFlow 2.3 \
-                 rejects the name everywhere (there it is `experimental_steps_per_execution`)"
-                .to_owned()
-        }
-        Some(Profile::Tf23) => {
-            "TensorFlow 2.3: TypeError: Invalid keyword argument(s) in `compile`: \
-                                {'steps_per_execution'} (inside a scope too: the name is \
-                                `experimental_steps_per_execution` there)"
-                .to_owned()
-        }
-        Some(profile) => format!("{} accepts this call", profile.title()),
+        Profile::Tf23 => unknown_to_compile(profile, "steps_per_execution"),
+        _ => Answer::does(profile, "accepts this call"),
     }
 }
 
@@ -99,7 +94,6 @@ mod tests {
         let facts = StepsPerExecutionWithoutScope {
             value: 16,
             dropped: true,
-            profile: None,
         };
         let told = facts.diagnostic();
         assert_eq!(told.severity, Severity::Warning);
@@ -110,17 +104,17 @@ mod tests {
 
     #[test]
     fn only_tensorflow_2_3_is_quoted_with_an_error() {
-        for profile in Profile::ALL {
-            let facts = StepsPerExecutionWithoutScope {
-                value: 4,
-                dropped: false,
-                profile: Some(profile),
-            };
-            let text = facts.diagnostic().tensorflow.unwrap_or_default();
+        let facts = StepsPerExecutionWithoutScope {
+            value: 4,
+            dropped: false,
+        };
+        for answer in facts.diagnostic().answers {
+            let refuses = answer.says.is_some_and(|says| says.contains("TypeError"));
             assert_eq!(
-                text.contains("TypeError"),
-                profile == Profile::Tf23,
-                "{text}"
+                refuses,
+                answer.profile == Profile::Tf23,
+                "{}",
+                answer.profile.name()
             );
         }
     }

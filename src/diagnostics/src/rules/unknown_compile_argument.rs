@@ -1,7 +1,9 @@
 //! SC0101 `unknown-compile-argument`.
 
-use super::shared::{Unknown, unknown_argument};
-use crate::{ArgumentRow, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, arguments};
+use super::shared::{Unknown, unknown_argument, unknown_to_compile};
+use crate::{
+    Answer, ArgumentRow, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, arguments,
+};
 
 /// An argument of `compile!` whose name is not in the table of arguments.
 #[derive(Clone, Debug)]
@@ -18,8 +20,6 @@ pub struct UnknownCompileArgument {
     pub hint: Option<String>,
     /// The call's arguments, those passed and those left at their defaults.
     pub arguments: Vec<ArgumentRow>,
-    /// The version whose exact words are to be shown.
-    pub profile: Option<Profile>,
 }
 
 impl Rule for UnknownCompileArgument {
@@ -56,27 +56,30 @@ impl Rule for UnknownCompileArgument {
             },
         )
         .arguments(self.arguments.clone())
-        .tensorflow(tensorflow(&self.given, self.profile))
+        .tensorflow("raises a TypeError when the line runs, not before")
+        .answers(|profile| answer(profile, &self.given))
     }
 }
 
-/// What `Model.compile` says of an unknown argument.
-fn tensorflow(given: &str, profile: Option<Profile>) -> String {
-    match profile {
-        None => "raises a TypeError when the line runs, not before".to_owned(),
-        Some(profile @ (Profile::Tf23 | Profile::Tf24)) => format!(
-            "{}: TypeError: Invalid keyword argument(s) in `compile`: {{'{given}'}}",
-            profile.title()
-        ),
-        Some(profile @ Profile::TfKeras218) => format!(
-            "{}: TypeError: Invalid keyword argument(s) in `compile()`: ({{'{given}'}},). Valid keyword \
-             arguments include \"cloning\", \"experimental_run_tf_function\", \"distribute\", \
-             \"target_tensors\", or \"sample_weight_mode\".",
-            profile.title()
-        ),
-        Some(profile @ Profile::Keras3) => format!(
-            "{}: TypeError: Trainer.compile() got an unexpected keyword argument '{given}'",
-            profile.title()
-        ),
-    }
+/// Two old names are known and refused all the same. keras-semantics E8, E9.
+fn answer(profile: Profile, given: &str) -> Answer {
+    let says = match (given, profile) {
+        (_, Profile::Keras3) => return unknown_to_compile(profile, given),
+        ("distribute", Profile::Tf23 | Profile::Tf24) => {
+            "ValueError: Distribute argument in compile is not available in TF 2.0 please create the model \
+             under the distribution strategy scope."
+        }
+        ("distribute", Profile::TfKeras218) => {
+            "ValueError: `distribute` argument in compile is not available in TF 2.0. Please create the \
+             model under the `strategy.scope()`. Received: …."
+        }
+        ("target_tensors", Profile::Tf23 | Profile::Tf24) => {
+            "ValueError: target_tensors argument is not supported when executing eagerly."
+        }
+        ("target_tensors", Profile::TfKeras218) => {
+            "ValueError: `target_tensors` argument is not supported when executing eagerly. Received: …."
+        }
+        _ => return unknown_to_compile(profile, given),
+    };
+    Answer::says(profile, "raises in `compile`", says)
 }

@@ -1,6 +1,6 @@
 //! SC0115 `unknown-evaluate-argument`.
 
-use super::shared::{Unknown, unknown_argument};
+use super::shared::{Unknown, unknown_argument, unknown_to_method};
 use crate::{ArgumentRow, Diagnostic, Place, Rule, RulePage, Severity, Stage, arguments};
 
 /// An argument of `evaluate!` whose name is not in the table of arguments.
@@ -46,13 +46,14 @@ impl Rule for UnknownEvaluateArgument {
                 drop: &self.drop,
                 similar: &self.similar,
                 hint: self.hint.as_deref(),
-                known: arguments::EVALUATE.iter().map(|argument| argument.name).collect(),
+                known: arguments::EVALUATE
+                    .iter()
+                    .map(|argument| argument.name)
+                    .collect(),
             },
         )
         .arguments(self.arguments.clone())
-        .tensorflow(format!(
-            "raises TypeError: evaluate() got an unexpected keyword argument '{}' when the line runs",
-            self.given
-        ))
+        .tensorflow("raises a TypeError when the line runs, not before")
+        .answers(|profile| unknown_to_method(profile, "evaluate", &self.given))
     }
 }

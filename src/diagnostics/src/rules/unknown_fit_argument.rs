@@ -1,6 +1,6 @@
 //! SC0114 `unknown-fit-argument`.
 
-use super::shared::{Unknown, unknown_argument};
+use super::shared::{Unknown, unknown_argument, unknown_to_method};
 use crate::{ArgumentRow, Diagnostic, Place, Rule, RulePage, Severity, Stage, arguments};
 
 /// An argument of `fit!` whose name is not in the table of arguments.
@@ -52,9 +52,7 @@ impl Rule for UnknownFitArgument {
             },
         )
         .arguments(self.arguments.clone())
-        .tensorflow(format!(
-            "raises TypeError: fit() got an unexpected keyword argument '{}' when the line runs",
-            self.given
-        ))
+        .tensorflow("raises a TypeError when the line runs, not before")
+        .answers(|profile| unknown_to_method(profile, "fit", &self.given))
     }
 }

@@ -1,6 +1,8 @@
 //! SC0105 `unknown-identifier`.
 
-use crate::{ArgumentRow, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, words};
+use crate::{
+    Answer, ArgumentRow, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, words,
+};
 
 /// A text that names no loss, metric or optimizer.
 #[derive(Clone, Debug)]
@@ -19,8 +21,6 @@ pub struct UnknownIdentifier {
     pub hint: Option<String>,
     /// The call's arguments; empty when told at run time.
     pub arguments: Vec<ArgumentRow>,
-    /// The version whose exact words are to be shown.
-    pub profile: Option<Profile>,
 }
 
 impl Rule for UnknownIdentifier {
@@ -59,32 +59,43 @@ impl Rule for UnknownIdentifier {
             ));
         }
         told.arguments(self.arguments.clone())
-            .tensorflow(tensorflow(kind, &self.given, self.profile))
+            .tensorflow(tensorflow(kind))
+            .answers(|profile| answer(profile, kind, &self.given))
     }
 }
 
-fn tensorflow(kind: &str, given: &str, profile: Option<Profile>) -> String {
-    if kind != "optimizer" {
-        return format!(
+fn tensorflow(kind: &str) -> String {
+    match kind {
+        "optimizer" => "raises a ValueError in `compile`".to_owned(),
+        _ => format!(
             "compiles, and fails at the first batch of `fit`: the {kind} is looked up only there"
-        );
+        ),
     }
-    match profile {
-        None => "raises a ValueError in `compile`".to_owned(),
-        Some(profile @ (Profile::Tf23 | Profile::Tf24)) => {
-            format!(
-                "{}: ValueError: Unknown optimizer: {given}",
-                profile.title()
-            )
+}
+
+/// keras-semantics E27.
+fn answer(profile: Profile, kind: &str, given: &str) -> Answer {
+    let does = match kind {
+        "optimizer" => "raises in `compile`",
+        _ => "compiles; `fit` fails",
+    };
+    let what = match kind {
+        "optimizer" => "optimizer",
+        "loss" => "loss function",
+        _ => "metric function",
+    };
+    let says = match profile {
+        Profile::Tf23 | Profile::Tf24 => format!("ValueError: Unknown {what}: {given}"),
+        Profile::TfKeras218 if kind == "metric" => {
+            "TypeError: 'str' object is not callable".to_owned()
         }
-        Some(Profile::TfKeras218) => format!(
-            "tf_keras 2.18: ValueError: Unknown optimizer: '{given}'. Please ensure you are using a \
+        Profile::TfKeras218 => format!(
+            "ValueError: Unknown {what}: '{given}'. Please ensure you are using a \
              `keras.utils.custom_object_scope` and that this object is included in the scope. See \
              https://www.tensorflow.org/guide/keras/save_and_serialize#registering_the_custom_object for \
              details."
         ),
-        Some(Profile::Keras3) => {
-            format!("Keras 3: ValueError: Could not interpret optimizer identifier: {given}")
-        }
-    }
+        Profile::Keras3 => format!("ValueError: Could not interpret {kind} identifier: {given}"),
+    };
+    Answer::says(profile, does, says)
 }
