@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use stratoscope_train::warnings;
 use stratoscope_wire::{Reader, ToCells, ToKernel, WireError, Writer, socket};
 
 use crate::cell;
@@ -112,6 +113,7 @@ fn listen(mut reader: Reader<UnixStream>, replies: &Sender<String>, shown: &Send
             Ok(ToCells::Shown) => {
                 let _ = shown.send(());
             }
+            Ok(ToCells::Deny { codes }) => warnings::deny_only(&codes),
             Ok(ToCells::InputReply { text }) => {
                 let _ = replies.send(text);
             }

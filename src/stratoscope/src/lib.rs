@@ -27,3 +27,4 @@ pub use stratoscope_diagnostics as diagnostics;
 pub use stratoscope_macros::scope;
 pub use stratoscope_strategy as strategy;
 pub use stratoscope_train as train;
+pub use stratoscope_train::warnings;

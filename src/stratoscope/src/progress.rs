@@ -205,6 +205,11 @@ impl Observer for Drawing {
     fn notice(&self, diagnostic: Diagnostic) {
         warn(diagnostic);
     }
+
+    /// In a notebook the kernel does: a person may ask it to show them once more.
+    fn counts_notices(&self) -> bool {
+        connection::is_open()
+    }
 }
 
 /// A display's name that no other run of this notebook has, an earlier process' ones included.

@@ -9,7 +9,6 @@ use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 use stratoscope_strategy::{Origin, PlacementReport, Strategy, origin, scope};
 
 use crate::args::{CompileArgs, Count, StrategyChoice};
-use crate::events::observer;
 use crate::loss::{Loss, SparseCategoricalCrossentropy};
 use crate::metric::Metric;
 use crate::model::{Model, State};
@@ -17,6 +16,7 @@ use crate::network::{Files, Network};
 use crate::optimizer::{Optimizer, OptimizerState};
 use crate::problem;
 use crate::receipt::CompileReceipt;
+use crate::warnings::notice;
 
 /// How a model is trained: every default filled in, every value checked.
 #[derive(Debug)]
@@ -113,9 +113,7 @@ impl<N: Network> Model<N> {
             .error());
         };
 
-        warnings
-            .into_iter()
-            .for_each(|warning| observer().notice(warning));
+        warnings.into_iter().try_for_each(notice)?;
         optimizer
             .identity
             .claim(self.identity(), compiled_at.to_string());

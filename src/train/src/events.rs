@@ -32,9 +32,15 @@ pub trait Observer: Send + Sync {
     /// `evaluate!` has computed some of its examples; all of them when `done == total`.
     fn evaluated(&self, _run: u64, _done: usize, _total: usize) {}
 
-    /// A warning or a note; the call goes on.
+    /// A warning or a note; the call goes on. Called through [`crate::warnings`], which decides what is
+    /// told.
     fn notice(&self, diagnostic: Diagnostic) {
         eprintln!("{diagnostic}");
+    }
+
+    /// Whether it counts notices itself and wants those that were told before, too.
+    fn counts_notices(&self) -> bool {
+        false
     }
 }
 

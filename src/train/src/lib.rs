@@ -63,6 +63,7 @@ pub mod history;
 pub mod html;
 pub mod interrupt;
 pub mod plot;
+pub mod warnings;
 
 mod problem;
 

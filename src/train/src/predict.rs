@@ -130,7 +130,7 @@ impl<N: Network> Model<N> {
         let state = self.state();
         let max_length = state.files.max_positions().min(LONGEST);
         let encoded = data.tokenize(state.files.tokenizer(), max_length)?;
-        prepare::report_truncated(&encoded, "predict");
+        prepare::report_truncated(&encoded, "predict")?;
         let classes = state.files.classes();
         let mut outputs = Vec::with_capacity(data.len());
         for batch in encoded.batch(BATCH_SIZE)?.prefetch(PREFETCHED) {

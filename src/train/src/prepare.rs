@@ -10,8 +10,8 @@ use stratoscope_diagnostics::rules::{
 use stratoscope_diagnostics::{Result, Rule};
 
 use crate::args::default_max_length;
-use crate::events::observer;
 use crate::network::Files;
+use crate::warnings::notice;
 
 /// A name that nobody gave: transformers' `LABEL_3`.
 fn is_generic(index: usize, name: &str) -> bool {
@@ -72,15 +72,18 @@ pub(crate) fn encode(
         None => with_numbers(data)?,
     };
     let encoded = data.tokenize(files.tokenizer(), max_length)?;
-    report_truncated(&encoded, call);
+    report_truncated(&encoded, call)?;
     Ok(encoded)
 }
 
 /// SC0407, a note, if texts were cut.
-pub(crate) fn report_truncated(encoded: &Encoded, call: &str) {
+///
+/// # Errors
+/// SC0407, where it is denied.
+pub(crate) fn report_truncated(encoded: &Encoded, call: &str) -> Result<()> {
     let report = encoded.report();
     if report.truncated_rows == 0 {
-        return;
+        return Ok(());
     }
     let rule = TruncatedTexts {
         texts: report.truncated_rows,
@@ -89,7 +92,7 @@ pub(crate) fn report_truncated(encoded: &Encoded, call: &str) {
         max_length: report.max_length,
         call: call.to_owned(),
     };
-    observer().notice(rule.diagnostic());
+    notice(rule.diagnostic())
 }
 
 fn with_classes<'a>(

@@ -109,6 +109,12 @@ pub enum ToCells {
     /// Answer to whatever [`ToKernel::is_shown`]: it has its place among the outputs. What the cell
     /// prints next comes after it.
     Shown,
+    /// Warnings of these codes, and of no others, are errors: `%warnings deny`. Sent when that changes,
+    /// and first of all to a process that is new.
+    Deny {
+        /// Such as `SC0701`.
+        codes: Vec<String>,
+    },
     /// Answer to [`ToKernel::Input`].
     InputReply {
         /// What was typed, without the line's end.
@@ -209,6 +215,12 @@ mod tests {
         check(ToCells::Sync { id: 4 }, json!({"kind": "sync", "id": 4}));
         check(ToCells::Interrupt, json!({"kind": "interrupt"}));
         check(ToCells::Shown, json!({"kind": "shown"}));
+        check(
+            ToCells::Deny {
+                codes: vec!["SC0701".into()],
+            },
+            json!({"kind": "deny", "codes": ["SC0701"]}),
+        );
         check(
             ToCells::InputReply { text: "Ada".into() },
             json!({"kind": "input_reply", "text": "Ada"}),
