@@ -75,7 +75,10 @@ pub use bert::{BertFiles, BertForSequenceClassification};
 pub use counters::Counters;
 pub use events::Observer;
 pub use history::{EpochRecord, Evaluation, ExecutionRecord, History, Measured};
-pub use loss::{Loss, MeanSquaredError, SparseCategoricalCrossentropy};
+pub use loss::{
+    BinaryCrossentropy, CategoricalCrossentropy, LabelSmoothing, Loss, MeanSquaredError,
+    SparseCategoricalCrossentropy,
+};
 pub use metric::{Metric, accuracy, f1, macro_f1, mcc, pearson, spearman};
 pub use model::Model;
 pub use network::{Files, Network};

@@ -45,12 +45,26 @@ impl IdentifierKind {
 /// Texts for `loss`.
 pub const LOSSES: &[&str] = &[
     "sparse_categorical_crossentropy",
+    "categorical_crossentropy",
+    "binary_crossentropy",
+    "bce",
     "mean_squared_error",
     "mse",
 ];
 
-/// Texts in `metrics`.
-pub const METRICS: &[&str] = &["accuracy", "f1", "macro_f1", "mcc", "pearson", "spearman"];
+/// Texts in `metrics`; those after `spearman` are Keras's other names for `accuracy`.
+pub const METRICS: &[&str] = &[
+    "accuracy",
+    "f1",
+    "macro_f1",
+    "mcc",
+    "pearson",
+    "spearman",
+    "acc",
+    "sparse_categorical_accuracy",
+    "categorical_accuracy",
+    "binary_accuracy",
+];
 
 /// Texts for `optimizer`.
 pub const OPTIMIZER_NAMES: &[&str] = &["adamw", "adam", "sgd"];
@@ -62,22 +76,16 @@ pub fn foreign_identifier(
 ) -> Option<(&'static str, &'static str)> {
     let text = text.to_ascii_lowercase();
     Some(match (kind, text.as_str()) {
-        (
-            IdentifierKind::Loss,
-            "crossentropy" | "cross_entropy" | "ce" | "categorical_crossentropy",
-        ) => (
+        (IdentifierKind::Loss, "crossentropy" | "cross_entropy" | "ce") => (
             "sparse_categorical_crossentropy",
             "labels are class numbers here, so the cross-entropy is the sparse one",
         ),
         (IdentifierKind::Loss, "l2" | "mean_square_error") => {
             ("mse", "the mean of the squared errors is `mse`")
         }
-        (
-            IdentifierKind::Metric,
-            "acc" | "sparse_categorical_accuracy" | "categorical_accuracy",
-        ) => (
-            "accuracy",
-            "the share of examples whose largest logit is the label's is `accuracy`",
+        (IdentifierKind::Loss, "binary" | "log_loss" | "bcewithlogits") => (
+            "binary_crossentropy",
+            "two classes by one logit are `binary_crossentropy`, with `num_labels = 1`",
         ),
         (IdentifierKind::Metric, "f1_score" | "f1score" | "f1_binary") => (
             "f1",

@@ -3,20 +3,23 @@
 use stratoscope_diagnostics::rules::BadArgumentValue;
 use stratoscope_diagnostics::{Place, Result, Rule};
 
-use crate::loss::{Loss, MeanSquaredError, SparseCategoricalCrossentropy};
+use crate::loss::{
+    BinaryCrossentropy, CategoricalCrossentropy, LabelSmoothing, Loss, MeanSquaredError,
+    SparseCategoricalCrossentropy,
+};
 use crate::metric::Metric;
 use crate::problem;
 
 /// What `compile!` takes as its loss: a type, or a text that names one.
 #[diagnostic::on_unimplemented(
     message = "expected a loss, got `{Self}`",
-    label = "`SparseCategoricalCrossentropy {{ from_logits: true }}`, `MeanSquaredError`, or a text that names one"
+    label = "`SparseCategoricalCrossentropy {{ from_logits: true }}`, `BinaryCrossentropy {{ … }}`, `MeanSquaredError`, or a text that names one"
 )]
 pub trait IntoLoss {
     /// The loss.
     ///
     /// # Errors
-    /// SC0105 for a text that names none.
+    /// SC0105 for a text that names none, SC0103 for a label smoothing that is no share.
     fn into_loss(self) -> Result<Loss>;
 }
 
@@ -38,6 +41,41 @@ impl IntoLoss for MeanSquaredError {
     }
 }
 
+impl IntoLoss for CategoricalCrossentropy {
+    fn into_loss(self) -> Result<Loss> {
+        LabelSmoothing::from(self).into_loss()
+    }
+}
+
+impl IntoLoss for BinaryCrossentropy {
+    fn into_loss(self) -> Result<Loss> {
+        LabelSmoothing::from(self).into_loss()
+    }
+}
+
+impl IntoLoss for LabelSmoothing<CategoricalCrossentropy> {
+    fn into_loss(self) -> Result<Loss> {
+        smoothed(self, Loss::CategoricalCrossentropy)
+    }
+}
+
+impl IntoLoss for LabelSmoothing<BinaryCrossentropy> {
+    fn into_loss(self) -> Result<Loss> {
+        smoothed(self, Loss::BinaryCrossentropy)
+    }
+}
+
+fn smoothed<L>(loss: LabelSmoothing<L>, build: impl Fn(LabelSmoothing<L>) -> Loss) -> Result<Loss> {
+    if loss.is_valid() {
+        return Ok(build(loss));
+    }
+    let (given, expects) = (loss.share, "a share from 0, below 1");
+    let given = format!("….label_smoothing({given})");
+    Err(Box::new(problem::bad_value(
+        "compile", "loss", given, expects,
+    )))
+}
+
 impl IntoLoss for &str {
     /// A cross-entropy that is named by a text takes logits, unlike Keras's.
     fn into_loss(self) -> Result<Loss> {
@@ -45,6 +83,8 @@ impl IntoLoss for &str {
             "sparse_categorical_crossentropy" => {
                 SparseCategoricalCrossentropy { from_logits: true }.into_loss()
             }
+            "categorical_crossentropy" => CategoricalCrossentropy { from_logits: true }.into_loss(),
+            "binary_crossentropy" | "bce" => BinaryCrossentropy { from_logits: true }.into_loss(),
             "mean_squared_error" | "mse" => MeanSquaredError.into_loss(),
             _ => Err(problem::unknown_loss(self)),
         }
@@ -220,6 +260,14 @@ mod tests {
             told.one_line()
                 .contains("did you mean `sparse_categorical_crossentropy`?")
         );
+        let smoothed = |share| {
+            let loss = CategoricalCrossentropy { from_logits: true };
+            let loss = loss.label_smoothing(share).into_loss();
+            loss.map(|loss| loss.to_string()).map_err(|told| told.code)
+        };
+        let written = "CategoricalCrossentropy { from_logits: true }.label_smoothing(0.1)";
+        assert_eq!(smoothed(0.1), Ok(written.to_owned()));
+        assert_eq!(smoothed(1.0), Err("SC0103".to_owned()));
         let metrics = ["accuracy", "acuracy"].into_metrics();
         assert_eq!(metrics[0], Ok(Metric::Accuracy));
         assert_eq!(metrics[1].as_ref().expect_err("a slip").code, "SC0105");

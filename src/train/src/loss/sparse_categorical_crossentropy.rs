@@ -4,8 +4,7 @@ use burn::tensor::activation::log_softmax;
 use burn::tensor::{Tensor, TensorData};
 use stratoscope_data::Labels;
 
-/// Keras's `epsilon()`: probabilities are kept this far from 0 and 1.
-const EPSILON: f32 = 1e-7;
+use super::EPSILON;
 
 /// Cross-entropy between classes given by index and one output per class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +21,7 @@ impl SparseCategoricalCrossentropy {
             // `fit` has checked the labels; a value is the index of its class.
             return Tensor::zeros([1], &outputs.device());
         };
-        let log_probabilities = if self.from_logits {
-            log_softmax(outputs, 1)
-        } else {
-            // As Keras does: the clamped values are normalised, since they need not add up to 1.
-            log_softmax(outputs.clamp(EPSILON, 1.0 - EPSILON).log(), 1)
-        };
+        let log_probabilities = log_probabilities(outputs, self.from_logits);
         // A row of zeros with a 1 at its label picks one element, in the same order on every device.
         let mut picked = vec![0.0_f32; rows * classes];
         for (row, &label) in labels.iter().enumerate() {
@@ -37,6 +31,15 @@ impl SparseCategoricalCrossentropy {
         let picked = Tensor::from_data(TensorData::new(picked, [rows, classes]), &device);
         (log_probabilities * picked).sum().neg()
     }
+}
+
+/// The logarithms of the classes' probabilities, [B, C] → [B, C].
+pub(super) fn log_probabilities(outputs: Tensor<2>, from_logits: bool) -> Tensor<2> {
+    if from_logits {
+        return log_softmax(outputs, 1);
+    }
+    // As Keras does: the clamped values are normalised, since they need not add up to 1.
+    log_softmax(outputs.clamp(EPSILON, 1.0 - EPSILON).log(), 1)
 }
 
 #[cfg(test)]

@@ -85,9 +85,25 @@ impl Metric {
         }
     }
 
-    /// The metric of a name, as Keras users write it.
+    /// The metric of a name, as Keras users write it. Keras's names for the kinds of accuracy are
+    /// one here: whether labels are class numbers, or one output decides, is known from the model.
     pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|metric| metric.name() == name)
+        match name {
+            "acc" | "sparse_categorical_accuracy" | "categorical_accuracy" | "binary_accuracy" => {
+                Some(Self::Accuracy)
+            }
+            _ => Self::ALL.into_iter().find(|metric| metric.name() == name),
+        }
+    }
+
+    /// Whether the mean of the batches' values would be another number (SC0311).
+    pub(crate) fn needs_the_split(self) -> bool {
+        self != Self::Accuracy
+    }
+
+    /// Whether it counts classes.
+    pub(crate) fn is_of_classes(self) -> bool {
+        !matches!(self, Self::Pearson | Self::Spearman)
     }
 
     /// Its value for a split; `None` where it is undefined.
@@ -237,9 +253,31 @@ mod tests {
     }
 
     #[test]
+    fn one_output_decides_by_its_threshold() {
+        use stratoscope_data::Labels;
+        // Keras takes ½ for logits too, and would call 0.3 and 0.4 class 0.
+        let labels = Labels::Values(vec![1.0, 1.0, 0.0, 0.0]);
+        let accuracy = |threshold| {
+            let mut tally = Tally::of_two_classes_by_one_output(threshold);
+            tally.add(&labels, &[0.3, 0.9, -0.1, 0.4]);
+            tally
+        };
+        check(Metric::Accuracy, &accuracy(0.0), Some(0.75));
+        check(Metric::Accuracy, &accuracy(0.5), Some(0.75));
+        check(Metric::F1, &accuracy(0.0), Some(0.8));
+        check(Metric::F1, &accuracy(0.5), Some(2.0 / 3.0));
+        let mut classes = Tally::of_two_classes_by_one_output(0.0);
+        classes.add(&Labels::Classes(vec![1, 1, 0, 0]), &[0.3, 0.9, -0.1, 0.4]);
+        assert_eq!(classes, accuracy(0.0));
+    }
+
+    #[test]
     fn every_name_of_the_table_is_a_metric() {
+        use stratoscope_diagnostics::arguments::METRICS;
         let names: Vec<&str> = Metric::ALL.iter().map(|metric| metric.name()).collect();
-        assert_eq!(names, stratoscope_diagnostics::arguments::METRICS);
+        assert_eq!(names, METRICS[..names.len()]);
+        // What follows are other names of these.
+        assert!(METRICS.iter().all(|name| Metric::by_name(name).is_some()));
         for metric in Metric::ALL {
             assert_eq!(Metric::by_name(metric.name()), Some(metric));
         }

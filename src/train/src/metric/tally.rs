@@ -10,6 +10,8 @@ pub struct Tally {
     confusion: Vec<u64>,
     /// Label and output.
     pairs: Vec<(f64, f64)>,
+    /// Where one output decides between two classes: above this it is class 1.
+    threshold: Option<f64>,
 }
 
 impl Tally {
@@ -18,7 +20,15 @@ impl Tally {
         Self {
             classes,
             confusion: vec![0; classes * classes],
-            pairs: Vec::new(),
+            ..Self::default()
+        }
+    }
+
+    /// For labels of 0 and 1 and one output, which is class 1 above `threshold`.
+    pub fn of_two_classes_by_one_output(threshold: f64) -> Self {
+        Self {
+            threshold: Some(threshold),
+            ..Self::of_classes(2)
         }
     }
 
@@ -29,6 +39,17 @@ impl Tally {
 
     /// Adds a batch: `outputs` has the rows of the batch, [B, C], row-major.
     pub fn add(&mut self, labels: &Labels, outputs: &[f32]) {
+        if let Some(threshold) = self.threshold {
+            let labels: Vec<bool> = match labels {
+                Labels::Classes(labels) => labels.iter().map(|&label| label == 1).collect(),
+                Labels::Values(labels) => labels.iter().map(|&label| label > 0.5).collect(),
+                Labels::Absent => return,
+            };
+            for (label, &output) in labels.into_iter().zip(outputs) {
+                self.add_class(label.into(), (f64::from(output) > threshold).into());
+            }
+            return;
+        }
         match labels {
             Labels::Classes(labels) if self.classes > 0 => {
                 for (&label, row) in labels.iter().zip(outputs.chunks_exact(self.classes)) {

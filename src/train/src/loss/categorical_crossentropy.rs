@@ -1,0 +1,87 @@
+//! `−Σ y log p` over the classes. Keras's `CategoricalCrossentropy`. Data sets carry class numbers, so
+//! the one-hot rows are made here (SC0304); the loss is then that of the sparse one, and label
+//! smoothing is what it is for.
+
+use burn::tensor::{Tensor, TensorData};
+use stratoscope_data::Labels;
+
+use super::LabelSmoothing;
+use super::sparse_categorical_crossentropy::log_probabilities;
+
+/// Cross-entropy between one-hot classes and one output per class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CategoricalCrossentropy {
+    /// Whether the outputs are logits, as BERT's heads put out. Keras's default is `false`; here it
+    /// has to be written, and `false` draws a warning (SC0302).
+    pub from_logits: bool,
+}
+
+impl CategoricalCrossentropy {
+    /// The label's class gets `1 − share`, and all classes alike get `share / C` more. Default: 0.
+    pub fn label_smoothing(self, share: f64) -> LabelSmoothing<Self> {
+        LabelSmoothing { loss: self, share }
+    }
+}
+
+impl LabelSmoothing<CategoricalCrossentropy> {
+    pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
+        let [rows, classes] = outputs.dims();
+        let Labels::Classes(labels) = labels else {
+            // `fit` has checked the labels; a value is the index of its class.
+            return Tensor::zeros([1], &outputs.device());
+        };
+        let rest = (self.share / classes as f64) as f32;
+        let mut wanted = vec![rest; rows * classes];
+        for (row, &label) in labels.iter().enumerate() {
+            wanted[row * classes + label as usize] = (1.0 - self.share) as f32 + rest;
+        }
+        let log_probabilities = log_probabilities(outputs, self.loss.from_logits);
+        let device = log_probabilities.device();
+        let wanted = Tensor::from_data(TensorData::new(wanted, [rows, classes]), &device);
+        (log_probabilities * wanted).sum().neg()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+    use crate::loss::SparseCategoricalCrossentropy;
+
+    const OUTPUTS: [[f32; 3]; 2] = [[2.0, 0.0, -1.0], [0.5, 0.5, 0.0]];
+
+    fn outputs() -> Tensor<2> {
+        Tensor::from_floats(OUTPUTS, &Device::flex())
+    }
+
+    #[test]
+    fn without_smoothing_it_is_the_sparse_one() {
+        let labels = Labels::Classes(vec![0, 2]);
+        for from_logits in [true, false] {
+            let dense = CategoricalCrossentropy { from_logits }.label_smoothing(0.0);
+            let sparse = SparseCategoricalCrossentropy { from_logits };
+            let (dense, sparse) = (
+                dense.sum(outputs(), &labels).into_scalar::<f32>(),
+                sparse.sum(outputs(), &labels).into_scalar::<f32>(),
+            );
+            assert!((dense - sparse).abs() < 1e-6, "{dense} {sparse}");
+        }
+    }
+
+    #[test]
+    fn smoothing_is_keras_formula() {
+        // y (1 − α) + α / C, α = 0.3, C = 3: 0.8 for the label's class, 0.1 for the others.
+        let loss = CategoricalCrossentropy { from_logits: true }.label_smoothing(0.3);
+        let found = loss.sum(outputs(), &Labels::Classes(vec![0, 1]));
+        let log_softmax = |row: [f32; 3]| {
+            let sum: f64 = row.iter().map(|&x| f64::from(x).exp()).sum();
+            row.map(|x| f64::from(x) - sum.ln())
+        };
+        let [first, second] = OUTPUTS.map(log_softmax);
+        let expected = -(0.8 * first[0] + 0.1 * (first[1] + first[2]))
+            - (0.8 * second[1] + 0.1 * (second[0] + second[2]));
+        let found = f64::from(found.into_scalar::<f32>());
+        assert!((found - expected).abs() < 1e-5, "{found} {expected}");
+    }
+}
