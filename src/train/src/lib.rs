@@ -87,6 +87,7 @@ pub use plot::Picture;
 pub use predict::{IntoTexts, Prediction, Predictions};
 pub use receipt::CompileReceipt;
 pub use schedule::{
-    CosineDecay, ExponentialDecay, IntoSchedule, Schedule, WarmupLinear, constant, warmup_linear,
+    BertWarmup, CosineDecay, ExponentialDecay, IntoSchedule, PolynomialDecay, RatePlan, Schedule,
+    WarmupLinear, bert_warmup, constant, warmup_linear,
 };
 pub use stratoscope_bert::BertTokenizer;

@@ -3,14 +3,21 @@
 //! `step` is the number of optimizer steps already done, so the first update uses `rate(0, …)`.
 //! A file a schedule; [`Schedule`] is the list of them. Keras argument: `learning_rate`.
 
+mod bert_warmup;
 mod cosine_decay;
 mod exponential_decay;
+mod plan;
+mod polynomial_decay;
 mod warmup_linear;
 
 use std::fmt;
 
+pub use bert_warmup::{BertWarmup, bert_warmup};
 pub use cosine_decay::CosineDecay;
 pub use exponential_decay::ExponentialDecay;
+pub use plan::RatePlan;
+pub(crate) use plan::short;
+pub use polynomial_decay::PolynomialDecay;
 pub use warmup_linear::{WarmupLinear, warmup_linear};
 
 /// A learning rate, fixed or changing from step to step.
@@ -18,12 +25,16 @@ pub use warmup_linear::{WarmupLinear, warmup_linear};
 pub enum Schedule {
     /// The same at every step.
     Constant(f64),
-    /// Up from 0, then down to 0 in a straight line.
+    /// Up from 0, then down to 0 in a straight line, as Hugging Face does it.
     WarmupLinear(WarmupLinear),
+    /// The same as Google's BERT does it.
+    BertWarmup(BertWarmup),
     /// A constant factor every so many steps.
     ExponentialDecay(ExponentialDecay),
     /// Down along half a cosine.
     CosineDecay(CosineDecay),
+    /// To an end along a power.
+    PolynomialDecay(PolynomialDecay),
 }
 
 /// A rate that stays as it is; `AdamW::new(5e-5)` is the same.
@@ -39,33 +50,59 @@ impl Schedule {
         match self {
             Self::Constant(rate) => *rate,
             Self::WarmupLinear(schedule) => schedule.rate(step, total_steps),
+            Self::BertWarmup(schedule) => schedule.rate(step, total_steps),
             Self::ExponentialDecay(schedule) => schedule.rate(step),
             Self::CosineDecay(schedule) => schedule.rate(step),
+            Self::PolynomialDecay(schedule) => schedule.rate(step),
         }
     }
 
     /// Whether it spans one run, and so begins anew with every `fit!`. The others count the
     /// optimizer's steps since `compile!`, as in Keras.
     pub fn spans_the_run(&self) -> bool {
-        matches!(self, Self::WarmupLinear(_))
+        matches!(self, Self::WarmupLinear(_) | Self::BertWarmup(_))
+    }
+
+    /// Whether it was asked for as one rate.
+    pub fn is_constant(&self) -> bool {
+        matches!(self, Self::Constant(_))
+    }
+
+    /// The rate it is named by: that of its beginning, or of the end of its warm-up.
+    pub fn named_rate(&self) -> f64 {
+        match self {
+            Self::Constant(rate) => *rate,
+            Self::WarmupLinear(schedule) => schedule.peak,
+            Self::BertWarmup(schedule) => schedule.peak,
+            Self::ExponentialDecay(schedule) => schedule.initial,
+            Self::CosineDecay(schedule) => schedule.initial,
+            Self::PolynomialDecay(schedule) => schedule.initial,
+        }
+    }
+
+    /// Optimizer steps in which it rises to that rate, in a run of `total_steps`.
+    pub fn warmup_steps(&self, total_steps: u64) -> u64 {
+        match self {
+            Self::WarmupLinear(schedule) => schedule.warmup_steps(total_steps),
+            Self::BertWarmup(schedule) => schedule.warmup_steps(total_steps),
+            Self::CosineDecay(schedule) => schedule.warmup_steps,
+            Self::Constant(_) | Self::ExponentialDecay(_) | Self::PolynomialDecay(_) => 0,
+        }
     }
 
     /// The first number that makes no schedule: its name, its value and what it must be.
     pub(crate) fn problem(&self) -> Option<(&'static str, f64, &'static str)> {
-        let rate = match self {
-            Self::Constant(rate) => *rate,
-            Self::WarmupLinear(schedule) => schedule.peak,
-            Self::ExponentialDecay(schedule) => schedule.initial,
-            Self::CosineDecay(schedule) => schedule.initial,
-        };
+        let rate = self.named_rate();
         if !(rate.is_finite() && rate >= 0.0) {
             return Some(("learning_rate", rate, "a finite number ≥ 0"));
         }
         match self {
             Self::Constant(_) => None,
             Self::WarmupLinear(schedule) => schedule.problem(),
+            Self::BertWarmup(schedule) => schedule.problem(),
             Self::ExponentialDecay(schedule) => schedule.problem(),
             Self::CosineDecay(schedule) => schedule.problem(),
+            Self::PolynomialDecay(schedule) => schedule.problem(),
         }
     }
 }
@@ -75,8 +112,10 @@ impl fmt::Display for Schedule {
         match self {
             Self::Constant(rate) => write!(f, "{rate:e}"),
             Self::WarmupLinear(schedule) => schedule.fmt(f),
+            Self::BertWarmup(schedule) => schedule.fmt(f),
             Self::ExponentialDecay(schedule) => schedule.fmt(f),
             Self::CosineDecay(schedule) => schedule.fmt(f),
+            Self::PolynomialDecay(schedule) => schedule.fmt(f),
         }
     }
 }
@@ -89,6 +128,19 @@ impl fmt::Display for Schedule {
 pub trait IntoSchedule {
     /// The schedule.
     fn into_schedule(self) -> Schedule;
+
+    /// Its rates in a run of `steps` optimizer steps, to be looked at before the run:
+    /// `warmup_linear(5e-5, 0.1).plan(189)`.
+    fn plan(self, steps: u64) -> RatePlan
+    where
+        Self: Sized,
+    {
+        RatePlan {
+            schedule: self.into_schedule(),
+            made: 0,
+            steps,
+        }
+    }
 }
 
 impl IntoSchedule for Schedule {
@@ -116,6 +168,18 @@ impl IntoSchedule for f32 {
 impl IntoSchedule for WarmupLinear {
     fn into_schedule(self) -> Schedule {
         Schedule::WarmupLinear(self)
+    }
+}
+
+impl IntoSchedule for BertWarmup {
+    fn into_schedule(self) -> Schedule {
+        Schedule::BertWarmup(self)
+    }
+}
+
+impl IntoSchedule for PolynomialDecay {
+    fn into_schedule(self) -> Schedule {
+        Schedule::PolynomialDecay(self)
     }
 }
 
@@ -171,6 +235,31 @@ mod tests {
         );
         check(warmup_linear(1.0, 1.0), 4, &[(0, 0.0), (3, 0.75), (4, 0.0)]);
         check(warmup_linear(1.0, 0.5), 0, &[(0, 0.0)]);
+        // Google's: over all N, so 0.9 of the peak is left when warm-up ends.
+        check(
+            bert_warmup(1.0, 0.1),
+            100,
+            &[(0, 0.0), (9, 0.9), (10, 0.9), (50, 0.5), (100, 0.0)],
+        );
+        check(bert_warmup(1.0, 0.5), 0, &[(0, 0.0)]);
+        // Keras's default end is above BERT's rates.
+        check(
+            PolynomialDecay::new(2e-5, 100),
+            0,
+            &[(0, 2e-5), (50, 6e-5), (100, 1e-4), (200, 1e-4)],
+        );
+        let square = PolynomialDecay::new(1.0, 4)
+            .end_learning_rate(0.0)
+            .power(2.0);
+        check(square, 0, &[(0, 1.0), (1, 0.5625), (2, 0.25), (4, 0.0)]);
+        let cycle = PolynomialDecay::new(1.0, 4)
+            .end_learning_rate(0.0)
+            .cycle(true);
+        check(
+            cycle,
+            0,
+            &[(0, 1.0), (4, 0.0), (5, 0.375), (8, 0.0), (9, 0.25)],
+        );
         // Keras: constant while step < decay_steps when it is a staircase.
         let staircase = ExponentialDecay::new(3e-5, 1000, 0.96).staircase(true);
         check(
@@ -219,6 +308,12 @@ mod tests {
             name(CosineDecay::new(1.0, 0).into_schedule()),
             Some("decay_steps")
         );
+        let polynomial = PolynomialDecay::new(1.0, 4);
+        assert_eq!(
+            name(polynomial.end_learning_rate(-1.0).into_schedule()),
+            Some("end_learning_rate")
+        );
+        assert_eq!(name(polynomial.power(0.0).into_schedule()), Some("power"));
         assert_eq!(
             name(ExponentialDecay::new(1.0, 0, 0.5).into_schedule()),
             Some("decay_steps")
