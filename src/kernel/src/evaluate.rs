@@ -6,7 +6,8 @@
 //!   evcxr and tells how it ended.
 //! - [`home`] is the private folder everything lives in; [`wrapper`] is this executable in the
 //!   role of rustc's wrapper, which lets rust-analyzer and rustc see different views of the facade
-//!   ([`crate::view`]).
+//!   ([`crate::view`]); [`toolchain`] is it in the role of cargo, which compiles a cell by what it
+//!   learnt from the cell before.
 //! - The cells run in a process of their own ([`crate::cells`]). What they show comes over the
 //!   wire ([`link`]), what they print through two pipes ([`streams`]).
 //! - [`interrupt`] stops a cell; [`show`] turns findings and rustc's errors into what a notebook
@@ -23,12 +24,13 @@ mod link;
 mod relay;
 mod show;
 mod streams;
+mod toolchain;
 pub mod wrapper;
 
 /// First thing in `main`: `Some` when the process was started in another role than a command, and
 /// has played it.
 pub fn dispatch() -> Option<ExitCode> {
-    if let Some(code) = wrapper::dispatch() {
+    if let Some(code) = wrapper::dispatch().or_else(toolchain::dispatch) {
         return Some(code);
     }
     home::choose();

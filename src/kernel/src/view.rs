@@ -179,16 +179,22 @@ struct EdgeKind {
     kind: Option<String>,
 }
 
+/// The platform that rustc builds for: `x86_64-unknown-linux-gnu`.
+fn host() -> io::Result<String> {
+    let output = Command::new("rustc").arg("-vV").output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned)
+        .ok_or_else(|| io::Error::other("rustc does not say which platform it builds for"))
+}
+
 impl Metadata {
     fn read(sources: &Path) -> io::Result<Self> {
+        // Crates for other platforms were never downloaded: the build does not need them.
+        let platform = host()?;
         let output = Command::new("cargo")
-            .args([
-                "metadata",
-                "--offline",
-                "--format-version",
-                "1",
-                "--manifest-path",
-            ])
+            .args(["metadata", "--offline", "--format-version", "1"])
+            .args(["--filter-platform", &platform, "--manifest-path"])
             .arg(sources.join("Cargo.toml"))
             .output()?;
         if !output.status.success() {

@@ -1,9 +1,11 @@
 //! The private folder of one evaluator: evcxr's workspace, the socket, the pipes, the wrapper.
 
+use std::ffi::OsString;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use super::toolchain;
 use super::wrapper::{self, Identity, Settings};
 use crate::facade::Facade;
 use crate::view;
@@ -11,28 +13,48 @@ use crate::view;
 /// evcxr reads its settings in the folder that this variable names.
 const EVCXR_VARIABLE: &str = "EVCXR_CONFIG_DIR";
 
+/// Where the `PATH` is kept that this process was started with.
+const PATH_VARIABLE: &str = "STRATOSCOPE_PATH";
+
 /// Removed when it is dropped.
 pub struct Home {
     path: PathBuf,
 }
 
-/// Chooses the folder of this process's evaluator and tells evcxr. Called once, before there are
-/// other threads, since it changes the environment.
+/// Chooses the folder of this process's evaluator and tells evcxr; puts our tools in front of
+/// others. Called once, before there are other threads, since it changes the environment.
 pub fn choose() {
     let nanoseconds = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |since| since.subsec_nanos());
     let name = format!("stratoscope-{}-{nanoseconds:08x}", std::process::id());
     let path = std::env::temp_dir().join(name);
+    let before = path_without_us().unwrap_or_default();
+    let mut folders = vec![toolchain::folder(&path)];
+    folders.extend(std::env::split_paths(&before));
+    let ours = std::env::join_paths(folders).unwrap_or_else(|_| before.clone());
     // SAFETY: `dispatch` calls this first thing in `main`; tests, before they start an evaluator.
-    unsafe { std::env::set_var(EVCXR_VARIABLE, path) };
+    unsafe {
+        std::env::set_var(EVCXR_VARIABLE, path);
+        std::env::set_var(PATH_VARIABLE, before);
+        std::env::set_var("PATH", ours);
+    }
+}
+
+/// The folder that [`choose`] chose, in this process or in the one that started it.
+pub fn chosen() -> Option<PathBuf> {
+    std::env::var_os(EVCXR_VARIABLE).map(PathBuf::from)
+}
+
+/// `PATH` as it is outside of this kernel.
+pub fn path_without_us() -> Option<OsString> {
+    std::env::var_os(PATH_VARIABLE).or_else(|| std::env::var_os("PATH"))
 }
 
 impl Home {
     /// Makes the folder, for this user alone. An older one of the same process is replaced.
     pub fn make() -> io::Result<Self> {
-        let path = std::env::var_os(EVCXR_VARIABLE).map(PathBuf::from);
-        let path = path.ok_or_else(|| io::Error::other("the private folder was not chosen"))?;
+        let path = chosen().ok_or_else(|| io::Error::other("the private folder was not chosen"))?;
         match fs::remove_dir_all(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -69,8 +91,13 @@ impl Home {
             view: facade.view.clone(),
             sysroot: self.path.join("sysroot"),
             identity: Identity::of(&facade.library)?,
+            rustc: facade.sysroot.join("bin/rustc"),
+            cargo: Some(facade.sysroot.join("bin/cargo"))
+                .filter(|cargo| cargo.is_file())
+                .unwrap_or_else(|| PathBuf::from("cargo")),
         };
         wrapper::sysroot(&facade.sysroot, &settings.sysroot)?;
+        toolchain::install(&self.path, executable)?;
         let wrapper = settings.install(&self.path, executable)?;
         let text = format!(
             "[evcxr]\ntmpdir = {}\nsccache = {}\noffline_mode = false\nopt_level = {}\n",

@@ -22,11 +22,13 @@ use std::process::{Command, ExitCode};
 
 use serde::{Deserialize, Serialize};
 
+use super::toolchain;
+
 /// The name under which cargo calls this executable.
 pub const NAME: &str = "stratoscope-rustc";
 
 /// The name of evcxr's crate for cells.
-const CELL_CRATE: &str = "ctx";
+pub const CELL_CRATE: &str = "ctx";
 
 /// What the wrapper has to know, written by the kernel as JSON beside the symbolic link.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -41,6 +43,24 @@ pub struct Settings {
     pub sysroot: PathBuf,
     /// Which file the facade was when the kernel started.
     pub identity: Identity,
+    /// The compiler that built the facade.
+    pub rustc: PathBuf,
+    /// The cargo beside it.
+    pub cargo: PathBuf,
+}
+
+/// Why a cell cannot be compiled.
+pub enum Problem {
+    /// The facade was rebuilt: an error in the form in which rustc reports its own.
+    Replaced(serde_json::Value),
+    /// A file cannot be read or written.
+    Io(io::Error),
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
 }
 
 /// Tells whether a file was replaced: a cell that is compiled against another facade than the one
@@ -79,8 +99,8 @@ impl Settings {
         }
     }
 
-    fn read(link: &Path) -> io::Result<Self> {
-        let folder = link.parent().unwrap_or(Path::new("."));
+    /// Those that [`Self::install`] has written into `folder`.
+    pub fn read(folder: &Path) -> io::Result<Self> {
         Ok(serde_json::from_slice(&fs::read(folder.join(Self::FILE))?)?)
     }
 }
@@ -106,20 +126,23 @@ fn wrap(link: &Path, rustc: &OsStr, mut arguments: Vec<OsString>) -> io::Result<
     match value_of(&arguments, "--crate-name").and_then(OsStr::to_str) {
         None | Some("___") => {}
         Some(name) => {
-            let settings = Settings::read(link)?;
+            let home = link.parent().unwrap_or(Path::new("."));
+            let settings = Settings::read(home)?;
             let manifest = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
             if Path::new(&manifest).starts_with(&settings.view) {
                 pretend(name, &arguments, Path::new(&manifest))?;
                 return Ok(ExitCode::SUCCESS);
             }
             if name == CELL_CRATE {
-                if Identity::of(&settings.library).ok() != Some(settings.identity) {
-                    report(
-                        "the facade was rebuilt while this kernel was running: restart the kernel",
-                    );
-                    return Ok(ExitCode::FAILURE);
+                toolchain::note(&settings, home, rustc, &arguments);
+                match prepare_cell(&settings, &mut arguments) {
+                    Ok(()) => {}
+                    Err(Problem::Replaced(error)) => {
+                        eprintln!("{error}");
+                        return Ok(ExitCode::FAILURE);
+                    }
+                    Err(Problem::Io(error)) => return Err(error),
                 }
-                prepare_cell(&settings, &mut arguments)?;
             }
         }
     }
@@ -127,7 +150,12 @@ fn wrap(link: &Path, rustc: &OsStr, mut arguments: Vec<OsString>) -> io::Result<
 }
 
 /// Points `ctx` at the real facade and adapts its source.
-fn prepare_cell(settings: &Settings, arguments: &mut Vec<OsString>) -> io::Result<()> {
+pub fn prepare_cell(settings: &Settings, arguments: &mut Vec<OsString>) -> Result<(), Problem> {
+    if Identity::of(&settings.library).ok() != Some(settings.identity) {
+        return Err(Problem::Replaced(as_rustc_says(
+            "the facade was rebuilt while this kernel was running: restart the kernel",
+        )));
+    }
     for index in 1..arguments.len() {
         let is_facade = arguments[index - 1] == "--extern"
             && arguments[index]
@@ -276,20 +304,21 @@ fn artifact(path: &Path, kind: &str) -> io::Result<()> {
 }
 
 /// An error in the form in which rustc reports its own.
-fn report(message: &str) {
-    let error = serde_json::json!({
+fn as_rustc_says(message: &str) -> serde_json::Value {
+    serde_json::json!({
         "$message_type": "diagnostic", "message": message, "code": null, "level": "error",
         "spans": [], "children": [], "rendered": format!("error: {message}\n"),
-    });
-    eprintln!("{error}");
+    })
 }
 
-fn value_of<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a OsStr> {
+/// What stands behind `name`.
+pub fn value_of<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a OsStr> {
     let position = arguments.iter().position(|argument| argument == name)?;
     arguments.get(position + 1).map(OsString::as_os_str)
 }
 
-fn codegen_option<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a str> {
+/// What `-C name=` sets.
+pub fn codegen_option<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a str> {
     arguments.windows(2).find_map(|pair| {
         let option = pair[1].to_str()?.strip_prefix(name)?.strip_prefix('=')?;
         (pair[0] == "-C").then_some(option)

@@ -1,0 +1,455 @@
+//! This executable as the tools that evcxr calls. evcxr asks `rustup which cargo`, and runs that
+//! cargo for every cell; this `rustup` and this `cargo` are links to ourselves.
+//!
+//! cargo takes as long to find out that only the cell has changed as rustc takes to compile it. So
+//! the first cell goes through the real cargo, and [`super::wrapper`] notes how it called rustc;
+//! from then on cells are compiled by the same call, also by later kernels, until the manifest
+//! changes (`:dep`). A cell that was compiled before, against the same library, is not compiled
+//! again: the notebook that is executed anew finds what it needs.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::home;
+use super::wrapper::{self, Settings};
+
+/// The name under which evcxr calls us as cargo.
+const CARGO: &str = "stratoscope-cargo";
+/// The name under which evcxr asks us where cargo and rustc are.
+const RUSTUP: &str = "rustup";
+/// The folder, in the private one, that holds [`RUSTUP`] and comes first in `PATH`.
+const FOLDER: &str = "bin";
+
+/// Stands for the private folder, which every kernel has another of.
+const HOME: &str = "{home}";
+
+/// How many compiled cells are kept for each library.
+const KEPT: usize = 500;
+
+/// Makes the links in the private folder.
+pub fn install(home: &Path, executable: &Path) -> io::Result<()> {
+    fs::create_dir_all(home.join(FOLDER))?;
+    symlink(executable, home.join(CARGO))?;
+    symlink(executable, home.join(FOLDER).join(RUSTUP))
+}
+
+/// What `PATH` has to begin with, so that evcxr finds our `rustup`.
+pub fn folder(home: &Path) -> PathBuf {
+    home.join(FOLDER)
+}
+
+/// Runs as one of the tools if that is the name it was called by.
+pub fn dispatch() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os();
+    let name = PathBuf::from(arguments.next()?);
+    let arguments: Vec<OsString> = arguments.collect();
+    let result = match name.file_name()?.to_str()? {
+        CARGO => cargo(name.parent()?, &arguments),
+        // Found by its name alone, so it does not say where it lies.
+        RUSTUP => rustup(&home::chosen()?, &arguments),
+        _ => return None,
+    };
+    Some(result.unwrap_or_else(|error| {
+        eprintln!("{}: {error}", name.display());
+        ExitCode::FAILURE
+    }))
+}
+
+/// Answers `which cargo` and `which rustc`; everything else is for the real one.
+fn rustup(home: &Path, arguments: &[OsString]) -> io::Result<ExitCode> {
+    let words: Vec<_> = arguments.iter().filter_map(|word| word.to_str()).collect();
+    let path = match words[..] {
+        ["which", "cargo"] => home.join(CARGO),
+        ["which", "rustc"] => Settings::read(home)?.rustc,
+        _ => return Err(real(RUSTUP.as_ref(), arguments).exec()),
+    };
+    writeln!(io::stdout(), "{}", path.display())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn cargo(home: &Path, arguments: &[OsString]) -> io::Result<ExitCode> {
+    let settings = Settings::read(home)?;
+    let step = arguments.iter().find_map(|word| Step::of_cargo(word));
+    if let Some(step) = step
+        && let Some(call) = Call::noted(&settings, step)
+        && call.holds(home)
+    {
+        return call.again(home, &settings);
+    }
+    Err(real(settings.cargo.as_os_str(), arguments).exec())
+}
+
+/// The tool itself, with the `PATH` it would have without us.
+fn real(tool: &OsStr, arguments: &[OsString]) -> Command {
+    let mut command = Command::new(tool);
+    command.args(arguments);
+    if let Some(path) = home::path_without_us() {
+        command.env("PATH", path);
+    }
+    command
+}
+
+/// What evcxr has cargo do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Build,
+    Check,
+}
+
+impl Step {
+    fn of_cargo(word: &OsStr) -> Option<Self> {
+        match word.to_str()? {
+            "build" => Some(Self::Build),
+            "check" => Some(Self::Check),
+            _ => None,
+        }
+    }
+
+    fn of_rustc(arguments: &[String]) -> Option<Self> {
+        let emit = arguments
+            .iter()
+            .find_map(|word| word.strip_prefix("--emit="))?;
+        match emit {
+            "dep-info,link" => Some(Self::Build),
+            "dep-info,metadata" => Some(Self::Check),
+            _ => None,
+        }
+    }
+
+    fn file(self, settings: &Settings) -> PathBuf {
+        settings.dependencies.join(match self {
+            Self::Build => "build.json",
+            Self::Check => "check.json",
+        })
+    }
+}
+
+/// How cargo called rustc for a cell. The private folder is written as [`HOME`].
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Call {
+    /// cargo's files that decide how rustc is called.
+    manifest: String,
+    flags: String,
+    rustc: String,
+    arguments: Vec<String>,
+    /// What cargo tells rustc, and through it `env!`.
+    environment: BTreeMap<String, String>,
+}
+
+/// Notes how cargo calls rustc for a cell that needs nothing but the facade, for the next one.
+pub fn note(settings: &Settings, home: &Path, rustc: &OsStr, arguments: &[OsString]) {
+    if let Some((step, call)) = Call::of(home, rustc, arguments) {
+        // Without the note the next cell goes through cargo too.
+        let _ = call.keep(&step.file(settings));
+    }
+}
+
+impl Call {
+    fn of(home: &Path, rustc: &OsStr, arguments: &[OsString]) -> Option<(Step, Self)> {
+        let folder = home.to_str()?;
+        let portable = |text: &str| text.replace(folder, HOME);
+        let arguments: Vec<String> = arguments
+            .iter()
+            .map(|word| word.to_str().map(portable))
+            .collect::<Option<_>>()?;
+        let step = Step::of_rustc(&arguments)?;
+        let crates = arguments.iter().filter(|word| *word == "--extern").count();
+        if crates != 1 {
+            return None;
+        }
+        let told = |name: &str| name.starts_with("CARGO_") && name != "CARGO_HOME";
+        let call = Self {
+            manifest: manifest(home)?,
+            flags: flags(),
+            rustc: rustc.to_str()?.to_owned(),
+            arguments,
+            environment: std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+                .filter(|(name, _)| told(name) || name == "LD_LIBRARY_PATH")
+                .filter_map(|(name, value)| Some((name, portable(value.to_str()?))))
+                .collect(),
+        };
+        Some((step, call))
+    }
+
+    fn keep(&self, file: &Path) -> io::Result<()> {
+        let folder = file.parent().unwrap_or(Path::new("."));
+        let mut fresh = tempfile::NamedTempFile::new_in(folder)?;
+        serde_json::to_writer(&mut fresh, self)?;
+        fresh.persist(file)?;
+        Ok(())
+    }
+
+    fn noted(settings: &Settings, step: Step) -> Option<Self> {
+        serde_json::from_slice(&fs::read(step.file(settings)).ok()?).ok()
+    }
+
+    /// Whether cargo would call rustc in the same way now.
+    fn holds(&self, home: &Path) -> bool {
+        manifest(home).as_ref() == Some(&self.manifest) && flags() == self.flags
+    }
+
+    /// Calls rustc as cargo did, and says what cargo would say.
+    fn again(&self, home: &Path, settings: &Settings) -> io::Result<ExitCode> {
+        let folder = home.to_string_lossy();
+        let here = |text: &String| text.replace(HOME, &folder);
+        let mut arguments: Vec<OsString> = self
+            .arguments
+            .iter()
+            .map(|word| here(word).into())
+            .collect();
+        if let Err(problem) = wrapper::prepare_cell(settings, &mut arguments) {
+            return match problem {
+                wrapper::Problem::Replaced(error) => {
+                    compiler_message(&error.to_string())?;
+                    Ok(ExitCode::FAILURE)
+                }
+                wrapper::Problem::Io(error) => Err(error),
+            };
+        }
+        let outputs = Outputs::of(&arguments)?;
+        fs::create_dir_all(&outputs.folder)?;
+        let kept = Kept::of(settings, &arguments, home)?;
+        if let Some(kept) = &kept
+            && fs::copy(&kept.file, &outputs.library).is_ok()
+        {
+            artifact(&outputs.library)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mut command = Command::new(here(&self.rustc));
+        command
+            .args(&arguments)
+            .envs(self.environment.iter().map(|(name, it)| (name, here(it))))
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut rustc = live_and_die_with_us(&mut command).spawn()?;
+        if let Some(stderr) = rustc.stderr.take() {
+            for line in BufReader::new(stderr).lines() {
+                let line = line?;
+                if !line.starts_with('{') {
+                    eprintln!("{line}");
+                } else if line.contains("\"$message_type\":\"diagnostic\"") {
+                    compiler_message(&line)?;
+                }
+            }
+        }
+        if !rustc.wait()?.success() {
+            return Ok(ExitCode::FAILURE);
+        }
+        if outputs.library.is_file() {
+            if let Some(kept) = kept
+                && outputs.depend_on_the_cell_alone()
+            {
+                // What cannot be kept is compiled again.
+                let _ = kept.keep(&outputs.library);
+            }
+            artifact(&outputs.library)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The texts that make cargo call rustc as it does.
+fn manifest(home: &Path) -> Option<String> {
+    let cells = home.join("cells");
+    let mut text = fs::read_to_string(cells.join("Cargo.toml")).ok()?;
+    text += &fs::read_to_string(cells.join(".cargo/config.toml")).ok()?;
+    Some(text.replace(home.to_str()?, HOME))
+}
+
+fn flags() -> String {
+    let flags = std::env::var_os("RUSTFLAGS").unwrap_or_default();
+    flags.to_string_lossy().into_owned()
+}
+
+/// An interrupt ends us, and must end the compiler too.
+fn live_and_die_with_us(command: &mut Command) -> &mut Command {
+    // SAFETY: between fork and exec, one plain system call.
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            Ok(())
+        })
+    }
+}
+
+/// One of rustc's messages, in cargo's envelope.
+fn compiler_message(message: &str) -> io::Result<()> {
+    writeln!(
+        io::stdout(),
+        "{{\"reason\":\"compiler-message\",\"message\":{message}}}"
+    )
+}
+
+/// cargo's word that the library is there.
+fn artifact(library: &Path) -> io::Result<()> {
+    let message = serde_json::json!({
+        "reason": "compiler-artifact",
+        "target": { "name": wrapper::CELL_CRATE },
+        "filenames": [library],
+    });
+    writeln!(io::stdout(), "{message}")
+}
+
+/// What rustc writes.
+struct Outputs {
+    folder: PathBuf,
+    library: PathBuf,
+    dependencies: PathBuf,
+}
+
+impl Outputs {
+    fn of(arguments: &[OsString]) -> io::Result<Self> {
+        let folder = wrapper::value_of(arguments, "--out-dir").map(PathBuf::from);
+        let folder = folder.ok_or_else(|| io::Error::other("rustc was not told where to write"))?;
+        let extra = wrapper::codegen_option(arguments, "extra-filename").unwrap_or_default();
+        let name = wrapper::CELL_CRATE;
+        Ok(Self {
+            library: folder.join(format!("lib{name}{extra}.so")),
+            dependencies: folder.join(format!("{name}{extra}.d")),
+            folder,
+        })
+    }
+
+    /// Whether rustc read nothing but the cell: no `include_str!`, no `env!`.
+    fn depend_on_the_cell_alone(&self) -> bool {
+        fs::read_to_string(&self.dependencies).is_ok_and(|text| only_the_cell(&text))
+    }
+}
+
+/// Reads what rustc writes for make: `target: file file`, and `# env-dep:NAME=value`.
+fn only_the_cell(dependencies: &str) -> bool {
+    dependencies.lines().all(|line| {
+        if line.starts_with('#') {
+            return false;
+        }
+        let files = line.split_once(": ").map_or("", |(_, files)| files);
+        files.split_whitespace().all(|file| file == "src/lib.rs")
+    })
+}
+
+/// The place of a compiled cell among those that are kept beside the library.
+struct Kept {
+    file: PathBuf,
+}
+
+impl Kept {
+    /// `None` when only errors are wanted.
+    fn of(settings: &Settings, arguments: &[OsString], home: &Path) -> io::Result<Option<Self>> {
+        if !arguments.iter().any(|word| word == "--emit=dep-info,link") {
+            return Ok(None);
+        }
+        let folder = home.to_string_lossy();
+        let mut hash = Sha256::new();
+        for word in arguments {
+            hash.update(word.to_string_lossy().replace(&*folder, HOME));
+            hash.update([0]);
+        }
+        hash.update(serde_json::to_vec(&settings.identity)?);
+        hash.update(fs::read(home.join("cells/src/lib.rs"))?);
+        let name: String = hash
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let file = settings.dependencies.join("cells").join(name + ".so");
+        Ok(Some(Self { file }))
+    }
+
+    fn keep(&self, library: &Path) -> io::Result<()> {
+        let folder = self.file.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder)?;
+        let mut fresh = tempfile::NamedTempFile::new_in(folder)?;
+        io::copy(&mut fs::File::open(library)?, &mut fresh)?;
+        fresh.persist(&self.file)?;
+        forget_the_oldest(folder, KEPT)
+    }
+}
+
+/// Leaves at most `kept` files; when there are more, the older half goes.
+fn forget_the_oldest(folder: &Path, kept: usize) -> io::Result<()> {
+    let mut files: Vec<_> = fs::read_dir(folder)?
+        .flatten()
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    if files.len() > kept {
+        files.sort();
+        for (_, file) in &files[..files.len() / 2] {
+            fs::remove_file(file)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_that_reads_files_or_the_environment_is_compiled_anew() {
+        let check =
+            |text: &str, expected: bool| assert_eq!(only_the_cell(text), expected, "{text}");
+        check(
+            "/t/ctx.d: src/lib.rs\n\n/t/libctx.so: src/lib.rs\n\nsrc/lib.rs:\n",
+            true,
+        );
+        check(
+            "/t/ctx.d: src/lib.rs data.txt\n\nsrc/lib.rs:\ndata.txt:\n",
+            false,
+        );
+        check(
+            "/t/ctx.d: src/lib.rs\n\nsrc/lib.rs:\n\n# env-dep:HOME=/root\n",
+            false,
+        );
+    }
+
+    #[test]
+    fn a_call_is_noted_without_the_private_folder() {
+        let home = tempfile::tempdir().expect("a folder");
+        fs::create_dir_all(home.path().join("cells/.cargo")).expect("makes");
+        fs::write(home.path().join("cells/Cargo.toml"), "[package]").expect("writes");
+        fs::write(home.path().join("cells/.cargo/config.toml"), "").expect("writes");
+        let words = |crates: &[&str]| -> Vec<OsString> {
+            let out = home.path().join("cells/target");
+            let mut words = vec![
+                "--emit=dep-info,link".into(),
+                "--out-dir".into(),
+                out.into(),
+            ];
+            for name in crates {
+                words.extend(["--extern".into(), OsString::from(name)]);
+            }
+            words
+        };
+        let of = |crates: &[&str]| Call::of(home.path(), "rustc".as_ref(), &words(crates));
+        let (step, call) = of(&["stratoscope=x"]).expect("the facade alone");
+        assert_eq!(step, Step::Build);
+        assert_eq!(call.arguments[2], "{home}/cells/target");
+        assert!(call.holds(home.path()));
+        assert!(of(&["stratoscope=x", "serde=y"]).is_none());
+        fs::write(home.path().join("cells/Cargo.toml"), "[package] # other").expect("writes");
+        assert!(!call.holds(home.path()));
+    }
+
+    #[test]
+    fn old_cells_make_room() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for number in 0..5 {
+            fs::write(folder.path().join(number.to_string()), "").expect("writes");
+        }
+        let count = || fs::read_dir(folder.path()).expect("reads").count();
+        forget_the_oldest(folder.path(), 5).expect("nothing to do");
+        assert_eq!(count(), 5);
+        forget_the_oldest(folder.path(), 4).expect("removes");
+        assert_eq!(count(), 3);
+    }
+}
