@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_warning_is_shown_once_and_again_when_asked() {
         let mut policy = Policy::default();
-        let mut check = |policy: &mut Policy, message: &str, expected| {
+        let check = |policy: &mut Policy, message: &str, expected| {
             let verdict = policy.judge(&warning("SC0410", message));
             assert_eq!(verdict, expected, "{message}");
         };

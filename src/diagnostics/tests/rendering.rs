@@ -3,7 +3,10 @@
 use stratoscope_diagnostics::check::{CellContext, check_cell, resolve};
 use stratoscope_diagnostics::render::{self, Source};
 use stratoscope_diagnostics::rules::*;
-use stratoscope_diagnostics::{Diagnostic, Figure, Place, Profile, Rule, RulePage, Stage};
+use stratoscope_diagnostics::{Diagnostic, Figure, Place, Rule, RulePage, Stage};
+
+#[path = "rendering/training.rs"]
+mod training;
 
 const NAME: &str = "Cell In[3]";
 
@@ -20,13 +23,11 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
         told(StepsPerExecutionWithoutScope {
             value: 16,
             dropped: false,
-            profile: None,
         }),
         told(NotCompiled {
             call: "fit".into(),
-            profile: None,
         }),
-        told(NoLoss { profile: None }),
+        told(NoLoss),
         told(ModelOutsideScope {
             strategy: "mirrored".into(),
             replicas: 2,
@@ -39,12 +40,10 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
                 html: "<div>the grid</div>".into(),
                 plain: "variable  cpu:0  cpu:1\nkernel    red    –".into(),
             }),
-            profile: None,
         }),
         told(OptimizerOfAnotherModel {
             optimizer: "AdamW".into(),
             other: Some("cell 3, line 2".into()),
-            profile: Some(Profile::Keras3),
         }),
         told(MixedStrategies {
             active: "mirrored".into(),
@@ -229,6 +228,7 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
 /// The bad cell of every page with what it is told, in the order of the catalogue.
 fn all() -> Vec<(RulePage, Diagnostic)> {
     let mut run = at_run_time();
+    run.extend(training::examples());
     let mut all = Vec::new();
     for page in CATALOGUE.iter().map(|entry| &entry.page) {
         if page.stage == Stage::Text {

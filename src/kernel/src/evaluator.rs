@@ -11,6 +11,8 @@ use std::sync::Arc;
 use stratoscope_diagnostics::Result;
 use stratoscope_wire::MimeBundle;
 
+use crate::settings::Settings;
+
 /// Which of the two plain streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stream {
@@ -153,6 +155,11 @@ pub trait Evaluate: Send {
 
     /// The variables that live between cells.
     fn variables(&mut self) -> Vec<Variable>;
+
+    /// Reads or changes what `%profile` and `%warnings` set. An evaluator without settings forgets.
+    fn settings(&mut self, change: &mut dyn FnMut(&mut Settings)) {
+        change(&mut Settings::default());
+    }
 
     /// Taken once, before the first cell; works while [`Evaluate::execute`] is busy on its thread.
     fn interrupt_handle(&self) -> Arc<dyn Interrupt>;

@@ -9,11 +9,22 @@ use stratoscope_wire::MimeBundle;
 
 use crate::evaluator::{CellError, CellOutcome, Evaluate, Outputs, Variable};
 
+mod profile;
+mod warnings;
+
 /// What the magics are called, with what they do.
-const MAGICS: [(&str, &str); 4] = [
+const MAGICS: [(&str, &str); 6] = [
     (
         "%explain CODE",
         "the page of a diagnostic, such as `%explain SC0102`",
+    ),
+    (
+        "%profile NAME",
+        "a version of TensorFlow whose words the cards add, such as `tf-2.3`; `off`",
+    ),
+    (
+        "%warnings",
+        "what was told; `silence`, `deny` or `default` with codes; `again`",
     ),
     ("%vars", "the variables that live between cells"),
     ("%help", "this list"),
@@ -25,6 +36,10 @@ const MAGICS: [(&str, &str); 4] = [
 pub enum Magic {
     /// `%explain CODE`; without a code, all of them.
     Explain(String),
+    /// `%profile`, `%profile NAME`, `%profile off`
+    Profile(String),
+    /// `%warnings`, alone or with what is to be done
+    Warnings(String),
     /// `%vars`
     Variables,
     /// `%help`
@@ -51,6 +66,8 @@ impl Magic {
         };
         Some(match name {
             "explain" => Magic::Explain(rest.to_owned()),
+            "profile" => Magic::Profile(rest.to_owned()),
+            "warnings" => Magic::Warnings(rest.to_owned()),
             "vars" => Magic::Variables,
             "help" => Magic::Help,
             other => Magic::Unknown(other.to_owned()),
@@ -59,7 +76,10 @@ impl Magic {
 
     /// Whether an answer needs the evaluator.
     pub fn needs_evaluator(&self) -> bool {
-        matches!(self, Magic::Variables | Magic::Inspect(_))
+        matches!(
+            self,
+            Magic::Variables | Magic::Inspect(_) | Magic::Profile(_) | Magic::Warnings(_)
+        )
     }
 
     /// Answers without the evaluator.
@@ -78,7 +98,7 @@ impl Magic {
                 let evalue = format!("there is no magic `%{name}`; `%help` lists all");
                 return fail(number, "UnknownMagic", evalue);
             }
-            Magic::Variables | Magic::Inspect(_) => {
+            Magic::Variables | Magic::Inspect(_) | Magic::Profile(_) | Magic::Warnings(_) => {
                 return fail(
                     number,
                     "NoEvaluator",
@@ -99,6 +119,24 @@ impl Magic {
         match self {
             Magic::Variables => {
                 outputs.result(variables(&evaluator.variables()));
+                CellOutcome::Ok
+            }
+            Magic::Profile(asked) => {
+                let mut told = Err(String::new());
+                evaluator.settings(&mut |settings| told = profile::answer(asked, settings));
+                match told {
+                    Ok(text) => show(outputs, text),
+                    Err(evalue) => return fail(number, "UnknownProfile", evalue),
+                }
+                CellOutcome::Ok
+            }
+            Magic::Warnings(asked) => {
+                let mut told = Err(String::new());
+                evaluator.settings(&mut |settings| told = warnings::answer(asked, settings));
+                match told {
+                    Ok(data) => outputs.display(data, MimeBundle::new(), None, false),
+                    Err(evalue) => return fail(number, "UnknownWarning", evalue),
+                }
                 CellOutcome::Ok
             }
             Magic::Inspect(name) => match evaluator.inspect(name, name.len(), 1) {
@@ -226,6 +264,12 @@ mod tests {
         check("%explain SC0102", Some(Magic::Explain("SC0102".into())));
         check("  %explain\n", Some(Magic::Explain(String::new())));
         check("%vars", Some(Magic::Variables));
+        check("%profile", Some(Magic::Profile(String::new())));
+        check("%profile tf-2.3", Some(Magic::Profile("tf-2.3".into())));
+        check(
+            "%warnings deny SC0701",
+            Some(Magic::Warnings("deny SC0701".into())),
+        );
         check("?Vec", Some(Magic::Inspect("Vec".into())));
         check("%magic 1", Some(Magic::Unknown("magic".into())));
         check("%%scope strategy\nlet x = 1;", None);

@@ -30,6 +30,7 @@ mod magic;
 mod notebook;
 mod rewrite;
 mod session;
+mod settings;
 #[cfg(test)]
 mod toy;
 mod view;

@@ -11,11 +11,13 @@ mod cell;
 mod literal;
 mod optimizer;
 mod resolve;
+mod strategies;
 pub mod suggest;
 mod table;
 
 pub use calls::{Call, CallArgument, Operand, calls};
 pub use resolve::{resolve, resolve_at};
+pub use strategies::{name_strategy, strategies_made_in};
 
 use crate::rules::{STRATEGIES, StrategyNotAvailable};
 use crate::{Diagnostic, Place, Profile, Rule};

@@ -373,7 +373,7 @@ mod tests {
 
     fn cards() -> Vec<String> {
         let mut cards = Vec::new();
-        for page in CATALOGUE {
+        for page in CATALOGUE.iter().map(|entry| &entry.page) {
             let source = Source {
                 text: page.bad,
                 name: "Cell In[3]",
@@ -394,7 +394,6 @@ mod tests {
                 html: "<div>grid</div>".into(),
                 plain: "grid".into(),
             }),
-            profile: None,
         };
         let text = ModelOutsideScope::PAGE.bad;
         cards.push(html(

@@ -67,11 +67,13 @@ impl Rule for ModelOutsideScope {
             told = told.evidence("built at", origin.clone());
         }
         told = told
-            .fix(format!(
-                "build the model inside the scope: `scope!({strategy}, {{ let model = …; \
-                 compile!(model, …)?; }});`, or `%%scope {strategy}` as the first line of the cell that \
-                 builds it"
-            ))
+            // `strategy` stands for the variable, whose name only the notebook knows: see
+            // `check::name_strategy`.
+            .fix(
+                "build the model inside the scope: `scope!(strategy, { let model = …; \
+                 compile!(model, …)?; });`, or `%%scope strategy` as the first line of the cell that \
+                 builds it",
+            )
             .fix("pass `strategy = none` to `compile!` to train on one device on purpose")
             .tensorflow(match self.compile_inside {
                 false => "TensorFlow would compile this and train on one device without a word",

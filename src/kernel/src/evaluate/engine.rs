@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use evcxr::{CommandContext, Error, EvalContext, EvalContextOutputs, EvalOutputs};
-use stratoscope_diagnostics::check::{CellContext, check_cell};
+use stratoscope_diagnostics::check::{self, CellContext, check_cell};
+use stratoscope_diagnostics::policy::Level;
 use stratoscope_diagnostics::{CellSpan, Diagnostic, Place, Result, Severity};
 use stratoscope_wire::{MimeBundle, ToCells, ToKernel};
 
-use super::home::Home;
+use super::home::{self, Home};
 use super::interrupt::Handle;
 use super::link::{self, Link};
 use super::relay::{Current, Relay};
@@ -24,6 +25,7 @@ use crate::evaluator::{
 };
 use crate::facade;
 use crate::rewrite::{Rewritten, rewrite};
+use crate::settings::Settings;
 
 /// How long the last messages of a cell are waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -86,7 +88,8 @@ impl Engine {
             .arg("cells")
             .env(stratoscope_wire::SOCKET_VARIABLE, home.socket())
             .env(cells::STREAMS_VARIABLE, home.streams())
-            .env(cells::LIBRARY_VARIABLE, &facade.library);
+            .env(cells::LIBRARY_VARIABLE, &facade.library)
+            .env("PATH", home::path_without_us().unwrap_or_default());
         let (context, outputs) = EvalContext::with_subprocess_command(command)
             .map_err(|error| cannot_start("evcxr", &std::io::Error::other(error.to_string())))?;
         forward(outputs, &relay);
@@ -109,6 +112,17 @@ impl Engine {
     fn variable_names(&self) -> BTreeSet<String> {
         let variables = self.context.variables_and_types();
         variables.map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// The variable that holds the strategy: the one that the cell makes, or the notebook's only one.
+    fn strategy_in(&self, code: &str) -> Option<String> {
+        let mut names = check::strategies_made_in(code);
+        if names.is_empty() {
+            let variables = self.context.variables_and_types();
+            let strategies = variables.filter(|(_, kind)| kind.ends_with("Strategy"));
+            names = strategies.map(|(name, _)| name.to_owned()).collect();
+        }
+        (names.len() == 1).then(|| names.remove(0))
     }
 
     /// Hands a rewritten cell to evcxr and waits until everything it said has been shown.
@@ -218,10 +232,25 @@ impl Evaluate for Engine {
             code: cell.code.into(),
             number: cell.number,
             outputs: Arc::clone(outputs),
+            profile: self.relay.settings().profile,
+            strategy: self.strategy_in(cell.code),
         };
         self.relay.begin(current.clone());
         let mut errors = Vec::new();
-        for found in check_cell(cell.code, &CellContext::default()) {
+        let mut notes = Vec::new();
+        let context = CellContext {
+            profile: current.profile,
+            ..CellContext::default()
+        };
+        for found in check_cell(cell.code, &context) {
+            let Some(found) = self.relay.settings().judged(found) else {
+                continue;
+            };
+            // A note is about a cell that works; whether this one does is not known yet.
+            if found.severity == Severity::Note {
+                notes.push(found);
+                continue;
+            }
             let found = show::diagnostic(found, None, &current);
             if found.severity == Severity::Error {
                 errors.push(found);
@@ -234,7 +263,13 @@ impl Evaluate for Engine {
         let rewritten = rewrite(cell.code, cell.number, cell.silent);
         let before = self.variable_names();
         let result = self.evaluate(&rewritten);
-        self.outcome(result, &rewritten, &before, &current)
+        let outcome = self.outcome(result, &rewritten, &before, &current);
+        if outcome == CellOutcome::Ok {
+            for note in notes {
+                show::diagnostic(note, None, &current);
+            }
+        }
+        outcome
     }
 
     fn evaluate_expression(
@@ -317,6 +352,17 @@ impl Evaluate for Engine {
             .collect();
         variables.sort_by(|a, b| a.name.cmp(&b.name));
         variables
+    }
+
+    fn settings(&mut self, change: &mut dyn FnMut(&mut Settings)) {
+        let denied = {
+            let mut settings = self.relay.settings();
+            change(&mut settings);
+            settings.policy.codes(Level::Denied)
+        };
+        self.link.tell_always(ToCells::Deny { codes: denied });
+        // The next cell must not begin before the process knows.
+        self.link.sync(PATIENCE);
     }
 
     fn interrupt_handle(&self) -> Arc<dyn Interrupt> {

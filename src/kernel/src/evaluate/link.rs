@@ -34,6 +34,8 @@ struct State {
     /// Counts connections, so that the end of an old one does not close a new one.
     connection: u64,
     writer: Option<Writer<UnixStream>>,
+    /// What every process is told first of all.
+    greeting: Option<ToCells>,
     asked: u64,
     answered: u64,
 }
@@ -65,6 +67,16 @@ impl Link {
             .writer
             .as_mut()
             .is_some_and(|writer| writer.send(message).is_ok())
+    }
+
+    /// Sends a message now, and first of all to every process that connects from now on. The last one
+    /// counts.
+    pub fn tell_always(&self, message: ToCells) {
+        let mut state = self.shared.lock();
+        if let Some(writer) = state.writer.as_mut() {
+            let _ = writer.send(&message);
+        }
+        state.greeting = Some(message);
     }
 
     /// Waits until everything that the process has sent so far is handled; `false` when it is not
@@ -124,12 +136,16 @@ fn accept(listener: &UnixListener, shared: &Arc<Shared>) {
         }
         let Ok(stream) = stream else { continue };
         // A process that does not say hello is none of ours; the next one is waited for.
-        let Ok((reader, writer)) = greet(stream) else {
+        let Ok((reader, mut writer)) = greet(stream) else {
             continue;
         };
         let mut state = shared.lock();
         state.connection += 1;
         let connection = state.connection;
+        if let Some(greeting) = &state.greeting {
+            // A process that is gone already is noticed by whoever reads from it.
+            let _ = writer.send(greeting);
+        }
         state.writer = Some(writer);
         drop(state);
         let relaying = Arc::clone(shared);

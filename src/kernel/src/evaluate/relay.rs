@@ -4,12 +4,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use stratoscope_diagnostics::Diagnostic;
+use stratoscope_diagnostics::{Diagnostic, Profile};
 use stratoscope_wire::{ToCells, ToKernel};
 
 use super::link::Link;
 use super::show;
 use crate::evaluator::{Outputs, Stream};
+use crate::settings::Settings;
 
 /// What the evaluator is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,10 @@ pub struct Current {
     pub number: u64,
     /// Where what it shows goes.
     pub outputs: Arc<dyn Outputs>,
+    /// The version of TensorFlow whose words its cards quote.
+    pub profile: Option<Profile>,
+    /// The strategy's variable, where there is no doubt which one is meant.
+    pub strategy: Option<String>,
 }
 
 /// See the module.
@@ -61,12 +66,18 @@ pub struct Relay {
     interrupted: AtomicBool,
     heard: AtomicBool,
     link: Mutex<Option<Arc<Link>>>,
+    settings: Mutex<Settings>,
 }
 
 impl Relay {
     /// The wire, once it listens: answers go there.
     pub fn connect(&self, link: &Arc<Link>) {
         *lock(&self.link) = Some(Arc::clone(link));
+    }
+
+    /// What `%profile` and `%warnings` set.
+    pub fn settings(&self) -> MutexGuard<'_, Settings> {
+        lock(&self.settings)
     }
 
     /// Says something to the cell process, if there is one.
@@ -161,7 +172,10 @@ impl Relay {
             ToKernel::Result { data } => outputs.result(data),
             ToKernel::ClearOutput { wait } => outputs.clear(wait),
             ToKernel::Diagnostic { diagnostic } => {
-                show::diagnostic(*diagnostic, None, &current);
+                let judged = self.settings().judged(*diagnostic);
+                if let Some(diagnostic) = judged {
+                    show::diagnostic(diagnostic, None, &current);
+                }
             }
             ToKernel::Failed {
                 diagnostic,

@@ -24,7 +24,11 @@ pub fn diagnostic(
     line: Option<usize>,
     current: &Current,
 ) -> Diagnostic {
+    diagnostic = diagnostic.in_profile(current.profile);
     check::resolve_at(&current.code, &mut diagnostic, line);
+    if let Some(strategy) = &current.strategy {
+        check::name_strategy(&mut diagnostic, strategy);
+    }
     let name = cell_name(current.number);
     let source = Source {
         text: &current.code,

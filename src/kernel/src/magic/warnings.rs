@@ -1,0 +1,135 @@
+//! `%warnings`: what is done with them, code by code.
+
+use serde_json::Value;
+use stratoscope_diagnostics::policy::Level;
+use stratoscope_diagnostics::{Severity, rules};
+use stratoscope_wire::MimeBundle;
+
+use super::escaped;
+use crate::settings::Settings;
+
+const USAGE: &str = "`%warnings silence CODE`, `%warnings deny CODE`, `%warnings default CODE`, \
+                     `%warnings again`";
+
+/// `silence`, `deny` or `default` with codes, `again`, or nothing: then the table. Returns what to show.
+///
+/// # Errors
+/// There is no such word or code: what to say then.
+pub fn answer(asked: &str, settings: &mut Settings) -> Result<MimeBundle, String> {
+    let mut words = asked.split([' ', ',']).filter(|word| !word.is_empty());
+    let Some(word) = words.next() else {
+        return Ok(table(settings));
+    };
+    let level = match word {
+        "silence" => Some(Level::Silenced),
+        "deny" => Some(Level::Denied),
+        "default" => None,
+        "again" => {
+            settings.policy.again();
+            return Ok(plain("every warning is shown once more".to_owned()));
+        }
+        other => return Err(format!("`%warnings` has no `{other}`; there is {USAGE}")),
+    };
+    let codes: Vec<String> = words.map(str::to_ascii_uppercase).collect();
+    if codes.is_empty() {
+        return Err(format!("which code? `%warnings {word} SC0410`"));
+    }
+    // All are looked up before the first is set.
+    let mut pages = Vec::new();
+    for code in &codes {
+        let Some(entry) = rules::explain(code) else {
+            return Err(format!("there is no `{code}`; `%explain` lists all codes"));
+        };
+        pages.push(&entry.page);
+    }
+    let mut told = Vec::new();
+    for page in pages {
+        settings.policy.set(page.code, level);
+        let what = match level {
+            Some(Level::Silenced) if page.severity == Severity::Error => {
+                "is an error and stays one; only its warnings are silenced"
+            }
+            Some(Level::Silenced) => "is silenced",
+            Some(Level::Denied) => "is an error from now on",
+            None => "is shown, once for each message",
+        };
+        told.push(format!("{} {} {what}", page.code, page.name));
+    }
+    Ok(plain(told.join("\n")))
+}
+
+/// What was decided and what has been told, as text and as HTML.
+fn table(settings: &Settings) -> MimeBundle {
+    let summary = settings.policy.summary();
+    if summary.is_empty() {
+        return plain(format!("no warnings yet; {USAGE}"));
+    }
+    let mut lines = String::new();
+    let mut html = String::from(
+        "<table><thead><tr><th>code</th><th></th><th>told</th><th>last message</th></tr></thead><tbody>",
+    );
+    for (code, times, message) in summary {
+        let level = match settings.policy.level(code) {
+            Some(Level::Silenced) => "silenced",
+            Some(Level::Denied) => "denied",
+            None => "shown once",
+        };
+        let message = message.unwrap_or("–");
+        lines += &format!("{code}  {level:<10}  {times:>3} ×  {message}\n");
+        html += &format!(
+            "<tr><td style=\"text-align:left\"><code>{}</code></td>\
+             <td style=\"text-align:left\">{level}</td><td>{times} ×</td>\
+             <td style=\"text-align:left\">{}</td></tr>",
+            escaped(code),
+            escaped(message)
+        );
+    }
+    html += "</tbody></table>";
+    let mut data = plain(lines.trim_end().to_owned());
+    data.insert("text/html".to_owned(), Value::from(html));
+    data
+}
+
+fn plain(text: String) -> MimeBundle {
+    MimeBundle::from_iter([("text/plain".to_owned(), Value::from(text))])
+}
+
+#[cfg(test)]
+mod tests {
+    use stratoscope_diagnostics::Diagnostic;
+
+    use super::*;
+
+    fn told(asked: &str, settings: &mut Settings) -> String {
+        let data = answer(asked, settings).expect("an answer");
+        data["text/plain"].as_str().unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn codes_are_silenced_denied_and_listed() {
+        let mut settings = Settings::default();
+        assert!(told("", &mut settings).starts_with("no warnings yet"));
+        assert!(told("deny SC0302", &mut settings).contains("an error from now on"));
+        told("silence sc0407, SC0505", &mut settings);
+        assert_eq!(settings.policy.level("SC0407"), Some(Level::Silenced));
+        let found = Diagnostic::new("SC0302", Severity::Warning, "the head outputs logits");
+        let shown = settings.judged(found).expect("is shown");
+        assert_eq!(shown.severity, Severity::Error);
+        let table = told("", &mut settings);
+        assert!(
+            table.contains("SC0302  denied        1 ×  the head outputs logits"),
+            "{table}"
+        );
+        told("default SC0302", &mut settings);
+        assert_eq!(settings.policy.level("SC0302"), None);
+    }
+
+    #[test]
+    fn what_is_not_understood_changes_nothing() {
+        let mut settings = Settings::default();
+        for asked in ["silence", "mute SC0407", "deny SC0407 SC9999"] {
+            answer(asked, &mut settings).expect_err(asked);
+        }
+        assert!(settings.policy.summary().is_empty());
+    }
+}
