@@ -1,6 +1,6 @@
 //! A module's copies, one per replica, and what is done with all of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
 use std::time::Instant;
@@ -114,6 +114,19 @@ impl<M: Module + 'static> Replicas<M> {
     /// What the replicas did together.
     pub fn collectives(&self) -> &Collectives {
         &self.collectives
+    }
+
+    /// Marks float variables as trained or not, on every replica. A variable that is not trained gets no
+    /// gradient, and so no update.
+    pub fn set_trainable(&mut self, params: &HashSet<ParamId>, trainable: bool) {
+        for module in &mut self.modules {
+            *module = module.clone().map(&mut Trainable { params, trainable });
+        }
+        for record in &mut self.records {
+            if params.contains(&record.param) {
+                record.trainable = trainable;
+            }
+        }
     }
 
     /// Gives every replica the values of this module: a checkpoint was read, a best epoch is restored.
@@ -261,6 +274,21 @@ impl<M: Module + 'static> Replicas<M> {
             given,
             &format!("{}, one per replica", self.len()),
         ))
+    }
+}
+
+/// Marks some parameters as trained or not.
+struct Trainable<'a> {
+    params: &'a HashSet<ParamId>,
+    trainable: bool,
+}
+
+impl ModuleMapper for Trainable<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        match self.params.contains(&param.id) {
+            true => param.set_require_grad(self.trainable),
+            false => param,
+        }
     }
 }
 

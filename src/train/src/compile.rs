@@ -2,17 +2,17 @@
 //! reported together, before any batch. Scope rules: keras-semantics §3.
 
 use stratoscope_diagnostics::rules::{
-    LossWithoutLogits, MissingOptimizer, ModelOutsideScope, OptimizerOfAnotherModel,
-    StepsPerExecutionWithoutScope,
+    MissingOptimizer, ModelOutsideScope, OptimizerOfAnotherModel, StepsPerExecutionWithoutScope,
 };
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 use stratoscope_strategy::{Origin, PlacementReport, Strategy, origin, scope};
 
+use crate::agreement;
 use crate::args::{CompileArgs, Count, StrategyChoice};
-use crate::loss::{Loss, SparseCategoricalCrossentropy};
+use crate::loss::Loss;
 use crate::metric::Metric;
 use crate::model::{Model, State};
-use crate::network::{Files, Network};
+use crate::network::Network;
 use crate::optimizer::{Optimizer, OptimizerState};
 use crate::problem;
 use crate::receipt::CompileReceipt;
@@ -92,12 +92,9 @@ impl<N: Network> Model<N> {
             }
             steps_per_execution = 1;
         }
-        problems.extend(objections(&state.files, args.loss, &args.metrics));
-        if let Some(Loss::SparseCategoricalCrossentropy(loss)) = args.loss
-            && loss == (SparseCategoricalCrossentropy { from_logits: false })
-        {
-            let loss = "SparseCategoricalCrossentropy".to_owned();
-            warnings.push(LossWithoutLogits { loss, place: None }.diagnostic());
+        problems.extend(agreement::refused(&state.files, args.loss, &args.metrics));
+        if let Some(optimizer) = &args.optimizer {
+            warnings.extend(agreement::told(&state, optimizer, args.loss));
         }
         if let Some(problem) = problem::together(problems) {
             return Err(problem);
@@ -194,33 +191,4 @@ fn outside_its_scope<N: Network>(
 fn is_in_scope<N: Network>(state: &State<N>, choice: &StrategyChoice) -> bool {
     let named = matches!(choice, StrategyChoice::This(_));
     named || state.replicas.strategy().is_some() || scope::current().is_some()
-}
-
-/// What the head cannot be trained or measured with.
-fn objections(files: &impl Files, loss: Option<Loss>, metrics: &[Metric]) -> Vec<Diagnostic> {
-    let classes = files.classes();
-    let mut problems = Vec::new();
-    match (loss, classes) {
-        (Some(loss), Some(classes)) if loss.is_regression() => {
-            let expects = format!("a loss of classes, since the head has {classes} labels");
-            let told = problem::bad_value("compile", "loss", loss, expects)
-                .fix("write `loss = SparseCategoricalCrossentropy { from_logits: true }`")
-                .fix("or build the model with `num_labels = 1` to predict a number");
-            problems.push(told);
-        }
-        (Some(loss), None) if !loss.is_regression() => {
-            let expects = "a loss of numbers, since the head has 1 output";
-            let told = problem::bad_value("compile", "loss", loss, expects)
-                .fix("write `loss = MeanSquaredError`")
-                .fix("or build the model with a label for each class");
-            problems.push(told);
-        }
-        _ => {}
-    }
-    for metric in metrics {
-        if let Some(expects) = metric.objection(classes) {
-            problems.push(problem::bad_value("compile", "metrics", metric, expects));
-        }
-    }
-    problems
 }

@@ -48,10 +48,12 @@ pub mod bert;
 pub mod model;
 pub mod network;
 
+mod agreement;
 mod compile;
 pub mod counters;
 pub mod evaluate;
 pub mod fit;
+mod freeze;
 pub mod predict;
 mod prepare;
 pub mod receipt;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn::module::ParamId;
 use stratoscope_diagnostics::{Result, words};
-use stratoscope_strategy::{Origin, PlacementReport, Replicas, Strategy};
+use stratoscope_strategy::{Origin, PlacementReport, Replicas, Strategy, VariableRecord};
 
 use crate::compile::Compiled;
 use crate::network::{Files, Network};
@@ -133,6 +133,14 @@ impl<N: Network> State<N> {
         Ok(report)
     }
 
+    /// The variables that training changes.
+    pub(crate) fn trainable(&self) -> impl Iterator<Item = &VariableRecord> {
+        self.replicas
+            .records()
+            .iter()
+            .filter(|record| record.trainable)
+    }
+
     pub(crate) fn num_parameters(&self) -> usize {
         let elements = |shape: &Vec<usize>| shape.iter().product::<usize>();
         self.replicas
@@ -142,11 +150,12 @@ impl<N: Network> State<N> {
             .sum()
     }
 
-    /// The parameters that BERT's recipe does not decay.
+    /// The parameters that weight decay leaves alone.
     pub(crate) fn undecayed(&self) -> HashSet<ParamId> {
         let parameters = self.replicas.first().parameters().into_iter();
+        let optimizer = self.compiled.as_ref().map(|compiled| &compiled.optimizer);
         parameters
-            .filter(|known| known.is_undecayed())
+            .filter(|known| optimizer.is_some_and(|optimizer| optimizer.excludes(known)))
             .map(|known| known.id)
             .collect()
     }

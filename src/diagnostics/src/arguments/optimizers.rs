@@ -36,6 +36,7 @@ pub fn optimizer(name: &str) -> Option<&'static Optimizer> {
 pub const ADAMW: &[Argument] = &[
     WEIGHT_DECAY,
     DECAY_ALL,
+    EXCLUDE,
     BETA_1,
     BETA_2,
     EPSILON,
@@ -60,6 +61,9 @@ pub const SGD: &[Argument] = &[MOMENTUM, NESTEROV, CLIPNORM, GLOBAL_CLIPNORM, CL
 const ONE_CLIP: &str =
     "gradients are clipped in one way; with two, the order would decide the result";
 
+const ONE_LIST: &str =
+    "one says that every variable decays, the other which ones do not: only one can hold";
+
 const WEIGHT_DECAY: Argument = Argument::new(
     "weight_decay",
     "number ≥ 0",
@@ -77,7 +81,19 @@ const DECAY_ALL: Argument = Argument::new(
     "BERT; Keras decays every variable",
     Accepts::Flag,
     "Decays biases and LayerNorm too. Keras does so unless variables are excluded by name.",
-);
+)
+.excludes(&[("exclude_from_weight_decay", ONE_LIST)]);
+
+const EXCLUDE: Argument = Argument::new(
+    "exclude_from_weight_decay",
+    "list of texts",
+    "[\"bias\", \"LayerNorm\"]",
+    "BERT; Keras excludes nothing",
+    Accepts::Value,
+    "Variables whose name contains one of these do not decay. It replaces the default list, so name biases \
+     and LayerNorm too.",
+)
+.excludes(&[("decay_all_parameters", ONE_LIST)]);
 
 const BETA_1: Argument = Argument::new(
     "beta_1",

@@ -100,6 +100,7 @@ mod tests {
             AdamW::new(5e-5),
             weight_decay(0.01),
             decay_all_parameters(false),
+            exclude_from_weight_decay(["bias", "LayerNorm"]),
             beta_1(0.9),
             beta_2(0.999),
             epsilon(1e-8),

@@ -80,6 +80,8 @@ impl IntoOptimizer for Adam {
             rule: UpdateRule::Adam(self.rule),
             schedule: self.schedule,
             clipping: self.clip.resolve("Adam")?,
+            excluded: None,
+            by_name: false,
             identity: self.identity,
         })
     }

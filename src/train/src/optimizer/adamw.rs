@@ -14,6 +14,7 @@ pub struct AdamW {
     schedule: Schedule,
     rule: AdamRule,
     clip: Clip,
+    excluded: Option<Vec<String>>,
     identity: Identity,
 }
 
@@ -30,6 +31,7 @@ impl AdamW {
                 decay_all: false,
             },
             clip: Clip::default(),
+            excluded: None,
             identity: Identity::default(),
         }
     }
@@ -42,6 +44,16 @@ impl AdamW {
     /// Decays biases and LayerNorm too, as Keras does. Default: false.
     pub fn decay_all_parameters(self, decay_all: bool) -> Self {
         self.with(|own| own.rule.decay_all = decay_all)
+    }
+
+    /// Decays all variables but those whose name contains one of these, in place of biases and
+    /// LayerNorm. Keras's method of the same name.
+    pub fn exclude_from_weight_decay<S: Into<String>>(
+        self,
+        names: impl IntoIterator<Item = S>,
+    ) -> Self {
+        let names = names.into_iter().map(Into::into).collect();
+        self.with(|own| own.excluded = Some(names))
     }
 
     /// How slowly the mean of the gradients moves, from 0, below 1. Default: 0.9.
@@ -91,6 +103,8 @@ impl IntoOptimizer for AdamW {
             rule: UpdateRule::Adam(self.rule),
             schedule: self.schedule,
             clipping: self.clip.resolve("AdamW")?,
+            excluded: self.excluded,
+            by_name: false,
             identity: self.identity,
         })
     }

@@ -16,6 +16,7 @@ mod step;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use stratoscope_bert::NamedParameter;
 use stratoscope_diagnostics::rules::BadArgumentValue;
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 
@@ -74,6 +75,11 @@ pub struct Optimizer {
     pub schedule: Schedule,
     /// What is done to the gradients first.
     pub clipping: Clipping,
+    /// Variables whose name contains one of these do not decay. `None`: BERT's exclusion, unless the
+    /// rule says `decay_all`.
+    pub excluded: Option<Vec<String>>,
+    /// Named by a text, and so with Keras's default rate.
+    pub(crate) by_name: bool,
     pub(crate) identity: Identity,
 }
 
@@ -83,6 +89,23 @@ impl Optimizer {
         match self.rule {
             UpdateRule::Adam(_) => 2,
             UpdateRule::Sgd(SgdRule { momentum, .. }) => usize::from(momentum != 0.0),
+        }
+    }
+
+    /// The decay of the variables that are not excluded; 0 for optimizers without.
+    pub fn weight_decay(&self) -> f64 {
+        match self.rule {
+            UpdateRule::Adam(rule) => rule.weight_decay,
+            UpdateRule::Sgd(_) => 0.0,
+        }
+    }
+
+    /// Whether weight decay leaves this variable alone.
+    pub(crate) fn excludes(&self, variable: &NamedParameter) -> bool {
+        match (&self.excluded, self.rule) {
+            (Some(names), _) => names.iter().any(|name| variable.name.contains(name)),
+            (None, UpdateRule::Adam(rule)) if rule.decay_all => false,
+            (None, _) => variable.is_undecayed(),
         }
     }
 }
@@ -96,6 +119,9 @@ impl fmt::Display for Optimizer {
                 write!(f, ".weight_decay({})", rule.weight_decay)?;
                 if rule.decay_all {
                     f.write_str(".decay_all_parameters(true)")?;
+                }
+                if let Some(names) = &self.excluded {
+                    write!(f, ".exclude_from_weight_decay({names:?})")?;
                 }
             }
             UpdateRule::Sgd(SgdRule { momentum, nesterov }) if momentum != 0.0 => {
@@ -133,12 +159,16 @@ impl IntoOptimizer for Optimizer {
 impl IntoOptimizer for &str {
     /// With Keras's default rate: 0.001 for Adam and AdamW, 0.01 for SGD.
     fn into_optimizer(self) -> Result<Optimizer> {
-        match self.to_ascii_lowercase().as_str() {
+        let optimizer = match self.to_ascii_lowercase().as_str() {
             "adamw" => AdamW::new(KERAS_ADAM_RATE).into_optimizer(),
             "adam" => Adam::new(KERAS_ADAM_RATE).into_optimizer(),
             "sgd" => SGD::new(KERAS_SGD_RATE).into_optimizer(),
             _ => Err(crate::problem::unknown_optimizer(self)),
-        }
+        };
+        optimizer.map(|optimizer| Optimizer {
+            by_name: true,
+            ..optimizer
+        })
     }
 }
 
@@ -233,6 +263,8 @@ fn check_adam(optimizer: &str, rule: &AdamRule) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use burn::module::ParamId;
+
     use super::*;
     use crate::schedule::warmup_linear;
 
@@ -257,6 +289,10 @@ mod tests {
             SGD::new(0.1).momentum(0.9),
             Ok("SGD::new(1e-1).momentum(0.9)"),
         );
+        check(
+            AdamW::new(5e-5).exclude_from_weight_decay(["bias"]),
+            Ok("AdamW::new(5e-5).weight_decay(0.01).exclude_from_weight_decay([\"bias\"])"),
+        );
         check("AdamW", Ok("AdamW::new(1e-3).weight_decay(0.01)"));
         check("sgd", Ok("SGD::new(1e-2)"));
     }
@@ -275,6 +311,33 @@ mod tests {
             Err("SC0118"),
         );
         check("adma", Err("SC0105"));
+    }
+
+    #[test]
+    fn who_is_left_alone_by_decay() {
+        let names = ["a.LayerNorm.weight", "a.bias", "a.dense.weight"];
+        let check = |optimizer: AdamW, expected: [bool; 3]| {
+            let optimizer = optimizer.into_optimizer().expect("valid");
+            let excluded = names.map(|name| {
+                optimizer.excludes(&NamedParameter {
+                    name: name.to_owned(),
+                    id: ParamId::new(),
+                    shape: vec![1],
+                })
+            });
+            assert_eq!(excluded, expected, "{optimizer}");
+        };
+        let adamw = || AdamW::new(5e-5);
+        check(adamw(), [true, true, false]);
+        check(adamw().decay_all_parameters(true), [false; 3]);
+        check(
+            adamw().exclude_from_weight_decay(["bias"]),
+            [false, true, false],
+        );
+        check(
+            adamw().exclude_from_weight_decay(Vec::<String>::new()),
+            [false; 3],
+        );
     }
 
     #[test]

@@ -81,6 +81,8 @@ impl IntoOptimizer for SGD {
             rule: UpdateRule::Sgd(self.rule),
             schedule: self.schedule,
             clipping: self.clip.resolve("SGD")?,
+            excluded: None,
+            by_name: false,
             identity: self.identity,
         })
     }

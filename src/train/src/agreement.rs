@@ -1,0 +1,143 @@
+//! Whether loss, metrics and optimizer agree with the head and with each other: what `compile!` refuses,
+//! and what it only tells. Rules: keras-semantics §1.3 to §1.5.
+
+use stratoscope_diagnostics::rules::{
+    AccuracyOfARegression, BinaryLossOfMany, ClipPerTensor, DecayOfEverything, LabelsNotOneHot,
+    LossWithoutLogits, RateOutOfRange, ShapesWouldBroadcast, SoftmaxOverOne,
+};
+use stratoscope_diagnostics::{Diagnostic, Rule};
+
+use crate::loss::Loss;
+use crate::metric::Metric;
+use crate::model::State;
+use crate::network::{Files, Network};
+use crate::optimizer::{Clipping, Optimizer, UpdateRule};
+use crate::problem;
+
+/// What the head cannot be trained or measured with.
+pub(crate) fn refused(
+    files: &impl Files,
+    loss: Option<Loss>,
+    metrics: &[Metric],
+) -> Vec<Diagnostic> {
+    let mut problems: Vec<Diagnostic> = loss
+        .and_then(|loss| of_loss(loss, files.classes()))
+        .into_iter()
+        .collect();
+    problems.extend(
+        metrics
+            .iter()
+            .filter_map(|&metric| of_metric(metric, loss, files.classes())),
+    );
+    problems
+}
+
+/// `classes`: the outputs of the head; `None` for one output.
+fn of_loss(loss: Loss, classes: Option<usize>) -> Option<Diagnostic> {
+    let name = loss.name().to_owned();
+    match (loss, classes) {
+        (Loss::MeanSquaredError(_), Some(outputs)) => Some(
+            ShapesWouldBroadcast {
+                outputs,
+                loss: name,
+            }
+            .diagnostic(),
+        ),
+        (Loss::BinaryCrossentropy(_), Some(outputs)) => {
+            Some(BinaryLossOfMany { outputs }.diagnostic())
+        }
+        (Loss::SparseCategoricalCrossentropy(_) | Loss::CategoricalCrossentropy(_), None) => {
+            Some(SoftmaxOverOne { loss: name }.diagnostic())
+        }
+        _ => None,
+    }
+}
+
+fn of_metric(metric: Metric, loss: Option<Loss>, outputs: Option<usize>) -> Option<Diagnostic> {
+    // One output under a binary loss decides between two classes.
+    let classes = match loss.and_then(|loss| loss.threshold()) {
+        Some(_) => outputs.or(Some(2)),
+        None => outputs,
+    };
+    if classes.is_none() && metric.is_of_classes() {
+        let rule = AccuracyOfARegression {
+            metric: metric.name().to_owned(),
+            loss: loss.map(|loss| loss.name().to_owned()),
+        };
+        return Some(rule.diagnostic());
+    }
+    let expects = metric.objection(classes)?;
+    Some(problem::bad_value("compile", "metrics", metric, expects))
+}
+
+/// What will work, and is probably not what was meant.
+pub(crate) fn told<N: Network>(
+    state: &State<N>,
+    optimizer: &Optimizer,
+    loss: Option<Loss>,
+) -> Vec<Diagnostic> {
+    let mut told = Vec::new();
+    if let Some(loss) = loss {
+        if loss.from_logits() == Some(false) {
+            let loss = loss.name().to_owned();
+            told.push(LossWithoutLogits { loss, place: None }.diagnostic());
+        }
+        // With smoothing it is the one that is needed.
+        if let (Loss::CategoricalCrossentropy(smoothed), Some(classes)) =
+            (loss, state.files.classes())
+            && smoothed.share == 0.0
+        {
+            told.push(LabelsNotOneHot { classes }.diagnostic());
+        }
+    }
+    told.extend(rate(state, optimizer));
+    told.extend(decay(state, optimizer));
+    if let Clipping::PerTensor(clipnorm) = optimizer.clipping {
+        let tensors = state.trainable().count();
+        told.push(ClipPerTensor { clipnorm, tensors }.diagnostic());
+    }
+    told
+}
+
+/// SC0501, for pretrained weights only: what is made anew may be trained at any rate, and so may a
+/// head alone.
+fn rate<N: Network>(state: &State<N>, optimizer: &Optimizer) -> Option<Diagnostic> {
+    let is_adam = matches!(optimizer.rule, UpdateRule::Adam(_));
+    let pretrained = state.files.source().is_some();
+    let elements = |shape: &[usize]| shape.iter().product::<usize>();
+    let trained: usize = state
+        .trainable()
+        .map(|record| elements(&record.shape))
+        .sum();
+    let most_is_trained = 2 * trained > state.num_parameters();
+    let rate = optimizer.schedule.named_rate();
+    let usual = rate < RateOutOfRange::HIGH && rate >= RateOutOfRange::LOW;
+    if !is_adam || !pretrained || !most_is_trained || usual {
+        return None;
+    }
+    let rule = RateOutOfRange {
+        optimizer: optimizer.to_string(),
+        rate,
+        by_name: optimizer.by_name,
+    };
+    Some(rule.diagnostic())
+}
+
+/// SC0507.
+fn decay<N: Network>(state: &State<N>, optimizer: &Optimizer) -> Option<Diagnostic> {
+    if optimizer.weight_decay() == 0.0 {
+        return None;
+    }
+    let parameters = state.replicas.first().parameters();
+    let also: Vec<String> = parameters
+        .iter()
+        .filter(|known| known.is_undecayed() && !optimizer.excludes(known))
+        .map(|known| known.name.clone())
+        .collect();
+    let rule = DecayOfEverything {
+        decay: optimizer.weight_decay(),
+        variables: parameters.len(),
+        also,
+    };
+    (!rule.also.is_empty()).then(|| rule.diagnostic())
+}

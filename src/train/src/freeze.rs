@@ -1,0 +1,132 @@
+//! Which variables are trained. Keras's `layer.trainable`, by the names of the checkpoint.
+
+use std::collections::HashSet;
+
+use burn::module::ParamId;
+use stratoscope_diagnostics::check::suggest::similar;
+use stratoscope_diagnostics::{Result, words};
+
+use crate::model::{Model, State};
+use crate::network::{Files, Network};
+use crate::problem;
+
+impl<N: Network> Model<N> {
+    /// Freezes the variables whose name begins with this: `"bert"` leaves the head alone free,
+    /// `"bert.encoder.layer.0"` is one layer, `""` is everything. Returns how many are frozen now.
+    ///
+    /// It holds from the next step on. Freeze before `compile!`, so that its card shows it and no
+    /// moments are planned for what does not move (SC0110).
+    ///
+    /// # Errors
+    /// SC0103 if no variable's name begins with it.
+    pub fn freeze(&self, prefix: &str) -> Result<usize> {
+        self.mark(prefix, false, "freeze")
+    }
+
+    /// Trains these variables again; see [`Self::freeze`].
+    ///
+    /// # Errors
+    /// SC0103 if no variable's name begins with it.
+    pub fn unfreeze(&self, prefix: &str) -> Result<usize> {
+        self.mark(prefix, true, "unfreeze")
+    }
+
+    fn mark(&self, prefix: &str, trainable: bool, call: &str) -> Result<usize> {
+        let mut state = self.state();
+        let records = state.replicas.records();
+        let chosen: HashSet<ParamId> = records
+            .iter()
+            .filter(|record| is_below(&record.name, prefix))
+            .map(|record| record.param)
+            .collect();
+        if chosen.is_empty() {
+            let names: Vec<&str> = records.iter().map(|record| record.name.as_str()).collect();
+            return Err(unknown(call, prefix, &names));
+        }
+        state.replicas.set_trainable(&chosen, trainable);
+        Ok(state.replicas.records().len() - state.trainable().count())
+    }
+}
+
+impl<N: Network> State<N> {
+    /// Variables that are frozen.
+    pub(crate) fn frozen(&self) -> HashSet<ParamId> {
+        let records = self.replicas.records().iter();
+        let frozen = records.filter(|record| !record.trainable);
+        frozen.map(|record| record.param).collect()
+    }
+
+    /// The part of the names that the variables of the head share.
+    pub(crate) fn head(&self) -> Option<String> {
+        let last = self.replicas.records().last()?;
+        let head = last.name.split('.').next()?;
+        (!self.files.label_names().is_empty()).then(|| head.to_owned())
+    }
+}
+
+/// Whether a name is `prefix`, or goes on after it with a new part: `layer.1` is not above `layer.10`.
+fn is_below(name: &str, prefix: &str) -> bool {
+    let prefix = prefix.trim_end_matches('.');
+    match name.strip_prefix(prefix) {
+        Some(rest) => prefix.is_empty() || rest.is_empty() || rest.starts_with('.'),
+        None => false,
+    }
+}
+
+fn unknown(call: &str, prefix: &str, names: &[&str]) -> Box<stratoscope_diagnostics::Diagnostic> {
+    // Everything that could have been written: each name, and each of its beginnings.
+    let mut beginnings: Vec<&str> = names
+        .iter()
+        .flat_map(|name| {
+            let dots = name.match_indices('.').map(|(at, _)| &name[..at]);
+            dots.chain([*name])
+        })
+        .collect();
+    beginnings.sort_unstable();
+    beginnings.dedup();
+    let near = similar(prefix, beginnings.iter().copied());
+    let top: Vec<&str> = beginnings
+        .iter()
+        .copied()
+        .filter(|name| !name.contains('.'))
+        .collect();
+    let expects = format!(
+        "the beginning of a variable's name, such as {}",
+        words::names(&top, 3)
+    );
+    let mut told = problem::bad_value(call, "name", format!("{prefix:?}"), expects);
+    for name in near.iter().take(2) {
+        told = told.fix(format!("did you mean `{name}`?"));
+    }
+    Box::new(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_at_a_dot() {
+        let check = |name: &str, prefix: &str, expected| {
+            assert_eq!(is_below(name, prefix), expected, "{prefix} above {name}");
+        };
+        check(
+            "bert.encoder.layer.1.output.bias",
+            "bert.encoder.layer.1",
+            true,
+        );
+        check(
+            "bert.encoder.layer.10.output.bias",
+            "bert.encoder.layer.1",
+            false,
+        );
+        check(
+            "bert.encoder.layer.1.output.bias",
+            "bert.encoder.layer.1.",
+            true,
+        );
+        check("classifier.bias", "classifier.bias", true);
+        check("classifier.bias", "bert", false);
+        check("classifier.bias", "", true);
+    }
+}
