@@ -15,6 +15,8 @@ pub struct Batch {
     pub mask: Vec<i32>,
     /// Segments, B × S; 0 in padding.
     pub type_ids: Vec<i32>,
+    /// The numbers of rows of numbers, B × W; empty for texts, as the three above are for these.
+    pub features: Vec<f32>,
     /// The labels, one for each example.
     pub labels: Labels,
     /// The index of each example in its data set.
@@ -58,6 +60,7 @@ impl Batch {
             ids: Vec::with_capacity(area),
             mask: Vec::with_capacity(area),
             type_ids: Vec::with_capacity(area),
+            features: Vec::new(),
             labels: labels_of(examples),
             rows: examples.iter().map(|example| example.index).collect(),
             seq,
@@ -72,6 +75,7 @@ impl Batch {
             batch.ids.resize(end, pad_id as i32);
             batch.mask.resize(end, 0);
             batch.type_ids.resize(end, 0);
+            batch.features.extend_from_slice(&example.features);
         }
         batch
     }
@@ -79,6 +83,11 @@ impl Batch {
     /// B, the number of examples.
     pub fn size(&self) -> usize {
         self.rows.len()
+    }
+
+    /// W, the numbers of each row of numbers; 0 for texts.
+    pub fn width(&self) -> usize {
+        self.features.len() / self.size().max(1)
     }
 
     /// How many positions hold a token, the rest being padding.
@@ -108,10 +117,12 @@ impl Batch {
     /// If the range goes past the end.
     pub fn slice(&self, rows: Range<usize>) -> Self {
         let positions = rows.start * self.seq..rows.end * self.seq;
+        let numbers = rows.start * self.width()..rows.end * self.width();
         Self {
             ids: self.ids[positions.clone()].to_vec(),
             mask: self.mask[positions.clone()].to_vec(),
             type_ids: self.type_ids[positions].to_vec(),
+            features: self.features[numbers].to_vec(),
             labels: self.labels.slice(rows.clone()),
             rows: self.rows[rows].to_vec(),
             seq: self.seq,

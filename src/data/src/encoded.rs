@@ -9,7 +9,7 @@ use stratoscope_diagnostics::Result;
 use crate::batch::Batches;
 use crate::dataset::Dataset;
 use crate::example::Label;
-use crate::tokenize::Tokenize;
+use crate::tokenize::{Encoding, Tokenize};
 use crate::{problem, random};
 
 /// One tokenized example.
@@ -19,6 +19,8 @@ pub struct EncodedExample {
     pub ids: Vec<u32>,
     /// The segment of each token; as long as `ids`.
     pub type_ids: Vec<u32>,
+    /// The numbers of a row of numbers, which has no tokens; else empty.
+    pub features: Arc<[f32]>,
     /// The label, as in the data set.
     pub label: Option<Label>,
     /// The example's index in the data set that was tokenized, counted from 0.
@@ -59,7 +61,8 @@ pub struct TokenReport {
 }
 
 impl Dataset {
-    /// Tokenizes every example, in parallel, cutting at `max_length` tokens.
+    /// Tokenizes every example, in parallel, cutting at `max_length` tokens. Rows of numbers stay as
+    /// they are.
     ///
     /// # Errors
     /// SC0914 for an empty data set; SC0915 for a `max_length` of 0; SC0911 if some examples have a
@@ -79,10 +82,14 @@ impl Dataset {
         }
         self.check_labels()?;
         let encode = |(index, example): (usize, &crate::Example)| {
-            let encoding = tokenizer.encode(&example.text, example.pair.as_deref(), max_length);
+            let encoding = match example.features.is_empty() {
+                true => tokenizer.encode(&example.text, example.pair.as_deref(), max_length),
+                false => Encoding::default(),
+            };
             EncodedExample {
                 ids: encoding.ids,
                 type_ids: encoding.type_ids,
+                features: Arc::clone(&example.features),
                 label: example.label,
                 index,
                 truncated: encoding.truncated,

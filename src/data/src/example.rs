@@ -1,5 +1,7 @@
 //! One row of a data set.
 
+use std::sync::Arc;
+
 /// What an example should be answered with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Label {
@@ -9,13 +11,15 @@ pub enum Label {
     Value(f32),
 }
 
-/// A text, or a pair of texts, and its label.
+/// A text, a pair of texts, or a row of numbers, and its label.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Example {
-    /// The text; of a pair, the first one.
+    /// The text; of a pair, the first one; of a row of numbers, how the row is shown to people.
     pub text: String,
     /// The second text of a pair.
     pub pair: Option<String>,
+    /// The numbers of a row of numbers; empty for texts.
+    pub features: Arc<[f32]>,
     /// The label; `None` where the data set has none.
     pub label: Option<Label>,
     /// Where it stood in its source, counted from 0. It stays the same when the data set is
@@ -31,9 +35,24 @@ impl Example {
         Self {
             text: text.into(),
             pair: None,
+            features: Arc::default(),
             label: None,
             row: 0,
             line: None,
+        }
+    }
+
+    /// A row of numbers.
+    pub(crate) fn of_features(features: &[f32]) -> Self {
+        const SHOWN: usize = 12;
+        let shown = features.iter().take(SHOWN).map(f32::to_string);
+        let mut text = shown.collect::<Vec<_>>().join(", ");
+        if features.len() > SHOWN {
+            text.push_str(&format!(", … ({} numbers)", features.len()));
+        }
+        Self {
+            features: features.into(),
+            ..Self::new(text)
         }
     }
 

@@ -1,4 +1,4 @@
-//! Text data sets, from a file to the batches that a model takes.
+//! Data sets of texts, or of numbers, from a file to the batches that a model takes.
 //!
 //! A [`Dataset`] holds [`Example`]s and the names of their classes. It comes from a file
 //! ([`Dataset::tsv`], [`Dataset::csv`], [`Dataset::jsonl`]), from a benchmark's folder ([`Glue`]),
@@ -49,6 +49,7 @@ pub mod batch;
 pub mod dataset;
 pub mod encoded;
 pub mod example;
+pub mod numeric;
 pub mod prefetch;
 mod problem;
 pub mod random;
@@ -60,6 +61,7 @@ pub use batch::{Batch, Batches, Labels};
 pub use dataset::Dataset;
 pub use encoded::{Encoded, EncodedExample, TokenReport};
 pub use example::{Example, Label};
+pub use numeric::{IntoTarget, Target, make_classification, make_regression};
 pub use prefetch::Prefetch;
 pub use random::{RandomStream, permutation};
 pub use source::{Columns, Glue, debian_pairs, debian_sections};

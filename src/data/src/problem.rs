@@ -118,6 +118,21 @@ pub(crate) fn length_mismatch(texts: usize, labels: usize) -> Problem {
     )
 }
 
+/// SC0704 for `x` and `y`.
+pub(crate) fn lengths_of_arrays(x: usize, y: usize) -> Problem {
+    let rule = LengthMismatch {
+        first: "rows in `x`".to_owned(),
+        first_length: x,
+        second: "in `y`".to_owned(),
+        second_length: y,
+    };
+    called(
+        "Dataset::from_arrays",
+        "`x` and `y` differ in length",
+        rule.diagnostic(),
+    )
+}
+
 /// A whole call, as a place.
 pub(crate) fn call(call: &str) -> Place {
     Place::Call {

@@ -73,11 +73,11 @@ impl Table {
                 LabelColumn::Absent => None,
             };
             examples.push(Example {
-                text: fields[chosen.text].clone(),
                 pair: chosen.pair.map(|pair| fields[pair].clone()),
                 label,
                 row,
                 line: Some(*line),
+                ..Example::new(&fields[chosen.text])
             });
         }
         Ok(Dataset {

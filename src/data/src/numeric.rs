@@ -1,0 +1,363 @@
+//! Examples of numbers instead of texts: `x` and `y` as Keras takes them, and two small generators
+//! of data that can be learnt.
+
+use std::fmt::Display;
+
+use stratoscope_diagnostics::rules::LabelOutOfRange;
+use stratoscope_diagnostics::{Result, Rule};
+
+use crate::dataset::Dataset;
+use crate::example::{Example, Label};
+use crate::problem;
+use crate::random::RandomStream;
+
+/// Integers from here on are no classes: each class has a name and an output.
+const MOST_CLASSES: i64 = 1 << 20;
+
+impl Dataset {
+    /// A data set of rows of numbers and what each is to be answered with, as Keras's `x` and `y`.
+    /// A `y` of integers numbers classes, one of floats is to be predicted as it is.
+    ///
+    /// ```
+    /// use stratoscope_data::Dataset;
+    ///
+    /// # fn main() -> stratoscope_diagnostics::Result<()> {
+    /// let prices = Dataset::from_arrays([[1.0, 2.0], [3.0, 4.0]], [0.5, 1.5])?;
+    /// let kinds = Dataset::from_arrays(vec![[1.0, 2.0], [3.0, 4.0]], vec![0, 1])?;
+    /// assert_eq!((prices.num_labels(), kinds.num_labels()), (0, 2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// SC0704 unless `y` is as long as `x`, SC0914 for no rows, SC0915 for rows of different lengths
+    /// or an integer that numbers no class, SC0301 for a class below 0.
+    pub fn from_arrays<X: AsRef<[f32]>, Y: IntoTarget>(
+        x: impl IntoIterator<Item = X>,
+        y: impl IntoIterator<Item = Y>,
+    ) -> Result<Self> {
+        const CALL: &str = "Dataset::from_arrays";
+        let mut data = Self::of_rows(x, CALL)?;
+        let targets: Vec<Target> = y.into_iter().map(IntoTarget::into_target).collect();
+        if targets.len() != data.len() {
+            return Err(problem::lengths_of_arrays(data.len(), targets.len()));
+        }
+        let too_large = |target: &Target| target.class().is_some_and(|class| class >= MOST_CLASSES);
+        if let Some(row) = targets.iter().position(too_large) {
+            let given = targets[row].class().unwrap_or_default();
+            let expects = format!("below {MOST_CLASSES} to be a class, or a float to be predicted");
+            let name = format!("y[{row}]");
+            return Err(problem::bad_size(
+                problem::call(CALL),
+                &name,
+                given,
+                &expects,
+            ));
+        }
+        let classes = targets.iter().filter_map(Target::class);
+        let classes = classes.max().map_or(0, |most| (most + 1).max(0));
+        for (row, target) in targets.iter().enumerate() {
+            let label = match *target {
+                Target::Value(value) => Label::Value(value),
+                Target::Class(class) => match usize::try_from(class) {
+                    Ok(class) => Label::Class(class),
+                    Err(_) => return Err(below_zero(&targets, row, classes, CALL)),
+                },
+            };
+            data.examples[row].label = Some(label);
+        }
+        data.label_names = (0..classes).map(|class| class.to_string()).collect();
+        Ok(data)
+    }
+
+    /// A data set of rows of numbers without labels, such as one wants predictions for.
+    ///
+    /// # Errors
+    /// SC0914 for no rows, SC0915 for rows of different lengths.
+    pub fn from_features<X: AsRef<[f32]>>(x: impl IntoIterator<Item = X>) -> Result<Self> {
+        Self::of_rows(x, "Dataset::from_features")
+    }
+
+    fn of_rows<X: AsRef<[f32]>>(x: impl IntoIterator<Item = X>, call: &str) -> Result<Self> {
+        let rows = x.into_iter().map(|row| Example::of_features(row.as_ref()));
+        let data = Self::from_examples(rows, Vec::new(), "arrays in memory");
+        let Some(first) = data.examples.first() else {
+            return Err(problem::empty("arrays in memory", call));
+        };
+        let width = first.features.len();
+        let other = |example: &&Example| example.features.len() != width || width == 0;
+        if let Some(odd) = data.examples.iter().find(other) {
+            let name = format!("x[{}].len()", odd.row);
+            let expects = match width {
+                0 => "at least 1".to_owned(),
+                _ => format!("{width}, the length of `x[0]`"),
+            };
+            let place = problem::call(call);
+            return Err(problem::bad_size(
+                place,
+                &name,
+                odd.features.len(),
+                &expects,
+            ));
+        }
+        Ok(data)
+    }
+
+    /// How many numbers an example has; 0 for texts.
+    pub fn num_features(&self) -> usize {
+        self.examples
+            .first()
+            .map_or(0, |example| example.features.len())
+    }
+}
+
+/// What a row of numbers is to be answered with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Target {
+    /// The number of a class; it must not be negative.
+    Class(i64),
+    /// A number to be predicted.
+    Value(f32),
+}
+
+impl Target {
+    fn class(&self) -> Option<i64> {
+        match *self {
+            Self::Class(class) => Some(class),
+            Self::Value(_) => None,
+        }
+    }
+}
+
+/// What `y` is made of: integers for classes, floats for numbers.
+#[diagnostic::on_unimplemented(
+    message = "`y` cannot be made of `{Self}`",
+    label = "integers number classes, floats are numbers to be predicted"
+)]
+pub trait IntoTarget {
+    /// What it stands for.
+    fn into_target(self) -> Target;
+}
+
+macro_rules! into_target {
+    ($($integer:ty),*; $($float:ty),*) => {
+        $(impl IntoTarget for $integer {
+            fn into_target(self) -> Target {
+                Target::Class(i64::try_from(self).unwrap_or(i64::MAX))
+            }
+        })*
+        $(impl IntoTarget for $float {
+            fn into_target(self) -> Target {
+                Target::Value(self as f32)
+            }
+        })*
+    };
+}
+
+into_target!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize; f32, f64);
+
+impl IntoTarget for bool {
+    fn into_target(self) -> Target {
+        Target::Class(i64::from(self))
+    }
+}
+
+impl<T: IntoTarget + Copy> IntoTarget for &T {
+    fn into_target(self) -> Target {
+        (*self).into_target()
+    }
+}
+
+/// Rows of `columns` numbers in [−1, 1) and a number each that depends on them linearly, but for a
+/// little noise: a regression that can be learnt. The same seed makes the same data.
+///
+/// # Errors
+/// SC0915 for no rows or no columns.
+pub fn make_regression(rows: usize, columns: usize, seed: u64) -> Result<Dataset> {
+    const CALL: &str = "make_regression";
+    at_least_one(CALL, "rows", rows)?;
+    at_least_one(CALL, "columns", columns)?;
+    let slopes: Vec<f32> = uniform(seed, 0).take(columns).collect();
+    let mut numbers = uniform(seed, 1);
+    let mut noise = uniform(seed, 2);
+    let x: Vec<Vec<f32>> = (0..rows)
+        .map(|_| numbers.by_ref().take(columns).collect())
+        .collect();
+    let y: Vec<f32> = x
+        .iter()
+        .map(|row| {
+            let sum: f32 = row.iter().zip(&slopes).map(|(x, slope)| x * slope).sum();
+            sum + 0.05 * noise.next().unwrap_or_default()
+        })
+        .collect();
+    let mut data = Dataset::from_arrays(x, y)?;
+    data.source = format!("{CALL}({rows}, {columns}, {seed})");
+    Ok(data)
+}
+
+/// Rows of `columns` numbers around a centre for each of the classes, which take turns: classes
+/// that can be learnt. The same seed makes the same data.
+///
+/// # Errors
+/// SC0915 for no rows, no columns, or fewer than two classes.
+pub fn make_classification(
+    rows: usize,
+    columns: usize,
+    classes: usize,
+    seed: u64,
+) -> Result<Dataset> {
+    const CALL: &str = "make_classification";
+    at_least_one(CALL, "rows", rows)?;
+    at_least_one(CALL, "columns", columns)?;
+    if classes < 2 {
+        let place = problem::call(CALL);
+        return Err(problem::bad_size(place, "classes", classes, "at least 2"));
+    }
+    let mut centres = uniform(seed, 0);
+    let centres: Vec<Vec<f32>> = (0..classes)
+        .map(|_| centres.by_ref().take(columns).collect())
+        .collect();
+    let mut noise = uniform(seed, 1);
+    let x = (0..rows).map(|row| -> Vec<f32> {
+        let centre = &centres[row % classes];
+        let near = |centre: &f32| centre + 0.4 * noise.next().unwrap_or_default();
+        centre.iter().map(near).collect()
+    });
+    let x: Vec<Vec<f32>> = x.collect();
+    let mut data = Dataset::from_arrays(x, (0..rows).map(|row| row % classes))?;
+    // With fewer rows than classes, the last classes have no row but a name.
+    data.label_names = (0..classes).map(|class| class.to_string()).collect();
+    data.source = format!("{CALL}({rows}, {columns}, {classes}, {seed})");
+    Ok(data)
+}
+
+/// Numbers in [−1, 1), every one of 2²⁴ equally likely.
+fn uniform(seed: u64, stream: u64) -> impl Iterator<Item = f32> {
+    let mut random = RandomStream::new(seed, stream);
+    std::iter::repeat_with(move || {
+        let bits = (random.next_u64() >> 40) as f32;
+        bits / (1_u32 << 23) as f32 - 1.0
+    })
+}
+
+fn at_least_one(call: &str, name: &str, given: impl Display + PartialEq<usize>) -> Result<()> {
+    match given == 0 {
+        true => Err(problem::bad_size(
+            problem::call(call),
+            name,
+            given,
+            "at least 1",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// SC0301 for a class below 0.
+fn below_zero(
+    targets: &[Target],
+    row: usize,
+    classes: i64,
+    call: &str,
+) -> Box<stratoscope_diagnostics::Diagnostic> {
+    let negative = |target: &&Target| target.class().is_some_and(|class| class < 0);
+    let rule = LabelOutOfRange {
+        label: targets[row].class().unwrap_or_default(),
+        row,
+        rows: targets.iter().filter(negative).count(),
+        num_labels: usize::try_from(classes).unwrap_or_default(),
+        source: "arrays in memory".to_owned(),
+        text: None,
+        call: call.to_owned(),
+    };
+    rule.error()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::{Batch, Labels};
+    use crate::tokenize::letters::Letters;
+
+    fn code(result: Result<Dataset>) -> String {
+        result.expect_err("it is refused").code
+    }
+
+    #[test]
+    fn arrays_become_batches_of_numbers() {
+        let x = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]];
+        let data = Dataset::from_arrays(x, [0, 2, 1]).unwrap();
+        assert_eq!((data.num_features(), data.num_labels()), (2, 3));
+        let batches: Vec<Batch> = data
+            .tokenize(&Letters, 64)
+            .unwrap()
+            .batch(2)
+            .unwrap()
+            .collect();
+        assert_eq!(batches[0].features, [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(
+            (batches[0].width(), batches[0].seq, batches[1].size()),
+            (2, 0, 1)
+        );
+        assert_eq!(batches[0].labels, Labels::Classes(vec![0, 2]));
+        let parts = batches[0].split(2);
+        assert_eq!(parts[1].features, [3.0, 4.0]);
+        assert_eq!((parts[1].width(), &parts[1].rows), (2, &vec![1]));
+    }
+
+    #[test]
+    fn integers_are_classes_and_floats_are_numbers() {
+        let x = vec![vec![1.0], vec![2.0]];
+        let label = |data: Dataset| data.examples[1].label;
+        let of = Dataset::from_arrays(&x, [false, true]).unwrap();
+        assert_eq!(label(of), Some(Label::Class(1)));
+        let of = Dataset::from_arrays(&x, [0.5, 0.25]).unwrap();
+        assert_eq!(label(of), Some(Label::Value(0.25)));
+        let of = Dataset::from_arrays(&x, &vec![3_u8, 0]).unwrap();
+        assert_eq!((of.num_labels(), label(of)), (4, Some(Label::Class(0))));
+        assert_eq!(label(Dataset::from_features(x).unwrap()), None);
+    }
+
+    #[test]
+    fn arrays_that_do_not_fit_are_refused() {
+        let two = [[1.0], [2.0]];
+        assert_eq!(code(Dataset::from_arrays(two, [1.0])), "SC0704");
+        assert_eq!(code(Dataset::from_arrays(two, [0, -1])), "SC0301");
+        assert_eq!(code(Dataset::from_arrays(two, [0, i64::MAX])), "SC0915");
+        let ragged = vec![vec![1.0, 2.0], vec![3.0]];
+        let told = Dataset::from_arrays(ragged, [0, 1]).expect_err("ragged");
+        assert_eq!(told.code, "SC0915");
+        let message = "`x[1].len()` is 1, it must be 2, the length of `x[0]`";
+        assert_eq!(told.message, message);
+        assert_eq!(code(Dataset::from_features([[0.0; 3]; 0])), "SC0914");
+        assert_eq!(code(Dataset::from_features([[0.0; 0]; 2])), "SC0915");
+    }
+
+    #[test]
+    fn generated_data_is_fixed_by_its_seed() {
+        let data = make_classification(40, 3, 4, 7).unwrap();
+        assert!(data == make_classification(40, 3, 4, 7).unwrap());
+        assert!(data != make_classification(40, 3, 4, 8).unwrap());
+        assert_eq!(data.class_counts(), [10; 4]);
+        let data = make_regression(30, 5, 1).unwrap();
+        assert_eq!((data.len(), data.num_features()), (30, 5));
+        let largest =
+            |example: &Example| example.features.iter().fold(0_f32, |a, b| a.max(b.abs()));
+        assert!(data.examples.iter().all(|example| largest(example) <= 1.0));
+        for refused in [
+            make_regression(0, 5, 1),
+            make_regression(5, 0, 1),
+            make_classification(5, 5, 1, 1),
+        ] {
+            assert_eq!(code(refused), "SC0915");
+        }
+    }
+
+    #[test]
+    fn rows_of_numbers_are_the_same_row_only_if_all_numbers_are() {
+        let row =
+            |last: f32| -> Vec<f32> { (0..40).map(|i| if i == 39 { last } else { 0.0 }).collect() };
+        let train = Dataset::from_features([row(1.0), row(2.0)]).unwrap();
+        let dev = Dataset::from_features([row(2.0), row(3.0)]).unwrap();
+        assert_eq!(train.overlap(&dev), [(1, 0)]);
+    }
+}
