@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(label(of), Some(Label::Class(1)));
         let of = Dataset::from_arrays(&x, [0.5, 0.25]).unwrap();
         assert_eq!(label(of), Some(Label::Value(0.25)));
-        let of = Dataset::from_arrays(&x, &vec![3_u8, 0]).unwrap();
+        let of = Dataset::from_arrays(&x, [3_u8, 0].iter()).unwrap();
         assert_eq!((of.num_labels(), label(of)), (4, Some(Label::Class(0))));
         assert_eq!(label(Dataset::from_features(x).unwrap()), None);
     }
