@@ -15,6 +15,10 @@ use stratoscope_diagnostics::Result;
 use crate::device::LogicalDevice;
 use crate::{copy, problem, variable};
 
+mod transfer;
+
+pub use self::transfer::{Collective, CrossDeviceOps, Transfer};
+
 /// What was done together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -36,13 +40,7 @@ impl Operation {
 }
 
 /// How it was done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Algorithm {
-    /// Through replica 0's device, in the order of the replicas.
-    #[default]
-    Centralized,
-}
+pub type Algorithm = CrossDeviceOps;
 
 /// One collective.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -75,6 +73,9 @@ pub struct Collectives(Arc<Mutex<Log>>);
 #[derive(Debug, Default)]
 struct Log {
     recent: VecDeque<CollectiveRecord>,
+    /// Since the optimizer step that goes on began.
+    going_on: Vec<Collective>,
+    last_step: Vec<Collective>,
     total: u64,
     all_reduces: u64,
     bytes: u64,
@@ -113,6 +114,12 @@ impl Collectives {
     /// The latest collectives, oldest first; at most 256.
     pub fn recent(&self) -> Vec<CollectiveRecord> {
         self.log().recent.iter().cloned().collect()
+    }
+
+    /// The collectives of the last optimizer step, in their order; none before the first step, and none
+    /// with one replica.
+    pub fn last_step(&self) -> Vec<Collective> {
+        self.log().last_step.clone()
     }
 
     /// Counters since the model was made.

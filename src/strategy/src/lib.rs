@@ -44,6 +44,7 @@ pub mod variable;
 
 pub mod placement;
 
+pub use collective::{Collective, CrossDeviceOps, Transfer};
 pub use device::{
     BackendKind, DeviceInfo, DeviceKind, DeviceSpec, LogicalDevice, cpu, cuda, devices, wgpu,
 };

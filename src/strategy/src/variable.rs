@@ -17,6 +17,10 @@ pub enum VariableKind {
     Local,
     /// A copy per replica that only its replica writes; the copies are combined when read.
     OnRead,
+    /// One copy for all replicas, on the device that keeps the parameters; replicas read it over.
+    Central,
+    /// Split by rows over the parameter servers; no device has all of it.
+    Sharded,
 }
 
 impl VariableKind {
@@ -26,6 +30,8 @@ impl VariableKind {
             Self::Mirrored => "Mirrored",
             Self::Local => "Local",
             Self::OnRead => "OnRead",
+            Self::Central => "Central",
+            Self::Sharded => "Sharded",
         }
     }
 }

@@ -1,0 +1,94 @@
+//! What a collective moved: which bytes went from which device to which, hop by hop.
+
+use serde::{Deserialize, Serialize};
+
+/// The pattern in which replicas add up what they have. Keras: `cross_device_ops`.
+///
+/// Every pattern moves the same number of bytes in all, `2 · (R − 1) · payload` for R replicas; they differ
+/// in how many hops come one after the other and in how much goes through the busiest device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CrossDeviceOps {
+    /// Chunks travel around a circle, twice: once to be summed, once to be shared. `2 · (R − 1)` hops; every
+    /// device sends and receives the same.
+    Ring,
+    /// Pairs of devices, then pairs of pairs, and back: `2 · ⌈log₂ R⌉` hops.
+    Tree,
+    /// Everything to the first device, the sum back to all: 2 hops, all of them through one device.
+    /// TensorFlow: `ReductionToOneDevice`.
+    #[default]
+    Centralized,
+}
+
+impl CrossDeviceOps {
+    /// All patterns.
+    pub const ALL: [Self; 3] = [Self::Ring, Self::Tree, Self::Centralized];
+
+    /// The name on the report: `ring`.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Ring => "ring",
+            Self::Tree => "tree",
+            Self::Centralized => "centralized",
+        }
+    }
+}
+
+/// Bytes that went from one device to another.
+///
+/// Devices are counted as the strategy counts them: its replicas first, then, for a parameter server strategy, its
+/// servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Transfer {
+    /// Its place in the order of time, counted from 0. Transfers of one hop go at the same time.
+    pub hop: usize,
+    /// The device that sent.
+    pub from: usize,
+    /// The device that received.
+    pub to: usize,
+    /// How much.
+    pub bytes: u64,
+}
+
+/// One collective, with every transfer it took.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collective {
+    /// What was moved: `gradients`, `parameters`, `OnRead totals`.
+    pub name: String,
+    /// In which pattern.
+    pub ops: CrossDeviceOps,
+    /// How many replicas took part.
+    pub replicas: usize,
+    /// The size of what one replica has, in bytes.
+    pub payload_bytes: u64,
+    /// In the order of their hops; those of one hop in the order of the sending devices. The transfers of
+    /// one hop between the same two devices are one.
+    pub transfers: Vec<Transfer>,
+}
+
+impl Collective {
+    /// How many hops come one after the other.
+    pub fn hops(&self) -> usize {
+        self.transfers
+            .iter()
+            .map(|transfer| transfer.hop + 1)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// How many bytes went between devices, all together.
+    pub fn moved_bytes(&self) -> u64 {
+        self.transfers.iter().map(|transfer| transfer.bytes).sum()
+    }
+
+    /// How many bytes the busiest device sent and received.
+    pub fn busiest_bytes(&self) -> u64 {
+        let devices = self.transfers.iter().flat_map(|t| [t.from, t.to]).max();
+        let through = |device: usize| {
+            let touches = |t: &&Transfer| t.from == device || t.to == device;
+            let bytes = self.transfers.iter().filter(touches).map(|t| t.bytes);
+            bytes.sum::<u64>()
+        };
+        (0..=devices.unwrap_or(0)).map(through).max().unwrap_or(0)
+    }
+}
