@@ -24,6 +24,7 @@ use crate::connection;
 
 mod interrupts;
 mod scopes;
+mod variables;
 
 /// The variable that names the file descriptor of evcxr's own channel.
 const PROTOCOL_VARIABLE: &str = "STRATOSCOPE_PROTOCOL_FD";
@@ -93,6 +94,7 @@ pub fn at(line: u32, last_line: u32) {
 }
 
 pub use scopes::{enter, guard, leave};
+pub use variables::Variables;
 
 /// A `?` of the cell met `error`: the cell is over.
 pub fn failed<T: Display + ?Sized>(error: &T) {

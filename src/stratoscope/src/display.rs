@@ -101,13 +101,13 @@ pub(crate) fn show(data: MimeBundle, display_id: Option<&str>, update: bool) {
 
 /// A bundle of one text.
 pub fn plain(text: impl Into<String>) -> MimeBundle {
-    with("text/plain", text)
+    with("text/plain", text.into())
 }
 
 /// A bundle of HTML and what front ends without HTML show instead.
 pub fn html_and_plain(html: impl Into<String>, text: impl Into<String>) -> MimeBundle {
-    let mut bundle = with("text/html", html);
-    bundle.insert("text/plain".to_owned(), Value::String(text.into()));
+    let mut bundle = with("text/html", html.into());
+    bundle.extend(with("text/plain", text.into()));
     bundle
 }
 
@@ -136,13 +136,15 @@ pub(crate) fn svg(picture: &str, alt: &str) -> MimeBundle {
         }
     }
     let html = format!("<img alt=\"{alt}\" style=\"max-width:100%\" src=\"{address}\">");
-    let mut bundle = with("image/svg+xml", picture);
+    let mut bundle = with("image/svg+xml", picture.to_owned());
     bundle.extend(with("text/html", html));
     bundle
 }
 
-fn with(mime: &str, text: impl Into<String>) -> MimeBundle {
-    MimeBundle::from_iter([(mime.to_owned(), Value::String(text.into()))])
+/// Not generic, and not inlined: what is generic above is compiled in every cell that uses it.
+#[inline(never)]
+fn with(mime: &str, text: String) -> MimeBundle {
+    MimeBundle::from_iter([(mime.to_owned(), Value::String(text))])
 }
 
 /// HTML, shown as such.
@@ -165,7 +167,7 @@ impl<T: AsRef<str>> IntoBundle for Html<T> {
 
 impl<T: AsRef<str>> IntoBundle for Markdown<T> {
     fn bundle(&self) -> MimeBundle {
-        let mut bundle = with("text/markdown", self.0.as_ref());
+        let mut bundle = with("text/markdown", self.0.as_ref().to_owned());
         bundle.extend(plain(self.0.as_ref()));
         bundle
     }

@@ -166,7 +166,9 @@ impl Call {
         if crates != 1 {
             return None;
         }
-        let told = |name: &str| name.starts_with("CARGO_") && name != "CARGO_HOME";
+        let told = |name: &str| {
+            name.starts_with("CARGO_") && !["CARGO_HOME", "CARGO_MAKEFLAGS"].contains(&name)
+        };
         let call = Self {
             manifest: manifest(home)?,
             flags: flags(),

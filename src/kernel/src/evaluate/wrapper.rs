@@ -216,7 +216,7 @@ pub fn sysroot(real: &Path, folder: &Path) -> io::Result<()> {
 
 /// Lines that evcxr 0.22 generates, as they stand in `ctx`, without their indentation, and what
 /// replaces them.
-const GENERATED: [(&str, &str); 4] = [
+const GENERATED: [(&str, &str); 6] = [
     (
         r#"eprintln!("{}", error);"#,
         "::stratoscope::cell::failed(&error);",
@@ -232,6 +232,15 @@ const GENERATED: [(&str, &str); 4] = [
     (
         r#"println!("{VARIABLE_CHANGED_TYPE}{name}");"#,
         r#"::stratoscope::cell::protocol(&format!("{VARIABLE_CHANGED_TYPE}{name}"));"#,
+    ),
+    // A map of our own, compiled in the facade: a fifth of what an ordinary cell has to compile.
+    (
+        "variables: std::collections::HashMap<String, Box<dyn std::any::Any + 'static>>,",
+        "variables: ::stratoscope::cell::Variables,",
+    ),
+    (
+        "variables: std::collections::HashMap::new(),",
+        "variables: ::stratoscope::cell::Variables::new(),",
     ),
 ];
 
