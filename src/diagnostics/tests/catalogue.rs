@@ -6,14 +6,26 @@ use std::path::PathBuf;
 
 use stratoscope_diagnostics::check::{CellContext, check_cell};
 use stratoscope_diagnostics::rules::{CATALOGUE, explain};
-use stratoscope_diagnostics::{RulePage, Severity, Stage, pages};
+use stratoscope_diagnostics::{Entry, Profile, RulePage, Severity, Stage, pages};
 
 fn pages_of_all() -> impl Iterator<Item = &'static RulePage> {
     CATALOGUE.iter().map(|entry| &entry.page)
 }
 
-fn codes(cell: &str) -> Vec<String> {
-    check_cell(cell, &CellContext::default())
+/// The notebook as the cells before a page's two leave it.
+fn context(entry: &Entry) -> CellContext {
+    let profiles = entry
+        .given
+        .iter()
+        .filter_map(|cell| cell.strip_prefix("%profile "));
+    CellContext {
+        profile: profiles.filter_map(Profile::parse).next_back(),
+        ..CellContext::default()
+    }
+}
+
+fn codes(cell: &str, entry: &Entry) -> Vec<String> {
+    check_cell(cell, &context(entry))
         .into_iter()
         .map(|found| found.code)
         .collect()
@@ -74,10 +86,11 @@ fn pages_are_complete() {
 #[test]
 fn what_the_text_decides_is_found_in_the_bad_cell_and_not_in_the_good_one() {
     let mut seen = 0;
-    for page in pages_of_all() {
-        let good = codes(page.good);
+    for entry in CATALOGUE {
+        let page = &entry.page;
+        let good = codes(page.good, entry);
         assert!(good.is_empty(), "{}: the good cell has {good:?}", page.code);
-        let bad: HashSet<String> = codes(page.bad).into_iter().collect();
+        let bad: HashSet<String> = codes(page.bad, entry).into_iter().collect();
         if page.stage == Stage::Text {
             seen += 1;
             assert_eq!(bad, HashSet::from([page.code.to_owned()]), "{}", page.code);
@@ -94,8 +107,10 @@ fn what_the_text_decides_is_found_in_the_bad_cell_and_not_in_the_good_one() {
 
 #[test]
 fn a_finding_has_its_rules_severity_a_label_and_a_way_out() {
-    for page in pages_of_all().filter(|page| page.stage == Stage::Text) {
-        for found in check_cell(page.bad, &CellContext::default()) {
+    let decided_by_the_text = |entry: &&Entry| entry.page.stage == Stage::Text;
+    for entry in CATALOGUE.iter().filter(decided_by_the_text) {
+        let page = &entry.page;
+        for found in check_cell(page.bad, &context(entry)) {
             assert_eq!(found.severity, page.severity, "{}", page.code);
             assert!(
                 !found.labels.is_empty() && !found.fixes.is_empty(),
@@ -108,10 +123,9 @@ fn a_finding_has_its_rules_severity_a_label_and_a_way_out() {
             assert!(lower && !found.message.ends_with('.'), "{}", found.message);
             assert!(!found.message.contains('\n'), "{}", found.message);
         }
-        assert_ne!(
-            page.severity,
-            Severity::Note,
-            "{}: a note is no finding of the text",
+        assert!(
+            page.severity != Severity::Note || context(entry).profile.is_some(),
+            "{}: a note of the text is one that was asked for",
             page.code
         );
     }
@@ -150,5 +164,56 @@ fn the_docs_are_the_pages() {
             expected.contains(name.as_str()),
             "docs/diagnostics/{name} belongs to no rule"
         );
+    }
+}
+
+/// Every code that the sources raise has a page, and only a rule's own file makes a diagnostic of it.
+/// Test modules may do as they like.
+#[test]
+fn no_code_is_raised_without_its_rule() {
+    let sources = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut pending = vec![sources];
+    let mut files = Vec::new();
+    while let Some(path) = pending.pop() {
+        if path.is_dir() {
+            let entries = fs::read_dir(&path).expect("a folder of the sources can be read");
+            pending.extend(entries.flatten().map(|entry| entry.path()));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    assert!(files.len() > 100, "only {} files found", files.len());
+    for file in files {
+        let shown = file.display().to_string();
+        let is_test = ["/tests/", "tests.rs", "/examples/", "toy.rs"]
+            .iter()
+            .any(|part| shown.contains(part));
+        if is_test {
+            continue;
+        }
+        let text = fs::read_to_string(&file).expect("a source is text");
+        let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        // Comments tell which rule is meant; a code in quotes is used.
+        for line in text
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"))
+        {
+            for (at, _) in line.match_indices("\"SC") {
+                let code: String = line[at + 1..].chars().take(6).collect();
+                let is_code =
+                    code.len() == 6 && code[2..].bytes().all(|byte| byte.is_ascii_digit());
+                if !is_code {
+                    continue;
+                }
+                assert!(explain(&code).is_some(), "{shown}: {code} has no page");
+                let in_a_rule = shown.contains("/diagnostics/src/rules/");
+                let raises =
+                    line.contains("Diagnostic::new") || line.trim() == format!("\"{code}\",");
+                assert!(
+                    in_a_rule || !raises,
+                    "{shown}: {code} is raised past its rule"
+                );
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 use stratoscope_diagnostics::check::{CellContext, check_cell, resolve};
 use stratoscope_diagnostics::render::{self, Source};
 use stratoscope_diagnostics::rules::*;
-use stratoscope_diagnostics::{Diagnostic, Figure, Place, Rule, RulePage, Stage};
+use stratoscope_diagnostics::{Diagnostic, Entry, Figure, Place, Profile, Rule, RulePage, Stage};
 
 #[path = "rendering/training.rs"]
 mod training;
@@ -24,9 +24,7 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             value: 16,
             dropped: false,
         }),
-        told(NotCompiled {
-            call: "fit".into(),
-        }),
+        told(NotCompiled { call: "fit".into() }),
         told(NoLoss),
         told(ModelOutsideScope {
             strategy: "mirrored".into(),
@@ -216,6 +214,18 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             what: "the folder for compiled cells".into(),
             reason: "permission denied".into(),
         }),
+        told(EvaluatorFailed {
+            reason: "index out of bounds".into(),
+        }),
+        told(LibraryNotHeld {
+            folder: "target/debug".into(),
+            reason: "permission denied".into(),
+        }),
+        told(StepsPerExecutionSavesNothing),
+        told(ArgumentNobodyWrote),
+        told(OneSeed),
+        told(ReplicasSaveNoMemory),
+        told(DevicesAreDeclaredAnyTime),
         told(VariableNotKept {
             name: "double".into(),
             place: Some(Place::span(4, 10)),
@@ -225,14 +235,27 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
     ]
 }
 
+/// The notebook as the cells before a page's two leave it.
+fn context(entry: &Entry) -> CellContext {
+    let profiles = entry
+        .given
+        .iter()
+        .filter_map(|cell| cell.strip_prefix("%profile "));
+    CellContext {
+        profile: profiles.filter_map(Profile::parse).next_back(),
+        ..CellContext::default()
+    }
+}
+
 /// The bad cell of every page with what it is told, in the order of the catalogue.
 fn all() -> Vec<(RulePage, Diagnostic)> {
     let mut run = at_run_time();
     run.extend(training::examples());
     let mut all = Vec::new();
-    for page in CATALOGUE.iter().map(|entry| &entry.page) {
+    for entry in CATALOGUE {
+        let page = &entry.page;
         if page.stage == Stage::Text {
-            let found = check_cell(page.bad, &CellContext::default());
+            let found = check_cell(page.bad, &context(entry));
             all.extend(found.into_iter().map(|found| (*page, found)));
         } else {
             let at = run.iter().position(|(other, _)| other.code == page.code);

@@ -15,7 +15,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{fmt, fs, io};
 
-use stratoscope_diagnostics::{Diagnostic, Result, Severity};
+use stratoscope_diagnostics::rules::{
+    LibraryBuildFailed, LibraryMissing, LibraryNotHeld, LibraryStale, RustcMissing,
+    SourcesUnreadable,
+};
+use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
 use crate::view;
 
@@ -247,17 +251,7 @@ fn rustc_now() -> Result<(String, PathBuf)> {
         let version = said(&sysroot.join("bin/rustc"), &["--version"])?;
         Some((version, sysroot))
     });
-    found.ok_or_else(|| {
-        Box::new(
-            Diagnostic::new(
-                "SC1001",
-                Severity::Error,
-                "`rustc` is not there, and cells need it",
-            )
-            .why("a cell is compiled before it runs")
-            .fix("install Rust from https://rustup.rs, then `rustup component add rust-src`"),
-        )
-    })
+    found.ok_or_else(|| RustcMissing.error())
 }
 
 /// The same, as the library says it: rustc leaves `rustc version …` in the section `.comment`.
@@ -317,80 +311,47 @@ fn elf_section(path: &Path, name: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn missing(sources: &Path) -> Box<Diagnostic> {
-    Box::new(
-        Diagnostic::new(
-            "SC1002",
-            Severity::Error,
-            "the library that cells are linked to is not built",
-        )
-        .why("it contains burn and stratoscope, and is built once for all notebooks")
-        .fix(format!(
-            "run `{BUILD}` in {}, {}",
-            sources.display(),
-            estimate()
-        )),
-    )
+    let build = how_to_build(sources);
+    LibraryMissing { build }.error()
 }
 
 fn stale(library: &Path, built: &str, now: &str, sources: &Path) -> Box<Diagnostic> {
-    Box::new(
-        Diagnostic::new(
-            "SC1003",
-            Severity::Error,
-            format!(
-                "the library that cells are linked to was built by `{built}`, but this is `{now}`"
-            ),
-        )
-        .why("only the compiler that built a Rust library can link to it")
-        .evidence("library", library.display().to_string())
-        .fix(format!(
-            "run `{BUILD}` in {}, {}",
-            sources.display(),
-            estimate()
-        )),
-    )
+    LibraryStale {
+        library: library.display().to_string(),
+        built: built.to_owned(),
+        now: now.to_owned(),
+        build: how_to_build(sources),
+    }
+    .error()
 }
 
 fn no_snapshot(folder: &Path, error: &io::Error) -> Box<Diagnostic> {
-    Box::new(
-        Diagnostic::new(
-            "SC1007",
-            Severity::Error,
-            "the library that cells are linked to cannot be held on to",
-        )
-        .why(error.to_string())
-        .fix(format!("see that {} can be written to", folder.display())),
-    )
+    LibraryNotHeld {
+        folder: folder.display().to_string(),
+        reason: error.to_string(),
+    }
+    .error()
 }
 
 fn no_view(sources: &Path, error: &io::Error) -> Box<Diagnostic> {
-    Box::new(
-        Diagnostic::new(
-            "SC1004",
-            Severity::Error,
-            "the names and types of the library cannot be read from its sources",
-        )
-        .why(error.to_string())
-        .fix(format!(
-            "see that `cargo metadata --offline` works in {}",
-            sources.display()
-        )),
-    )
+    SourcesUnreadable {
+        sources: sources.display().to_string(),
+        reason: error.to_string(),
+    }
+    .error()
 }
 
 fn failed(sources: &Path, reason: &str) -> Box<Diagnostic> {
-    Box::new(
-        Diagnostic::new(
-            "SC1005",
-            Severity::Error,
-            "the library that cells are linked to could not be built",
-        )
-        .why(reason.to_owned())
-        .fix(format!(
-            "run `{BUILD}` in {} and read its errors",
-            sources.display()
-        )),
-    )
+    LibraryBuildFailed {
+        reason: reason.to_owned(),
+        build: format!("`{BUILD}` in {}", sources.display()),
+    }
+    .error()
+}
+
+/// What to run, where, and how long it takes, to follow "run".
+fn how_to_build(sources: &Path) -> String {
+    format!("`{BUILD}` in {}, {}", sources.display(), estimate())
 }
 
 #[cfg(test)]

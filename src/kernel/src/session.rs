@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use stratoscope_diagnostics::render::{self, Source};
-use stratoscope_diagnostics::{Diagnostic, Severity};
+use stratoscope_diagnostics::rules::EvaluatorFailed;
+use stratoscope_diagnostics::{Diagnostic, Rule};
 use stratoscope_wire::MimeBundle;
 use tokio::sync::oneshot;
 
@@ -314,12 +315,8 @@ impl Worker {
         if self.evaluator.is_none() {
             let started = catch_unwind(AssertUnwindSafe(|| (self.start)()));
             let evaluator = started.unwrap_or_else(|panic| {
-                let message = format!("the evaluator did not start: {}", panic_message(&*panic));
-                Err(Box::new(Diagnostic::new(
-                    "SC0900",
-                    Severity::Error,
-                    message,
-                )))
+                let reason = panic_message(&*panic).to_owned();
+                Err(EvaluatorFailed { reason }.error())
             })?;
             *lock(&self.shared.interrupt) = Some(evaluator.interrupt_handle());
             *lock(&self.shared.assistant) = evaluator.assistant();

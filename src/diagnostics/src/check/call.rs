@@ -11,6 +11,7 @@ use crate::rules::{
     ArgumentOfAnotherCall, BadArgumentValue, BothStepsPerExecution, ConflictingArguments,
     DuplicateArgument, LossWithoutLogits, MissingOptimizer, StepsPerExecutionWithoutScope,
     UnknownCompileArgument, UnknownEvaluateArgument, UnknownFitArgument, UnknownIdentifier,
+    UnknownToAVersion,
 };
 use crate::{CellSpan, Diagnostic, Edit, Place, Rule, Severity, words};
 
@@ -44,6 +45,7 @@ pub(super) fn check(
         checker.optimizer();
         checker.logits();
         checker.scope();
+        checker.versions();
     }
     let invalid: Vec<usize> = checker
         .findings
@@ -454,6 +456,26 @@ impl<'a> Checker<'a> {
             let mut diagnostic = facts.diagnostic();
             place_at(&mut diagnostic, argument);
             self.found(vec![index], diagnostic);
+        }
+    }
+
+    /// SC0119: what the version of the notebook's profile does not know.
+    fn versions(&mut self) {
+        let Some(profile) = self.context.profile else {
+            return;
+        };
+        for (_, argument, _) in self.given() {
+            if !UnknownToAVersion::concerns(profile, &argument.name) {
+                continue;
+            }
+            let diagnostic = UnknownToAVersion {
+                argument: argument.name.clone(),
+                place: Place::Span(argument.span),
+                profile,
+            }
+            .diagnostic();
+            // A note: the argument is accepted.
+            self.found(Vec::new(), diagnostic);
         }
     }
 }

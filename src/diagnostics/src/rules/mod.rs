@@ -7,6 +7,7 @@ use crate::{Entry, Rule};
 
 mod accuracy_of_a_regression;
 mod architecture_mismatch;
+mod argument_nobody_wrote;
 mod argument_of_another_call;
 mod backend_failed;
 mod bad_argument_value;
@@ -23,10 +24,12 @@ mod conflicting_arguments;
 mod data_unreadable;
 mod decay_of_everything;
 mod device_not_there;
+mod devices_are_declared_any_time;
 mod download_failed;
 mod dropout_off;
 mod duplicate_argument;
 mod empty_data_set;
+mod evaluator_failed;
 mod frozen_after_compile;
 mod head_is_new;
 mod label_out_of_range;
@@ -34,6 +37,7 @@ mod labels_not_one_hot;
 mod length_mismatch;
 mod library_build_failed;
 mod library_missing;
+mod library_not_held;
 mod library_stale;
 mod loss_without_logits;
 mod lost_in_half_precision;
@@ -50,9 +54,11 @@ mod non_finite_loss;
 mod not_compiled;
 mod nothing_to_train;
 mod older_models_hold_memory;
+mod one_seed;
 mod optimizer_of_another_model;
 mod ragged_row;
 mod rate_out_of_range;
+mod replicas_save_no_memory;
 mod rustc_missing;
 mod schedule_does_not_act;
 mod shapes_would_broadcast;
@@ -61,6 +67,7 @@ mod small_share_of_a_batch;
 mod softmax_over_one;
 mod softmax_twice;
 mod sources_unreadable;
+mod steps_per_execution_saves_nothing;
 mod steps_per_execution_without_scope;
 mod strategy_not_available;
 mod tensor_mismatch;
@@ -75,12 +82,14 @@ mod unknown_fit_argument;
 mod unknown_identifier;
 mod unknown_label;
 mod unknown_optimizer_argument;
+mod unknown_to_a_version;
 mod variable_not_kept;
 mod vocabulary_mismatch;
 mod warm_up_too_long;
 
 pub use accuracy_of_a_regression::AccuracyOfARegression;
 pub use architecture_mismatch::ArchitectureMismatch;
+pub use argument_nobody_wrote::ArgumentNobodyWrote;
 pub use argument_of_another_call::ArgumentOfAnotherCall;
 pub use backend_failed::BackendFailed;
 pub use bad_argument_value::BadArgumentValue;
@@ -97,10 +106,12 @@ pub use conflicting_arguments::ConflictingArguments;
 pub use data_unreadable::DataUnreadable;
 pub use decay_of_everything::DecayOfEverything;
 pub use device_not_there::DeviceNotThere;
+pub use devices_are_declared_any_time::DevicesAreDeclaredAnyTime;
 pub use download_failed::DownloadFailed;
 pub use dropout_off::DropoutOff;
 pub use duplicate_argument::DuplicateArgument;
 pub use empty_data_set::EmptyDataSet;
+pub use evaluator_failed::EvaluatorFailed;
 pub use frozen_after_compile::FrozenAfterCompile;
 pub use head_is_new::HeadIsNew;
 pub use label_out_of_range::LabelOutOfRange;
@@ -108,6 +119,7 @@ pub use labels_not_one_hot::LabelsNotOneHot;
 pub use length_mismatch::LengthMismatch;
 pub use library_build_failed::LibraryBuildFailed;
 pub use library_missing::LibraryMissing;
+pub use library_not_held::LibraryNotHeld;
 pub use library_stale::LibraryStale;
 pub use loss_without_logits::LossWithoutLogits;
 pub use lost_in_half_precision::LostInHalfPrecision;
@@ -124,9 +136,11 @@ pub use non_finite_loss::NonFiniteLoss;
 pub use not_compiled::NotCompiled;
 pub use nothing_to_train::NothingToTrain;
 pub use older_models_hold_memory::OlderModelsHoldMemory;
+pub use one_seed::OneSeed;
 pub use optimizer_of_another_model::OptimizerOfAnotherModel;
 pub use ragged_row::RaggedRow;
 pub use rate_out_of_range::RateOutOfRange;
+pub use replicas_save_no_memory::ReplicasSaveNoMemory;
 pub use rustc_missing::RustcMissing;
 pub use schedule_does_not_act::{ScheduleDoesNotAct, ScheduleFault};
 pub use shapes_would_broadcast::ShapesWouldBroadcast;
@@ -134,6 +148,7 @@ pub use small_share_of_a_batch::SmallShareOfABatch;
 pub use softmax_over_one::SoftmaxOverOne;
 pub use softmax_twice::SoftmaxTwice;
 pub use sources_unreadable::SourcesUnreadable;
+pub use steps_per_execution_saves_nothing::StepsPerExecutionSavesNothing;
 pub use steps_per_execution_without_scope::StepsPerExecutionWithoutScope;
 pub use strategy_not_available::{STRATEGIES, StrategyNotAvailable};
 pub use tensor_mismatch::TensorMismatch;
@@ -148,6 +163,7 @@ pub use unknown_fit_argument::UnknownFitArgument;
 pub use unknown_identifier::UnknownIdentifier;
 pub use unknown_label::UnknownLabel;
 pub use unknown_optimizer_argument::UnknownOptimizerArgument;
+pub use unknown_to_a_version::UnknownToAVersion;
 pub use variable_not_kept::VariableNotKept;
 pub use vocabulary_mismatch::VocabularyMismatch;
 pub use warm_up_too_long::WarmUpTooLong;
@@ -160,6 +176,8 @@ pub const CATALOGUE: &[Entry] = &[
     page::<BothStepsPerExecution>(),
     page::<UnknownIdentifier>(),
     page::<ArgumentOfAnotherCall>(),
+    page::<StepsPerExecutionSavesNothing>(),
+    page::<ArgumentNobodyWrote>(),
     page::<FrozenAfterCompile>(),
     page::<NothingToTrain>(),
     page::<NotCompiled>(),
@@ -169,6 +187,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<MissingOptimizer>(),
     page::<DuplicateArgument>(),
     page::<ConflictingArguments>(),
+    page::<UnknownToAVersion>(),
     page::<ModelOutsideScope>(),
     page::<OptimizerOfAnotherModel>(),
     page::<MixedStrategies>(),
@@ -198,11 +217,15 @@ pub const CATALOGUE: &[Entry] = &[
     page::<LostInHalfPrecision>(),
     page::<UnevenLastBatch>(),
     page::<SmallShareOfABatch>(),
+    page::<OneSeed>(),
     page::<MajorityCollapse>(),
     page::<MemoryWillNotDo>(),
     page::<OlderModelsHoldMemory>(),
+    page::<ReplicasSaveNoMemory>(),
+    page::<DevicesAreDeclaredAnyTime>(),
     page::<LengthMismatch>(),
     page::<StrategyNotAvailable>(),
+    page::<EvaluatorFailed>(),
     page::<CheckpointNotFound>(),
     page::<CheckpointUnreadable>(),
     page::<ArchitectureMismatch>(),
@@ -225,6 +248,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<SourcesUnreadable>(),
     page::<LibraryBuildFailed>(),
     page::<CellsCannotRun>(),
+    page::<LibraryNotHeld>(),
     page::<VariableNotKept>(),
 ];
 

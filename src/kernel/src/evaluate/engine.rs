@@ -9,7 +9,8 @@ use std::time::Duration;
 use evcxr::{CommandContext, Error, EvalContext, EvalContextOutputs, EvalOutputs};
 use stratoscope_diagnostics::check::{self, CellContext, check_cell};
 use stratoscope_diagnostics::policy::Level;
-use stratoscope_diagnostics::{CellSpan, Diagnostic, Place, Result, Severity};
+use stratoscope_diagnostics::rules::{CellsCannotRun, VariableNotKept};
+use stratoscope_diagnostics::{CellSpan, Diagnostic, Place, Result, Rule, Severity};
 use stratoscope_wire::{MimeBundle, ToCells, ToKernel};
 
 use super::home::{self, Home};
@@ -485,40 +486,32 @@ fn not_persistent(message: &str, rewritten: &Rewritten, code: &str) -> Option<Di
     if !is_closure && !is_unknown && !message.contains("cannot be persisted") {
         return None;
     }
-    let (text, why) = if is_closure {
-        (
-            format!("`{name}` is a closure, which cannot live between cells"),
-            "the type of a closure has no name, and the next cell must name it",
-        )
-    } else if is_unknown {
-        (
-            format!("the type of `{name}` is not known"),
-            "the next cell must name the type of a variable, and this one could not be worked out",
-        )
+    let (problem, fixes) = if is_closure {
+        let boxed =
+            format!("make it a function, or box it: `let {name}: Box<dyn Fn()> = Box::new(…);`");
+        ("is a closure, which cannot live between cells", vec![boxed])
     } else {
-        (
-            format!("`{name}` has a type that cannot live between cells"),
-            "the next cell must name the type, and it cannot be named",
-        )
+        let typed = format!("give it a type: `let {name}: Type = …;`");
+        let block = "keep it inside a block `{ … }`, then it need not live longer".to_owned();
+        let problem = match is_unknown {
+            true => "has a type that could not be worked out",
+            false => "has a type that cannot live between cells",
+        };
+        (problem, vec![typed, block])
     };
-    let mut diagnostic = Diagnostic::new("SC1011", Severity::Error, text).why(why);
-    if let Some(start) = word_position(code, name) {
-        diagnostic = diagnostic.label(
-            Place::Span(CellSpan {
-                start,
-                end: start + name.len(),
-            }),
-            "this variable",
-        );
-    }
-    Some(match is_closure {
-        true => diagnostic.fix(format!(
-            "make it a function, or box it: `let {name}: Box<dyn Fn()> = Box::new(…);`"
-        )),
-        false => diagnostic
-            .fix(format!("give it a type: `let {name}: Type = …;`"))
-            .fix("keep it inside a block `{ … }`, then it need not live longer"),
-    })
+    let place = word_position(code, name).map(|start| {
+        Place::Span(CellSpan {
+            start,
+            end: start + name.len(),
+        })
+    });
+    let rule = VariableNotKept {
+        name: name.to_owned(),
+        place,
+        problem: problem.to_owned(),
+        fixes,
+    };
+    Some(rule.diagnostic())
 }
 
 fn word_position(code: &str, name: &str) -> Option<usize> {
@@ -571,15 +564,11 @@ fn executable() -> std::io::Result<PathBuf> {
 }
 
 fn cannot_start(what: &str, error: &std::io::Error) -> Box<Diagnostic> {
-    Box::new(
-        Diagnostic::new(
-            "SC1006",
-            Severity::Error,
-            format!("cells cannot be executed: {what} could not be set up"),
-        )
-        .why(error.to_string())
-        .fix("run `stratoscope doctor`; it says what is missing"),
-    )
+    CellsCannotRun {
+        what: what.to_owned(),
+        reason: error.to_string(),
+    }
+    .error()
 }
 
 /// Takes the value of an expression instead of showing it.

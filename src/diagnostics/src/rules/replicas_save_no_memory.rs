@@ -1,0 +1,34 @@
+//! SC0603 `replicas-save-no-memory`.
+
+use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
+
+/// Replicas or executions in the hope of less memory. What was hoped for is in no text.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplicasSaveNoMemory;
+
+impl Rule for ReplicasSaveNoMemory {
+    const PAGE: RulePage = RulePage {
+        code: "SC0603",
+        name: "replicas-save-no-memory",
+        severity: Severity::Note,
+        stage: Stage::Page,
+        finds: "A mirrored strategy, or `steps_per_execution`, in the hope that a model that does not fit one \
+                device then fits.",
+        why: "A mirrored variable has a full copy on every replica, its gradient and both moments too. Only \
+              the batch is split, and with it the activations; on logical devices of one machine even \
+              those add up to what they were.",
+        bad: "let strategy = MirroredStrategy::logical(4)?; // a quarter of the memory each?",
+        good: "compile!(model, optimizer = AdamW::new(5e-5), gradient_accumulation_steps = 4)?;\n\
+               fit!(model, train, batch_size = 8)?; // the step of 32, the activations of 8",
+        tensorflow: "The same, without a word.",
+    };
+
+    const NOT_RUN: Option<&'static str> =
+        Some("the first one is valid too, and what was hoped for is in no text");
+
+    fn diagnostic(&self) -> Diagnostic {
+        Self::start("each replica holds a full copy of the model")
+            .why("only the batch is split; weights, gradients and moments are not")
+            .fix("smaller batches with `gradient_accumulation_steps`: the same step, less at once")
+    }
+}

@@ -1,0 +1,69 @@
+//! SC0119 `unknown-to-a-version`.
+
+use super::shared::unknown_to_compile;
+use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
+
+/// An argument that is fine here, in a notebook whose profile is a version that does not know it.
+#[derive(Clone, Debug)]
+pub struct UnknownToAVersion {
+    /// The argument's name: `steps_per_execution`.
+    pub argument: String,
+    /// Where it stands, name and value.
+    pub place: Place,
+    /// The version.
+    pub profile: Profile,
+}
+
+impl UnknownToAVersion {
+    /// Whether `Model.compile` of the version does not know an argument that Keras has otherwise.
+    pub fn concerns(profile: Profile, argument: &str) -> bool {
+        profile == Profile::Tf23 && argument == "steps_per_execution"
+    }
+}
+
+impl Rule for UnknownToAVersion {
+    const PAGE: RulePage = RulePage {
+        code: "SC0119",
+        name: "unknown-to-a-version",
+        severity: Severity::Note,
+        stage: Stage::Text,
+        finds: "An argument of `compile!` that is fine here and that the version named by `%profile` refuses: \
+                `steps_per_execution` under `tf-2.3`, in a scope or not.",
+        why: "The cell works here, so nothing else would say that a script with the same line does not run \
+              on that version.",
+        bad: "let strategy = OneDeviceStrategy::new(cpu(0))?;\nscope!(strategy, {\n    \
+              let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \
+              compile!(model, optimizer = AdamW::new(5e-5), steps_per_execution = 16)?;\n});",
+        good: "let strategy = OneDeviceStrategy::new(cpu(0))?;\nscope!(strategy, {\n    \
+               let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \
+               compile!(model, optimizer = AdamW::new(5e-5))?;\n});",
+        tensorflow: "2.3 knows `experimental_steps_per_execution` only and raises a TypeError; from 2.4 on the \
+                     name is accepted everywhere.",
+    };
+
+    const GIVEN: &'static [&'static str] = &["%profile tf-2.3"];
+
+    fn diagnostic(&self) -> Diagnostic {
+        let Self {
+            argument, profile, ..
+        } = self;
+        Self::start(format!(
+            "`{argument}` works here; {} does not know it",
+            profile.title()
+        ))
+        .label(
+            self.place.clone(),
+            format!("unknown to {}", profile.title()),
+        )
+        .why(format!(
+            "its name there is `experimental_{argument}`; in a scope the call fails all the same"
+        ))
+        .fix("nothing is to be done here; `%profile off` ends these notes")
+        .answers(
+            |version| match UnknownToAVersion::concerns(version, argument) {
+                true => unknown_to_compile(version, argument),
+                false => Answer::does(version, "accepts this call"),
+            },
+        )
+    }
+}
