@@ -3,17 +3,18 @@
 
 use proc_macro2::{Delimiter, TokenTree};
 
-use super::calls::{CallArgument, Chain, ParsedCall};
+use super::calls::{CallArgument, Chain, Found, ParsedCall};
+use super::kind::{self, Expected, Kind};
 use super::literal::{self, Literal};
 use super::{CellContext, calls::span_of, primary_start, suggest, table};
-use crate::arguments::{self, Accepts, CallTable, IdentifierKind};
+use crate::arguments::{self, Accepts, Argument, CallTable, IdentifierKind};
 use crate::rules::{
     ArgumentOfAnotherCall, BadArgumentValue, BothStepsPerExecution, ConflictingArguments,
     DuplicateArgument, LossWithoutLogits, MissingOptimizer, StepsPerExecutionWithoutScope,
     UnknownCompileArgument, UnknownEvaluateArgument, UnknownFitArgument, UnknownIdentifier,
-    UnknownToAVersion,
+    UnknownToAVersion, WrongKindOfValue,
 };
-use crate::{CellSpan, Diagnostic, Edit, Place, Rule, Severity, words};
+use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule, Severity, words};
 
 /// A finding and the arguments that are at fault.
 struct Finding {
@@ -22,17 +23,15 @@ struct Finding {
 }
 
 /// The findings of one call.
-pub(super) fn check(
-    parsed: &ParsedCall,
-    chains: &[Chain],
-    context: &CellContext,
-) -> Vec<Diagnostic> {
+pub(super) fn check(parsed: &ParsedCall, found: &Found, context: &CellContext) -> Vec<Diagnostic> {
     let Some(table) = arguments::call(&parsed.call.name) else {
         return Vec::new();
     };
     let mut checker = Checker {
         parsed,
-        chains,
+        text: &found.text,
+        chains: &found.chains,
+        defined: &found.defined,
         table,
         context,
         findings: Vec::new(),
@@ -61,8 +60,10 @@ pub(super) fn check(
         .map(|finding| finding.diagnostic)
         .collect();
     findings.sort_by_key(|finding| (finding.severity != Severity::Error, primary_start(finding)));
-    // The table is the same for all of them: the first one shows it.
-    if let Some(first) = findings.first_mut() {
+    // The table is the same for all of them: the first one shows it. To a note it would add nothing.
+    if let Some(first) = findings.first_mut()
+        && first.severity != Severity::Note
+    {
         first.arguments = rows;
     }
     findings
@@ -70,7 +71,11 @@ pub(super) fn check(
 
 struct Checker<'a> {
     parsed: &'a ParsedCall,
+    /// The cell.
+    text: &'a str,
     chains: &'a [Chain],
+    /// Names that the cell itself defines.
+    defined: &'a [String],
     table: &'static CallTable,
     context: &'a CellContext,
     findings: Vec<Finding>,
@@ -308,12 +313,16 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// SC0103 and SC0105.
+    /// SC0120, SC0103 and SC0105.
     fn values(&mut self) {
         for (index, argument, value) in self.given() {
             let Some(known) = arguments::find(self.table.arguments, &argument.name) else {
                 continue;
             };
+            if let Some(diagnostic) = self.wrong_kind(known, argument, value) {
+                self.found(vec![index], diagnostic);
+                continue;
+            }
             if let Some(literal) = literal::read(value)
                 && let Err(refusal) = literal::judge(known, &literal)
             {
@@ -338,6 +347,68 @@ impl<'a> Checker<'a> {
                 }
             }
         }
+    }
+
+    /// A value that is of another kind than the argument takes.
+    fn wrong_kind(
+        &self,
+        known: &Argument,
+        argument: &CallArgument,
+        value: &[TokenTree],
+    ) -> Option<Diagnostic> {
+        let got = kind::of(self.text, value, self.defined)?;
+        let expected = kind::expected(known)?;
+        if expected == Expected::Kind(got) {
+            return None;
+        }
+        let mut fixes = Vec::new();
+        let edit = |span, replacement: String| {
+            vec![Edit {
+                place: Place::Span(span),
+                replacement,
+            }]
+        };
+        // The value is right for another argument of this call, which was not given.
+        if let Some(name) = got.argument()
+            && self.knows(name)
+            && self.parsed.call.argument(name).is_none()
+        {
+            fixes.push(Fix {
+                title: format!("did you mean `{name} = {}`?", excerpt(&argument.value)),
+                edits: edit(argument.name_span, name.to_owned()),
+            });
+        }
+        match expected {
+            Expected::Kind(Kind::Optimizer) if got == Kind::Schedule => fixes.push(Fix {
+                title: "a schedule is the optimizer's rate: `AdamW::new(…)`".to_owned(),
+                edits: edit(
+                    argument.value_span,
+                    format!("AdamW::new({})", argument.value),
+                ),
+            }),
+            Expected::Kind(kind) => fixes.push(Fix {
+                title: format!("write `{} = {}`", argument.name, kind.example()),
+                edits: edit(argument.value_span, kind.example().to_owned()),
+            }),
+            Expected::Plain => fixes.push(Fix {
+                title: format!("give `{}` {}", argument.name, known.expects),
+                edits: Vec::new(),
+            }),
+        }
+        let expected = match expected {
+            Expected::Kind(kind) => kind.word(),
+            Expected::Plain => known.expects,
+        };
+        let facts = WrongKindOfValue {
+            argument: argument.name.clone(),
+            given: excerpt(&argument.value),
+            expected: expected.to_owned(),
+            got: got.word().to_owned(),
+            place: Place::Span(argument.value_span),
+            fixes,
+            arguments: Vec::new(),
+        };
+        Some(facts.diagnostic())
     }
 
     fn unknown_identifier(
@@ -378,6 +449,12 @@ impl<'a> Checker<'a> {
                         .first()
                         .is_some_and(|name| name == "optimizer"))
         };
+        // An optimizer that was written for another argument is SC0120 already.
+        let is_optimizer =
+            |value: &[TokenTree]| kind::of(self.text, value, self.defined) == Some(Kind::Optimizer);
+        if self.given().any(|(_, _, value)| is_optimizer(value)) {
+            return;
+        }
         // A second operand is probably an optimizer without its name: rustc tells.
         if call.operands.len() > 1 || call.arguments.iter().any(meant) {
             return;
@@ -494,6 +571,11 @@ fn written(elsewhere: &arguments::Elsewhere, argument: &CallArgument) -> String 
         // The calls: `…` stands for `name = value`.
         pattern => pattern.replacen('…', &format!("{} = {value}", argument.name), 1),
     }
+}
+
+/// A value as a message shows it.
+fn excerpt(value: &str) -> String {
+    words::excerpt(value, 60)
 }
 
 /// Puts the places that name this argument where it stands.

@@ -84,6 +84,8 @@ pub fn calls(text: &str) -> Vec<Call> {
 /// All that the checker looks at, with tokens.
 #[derive(Default)]
 pub(super) struct Found {
+    /// The cell.
+    pub text: String,
     pub calls: Vec<ParsedCall>,
     pub chains: Vec<Chain>,
     /// Paths `Name::` whose first segment is a name that ends in `Strategy`.
@@ -129,7 +131,10 @@ pub(super) struct Method {
 
 impl Found {
     pub(super) fn read(text: &str, tokens: TokenStream, header: Header) -> Self {
-        let mut found = Self::default();
+        let mut found = Self {
+            text: text.to_owned(),
+            ..Self::default()
+        };
         found.walk(text, tokens, header.scope, 0);
         found
     }

@@ -8,6 +8,7 @@
 mod call;
 mod calls;
 mod cell;
+mod kind;
 mod literal;
 mod optimizer;
 mod resolve;
@@ -53,7 +54,7 @@ pub fn check_cell(text: &str, context: &CellContext) -> Vec<Diagnostic> {
         let mut findings = Vec::new();
         for call in &found.calls {
             if !found.defined.contains(&call.call.name) {
-                findings.extend(call::check(call, &found.chains, context));
+                findings.extend(call::check(call, &found, context));
             }
         }
         for chain in &found.chains {

@@ -86,6 +86,7 @@ mod unknown_to_a_version;
 mod variable_not_kept;
 mod vocabulary_mismatch;
 mod warm_up_too_long;
+mod wrong_kind_of_value;
 
 pub use accuracy_of_a_regression::AccuracyOfARegression;
 pub use architecture_mismatch::ArchitectureMismatch;
@@ -167,6 +168,7 @@ pub use unknown_to_a_version::UnknownToAVersion;
 pub use variable_not_kept::VariableNotKept;
 pub use vocabulary_mismatch::VocabularyMismatch;
 pub use warm_up_too_long::WarmUpTooLong;
+pub use wrong_kind_of_value::WrongKindOfValue;
 
 /// Every rule, in the order of the codes.
 pub const CATALOGUE: &[Entry] = &[
@@ -188,6 +190,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<DuplicateArgument>(),
     page::<ConflictingArguments>(),
     page::<UnknownToAVersion>(),
+    page::<WrongKindOfValue>(),
     page::<ModelOutsideScope>(),
     page::<OptimizerOfAnotherModel>(),
     page::<MixedStrategies>(),

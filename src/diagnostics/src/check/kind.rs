@@ -1,0 +1,225 @@
+//! What a value is, where its text shows it: `Adam::new(1e-3)` is an optimizer, whatever argument it is
+//! written for. Names of the prelude only; anything else is left to the compiler.
+
+use proc_macro2::{Delimiter, TokenTree};
+
+use super::calls::Method;
+use crate::arguments::{self, Accepts, Argument, IdentifierKind, METRICS};
+
+/// What values of the DSL are, in its own words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Optimizer,
+    Loss,
+    Metric,
+    Schedule,
+    Strategy,
+    DataSet,
+}
+
+impl Kind {
+    /// The word that a message uses.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Optimizer => "optimizer",
+            Self::Loss => "loss",
+            Self::Metric => "metric",
+            Self::Schedule => "schedule",
+            Self::Strategy => "strategy",
+            Self::DataSet => "data set",
+        }
+    }
+
+    /// The argument that such a value is for, where a call has it.
+    pub(super) fn argument(self) -> Option<&'static str> {
+        match self {
+            Self::Optimizer => Some("optimizer"),
+            Self::Loss => Some("loss"),
+            Self::Metric => Some("metrics"),
+            Self::Strategy => Some("strategy"),
+            Self::DataSet => Some("validation_data"),
+            Self::Schedule => None,
+        }
+    }
+
+    /// How one is written.
+    pub(super) fn example(self) -> &'static str {
+        match self {
+            Self::Optimizer => "AdamW::new(5e-5)",
+            Self::Loss => "SparseCategoricalCrossentropy { from_logits: true }",
+            Self::Metric => "[accuracy()]",
+            Self::Schedule => "warmup_linear(5e-5, 0.1)",
+            Self::Strategy => "MirroredStrategy::logical(2)?",
+            Self::DataSet => "dev",
+        }
+    }
+}
+
+/// What an argument takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// Values of this kind.
+    Kind(Kind),
+    /// Numbers or flags: no kind at all.
+    Plain,
+}
+
+/// What an argument takes, where that can be said.
+pub(super) fn expected(argument: &Argument) -> Option<Expected> {
+    Some(match argument.accepts {
+        Accepts::Identifier(IdentifierKind::Optimizer) => Expected::Kind(Kind::Optimizer),
+        Accepts::Identifier(IdentifierKind::Loss) => Expected::Kind(Kind::Loss),
+        Accepts::Identifier(IdentifierKind::Metric) => Expected::Kind(Kind::Metric),
+        Accepts::Value if argument.expects.contains("strategy") => Expected::Kind(Kind::Strategy),
+        Accepts::Value if argument.expects.contains("data set") => Expected::Kind(Kind::DataSet),
+        Accepts::Value => return None,
+        _ => Expected::Plain,
+    })
+}
+
+/// What the tokens of a value are. `defined`: names that the cell itself defines, of which nothing is
+/// known.
+pub(super) fn of(text: &str, value: &[TokenTree], defined: &[String]) -> Option<Kind> {
+    let value = match value {
+        [TokenTree::Punct(and), rest @ ..] if and.as_char() == '&' => rest,
+        // A list is what all its elements are.
+        [TokenTree::Group(list)] if list.delimiter() == Delimiter::Bracket => {
+            let elements: Vec<TokenTree> = list.stream().into_iter().collect();
+            let is_comma =
+                |tree: &TokenTree| matches!(tree, TokenTree::Punct(sign) if sign.as_char() == ',');
+            let elements = elements.split(is_comma).filter(|part| !part.is_empty());
+            let kinds: Vec<Option<Kind>> = elements.map(|part| of(text, part, defined)).collect();
+            let first = *kinds.first()?;
+            return first.filter(|_| kinds.iter().all(|kind| *kind == first));
+        }
+        other => other,
+    };
+    let (path, rest) = path_of(value);
+    let (name, is_type) = named(&path)?;
+    if defined.contains(&name) {
+        return None;
+    }
+    let is_called = matches!(rest.first(), Some(TokenTree::Group(group))
+        if group.delimiter() == Delimiter::Parenthesis);
+    let kind = if is_type {
+        match name.as_str() {
+            _ if arguments::optimizer(&name).is_some() && is_called => Kind::Optimizer,
+            _ if name.ends_with("Crossentropy") || name == "MeanSquaredError" => Kind::Loss,
+            _ if name.ends_with("Decay") && is_called => Kind::Schedule,
+            _ if name.ends_with("Strategy") && is_called => Kind::Strategy,
+            "Dataset" if is_called => Kind::DataSet,
+            _ => return None,
+        }
+    } else {
+        match name.as_str() {
+            _ if METRICS.contains(&name.as_str()) && is_called => Kind::Metric,
+            "warmup_linear" if is_called => Kind::Schedule,
+            _ => return None,
+        }
+    };
+    // `AdamW::new(5e-5).weight_decay(0.01)` is still one; `.something_else()` may be anything.
+    let after = rest.get(1..).unwrap_or_default();
+    let methods = super::calls::read_methods(text, after);
+    let stays = |method: &Method| match kind {
+        Kind::Optimizer => {
+            method.name == "clone"
+                || arguments::OPTIMIZERS
+                    .iter()
+                    .any(|optimizer| arguments::find(optimizer.arguments, &method.name).is_some())
+        }
+        _ => method.name == "clone",
+    };
+    let ends = match after.get(methods.len() * 3..).unwrap_or_default() {
+        [] => true,
+        // Strategies and data sets are made by fallible calls.
+        [TokenTree::Punct(mark)] => mark.as_char() == '?',
+        _ => false,
+    };
+    (ends && methods.iter().all(stays)).then_some(kind)
+}
+
+/// The segments of the path that the tokens begin with, and what follows it.
+fn path_of(mut value: &[TokenTree]) -> (Vec<String>, &[TokenTree]) {
+    let mut path = Vec::new();
+    while let [TokenTree::Ident(segment), rest @ ..] = value {
+        path.push(segment.to_string());
+        value = rest;
+        match value {
+            [TokenTree::Punct(first), TokenTree::Punct(second), rest @ ..]
+                if first.as_char() == ':' && second.as_char() == ':' =>
+            {
+                value = rest
+            }
+            _ => break,
+        }
+    }
+    (path, value)
+}
+
+/// The name in a path that tells what it is, and whether that is a type: `AdamW` of
+/// `train::AdamW::new`, `accuracy` of `metric::accuracy`.
+fn named(path: &[String]) -> Option<(String, bool)> {
+    let is_type = |segment: &&String| segment.starts_with(char::is_uppercase);
+    let name = path.iter().find(is_type).or(path.last())?;
+    Some((name.clone(), is_type(&name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::str::FromStr;
+
+    use proc_macro2::TokenStream;
+
+    use super::*;
+
+    fn check(text: &str, expected: Option<Kind>) {
+        let tokens: Vec<TokenTree> = TokenStream::from_str(text)
+            .expect("tokens")
+            .into_iter()
+            .collect();
+        assert_eq!(of(text, &tokens, &["Mine".to_owned()]), expected, "{text}");
+    }
+
+    #[test]
+    fn values_of_the_prelude_are_known_by_their_names() {
+        check("Adam::new(1e-3)", Some(Kind::Optimizer));
+        check(
+            "train::AdamW::new(5e-5).weight_decay(0.01).clone()",
+            Some(Kind::Optimizer),
+        );
+        check(
+            "SparseCategoricalCrossentropy { from_logits: true }",
+            Some(Kind::Loss),
+        );
+        check("MeanSquaredError", Some(Kind::Loss));
+        check("accuracy()", Some(Kind::Metric));
+        check("[accuracy(), macro_f1()]", Some(Kind::Metric));
+        check("warmup_linear(5e-5, 0.1)", Some(Kind::Schedule));
+        check(
+            "ExponentialDecay::new(3e-5, 1000, 0.96)",
+            Some(Kind::Schedule),
+        );
+        check("MirroredStrategy::logical(2)?", Some(Kind::Strategy));
+        check("&Dataset::tsv(\"a.tsv\")?", Some(Kind::DataSet));
+    }
+
+    #[test]
+    fn of_anything_else_nothing_is_said() {
+        for text in [
+            "loss",
+            "accuracy",
+            "my::accuracy(1).into_loss()",
+            "AdamW::new(5e-5).into_something()",
+            "[accuracy(), other]",
+            "[]",
+            "Mine::new(1)",
+            "3",
+            "if a { b() } else { c() }",
+            "AdamW",
+            "f(AdamW::new(1.0))",
+            "Dataset::tsv(a)?.len()",
+        ] {
+            check(text, None);
+        }
+    }
+}

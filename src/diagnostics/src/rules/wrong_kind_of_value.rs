@@ -1,0 +1,67 @@
+//! SC0120 `wrong-kind-of-value`.
+
+use crate::{ArgumentRow, Diagnostic, Fix, Place, Rule, RulePage, Severity, Stage};
+
+/// A value that is something else than the argument takes: an optimizer for a loss.
+#[derive(Clone, Debug)]
+pub struct WrongKindOfValue {
+    /// The argument.
+    pub argument: String,
+    /// The value as typed.
+    pub given: String,
+    /// What the argument takes, in a word: `loss`, `integer ≥ 1`.
+    pub expected: String,
+    /// What the value is, in a word: `optimizer`.
+    pub got: String,
+    /// Where the value stands.
+    pub place: Place,
+    /// Ways out, best first.
+    pub fixes: Vec<Fix>,
+    /// The call's arguments.
+    pub arguments: Vec<ArgumentRow>,
+}
+
+impl Rule for WrongKindOfValue {
+    const PAGE: RulePage = RulePage {
+        code: "SC0120",
+        name: "wrong-kind-of-value",
+        severity: Severity::Error,
+        stage: Stage::Text,
+        finds: "An argument whose value is of another kind: an optimizer for a loss, a schedule for an optimizer, \
+                a metric for a number. What only the compiler can see, the type of a variable, is told in the \
+                same words.",
+        why: "Each argument has a type. The compiler would name traits and types of the library, which say less \
+              than the two words that matter.",
+        bad: "compile!(model, optimizer = AdamW::new(5e-5), loss = Adam::new(1e-3))?;",
+        good: "compile!(model, optimizer = AdamW::new(5e-5), \
+               loss = SparseCategoricalCrossentropy { from_logits: true })?;",
+        tensorflow: "Compiles an object of the wrong kind without a word and fails at the first batch of `fit`, \
+                     where it is called.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let Self {
+            argument,
+            given,
+            expected,
+            got,
+            ..
+        } = self;
+        let mut told = Self::start(format!(
+            "`{argument} = {given}`: expected `{expected}`, got `{got}`"
+        ))
+        .label(
+            self.place.clone(),
+            format!("expected `{expected}`, got `{got}`"),
+        )
+        .arguments(self.arguments.clone())
+        .tensorflow(match argument.as_str() {
+            "optimizer" => {
+                "raises a ValueError in `compile`: Could not interpret optimizer identifier"
+            }
+            _ => "compiles, and fails at the first batch of `fit`, where the object is used",
+        });
+        told.fixes = self.fixes.clone();
+        told
+    }
+}
