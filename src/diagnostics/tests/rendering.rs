@@ -5,6 +5,8 @@ use stratoscope_diagnostics::render::{self, Source};
 use stratoscope_diagnostics::rules::*;
 use stratoscope_diagnostics::{Diagnostic, Entry, Figure, Place, Profile, Rule, RulePage, Stage};
 
+#[path = "rendering/scopes.rs"]
+mod scopes;
 #[path = "rendering/training.rs"]
 mod training;
 
@@ -251,6 +253,7 @@ fn context(entry: &Entry) -> CellContext {
 fn all() -> Vec<(RulePage, Diagnostic)> {
     let mut run = at_run_time();
     run.extend(training::examples());
+    run.extend(scopes::examples());
     let mut all = Vec::new();
     for entry in CATALOGUE {
         let page = &entry.page;

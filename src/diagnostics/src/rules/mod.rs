@@ -30,8 +30,10 @@ mod dropout_off;
 mod duplicate_argument;
 mod empty_data_set;
 mod evaluator_failed;
+mod fit_in_another_scope;
 mod frozen_after_compile;
 mod head_is_new;
+mod input_does_not_fit;
 mod label_out_of_range;
 mod labels_not_one_hot;
 mod length_mismatch;
@@ -70,6 +72,7 @@ mod sources_unreadable;
 mod steps_per_execution_saves_nothing;
 mod steps_per_execution_without_scope;
 mod strategy_not_available;
+mod strategy_not_used;
 mod tensor_mismatch;
 mod text_too_long;
 mod token_out_of_range;
@@ -113,8 +116,10 @@ pub use dropout_off::DropoutOff;
 pub use duplicate_argument::DuplicateArgument;
 pub use empty_data_set::EmptyDataSet;
 pub use evaluator_failed::EvaluatorFailed;
+pub use fit_in_another_scope::FitInAnotherScope;
 pub use frozen_after_compile::FrozenAfterCompile;
 pub use head_is_new::HeadIsNew;
+pub use input_does_not_fit::{Examples, InputDoesNotFit};
 pub use label_out_of_range::LabelOutOfRange;
 pub use labels_not_one_hot::LabelsNotOneHot;
 pub use length_mismatch::LengthMismatch;
@@ -152,6 +157,7 @@ pub use sources_unreadable::SourcesUnreadable;
 pub use steps_per_execution_saves_nothing::StepsPerExecutionSavesNothing;
 pub use steps_per_execution_without_scope::StepsPerExecutionWithoutScope;
 pub use strategy_not_available::{STRATEGIES, StrategyNotAvailable};
+pub use strategy_not_used::StrategyNotUsed;
 pub use tensor_mismatch::TensorMismatch;
 pub use text_too_long::TextTooLong;
 pub use token_out_of_range::TokenOutOfRange;
@@ -193,7 +199,9 @@ pub const CATALOGUE: &[Entry] = &[
     page::<WrongKindOfValue>(),
     page::<ModelOutsideScope>(),
     page::<OptimizerOfAnotherModel>(),
+    page::<StrategyNotUsed>(),
     page::<MixedStrategies>(),
+    page::<FitInAnotherScope>(),
     page::<LabelOutOfRange>(),
     page::<LossWithoutLogits>(),
     page::<SoftmaxTwice>(),
@@ -207,6 +215,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<TextTooLong>(),
     page::<TokenOutOfRange>(),
     page::<TruncatedTexts>(),
+    page::<InputDoesNotFit>(),
     page::<RateOutOfRange>(),
     page::<ScheduleDoesNotAct>(),
     page::<WarmUpTooLong>(),

@@ -9,7 +9,7 @@ pub struct ModelOutsideScope {
     pub strategy: String,
     /// Its replicas.
     pub replicas: usize,
-    /// How many variables the model has outside.
+    /// How many variables the model has outside; 0 before it is built.
     pub variables: usize,
     /// Where they are: `cpu:0`.
     pub device: String,
@@ -52,10 +52,23 @@ impl Rule for ModelOutsideScope {
         } = self;
         let variables = words::count(self.variables, "variable");
         let verb = if self.variables == 1 { "is" } else { "are" };
-        let mut told = Self::start(format!(
-            "the model was built outside `{strategy}`'s scope: its {variables} {verb} on {device} only"
-        ))
-        .label(Place::model("compile"), format!("{variables} outside `{strategy}`"));
+        let (message, label) = match self.variables {
+            0 => (
+                format!(
+                    "model and `compile!` stand outside `{strategy}`'s scope: nothing ties the variables \
+                     to it that are yet to be made"
+                ),
+                format!("not built yet, and not `{strategy}`'s"),
+            ),
+            _ => (
+                format!(
+                    "the model was built outside `{strategy}`'s scope: its {variables} {verb} on {device} \
+                     only"
+                ),
+                format!("{variables} outside `{strategy}`"),
+            ),
+        };
+        let mut told = Self::start(message).label(Place::model("compile"), label);
         if let Some(line) = self.line {
             told = told.label(Place::Line(line), "built here, outside the scope");
         }
