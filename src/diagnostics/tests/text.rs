@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use stratoscope_diagnostics::arguments::{
-    self, Accepts, Argument, CALLS, CallTable, IdentifierKind,
+    self, Accepts, Argument, CALLS, CallTable, IdentifierKind, Interval, OPTIMIZERS,
 };
 use stratoscope_diagnostics::check::suggest::distance;
 use stratoscope_diagnostics::check::{CellContext, calls, check_cell};
@@ -40,6 +40,8 @@ fn value_of(argument: &'static Argument) -> BoxedStrategy<String> {
         Accepts::Share(..) => select(vec!["0.1", "1e-3", "share"])
             .prop_map(str::to_owned)
             .boxed(),
+        Accepts::Number(Interval::Positive) => numbers(&["1e-8", "1.0", "5.0", "limit"]),
+        Accepts::Number(_) => numbers(&["0.0", "0.01", "1e-3", "0.999", "-(-0.5)", "share"]),
         Accepts::Flag => select(vec!["true", "false", "flag", "!flag"])
             .prop_map(str::to_owned)
             .boxed(),
@@ -56,6 +58,44 @@ fn value_of(argument: &'static Argument) -> BoxedStrategy<String> {
     }
 }
 
+fn numbers(values: &'static [&'static str]) -> BoxedStrategy<String> {
+    select(values).prop_map(str::to_owned).boxed()
+}
+
+/// An optimizer with some of its methods, none of which exclude each other.
+fn optimizer() -> impl Strategy<Value = String> {
+    select(OPTIMIZERS).prop_flat_map(|optimizer| {
+        let count = optimizer.arguments.len();
+        let rates = vec!["5e-5", "0.0", "rate", "warmup_linear(5e-5, 0.1)", "1.0"];
+        let methods = subsequence(optimizer.arguments, 0..=count).prop_shuffle();
+        (select(rates), methods).prop_flat_map(move |(rate, chosen)| {
+            let mut arguments: Vec<&'static Argument> = Vec::new();
+            for argument in chosen {
+                let argument = arguments::find(optimizer.arguments, argument.name);
+                let argument = argument.expect("chosen from it");
+                let excludes = |other: &&Argument| {
+                    let mut names = other.conflicts.iter().map(|(name, _)| *name);
+                    names.any(|name| name == argument.name)
+                };
+                if !arguments.iter().any(excludes) {
+                    arguments.push(argument);
+                }
+            }
+            let values: Vec<_> = arguments
+                .iter()
+                .map(|argument| value_of(argument))
+                .collect();
+            values.prop_map(move |values| {
+                let mut text = format!("{}::new({rate})", optimizer.name);
+                for (argument, value) in arguments.iter().zip(values) {
+                    text += &format!(".{}({value})", argument.name);
+                }
+                text
+            })
+        })
+    })
+}
+
 fn identifier(kind: IdentifierKind) -> BoxedStrategy<String> {
     let text = select(kind.names()).prop_map(|name| format!("\"{name}\""));
     match kind {
@@ -65,8 +105,7 @@ fn identifier(kind: IdentifierKind) -> BoxedStrategy<String> {
                 "AdamW::new(warmup_linear(5e-5, 0.1)).weight_decay(0.01).global_clipnorm(1.0)"
                     .to_owned()
             ),
-            Just("SGD::new(0.1).momentum(0.9)".to_owned()),
-            Just("Adam::new(rate)".to_owned()),
+            optimizer(),
         ]
         .boxed(),
         IdentifierKind::Loss => prop_oneof![
@@ -224,7 +263,7 @@ proptest! {
 
     #[test]
     fn a_slip_in_an_optimizer_is_suggested_away((optimizer, argument, slip) in optimizer_slip()) {
-        let text = format!("let o = {}::new(5e-5).{slip}(1.0);", optimizer.name);
+        let text = format!("let o = {}::new(5e-5).{slip}(x);", optimizer.name);
         let found = check(&text);
         prop_assert_eq!(found.len(), 1, "{}\n{:?}", text, found);
         prop_assert_eq!(&found[0].code, "SC0504");

@@ -48,10 +48,44 @@ pub enum Accepts {
     Integer(u64),
     /// A number above the first bound and below the second.
     Share(f64, f64),
+    /// A finite number of this interval.
+    Number(Interval),
     /// `true` or `false`.
     Flag,
     /// A value, or a text that names one.
     Identifier(IdentifierKind),
+}
+
+/// Where a number of an optimizer lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interval {
+    /// 0 or more.
+    NotNegative,
+    /// More than 0.
+    Positive,
+    /// From 0, below 1.
+    BelowOne,
+}
+
+impl Interval {
+    /// Whether a number lies in it.
+    pub fn holds(self, number: f64) -> bool {
+        number.is_finite()
+            && match self {
+                Self::NotNegative => number >= 0.0,
+                Self::Positive => number > 0.0,
+                Self::BelowOne => (0.0..1.0).contains(&number),
+            }
+    }
+
+    /// What is expected, as run time says it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::NotNegative => "a finite number ≥ 0",
+            Self::Positive => "a finite number > 0",
+            Self::BelowOne => "a number from 0, below 1",
+        }
+    }
 }
 
 impl Argument {

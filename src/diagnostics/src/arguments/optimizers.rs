@@ -1,6 +1,6 @@
 //! Arguments of the optimizers: the rate is the constructor's, all others are methods.
 
-use super::{Accepts, Argument};
+use super::{Accepts, Argument, Interval};
 
 /// An optimizer and its arguments.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,7 @@ const WEIGHT_DECAY: Argument = Argument::new(
     "number ≥ 0",
     "0.01",
     "BERT and PyTorch; Keras has 0.004",
-    Accepts::Value,
+    Accepts::Number(Interval::NotNegative),
     "Decoupled: `w -= rate · decay · w` before the step. Biases and LayerNorm are left alone unless \
      `decay_all_parameters(true)` is given.",
 );
@@ -100,7 +100,7 @@ const BETA_1: Argument = Argument::new(
     "number from 0, below 1",
     "0.9",
     "Keras, PyTorch",
-    Accepts::Value,
+    Accepts::Number(Interval::BelowOne),
     "How slowly the mean of the gradients moves. 0 uses the last gradient alone.",
 );
 
@@ -109,7 +109,7 @@ const BETA_2: Argument = Argument::new(
     "number from 0, below 1",
     "0.999",
     "Keras, PyTorch",
-    Accepts::Value,
+    Accepts::Number(Interval::BelowOne),
     "How slowly the mean of the squared gradients moves. Both moments are corrected for their start at 0.",
 );
 
@@ -118,7 +118,7 @@ const EPSILON: Argument = Argument::new(
     "number > 0",
     "1e-8",
     "PyTorch and Hugging Face; Keras has 1e-7, BERT 1e-6",
-    Accepts::Value,
+    Accepts::Number(Interval::Positive),
     "Added outside the square root. It decides the size of steps only where gradients are tiny.",
 );
 
@@ -127,7 +127,7 @@ const CLIPNORM: Argument = Argument::new(
     "number > 0",
     "none",
     "Keras",
-    Accepts::Value,
+    Accepts::Number(Interval::Positive),
     "Clips the norm of each tensor's gradient on its own. BERT's recipe is `global_clipnorm(1.0)`.",
 )
 .excludes(&[("global_clipnorm", ONE_CLIP), ("clipvalue", ONE_CLIP)]);
@@ -137,7 +137,7 @@ const GLOBAL_CLIPNORM: Argument = Argument::new(
     "number > 0",
     "none",
     "Keras; BERT uses 1.0",
-    Accepts::Value,
+    Accepts::Number(Interval::Positive),
     "Clips the norm over all gradients together: the factor is `max / (norm + 1e-6)`, at most 1. It is \
      taken after the all-reduce, so replicas do not change it.",
 )
@@ -148,7 +148,7 @@ const CLIPVALUE: Argument = Argument::new(
     "number > 0",
     "none",
     "Keras",
-    Accepts::Value,
+    Accepts::Number(Interval::Positive),
     "Clips each element of each gradient to ± this value. The direction of the step changes with it.",
 )
 .excludes(&[("clipnorm", ONE_CLIP), ("global_clipnorm", ONE_CLIP)]);
@@ -158,7 +158,7 @@ const MOMENTUM: Argument = Argument::new(
     "number from 0, below 1",
     "0",
     "Keras, PyTorch",
-    Accepts::Value,
+    Accepts::Number(Interval::BelowOne),
     "The share of the last step that is taken again. 0 keeps no state at all.",
 );
 

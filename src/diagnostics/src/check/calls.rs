@@ -113,6 +113,8 @@ pub(super) struct Chain {
     pub after: usize,
     /// The text of the constructor's first operand: the rate.
     pub rate: String,
+    /// Where that stands; nowhere if there is none.
+    pub rate_span: Option<CellSpan>,
     /// `name = value` inside the constructor, the Python way.
     pub named: Vec<CallArgument>,
     /// The methods that follow.
@@ -127,6 +129,8 @@ pub(super) struct Method {
     pub span: CellSpan,
     /// The text between the brackets.
     pub value: String,
+    /// Where that stands.
+    pub value_span: CellSpan,
 }
 
 impl Found {
@@ -249,7 +253,9 @@ fn read_chain(text: &str, ident: &Ident, group: &Group, rest: &[TokenTree]) -> C
     let after = span_of(group.span()).end;
     let start = span_of(ident.span()).start;
     let end = methods.last().map_or(after, |method| method.span.end);
-    let rate = operands.into_iter().next().map(|operand| operand.text);
+    let rate = operands.into_iter().next();
+    let rate_span = rate.as_ref().map(|operand| operand.span);
+    let rate = rate.map(|operand| operand.text);
     Chain {
         optimizer: ident.to_string(),
         optimizer_span: span_of(ident.span()),
@@ -257,6 +263,7 @@ fn read_chain(text: &str, ident: &Ident, group: &Group, rest: &[TokenTree]) -> C
         span: CellSpan { start, end },
         after,
         rate: rate.unwrap_or_default(),
+        rate_span,
         named: named.into_iter().map(|(argument, _)| argument).collect(),
         methods,
     }
@@ -283,6 +290,7 @@ pub(super) fn read_methods(text: &str, mut rest: &[TokenTree]) -> Vec<Method> {
                 end: span_of(values.span()).end,
             },
             value: slice(text, inside_of(values)).to_owned(),
+            value_span: inside_of(values),
         });
         rest = after;
     }

@@ -1,11 +1,13 @@
 //! Values that the text decides: literals, and what an argument says about them.
 
-use proc_macro2::{Delimiter, TokenTree};
+use std::str::FromStr;
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::Lit;
 
 use super::calls::span_of;
 use crate::CellSpan;
-use crate::arguments::{Accepts, Argument, IdentifierKind};
+use crate::arguments::{Accepts, Argument, IdentifierKind, Interval};
 
 /// A value that the text decides.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +67,12 @@ pub(super) fn read(tokens: &[TokenTree]) -> Option<Literal> {
     }
 }
 
+/// The same, of a text.
+pub(super) fn read_text(text: &str) -> Option<Literal> {
+    let tokens: Vec<TokenTree> = TokenStream::from_str(text).ok()?.into_iter().collect();
+    read(&tokens)
+}
+
 /// What the argument says about a literal.
 pub(super) fn judge(argument: &Argument, literal: &Literal) -> Result<(), Refusal> {
     let refuse = |expects: &str, replacement: Option<String>| {
@@ -114,6 +122,7 @@ pub(super) fn judge(argument: &Argument, literal: &Literal) -> Result<(), Refusa
                 _ => refuse(&expects, None),
             }
         }
+        Accepts::Number(interval) => number(interval, literal),
         Accepts::Flag => match literal {
             Literal::Flag(_) => Ok(()),
             Literal::PythonFlag(value) => refuse("`true` or `false`", Some(value.to_string())),
@@ -127,6 +136,36 @@ pub(super) fn judge(argument: &Argument, literal: &Literal) -> Result<(), Refusa
             Literal::Text(_) => Ok(()),
             _ => refuse(&format!("{} {}", article(kind), kind.word()), None),
         },
+    }
+}
+
+/// What an interval says about a literal.
+pub(super) fn number(interval: Interval, literal: &Literal) -> Result<(), Refusal> {
+    let near = |value: f64| {
+        let value = [value, -value]
+            .into_iter()
+            .find(|value| interval.holds(*value))?;
+        Some(decimal(value))
+    };
+    let replacement = match literal {
+        Literal::Integer(value) if interval.holds(*value as f64) => return Ok(()),
+        Literal::Float(value) if interval.holds(*value) => return Ok(()),
+        Literal::Integer(value) => near(*value as f64),
+        Literal::Float(value) => near(*value),
+        Literal::Text(text) => text.trim().parse().ok().and_then(near),
+        Literal::Flag(_) | Literal::PythonFlag(_) | Literal::Other => None,
+    };
+    Err(Refusal {
+        expects: interval.words().to_owned(),
+        replacement,
+    })
+}
+
+/// A number as Rust reads it back: small ones with an exponent.
+fn decimal(value: f64) -> String {
+    match value {
+        small if small != 0.0 && small.abs() < 1e-3 => format!("{small:e}"),
+        _ => format!("{value:?}"),
     }
 }
 
@@ -167,10 +206,6 @@ pub(super) fn texts(tokens: &[TokenTree]) -> Vec<(String, CellSpan)> {
 
 #[cfg(test)]
 mod tests {
-    use std::str::FromStr;
-
-    use proc_macro2::TokenStream;
-
     use super::*;
     use crate::arguments;
 
@@ -221,6 +256,30 @@ mod tests {
         check("fit", "validation_split", "0.1", Ok(()));
         check("fit", "validation_split", "1.0", Err(None));
         check("fit", "validation_split", "10", Err(Some("0.1")));
+    }
+
+    #[test]
+    fn numbers_of_optimizers_have_their_intervals() {
+        let check = |interval: Interval, text: &str, expected: Result<(), Option<&str>>| {
+            let literal = read_text(text).expect("a literal");
+            let found = number(interval, &literal).map_err(|refusal| refusal.replacement);
+            assert_eq!(
+                found,
+                expected.map_err(|near| near.map(str::to_owned)),
+                "{text}"
+            );
+        };
+        use Interval::*;
+        check(NotNegative, "0.01", Ok(()));
+        check(NotNegative, "0", Ok(()));
+        check(NotNegative, "-5e-5", Err(Some("5e-5")));
+        check(NotNegative, "\"0.01\"", Err(Some("0.01")));
+        check(NotNegative, "true", Err(None));
+        check(Positive, "1.0", Ok(()));
+        check(Positive, "0.0", Err(None));
+        check(BelowOne, "0.999", Ok(()));
+        check(BelowOne, "1.0", Err(None));
+        check(BelowOne, "-0.9", Err(Some("0.9")));
     }
 
     #[test]

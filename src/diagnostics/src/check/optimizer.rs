@@ -1,12 +1,12 @@
-//! SC0504 and SC0118 on optimizers: `AdamW::new(lr = 5e-5)`, `AdamW::new(5e-5).weight_decy(0.01)`.
+//! SC0504, SC0118 and SC0103 on optimizers: `AdamW::new(lr = 5e-5)`, `AdamW::new(5e-5).weight_decy(0.01)`.
 //!
 //! Only what the text decides: a method that looks like none of the arguments may come from a trait,
 //! and is left to rustc.
 
 use super::calls::{CallArgument, Chain, Method};
-use super::{suggest, table};
-use crate::arguments::{self, OPTIMIZERS};
-use crate::rules::{ConflictingArguments, UnknownOptimizerArgument};
+use super::{literal, suggest, table};
+use crate::arguments::{self, Interval, OPTIMIZERS};
+use crate::rules::{BadArgumentValue, ConflictingArguments, UnknownOptimizerArgument};
 use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule};
 
 /// Methods that every type may have.
@@ -40,7 +40,11 @@ pub(super) fn check(chain: &Chain) -> Vec<Diagnostic> {
         let fixes = of_method(chain, &known, method);
         (!fixes.is_empty()).then(|| unknown(chain, &known, &method.name, method.name_span, fixes))
     });
-    let mut findings: Vec<Diagnostic> = named.chain(methods).chain(conflicts(chain)).collect();
+    let mut findings: Vec<Diagnostic> = named
+        .chain(methods)
+        .chain(conflicts(chain))
+        .chain(numbers(chain, optimizer))
+        .collect();
     if let Some(first) = findings.first_mut() {
         first.arguments = table::optimizer_rows(chain);
     }
@@ -158,6 +162,38 @@ fn near(name: &str, known: &[&str]) -> Vec<String> {
 
 fn is_rate(name: &str) -> bool {
     matches!(name, "lr" | "rate") || suggest::distance(name, "learning_rate") <= 1
+}
+
+/// SC0103: the rate and the arguments of the methods, where they are literals.
+fn numbers(chain: &Chain, optimizer: &arguments::Optimizer) -> Vec<Diagnostic> {
+    let mut findings = Vec::new();
+    let mut refused = |name: &str, value: &str, span: CellSpan, refusal: literal::Refusal| {
+        let facts = BadArgumentValue {
+            call: format!("{}::new", chain.optimizer),
+            argument: name.to_owned(),
+            given: value.to_owned(),
+            expects: refusal.expects,
+            place: Place::Span(span),
+            replacement: refusal.replacement,
+            arguments: Vec::new(),
+        };
+        findings.push(facts.diagnostic());
+    };
+    if let Some(span) = chain.rate_span
+        && let Some(rate) = literal::read_text(&chain.rate)
+        && let Err(refusal) = literal::number(Interval::NotNegative, &rate)
+    {
+        refused("learning_rate", &chain.rate, span, refusal);
+    }
+    for method in &chain.methods {
+        if let Some(argument) = arguments::find(optimizer.arguments, &method.name)
+            && let Some(value) = literal::read_text(&method.value)
+            && let Err(refusal) = literal::judge(argument, &value)
+        {
+            refused(&method.name, &method.value, method.value_span, refusal);
+        }
+    }
+    findings
 }
 
 fn edit(span: CellSpan, replacement: &str) -> Edit {

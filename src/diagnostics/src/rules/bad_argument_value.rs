@@ -29,7 +29,8 @@ impl Rule for BadArgumentValue {
         stage: Stage::Text,
         finds: "A count of `compile!`, `fit!` or `evaluate!` (`steps_per_execution`, \
                 `gradient_accumulation_steps`, `epochs`, `batch_size`, …) that is 0, negative, a fraction \
-                or a text. 1 is always accepted.",
+                or a text; a number of an optimizer outside its range, such as a rate below 0. A count of 1 \
+                is always accepted.",
         why: "A count of 0 has no meaning, and a fraction would have to be rounded without being asked.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), steps_per_execution = 0)?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5), steps_per_execution = 1)?;",

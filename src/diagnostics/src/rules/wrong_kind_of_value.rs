@@ -35,8 +35,8 @@ impl Rule for WrongKindOfValue {
         bad: "compile!(model, optimizer = AdamW::new(5e-5), loss = Adam::new(1e-3))?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;",
-        tensorflow: "Compiles an object of the wrong kind without a word and fails at the first batch of `fit`, \
-                     where it is called.",
+        tensorflow: "An optimizer that is none fails in `compile` (\"Could not interpret optimizer \
+                     identifier\"); losses and metrics are looked at only at the first batch of `fit`.",
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -54,14 +54,16 @@ impl Rule for WrongKindOfValue {
             self.place.clone(),
             format!("expected `{expected}`, got `{got}`"),
         )
-        .arguments(self.arguments.clone())
-        .tensorflow(match argument.as_str() {
-            "optimizer" => {
-                "raises a ValueError in `compile`: Could not interpret optimizer identifier"
-            }
-            _ => "compiles, and fails at the first batch of `fit`, where the object is used",
-        });
+        .arguments(self.arguments.clone());
         told.fixes = self.fixes.clone();
-        told
+        match argument.as_str() {
+            "optimizer" => told.tensorflow(
+                "raises a ValueError in `compile`: Could not interpret optimizer identifier",
+            ),
+            "loss" | "metrics" => told.tensorflow(
+                "compiles: losses and metrics are looked at only at the first batch of `fit`",
+            ),
+            _ => told,
+        }
     }
 }
