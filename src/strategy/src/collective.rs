@@ -1,22 +1,28 @@
-//! Collectives: what replicas do together. Everything here is *centralized*: replica 0's device
-//! gathers, adds in the order of the replicas and sends the result back, so that the sum is the same
-//! bit for bit in every run. burn's own collectives, and rings and trees, can take this module's place.
+//! Collectives: what replicas do together, and what it moves between their devices.
+//!
+//! The sums are real: each pattern of [`CrossDeviceOps`] adds in its own order and sends its own
+//! messages (`patterns`), and every message is counted. The order is fixed, so that the same
+//! gradients give the same sum bit for bit in every run.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use stratoscope_diagnostics::Result;
 
 use crate::device::LogicalDevice;
-use crate::{copy, problem, variable};
+use crate::strategy::{Strategy, StrategyKind};
+use crate::variable::VariableRecord;
+use crate::{problem, variable};
 
+mod patterns;
 mod transfer;
 
+use self::patterns::{Flat, Size, Wire};
 pub use self::transfer::{Collective, CrossDeviceOps, Transfer};
 
 /// What was done together.
@@ -25,6 +31,14 @@ pub use self::transfer::{Collective, CrossDeviceOps, Transfer};
 pub enum Operation {
     /// Every replica gives gradients, every replica gets their weighted mean.
     AllReduce,
+    /// Every replica gives its variables, every replica gets their weighted mean.
+    Average,
+    /// Every replica gives gradients, the device with the variables gets their weighted mean.
+    Reduce,
+    /// One replica gives its gradients to the device with the variables, and waits for nobody.
+    Push,
+    /// A replica gets the variables from the device that has them.
+    Fetch,
     /// Replica 0 gives its variables, every other replica gets them.
     Broadcast,
 }
@@ -34,7 +48,19 @@ impl Operation {
     pub fn title(self) -> &'static str {
         match self {
             Self::AllReduce => "all-reduce",
+            Self::Average => "parameter average",
+            Self::Reduce => "reduce",
+            Self::Push => "push",
+            Self::Fetch => "fetch",
             Self::Broadcast => "broadcast",
+        }
+    }
+
+    /// What it moves.
+    fn what(self) -> &'static str {
+        match self {
+            Self::AllReduce | Self::Reduce | Self::Push => "gradients",
+            Self::Average | Self::Fetch | Self::Broadcast => "parameters",
         }
     }
 }
@@ -77,16 +103,21 @@ struct Log {
     going_on: Vec<Collective>,
     last_step: Vec<Collective>,
     total: u64,
-    all_reduces: u64,
-    bytes: u64,
-    moved_bytes: u64,
+    totals: CollectiveTotals,
 }
 
 /// What was done since the model was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CollectiveTotals {
-    /// All-reduces of gradients.
+    /// All-reduces of gradients, to every replica or to the device with the variables.
     pub all_reduces: u64,
+    /// Averages of parameters.
+    pub parameter_averages: u64,
+    /// Gradients that one replica pushed alone.
+    pub pushes: u64,
+    /// The sum over all pushes of the updates that others had made since the replica had fetched its
+    /// variables.
+    pub staleness: u64,
     /// The size of what all collectives worked on, one replica's side.
     pub bytes: u64,
     /// How many bytes went between devices.
@@ -102,13 +133,58 @@ impl Collectives {
         let mut log = self.log();
         log.total += 1;
         record.number = log.total;
-        log.all_reduces += u64::from(record.operation == Operation::AllReduce);
-        log.bytes += record.bytes;
-        log.moved_bytes += record.moved_bytes;
+        let totals = &mut log.totals;
+        match record.operation {
+            Operation::AllReduce | Operation::Reduce => totals.all_reduces += 1,
+            Operation::Average => totals.parameter_averages += 1,
+            Operation::Push => totals.pushes += 1,
+            Operation::Fetch | Operation::Broadcast => {}
+        }
+        totals.bytes += record.bytes;
+        totals.moved_bytes += record.moved_bytes;
         if log.recent.len() == KEPT {
             log.recent.pop_front();
         }
         log.recent.push_back(record);
+    }
+
+    /// Forgets what the step before did: what follows belongs to a new one.
+    pub(crate) fn begin_step(&self) {
+        self.log().going_on.clear();
+    }
+
+    /// A collective of the step that goes on.
+    pub(crate) fn in_step(&self, collective: Collective) {
+        let mut log = self.log();
+        log.going_on.push(collective);
+        log.last_step = log.going_on.clone();
+    }
+
+    /// A push found variables this many updates old.
+    pub(crate) fn stale(&self, updates: u64) {
+        self.log().totals.staleness += updates;
+    }
+
+    /// Counts a collective and keeps its transfers.
+    pub(crate) fn done(&self, done: Done, since: Instant) {
+        let Done {
+            operation,
+            collective,
+            tensors,
+        } = done;
+        self.add(CollectiveRecord {
+            operation,
+            algorithm: collective.ops,
+            number: 0,
+            replicas: collective.replicas,
+            tensors,
+            bytes: collective.payload_bytes,
+            moved_bytes: collective.moved_bytes(),
+            host_time: since.elapsed(),
+        });
+        if operation != Operation::Broadcast {
+            self.in_step(collective);
+        }
     }
 
     /// The latest collectives, oldest first; at most 256.
@@ -116,144 +192,309 @@ impl Collectives {
         self.log().recent.iter().cloned().collect()
     }
 
-    /// The collectives of the last optimizer step, in their order; none before the first step, and none
-    /// with one replica.
+    /// The collectives of the last optimizer step that had any, in their order; with one replica there
+    /// are none.
     pub fn last_step(&self) -> Vec<Collective> {
         self.log().last_step.clone()
     }
 
     /// Counters since the model was made.
     pub fn totals(&self) -> CollectiveTotals {
-        let log = self.log();
-        let Log {
-            all_reduces,
-            bytes,
-            moved_bytes,
-            ..
-        } = *log;
-        CollectiveTotals {
-            all_reduces,
-            bytes,
-            moved_bytes,
-        }
-    }
-
-    pub(crate) fn broadcast(&self, replicas: usize, tensors: usize, bytes: u64, since: Instant) {
-        let others = u64::try_from(replicas.saturating_sub(1)).unwrap_or(u64::MAX);
-        self.add(CollectiveRecord {
-            operation: Operation::Broadcast,
-            algorithm: Algorithm::Centralized,
-            number: 0,
-            replicas,
-            tensors,
-            bytes,
-            moved_bytes: bytes.saturating_mul(others),
-            host_time: since.elapsed(),
-        });
+        self.log().totals
     }
 }
 
-/// The mean of the replicas' gradients, weighted by the number of samples each was computed from:
-/// `Σ gradient_i · samples_i / Σ samples`. Where the shards are mean losses of uneven size, this is the gradient
+/// A collective that was done.
+pub(crate) struct Done {
+    pub(crate) operation: Operation,
+    pub(crate) collective: Collective,
+    pub(crate) tensors: usize,
+}
+
+impl Done {
+    fn new(
+        operation: Operation,
+        ops: CrossDeviceOps,
+        replicas: usize,
+        bytes: u64,
+        wire: Wire,
+        tensors: usize,
+    ) -> Self {
+        let collective = Collective {
+            name: operation.what().to_owned(),
+            ops,
+            replicas,
+            payload_bytes: bytes,
+            transfers: wire.transfers(),
+        };
+        Self {
+            operation,
+            collective,
+            tensors,
+        }
+    }
+}
+
+/// The mean of the replicas' values, weighted by the number of samples each was computed from:
+/// `Σ value_i · samples_i / Σ samples`. Where the shards are mean losses of uneven size, this is the gradient
 /// of the mean loss of the whole batch. Every replica gets a copy on its own device; all copies are
-/// equal bit for bit.
+/// equal bit for bit. Where the strategy keeps one copy of each variable, its device alone gets the mean.
 ///
-/// A replica with 0 samples takes no part, whatever its gradients are. A gradient that a replica
-/// lacks counts as zeros. One replica gets its gradients back, and nothing is counted.
+/// A replica with 0 samples has no say, whatever its values are. A value that a replica lacks counts as
+/// zeros. One replica gets its values back, and nothing is counted.
 ///
 /// # Errors
-/// SC0915 if there is not one set of gradients and one count per replica, or no samples at all.
-pub fn all_reduce<M: Module>(
+/// SC0915 if there is not one set of values and one count per replica, or no samples at all.
+pub(crate) fn reduce<M: Module>(
+    operation: Operation,
     module: &M,
-    devices: &[LogicalDevice],
-    gradients: Vec<GradientsParams>,
+    across: &Across<'_>,
+    values: Vec<GradientsParams>,
     samples: &[usize],
-    log: &Collectives,
-) -> Result<Vec<GradientsParams>> {
-    let expects = format!("{}, one per replica", devices.len());
-    if gradients.len() != devices.len() {
-        return Err(problem::bad_size(
-            "sets of gradients",
-            gradients.len(),
-            &expects,
-        ));
+) -> Result<(Vec<GradientsParams>, Option<Done>)> {
+    let replicas = across.devices.len();
+    let expects = format!("{replicas}, one per replica");
+    if values.len() != replicas {
+        let what = "sets of gradients";
+        return Err(problem::bad_size(what, values.len(), &expects));
     }
-    if samples.len() != devices.len() {
-        return Err(problem::bad_size(
-            "numbers of samples",
-            samples.len(),
-            &expects,
-        ));
+    if samples.len() != replicas {
+        let what = "numbers of samples";
+        return Err(problem::bad_size(what, samples.len(), &expects));
     }
     let total: usize = samples.iter().sum();
     if total == 0 {
         return Err(problem::bad_size("number of samples", 0, "at least 1"));
     }
-    if devices.len() < 2 {
-        return Ok(gradients);
+    if replicas < 2 {
+        return Ok((values, None));
     }
-    let start = Instant::now();
-    let weights = samples
-        .iter()
-        .map(|&count| count as f64 / total as f64)
-        .collect();
-    let results = devices.iter().map(|_| GradientsParams::new()).collect();
+    let weights = samples.iter().map(|&n| n as f64 / total as f64).collect();
+    let operation = match (operation, across.homes) {
+        (Operation::AllReduce, Some(_)) => Operation::Reduce,
+        _ => operation,
+    };
+    let copies = if across.homes.is_some() { 1 } else { replicas };
     let mut reduce = Reduce {
-        devices,
+        across,
         weights,
-        gradients,
-        results,
+        values,
+        results: (0..copies).map(|_| GradientsParams::new()).collect(),
+        wire: Wire::default(),
         tensors: 0,
         bytes: 0,
     };
     module.visit(&mut reduce);
-    let others = u64::try_from(devices.len() - 1).unwrap_or(u64::MAX);
-    log.add(CollectiveRecord {
-        operation: Operation::AllReduce,
-        algorithm: Algorithm::Centralized,
-        number: 0,
-        replicas: devices.len(),
-        tensors: reduce.tensors,
-        bytes: reduce.bytes,
-        // To the first device and back.
-        moved_bytes: reduce.bytes.saturating_mul(2 * others),
-        host_time: start.elapsed(),
-    });
-    Ok(reduce.results)
+    let Reduce {
+        results,
+        wire,
+        tensors,
+        bytes,
+        ..
+    } = reduce;
+    let done = Done::new(operation, across.ops, replicas, bytes, wire, tensors);
+    Ok((results, Some(done)))
+}
+
+/// Between which devices.
+pub(crate) struct Across<'a> {
+    pub(crate) ops: CrossDeviceOps,
+    /// The replicas.
+    pub(crate) devices: &'a [LogicalDevice],
+    /// Where each variable is, for strategies that keep one copy: a number as in [`Transfer`].
+    pub(crate) homes: Option<&'a HashMap<ParamId, usize>>,
+    /// Every device that may be named.
+    pub(crate) all: &'a [LogicalDevice],
+}
+
+impl Across<'_> {
+    fn home(&self, param: ParamId) -> Option<usize> {
+        Some(self.homes?.get(&param).copied().unwrap_or(0))
+    }
 }
 
 struct Reduce<'a> {
-    devices: &'a [LogicalDevice],
+    across: &'a Across<'a>,
     weights: Vec<f64>,
-    gradients: Vec<GradientsParams>,
+    values: Vec<GradientsParams>,
     results: Vec<GradientsParams>,
+    wire: Wire,
     tensors: usize,
     bytes: u64,
 }
 
 impl ModuleVisitor for Reduce<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let center = &self.devices[0].burn;
-        let mut sum: Option<Tensor<D>> = None;
-        for (gradients, &weight) in self.gradients.iter_mut().zip(&self.weights) {
-            let Some(gradient) = gradients.remove::<D>(param.id) else {
-                continue;
-            };
-            if weight == 0.0 {
-                continue;
-            }
-            let share = gradient.to_device(center).mul_scalar(weight);
-            sum = Some(match sum {
-                Some(sum) => sum.add(share),
-                None => share,
-            });
-        }
-        let Some(sum) = sum else { return };
+        let given: Vec<Option<Tensor<D>>> = self
+            .values
+            .iter_mut()
+            .zip(&self.weights)
+            .map(|(values, &weight)| {
+                let value = values.remove::<D>(param.id)?;
+                (weight != 0.0).then(|| value.mul_scalar(weight))
+            })
+            .collect();
+        let Some(like) = given.iter().flatten().next() else {
+            return;
+        };
+        let (shape, dtype) = (like.shape(), like.dtype());
         self.tensors += 1;
-        self.bytes += variable::bytes(&sum.shape(), sum.dtype());
-        for (device, results) in self.devices.iter().zip(&mut self.results).skip(1) {
-            results.register(param.id, copy::tensor(&sum, device));
+        self.bytes += variable::bytes(&shape, dtype);
+        let devices = self.across.all;
+        let has: Vec<Flat<'_>> = given
+            .into_iter()
+            .zip(devices)
+            .map(|(value, device)| {
+                let zeros = || Tensor::zeros(shape.clone(), (&device.burn, dtype));
+                let value = value.unwrap_or_else(zeros);
+                Flat {
+                    tensor: value.reshape([shape.num_elements()]),
+                    devices,
+                }
+            })
+            .collect();
+        let sums = match self.across.home(param.id) {
+            Some(home) => patterns::reduce_to(home, has, &mut self.wire)
+                .into_iter()
+                .collect(),
+            None => patterns::all_reduce(self.across.ops, has, &mut self.wire),
+        };
+        for (sum, results) in sums.into_iter().zip(&mut self.results) {
+            results.register::<D>(param.id, sum.tensor.reshape(shape.clone()));
         }
-        self.results[0].register(param.id, sum);
+    }
+}
+
+/// The transfers of a fetch: every variable from its home to a replica.
+pub(crate) fn fetch<'a>(
+    records: &[VariableRecord],
+    replicas: usize,
+    to: impl Iterator<Item = usize> + Clone + 'a,
+) -> Done {
+    let mut wire = Wire::default();
+    for record in records {
+        for to in to.clone() {
+            wire.count(
+                0,
+                record.homes.first().copied().unwrap_or(0),
+                to,
+                record.bytes,
+            );
+        }
+    }
+    let bytes = records.iter().map(|record| record.bytes).sum();
+    let ops = CrossDeviceOps::Centralized;
+    Done::new(Operation::Fetch, ops, replicas, bytes, wire, records.len())
+}
+
+/// The transfers of a push: every gradient of a replica to the home of its variable.
+pub(crate) fn push<M: Module>(
+    module: &M,
+    across: &Across<'_>,
+    from: usize,
+    gradients: GradientsParams,
+) -> (GradientsParams, Done) {
+    let mut push = Push {
+        across,
+        from,
+        gradients,
+        arrived: GradientsParams::new(),
+        wire: Wire::default(),
+        tensors: 0,
+        bytes: 0,
+    };
+    module.visit(&mut push);
+    let Push {
+        arrived,
+        wire,
+        tensors,
+        bytes,
+        ..
+    } = push;
+    let (ops, replicas) = (CrossDeviceOps::Centralized, across.devices.len());
+    let done = Done::new(Operation::Push, ops, replicas, bytes, wire, tensors);
+    (arrived, done)
+}
+
+struct Push<'a> {
+    across: &'a Across<'a>,
+    from: usize,
+    gradients: GradientsParams,
+    arrived: GradientsParams,
+    wire: Wire,
+    tensors: usize,
+    bytes: u64,
+}
+
+impl ModuleVisitor for Push<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let Some(gradient) = self.gradients.remove::<D>(param.id) else {
+            return;
+        };
+        let home = self.across.home(param.id).unwrap_or(0);
+        let bytes = variable::bytes(&gradient.shape(), gradient.dtype());
+        self.wire.count(0, self.from, home, bytes);
+        self.tensors += 1;
+        self.bytes += bytes;
+        let device = &self.across.all[home].burn;
+        self.arrived
+            .register::<D>(param.id, gradient.to_device(device));
+    }
+}
+
+/// The transfers of a broadcast of replica 0's variables.
+pub(crate) fn broadcast(records: &[VariableRecord], replicas: usize) -> Done {
+    let mut wire = Wire::default();
+    let bytes = records.iter().map(|record| record.bytes).sum();
+    for to in 1..replicas {
+        wire.count(0, 0, to, bytes);
+    }
+    let ops = CrossDeviceOps::Centralized;
+    Done::new(
+        Operation::Broadcast,
+        ops,
+        replicas,
+        bytes,
+        wire,
+        records.len(),
+    )
+}
+
+/// What a step under a strategy will move: computed from the sizes of its trainable variables, by the
+/// same patterns that move them.
+pub(crate) fn planned(strategy: &Strategy, records: &[VariableRecord]) -> Vec<Collective> {
+    let replicas = strategy.replicas().len();
+    if replicas < 2 {
+        return Vec::new();
+    }
+    let ops = strategy.cross_device_ops();
+    let trainable = || records.iter().filter(|record| record.trainable);
+    let bytes = trainable().map(|record| record.bytes).sum();
+    let mut wire = Wire::default();
+    let central = match strategy.kind() {
+        StrategyKind::OneDevice => return Vec::new(),
+        StrategyKind::Mirrored | StrategyKind::Tpu => false,
+        StrategyKind::CentralStorage | StrategyKind::ParameterServer => true,
+    };
+    for record in trainable() {
+        let elements: usize = record.shape.iter().product();
+        let size = Size {
+            elements,
+            bytes_each: record.bytes as usize / elements.max(1),
+        };
+        let has = vec![size; replicas];
+        if central {
+            let home = record.homes.first().copied().unwrap_or(0);
+            patterns::reduce_to(home, has, &mut wire);
+        } else {
+            patterns::all_reduce(ops, has, &mut wire);
+        }
+    }
+    let count = trainable().count();
+    let operation = Operation::AllReduce;
+    let gradients = Done::new(operation, ops, replicas, bytes, wire, count).collective;
+    match central {
+        true => vec![fetch(records, replicas, 0..replicas).collective, gradients],
+        false => vec![gradients],
     }
 }

@@ -40,6 +40,7 @@ pub mod collective;
 mod copy;
 pub mod replicas;
 mod threads;
+mod values;
 pub mod variable;
 
 pub mod placement;
@@ -53,6 +54,7 @@ pub use placement::PlacementReport;
 pub use replicas::{ReplicaId, Replicas};
 pub use scope::ScopeGuard;
 pub use strategy::{
-    AsStrategy, MirroredStrategy, OneDeviceStrategy, Strategy, StrategyId, StrategyKind,
+    AsStrategy, CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy,
+    ParameterServerStrategy, Strategy, StrategyId, StrategyKind, TpuStrategy,
 };
 pub use variable::{VariableKind, VariableRecord};

@@ -11,25 +11,41 @@ use burn::tensor::{Bool, Int, Tensor};
 use stratoscope_diagnostics::{Result, words};
 
 use crate::checksum::{self, Checksum};
-use crate::collective::{self, Collectives};
+use crate::collective::{self, Across, Collective, Collectives, Operation};
 use crate::device::{LogicalDevice, cpu};
 use crate::origin::Origin;
 use crate::strategy::Strategy;
 use crate::variable::{self, VariableRecord};
-use crate::{copy, problem, scope, threads};
+use crate::{copy, problem, scope, threads, values};
 
 /// A replica's number, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReplicaId(pub usize);
 
-/// One copy of a module per replica. The copies have the same parameter identities and no storage in
-/// common; what changes one must change all alike, or they are no longer replicas.
+/// A module under a strategy. Where the strategy mirrors, there is one copy per replica: with the same parameter
+/// identities and no storage in common; what changes one must change all alike, or they are no longer
+/// replicas. Where the strategy keeps one copy of each variable, there is one module, and replicas that compute
+/// fetch what they need.
 pub struct Replicas<M> {
     modules: Vec<M>,
     devices: Vec<LogicalDevice>,
+    /// The devices that only keep variables.
+    servers: Vec<LogicalDevice>,
+    /// Where each variable is, if there is one copy of it.
+    homes: Option<HashMap<ParamId, usize>>,
+    /// What the workers of an asynchronous strategy have fetched, and when.
+    fetched: Vec<Fetched<M>>,
+    /// Updates of the one copy.
+    updates: u64,
     strategy: Option<Strategy>,
     records: Vec<VariableRecord>,
     collectives: Collectives,
+}
+
+struct Fetched<M> {
+    module: M,
+    /// After how many updates.
+    after: u64,
 }
 
 impl<M: Module + 'static> Replicas<M> {
@@ -58,27 +74,55 @@ impl<M: Module + 'static> Replicas<M> {
             None => vec![cpu(0).resolve()?],
         };
         let records = variable::describe(&module, names, strategy.as_ref(), &origin);
-        let modules = devices
-            .iter()
-            .map(|device| copy::module(&module, device))
-            .collect::<Result<_>>()?;
-        Ok(Self {
-            modules,
+        let servers = strategy
+            .as_ref()
+            .map_or(Vec::new(), |s| s.servers().to_vec());
+        let central = strategy.as_ref().is_some_and(|s| !s.has_copies());
+        let homes = central.then(|| {
+            let home = |record: &VariableRecord| Some((record.param, *record.homes.first()?));
+            records.iter().filter_map(home).collect()
+        });
+        let mut placed = Self {
+            modules: Vec::new(),
             devices,
+            servers,
+            homes,
+            fetched: Vec::new(),
+            updates: 0,
             strategy,
             records,
             collectives: Collectives::default(),
-        })
+        };
+        placed.modules = placed.copies_of(&module)?;
+        placed.fetch_all()?;
+        Ok(placed)
+    }
+
+    /// Copies of a module, on every device that is to have one.
+    fn copies_of(&self, module: &M) -> Result<Vec<M>> {
+        // All servers are shares of one processor: where a variable is among them is kept in its record.
+        let keepers = match (&self.homes, self.servers.first()) {
+            (None, _) => self.devices.as_slice(),
+            (Some(_), None) => &self.devices[..1],
+            (Some(_), Some(_)) => &self.servers[..1],
+        };
+        let copy = |device| copy::module(module, device);
+        keepers.iter().map(copy).collect()
     }
 
     /// How many replicas there are.
     pub fn len(&self) -> usize {
-        self.modules.len()
+        self.devices.len()
     }
 
     /// Never: a strategy has at least one device.
     pub fn is_empty(&self) -> bool {
-        self.modules.is_empty()
+        self.devices.is_empty()
+    }
+
+    /// How many copies of its variables there are to be updated: one per replica, or one.
+    pub fn copies(&self) -> usize {
+        self.modules.len()
     }
 
     /// The devices, one per replica.
@@ -96,12 +140,12 @@ impl<M: Module + 'static> Replicas<M> {
         &self.records
     }
 
-    /// Replica 0's module: what is saved, and what answers where one replica is enough.
+    /// Replica 0's module, or the one copy: what is saved, and what answers where one is enough.
     pub fn first(&self) -> &M {
         &self.modules[0]
     }
 
-    /// The modules, one per replica.
+    /// The modules, one per copy.
     pub fn modules(&self) -> &[M] {
         &self.modules
     }
@@ -120,6 +164,9 @@ impl<M: Module + 'static> Replicas<M> {
     /// gradient, and so no update.
     pub fn set_trainable(&mut self, params: &HashSet<ParamId>, trainable: bool) {
         for module in &mut self.modules {
+            *module = module.clone().map(&mut Trainable { params, trainable });
+        }
+        for Fetched { module, .. } in &mut self.fetched {
             *module = module.clone().map(&mut Trainable { params, trainable });
         }
         for record in &mut self.records {
@@ -153,34 +200,45 @@ impl<M: Module + 'static> Replicas<M> {
             .zip(self.records.iter().map(|record| record.param))
             .collect();
         let module = module.clone().map(&mut Renamed(known));
-        let copies = self
-            .devices
-            .iter()
-            .map(|device| copy::module(&module, device))
-            .collect::<Result<_>>()?;
-        self.modules = copies;
-        Ok(())
+        self.modules = self.copies_of(&module)?;
+        self.updates += 1;
+        self.fetch_all()
     }
 
-    /// Copies replica 0's variables to every other replica.
+    /// Copies replica 0's variables to every other replica; nothing where there is one copy.
     ///
     /// # Errors
     /// SC0907 if a copy cannot be made; then nothing has changed.
     pub fn broadcast(&mut self) -> Result<()> {
+        if self.copies() < 2 {
+            return Ok(());
+        }
         let start = Instant::now();
         let others = self.devices[1..]
             .iter()
             .map(|device| copy::module(&self.modules[0], device))
             .collect::<Result<Vec<M>>>()?;
-        if others.is_empty() {
-            return Ok(());
-        }
         self.modules.truncate(1);
         self.modules.extend(others);
-        let bytes = self.records.iter().map(|record| record.bytes).sum();
-        self.collectives
-            .broadcast(self.len(), self.records.len(), bytes, start);
+        let done = collective::broadcast(&self.records, self.len());
+        self.collectives.done(done, start);
         Ok(())
+    }
+
+    /// A module per replica, to compute with: its own copy, or what it fetches from the one there is.
+    fn readable(&self) -> Result<Vec<M>> {
+        if self.homes.is_none() {
+            return Ok(self.modules.clone());
+        }
+        let read = |(index, device): (usize, &LogicalDevice)| {
+            // The device that keeps the variables reads them where they are.
+            let at_home = index == 0 && self.servers.is_empty();
+            match at_home {
+                true => Ok(self.modules[0].clone()),
+                false => copy::module(&self.modules[0], device),
+            }
+        };
+        self.devices.iter().enumerate().map(read).collect()
     }
 
     /// Calls `work` for every replica with its module and its input, each on the replica's own
@@ -195,24 +253,65 @@ impl<M: Module + 'static> Replicas<M> {
         T: Send + 'static,
         F: Fn(ReplicaId, &M, I) -> T + Send + Sync + 'static,
     {
-        self.one_per_replica("inputs", inputs.len())?;
-        let inputs = self.modules.iter().cloned().zip(inputs).collect();
-        let work = move |index, (module, input): (M, I)| work(ReplicaId(index), &module, input);
-        Ok(threads::for_each(inputs, work))
+        self.one_each("inputs", inputs.len(), self.len(), "replica")?;
+        Ok(Self::work_on(self.readable()?, inputs, work))
     }
 
-    /// The same for work that changes the module, such as an optimizer's update. After a panic
-    /// every replica still has a module, as far as the work had come with it.
+    /// The same within an optimizer step: what replicas fetch for it is counted, and the workers of an
+    /// asynchronous strategy work with what they fetched after their last push.
     ///
     /// # Errors
-    /// SC0915 if there is not one input per replica.
+    /// SC0915 if there is not one input per replica, SC0907 if a copy cannot be made.
+    pub fn compute_each_replica<I, T, F>(&self, inputs: Vec<I>, work: F) -> Result<Vec<T>>
+    where
+        I: Send + 'static,
+        T: Send + 'static,
+        F: Fn(ReplicaId, &M, I) -> T + Send + Sync + 'static,
+    {
+        self.one_each("inputs", inputs.len(), self.len(), "replica")?;
+        if !self.fetched.is_empty() {
+            let modules = self.fetched.iter().map(|f| f.module.clone()).collect();
+            return Ok(Self::work_on(modules, inputs, work));
+        }
+        let start = Instant::now();
+        let modules = self.readable()?;
+        if self.homes.is_some() && self.len() > 1 {
+            let done = collective::fetch(&self.records, self.len(), 0..self.len());
+            self.collectives.done(done, start);
+        }
+        Ok(Self::work_on(modules, inputs, work))
+    }
+
+    fn work_on<I, T, F>(modules: Vec<M>, inputs: Vec<I>, work: F) -> Vec<T>
+    where
+        I: Send + 'static,
+        T: Send + 'static,
+        F: Fn(ReplicaId, &M, I) -> T + Send + Sync + 'static,
+    {
+        let inputs = modules.into_iter().zip(inputs).collect();
+        let work = move |index, (module, input): (M, I)| work(ReplicaId(index), &module, input);
+        threads::for_each(inputs, work)
+    }
+
+    /// The same for work that changes the variables, such as an optimizer's update: for every copy of them,
+    /// which is every replica's, or the one there is. After a panic every copy is still there, as
+    /// far as the work had come with it.
+    ///
+    /// # Errors
+    /// SC0915 if there is not one input per copy.
     pub fn update_each_replica<I, T, F>(&mut self, inputs: Vec<I>, work: F) -> Result<Vec<T>>
     where
         I: Send + 'static,
         T: Send + 'static,
         F: Fn(ReplicaId, &mut M, I) -> T + Send + Sync + 'static,
     {
-        self.one_per_replica("inputs", inputs.len())?;
+        let copy = if self.homes.is_some() {
+            "copy"
+        } else {
+            "replica"
+        };
+        self.one_each("inputs", inputs.len(), self.copies(), copy)?;
+        self.updates += 1;
         let inputs = self.modules.drain(..).zip(inputs).collect();
         let done = threads::for_each(inputs, move |index, (mut module, input): (M, I)| {
             let call = AssertUnwindSafe(|| work(ReplicaId(index), &mut module, input));
@@ -226,8 +325,17 @@ impl<M: Module + 'static> Replicas<M> {
         Ok(results.into_iter().map(keep).collect())
     }
 
-    /// The gradients' mean over the replicas, weighted by samples, on every replica; see
-    /// [`collective::all_reduce`].
+    /// From now on collectives belong to a new optimizer step.
+    pub fn begin_step(&self) {
+        self.collectives.begin_step();
+    }
+
+    /// The gradients' mean over the replicas, weighted by samples: `Σ gradient_i · samples_i / Σ samples`. Where the
+    /// shards are mean losses of uneven size, this is the gradient of the mean loss of the whole batch.
+    /// Every copy of the variables gets one, on its own device, equal bit for bit.
+    ///
+    /// A replica with 0 samples has no say, whatever its gradients are. A gradient that a replica
+    /// lacks counts as zeros. One replica gets its gradients back, and nothing is counted.
     ///
     /// # Errors
     /// SC0915 if there is not one set of gradients and one count per replica, or no samples.
@@ -236,15 +344,131 @@ impl<M: Module + 'static> Replicas<M> {
         gradients: Vec<GradientsParams>,
         samples: &[usize],
     ) -> Result<Vec<GradientsParams>> {
-        let Self {
-            devices,
-            collectives,
-            ..
-        } = self;
-        collective::all_reduce(self.first(), devices, gradients, samples, collectives)
+        self.reduce(Operation::AllReduce, gradients, samples)
     }
 
-    /// The checksum of every copy of every variable: a row per record, a column per replica.
+    fn reduce(
+        &self,
+        operation: Operation,
+        values: Vec<GradientsParams>,
+        samples: &[usize],
+    ) -> Result<Vec<GradientsParams>> {
+        let start = Instant::now();
+        let all = self.all_devices();
+        let across = self.across(&all);
+        let (values, done) = collective::reduce(operation, self.first(), &across, values, samples)?;
+        if let Some(done) = done {
+            self.collectives.done(done, start);
+        }
+        Ok(values)
+    }
+
+    fn all_devices(&self) -> Vec<LogicalDevice> {
+        [self.devices.as_slice(), &self.servers].concat()
+    }
+
+    fn across<'a>(&'a self, all: &'a [LogicalDevice]) -> Across<'a> {
+        let ops = self.strategy.as_ref().map(Strategy::cross_device_ops);
+        Across {
+            ops: ops.unwrap_or_default(),
+            devices: &self.devices,
+            homes: self.homes.as_ref(),
+            all,
+        }
+    }
+
+    /// Gives every replica the mean of all replicas' trainable variables, weighted by samples: what
+    /// local SGD does from time to time. Afterwards they are equal bit for bit. With one replica nothing
+    /// happens.
+    ///
+    /// # Errors
+    /// SC0915 if there is not one count per replica, or no samples.
+    pub fn average(&mut self, samples: &[usize]) -> Result<()> {
+        if self.copies() < 2 {
+            return Ok(());
+        }
+        let values = self.modules.iter().map(values::of).collect();
+        let means = self.reduce(Operation::Average, values, samples)?;
+        let modules = self.modules.drain(..).zip(means);
+        self.modules = modules
+            .map(|(m, means)| values::replaced(m, means))
+            .collect();
+        Ok(())
+    }
+
+    /// A model of its own, with the mean that [`Self::average`] would give; these replicas stay apart,
+    /// and nothing is counted.
+    ///
+    /// # Errors
+    /// As [`Self::average`], and SC0907 if a copy cannot be made.
+    pub fn averaged(&self, samples: &[usize]) -> Result<Self> {
+        let mut other = Self {
+            modules: self.modules.clone(),
+            devices: self.devices.clone(),
+            servers: self.servers.clone(),
+            homes: self.homes.clone(),
+            fetched: Vec::new(),
+            updates: self.updates,
+            strategy: self.strategy.clone(),
+            records: self.records.clone(),
+            collectives: Collectives::default(),
+        };
+        other.average(samples)?;
+        Ok(other)
+    }
+
+    /// Sends one worker's gradients to the servers and waits for nobody. They are to be applied at
+    /// once; the worker then [fetches](Self::fetch).
+    pub fn push(&self, worker: ReplicaId, gradients: GradientsParams) -> GradientsParams {
+        let start = Instant::now();
+        let all = self.all_devices();
+        let (arrived, done) =
+            collective::push(self.first(), &self.across(&all), worker.0, gradients);
+        let after = self.fetched.get(worker.0).map_or(self.updates, |f| f.after);
+        self.collectives.stale(self.updates - after);
+        self.collectives.done(done, start);
+        arrived
+    }
+
+    /// Gives a worker of an asynchronous strategy the variables as they are now.
+    ///
+    /// # Errors
+    /// SC0907 if a copy cannot be made.
+    pub fn fetch(&mut self, worker: ReplicaId) -> Result<()> {
+        let start = Instant::now();
+        let module = copy::module(&self.modules[0], &self.devices[worker.0])?;
+        let after = self.updates;
+        self.fetched[worker.0] = Fetched { module, after };
+        let done = collective::fetch(&self.records, self.len(), std::iter::once(worker.0));
+        self.collectives.done(done, start);
+        Ok(())
+    }
+
+    /// The same for all workers, where the strategy is asynchronous; not counted.
+    fn fetch_all(&mut self) -> Result<()> {
+        if !self
+            .strategy
+            .as_ref()
+            .is_some_and(Strategy::is_asynchronous)
+        {
+            return Ok(());
+        }
+        let after = self.updates;
+        let modules = self.readable()?.into_iter();
+        self.fetched = modules.map(|module| Fetched { module, after }).collect();
+        Ok(())
+    }
+
+    /// What the next optimizer step will move, computed from sizes; none with one replica.
+    pub fn planned_collectives(&self) -> Vec<Collective> {
+        match &self.strategy {
+            Some(strategy) => collective::planned(strategy, &self.records),
+            None => Vec::new(),
+        }
+    }
+
+    /// The checksum of every copy of every variable: a row per record, a column per copy, as in the
+    /// record's `homes`.
     ///
     /// # Errors
     /// SC0907 if a value cannot be read from its device.
@@ -265,15 +489,12 @@ impl<M: Module + 'static> Replicas<M> {
         Ok(self.records.iter().map(row).collect())
     }
 
-    fn one_per_replica(&self, what: &str, given: usize) -> Result<()> {
-        if given == self.len() {
+    fn one_each(&self, what: &str, given: usize, expected: usize, per: &str) -> Result<()> {
+        if given == expected {
             return Ok(());
         }
-        Err(problem::bad_size(
-            what,
-            given,
-            &format!("{}, one per replica", self.len()),
-        ))
+        let expects = format!("{expected}, one per {per}");
+        Err(problem::bad_size(what, given, &expects))
     }
 }
 

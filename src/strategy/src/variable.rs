@@ -3,6 +3,7 @@
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::tensor::{Bool, DType, Int, Shape, Tensor};
 use serde::{Deserialize, Serialize};
+use stratoscope_diagnostics::words;
 
 use crate::origin::Origin;
 use crate::strategy::{Strategy, StrategyId, StrategyKind};
@@ -59,6 +60,9 @@ pub struct VariableRecord {
     pub strategy: Option<StrategyId>,
     /// What gradients and optimizers know it by; the same for every copy.
     pub param: ParamId,
+    /// The devices that have a copy, or, for a sharded variable, a part: numbers as in [`crate::Transfer`],
+    /// replicas first, then servers.
+    pub homes: Vec<usize>,
 }
 
 impl VariableRecord {
@@ -82,28 +86,74 @@ impl VariableRecord {
             origin,
             strategy: strategy.map(Strategy::id),
             param: ParamId::new(),
+            homes: (0..strategy.map_or(1, |strategy| strategy.replicas().len())).collect(),
         }
     }
 }
 
-/// The kind that a strategy gives to variables, and why.
-pub(crate) fn kind_under(strategy: Option<&Strategy>) -> (VariableKind, String) {
+/// What a strategy makes of a model's variable.
+pub(crate) struct Kind {
+    pub(crate) kind: VariableKind,
+    /// A sentence.
+    pub(crate) why: String,
+    /// As in [`VariableRecord::homes`].
+    pub(crate) homes: Vec<usize>,
+}
+
+/// The creation rules: the kind that a strategy gives to its variable number `index`.
+pub(crate) fn kind_under(strategy: Option<&Strategy>, index: usize) -> Kind {
     let Some(strategy) = strategy else {
-        let why = "made outside any scope: one copy, on the processor";
-        return (VariableKind::Local, why.to_owned());
+        return Kind {
+            kind: VariableKind::Local,
+            why: "made outside any scope: one copy, on the processor".to_owned(),
+            homes: vec![0],
+        };
     };
     let label = strategy.label();
-    match (strategy.kind(), strategy.replicas()) {
-        (StrategyKind::OneDevice, _) => (
-            VariableKind::Local,
-            format!("made in the scope of `{label}`, which has one device"),
-        ),
-        (StrategyKind::Mirrored, replicas) => {
-            let copies = stratoscope_diagnostics::words::count(replicas.len(), "replica");
-            let why = format!("made in the scope of `{label}`: a copy on each of its {copies}");
-            (VariableKind::Mirrored, why)
+    let replicas = strategy.replicas();
+    let copies = || words::count(replicas.len(), "replica");
+    let (kind, why, homes) = match strategy.kind() {
+        StrategyKind::OneDevice => {
+            let why = format!("made in the scope of `{label}`, which has one device");
+            (VariableKind::Local, why, vec![0])
         }
-    }
+        StrategyKind::Mirrored => {
+            let why = format!(
+                "made in the scope of `{label}`: a copy on each of its {}",
+                copies()
+            );
+            (VariableKind::Mirrored, why, (0..replicas.len()).collect())
+        }
+        StrategyKind::Tpu => {
+            let cores = words::count(replicas.len(), "simulated core");
+            let why = format!("made in the scope of `{label}`: a copy on each of its {cores}");
+            (VariableKind::Mirrored, why, (0..replicas.len()).collect())
+        }
+        StrategyKind::CentralStorage => {
+            let home = replicas.first().map_or("", |device| device.name.as_str());
+            let why = format!(
+                "made in the scope of `{label}`: one copy on {home} for its {}, fetched before each batch",
+                copies()
+            );
+            (VariableKind::Central, why, vec![0])
+        }
+        StrategyKind::ParameterServer => {
+            let servers = strategy.servers();
+            let server = index % servers.len().max(1);
+            let home = servers
+                .get(server)
+                .map_or("", |device| device.name.as_str());
+            let why = match servers.len() {
+                1 => format!("made in the scope of `{label}`: one copy on {home}, its server"),
+                count => format!(
+                    "made in the scope of `{label}`: one copy on {home}, as its {count} servers take \
+                     variables in turn"
+                ),
+            };
+            (VariableKind::Central, why, vec![replicas.len() + server])
+        }
+    };
+    Kind { kind, why, homes }
 }
 
 /// The variables of a module in the order of its fields. `names` gives the checkpoint's names;
@@ -140,7 +190,7 @@ impl Describe<'_> {
             return;
         }
         let named = self.names.iter().find(|(_, id)| *id == param);
-        let (kind, why) = kind_under(self.strategy);
+        let Kind { kind, why, homes } = kind_under(self.strategy, self.found.len());
         self.found.push(VariableRecord {
             name: named.map_or_else(|| self.path.join("."), |(name, _)| name.clone()),
             kind,
@@ -152,6 +202,7 @@ impl Describe<'_> {
             origin: self.origin.clone(),
             strategy: self.strategy.map(Strategy::id),
             param,
+            homes,
         });
     }
 }

@@ -3,14 +3,15 @@
 
 use stratoscope_diagnostics::Result;
 
-use super::{Handle, Strategy, StrategyKind, handle, split};
+use super::{Handle, Strategy, StrategyKind, cross_device_ops, handle, split};
 use crate::device::{DeviceSpec, LogicalDevice, cpu};
 use crate::problem;
 
 /// More replicas than this on one device teach nothing and fill its memory with copies.
 const MOST_REPLICAS: usize = 64;
 
-/// A handle of a strategy with a replica per device. A clone is another handle of the same one.
+/// A handle of a strategy with a replica per device. A clone is another handle of the same one. Gradients are
+/// summed on the first device ([`crate::CrossDeviceOps::Centralized`]) unless told otherwise.
 #[derive(Clone)]
 pub struct MirroredStrategy {
     strategy: Strategy,
@@ -55,27 +56,7 @@ impl MirroredStrategy {
         I: IntoIterator,
         I::Item: Into<DeviceSpec>,
     {
-        let specs: Vec<DeviceSpec> = devices.into_iter().map(Into::into).collect();
-        if specs.is_empty() || specs.len() > MOST_REPLICAS {
-            let expects = format!("1 to {MOST_REPLICAS}");
-            return Err(problem::bad_size(
-                "number of devices",
-                specs.len(),
-                &expects,
-            ));
-        }
-        for (index, spec) in specs.iter().enumerate() {
-            if specs[..index].contains(spec) {
-                let given = format!("{spec} twice");
-                let expects = "a list without repetition: `logical_on` splits one device";
-                return Err(problem::bad_size("devices", given, expects));
-            }
-        }
-        let devices = specs
-            .iter()
-            .map(DeviceSpec::resolve)
-            .collect::<Result<_>>()?;
-        Ok(Self::with(devices))
+        Ok(Self::with(distinct(devices)?))
     }
 
     fn with(devices: Vec<LogicalDevice>) -> Self {
@@ -84,7 +65,37 @@ impl MirroredStrategy {
     }
 }
 
+/// These devices, found and started.
+///
+/// # Errors
+/// SC0915 for no device or the same device twice, SC0906 for one that is not there, SC0907 for
+/// one that does not start.
+pub(super) fn distinct<I>(devices: I) -> Result<Vec<LogicalDevice>>
+where
+    I: IntoIterator,
+    I::Item: Into<DeviceSpec>,
+{
+    let specs: Vec<DeviceSpec> = devices.into_iter().map(Into::into).collect();
+    if specs.is_empty() || specs.len() > MOST_REPLICAS {
+        let expects = format!("1 to {MOST_REPLICAS}");
+        return Err(problem::bad_size(
+            "number of devices",
+            specs.len(),
+            &expects,
+        ));
+    }
+    for (index, spec) in specs.iter().enumerate() {
+        if specs[..index].contains(spec) {
+            let given = format!("{spec} twice");
+            let expects = "a list without repetition: `logical_on` splits one device";
+            return Err(problem::bad_size("devices", given, expects));
+        }
+    }
+    specs.iter().map(DeviceSpec::resolve).collect()
+}
+
 handle!(MirroredStrategy);
+cross_device_ops!(MirroredStrategy);
 
 /// A number of replicas, of whatever integer type it was written in; so that `logical(-1)` is
 /// answered by us and not by a type error.

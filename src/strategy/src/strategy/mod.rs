@@ -5,18 +5,25 @@
 //! passive references ([`Strategy`]), which models, scopes and the default keep. It is **live**
 //! while one of its handles is; a model that is bound to it keeps it usable, not live.
 
+mod central_storage;
 mod mirrored;
 mod one_device;
+mod parameter_server;
+mod tpu;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde::{Deserialize, Serialize};
 use stratoscope_diagnostics::words;
 
+pub use self::central_storage::CentralStorageStrategy;
 pub use self::mirrored::{IntoReplicaCount, MirroredStrategy};
 pub use self::one_device::OneDeviceStrategy;
+pub use self::parameter_server::ParameterServerStrategy;
+pub use self::tpu::TpuStrategy;
+use crate::collective::CrossDeviceOps;
 use crate::device::{BackendKind, DeviceKind, LogicalDevice};
 
 /// The strategies that exist, by type.
@@ -27,6 +34,12 @@ pub enum StrategyKind {
     OneDevice,
     /// A copy of every variable on each device, kept equal.
     Mirrored,
+    /// Every variable once, on the first device; all devices compute.
+    CentralStorage,
+    /// Every variable once, on one of the parameter servers; workers compute.
+    ParameterServer,
+    /// As mirrored, on the eight cores of a TPU that is only pretended.
+    Tpu,
 }
 
 impl StrategyKind {
@@ -35,6 +48,9 @@ impl StrategyKind {
         match self {
             Self::OneDevice => "OneDeviceStrategy",
             Self::Mirrored => "MirroredStrategy",
+            Self::CentralStorage => "CentralStorageStrategy",
+            Self::ParameterServer => "ParameterServerStrategy",
+            Self::Tpu => "TpuStrategy",
         }
     }
 
@@ -43,6 +59,9 @@ impl StrategyKind {
         match self {
             Self::OneDevice => "one_device",
             Self::Mirrored => "mirrored",
+            Self::CentralStorage => "central_storage",
+            Self::ParameterServer => "parameter_server",
+            Self::Tpu => "tpu",
         }
     }
 }
@@ -59,7 +78,16 @@ struct Inner {
     id: StrategyId,
     kind: StrategyKind,
     replicas: Vec<LogicalDevice>,
+    servers: Vec<LogicalDevice>,
+    settings: Mutex<Settings>,
     handle: Weak<()>,
+}
+
+/// What a handle's methods set.
+#[derive(Clone, Copy, Debug, Default)]
+struct Settings {
+    cross_device_ops: CrossDeviceOps,
+    asynchronous: bool,
 }
 
 /// What every handle holds besides the reference: while one exists, the strategy is live.
@@ -70,9 +98,19 @@ static REGISTRY: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
 impl Strategy {
     /// A new strategy on these devices, and its first handle.
-    fn register(kind: StrategyKind, mut replicas: Vec<LogicalDevice>) -> (Self, Handle) {
+    fn register(kind: StrategyKind, replicas: Vec<LogicalDevice>) -> (Self, Handle) {
+        Self::register_with(kind, replicas, Vec::new(), Settings::default())
+    }
+
+    /// The same with devices that only keep variables, and settings.
+    fn register_with(
+        kind: StrategyKind,
+        mut replicas: Vec<LogicalDevice>,
+        mut servers: Vec<LogicalDevice>,
+        settings: Settings,
+    ) -> (Self, Handle) {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        for (id, device) in replicas.iter_mut().enumerate() {
+        for (id, device) in replicas.iter_mut().chain(&mut servers).enumerate() {
             device.id = id;
         }
         let handle = Handle::new(());
@@ -80,6 +118,8 @@ impl Strategy {
             id: StrategyId(NEXT.fetch_add(1, Ordering::Relaxed)),
             kind,
             replicas,
+            servers,
+            settings: Mutex::new(settings),
             handle: Arc::downgrade(&handle),
         }));
         let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,6 +153,39 @@ impl Strategy {
         &self.0.replicas
     }
 
+    /// The devices that keep variables and compute nothing: those of a parameter server strategy.
+    pub fn servers(&self) -> &[LogicalDevice] {
+        &self.0.servers
+    }
+
+    /// Replicas, then servers: the devices as a [`crate::Transfer`] and a variable's homes count them.
+    pub fn devices(&self) -> Vec<LogicalDevice> {
+        [self.replicas(), self.servers()].concat()
+    }
+
+    /// The pattern of its all-reduce.
+    pub fn cross_device_ops(&self) -> CrossDeviceOps {
+        self.settings().cross_device_ops
+    }
+
+    /// Whether replicas push gradients and fetch variables without waiting for each other.
+    pub fn is_asynchronous(&self) -> bool {
+        self.settings().asynchronous
+    }
+
+    /// Whether each replica has a copy of every variable that it may update alone.
+    pub fn has_copies(&self) -> bool {
+        match self.kind() {
+            StrategyKind::OneDevice | StrategyKind::Mirrored | StrategyKind::Tpu => true,
+            StrategyKind::CentralStorage | StrategyKind::ParameterServer => false,
+        }
+    }
+
+    fn settings(&self) -> MutexGuard<'_, Settings> {
+        let settings = self.0.settings.lock();
+        settings.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether one of its handles is still held.
     pub fn is_live(&self) -> bool {
         self.0.handle.strong_count() > 0
@@ -120,7 +193,23 @@ impl Strategy {
 
     /// Its devices in words: `2 logical CPU devices`.
     pub fn devices_in_words(&self) -> String {
-        let replicas = self.replicas();
+        let (replicas, servers) = (self.replicas(), self.servers());
+        match self.kind() {
+            StrategyKind::Tpu => {
+                let cores = words::count(replicas.len(), "simulated TPU core");
+                return format!("{cores}, computed by the CPU");
+            }
+            StrategyKind::ParameterServer => {
+                let way = match self.is_asynchronous() {
+                    true => "asynchronous",
+                    false => "synchronous (ours)",
+                };
+                let workers = words::count(replicas.len(), "logical CPU worker");
+                let servers = words::count(servers.len(), "parameter server");
+                return format!("{workers} and {servers}, {way}");
+            }
+            StrategyKind::OneDevice | StrategyKind::Mirrored | StrategyKind::CentralStorage => {}
+        }
         let Some(first) = replicas.first() else {
             return "no device".to_owned();
         };
@@ -175,7 +264,8 @@ impl fmt::Debug for Strategy {
 /// What can be entered, set as default or passed as `strategy = …`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a strategy",
-    note = "strategies are made by `MirroredStrategy::logical(2)?`, `MirroredStrategy::new()?` and `OneDeviceStrategy::new(cpu(0))?`"
+    note = "strategies are made by `MirroredStrategy::logical(2)?`, `MirroredStrategy::new()?`, `OneDeviceStrategy::new(cpu(0))?`, \
+            `CentralStorageStrategy::logical(2)?`, `ParameterServerStrategy::logical(2, 1)?` and `TpuStrategy::simulated()?`"
 )]
 pub trait AsStrategy {
     /// The strategy behind it.
@@ -241,6 +331,22 @@ pub fn live() -> Vec<Strategy> {
         .filter(Strategy::is_live)
         .collect()
 }
+
+/// What the strategies with an all-reduce can be told.
+macro_rules! cross_device_ops {
+    ($type:ident) => {
+        impl $type {
+            /// The pattern in which gradients are summed: `CrossDeviceOps::Ring`, `Tree` or
+            /// `Centralized`. All give the same sum, but for rounding, with other transfers.
+            /// Default: see the type.
+            pub fn cross_device_ops(self, ops: $crate::collective::CrossDeviceOps) -> Self {
+                self.strategy.settings().cross_device_ops = ops;
+                self
+            }
+        }
+    };
+}
+pub(crate) use cross_device_ops;
 
 /// Splits a device into `count` equal logical ones, named after its backend.
 fn split(device: &LogicalDevice, count: usize) -> Vec<LogicalDevice> {

@@ -1,0 +1,390 @@
+//! The patterns of an all-reduce, each as a textbook has it. They are written over a [`Payload`], so that
+//! the same lines add tensors in a step and, over plain sizes, tell beforehand what the step will move.
+//!
+//! Every sum has a fixed order, and what is shared is the sum itself: the results of all devices are
+//! equal bit for bit, in every run. Two patterns add in different orders and so may differ in the last
+//! bits.
+
+use std::collections::BTreeMap;
+
+use burn::tensor::Tensor;
+
+use super::transfer::{CrossDeviceOps, Transfer};
+use crate::copy;
+use crate::device::LogicalDevice;
+
+/// What devices send each other and add.
+pub(super) trait Payload: Sized {
+    /// The same on another device; the sender keeps nothing.
+    fn moved(self, to: usize) -> Self;
+    /// A copy on another device, with memory of its own.
+    fn copied(&self, to: usize) -> Self;
+    /// The sum, where `self` is.
+    fn plus(self, other: Self) -> Self;
+    /// `count` consecutive parts, whose lengths differ by at most one; empty ones are left out.
+    fn parts(self, count: usize) -> Vec<Option<Self>>;
+    /// The parts put together again.
+    fn joined(parts: Vec<Self>) -> Self;
+    /// Its size.
+    fn bytes(&self) -> u64;
+}
+
+/// Writes down what goes from where to where.
+#[derive(Debug, Default)]
+pub(super) struct Wire(BTreeMap<(usize, usize, usize), u64>);
+
+impl Wire {
+    /// Counts bytes of a hop. What goes between the same two devices in the same hop is one transfer.
+    pub(super) fn count(&mut self, hop: usize, from: usize, to: usize, bytes: u64) {
+        if from != to && bytes > 0 {
+            *self.0.entry((hop, from, to)).or_default() += bytes;
+        }
+    }
+
+    fn moved<P: Payload>(&mut self, hop: usize, from: usize, to: usize, payload: P) -> P {
+        self.count(hop, from, to, payload.bytes());
+        payload.moved(to)
+    }
+
+    fn copied<P: Payload>(&mut self, hop: usize, from: usize, to: usize, payload: &P) -> P {
+        self.count(hop, from, to, payload.bytes());
+        payload.copied(to)
+    }
+
+    /// What was sent, hop by hop.
+    pub(super) fn transfers(self) -> Vec<Transfer> {
+        let transfer = |((hop, from, to), bytes)| Transfer {
+            hop,
+            from,
+            to,
+            bytes,
+        };
+        self.0.into_iter().map(transfer).collect()
+    }
+}
+
+/// Adds up what every device has; every device gets the sum.
+pub(super) fn all_reduce<P: Payload>(ops: CrossDeviceOps, has: Vec<P>, wire: &mut Wire) -> Vec<P> {
+    if has.len() < 2 {
+        return has;
+    }
+    match ops {
+        CrossDeviceOps::Ring => ring(has, wire),
+        CrossDeviceOps::Tree => tree(has, wire),
+        CrossDeviceOps::Centralized => centralized(has, wire),
+    }
+}
+
+/// Adds up what every device has, on device `to`, in the order of the devices.
+pub(super) fn reduce_to<P: Payload>(to: usize, has: Vec<P>, wire: &mut Wire) -> Option<P> {
+    let arrived = has
+        .into_iter()
+        .enumerate()
+        .map(|(from, payload)| wire.moved(0, from, to, payload));
+    // A plain loop over the devices: no order but theirs.
+    arrived.reduce(P::plus)
+}
+
+fn centralized<P: Payload>(has: Vec<P>, wire: &mut Wire) -> Vec<P> {
+    let devices = has.len();
+    let Some(sum) = reduce_to(0, has, wire) else {
+        return Vec::new();
+    };
+    let others: Vec<P> = (1..devices).map(|to| wire.copied(1, 0, to, &sum)).collect();
+    std::iter::once(sum).chain(others).collect()
+}
+
+/// Device 0 is the root. With 4 devices 1 → 0 and 3 → 2, then 2 → 0; and the same way back.
+fn tree<P: Payload>(has: Vec<P>, wire: &mut Wire) -> Vec<P> {
+    let devices = has.len();
+    let mut has: Vec<Option<P>> = has.into_iter().map(Some).collect();
+    let levels = devices.next_power_of_two().ilog2() as usize;
+    for level in 0..levels {
+        let distance = 1 << level;
+        for to in (0..devices - distance).step_by(2 * distance) {
+            let from = to + distance;
+            if let (Some(own), Some(other)) = (has[to].take(), has[from].take()) {
+                has[to] = Some(own.plus(wire.moved(level, from, to, other)));
+            }
+        }
+    }
+    for level in (0..levels).rev() {
+        let distance = 1 << level;
+        let hop = 2 * levels - 1 - level;
+        for from in (0..devices - distance).step_by(2 * distance) {
+            let to = from + distance;
+            has[to] = has[from]
+                .as_ref()
+                .map(|sum| wire.copied(hop, from, to, sum));
+        }
+    }
+    has.into_iter().flatten().collect()
+}
+
+/// Everybody has R parts. In each hop every device hands one part to its right neighbour: R − 1 hops in which
+/// the neighbour adds it to its own (reduce-scatter), after which device i has the sum of part i + 1;
+/// and R − 1 hops in which the neighbour takes it as it is (all-gather).
+fn ring<P: Payload>(has: Vec<P>, wire: &mut Wire) -> Vec<P> {
+    let devices = has.len();
+    let mut has: Vec<Vec<Option<P>>> = has.into_iter().map(|p| p.parts(devices)).collect();
+    let right = |device: usize| (device + 1) % devices;
+    for hop in 0..devices - 1 {
+        for from in 0..devices {
+            let part = (from + devices - hop) % devices;
+            let to = right(from);
+            if let (Some(sent), Some(own)) = (has[from][part].take(), has[to][part].take()) {
+                has[to][part] = Some(own.plus(wire.moved(hop, from, to, sent)));
+            }
+        }
+    }
+    for hop in 0..devices - 1 {
+        for from in 0..devices {
+            let part = (from + 1 + devices - hop) % devices;
+            let to = right(from);
+            has[to][part] = has[from][part]
+                .as_ref()
+                .map(|sum| wire.copied(devices - 1 + hop, from, to, sum));
+        }
+    }
+    has.into_iter()
+        .map(|parts| P::joined(parts.into_iter().flatten().collect()))
+        .collect()
+}
+
+/// The elements of a tensor, in one row, and the devices it may travel to.
+pub(super) struct Flat<'a> {
+    pub(super) tensor: Tensor<1>,
+    pub(super) devices: &'a [LogicalDevice],
+}
+
+impl Payload for Flat<'_> {
+    fn moved(self, to: usize) -> Self {
+        let tensor = self.tensor.to_device(&self.devices[to].burn);
+        Self { tensor, ..self }
+    }
+
+    fn copied(&self, to: usize) -> Self {
+        Self {
+            tensor: copy::tensor(&self.tensor, &self.devices[to]),
+            devices: self.devices,
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        let tensor = self.tensor.add(other.tensor);
+        Self { tensor, ..self }
+    }
+
+    fn parts(self, count: usize) -> Vec<Option<Self>> {
+        let elements = self.tensor.dims()[0];
+        bounds(elements, count)
+            .map(|(start, end)| {
+                (start < end).then(|| Self {
+                    tensor: self.tensor.clone().slice([start..end]),
+                    devices: self.devices,
+                })
+            })
+            .collect()
+    }
+
+    fn joined(parts: Vec<Self>) -> Self {
+        let devices = parts.first().map_or(&[][..], |part| part.devices);
+        let tensors = parts.into_iter().map(|part| part.tensor).collect();
+        Self {
+            tensor: Tensor::cat(tensors, 0),
+            devices,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.tensor.dims()[0] * self.tensor.dtype().size()) as u64
+    }
+}
+
+/// The size of a tensor instead of the tensor.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    pub(super) elements: usize,
+    pub(super) bytes_each: usize,
+}
+
+impl Payload for Size {
+    fn moved(self, _to: usize) -> Self {
+        self
+    }
+
+    fn copied(&self, _to: usize) -> Self {
+        *self
+    }
+
+    fn plus(self, _other: Self) -> Self {
+        self
+    }
+
+    fn parts(self, count: usize) -> Vec<Option<Self>> {
+        bounds(self.elements, count)
+            .map(|(start, end)| {
+                (start < end).then_some(Self {
+                    elements: end - start,
+                    ..self
+                })
+            })
+            .collect()
+    }
+
+    fn joined(parts: Vec<Self>) -> Self {
+        Self {
+            elements: parts.iter().map(|part| part.elements).sum(),
+            bytes_each: parts.first().map_or(0, |part| part.bytes_each),
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.elements * self.bytes_each) as u64
+    }
+}
+
+/// `elements` in `count` consecutive parts.
+fn bounds(elements: usize, count: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..count).map(move |part| (part * elements / count, (part + 1) * elements / count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::Collective;
+
+    /// Numbers instead of tensors: what is added can be seen.
+    #[derive(Clone, Debug, PartialEq)]
+    struct Numbers(Vec<u64>);
+
+    impl Payload for Numbers {
+        fn moved(self, _to: usize) -> Self {
+            self
+        }
+        fn copied(&self, _to: usize) -> Self {
+            self.clone()
+        }
+        fn plus(self, other: Self) -> Self {
+            assert_eq!(self.0.len(), other.0.len(), "parts of the same place");
+            let sums = self.0.iter().zip(&other.0).map(|(a, b)| a + b);
+            Self(sums.collect())
+        }
+        fn parts(self, count: usize) -> Vec<Option<Self>> {
+            bounds(self.0.len(), count)
+                .map(|(start, end)| (start < end).then(|| Self(self.0[start..end].to_vec())))
+                .collect()
+        }
+        fn joined(parts: Vec<Self>) -> Self {
+            Self(parts.into_iter().flat_map(|part| part.0).collect())
+        }
+        fn bytes(&self) -> u64 {
+            4 * self.0.len() as u64
+        }
+    }
+
+    fn collective(ops: CrossDeviceOps, replicas: usize, payload: u64, wire: Wire) -> Collective {
+        Collective {
+            name: "gradients".to_owned(),
+            ops,
+            replicas,
+            payload_bytes: payload,
+            transfers: wire.transfers(),
+        }
+    }
+
+    /// Every pattern, 1 to 8 devices, lengths below, at and above the number of devices: the plain sum everywhere,
+    /// and the closed formulas for bytes and hops.
+    #[test]
+    fn sums_bytes_and_hops() {
+        for ops in CrossDeviceOps::ALL {
+            for devices in 1..=8_usize {
+                for length in [1, 2, 7, 8, 9, 100] {
+                    let row = |device: usize| {
+                        let number = |i: usize| (1 << (4 * device)) + (i * device) as u64;
+                        Numbers((0..length).map(number).collect())
+                    };
+                    let has: Vec<Numbers> = (0..devices).map(row).collect();
+                    let expected = has.clone().into_iter().reduce(Payload::plus);
+                    let mut wire = Wire::default();
+                    let found = all_reduce(ops, has, &mut wire);
+                    assert_eq!(found.len(), devices);
+                    for sum in &found {
+                        assert_eq!(Some(sum), expected.as_ref(), "{ops:?} on {devices}");
+                    }
+
+                    let (payload, others) = (4 * length as u64, devices as u64 - 1);
+                    let told = collective(ops, devices, payload, wire);
+                    assert_eq!(
+                        told.moved_bytes(),
+                        2 * others * payload,
+                        "{ops:?} {devices}"
+                    );
+                    let log = (devices as f64).log2().ceil() as usize;
+                    let hops = match ops {
+                        _ if devices == 1 => 0,
+                        CrossDeviceOps::Ring => 2 * (devices - 1),
+                        CrossDeviceOps::Tree => 2 * log,
+                        CrossDeviceOps::Centralized => 2,
+                    };
+                    // A ring with more devices than numbers has idle hops at both ends at most.
+                    if length >= devices || ops != CrossDeviceOps::Ring {
+                        assert_eq!(told.hops(), hops, "{ops:?} {devices} {length}");
+                    }
+
+                    let size = Size {
+                        elements: length,
+                        bytes_each: 4,
+                    };
+                    let mut wire = Wire::default();
+                    all_reduce(ops, vec![size; devices], &mut wire);
+                    let planned = collective(ops, devices, payload, wire);
+                    assert_eq!(planned, told, "the plan is what happens");
+                }
+            }
+        }
+    }
+
+    /// The busiest device: with a ring nearly twice the payload in and out, whatever the number of devices.
+    #[test]
+    fn the_busiest_device() {
+        let check = |ops, devices: usize, expected: u64| {
+            let size = Size {
+                elements: 840,
+                bytes_each: 1,
+            };
+            let mut wire = Wire::default();
+            all_reduce(ops, vec![size; devices], &mut wire);
+            let told = collective(ops, devices, 840, wire);
+            assert_eq!(told.busiest_bytes(), expected, "{ops:?} on {devices}");
+        };
+        for devices in 2..=8 {
+            let others = devices as u64 - 1;
+            check(
+                CrossDeviceOps::Ring,
+                devices,
+                4 * 840 * others / devices as u64,
+            );
+            check(CrossDeviceOps::Centralized, devices, 2 * 840 * others);
+        }
+        check(CrossDeviceOps::Tree, 8, 2 * 840 * 3);
+    }
+
+    #[test]
+    fn who_talks_to_whom_in_a_tree() {
+        let size = Size {
+            elements: 1,
+            bytes_each: 1,
+        };
+        let mut wire = Wire::default();
+        all_reduce(CrossDeviceOps::Tree, vec![size; 5], &mut wire);
+        let found: Vec<_> = wire
+            .transfers()
+            .iter()
+            .map(|t| (t.hop, t.from, t.to))
+            .collect();
+        let up = [(0, 1, 0), (0, 3, 2), (1, 2, 0), (2, 4, 0)];
+        let down = [(3, 0, 4), (4, 0, 2), (5, 0, 1), (5, 2, 3)];
+        assert_eq!(found, [up, down].concat());
+    }
+}

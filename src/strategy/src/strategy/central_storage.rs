@@ -1,0 +1,47 @@
+//! `CentralStorageStrategy`: every variable once, on the first device; all devices compute. Replicas fetch
+//! the variables before a batch and send their gradients back, where one optimizer applies the sum. Keras:
+//! `tf.distribute.experimental.CentralStorageStrategy`, which keeps the variables on the CPU.
+
+use stratoscope_diagnostics::Result;
+
+use super::mirrored::distinct;
+use super::{Handle, IntoReplicaCount, Strategy, StrategyKind, handle, split};
+use crate::device::{DeviceSpec, LogicalDevice, cpu};
+
+/// A handle of a strategy whose first device has the variables. A clone is another handle of the same one.
+#[derive(Clone)]
+pub struct CentralStorageStrategy {
+    strategy: Strategy,
+    _handle: Handle,
+}
+
+impl CentralStorageStrategy {
+    /// Splits the processor into `count` logical devices, 1 to 64; the first has the variables.
+    ///
+    /// # Errors
+    /// SC0915 for a count outside the range.
+    pub fn logical(count: impl IntoReplicaCount) -> Result<Self> {
+        let count = count.checked()?;
+        Ok(Self::with(split(&cpu(0).resolve()?, count)))
+    }
+
+    /// One replica on each of these devices; the first has the variables: `on([cpu(0), cuda(0)])`.
+    ///
+    /// # Errors
+    /// SC0915 for no device or the same device twice, SC0906 for one that is not there, SC0907
+    /// for one that does not start.
+    pub fn on<I>(devices: I) -> Result<Self>
+    where
+        I: IntoIterator,
+        I::Item: Into<DeviceSpec>,
+    {
+        Ok(Self::with(distinct(devices)?))
+    }
+
+    fn with(devices: Vec<LogicalDevice>) -> Self {
+        let (strategy, _handle) = Strategy::register(StrategyKind::CentralStorage, devices);
+        Self { strategy, _handle }
+    }
+}
+
+handle!(CentralStorageStrategy);

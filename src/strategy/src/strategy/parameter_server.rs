@@ -1,0 +1,102 @@
+//! `ParameterServerStrategy`: servers keep the variables, workers compute. A worker fetches the variables,
+//! works on its share of a batch, pushes its gradients, and the servers apply them at once, whatever the
+//! other workers do. Keras: `tf.distribute.ParameterServerStrategy`, which is asynchronous too.
+//!
+//! Without a network there is no chance in who comes first: in every batch the workers push in the order of
+//! their numbers, and each fetches right after its own push. A push then finds variables that are R − 1
+//! updates old, R being the number of workers (`i` in the first batch, for worker `i`), and the same
+//! seed gives the same weights bit for bit.
+
+use stratoscope_diagnostics::Result;
+
+use super::{Handle, IntoReplicaCount, Settings, Strategy, StrategyKind, handle, split};
+use crate::device::{LogicalDevice, cpu};
+
+/// A handle of a strategy with workers and parameter servers, all logical devices of the processor. A clone
+/// is another handle of the same one.
+#[derive(Clone)]
+pub struct ParameterServerStrategy {
+    strategy: Strategy,
+    _handle: Handle,
+}
+
+impl ParameterServerStrategy {
+    /// Splits the processor into `workers` and `servers`, 1 to 64 of each. A model's variables go to the
+    /// servers in turn, each of them whole.
+    ///
+    /// # Errors
+    /// SC0915 for a count outside the range.
+    pub fn logical(workers: impl IntoReplicaCount, servers: impl IntoReplicaCount) -> Result<Self> {
+        let (workers, servers) = (workers.checked()?, servers.checked()?);
+        let devices = split(&cpu(0).resolve()?, workers + servers);
+        let name = |(index, device): (usize, LogicalDevice)| LogicalDevice {
+            name: match index.checked_sub(workers) {
+                None => format!("worker:{index}"),
+                Some(server) => format!("ps:{server}"),
+            },
+            ..device
+        };
+        let mut workers_first: Vec<_> = devices.into_iter().enumerate().map(name).collect();
+        let servers = workers_first.split_off(workers);
+        let settings = Settings {
+            asynchronous: true,
+            ..Settings::default()
+        };
+        let kind = StrategyKind::ParameterServer;
+        let (strategy, _handle) = Strategy::register_with(kind, workers_first, servers, settings);
+        Ok(Self { strategy, _handle })
+    }
+
+    /// Workers wait for each other: the servers apply the mean of all gradients of a batch. This
+    /// is ours; TensorFlow's parameter servers do not wait.
+    pub fn synchronous(self) -> Self {
+        self.strategy.settings().asynchronous = false;
+        self
+    }
+
+    /// The devices that keep the variables.
+    pub fn servers(&self) -> &[LogicalDevice] {
+        self.strategy.servers()
+    }
+}
+
+handle!(ParameterServerStrategy);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::DeviceKind;
+
+    #[test]
+    fn workers_and_servers_are_told_apart() {
+        let strategy = ParameterServerStrategy::logical(2, 1).expect("three logical devices");
+        let devices = strategy.strategy.devices();
+        let names: Vec<_> = devices.iter().map(|d| (d.id, d.name.as_str())).collect();
+        assert_eq!(names, [(0, "worker:0"), (1, "worker:1"), (2, "ps:0")]);
+        assert!(
+            devices
+                .iter()
+                .all(|d| d.kind == DeviceKind::Logical && d.shared_by == 3)
+        );
+        let label = strategy.strategy.label();
+        let shown = format!(
+            "ParameterServerStrategy `{label}`: 2 logical CPU workers and 1 parameter server, asynchronous"
+        );
+        assert_eq!(strategy.to_string(), shown);
+        let waiting = strategy.synchronous().to_string();
+        assert!(
+            waiting.ends_with("1 parameter server, synchronous (ours)"),
+            "{waiting}"
+        );
+    }
+
+    #[test]
+    fn counts_are_checked() {
+        for told in [
+            ParameterServerStrategy::logical(0, 1),
+            ParameterServerStrategy::logical(1, 65),
+        ] {
+            assert_eq!(told.expect_err("outside the range").code, "SC0915");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! `TpuStrategy`: a simulation of a TPU's topology, for teaching. There is no TPU and no XLA: eight
+//! logical cores, each with a copy of every variable, are computed by the processor, and their
+//! all-reduce goes round the ring that connects a TPU's chips. What moves is real; times are not a
+//! TPU's. Keras: `tf.distribute.TPUStrategy`.
+
+use stratoscope_diagnostics::Result;
+
+use super::{Handle, Settings, Strategy, StrategyKind, cross_device_ops, handle, split};
+use crate::collective::CrossDeviceOps;
+use crate::device::{DeviceKind, LogicalDevice, cpu};
+
+/// The cores of a TPU v2-8 or v3-8: four chips with two cores each.
+const CORES: usize = 8;
+
+/// A handle of a strategy on a pretended TPU. A clone is another handle of the same one. Gradients go round a
+/// ring ([`CrossDeviceOps::Ring`]) unless told otherwise.
+#[derive(Clone)]
+pub struct TpuStrategy {
+    strategy: Strategy,
+    _handle: Handle,
+}
+
+impl TpuStrategy {
+    /// Eight simulated cores, computed by the processor.
+    ///
+    /// # Errors
+    /// None on a machine with a processor.
+    pub fn simulated() -> Result<Self> {
+        let core = |device: LogicalDevice| LogicalDevice {
+            name: format!("tpu:{}", device.id),
+            kind: DeviceKind::Simulated,
+            description: format!(
+                "simulated: core {} of chip {}, computed by the CPU",
+                device.id % 2,
+                device.id / 2
+            ),
+            ..device
+        };
+        let cores = split(&cpu(0).resolve()?, CORES).into_iter().map(core);
+        let settings = Settings {
+            cross_device_ops: CrossDeviceOps::Ring,
+            ..Settings::default()
+        };
+        let cores = cores.collect();
+        let (strategy, _handle) =
+            Strategy::register_with(StrategyKind::Tpu, cores, Vec::new(), settings);
+        Ok(Self { strategy, _handle })
+    }
+}
+
+handle!(TpuStrategy);
+cross_device_ops!(TpuStrategy);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_says_that_it_is_simulated() {
+        let strategy = TpuStrategy::simulated().expect("eight logical devices");
+        let shown = strategy.to_string();
+        assert!(
+            shown.ends_with("8 simulated TPU cores, computed by the CPU"),
+            "{shown}"
+        );
+        assert_eq!(strategy.replicas().len(), 8);
+        for core in strategy.replicas() {
+            assert_eq!(core.kind, DeviceKind::Simulated);
+            assert!(
+                core.description.starts_with("simulated"),
+                "{}",
+                core.description
+            );
+        }
+    }
+}
