@@ -32,6 +32,8 @@ pub enum DropoutSite {
     FeedForward(usize),
     /// On the pooled output, before a head.
     Head,
+    /// A layer of a list of layers, which has no other sites.
+    Layer(usize),
 }
 
 impl DropoutSite {
@@ -39,6 +41,7 @@ impl DropoutSite {
     fn number(self) -> u32 {
         match self {
             Self::Head => 0,
+            Self::Layer(index) => index as u32,
             Self::Embeddings => 1,
             Self::AttentionProbabilities(layer) => 2 + 3 * layer as u32,
             Self::AttentionOutput(layer) => 3 + 3 * layer as u32,

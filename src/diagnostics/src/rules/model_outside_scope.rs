@@ -53,6 +53,12 @@ impl Rule for ModelOutsideScope {
         let variables = words::count(self.variables, "variable");
         let verb = if self.variables == 1 { "is" } else { "are" };
         let (message, label) = match self.variables {
+            0 if self.compile_inside => (
+                format!(
+                    "`compile!` stands in `{strategy}`'s scope, but the model belongs to another strategy"
+                ),
+                "bound to another strategy".to_owned(),
+            ),
             0 => (
                 format!(
                     "model and `compile!` stand outside `{strategy}`'s scope: nothing ties the variables \
