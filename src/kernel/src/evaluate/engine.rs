@@ -90,6 +90,7 @@ impl Engine {
             .env(stratoscope_wire::SOCKET_VARIABLE, home.socket())
             .env(cells::STREAMS_VARIABLE, home.streams())
             .env(cells::LIBRARY_VARIABLE, &facade.library)
+            .env_remove(home::SOURCES_VARIABLE)
             .env("PATH", home::path_without_us().unwrap_or_default());
         let (context, outputs) = EvalContext::with_subprocess_command(command)
             .map_err(|error| cannot_start("evcxr", &std::io::Error::other(error.to_string())))?;

@@ -5,7 +5,7 @@
 //! the first cell goes through the real cargo, and [`super::wrapper`] notes how it called rustc;
 //! from then on cells are compiled by the same call, also by later kernels, until the manifest
 //! changes (`:dep`). A cell that was compiled before, against the same library, is not compiled
-//! again: the notebook that is executed anew finds what it needs.
+//! again, well or badly: the notebook that is executed anew finds what it needs.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -221,12 +221,11 @@ impl Call {
         let outputs = Outputs::of(&arguments)?;
         fs::create_dir_all(&outputs.folder)?;
         let kept = Kept::of(settings, &arguments, home)?;
-        if let Some(kept) = &kept
-            && fs::copy(&kept.file, &outputs.library).is_ok()
-        {
-            artifact(&outputs.library)?;
-            return Ok(ExitCode::SUCCESS);
+        if let Some(code) = kept.answer(&outputs)? {
+            return Ok(code);
         }
+        // What an earlier cell has left is not this one's.
+        let _ = fs::remove_file(&outputs.dependencies);
         let mut command = Command::new(here(&self.rustc));
         command
             .args(&arguments)
@@ -234,6 +233,7 @@ impl Call {
             .stdin(Stdio::null())
             .stderr(Stdio::piped());
         let mut rustc = live_and_die_with_us(&mut command).spawn()?;
+        let mut messages = String::new();
         if let Some(stderr) = rustc.stderr.take() {
             for line in BufReader::new(stderr).lines() {
                 let line = line?;
@@ -241,19 +241,25 @@ impl Call {
                     eprintln!("{line}");
                 } else if line.contains("\"$message_type\":\"diagnostic\"") {
                     compiler_message(&line)?;
+                    messages += &line;
+                    messages.push('\n');
                 }
             }
         }
-        if !rustc.wait()?.success() {
+        let status = rustc.wait()?;
+        // A compiler that was killed has not said what it thinks of the cell.
+        if status.code().is_some() && outputs.depend_on_the_cell_alone() {
+            // What cannot be kept is compiled again.
+            let _ = if status.success() {
+                kept.keep_library(&outputs.library)
+            } else {
+                kept.keep_messages(&messages)
+            };
+        }
+        if !status.success() {
             return Ok(ExitCode::FAILURE);
         }
         if outputs.library.is_file() {
-            if let Some(kept) = kept
-                && outputs.depend_on_the_cell_alone()
-            {
-                // What cannot be kept is compiled again.
-                let _ = kept.keep(&outputs.library);
-            }
             artifact(&outputs.library)?;
         }
         Ok(ExitCode::SUCCESS)
@@ -339,17 +345,14 @@ fn only_the_cell(dependencies: &str) -> bool {
     })
 }
 
-/// The place of a compiled cell among those that are kept beside the library.
+/// What became of a cell that was compiled before: a library, or rustc's messages.
 struct Kept {
-    file: PathBuf,
+    folder: PathBuf,
+    name: String,
 }
 
 impl Kept {
-    /// `None` when only errors are wanted.
-    fn of(settings: &Settings, arguments: &[OsString], home: &Path) -> io::Result<Option<Self>> {
-        if !arguments.iter().any(|word| word == "--emit=dep-info,link") {
-            return Ok(None);
-        }
+    fn of(settings: &Settings, arguments: &[OsString], home: &Path) -> io::Result<Self> {
         let folder = home.to_string_lossy();
         let mut hash = Sha256::new();
         for word in arguments {
@@ -358,22 +361,55 @@ impl Kept {
         }
         hash.update(serde_json::to_vec(&settings.identity)?);
         hash.update(fs::read(home.join("cells/src/lib.rs"))?);
-        let name: String = hash
-            .finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        let file = settings.dependencies.join("cells").join(name + ".so");
-        Ok(Some(Self { file }))
+        let hash = hash.finalize();
+        Ok(Self {
+            folder: settings.dependencies.join("cells"),
+            name: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+        })
     }
 
-    fn keep(&self, library: &Path) -> io::Result<()> {
-        let folder = self.file.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
-        let mut fresh = tempfile::NamedTempFile::new_in(folder)?;
-        io::copy(&mut fs::File::open(library)?, &mut fresh)?;
-        fresh.persist(&self.file)?;
-        forget_the_oldest(folder, KEPT)
+    fn library(&self) -> PathBuf {
+        self.folder.join(format!("{}.so", self.name))
+    }
+
+    fn messages(&self) -> PathBuf {
+        self.folder.join(format!("{}.json", self.name))
+    }
+
+    /// Says what was said then, if this cell is known.
+    fn answer(&self, outputs: &Outputs) -> io::Result<Option<ExitCode>> {
+        if fs::copy(self.library(), &outputs.library).is_ok() {
+            artifact(&outputs.library)?;
+            return Ok(Some(ExitCode::SUCCESS));
+        }
+        let Ok(messages) = fs::read_to_string(self.messages()) else {
+            return Ok(None);
+        };
+        for line in messages.lines() {
+            compiler_message(line)?;
+        }
+        Ok(Some(ExitCode::FAILURE))
+    }
+
+    /// Nothing when only errors were wanted.
+    fn keep_library(&self, library: &Path) -> io::Result<()> {
+        match fs::File::open(library) {
+            Ok(mut file) => self.keep(&mut file, &self.library()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn keep_messages(&self, messages: &str) -> io::Result<()> {
+        self.keep(&mut messages.as_bytes(), &self.messages())
+    }
+
+    fn keep(&self, content: &mut dyn io::Read, file: &Path) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        let mut fresh = tempfile::NamedTempFile::new_in(&self.folder)?;
+        io::copy(content, &mut fresh)?;
+        fresh.persist(file)?;
+        forget_the_oldest(&self.folder, KEPT)
     }
 }
 
