@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use burn::tensor::{Device, Tensor};
 use stratoscope_bert::{
     BatchTensors, BertConfig, BertTokenizer, LoadOptions, LoadReport, Mode, NamedParameter,
-    SequenceClassifier, checkpoint, named_parameters, source,
+    Origin as TensorOrigin, SequenceClassifier, checkpoint, named_parameters, source,
 };
 use stratoscope_data::{Batch, Tokenize};
 use stratoscope_diagnostics::rules::BadSize;
@@ -56,6 +56,32 @@ impl Files for BertFiles {
 
     fn max_positions(&self) -> usize {
         self.config.max_position_embeddings
+    }
+
+    fn new_variables(&self) -> Vec<(String, Vec<usize>)> {
+        let new = self.report.of(TensorOrigin::New);
+        new.map(|tensor| (tensor.name.clone(), tensor.shape.clone()))
+            .collect()
+    }
+
+    fn dropout(&self) -> Option<f64> {
+        let config = &self.config;
+        let rates = [
+            config.hidden_dropout_prob,
+            config.attention_probs_dropout_prob,
+            config.classifier_dropout(),
+        ];
+        Some(rates.into_iter().fold(0.0, f64::max))
+    }
+
+    /// Korthikanti et al. 2022, section 4.1: `B·L·(34·H + 5·A·L)` bytes a layer in 16 bits, here in 32.
+    fn activation_bytes(&self, examples: usize, length: usize) -> Option<u64> {
+        let config = &self.config;
+        let (hidden, heads) = (config.hidden_size, config.num_attention_heads);
+        let of_a_token = 34 * hidden + 5 * heads * length;
+        let of_a_layer = examples.checked_mul(length)?.checked_mul(of_a_token)?;
+        let bytes = of_a_layer.checked_mul(2 * config.num_hidden_layers)?;
+        u64::try_from(bytes).ok()
     }
 
     fn classes(&self) -> Option<usize> {

@@ -1,6 +1,9 @@
 //! `compile!(model, …)`: arguments as written → [`Compiled`], what the loop sees. All that is wrong is
 //! reported together, before any batch. Scope rules: keras-semantics §3.
 
+use std::collections::HashSet;
+
+use burn::module::ParamId;
 use stratoscope_diagnostics::rules::{
     MissingOptimizer, ModelOutsideScope, OptimizerOfAnotherModel, StepsPerExecutionWithoutScope,
 };
@@ -27,6 +30,8 @@ pub(crate) struct Compiled {
     pub metrics: Vec<Metric>,
     pub steps_per_execution: u64,
     pub gradient_accumulation_steps: u64,
+    /// The variables that were frozen.
+    pub frozen: HashSet<ParamId>,
     /// The moments, one set per replica.
     pub states: Vec<OptimizerState>,
 }
@@ -47,7 +52,11 @@ impl<N: Network> Model<N> {
         let mut problems = Vec::new();
         let mut warnings = Vec::new();
 
-        problems.extend(outside_its_scope(&state, &args.strategy)?);
+        // A model without variables can still be bound; any other is where it is.
+        let adopts = state.to_be_bound(&args.strategy);
+        if adopts.is_none() {
+            problems.extend(outside_its_scope(&state, &args.strategy)?);
+        }
         problems.extend(args.problems);
         if !args.has_optimizer {
             let place = Place::call("compile");
@@ -111,6 +120,8 @@ impl<N: Network> Model<N> {
         };
 
         warnings.into_iter().try_for_each(notice)?;
+        state.settle(adopts, compiled_at.clone())?;
+        state.alone = matches!(args.strategy, StrategyChoice::None);
         optimizer
             .identity
             .claim(self.identity(), compiled_at.to_string());
@@ -126,11 +137,23 @@ impl<N: Network> Model<N> {
             metrics: args.metrics,
             steps_per_execution,
             gradient_accumulation_steps,
+            frozen: state.frozen(),
             states,
         });
         state.saved_run = None;
         state.gradient_bytes.clear();
-        CompileReceipt::of(&state)
+        let mut receipt = CompileReceipt::of(&state)?;
+        if let Some(bound) = state.replicas.strategy()
+            && scope::current().is_none()
+        {
+            let note = format!(
+                "`compile!` stands outside; the model belongs to `{}` all the same (Keras 3 compiles \
+                 this and fails in `fit`)",
+                bound.name()
+            );
+            receipt.settings.push(("scope".to_owned(), note));
+        }
+        Ok(receipt)
     }
 }
 
@@ -181,7 +204,8 @@ fn outside_its_scope<N: Network>(
         compile_inside: scope::current().as_ref() == Some(&strategy),
         line: here.and_then(|made| made.line).map(|line| line as usize),
         origin: made.map(|made| made.to_string()),
-        figure: Some(report.figure()),
+        // Without variables there is nothing to show.
+        figure: state.is_built().then(|| report.figure()),
     };
     Ok(Some(rule.diagnostic()))
 }

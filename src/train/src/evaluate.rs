@@ -8,7 +8,7 @@ use stratoscope_bert::Mode;
 use stratoscope_data::{Batch, Dataset, Encoded};
 use stratoscope_diagnostics::rules::{BackendFailed, NoLoss, NotCompiled};
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
-use stratoscope_strategy::{ReplicaId, Replicas};
+use stratoscope_strategy::{Origin, ReplicaId, Replicas};
 
 use crate::args::EvaluateArgs;
 use crate::events::{next_run, observer_of_a_run};
@@ -18,6 +18,7 @@ use crate::metric::{Metric, Tally};
 use crate::model::Model;
 use crate::network::{Files, Network};
 use crate::prepare;
+use crate::watch::new_head;
 
 /// Batches made ahead of the one that is computed.
 pub(crate) const PREFETCHED: usize = 2;
@@ -27,9 +28,13 @@ impl<N: Network> Model<N> {
     ///
     /// # Errors
     /// SC0112 for a model that was not compiled, SC0113 without a loss; what is wrong with the data.
+    #[track_caller]
     pub fn evaluate(&self, data: &Dataset, args: EvaluateArgs) -> Result<Evaluation> {
         let plan = args.resolve()?;
-        let state = self.state();
+        let mut state = self.state();
+        if state.compiled.is_some() {
+            state.ready_for(data, "evaluate", Origin::current())?;
+        }
         let Some(compiled) = &state.compiled else {
             return Err(NotCompiled {
                 call: "evaluate".to_owned(),
@@ -44,6 +49,7 @@ impl<N: Network> Model<N> {
             return Err(Box::new(told));
         };
         let encoded = prepare::encode(&state.files, data, plan.max_length, "evaluate")?;
+        new_head(&state, "evaluate")?;
         let classes = state.files.classes();
         let metrics = &compiled.metrics;
         let observer = observer_of_a_run(plan.verbose);
@@ -72,7 +78,7 @@ pub(crate) fn on_replicas<N: Network>(
     tell: &dyn Fn(usize),
 ) -> Result<Evaluation> {
     let start = Instant::now();
-    let mut tally = tally(classes);
+    let mut tally = tally(classes, Some(loss));
     let (mut sum, mut examples) = (0.0, 0);
     for batch in data.batch(batch_size)?.prefetch(PREFETCHED) {
         for (part, answer) in answers(replicas, &batch, Some(loss))? {
@@ -86,6 +92,7 @@ pub(crate) fn on_replicas<N: Network>(
         loss: sum / examples as f64,
         metrics: measured(metrics, &tally),
         examples,
+        predictions: tally.predictions(),
         seconds: start.elapsed().as_secs_f64(),
     })
 }
@@ -163,9 +170,13 @@ pub(crate) fn failed(device: &str, reason: &str) -> Box<Diagnostic> {
     .error()
 }
 
-/// An empty tally for a head.
-pub(crate) fn tally(classes: Option<usize>) -> Tally {
-    classes.map_or_else(Tally::of_numbers, Tally::of_classes)
+/// An empty tally for a head under a loss.
+pub(crate) fn tally(classes: Option<usize>, loss: Option<Loss>) -> Tally {
+    match (classes, loss.and_then(|loss| loss.threshold())) {
+        (Some(classes), _) => Tally::of_classes(classes),
+        (None, Some(threshold)) => Tally::of_two_classes_by_one_output(threshold),
+        (None, None) => Tally::of_numbers(),
+    }
 }
 
 /// The values of metrics.

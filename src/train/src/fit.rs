@@ -12,10 +12,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use stratoscope_data::{Dataset, Encoded, Prefetch};
-use stratoscope_diagnostics::rules::{NoLoss, NonFiniteLoss, NotCompiled};
-use stratoscope_diagnostics::{Diagnostic, Result, Rule};
+use stratoscope_diagnostics::rules::{NoLoss, NotCompiled};
+use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_strategy::Origin;
 
-use crate::args::{FitArgs, FitPlan};
+use crate::args::{FitArgs, FitPlan, Validation};
 use crate::counters::Shape;
 use crate::evaluate::{PREFETCHED, measured, tally};
 use crate::events::{
@@ -29,6 +30,7 @@ use crate::optimizer::OptimizerState;
 use crate::receipt::names;
 use crate::run::{Prepared, Progress, SavedRun, Signature};
 use crate::trainer::Trainer;
+use crate::watch::{self, Before, EpochOf, gradients_are_finite, weights_are_finite};
 
 impl<N: Network> Model<N> {
     /// Trains the model on a data set.
@@ -38,13 +40,28 @@ impl<N: Network> Model<N> {
     ///
     /// # Errors
     /// SC0112 for a model that was not compiled, SC0113 without a loss; what is wrong with arguments
-    /// or data, before the first step; SC0505 at the first loss or gradient norm that is not finite,
-    /// before the update; SC0907 if a device fails.
+    /// or data, before the first step; SC0505 at the first loss or gradient that is not finite, before
+    /// the update, and at the first such weight after it; SC0907 if a device fails.
+    #[track_caller]
     pub fn fit(&self, data: &Dataset, args: FitArgs<'_>) -> Result<History> {
         let plan = args.resolve()?;
         let mut state = self.state();
         check_compiled(&state)?;
+        state.ready_for(data, "fit", Origin::current())?;
+        if let Validation::Data(validation) = plan.validation {
+            state.ready_for(validation, "fit", Origin::current())?;
+        }
+        let dataset = data;
         let data = Prepared::of(&mut state, data, &plan)?;
+        if !(plan.resume && state.saved_run.is_some()) {
+            let before = Before {
+                dataset,
+                data: &data,
+                batch_size: plan.batch_size,
+                epochs: plan.epochs,
+            };
+            before.check(&state)?;
+        }
         let state = &mut *state;
         let Some(compiled) = &mut state.compiled else {
             return Err(NotCompiled {
@@ -75,7 +92,7 @@ impl<N: Network> Model<N> {
         }
         let mut progress = match state.saved_run.take() {
             Some(saved) if plan.resume => saved.progress,
-            _ => Progress::new(devices.clone(), tally(classes)),
+            _ => Progress::new(devices.clone(), tally(classes, compiled.loss)),
         };
         let observer = observer_of_a_run(plan.verbose);
         let run = next_run();
@@ -119,6 +136,8 @@ impl<N: Network> Model<N> {
                 signature,
             });
         }
+        state.has_learnt |= history.counters.optimizer_steps > 0;
+        state.ledger.set(state.bytes());
         observer.fit_ended(run, &history);
         Ok(history)
     }
@@ -159,8 +178,11 @@ fn train<N: Network>(
                 let loss: f64 = answers.iter().map(|(_, answer)| answer.loss).sum();
                 if !loss.is_finite() {
                     let rate = trainer.rate(progress.steps, total_steps);
-                    return Err(not_finite("loss", loss, progress, rate, &batch.rows));
+                    let moment = progress.moment(rate, &batch.rows);
+                    let spoilt = watch::spoilt_weight(trainer.replicas.first());
+                    return Err(moment.not_finite("loss", loss, spoilt.map(|it| it.name)));
                 }
+                progress.watch.outputs(trainer.compiled.loss, &answers)?;
                 for (part, answer) in &answers {
                     progress.tally.add(&part.labels, &answer.outputs);
                 }
@@ -180,24 +202,22 @@ fn train<N: Network>(
                 let gradients = trainer.all_reduce(progress, &shares)?;
                 let norm = trainer.norm(&gradients);
                 let rate = trainer.rate(progress.steps, total_steps);
-                if let Some(norm) = norm.filter(|norm| !norm.is_finite()) {
-                    return Err(not_finite(
-                        "gradient norm",
-                        norm,
-                        progress,
-                        rate,
-                        &batch.rows,
-                    ));
+                if let Some(first) = gradients.first()
+                    && let Err(it) = gradients_are_finite(trainer.replicas.first(), first, norm)
+                {
+                    let moment = progress.moment(rate, &batch.rows);
+                    return Err(moment.not_finite("gradient", it.value, Some(it.name)));
                 }
                 let last = index + 1 == execution.end;
                 trainer.step(gradients, norm, rate, last)?;
                 progress.steps += 1;
-                progress.last_norm = norm;
+                progress.last_norm = Some(norm);
+                progress.watch.rate(rate);
                 progress.history.counters.optimizer_steps += 1;
                 progress.history.counters.all_reduces += u64::from(shape.replicas > 1);
                 record.optimizer_steps += 1;
                 record.learning_rate = Some(rate);
-                record.gradient_norm = norm;
+                record.gradient_norm = Some(norm);
                 if interrupt::requested() {
                     progress.history.interrupted = true;
                     break;
@@ -205,6 +225,10 @@ fn train<N: Network>(
             }
 
             // Back on the host: once per execution, as callbacks in Keras.
+            if let Err(it) = weights_are_finite(trainer.replicas.first()) {
+                let moment = progress.moment(progress.last_rate, &[]);
+                return Err(moment.not_finite("weight", it.value, Some(it.name)));
+            }
             progress.history.counters.executions += 1;
             progress.epoch_loss += loss_sum;
             progress.epoch_examples += examples;
@@ -253,8 +277,21 @@ fn train<N: Network>(
             sequences_per_second: progress.epoch_examples as f64 / progress.epoch_seconds,
         };
         progress.history.epochs.push(record.clone());
-        observer.epoch_ended(&EpochEnded { run, record, best });
-        progress.next_epoch(tally(trainer.classes));
+        observer.epoch_ended(&EpochEnded {
+            run,
+            record: record.clone(),
+            best,
+        });
+        progress.watch.epoch(&EpochOf {
+            epoch,
+            is_last: epoch + 1 == plan.epochs,
+            steps: progress.steps,
+            training: &progress.tally,
+            training_loss: record.loss,
+            validation: record.validation.as_ref(),
+            label_names: &data.label_names,
+        })?;
+        progress.next_epoch(tally(trainer.classes, trainer.compiled.loss));
         if plan
             .patience
             .is_some_and(|patience| progress.epochs_without_better >= patience)
@@ -275,25 +312,4 @@ fn check_compiled<N: Network>(state: &State<N>) -> Result<()> {
         Some(compiled) if compiled.loss.is_none() => Err(NoLoss.error()),
         Some(_) => Ok(()),
     }
-}
-
-fn not_finite<N: Network>(
-    quantity: &str,
-    value: f64,
-    progress: &Progress<N>,
-    rate: f64,
-    rows: &[usize],
-) -> Box<Diagnostic> {
-    let rule = NonFiniteLoss {
-        quantity: quantity.to_owned(),
-        value,
-        step: progress.steps as usize,
-        epoch: progress.epoch as usize,
-        first_in: None,
-        learning_rate: Some(rate),
-        last_loss: progress.last_loss,
-        gradient_norm: progress.last_norm,
-        rows: rows.to_vec(),
-    };
-    rule.error()
 }

@@ -7,6 +7,7 @@ use stratoscope_diagnostics::words;
 
 use crate::counters::Counters;
 use crate::html::{CELL, HEAD, escape, rate, time, value};
+use crate::metric::Predicted;
 
 /// The value of a metric; `None` where it is undefined, as F1 is without any positive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -26,6 +27,8 @@ pub struct Evaluation {
     pub metrics: Vec<Measured>,
     /// How many examples.
     pub examples: usize,
+    /// How often each class is a label, and how often it was predicted.
+    pub predictions: Predicted,
     /// How long it took.
     pub seconds: f64,
 }
@@ -47,8 +50,8 @@ pub struct ExecutionRecord {
     pub loss: f64,
     /// The rate of its last optimizer step; of the next one where it made none.
     pub learning_rate: f64,
-    /// The norm over all gradients at its last optimizer step, before clipping; computed for
-    /// `global_clipnorm` only.
+    /// The norm over all gradients at its last optimizer step, before clipping; `None` where it made
+    /// no step.
     pub gradient_norm: Option<f64>,
     /// How long it took.
     pub seconds: f64,
@@ -310,6 +313,7 @@ mod tests {
             value,
         };
         let validation = Evaluation {
+            predictions: Predicted::default(),
             loss: 0.75,
             metrics: vec![metric(None)],
             examples: 5,

@@ -9,7 +9,9 @@ use burn::module::ParamId;
 use stratoscope_diagnostics::{Result, words};
 use stratoscope_strategy::{Origin, PlacementReport, Replicas, Strategy, VariableRecord};
 
+use crate::by_hand::ByHand;
 use crate::compile::Compiled;
+use crate::memory::Ledger;
 use crate::network::{Files, Network};
 use crate::run::SavedRun;
 
@@ -34,6 +36,14 @@ pub(crate) struct State<N: Network> {
     pub saved_run: Option<SavedRun<N>>,
     /// The bytes of each gradient at the last optimizer step, per replica.
     pub gradient_bytes: HashMap<ParamId, u64>,
+    /// Whether `compile!` was told to train it on one device on purpose.
+    pub alone: bool,
+    /// Whether a step was ever made: new variables are random until then.
+    pub has_learnt: bool,
+    /// What a loop by hand has computed since its last step.
+    pub by_hand: ByHand,
+    /// Its line in the list of models that hold memory.
+    pub ledger: Arc<Ledger>,
 }
 
 impl<N: Network> Model<N> {
@@ -47,13 +57,19 @@ impl<N: Network> Model<N> {
             .into_iter()
             .map(|known| (known.name, known.id))
             .collect();
+        let made = format!("{}, {origin}", files.model_name());
         let state = State {
             replicas: Replicas::place(network, &names, origin)?,
             files,
             compiled: None,
             saved_run: None,
             gradient_bytes: HashMap::new(),
+            alone: false,
+            has_learnt: false,
+            by_hand: ByHand::default(),
+            ledger: Ledger::open(made, 0),
         };
+        state.ledger.set(state.bytes());
         let inner = Inner {
             identity: Arc::new(()),
             state: Mutex::new(state),
@@ -141,6 +157,26 @@ impl<N: Network> State<N> {
             .filter(|record| record.trainable)
     }
 
+    /// What weights and moments hold in memory, on all replicas.
+    pub(crate) fn bytes(&self) -> u64 {
+        let weights: u64 = self
+            .replicas
+            .records()
+            .iter()
+            .map(|record| record.bytes)
+            .sum();
+        let trained: u64 = self.trainable().map(|record| record.bytes).sum();
+        let moments = self.compiled.as_ref().map_or(0, |compiled| {
+            let stepped = compiled.states.first().is_some_and(|it| it.steps() > 0);
+            if stepped {
+                compiled.optimizer.moments()
+            } else {
+                0
+            }
+        });
+        (weights + trained * moments as u64) * self.replicas.len() as u64
+    }
+
     pub(crate) fn num_parameters(&self) -> usize {
         let elements = |shape: &Vec<usize>| shape.iter().product::<usize>();
         self.replicas
@@ -188,7 +224,10 @@ impl<N: Network> fmt::Debug for Model<N> {
         let Ok(state) = self.inner.state.try_lock() else {
             return f.write_str("a model that is in use");
         };
-        let parameters = words::thousands(state.num_parameters());
+        let parameters = match state.is_built() {
+            true => words::count(state.num_parameters(), "parameter"),
+            false => "not built".to_owned(),
+        };
         let labels = match state.files.classes() {
             Some(classes) => words::count(classes, "label"),
             None => "a number as output".to_owned(),
@@ -196,7 +235,7 @@ impl<N: Network> fmt::Debug for Model<N> {
         let name = state.files.model_name();
         write!(
             f,
-            "{name}: {parameters} parameters, {labels}, on {}",
+            "{name}: {parameters}, {labels}, on {}",
             state.devices_in_words()
         )?;
         match &state.compiled {

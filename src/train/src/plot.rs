@@ -5,6 +5,7 @@ use std::fmt::Write;
 use plotters::prelude::*;
 
 use crate::history::History;
+use crate::schedule::RatePlan;
 
 /// A picture and what front ends without pictures show.
 #[derive(Clone, Debug)]
@@ -40,21 +41,8 @@ impl History {
     /// The curves of loss, metrics and learning rate over the optimizer steps. The picture has a
     /// white ground of its own, so that it reads the same in a dark notebook.
     pub fn picture(&self) -> Picture {
-        let panels = self.panels();
-        let columns = (panels.len() as u32).clamp(1, 2);
-        let rows = (panels.len() as u32).div_ceil(columns).max(1);
-        let mut svg = String::new();
-        let drawn = {
-            let size = (PANEL.0 * columns, PANEL.1 * rows);
-            let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-            draw(&area, &panels, (rows as usize, columns as usize))
-        };
-        if drawn.is_err() {
-            // Drawing into a string fails only on ranges that are not numbers, which are left out.
-            svg.clear();
-        }
         Picture {
-            svg,
+            svg: drawn(&self.panels()),
             plain: self.to_plain(),
         }
     }
@@ -120,11 +108,17 @@ impl History {
             .executions
             .iter()
             .map(|record| (record.step as f64, record.learning_rate));
-        let mut rate = training(rates.collect(), false);
-        rate.name = String::new();
         panels.push(Panel {
             title: "learning rate".to_owned(),
-            curves: vec![rate],
+            curves: vec![alone(rates.collect())],
+        });
+        let norms = self
+            .executions
+            .iter()
+            .filter_map(|record| Some((record.step as f64, record.gradient_norm?)));
+        panels.push(Panel {
+            title: "gradient norm before clipping".to_owned(),
+            curves: vec![alone(norms.collect())],
         });
         for panel in &mut panels {
             for curve in &mut panel.curves {
@@ -135,6 +129,49 @@ impl History {
         panels.retain(|panel| !panel.curves.is_empty());
         panels
     }
+}
+
+impl RatePlan {
+    /// The rate over the optimizer steps of the run, before the run.
+    pub fn picture(&self) -> Picture {
+        let points = self.points(400).into_iter();
+        let points = points.map(|(step, rate)| (step as f64, rate)).collect();
+        let panel = Panel {
+            title: self.schedule.to_string(),
+            curves: vec![alone(points)],
+        };
+        Picture {
+            svg: drawn(&[panel]),
+            plain: format!("{}: {self}", self.schedule),
+        }
+    }
+}
+
+/// The only curve of its panel, which needs no name.
+fn alone(points: Vec<(f64, f64)>) -> Curve {
+    Curve {
+        name: String::new(),
+        colour: TRAINING,
+        points,
+        marked: false,
+    }
+}
+
+/// The panels side by side, as SVG.
+fn drawn(panels: &[Panel]) -> String {
+    let columns = (panels.len() as u32).clamp(1, 2);
+    let rows = (panels.len() as u32).div_ceil(columns).max(1);
+    let mut svg = String::new();
+    let outcome = {
+        let size = (PANEL.0 * columns, PANEL.1 * rows);
+        let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+        draw(&area, panels, (rows as usize, columns as usize))
+    };
+    if outcome.is_err() {
+        // Drawing into a string fails only on ranges that are not numbers, which are left out.
+        svg.clear();
+    }
+    svg
 }
 
 type Failure = Box<dyn std::error::Error>;
@@ -279,6 +316,18 @@ mod tests {
             assert!(svg.contains(title), "{title}");
         }
         assert!(!svg.contains("macro_f1"));
+    }
+
+    #[test]
+    fn the_rates_of_a_run_to_come() {
+        use crate::schedule::{IntoSchedule, warmup_linear};
+        let picture = warmup_linear(5e-5, 0.1).plan(189).picture();
+        assert!(picture.svg.contains("warmup_linear(5e-5, 0.1)"));
+        assert_eq!(
+            picture.plain,
+            "warmup_linear(5e-5, 0.1): 0 at step 0, 5e-5 at 18, 2.778e-5 at 94, 2.924e-7 at 188"
+        );
+        assert!(!1e-3.plan(0).picture().svg.contains("NaN"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde::Serialize;
 use stratoscope_data::Dataset;
 use stratoscope_diagnostics::rules::EmptyDataSet;
 use stratoscope_diagnostics::{Result, Rule, words};
+use stratoscope_strategy::Origin;
 
 use crate::evaluate::{PREFETCHED, answers};
 use crate::html::{CELL, HEAD, escape};
@@ -13,6 +14,7 @@ use crate::metric::largest;
 use crate::model::Model;
 use crate::network::{Files, Network};
 use crate::prepare;
+use crate::watch::new_head;
 
 /// Texts of a batch.
 const BATCH_SIZE: usize = 32;
@@ -114,6 +116,7 @@ impl<N: Network> Model<N> {
     ///
     /// # Errors
     /// SC0914 for no text; SC0907 if a device fails.
+    #[track_caller]
     pub fn predict(&self, texts: impl IntoTexts) -> Result<Predictions> {
         let mut data = texts.into_texts();
         if data.is_empty() {
@@ -127,10 +130,12 @@ impl<N: Network> Model<N> {
         data.examples
             .iter_mut()
             .for_each(|example| example.label = None);
-        let state = self.state();
+        let mut state = self.state();
+        state.ready_for(&data, "predict", Origin::current())?;
         let max_length = state.files.max_positions().min(LONGEST);
         let encoded = data.tokenize(state.files.tokenizer(), max_length)?;
         prepare::report_truncated(&encoded, "predict")?;
+        new_head(&state, "predict")?;
         let classes = state.files.classes();
         let mut outputs = Vec::with_capacity(data.len());
         for batch in encoded.batch(BATCH_SIZE)?.prefetch(PREFETCHED) {

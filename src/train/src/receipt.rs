@@ -2,13 +2,16 @@
 
 use std::fmt::{self, Write};
 
-use stratoscope_diagnostics::Result;
+use stratoscope_bert::NamedParameter;
+use stratoscope_diagnostics::rules::MetricOfABatch;
+use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::PlacementReport;
 
 use crate::metric::Metric;
 use crate::model::State;
 use crate::network::{Files, Network};
-use crate::optimizer::UpdateRule;
+use crate::optimizer::Optimizer;
+use crate::schedule::{IntoSchedule, Schedule, short};
 
 /// The settings in force after `compile!`, and the placement.
 #[derive(Clone, Debug)]
@@ -25,19 +28,15 @@ impl CompileReceipt {
         let mut add = |name: &str, value: String| settings.push((name.to_owned(), value));
         if let Some(compiled) = &state.compiled {
             add("optimizer", compiled.optimizer.to_string());
-            if let UpdateRule::Adam(rule) = compiled.optimizer.rule
-                && rule.weight_decay > 0.0
-            {
-                let all = "weight decay on every variable, biases and LayerNorm included";
-                let some = "biases and LayerNorm are not decayed (Keras decays every variable)";
-                add("", if rule.decay_all { all } else { some }.to_owned());
-            }
+            add("", rates(compiled.optimizer.schedule));
+            add("", decay(state, &compiled.optimizer));
             match compiled.loss {
                 Some(loss) => add("loss", loss.to_string()),
                 None => add("loss", "none: the model only predicts".to_owned()),
             }
             if !compiled.metrics.is_empty() {
                 add("metrics", names(&compiled.metrics).join(", "));
+                add("", of_the_split(&compiled.metrics));
             }
             add(
                 "steps_per_execution",
@@ -51,7 +50,20 @@ impl CompileReceipt {
         if let Some(source) = state.files.source() {
             add("weights", source);
         }
+        let frozen = state.frozen().len();
+        if frozen > 0 {
+            let all = state.replicas.records().len();
+            add("frozen", format!("{frozen} of {all} variables"));
+        }
         add("runs on", state.devices_in_words());
+        let replicas = state.replicas.len();
+        if replicas > 1 {
+            let split =
+                format!("`batch_size` counts all replicas together: each gets 1/{replicas}");
+            add("", split);
+        }
+        // A second line that has nothing to say is none.
+        settings.retain(|(_, value)| !value.is_empty());
         Ok(Self {
             settings,
             placement: state.placement()?,
@@ -97,6 +109,68 @@ impl CompileReceipt {
 impl fmt::Display for CompileReceipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_plain())
+    }
+}
+
+/// Where the rate begins, how high it goes, where it ends, as far as it is known before `fit!`.
+fn rates(schedule: Schedule) -> String {
+    if schedule.is_constant() {
+        return "the rate is the same at every step".to_owned();
+    }
+    if !schedule.spans_the_run() {
+        let named = short(schedule.named_rate());
+        return format!(
+            "the rate is counted in optimizer steps from {named}; `fit!` shows the run's"
+        );
+    }
+    // Any long run has these shares.
+    let plan = schedule.plan(10_000);
+    let [first, tenth, half, last] = [0, 1_000, 5_000, 9_999].map(|step| short(plan.rate(step)));
+    let end = if plan.rate(9_999) < 1e-3 * schedule.named_rate() {
+        "0".to_owned()
+    } else {
+        last
+    };
+    format!(
+        "rate {first} at the start, {tenth} at 10 %, {half} at 50 %, {end} at the end of the run"
+    )
+}
+
+/// What decays, and what does not.
+fn decay<N: Network>(state: &State<N>, optimizer: &Optimizer) -> String {
+    if optimizer.weight_decay() == 0.0 {
+        return String::new();
+    }
+    let parameters = state.replicas.first().parameters();
+    let left_alone = |known: &&NamedParameter| optimizer.excludes(known);
+    let count = parameters.iter().filter(left_alone).count();
+    let recipe = parameters
+        .iter()
+        .all(|known| optimizer.excludes(known) == known.is_undecayed());
+    match (recipe, count) {
+        (true, _) => {
+            "biases and LayerNorm are not decayed (Keras decays every variable)".to_owned()
+        }
+        (false, 0) => {
+            "weight decay on every variable, biases and LayerNorm included (SC0507)".to_owned()
+        }
+        (false, _) => format!("{count} of {} variables are not decayed", parameters.len()),
+    }
+}
+
+/// Metrics that would be other numbers if batches were averaged.
+fn of_the_split(metrics: &[Metric]) -> String {
+    let metrics: Vec<String> = metrics
+        .iter()
+        .filter(|metric| metric.needs_the_split())
+        .map(|metric| metric.name().to_owned())
+        .collect();
+    match metrics.is_empty() {
+        true => String::new(),
+        false => {
+            let message = MetricOfABatch { metrics }.diagnostic().message;
+            format!("{} (SC0311)", message.replace('`', ""))
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::metric::Tally;
 use crate::model::State;
 use crate::network::{Files, Network};
 use crate::trainer::Trainer;
+use crate::watch::{Moment, Watch};
 use crate::{prepare, problem};
 
 /// Where a run is, and what it has measured.
@@ -41,6 +42,7 @@ pub(crate) struct Progress<N: Network> {
     /// The weights of the best epoch, kept for early stopping.
     pub best: Option<N>,
     pub epochs_without_better: u64,
+    pub watch: Watch,
     pub history: History,
 }
 
@@ -62,6 +64,7 @@ impl<N: Network> Progress<N> {
             best_loss: None,
             best: None,
             epochs_without_better: 0,
+            watch: Watch::default(),
             history: History::new(devices),
         }
     }
@@ -73,6 +76,18 @@ impl<N: Network> Progress<N> {
         self.epoch_examples = 0;
         self.epoch_seconds = 0.0;
         self.tally = tally;
+    }
+
+    /// Where the run is, for what is not finite in a batch.
+    pub(crate) fn moment(&self, rate: f64, rows: &[usize]) -> Moment {
+        Moment {
+            step: self.steps,
+            epoch: self.epoch,
+            rate,
+            last_loss: self.last_loss,
+            last_norm: self.last_norm,
+            rows: rows.to_vec(),
+        }
     }
 
     pub(crate) fn execution(&self, first_batch: u64) -> Execution {
@@ -221,6 +236,8 @@ pub(crate) struct Prepared {
     pub train: Encoded,
     pub validation: Option<Encoded>,
     pub undecayed: HashSet<ParamId>,
+    /// The names of the classes, in the order of the outputs.
+    pub label_names: Vec<String>,
 }
 
 impl Prepared {
@@ -249,6 +266,7 @@ impl Prepared {
             train: encode(train)?,
             validation: validation.map(encode).transpose()?,
             undecayed: state.undecayed(),
+            label_names: files.label_names().to_vec(),
         };
         state.files = files;
         Ok(prepared)

@@ -18,7 +18,7 @@ use crate::evaluate::{Answer, failed, on_replicas, parts, read};
 use crate::history::Evaluation;
 use crate::loss::Loss;
 use crate::network::Network;
-use crate::optimizer::{Clipping, OptimizerState, Update, apply, global_norm};
+use crate::optimizer::{OptimizerState, Update, apply, global_norm};
 use crate::run::Progress;
 
 /// What a step works on: the parts of a model that change, and the settings.
@@ -128,12 +128,10 @@ impl<N: Network> Trainer<'_, N> {
         Ok(gradients)
     }
 
-    /// The norm over all gradients, where clipping needs it.
-    pub(crate) fn norm(&self, gradients: &[GradientsParams]) -> Option<f64> {
-        let clipping = self.compiled.optimizer.clipping;
-        let wanted = matches!(clipping, Clipping::Global(_));
-        let first = gradients.first().filter(|_| wanted)?;
-        Some(global_norm(self.replicas.first(), first))
+    /// The norm over all gradients: for clipping, for the history, and to see that they are finite.
+    pub(crate) fn norm(&self, gradients: &[GradientsParams]) -> f64 {
+        let first = gradients.first();
+        first.map_or(0.0, |first| global_norm(self.replicas.first(), first))
     }
 
     /// Every replica makes the same update with the same gradients. With `wait` the devices have
@@ -141,7 +139,7 @@ impl<N: Network> Trainer<'_, N> {
     pub(crate) fn step(
         &mut self,
         gradients: Vec<GradientsParams>,
-        norm: Option<f64>,
+        norm: f64,
         rate: f64,
         wait: bool,
     ) -> Result<()> {
@@ -149,7 +147,7 @@ impl<N: Network> Trainer<'_, N> {
         let update = Update {
             rule: optimizer.rule,
             clipping: optimizer.clipping,
-            factor: norm.map_or(1.0, |norm| optimizer.clipping.global_factor(norm)),
+            factor: optimizer.clipping.global_factor(norm),
             rate,
             undecayed: Arc::clone(&self.undecayed),
         };

@@ -11,7 +11,7 @@ mod tally;
 
 use std::fmt;
 
-pub use tally::Tally;
+pub use tally::{Predicted, Tally};
 pub(crate) use tally::largest;
 
 /// What is measured.

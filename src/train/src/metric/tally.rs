@@ -1,6 +1,16 @@
 //! What metrics are computed from: answers, counted or kept, over a whole split.
 
+use serde::Serialize;
 use stratoscope_data::Labels;
+
+/// How often each class is a label, and how often it was predicted; empty for numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Predicted {
+    /// Labels by class.
+    pub labels: Vec<u64>,
+    /// Predictions by class.
+    pub predictions: Vec<u64>,
+}
 
 /// Labels beside predictions. Classes are counted in a confusion matrix, numbers are kept in pairs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -107,6 +117,18 @@ impl Tally {
         (0..self.classes)
             .map(|label| self.count(label, class))
             .sum()
+    }
+
+    /// How often each class is a label, and how often it was predicted.
+    pub fn predictions(&self) -> Predicted {
+        let count = |of: fn(&Self, usize) -> u64| {
+            let classes = 0..self.classes;
+            classes.map(|class| of(self, class)).collect()
+        };
+        Predicted {
+            labels: count(Self::labelled),
+            predictions: count(Self::predicted),
+        }
     }
 
     /// Examples in all.

@@ -48,6 +48,18 @@ impl ModuleVisitor for Sum<'_> {
     }
 }
 
+/// Σ x² of a tensor: the number on the CPU, where it costs one pass; elsewhere a tensor of one
+/// element, to be read together with others.
+pub(crate) fn sum_of_squares<const D: usize>(tensor: Tensor<D>) -> Result<f64, Tensor<1>> {
+    if !is_flex(&tensor) {
+        return Err(tensor.powi_scalar(2).sum());
+    }
+    Ok(match tensor.try_into_primitive::<Flex>() {
+        Ok(tensor) => kernel::sum_of_squares(&floats(&tensor.to_contiguous())),
+        Err(_) => f64::NAN,
+    })
+}
+
 /// The norm of one gradient.
 pub(super) fn of_tensor<const D: usize>(gradient: Tensor<D>) -> f64 {
     if !is_flex(&gradient) {
