@@ -32,6 +32,11 @@ impl Rule for DropoutOff {
                      nothing is said.",
     };
 
+    const GIVEN: &'static [&'static str] = &[
+        "compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;",
+        "let batch = train.take(8);",
+    ];
+
     fn diagnostic(&self) -> Diagnostic {
         let told = match self {
             Self::Configuration {

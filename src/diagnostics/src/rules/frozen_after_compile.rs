@@ -33,6 +33,8 @@ impl Rule for FrozenAfterCompile {
                      version; the documentation asks to compile again.",
     };
 
+    const GIVEN: &'static [&'static str] = &["let train = train.take(48);"];
+
     fn diagnostic(&self) -> Diagnostic {
         let changed = words::count(self.changed.len(), "variable");
         Self::start(format!(

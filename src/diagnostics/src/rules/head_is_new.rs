@@ -29,12 +29,14 @@ impl Rule for HeadIsNew {
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
                compile!(model, optimizer = AdamW::new(warmup_linear(5e-5, 0.1)), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
-               fit!(model, train, epochs = 3)?;\n\
+               fit!(model, train)?;\n\
                model.predict([\"simple DNS server\"])?",
         tensorflow: "transformers warns when it loads: \"Some weights of … were not initialized from the model \
                      checkpoint at … and are newly initialized: […] You should probably TRAIN this model on a \
                      down-stream task to be able to use it for predictions and inference.\"",
     };
+
+    const GIVEN: &'static [&'static str] = &["let train = train.take(48);"];
 
     fn diagnostic(&self) -> Diagnostic {
         let head = match self.shape.as_slice() {

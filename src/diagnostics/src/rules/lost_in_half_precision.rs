@@ -32,6 +32,12 @@ impl Rule for LostInHalfPrecision {
                      not told.",
     };
 
+    const GIVEN: &'static [&'static str] = &[
+        "compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;",
+    ];
+
+    const NOT_RUN: Option<&'static str> = Some("how small gradients are depends on the batch");
+
     fn diagnostic(&self) -> Diagnostic {
         let percent = |share: f64| format!("{:.1} %", 100.0 * share);
         Self::start(format!(

@@ -44,6 +44,8 @@ impl Rule for MajorityCollapse {
         tensorflow: "Nothing is said; the loss stays near ln(classes) and the accuracy at the share of one class.",
     };
 
+    const NOT_RUN: Option<&'static str> = Some("they train for minutes");
+
     fn diagnostic(&self) -> Diagnostic {
         let share = 100.0 * self.of_this_class as f64 / self.examples.max(1) as f64;
         let mut told = Self::start(format!(

@@ -35,6 +35,8 @@ impl Rule for MemoryWillNotDo {
                      `torch.OutOfMemoryError` in PyTorch.",
     };
 
+    const NOT_RUN: Option<&'static str> = Some("they would take all the memory of the machine");
+
     fn diagnostic(&self) -> Diagnostic {
         let fits = match self.fits {
             Some(batch) => format!("; {batch} fits"),

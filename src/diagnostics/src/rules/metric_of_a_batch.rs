@@ -1,6 +1,6 @@
 //! SC0311 `metric-of-a-batch`.
 
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Rule, RulePage, Severity, Stage, words};
 
 /// Metrics that are no means of their batches' values.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ impl Rule for MetricOfABatch {
         code: "SC0311",
         name: "metric-of-a-batch",
         severity: Severity::Note,
-        stage: Stage::Compile,
+        stage: Stage::Page,
         finds: "F1, Matthews's, Pearson's and Spearman's coefficients. Here they are computed once, over the \
                 whole split; the card of `compile!` says so beside their names.",
         why: "The mean of the batches' values is another number. Two batches of two texts can have Pearson \
@@ -27,15 +27,14 @@ impl Rule for MetricOfABatch {
                      Keras 2.13; Keras 3's `PearsonCorrelation` averages per example and is NaN on one output.",
     };
 
+    const NOT_RUN: Option<&'static str> = Some("the first is what another program does");
+
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
             "{} computed over the split, not per batch",
             words::names(&self.metrics, 4)
         ))
-        .label(
-            Place::call("compile"),
-            "counts and sums are kept until the split ends",
-        )
+        .why("counts and sums are kept until the split ends")
         .fix("nothing to do; compare with numbers of other programs only if they do the same")
     }
 }

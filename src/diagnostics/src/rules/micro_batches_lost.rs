@@ -26,14 +26,15 @@ impl Rule for MicroBatchesLost {
         why: "Where the accumulator is made anew for every micro-batch, only the last one counts, and divided by \
               all of them: gradients of 1, 10, 100 and 1000 apply 250, not their mean 277.75. Where the sum is \
               not divided, the step is as many times too large.",
-        bad: "for (index, batch) in micro_batches.iter().enumerate() {\n    \
-              let mut sum = model.gradients(batch)?; // made anew each time\n    \
-              if index % 4 == 3 { model.apply(sum / 4.0)?; }\n}",
-        good: "compile!(model, optimizer = AdamW::new(5e-5), \
-               loss = SparseCategoricalCrossentropy { from_logits: true }, gradient_accumulation_steps = 4)?;\n\
-               fit!(model, train, batch_size = 8)?;",
+        bad: "let mut sum = Gradients::zeros();\nfor (index, batch) in micro_batches.iter().enumerate() {\n    sum = model.gradients(batch)?; // made anew each time\n    if index % 4 == 3 { println!(\"{}\", model.apply(sum.clone() / 4.0)?); }\n}",
+        good: "let mut sum = Gradients::zeros();\nfor (index, batch) in micro_batches.iter().enumerate() {\n    sum += model.gradients(batch)?;\n    if index % 4 == 3 { println!(\"{}\", model.apply(sum.clone() / 4.0)?); }\n}",
         tensorflow: "Nothing is said: the loop is Python, and nobody counts.",
     };
+
+    const GIVEN: &'static [&'static str] = &[
+        "compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;",
+        "let micro_batches: Vec<Dataset> = (0..4).map(|index| train.skip(4 * index).take(4)).collect();",
+    ];
 
     fn diagnostic(&self) -> Diagnostic {
         let (computed, applied) = (self.computed, self.applied);

@@ -31,8 +31,8 @@ impl Rule for NonFiniteLoss {
         name: "non-finite-loss",
         severity: Severity::Error,
         stage: Stage::Training,
-        finds: "A loss, gradient or weight that is NaN or infinite. Training stops at the first one, before \
-                it is written into the weights.",
+        finds: "A loss, gradient or weight that is NaN or infinite. Training stops at the first loss or \
+                gradient before it is written into the weights, and looks at every weight after it.",
         why: "One step with a NaN spoils every weight it touches, on every replica, and the run goes on \
               as if nothing had happened.",
         bad: "compile!(model, optimizer = SGD::new(1e6), \
@@ -53,15 +53,26 @@ impl Rule for NonFiniteLoss {
             Some(layer) => format!("; first in `{layer}`"),
             None => String::new(),
         };
+        // A weight is looked at when it has been written.
+        let (when, why) = match self.quantity.as_str() {
+            "weight" => (
+                "after",
+                "the model is spoilt: every loss from here on would be NaN",
+            ),
+            _ => (
+                "before",
+                "an update with a value that is not finite would spoil every weight it touches",
+            ),
+        };
         let mut told = Self::start(format!(
             "the {} is {value} at step {}{first}",
             self.quantity, self.step
         ))
         .label(
             Place::call("fit"),
-            format!("stopped in epoch {}, before the update", self.epoch + 1),
+            format!("stopped in epoch {}, {when} the update", self.epoch + 1),
         )
-        .why("an update with a value that is not finite would spoil every weight it touches");
+        .why(why);
         if let Some(rate) = self.learning_rate {
             told = told.evidence("learning rate", format!("{rate:.3e}"));
         }
@@ -81,6 +92,9 @@ impl Rule for NonFiniteLoss {
                 "the rate is {} times the top of BERT's usual range, 5e-5",
                 words::thousands((self.learning_rate.unwrap_or_default() / 5e-5).min(1e15) as usize)
             ));
+        }
+        if self.quantity == "weight" {
+            told = told.fix("load the model anew, or an earlier checkpoint of it");
         }
         told.fix("lower the learning rate; BERT is tuned between 2e-5 and 5e-5")
             .fix("clip the gradients: `.global_clipnorm(1.0)` on the optimizer")

@@ -20,11 +20,13 @@ impl Rule for NothingToTrain {
         finds: "`fit!` on a model of which every variable is frozen.",
         why: "No gradient would be computed and no weight would move: the loss of every epoch is that of \
               the first.",
-        bad: "model.freeze(\"\")?;\nfit!(model, train)?;",
-        good: "model.freeze(\"bert\")?; // the head stays free\nfit!(model, train)?;",
+        bad: "model.freeze(\"\")?;\ncompile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
+        good: "model.freeze(\"bert\")?; // the head stays free\ncompile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
         tensorflow: "Keras 2 trains without a word; Keras 3 warns: \"The model does not have any trainable \
                      weights.\"",
     };
+
+    const GIVEN: &'static [&'static str] = &["let train = train.take(48);"];
 
     fn diagnostic(&self) -> Diagnostic {
         let head = self.head.as_deref().unwrap_or("classifier");

@@ -31,6 +31,9 @@ impl Rule for OlderModelsHoldMemory {
         tensorflow: "Nothing is said until memory runs out.",
     };
 
+    const NOT_RUN: Option<&'static str> =
+        Some("they need models that fill a quarter of the memory");
+
     fn diagnostic(&self) -> Diagnostic {
         let hold = if self.models.len() == 1 {
             "holds"

@@ -22,10 +22,15 @@ impl Rule for SmallShareOfABatch {
         why: "Whoever takes it for the batch of one replica trains with a batch that is as many times smaller as \
               there are replicas, and keeps the devices idle most of the time. A larger global batch may need \
               a higher rate.",
-        bad: "let strategy = MirroredStrategy::logical(4)?;\nfit!(model, train, batch_size = 8)?; // 2 per replica",
-        good: "let strategy = MirroredStrategy::logical(4)?;\nfit!(model, train, batch_size = 32)?; // 8 per replica",
+        bad: "fit!(model, train.take(24), batch_size = 6)?; // 3 for each of two replicas",
+        good: "fit!(model, train.take(24), batch_size = 12)?; // 6 for each of two replicas",
         tensorflow: "The same meaning: the batch of `fit` and of `Dataset.batch` is global. Nothing is said.",
     };
+
+    const GIVEN: &'static [&'static str] = &[
+        "let strategy = MirroredStrategy::logical(2)?;",
+        "scope!(strategy, {\n    let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;\n});",
+    ];
 
     fn diagnostic(&self) -> Diagnostic {
         let Self {

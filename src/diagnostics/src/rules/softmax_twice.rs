@@ -35,6 +35,9 @@ impl Rule for SoftmaxTwice {
                      activation and thus does not represent logits. Was this intended?\"",
     };
 
+    const NOT_RUN: Option<&'static str> =
+        Some("they need a network of one's own that ends in softmax");
+
     fn diagnostic(&self) -> Diagnostic {
         let classes = self.outputs.len();
         let bound = std::f64::consts::E / (std::f64::consts::E + classes as f64 - 1.0);

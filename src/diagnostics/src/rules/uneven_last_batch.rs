@@ -23,14 +23,17 @@ impl Rule for UnevenLastBatch {
         why: "Nothing is wrong here: the all-reduce weighs each replica by its number of examples, so the step is \
               that of one device. An average of the replicas' means would count the examples of the smaller \
               share more: 5 samples as 3 + 2 gave the gradient 101.0 instead of 81.2.",
-        bad: "let strategy = MirroredStrategy::logical(2)?;\n\
-              fit!(model, train.take(37), batch_size = 32)?; // the last batch: 3 + 2",
-        good: "let strategy = MirroredStrategy::logical(2)?;\n\
-               fit!(model, train.take(36), batch_size = 32)?; // the last batch: 2 + 2",
+        bad: "fit!(model, train.take(37), batch_size = 32)?; // the last batch: 3 + 2",
+        good: "fit!(model, train.take(36), batch_size = 32)?; // the last batch: 2 + 2",
         tensorflow: "`fit` on 2.3 and tf_keras averages the replicas' means, and so biases this step, while the loss it \
                      shows is right; Keras 3 fails: \"Inputs to operation AddN of type AddN must have the same size \
                      and shape.\"",
     };
+
+    const GIVEN: &'static [&'static str] = &[
+        "let strategy = MirroredStrategy::logical(2)?;",
+        "scope!(strategy, {\n    let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;\n});",
+    ];
 
     fn diagnostic(&self) -> Diagnostic {
         let parts: Vec<String> = self.shares.iter().map(usize::to_string).collect();
