@@ -441,7 +441,6 @@ fn what_belongs_to_the_optimizer_is_moved_there() {
 #[test]
 fn arguments_that_do_not_exist_here_are_refused_with_the_reason() {
     for name in [
-        "sync_every",
         "loss_weights",
         "weighted_metrics",
         "jit_compile",

@@ -278,6 +278,7 @@ impl<N: Network> Model<N> {
             .collect();
         let on_devices = devices
             .iter()
+            .take(state.replicas.copies())
             .map(|device| as_parameters(state.replicas.first(), &gradients, device))
             .collect();
         let undecayed = Arc::new(state.undecayed());
@@ -287,7 +288,7 @@ impl<N: Network> Model<N> {
         };
         compiled
             .states
-            .resize_with(state.replicas.len(), OptimizerState::default);
+            .resize_with(state.replicas.copies(), OptimizerState::default);
         let made = compiled.states.first().map_or(0, OptimizerState::steps);
         let rate = rate(compiled, made);
         if !norm.is_finite() {
@@ -309,7 +310,7 @@ impl<N: Network> Model<N> {
             undecayed,
             classes: state.files.classes(),
         };
-        trainer.step(on_devices, norm, rate, true)?;
+        trainer.step_alike(on_devices, norm, rate)?;
         state.has_learnt = true;
         state.ledger.set(state.bytes());
         Ok(Applied {
@@ -375,7 +376,8 @@ fn of_batch<N: Network>(
         let loss = read(Some(sum.inner()), logits.inner()).map(|answer| answer.loss);
         (gradients, part.size(), loss)
     };
-    let done = replicas.for_each_replica(parts(&batch, replicas.len()), work)?;
+    replicas.begin_step();
+    let done = replicas.compute_each_replica(parts(&batch, replicas.len()), work)?;
     let (mut gradients, mut shares, mut sum) = (Vec::new(), Vec::new(), 0.0);
     for ((own, share, loss), device) in done.into_iter().zip(replicas.devices()) {
         gradients.push(own);
@@ -417,17 +419,16 @@ impl ModuleVisitor for Flat {
     }
 }
 
-/// The gradients as the optimizer takes them, on a device.
-fn as_parameters<M: Module>(module: &M, gradients: &Gradients, device: &Device) -> GradientsParams {
+/// The gradients as the optimizer takes them, each where its variable is.
+fn as_parameters<M: Module>(module: &M, gradients: &Gradients) -> GradientsParams {
     struct Shaped<'a> {
         values: HashMap<ParamId, &'a Tensor<1>>,
-        device: &'a Device,
         shaped: GradientsParams,
     }
     impl ModuleVisitor for Shaped<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
             if let Some(&value) = self.values.get(&param.id) {
-                let value = value.clone().to_device(self.device);
+                let value = value.clone().to_device(&param.lazy_device().inner());
                 let shape = param.lazy_shape();
                 self.shaped.register::<D>(param.id, value.reshape(shape));
             }
@@ -436,7 +437,6 @@ fn as_parameters<M: Module>(module: &M, gradients: &Gradients, device: &Device) 
     let values = gradients.values.iter().map(|(id, _, value)| (*id, value));
     let mut shaped = Shaped {
         values: values.collect(),
-        device,
         shaped: GradientsParams::new(),
     };
     module.visit(&mut shaped);

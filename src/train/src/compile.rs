@@ -19,6 +19,7 @@ use crate::network::Network;
 use crate::optimizer::{Optimizer, OptimizerState};
 use crate::problem;
 use crate::receipt::CompileReceipt;
+use crate::trainer::Apart;
 use crate::warnings::notice;
 
 /// How a model is trained: every default filled in, every value checked.
@@ -30,6 +31,10 @@ pub(crate) struct Compiled {
     pub metrics: Vec<Metric>,
     pub steps_per_execution: u64,
     pub gradient_accumulation_steps: u64,
+    /// Optimizer steps between two averages of the parameters; 1: gradients are averaged instead.
+    pub sync_every: u64,
+    /// How far the replicas have gone since the last one.
+    pub apart: Apart,
     /// The variables that were frozen.
     pub frozen: HashSet<ParamId>,
     /// The moments, one set per replica.
@@ -90,6 +95,8 @@ impl<N: Network> Model<N> {
             args.gradient_accumulation_steps,
             "gradient_accumulation_steps",
         );
+        let sync_every = count(args.sync_every, "sync_every");
+        problems.extend(nothing_to_average(&state, sync_every));
         if steps_per_execution > 1 && !is_in_scope(&state, &args.strategy) {
             let rule = StepsPerExecutionWithoutScope {
                 value: usize::try_from(steps_per_execution).unwrap_or(usize::MAX),
@@ -137,6 +144,8 @@ impl<N: Network> Model<N> {
             metrics: args.metrics,
             steps_per_execution,
             gradient_accumulation_steps,
+            sync_every,
+            apart: Apart::default(),
             frozen: state.frozen(),
             states,
         });
@@ -208,6 +217,21 @@ fn outside_its_scope<N: Network>(
         figure: state.is_built().then(|| report.figure()),
     };
     Ok(Some(rule.diagnostic()))
+}
+
+/// SC0103, where replicas are to step alone but there is one copy of the variables.
+fn nothing_to_average<N: Network>(state: &State<N>, sync_every: u64) -> Option<Diagnostic> {
+    let strategy = state.replicas.strategy()?;
+    if sync_every < 2 || strategy.has_copies() {
+        return None;
+    }
+    let expects = format!(
+        "1 under `{}`, which keeps one copy of each variable",
+        strategy.name()
+    );
+    let told = problem::bad_value("compile", "sync_every", sync_every, expects)
+        .fix("build the model under a `MirroredStrategy`: its replicas have copies to average");
+    Some(told)
 }
 
 /// Whether a scope is active for this call: one was entered or set as default, the model is bound to

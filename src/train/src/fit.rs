@@ -29,7 +29,7 @@ use crate::network::{Files, Network};
 use crate::optimizer::OptimizerState;
 use crate::receipt::names;
 use crate::run::{Prepared, Progress, SavedRun, Signature};
-use crate::trainer::Trainer;
+use crate::trainer::{self, Trainer};
 use crate::watch::{self, Before, EpochOf, gradients_are_finite, weights_are_finite};
 
 impl<N: Network> Model<N> {
@@ -74,11 +74,16 @@ impl<N: Network> Model<N> {
             steps_per_execution: compiled.steps_per_execution,
             gradient_accumulation_steps: compiled.gradient_accumulation_steps,
             replicas: state.replicas.len() as u64,
+            exchange: trainer::exchange(
+                &state.replicas,
+                compiled,
+                data.largest_batches(plan.batch_size, compiled.gradient_accumulation_steps),
+            ),
         };
         // A panic in a step, of a GPU that has no memory left, has taken the moments with it.
         compiled
             .states
-            .resize_with(state.replicas.len(), OptimizerState::default);
+            .resize_with(state.replicas.copies(), OptimizerState::default);
         let signature = Signature::of(&plan, &data, &shape);
         let devices = match state.replicas.strategy() {
             Some(strategy) => strategy.devices_in_words(),
@@ -124,6 +129,8 @@ impl<N: Network> Model<N> {
             run,
             &*observer,
         );
+        // Replicas that step alone are equal again, whatever ended the run.
+        let outcome = outcome.and(trainer.synchronise(&mut progress));
         if let Err(problem) = outcome {
             observer.fit_failed(run);
             return Err(problem);
@@ -198,24 +205,22 @@ fn train<N: Network>(
                     continue;
                 }
 
-                // The mean over the replicas, clipping by its norm, the step.
-                let gradients = trainer.all_reduce(progress, &shares)?;
-                let norm = trainer.norm(&gradients);
+                // The mean over the replicas, or each replica's own; clipping by its norm, the step.
+                let exchanged = trainer.exchange(progress, &shares)?;
+                let norm = exchanged.norm();
                 let rate = trainer.rate(progress.steps, total_steps);
-                if let Some(first) = gradients.first()
-                    && let Err(it) = gradients_are_finite(trainer.replicas.first(), first, norm)
-                {
+                let network = trainer.replicas.first();
+                let checked = exchanged.gradients.iter().zip(&exchanged.norms);
+                let mut checked =
+                    checked.map(|(one, &norm)| gradients_are_finite(network, one, norm));
+                if let Some(it) = checked.find_map(std::result::Result::err) {
                     let moment = progress.moment(rate, &batch.rows);
                     return Err(moment.not_finite("gradient", it.value, Some(it.name)));
                 }
                 let last = index + 1 == execution.end;
-                trainer.step(gradients, norm, rate, last)?;
-                progress.steps += 1;
+                record.optimizer_steps += trainer.step(exchanged, rate, last, progress)?;
                 progress.last_norm = Some(norm);
                 progress.watch.rate(rate);
-                progress.history.counters.optimizer_steps += 1;
-                progress.history.counters.all_reduces += u64::from(shape.replicas > 1);
-                record.optimizer_steps += 1;
                 record.learning_rate = Some(rate);
                 record.gradient_norm = Some(norm);
                 if interrupt::requested() {
@@ -266,7 +271,7 @@ fn train<N: Network>(
             None => None,
         };
         let loss = validation.as_ref().map(|validation| validation.loss);
-        let best = progress.compare(trainer, loss, plan.patience.is_some());
+        let best = progress.compare(trainer, loss, plan.patience.is_some())?;
         let record = EpochRecord {
             epoch,
             loss: progress.epoch_loss / progress.epoch_examples as f64,

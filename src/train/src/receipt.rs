@@ -46,6 +46,10 @@ impl CompileReceipt {
                 let steps = compiled.gradient_accumulation_steps;
                 add("gradient_accumulation_steps", steps.to_string());
             }
+            if compiled.sync_every > 1 {
+                let averaged = "local SGD, parameters averaged after so many optimizer steps";
+                add("sync_every", format!("{}: {averaged}", compiled.sync_every));
+            }
         }
         if let Some(source) = state.files.source() {
             add("weights", source);

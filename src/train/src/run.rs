@@ -105,23 +105,24 @@ impl<N: Network> Progress<N> {
         trainer: &Trainer<'_, N>,
         loss: Option<f64>,
         keep: bool,
-    ) -> bool {
-        let Some(loss) = loss else { return false };
+    ) -> Result<bool> {
+        let Some(loss) = loss else { return Ok(false) };
         // A NaN is never better, and anything is better than nothing.
         let better = self.best_loss.is_none_or(|best| loss < best);
         if better {
             self.best_loss = Some(loss);
             self.epochs_without_better = 0;
             self.history.best_epoch = Some(self.epoch);
-            self.best = keep.then(|| trainer.replicas.first().clone());
+            self.best = keep.then(|| trainer.whole()).transpose()?;
         } else {
             self.epochs_without_better += 1;
         }
-        better
+        Ok(better)
     }
 
     /// Goes back to the weights of the best epoch, if they were kept and it was not the last.
     pub(crate) fn restore_best(&mut self, trainer: &mut Trainer<'_, N>) -> Result<()> {
+        trainer.synchronise(self)?;
         let Some(best) = self.best.take() else {
             return Ok(());
         };
@@ -270,6 +271,24 @@ impl Prepared {
         };
         state.files = files;
         Ok(prepared)
+    }
+
+    /// The examples of the largest batch in a full group of batches, and in the last one of an epoch.
+    pub(crate) fn largest_batches(&self, batch_size: usize, group: u64) -> (usize, usize) {
+        let examples = self.train.len();
+        let batches = examples.div_ceil(batch_size.max(1));
+        let group = usize::try_from(group).unwrap_or(usize::MAX);
+        let in_last = match batches % group {
+            0 => group.min(batches),
+            rest => rest,
+        };
+        let short = examples % batch_size.max(1);
+        let last = if in_last == 1 && short > 0 {
+            short
+        } else {
+            batch_size
+        };
+        (batch_size.min(examples), last.min(examples))
     }
 
     /// How many examples each replica sees in the batches of one optimizer step.

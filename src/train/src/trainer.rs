@@ -1,5 +1,10 @@
-//! The parts of an optimizer step, each on all replicas: forward and backward, all-reduce, update. Called
-//! by the loop in `fit`, which has their order.
+//! The parts of an optimizer step, each on all replicas: forward and backward, exchange, update. Called by
+//! the loop in `fit`, which has their order.
+//!
+//! There are three ways to exchange ([`Exchange`]). With an all-reduce, every copy of the variables makes
+//! the same update with the mean gradient. With `sync_every` above 1, every replica updates its own copy with its
+//! own gradient and its own moments, and from time to time the copies are averaged. With asynchronous
+//! parameter servers, every replica's gradient is an update of the one copy, one after the other.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,9 +16,10 @@ use stratoscope_bert::Mode;
 use stratoscope_data::{Batch, Encoded};
 use stratoscope_diagnostics::rules::NoLoss;
 use stratoscope_diagnostics::{Result, Rule};
-use stratoscope_strategy::{BackendKind, ReplicaId, Replicas};
+use stratoscope_strategy::{BackendKind, ReplicaId, Replicas, Strategy};
 
 use crate::compile::Compiled;
+use crate::counters::Exchange;
 use crate::evaluate::{Answer, failed, on_replicas, parts, read};
 use crate::history::Evaluation;
 use crate::loss::Loss;
@@ -28,6 +34,38 @@ pub(crate) struct Trainer<'a, N: Network> {
     pub gradient_bytes: &'a mut HashMap<ParamId, u64>,
     pub undecayed: Arc<HashSet<ParamId>>,
     pub classes: Option<usize>,
+}
+
+/// The gradients of an optimizer step, ready to be applied.
+pub(crate) struct Exchanged {
+    /// One for every copy of the variables, all the same; or one for every replica, each its own.
+    pub gradients: Vec<GradientsParams>,
+    /// The norm of each; of the first alone where all are the same.
+    pub norms: Vec<f64>,
+    /// The examples of each replica.
+    shares: Vec<usize>,
+}
+
+impl Exchanged {
+    /// The norm over all gradients; the largest one where replicas step alone. Not finite where one
+    /// is not.
+    pub(crate) fn norm(&self) -> f64 {
+        let largest = |most: f64, &norm: &f64| match norm.is_nan() {
+            true => norm,
+            false if most.is_nan() => most,
+            false => most.max(norm),
+        };
+        self.norms.iter().fold(0.0, largest)
+    }
+}
+
+/// How far replicas that step alone have gone since their parameters were averaged.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Apart {
+    /// Optimizer steps.
+    pub steps: u64,
+    /// Examples of each replica.
+    pub examples: Vec<usize>,
 }
 
 impl<N: Network> Trainer<'_, N> {
@@ -68,6 +106,9 @@ impl<N: Network> Trainer<'_, N> {
             .iter()
             .map(|device| device.training())
             .collect();
+        if progress.accumulated.is_empty() {
+            self.replicas.begin_step();
+        }
         let loss = self.loss()?;
         let step = progress.batches_of_run;
         let work = move |ReplicaId(index): ReplicaId, network: &N, (part, share, accumulated)| {
@@ -98,7 +139,7 @@ impl<N: Network> Trainer<'_, N> {
         let inputs = inputs
             .zip(accumulated)
             .map(|((part, share), sum)| (part, share, sum));
-        let done = self.replicas.for_each_replica(inputs.collect(), work)?;
+        let done = self.replicas.compute_each_replica(inputs.collect(), work)?;
         let (accumulated, answers): (Vec<_>, Vec<_>) = done.into_iter().unzip();
         progress.accumulated = accumulated;
         let answers = answers.into_iter().enumerate();
@@ -111,52 +152,166 @@ impl<N: Network> Trainer<'_, N> {
             .collect()
     }
 
-    /// The mean of the accumulated gradients over the replicas, by examples, on every replica.
-    pub(crate) fn all_reduce(
+    fn exchange_by(&self) -> By {
+        if self.compiled.sync_every > 1 && self.replicas.copies() > 1 {
+            By::Average
+        } else if self
+            .replicas
+            .strategy()
+            .is_some_and(Strategy::is_asynchronous)
+        {
+            By::Push
+        } else {
+            By::AllReduce
+        }
+    }
+
+    /// The gradients that will be applied, from those that have accumulated: their mean over the replicas, by
+    /// examples; or each replica's own, where it steps alone.
+    pub(crate) fn exchange(
         &mut self,
         progress: &mut Progress<N>,
         shares: &[usize],
-    ) -> Result<Vec<GradientsParams>> {
+    ) -> Result<Exchanged> {
         let accumulated = std::mem::take(&mut progress.accumulated);
         let gradients = accumulated.into_iter().map(|mut sum| sum.grads()).collect();
-        let gradients = self.replicas.all_reduce(gradients, shares)?;
+        let (gradients, different) = match self.exchange_by() {
+            By::AllReduce => (self.replicas.all_reduce(gradients, shares)?, 1),
+            By::Average | By::Push => (gradients, shares.len()),
+        };
         if self.gradient_bytes.is_empty()
             && let Some(first) = gradients.first()
         {
             *self.gradient_bytes = bytes(self.replicas.first(), first);
         }
-        Ok(gradients)
+        let norm = |gradients| global_norm(self.replicas.first(), gradients);
+        Ok(Exchanged {
+            norms: gradients.iter().take(different).map(norm).collect(),
+            gradients,
+            shares: shares.to_vec(),
+        })
     }
 
-    /// The norm over all gradients: for clipping, for the history, and to see that they are finite.
-    pub(crate) fn norm(&self, gradients: &[GradientsParams]) -> f64 {
-        let first = gradients.first();
-        first.map_or(0.0, |first| global_norm(self.replicas.first(), first))
-    }
-
-    /// Every replica makes the same update with the same gradients. With `wait` the devices have
-    /// finished when it returns, so that a clock read afterwards tells the truth.
+    /// Applies the gradients and counts what was done; returns the optimizer steps that were made. With `wait`
+    /// the devices have finished when it returns, so that a clock read afterwards tells the truth.
     pub(crate) fn step(
+        &mut self,
+        exchanged: Exchanged,
+        rate: f64,
+        wait: bool,
+        progress: &mut Progress<N>,
+    ) -> Result<u64> {
+        let by = self.exchange_by();
+        let Exchanged {
+            gradients,
+            norms,
+            shares,
+        } = exchanged;
+        let counters = &mut progress.history.counters;
+        let made = match by {
+            By::AllReduce => {
+                let norm = norms.first().copied().unwrap_or(0.0);
+                let inputs = gradients.into_iter().map(|one| Some((one, norm)));
+                self.update(inputs.collect(), rate, wait)?;
+                counters.all_reduces += u64::from(self.replicas.len() > 1);
+                1
+            }
+            By::Average => {
+                let inputs = gradients.into_iter().zip(norms).zip(&shares);
+                let inputs = inputs.map(|(input, &share)| (share > 0).then_some(input));
+                self.update(inputs.collect(), rate, wait)?;
+                let apart = &mut self.compiled.apart;
+                apart.steps += 1;
+                apart.examples.resize(shares.len(), 0);
+                for (sum, share) in apart.examples.iter_mut().zip(shares) {
+                    *sum += share;
+                }
+                1
+            }
+            By::Push => {
+                let before = self.replicas.collectives().totals();
+                let pushes = gradients.into_iter().zip(norms).zip(&shares).enumerate();
+                for (worker, ((gradients, norm), &share)) in pushes {
+                    if share > 0 {
+                        let worker = ReplicaId(worker);
+                        let gradients = self.replicas.push(worker, gradients);
+                        self.update(vec![Some((gradients, norm))], rate, wait)?;
+                        self.replicas.fetch(worker)?;
+                    }
+                }
+                let after = self.replicas.collectives().totals();
+                counters.pushes += after.pushes - before.pushes;
+                counters.staleness += after.staleness - before.staleness;
+                after.pushes - before.pushes
+            }
+        };
+        counters.optimizer_steps += made;
+        progress.steps += made;
+        if by == By::Average && self.compiled.apart.steps == self.compiled.sync_every {
+            self.synchronise(progress)?;
+        }
+        Ok(made)
+    }
+
+    /// Every copy of the variables makes an update with the same gradients, computed elsewhere.
+    pub(crate) fn step_alike(
         &mut self,
         gradients: Vec<GradientsParams>,
         norm: f64,
         rate: f64,
+    ) -> Result<()> {
+        let inputs = gradients.into_iter().map(|one| Some((one, norm)));
+        self.update(inputs.collect(), rate, true)?;
+        if self.exchange_by() == By::Push {
+            for worker in 0..self.replicas.len() {
+                self.replicas.fetch(ReplicaId(worker))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Averages the parameters of replicas that have stepped alone since the last average; each has the
+    /// weight of the examples it saw. Whatever ends a run, the replicas are equal afterwards.
+    pub(crate) fn synchronise(&mut self, progress: &mut Progress<N>) -> Result<()> {
+        let apart = std::mem::take(&mut self.compiled.apart);
+        if apart.steps == 0 {
+            return Ok(());
+        }
+        self.replicas.average(&apart.examples)?;
+        progress.history.counters.parameter_averages += 1;
+        Ok(())
+    }
+
+    /// Every copy of the variables makes an update with its gradients and their norm, if it has any.
+    pub(crate) fn update(
+        &mut self,
+        inputs: Vec<Option<(GradientsParams, f64)>>,
+        rate: f64,
         wait: bool,
     ) -> Result<()> {
         let optimizer = &self.compiled.optimizer;
+        let clipping = optimizer.clipping;
         let update = Update {
             rule: optimizer.rule,
-            clipping: optimizer.clipping,
-            factor: optimizer.clipping.global_factor(norm),
+            clipping,
+            factor: 1.0,
             rate,
             undecayed: Arc::clone(&self.undecayed),
         };
         let devices = self.replicas.devices().to_vec();
         let states = std::mem::take(&mut self.compiled.states);
-        let inputs = gradients.into_iter().zip(states).collect();
-        let work = move |ReplicaId(index): ReplicaId, network: &mut N, (gradients, state)| {
+        let inputs = inputs.into_iter().zip(states).collect();
+        let work = move |ReplicaId(index): ReplicaId, network: &mut N, (input, state)| {
             let mut state: OptimizerState = state;
-            apply(network, gradients, &mut state, &update);
+            let input: Option<(GradientsParams, f64)> = input;
+            if let Some((gradients, norm)) = input {
+                let factor = clipping.global_factor(norm);
+                let update = Update {
+                    factor,
+                    ..update.clone()
+                };
+                apply(network, gradients, &mut state, &update);
+            }
             let device = &devices[index];
             let synced = match device.backend {
                 BackendKind::Wgpu | BackendKind::Cuda if wait => device.burn.sync(),
@@ -173,10 +328,24 @@ impl<N: Network> Trainer<'_, N> {
         outcomes.into_iter().collect()
     }
 
+    /// The network as it would be if the run ended now.
+    pub(crate) fn whole(&self) -> Result<N> {
+        let apart = &self.compiled.apart;
+        Ok(match apart.steps {
+            0 => self.replicas.first().clone(),
+            _ => self.replicas.averaged(&apart.examples)?.first().clone(),
+        })
+    }
+
     pub(crate) fn validate(&self, data: &Encoded, batch_size: usize) -> Result<Evaluation> {
         let (loss, metrics) = (self.loss()?, &self.compiled.metrics);
+        // Between two averages the replicas differ: what is measured is their average.
+        let averaged = match self.compiled.apart.steps {
+            0 => None,
+            _ => Some(self.replicas.averaged(&self.compiled.apart.examples)?),
+        };
         on_replicas(
-            self.replicas,
+            averaged.as_ref().unwrap_or(self.replicas),
             data,
             batch_size,
             loss,
@@ -184,6 +353,36 @@ impl<N: Network> Trainer<'_, N> {
             self.classes,
             &|_| {},
         )
+    }
+}
+
+/// [`Exchange`] without its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    AllReduce,
+    Average,
+    Push,
+}
+
+/// How a run under these settings counts; `full` and `last` are the examples of the largest batch of a
+/// group, and of the last group of an epoch.
+pub(crate) fn exchange<N: Network>(
+    replicas: &Replicas<N>,
+    compiled: &Compiled,
+    (full, last): (usize, usize),
+) -> Exchange {
+    let workers = |examples: usize| examples.min(replicas.len()) as u64;
+    if replicas.strategy().is_some_and(Strategy::is_asynchronous) {
+        Exchange::Push {
+            each: workers(full),
+            last: workers(last),
+        }
+    } else if compiled.sync_every > 1 {
+        Exchange::Average {
+            every: compiled.sync_every,
+        }
+    } else {
+        Exchange::AllReduce
     }
 }
 

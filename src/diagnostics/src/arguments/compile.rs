@@ -9,6 +9,7 @@ pub const COMPILE: &[Argument] = &[
     METRICS,
     STEPS_PER_EXECUTION,
     ACCUMULATION,
+    SYNC_EVERY,
     DROP,
     STRATEGY,
 ];
@@ -61,6 +62,17 @@ const ACCUMULATION: Argument = Argument::new(
     Accepts::Integer(1),
     "Batches whose gradients are averaged, by example, into one optimizer step and one all-reduce. A short last \
      group of an epoch is a step of its own, divided by its own length.",
+);
+
+const SYNC_EVERY: Argument = Argument::new(
+    "sync_every",
+    "integer ≥ 1",
+    "1",
+    "ours; Keras has no such argument",
+    Accepts::Integer(1),
+    "Above 1, local SGD: each replica makes this many optimizer steps alone, with moments of its own, then the \
+     parameters are averaged; `fit!` ends with an average. 1 averages gradients at every step, which is not \
+     the same for Adam. It needs a strategy that copies variables to its replicas.",
 );
 
 const DROP: Argument = Argument::new(

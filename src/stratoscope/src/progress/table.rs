@@ -176,6 +176,7 @@ impl Fit {
             _ => self.started.counters,
         };
         let planned = self.started.planned;
+        let (exchanges, made) = now.exchanges(&planned);
         vec![
             ("executions", now.executions, planned.executions),
             (
@@ -183,7 +184,7 @@ impl Fit {
                 now.optimizer_steps,
                 planned.optimizer_steps,
             ),
-            ("all-reduces", now.all_reduces, planned.all_reduces),
+            (exchanges, made, planned.exchanges(&planned).1),
         ]
     }
 
@@ -308,6 +309,7 @@ mod tests {
             executions: 6,
             optimizer_steps: 20,
             all_reduces: 20,
+            ..Counters::default()
         };
         Fit {
             started: FitStarted {
@@ -355,6 +357,7 @@ mod tests {
                 executions: 1,
                 optimizer_steps: 5,
                 all_reduces: 5,
+                ..Counters::default()
             },
             sequences_per_second: 20.0,
             seconds_left: 185.0,

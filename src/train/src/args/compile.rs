@@ -26,6 +26,7 @@ pub struct CompileArgs {
     pub(crate) metrics: Vec<Metric>,
     pub(crate) steps_per_execution: Option<Count>,
     pub(crate) gradient_accumulation_steps: Option<Count>,
+    pub(crate) sync_every: Option<Count>,
     pub(crate) drop_unsupported: bool,
     pub(crate) strategy: StrategyChoice,
     /// What is wrong with the values so far.
@@ -83,6 +84,14 @@ impl CompileArgs {
     /// Batches whose gradients make one optimizer step and one all-reduce. Default: 1.
     pub fn gradient_accumulation_steps(mut self, batches: impl IntoCount) -> Self {
         self.gradient_accumulation_steps = Some(batches.into_count());
+        self
+    }
+
+    /// Optimizer steps that each replica makes alone, with moments of its own, before the parameters are
+    /// averaged over the replicas (local SGD). `fit!` ends with an average. Default: 1, which averages
+    /// gradients at every step instead.
+    pub fn sync_every(mut self, steps: impl IntoCount) -> Self {
+        self.sync_every = Some(steps.into_count());
         self
     }
 

@@ -66,6 +66,7 @@ mod tests {
                 metrics([Metric::Accuracy]),
                 steps_per_execution(16),
                 gradient_accumulation_steps(4),
+                sync_every(4),
                 drop_unsupported(true),
                 strategy(none),
             ),

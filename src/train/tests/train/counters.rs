@@ -59,6 +59,7 @@ fn the_table_of_eight_batches() {
             executions: 2 * executions,
             optimizer_steps: 2 * steps,
             all_reduces: 2 * all_reduces,
+            ..Counters::default()
         };
         assert_eq!(history.counters, expected);
         assert_eq!(history.executions.len() as u64, 2 * executions);
