@@ -11,6 +11,14 @@ pub use crate::{compile, evaluate, fit, scope};
 
 pub use burn::tensor::{Device, Int, Tensor, TensorData};
 pub use stratoscope_data::{Dataset, Example, Glue, Label, debian_pairs, debian_sections};
+// What a model of one's own is made of, and numbers to train it on.
+pub use stratoscope_bert::Mode;
+pub use stratoscope_data::{Batch, make_classification, make_regression};
+pub use stratoscope_train::{
+    Activation, Dense, Dropout, Embedding, Flatten, GlobalAveragePooling1D, Network, Outputs,
+    Sequential, features,
+};
+
 pub use stratoscope_strategy::{
     AsStrategy, MirroredStrategy, OneDeviceStrategy, PlacementReport, Strategy, cpu, cuda, devices,
     wgpu,

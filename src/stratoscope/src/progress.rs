@@ -7,9 +7,10 @@ use std::time::{Duration, Instant, SystemTime};
 use stratoscope_diagnostics::Diagnostic;
 use stratoscope_train::events::{self, EpochEnded, ExecutionEnded, FitStarted, Observer};
 use stratoscope_train::html::escape;
+use stratoscope_train::sequential::Summary;
 use stratoscope_train::{
     BertForSequenceClassification, CompileReceipt, Evaluation, History, Model, Network,
-    Predictions, interrupt,
+    Predictions, Sequential, interrupt,
 };
 use stratoscope_wire::MimeBundle;
 
@@ -84,6 +85,24 @@ impl IntoBundle for CompileReceipt {
         let mut bundle = html_and_plain(self.to_html(), self.to_plain());
         bundle.insert(PLACEMENT.to_owned(), self.placement.to_json());
         bundle
+    }
+}
+
+impl IntoBundle for Summary {
+    fn bundle(&self) -> MimeBundle {
+        html_and_plain(self.to_html(), self.to_plain())
+    }
+}
+
+impl IntoBundle for Sequential {
+    fn bundle(&self) -> MimeBundle {
+        let (line, summary) = (format!("{self:?}"), self.summary());
+        let html = format!(
+            "<div style=\"font-size:13px\">{}</div>{}",
+            escape(&line),
+            summary.to_html()
+        );
+        html_and_plain(html, format!("{line}\n{summary}"))
     }
 }
 

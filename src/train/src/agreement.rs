@@ -78,7 +78,8 @@ pub(crate) fn told<N: Network>(
 ) -> Vec<Diagnostic> {
     let mut told = Vec::new();
     if let Some(loss) = loss {
-        if loss.from_logits() == Some(false) {
+        let logits = !state.replicas.first().puts_out_probabilities();
+        if loss.from_logits() == Some(false) && logits {
             let loss = loss.name().to_owned();
             told.push(LossWithoutLogits { loss, place: None }.diagnostic());
         }

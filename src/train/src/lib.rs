@@ -45,8 +45,10 @@ pub mod optimizer;
 pub mod schedule;
 
 pub mod bert;
+pub mod build;
 pub mod model;
 pub mod network;
+pub mod sequential;
 
 mod agreement;
 mod compile;
@@ -54,11 +56,15 @@ pub mod counters;
 pub mod evaluate;
 pub mod fit;
 mod freeze;
+pub mod by_hand;
+pub mod memory;
+pub mod precision;
 pub mod predict;
 mod prepare;
 pub mod receipt;
 mod run;
 mod trainer;
+mod watch;
 
 pub mod events;
 pub mod history;
@@ -74,22 +80,29 @@ pub use args::{
     IntoStrategyChoice, NoStrategy, none,
 };
 pub use bert::{BertFiles, BertForSequenceClassification};
+pub use build::IntoInputShape;
 pub use counters::Counters;
 pub use events::Observer;
 pub use history::{EpochRecord, Evaluation, ExecutionRecord, History, Measured};
+pub use by_hand::{Applied, Gradients};
 pub use loss::{
     BinaryCrossentropy, CategoricalCrossentropy, LabelSmoothing, Loss, MeanSquaredError,
     SparseCategoricalCrossentropy,
 };
+pub use memory::{MemoryPlan, memory_plan};
 pub use metric::{Metric, accuracy, f1, macro_f1, mcc, pearson, spearman};
 pub use model::Model;
-pub use network::{Files, Network};
+pub use network::{Files, Input, Network, Outputs, features};
 pub use optimizer::{Adam, AdamW, IntoOptimizer, Optimizer, SGD};
 pub use plot::Picture;
+pub use precision::{HalfPrecision, half_precision};
 pub use predict::{IntoTexts, Prediction, Predictions};
 pub use receipt::CompileReceipt;
 pub use schedule::{
     BertWarmup, CosineDecay, ExponentialDecay, IntoSchedule, PolynomialDecay, RatePlan, Schedule,
     WarmupLinear, bert_warmup, constant, warmup_linear,
+};
+pub use sequential::{
+    Activation, Dense, Dropout, Embedding, Flatten, GlobalAveragePooling1D, Layer, Sequential,
 };
 pub use stratoscope_bert::BertTokenizer;
