@@ -5,6 +5,8 @@ use stratoscope_diagnostics::render::{self, Source};
 use stratoscope_diagnostics::rules::*;
 use stratoscope_diagnostics::{Diagnostic, Entry, Figure, Place, Profile, Rule, RulePage, Stage};
 
+#[path = "rendering/data.rs"]
+mod data;
 #[path = "rendering/scopes.rs"]
 mod scopes;
 #[path = "rendering/training.rs"]
@@ -252,6 +254,7 @@ fn context(entry: &Entry) -> CellContext {
 /// The bad cell of every page with what it is told, in the order of the catalogue.
 fn all() -> Vec<(RulePage, Diagnostic)> {
     let mut run = at_run_time();
+    run.extend(data::examples());
     run.extend(training::examples());
     run.extend(scopes::examples());
     let mut all = Vec::new();

@@ -84,6 +84,14 @@ pub fn translated(call: &str, name: &str) -> Option<&'static str> {
             "max_len" | "maxlen" | "max_seq_length" | "max_seq_len" | "seq_length",
         ) => "max_length",
         ("fit", "patience") => "early_stopping",
+        ("fit", "callback") => "callbacks",
+        ("fit", "class_weights") => "class_weight",
+        ("fit", "start_epoch") => "initial_epoch",
+        ("fit", "max_steps_per_epoch" | "limit_train_batches") => "steps_per_epoch",
+        ("fit", "limit_val_batches") => "validation_steps",
+        ("fit", "check_val_every_n_epoch" | "validation_frequency") => "validation_freq",
+        ("fit", "output_dir" | "model_checkpoint" | "save_dir") => "checkpoint",
+        ("evaluate", "num_steps") => "steps",
         ("fit", "resume_from_checkpoint") => "resume",
         _ => return None,
     })
@@ -106,10 +114,6 @@ pub fn explained(call: &str, name: &str) -> Option<&'static str> {
         ("compile", "weighted_metrics") => {
             "Keras's `weighted_metrics` are metrics with sample weights; data sets here carry none"
         }
-        ("compile", "sync_every") => {
-            "averaging parameters every few steps (local SGD) does not exist here: replicas are \
-             synchronised at every optimizer step"
-        }
         ("compile", "distribute" | "distribution" | "distribution_strategy") => {
             "a strategy is not an argument: build and compile the model inside `scope!(strategy, { … })`"
         }
@@ -130,18 +134,21 @@ pub fn explained(call: &str, name: &str) -> Option<&'static str> {
             | "pss_evaluation_shards"
             | "auto_scale_loss",
         ) => "Keras accepts this name for old programs or for its own use; it sets nothing here",
-        (
-            _,
-            "callbacks"
-            | "class_weight"
-            | "sample_weight"
-            | "initial_epoch"
-            | "steps_per_epoch"
-            | "validation_steps"
-            | "validation_freq"
-            | "validation_batch_size"
-            | "checkpoint",
-        ) => "Keras has this argument of `fit`; it does not exist here yet",
+        ("fit" | "evaluate", "sample_weight") => {
+            "a data set carries no weight for each example; `class_weight` of `fit!` weighs classes"
+        }
+        ("fit", "validation_batch_size") => {
+            "validation takes batches of `batch_size` too: the size changes the time, not the result"
+        }
+        ("fit", "drop_remainder" | "drop_last") => {
+            "a short last batch is never dropped: it is weighted by its examples"
+        }
+        ("fit", "save_best_only" | "save_weights_only") => {
+            "`checkpoint` names a folder: the best and the last weights are saved there"
+        }
+        ("evaluate", "return_dict") => {
+            "what `evaluate!` returns has its loss and its metrics by name"
+        }
         (_, "workers" | "use_multiprocessing" | "max_queue_size") => {
             "batches are prepared on a thread of their own; there is nothing to set"
         }

@@ -3,7 +3,7 @@
 use super::{Accepts, Argument};
 
 /// What `evaluate!(model, data, …)` accepts.
-pub const EVALUATE: &[Argument] = &[BATCH_SIZE, MAX_LENGTH, VERBOSE];
+pub const EVALUATE: &[Argument] = &[BATCH_SIZE, STEPS, MAX_LENGTH, VERBOSE];
 
 const BATCH_SIZE: Argument = Argument::new(
     "batch_size",
@@ -12,6 +12,15 @@ const BATCH_SIZE: Argument = Argument::new(
     "Keras",
     Accepts::Integer(1),
     "Examples per batch over all replicas together. It changes the time, not the result.",
+);
+
+const STEPS: Argument = Argument::new(
+    "steps",
+    "integer ≥ 1",
+    "all",
+    "Keras",
+    Accepts::Integer(1),
+    "Evaluates the first so many batches only. The result is then that of these examples.",
 );
 
 const MAX_LENGTH: Argument = Argument::new(

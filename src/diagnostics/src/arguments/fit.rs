@@ -8,10 +8,17 @@ pub const FIT: &[Argument] = &[
     BATCH_SIZE,
     VALIDATION_DATA,
     VALIDATION_SPLIT,
+    VALIDATION_STEPS,
+    VALIDATION_FREQ,
     SHUFFLE,
     SEED,
     MAX_LENGTH,
+    CLASS_WEIGHT,
+    INITIAL_EPOCH,
+    STEPS_PER_EPOCH,
+    CALLBACKS,
     EARLY_STOPPING,
+    CHECKPOINT,
     RESUME,
     VERBOSE,
 ];
@@ -24,7 +31,8 @@ const EPOCHS: Argument = Argument::new(
     "1",
     "Keras",
     Accepts::Integer(1),
-    "How often the data is gone through. A schedule that is written as a share of the run spans all of them.",
+    "The number of the last epoch, which is how often the data is gone through if it begins at 0. A schedule that is \
+     written as a share of the run spans all of them.",
 );
 
 const BATCH_SIZE: Argument = Argument::new(
@@ -58,6 +66,25 @@ const VALIDATION_SPLIT: Argument = Argument::new(
 )
 .excludes(&[("validation_data", SPLIT_CONFLICT)]);
 
+const VALIDATION_STEPS: Argument = Argument::new(
+    "validation_steps",
+    "integer ≥ 1",
+    "all",
+    "Keras",
+    Accepts::Integer(1),
+    "Validates on the first so many batches only. It needs validation data; of too many the rest does not exist.",
+);
+
+const VALIDATION_FREQ: Argument = Argument::new(
+    "validation_freq",
+    "integer ≥ 1, or a list of epochs",
+    "1",
+    "Keras",
+    Accepts::Integer(1),
+    "Validates after every so many epochs, or after those of a list, counted from 1: `[1, 3]`. It needs validation \
+     data; an epoch that is not validated cannot be the best one.",
+);
+
 const SHUFFLE: Argument = Argument::new(
     "shuffle",
     "bool",
@@ -88,14 +115,66 @@ const MAX_LENGTH: Argument = Argument::new(
      model's positions it is SC0401.",
 );
 
+const CLASS_WEIGHT: Argument = Argument::new(
+    "class_weight",
+    "a weight for each class, or `\"balanced\"`",
+    "1 each",
+    "Keras; `\"balanced\"` is scikit-learn's",
+    Accepts::Value,
+    "What each example counts in the training loss, by its class: `[1.0, 3.0]`, `[(\"games\", 3.0), …]` or \
+     `[(0, 1.0), …]`; every class needs one. The sum is divided by the number of examples, as in Keras; validation is \
+     not weighted.",
+);
+
+const INITIAL_EPOCH: Argument = Argument::new(
+    "initial_epoch",
+    "integer ≥ 0",
+    "0",
+    "Keras",
+    Accepts::Integer(0),
+    "The epoch to begin with, counted from 0, so that `epochs - initial_epoch` are trained. Order, dropout and a \
+     schedule over the run take up where a run of so many epochs ended; it must be below `epochs`.",
+);
+
+const STEPS_PER_EPOCH: Argument = Argument::new(
+    "steps_per_epoch",
+    "integer ≥ 1",
+    "all",
+    "Keras",
+    Accepts::Integer(1),
+    "Batches of an epoch: the first so many of its order. What no epoch comes to is told (SC0707); more than the data \
+     has do not exist.",
+);
+
+const CALLBACKS: Argument = Argument::new(
+    "callbacks",
+    "list of callbacks",
+    "none",
+    "Keras",
+    Accepts::Value,
+    "What is called while the model trains: `on_epoch_end(|epoch| …)`, `on_batch_end(|batches| …)`, \
+     `on_train_begin(…)`, `on_train_end(…)`, `EarlyStopping::new()`, `LearningRateLogger::new()` or a type of one's own. \
+     Those of batches run once an execution (SC0108); they must not use the model that is being trained.",
+);
+
 const EARLY_STOPPING: Argument = Argument::new(
     "early_stopping",
-    "integer ≥ 1",
+    "integer ≥ 1, or `EarlyStopping`",
     "none",
     "Keras's `EarlyStopping(patience)`",
     Accepts::Integer(1),
     "Stops after this many epochs without a better validation loss and goes back to the best epoch's weights. \
-     It needs validation data.",
+     It needs validation data; `EarlyStopping::new().monitor(\"val_accuracy\").patience(2)` watches something else.",
+);
+
+const CHECKPOINT: Argument = Argument::new(
+    "checkpoint",
+    "a folder",
+    "none",
+    "Keras's `ModelCheckpoint`",
+    Accepts::Value,
+    "Saves the weights after every epoch in the folder's `last`, and in `best` when the validation is the best so far, \
+     as Hugging Face files. `from_pretrained(\"folder/best\", …)` loads them.",
 );
 
 const RESUME: Argument = Argument::new(

@@ -13,14 +13,20 @@ mod backend_failed;
 mod bad_argument_value;
 mod bad_configuration;
 mod bad_size;
+mod batches_are_made_by_fit;
+mod batches_are_padded;
 mod binary_loss_of_many;
 mod both_steps_per_execution;
+mod callback_per_execution;
 mod cannot_write;
 mod cells_cannot_run;
 mod checkpoint_not_found;
 mod checkpoint_unreadable;
+mod class_order_differs;
+mod classes_as_numbers;
 mod clip_per_tensor;
 mod conflicting_arguments;
+mod data_has_an_end;
 mod data_unreadable;
 mod decay_of_everything;
 mod device_not_there;
@@ -29,8 +35,12 @@ mod download_failed;
 mod dropout_off;
 mod duplicate_argument;
 mod empty_data_set;
+mod empty_texts;
 mod evaluator_failed;
+mod every_epoch_has_its_order;
+mod examples_never_seen;
 mod fit_in_another_scope;
+mod float_class_labels;
 mod frozen_after_compile;
 mod head_is_new;
 mod input_does_not_fit;
@@ -43,6 +53,7 @@ mod library_not_held;
 mod library_stale;
 mod loss_without_logits;
 mod lost_in_half_precision;
+mod majority_baseline;
 mod majority_collapse;
 mod memory_will_not_do;
 mod metric_of_a_batch;
@@ -51,6 +62,7 @@ mod missing_column;
 mod missing_optimizer;
 mod mixed_strategies;
 mod model_outside_scope;
+mod no_ignored_labels;
 mod no_loss;
 mod non_finite_loss;
 mod not_compiled;
@@ -58,6 +70,9 @@ mod nothing_to_train;
 mod older_models_hold_memory;
 mod one_seed;
 mod optimizer_of_another_model;
+mod padding_is_masked;
+mod padding_waste;
+mod pair_without_segments;
 mod ragged_row;
 mod rate_out_of_range;
 mod replicas_save_no_memory;
@@ -69,12 +84,14 @@ mod small_share_of_a_batch;
 mod softmax_over_one;
 mod softmax_twice;
 mod sources_unreadable;
+mod splits_overlap;
 mod steps_per_execution_saves_nothing;
 mod steps_per_execution_without_scope;
 mod strategy_not_available;
 mod strategy_not_used;
 mod tensor_mismatch;
 mod text_too_long;
+mod texts_are_values;
 mod token_out_of_range;
 mod tokenizer_unusable;
 mod truncated_texts;
@@ -86,6 +103,8 @@ mod unknown_identifier;
 mod unknown_label;
 mod unknown_optimizer_argument;
 mod unknown_to_a_version;
+mod unknown_tokens;
+mod validation_of_other_classes;
 mod variable_not_kept;
 mod vocabulary_mismatch;
 mod warm_up_too_long;
@@ -99,14 +118,20 @@ pub use backend_failed::BackendFailed;
 pub use bad_argument_value::BadArgumentValue;
 pub use bad_configuration::BadConfiguration;
 pub use bad_size::BadSize;
+pub use batches_are_made_by_fit::BatchesAreMadeByFit;
+pub use batches_are_padded::BatchesArePadded;
 pub use binary_loss_of_many::BinaryLossOfMany;
 pub use both_steps_per_execution::BothStepsPerExecution;
+pub use callback_per_execution::CallbackPerExecution;
 pub use cannot_write::CannotWrite;
 pub use cells_cannot_run::CellsCannotRun;
 pub use checkpoint_not_found::CheckpointNotFound;
 pub use checkpoint_unreadable::CheckpointUnreadable;
+pub use class_order_differs::ClassOrderDiffers;
+pub use classes_as_numbers::ClassesAsNumbers;
 pub use clip_per_tensor::ClipPerTensor;
 pub use conflicting_arguments::ConflictingArguments;
+pub use data_has_an_end::DataHasAnEnd;
 pub use data_unreadable::DataUnreadable;
 pub use decay_of_everything::DecayOfEverything;
 pub use device_not_there::DeviceNotThere;
@@ -115,8 +140,12 @@ pub use download_failed::DownloadFailed;
 pub use dropout_off::DropoutOff;
 pub use duplicate_argument::DuplicateArgument;
 pub use empty_data_set::EmptyDataSet;
+pub use empty_texts::EmptyTexts;
 pub use evaluator_failed::EvaluatorFailed;
+pub use every_epoch_has_its_order::EveryEpochHasItsOrder;
+pub use examples_never_seen::ExamplesNeverSeen;
 pub use fit_in_another_scope::FitInAnotherScope;
+pub use float_class_labels::FloatClassLabels;
 pub use frozen_after_compile::FrozenAfterCompile;
 pub use head_is_new::HeadIsNew;
 pub use input_does_not_fit::{Examples, InputDoesNotFit};
@@ -129,6 +158,7 @@ pub use library_not_held::LibraryNotHeld;
 pub use library_stale::LibraryStale;
 pub use loss_without_logits::LossWithoutLogits;
 pub use lost_in_half_precision::LostInHalfPrecision;
+pub use majority_baseline::MajorityBaseline;
 pub use majority_collapse::MajorityCollapse;
 pub use memory_will_not_do::MemoryWillNotDo;
 pub use metric_of_a_batch::MetricOfABatch;
@@ -137,6 +167,7 @@ pub use missing_column::MissingColumn;
 pub use missing_optimizer::MissingOptimizer;
 pub use mixed_strategies::MixedStrategies;
 pub use model_outside_scope::ModelOutsideScope;
+pub use no_ignored_labels::NoIgnoredLabels;
 pub use no_loss::NoLoss;
 pub use non_finite_loss::NonFiniteLoss;
 pub use not_compiled::NotCompiled;
@@ -144,6 +175,9 @@ pub use nothing_to_train::NothingToTrain;
 pub use older_models_hold_memory::OlderModelsHoldMemory;
 pub use one_seed::OneSeed;
 pub use optimizer_of_another_model::OptimizerOfAnotherModel;
+pub use padding_is_masked::PaddingIsMasked;
+pub use padding_waste::PaddingWaste;
+pub use pair_without_segments::PairWithoutSegments;
 pub use ragged_row::RaggedRow;
 pub use rate_out_of_range::RateOutOfRange;
 pub use replicas_save_no_memory::ReplicasSaveNoMemory;
@@ -154,12 +188,14 @@ pub use small_share_of_a_batch::SmallShareOfABatch;
 pub use softmax_over_one::SoftmaxOverOne;
 pub use softmax_twice::SoftmaxTwice;
 pub use sources_unreadable::SourcesUnreadable;
+pub use splits_overlap::SplitsOverlap;
 pub use steps_per_execution_saves_nothing::StepsPerExecutionSavesNothing;
 pub use steps_per_execution_without_scope::StepsPerExecutionWithoutScope;
 pub use strategy_not_available::{STRATEGIES, StrategyNotAvailable};
 pub use strategy_not_used::StrategyNotUsed;
 pub use tensor_mismatch::TensorMismatch;
 pub use text_too_long::TextTooLong;
+pub use texts_are_values::TextsAreValues;
 pub use token_out_of_range::TokenOutOfRange;
 pub use tokenizer_unusable::TokenizerUnusable;
 pub use truncated_texts::TruncatedTexts;
@@ -171,6 +207,8 @@ pub use unknown_identifier::UnknownIdentifier;
 pub use unknown_label::UnknownLabel;
 pub use unknown_optimizer_argument::UnknownOptimizerArgument;
 pub use unknown_to_a_version::UnknownToAVersion;
+pub use unknown_tokens::UnknownTokens;
+pub use validation_of_other_classes::ValidationOfOtherClasses;
 pub use variable_not_kept::VariableNotKept;
 pub use vocabulary_mismatch::VocabularyMismatch;
 pub use warm_up_too_long::WarmUpTooLong;
@@ -185,6 +223,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<UnknownIdentifier>(),
     page::<ArgumentOfAnotherCall>(),
     page::<StepsPerExecutionSavesNothing>(),
+    page::<CallbackPerExecution>(),
     page::<ArgumentNobodyWrote>(),
     page::<FrozenAfterCompile>(),
     page::<NothingToTrain>(),
@@ -208,13 +247,24 @@ pub const CATALOGUE: &[Entry] = &[
     page::<LabelsNotOneHot>(),
     page::<SoftmaxOverOne>(),
     page::<BinaryLossOfMany>(),
+    page::<FloatClassLabels>(),
+    page::<ClassesAsNumbers>(),
     page::<ShapesWouldBroadcast>(),
     page::<AccuracyOfARegression>(),
     page::<MetricOfABatch>(),
+    page::<NoIgnoredLabels>(),
     page::<MissingColumn>(),
+    page::<ClassOrderDiffers>(),
     page::<TextTooLong>(),
     page::<TokenOutOfRange>(),
+    page::<UnknownTokens>(),
+    page::<PaddingIsMasked>(),
+    page::<PairWithoutSegments>(),
+    page::<BatchesArePadded>(),
     page::<TruncatedTexts>(),
+    page::<TextsAreValues>(),
+    page::<EmptyTexts>(),
+    page::<PaddingWaste>(),
     page::<InputDoesNotFit>(),
     page::<RateOutOfRange>(),
     page::<ScheduleDoesNotAct>(),
@@ -235,7 +285,14 @@ pub const CATALOGUE: &[Entry] = &[
     page::<OlderModelsHoldMemory>(),
     page::<ReplicasSaveNoMemory>(),
     page::<DevicesAreDeclaredAnyTime>(),
+    page::<SplitsOverlap>(),
+    page::<ValidationOfOtherClasses>(),
+    page::<MajorityBaseline>(),
     page::<LengthMismatch>(),
+    page::<BatchesAreMadeByFit>(),
+    page::<DataHasAnEnd>(),
+    page::<ExamplesNeverSeen>(),
+    page::<EveryEpochHasItsOrder>(),
     page::<StrategyNotAvailable>(),
     page::<EvaluatorFailed>(),
     page::<CheckpointNotFound>(),

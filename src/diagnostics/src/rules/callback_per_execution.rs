@@ -1,0 +1,75 @@
+//! SC0108 `callback-per-execution`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// A callback of batches in a model whose executions hold several.
+#[derive(Clone, Debug)]
+pub struct CallbackPerExecution {
+    /// Batches of an execution.
+    pub steps_per_execution: u64,
+    /// Batches of an epoch.
+    pub batches_per_epoch: u64,
+    /// How many of the callbacks listen to batches.
+    pub callbacks: usize,
+}
+
+impl Rule for CallbackPerExecution {
+    const PAGE: RulePage = RulePage {
+        code: "SC0108",
+        name: "callback-per-execution",
+        severity: Severity::Note,
+        stage: Stage::Data,
+        finds: "A callback that listens to batches, in a model compiled with `steps_per_execution` above 1.",
+        why: "Callbacks run between two executions: the callback sees the range of batches and their mean loss, \
+              once for all of them. A log line for each batch, or a stop at an exact one, needs executions of one \
+              batch.",
+        bad: "let strategy = MirroredStrategy::logical(2)?;\n\
+              scope!(strategy, {\n    \
+              let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \
+              compile!(model, optimizer = AdamW::new(5e-5), \
+              loss = SparseCategoricalCrossentropy { from_logits: true }, steps_per_execution = 4)?;\n\
+              });\n\
+              fit!(model, train.take(64), batch_size = 8, \
+              callbacks = [on_batch_end(|batches| println!(\"{:.3}\", batches.loss))])?;",
+        good: "let strategy = MirroredStrategy::logical(2)?;\n\
+               scope!(strategy, {\n    \
+               let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \
+               compile!(model, optimizer = AdamW::new(5e-5), \
+               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+               });\n\
+               fit!(model, train.take(64), batch_size = 8, \
+               callbacks = [on_batch_end(|batch| println!(\"{:.3}\", batch.loss))])?;",
+        tensorflow: "Nothing is said. `on_train_batch_end` runs once per execution with the number of its last \
+                     batch: 3, 7, … for 4.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let steps = self.steps_per_execution;
+        let executions = self.batches_per_epoch.div_ceil(steps.max(1));
+        let what = match self.callbacks {
+            1 => "callback runs".to_owned(),
+            several => format!("{several} callbacks run"),
+        };
+        Self::start(format!("{what} every {steps} batches"))
+            .label(Place::call("fit"), "a callback listens to batches")
+            .why("callbacks run between two executions, and an execution holds `steps_per_execution` batches")
+            .evidence(
+                "per epoch",
+                format!(
+                    "{} for {}",
+                    words::count(executions as usize, "call"),
+                    batches(self.batches_per_epoch)
+                ),
+            )
+            .fix("read `first_batch` and `batches` of what it is given: it is the range of the execution")
+            .fix("or compile with `steps_per_execution = 1` to be called at every batch")
+            .tensorflow("says nothing, and calls it every so many batches too")
+    }
+}
+
+fn batches(number: u64) -> String {
+    match number {
+        1 => "1 batch".to_owned(),
+        _ => format!("{} batches", words::thousands(number as usize)),
+    }
+}

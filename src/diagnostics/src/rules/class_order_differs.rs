@@ -1,0 +1,62 @@
+//! SC0314 `class-order-differs`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// The same classes, numbered differently by the data and by the model.
+#[derive(Clone, Debug)]
+pub struct ClassOrderDiffers {
+    /// The model's names, in the order of its outputs.
+    pub model: Vec<String>,
+    /// The data's names, in the order of their numbers.
+    pub data: Vec<String>,
+    /// The data set, as its author named it.
+    pub source: String,
+    /// Name of the call without `!`.
+    pub call: String,
+}
+
+impl Rule for ClassOrderDiffers {
+    const PAGE: RulePage = RulePage {
+        code: "SC0314",
+        name: "class-order-differs",
+        severity: Severity::Note,
+        stage: Stage::Data,
+        finds: "A data set with the model's classes in another order: of the checkpoint's `id2label`, of a hand-made \
+                list, or of the split that the model was trained with.",
+        why: "Nothing is wrong here: classes are matched by their names, and the data is renumbered. Matched by number, \
+              as elsewhere, every such class would be counted as another one.",
+        bad: "let model = BertForSequenceClassification::from_pretrained_labels(\"all-MiniLM-L6-v2\", \
+              [\"server\", \"game\"])?;\n\
+              compile!(model, optimizer = AdamW::new(5e-5), \
+              loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+              fit!(model, Dataset::from_rows([\"a game of chess\", \"a mail server\"], [\"game\", \"server\"])?)?;",
+        good: "let model = BertForSequenceClassification::from_pretrained_labels(\"all-MiniLM-L6-v2\", \
+               [\"game\", \"server\"])?;\n\
+               compile!(model, optimizer = AdamW::new(5e-5), \
+               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+               fit!(model, Dataset::from_rows([\"a game of chess\", \"a mail server\"], [\"game\", \"server\"])?)?;",
+        tensorflow: "Nothing is said: labels are numbers, and the accuracy is that of other classes.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let pairs = self.model.iter().zip(&self.data).enumerate();
+        let moved: Vec<String> = pairs
+            .filter(|(_, (model, data))| model != data)
+            .map(|(class, (model, data))| format!("{class}: `{model}`, in the data `{data}`"))
+            .collect();
+        Self::start("class order differs from the model's: renumbered by name")
+            .label(
+                Place::call(&self.call),
+                "the data is renumbered for this call",
+            )
+            .why("classes are matched by their names, so that class 0 means the same everywhere")
+            .evidence("data", self.source.clone())
+            .evidence("classes with another number", words::thousands(moved.len()))
+            .evidence(
+                "by number",
+                moved.iter().take(5).cloned().collect::<Vec<_>>().join("; "),
+            )
+            .fix("nothing to do; `data.with_label_names(&model.label_names())?` writes it down")
+            .tensorflow("says nothing, and counts each of these as another class")
+    }
+}

@@ -1,0 +1,65 @@
+//! SC0409 `empty-texts`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// Rows without a text.
+#[derive(Clone, Debug)]
+pub struct EmptyTexts {
+    /// The first few rows, counted from 0, each with its line in the file where it has one.
+    pub first: Vec<(usize, Option<usize>)>,
+    /// How many rows.
+    pub rows: usize,
+    /// Rows in all.
+    pub total: usize,
+    /// The data set, as its author named it.
+    pub source: String,
+    /// Name of the call without `!`.
+    pub call: String,
+}
+
+impl Rule for EmptyTexts {
+    const PAGE: RulePage = RulePage {
+        code: "SC0409",
+        name: "empty-texts",
+        severity: Severity::Warning,
+        stage: Stage::Data,
+        finds: "Rows whose text, or one of whose two texts, is empty or white space.",
+        why: "Such a row is `[CLS] [SEP]` with a label: what it teaches is a guess without a text. Usual causes: a \
+              missing value in a table, and a column that is the wrong one.",
+        bad: "compile!(model, optimizer = AdamW::new(5e-5), \
+              loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+              let data = Dataset::from_rows([\"a game of chess\", \"  \", \"a mail server\"], \
+              [\"game\", \"game\", \"server\"])?;\n\
+              fit!(model, data)?;",
+        good: "compile!(model, optimizer = AdamW::new(5e-5), \
+               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+               let data = Dataset::from_rows([\"a game of chess\", \"  \", \"a mail server\"], \
+               [\"game\", \"game\", \"server\"])?;\n\
+               fit!(model, data.filter(|example| !example.text.trim().is_empty()))?;",
+        tensorflow: "An empty text trains as [CLS] [SEP] without a word; a NaN of pandas fails in the tokenizer.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let message = match self.first.first() {
+            Some((row, _)) if self.rows == 1 => format!("row {row} is empty"),
+            _ => format!(
+                "{} of {} rows are empty",
+                words::thousands(self.rows),
+                words::thousands(self.total)
+            ),
+        };
+        let name = |(row, line): &(usize, Option<usize>)| match line {
+            Some(line) => format!("{row} (line {line})"),
+            None => row.to_string(),
+        };
+        let shown: Vec<String> = self.first.iter().take(5).map(name).collect();
+        Self::start(message)
+            .label(Place::call(&self.call), "these rows have a label and no text")
+            .why("an empty text is [CLS] [SEP] alone, and still counts in the loss and in every metric")
+            .evidence("data", self.source.clone())
+            .evidence(if self.rows > 5 { "the first rows" } else { "rows" }, shown.join(", "))
+            .fix("drop them: `data.filter(|example| !example.text.trim().is_empty())`")
+            .fix("or read another column: `Columns::new().text(…)`")
+            .tensorflow("trains on them without a word")
+    }
+}

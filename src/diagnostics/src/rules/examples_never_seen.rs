@@ -1,0 +1,104 @@
+//! SC0707 `examples-never-seen`.
+
+use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, words};
+
+/// `steps_per_epoch` that is not the number of batches of the data.
+#[derive(Clone, Debug)]
+pub struct ExamplesNeverSeen {
+    /// Examples that no epoch of the run comes to.
+    pub never: usize,
+    /// Examples of the data.
+    pub examples: usize,
+    /// As it was written.
+    pub steps_per_epoch: u64,
+    /// Batches that the data has.
+    pub batches: u64,
+    /// Examples of a batch.
+    pub batch_size: usize,
+    /// Epochs of the run.
+    pub epochs: u64,
+    /// Whether each epoch has a new order.
+    pub shuffle: bool,
+}
+
+impl Rule for ExamplesNeverSeen {
+    const PAGE: RulePage = RulePage {
+        code: "SC0707",
+        name: "examples-never-seen",
+        severity: Severity::Warning,
+        stage: Stage::Data,
+        finds: "A `steps_per_epoch` below the batches of the data, when some examples are in no epoch of the run, or \
+                above them.",
+        why: "Examples that are never seen teach nothing, and without shuffling they are always the same ones. Of too \
+              many steps the rest does not exist: the epoch ends with the data. A short last batch is never dropped.",
+        bad: "compile!(model, optimizer = AdamW::new(5e-5), \
+              loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+              fit!(model, train.take(52), batch_size = 8, steps_per_epoch = 4)?; // the data has 7 batches",
+        good: "compile!(model, optimizer = AdamW::new(5e-5), \
+               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+               fit!(model, train.take(52), batch_size = 8)?;",
+        tensorflow: "Too few steps: nothing is said. Too many: \"Your input ran out of data; interrupting training.\"",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let Self {
+            steps_per_epoch,
+            batches,
+            batch_size,
+            ..
+        } = self;
+        let too_many = steps_per_epoch > batches;
+        let told = match too_many {
+            true => Self::start(format!(
+                "`steps_per_epoch = {steps_per_epoch}`, but the data has {batches} batches: the epoch ends with them"
+            )),
+            false => Self::start(format!(
+                "{} of {} examples are never seen",
+                words::thousands(self.never),
+                words::thousands(self.examples)
+            )),
+        };
+        let told = told
+            .label(Place::call("fit"), format!("the data has {batches} batches"))
+            .why(match (too_many, self.shuffle) {
+                (true, _) => "an epoch goes through the data once; there is nothing to repeat",
+                (false, true) => "each epoch takes the first batches of its own order, and the run is too short to come \
+                                  to all examples",
+                (false, false) => "without shuffling every epoch takes the same first batches",
+            })
+            .evidence(
+                "batches",
+                format!(
+                    "{} examples / {batch_size} = {batches}, {steps_per_epoch} asked for",
+                    words::thousands(self.examples)
+                ),
+            )
+            .evidence("epochs", words::thousands(self.epochs as usize));
+        told.fix_edit(
+            "drop `steps_per_epoch`: an epoch is then all of the data",
+            Place::argument("fit", "steps_per_epoch"),
+            "",
+        )
+        .tensorflow(match too_many {
+            true => "warns, and ends the whole training",
+            false => "says nothing",
+        })
+        .answers(|profile| answer(profile, too_many, steps_per_epoch * self.epochs))
+    }
+}
+
+/// keras-semantics §1.2, `steps_per_epoch`.
+fn answer(profile: Profile, too_many: bool, batches: u64) -> Answer {
+    match too_many {
+        true => Answer::says(
+            profile,
+            "warns and ends the training",
+            format!(
+                "Your input ran out of data; interrupting training. Make sure that your dataset or generator can \
+                 generate at least `steps_per_epoch * epochs` batches (in this case, {batches} batches). You may need \
+                 to use the repeat() function when building your dataset."
+            ),
+        ),
+        false => Answer::does(profile, "trains on the first batches without a word"),
+    }
+}

@@ -1,0 +1,33 @@
+//! SC0404 `padding-is-masked`.
+
+use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
+
+/// Padding without an attention mask, which cannot happen here.
+#[derive(Clone, Copy, Debug)]
+pub struct PaddingIsMasked;
+
+impl Rule for PaddingIsMasked {
+    const PAGE: RulePage = RulePage {
+        code: "SC0404",
+        name: "padding-is-masked",
+        severity: Severity::Note,
+        stage: Stage::Page,
+        finds: "The trap of padding without an attention mask. Here batches are made from texts, and each \
+                carries its mask: 1 for a token, 0 for padding.",
+        why: "Unmasked, padding takes part in the attention of every token: the same text then has other \
+              outputs in another batch.",
+        bad: "// ids padded by hand, and no attention_mask\nlet data = Dataset::from_texts([\"chess\", \"a long \
+              text beside it\"]);",
+        good: "let data = Dataset::from_texts([\"chess\", \"a long text beside it\"]);\nmodel.predict(data)?;",
+        tensorflow: "Nothing is said. PyTorch warns once: \"We strongly recommend passing in an \
+                     `attention_mask` since your input_ids may be padded.\"",
+    };
+
+    const NOT_RUN: Option<&'static str> = Some("both are valid: no program here shows it");
+
+    fn diagnostic(&self) -> Diagnostic {
+        Self::start("padding is always masked")
+            .why("batches are made from texts, and each carries its own mask")
+            .fix("give texts, not ids")
+    }
+}

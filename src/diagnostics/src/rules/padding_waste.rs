@@ -1,0 +1,62 @@
+//! SC0410 `padding-waste`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// Batches that are mostly padding.
+#[derive(Clone, Debug)]
+pub struct PaddingWaste {
+    /// Positions that an epoch computes.
+    pub positions: usize,
+    /// Positions that hold a token.
+    pub tokens: usize,
+    /// Tokens of the middle row.
+    pub median: usize,
+    /// Tokens of the longest row, after truncation.
+    pub longest: usize,
+    /// A length that 95 of 100 rows keep within.
+    pub most: usize,
+    /// Name of the call without `!`.
+    pub call: String,
+}
+
+impl Rule for PaddingWaste {
+    const PAGE: RulePage = RulePage {
+        code: "SC0410",
+        name: "padding-waste",
+        severity: Severity::Note,
+        stage: Stage::Data,
+        finds: "Batches of which less than a quarter is text. Each batch is padded to its own longest row, so that it \
+                takes a few very long rows among short ones.",
+        why: "The results are the same, since padding is masked, but every position costs as much as a token.",
+        bad: "compile!(model, optimizer = AdamW::new(5e-5), \
+              loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+              let long = \"a game of chess \".repeat(40);\n\
+              let texts = (0..32).map(|row| if row == 0 { long.clone() } else { \"chess\".to_owned() });\n\
+              let data = Dataset::from_rows(texts, (0..32).map(|row| [\"game\", \"server\"][row % 2]))?;\n\
+              fit!(model, data, max_length = 256)?;",
+        good: "compile!(model, optimizer = AdamW::new(5e-5), \
+               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+               let texts = (0..32).map(|row| [\"chess\", \"mail\"][row % 2]);\n\
+               let data = Dataset::from_rows(texts, (0..32).map(|row| [\"game\", \"server\"][row % 2]))?;\n\
+               fit!(model, data, max_length = 256)?;",
+        tensorflow: "Nothing is said; `padding=\"max_length\"`, the habit of most scripts, pads every batch to the limit.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let times = self.positions as f64 / self.tokens.max(1) as f64;
+        Self::start(format!("{times:.1}× more positions than tokens: batches are mostly padding"))
+            .label(Place::call(&self.call), "batches are padded to their longest row")
+            .why("padding is masked, so the results are right; each padded position costs the time of a token")
+            .evidence(
+                "positions of an epoch",
+                format!("{} for {} tokens", words::thousands(self.positions), words::thousands(self.tokens)),
+            )
+            .evidence(
+                "tokens of a row",
+                format!("median {}, 95 % within {}, longest {}", self.median, self.most, self.longest),
+            )
+            .fix(format!("a `max_length` of {} keeps 95 % of the rows whole", self.most))
+            .fix("or take smaller batches, in which fewer rows wait for a long one")
+            .tensorflow("says nothing")
+    }
+}
