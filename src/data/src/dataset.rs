@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use stratoscope_diagnostics::Result;
 
 use crate::example::{Example, Label};
+use crate::pipeline::Content;
 use crate::{problem, random};
 
 /// Examples with the names of their classes. Cutting one up keeps the names, so the parts of a data
@@ -198,7 +199,8 @@ impl Dataset {
     }
 
     /// Divides into all but the last `fraction` of the examples and these last ones, as Keras's
-    /// `validation_split` does: nothing is shuffled. Shuffle before if the file is sorted.
+    /// `validation_split` does: nothing is shuffled. Of a sorted file take
+    /// [`stratified_split`](Self::stratified_split).
     ///
     /// # Errors
     /// SC0915 unless `fraction` lies between 0 and 1, both excluded; SC0914 if a part is empty.
@@ -228,25 +230,17 @@ impl Dataset {
     /// Pairs of row indices (here, in `other`) whose examples have the same texts: rows that leaked
     /// from one split into the other. Both texts of a pair must agree; labels may differ.
     pub fn overlap(&self, other: &Dataset) -> Vec<(usize, usize)> {
-        // Of a long row of numbers the text shows the first ones only.
-        let key = |example: &Example| {
-            let bits: Vec<u32> = example.features.iter().map(|x| x.to_bits()).collect();
-            (example.text.clone(), example.pair.clone(), bits)
-        };
-        let theirs: HashMap<_, usize> = other
-            .examples
-            .iter()
-            .enumerate()
-            .rev()
-            .map(|(index, example)| (key(example), index))
+        let theirs = other.examples.iter().enumerate().rev();
+        let theirs: HashMap<Content<'_>, usize> = theirs
+            .map(|(index, example)| (Content::of(example), index))
             .collect();
         let ours = self.examples.iter().enumerate();
-        ours.filter_map(|(index, example)| Some((index, *theirs.get(&key(example))?)))
+        ours.filter_map(|(index, example)| Some((index, *theirs.get(&Content::of(example))?)))
             .collect()
     }
 
     /// The same names and source with some of the examples.
-    fn with_examples<'a>(&self, examples: impl Iterator<Item = &'a Example>) -> Self {
+    pub(crate) fn with_examples<'a>(&self, examples: impl Iterator<Item = &'a Example>) -> Self {
         Self {
             examples: examples.cloned().collect(),
             label_names: self.label_names.clone(),

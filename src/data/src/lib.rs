@@ -2,9 +2,10 @@
 //!
 //! A [`Dataset`] holds [`Example`]s and the names of their classes. It comes from a file
 //! ([`Dataset::tsv`], [`Dataset::csv`], [`Dataset::jsonl`]), from a benchmark's folder ([`Glue`]),
-//! or ships with the crate ([`debian_sections`], [`debian_pairs`]). [`Dataset::tokenize`] turns it,
-//! once, into an [`Encoded`] data set by means of whatever implements [`Tokenize`]; from there on
-//! each epoch is `shuffle` → `batch` → `prefetch`:
+//! or ships with the crate ([`debian_sections`], [`debian_pairs`]); [`pipeline`] has what one does to
+//! it before it is trained on. [`Dataset::tokenize`] turns it, once, into an [`Encoded`] data set by
+//! means of whatever implements [`Tokenize`]; from there on each epoch is `shuffle` → `batch` →
+//! `prefetch`:
 //!
 //! ```
 //! use stratoscope_data::{Encoding, Tokenize, debian_sections};
@@ -50,6 +51,7 @@ pub mod dataset;
 pub mod encoded;
 pub mod example;
 pub mod numeric;
+pub mod pipeline;
 pub mod prefetch;
 mod problem;
 pub mod random;

@@ -1,0 +1,233 @@
+//! What one does to a data set before it is trained on: change, choose, drop what is there twice, and
+//! divide so that each class is in both parts. Everything returns a new data set; rows keep the number
+//! that they had in their source.
+
+use std::collections::{HashMap, HashSet};
+
+use stratoscope_diagnostics::Result;
+
+use crate::dataset::Dataset;
+use crate::example::{Example, Label};
+use crate::{problem, random};
+
+/// What makes two examples the same: both texts of a pair, all numbers of a row. Labels may differ.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Content<'a> {
+    text: &'a str,
+    pair: Option<&'a str>,
+    // Of a long row of numbers the text shows the first ones only.
+    bits: Vec<u32>,
+}
+
+impl<'a> Content<'a> {
+    pub(crate) fn of(example: &'a Example) -> Self {
+        Self {
+            text: &example.text,
+            pair: example.pair.as_deref(),
+            bits: example.features.iter().map(|x| x.to_bits()).collect(),
+        }
+    }
+}
+
+impl Dataset {
+    /// A data set of pairs of texts and the names of their classes, as MRPC's. The classes are
+    /// numbered in sorted order.
+    ///
+    /// ```
+    /// use stratoscope_data::Dataset;
+    ///
+    /// # fn main() -> stratoscope_diagnostics::Result<()> {
+    /// let pairs = [("a chess game", "a game of chess"), ("a mail server", "a platform game")];
+    /// let data = Dataset::from_pair_rows(pairs, ["same", "other"])?;
+    /// assert!(data.is_paired() && data.label_names == ["other", "same"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// SC0704 unless there are as many labels as pairs; SC0914 if there are none.
+    pub fn from_pair_rows<A: Into<String>, B: Into<String>, L: AsRef<str>>(
+        pairs: impl IntoIterator<Item = (A, B)>,
+        labels: impl IntoIterator<Item = L>,
+    ) -> Result<Self> {
+        let (first, second): (Vec<A>, Vec<B>) = pairs.into_iter().unzip();
+        let mut data = Self::from_rows(first, labels)?;
+        for (example, pair) in data.examples.iter_mut().zip(second) {
+            example.pair = Some(pair.into());
+        }
+        data.source = "pairs in memory".to_owned();
+        Ok(data)
+    }
+
+    /// The examples for which `keep` is true.
+    pub fn filter(&self, keep: impl Fn(&Example) -> bool) -> Self {
+        self.with_examples(self.examples.iter().filter(|example| keep(example)))
+    }
+
+    /// Each example as `change` makes it. Classes keep their names.
+    pub fn map(&self, change: impl Fn(Example) -> Example) -> Self {
+        let changed = self.examples.iter().cloned().map(change);
+        Self {
+            examples: changed.collect(),
+            label_names: self.label_names.clone(),
+            source: self.source.clone(),
+        }
+    }
+
+    /// Each example once: of those with the same texts, or the same numbers, the first one stays.
+    pub fn dedupe(&self) -> Self {
+        let mut seen = HashSet::new();
+        let examples = self.examples.iter();
+        self.with_examples(examples.filter(|&example| seen.insert(Content::of(example))))
+    }
+
+    /// The examples that are not in `other`, such as a validation split without what is trained on
+    /// (SC0701).
+    pub fn without(&self, other: &Dataset) -> Self {
+        let theirs: HashSet<Content<'_>> = other.examples.iter().map(Content::of).collect();
+        self.filter(|example| !theirs.contains(&Content::of(example)))
+    }
+
+    /// Divides at random, fixed by the seed, so that both parts have each class in the same
+    /// proportion; the second part has the `fraction`, rounded for each class but never all of one.
+    /// Without classes it divides at random.
+    ///
+    /// ```
+    /// use stratoscope_data::make_classification;
+    ///
+    /// # fn main() -> stratoscope_diagnostics::Result<()> {
+    /// let (train, dev) = make_classification(80, 3, 4, 7)?.stratified_split(0.25, 0)?;
+    /// assert_eq!(train.class_counts(), [15; 4]);
+    /// assert_eq!(dev.class_counts(), [5; 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// SC0915 unless `fraction` lies between 0 and 1, both excluded; SC0914 if a part is empty.
+    pub fn stratified_split(&self, fraction: f64, seed: u64) -> Result<(Self, Self)> {
+        // Written so that a NaN is refused too.
+        if !(fraction > 0.0 && fraction < 1.0) {
+            let place = problem::call("stratified_split");
+            let expects = "between 0 and 1, both excluded";
+            return Err(problem::bad_size(place, "fraction", fraction, expects));
+        }
+        let class = |example: &Example| match example.label {
+            Some(Label::Class(class)) => Some(class),
+            _ => None,
+        };
+        let order = random::permutation(self.len(), seed, 0);
+        let mut left: HashMap<Option<usize>, usize> = HashMap::new();
+        for example in &self.examples {
+            *left.entry(class(example)).or_default() += 1;
+        }
+        for count in left.values_mut() {
+            let share = (*count as f64 * fraction).round() as usize;
+            *count = share.min(count.saturating_sub(1));
+        }
+        let mut in_second = vec![false; self.len()];
+        for &index in &order {
+            if let Some(count) = left.get_mut(&class(&self.examples[index]))
+                && *count > 0
+            {
+                *count -= 1;
+                in_second[index] = true;
+            }
+        }
+        let part = |second: bool| {
+            let chosen = order.iter().filter(|&&index| in_second[index] == second);
+            self.with_examples(chosen.map(|&index| &self.examples[index]))
+        };
+        let parts = (part(false), part(true));
+        match parts.0.is_empty() || parts.1.is_empty() {
+            true => Err(problem::empty(&self.source, "stratified_split")),
+            false => Ok(parts),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(data: &Dataset) -> Vec<&str> {
+        data.examples.iter().map(|e| e.text.as_str()).collect()
+    }
+
+    fn sorted() -> Dataset {
+        let rows = (0..40).map(|row| (format!("text {row}"), ["a", "b"][row / 30]));
+        Dataset::from_labelled(rows)
+    }
+
+    #[test]
+    fn rows_keep_their_number_and_classes_their_names() {
+        let data = Dataset::from_labelled([("x", "no"), ("", "yes"), ("z", "yes")]);
+        let kept = data.filter(|example| !example.text.is_empty());
+        assert_eq!(texts(&kept), ["x", "z"]);
+        assert_eq!((kept.examples[1].row, kept.num_labels()), (2, 2));
+        let shouted = data.map(|mut example| {
+            example.text = example.text.to_uppercase();
+            example
+        });
+        assert_eq!(texts(&shouted), ["X", "", "Z"]);
+        assert_eq!(shouted.label_names, data.label_names);
+    }
+
+    #[test]
+    fn what_is_there_twice_goes() {
+        let pairs = [("a", "b"), ("b", "a"), ("a", "b"), ("a", "c")];
+        let data = Dataset::from_pairs(pairs);
+        let once = data.dedupe();
+        let rows: Vec<usize> = once.examples.iter().map(|e| e.row).collect();
+        assert_eq!(rows, [0, 1, 3], "both texts decide, the first one stays");
+        let rest = data.without(&Dataset::from_pairs([("a", "b")]));
+        assert_eq!(rest.len(), 2);
+        assert!(data.without(&data).is_empty());
+        let numbers = Dataset::from_features([[1.0, 2.0], [1.0, 3.0], [1.0, 2.0]]).unwrap();
+        assert_eq!(numbers.dedupe().len(), 2);
+    }
+
+    #[test]
+    fn each_class_is_divided_alike() {
+        let (train, dev) = sorted().stratified_split(0.2, 7).unwrap();
+        assert_eq!(train.class_counts(), [24, 8]);
+        assert_eq!(dev.class_counts(), [6, 2]);
+        assert!(train.overlap(&dev).is_empty());
+        let again = sorted().stratified_split(0.2, 7).unwrap();
+        assert!(again == (train, dev.clone()), "the seed fixes it");
+        assert!(sorted().stratified_split(0.2, 8).unwrap().1 != dev);
+        // The only example of a class is trained on.
+        let rare = Dataset::from_labelled([("x", "a"), ("y", "a"), ("z", "b")]);
+        let (train, dev) = rare.stratified_split(0.9, 0).unwrap();
+        assert_eq!(
+            (train.class_counts(), dev.class_counts()),
+            (vec![1, 1], vec![1, 0])
+        );
+        let unlabelled = Dataset::from_texts(["p", "q", "r", "s"]);
+        let (train, dev) = unlabelled.stratified_split(0.25, 0).unwrap();
+        assert_eq!((train.len(), dev.len()), (3, 1));
+    }
+
+    #[test]
+    fn a_division_that_leaves_nothing_is_refused() {
+        let code = |fraction| {
+            sorted()
+                .stratified_split(fraction, 0)
+                .expect_err("refused")
+                .code
+        };
+        for fraction in [0.0, 1.0, -0.5, f64::NAN] {
+            assert_eq!(code(fraction), "SC0915");
+        }
+        assert_eq!(code(0.001), "SC0914");
+    }
+
+    #[test]
+    fn pairs_come_with_their_labels() {
+        let data = Dataset::from_pair_rows([("a", "b"), ("c", "d")], ["y", "x"]).unwrap();
+        assert_eq!(data.examples[1].pair.as_deref(), Some("d"));
+        assert_eq!(data.examples[0].class(), Some(1));
+        let told = Dataset::from_pair_rows([("a", "b")], ["x", "y"]).expect_err("two labels");
+        assert_eq!(told.code, "SC0704");
+    }
+}
