@@ -12,7 +12,9 @@ pub const GRANTED: &[(&str, &str)] = &[
     ("dev", "let (train, dev) = debian_sections()?;"),
     (
         "model",
-        "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
+        "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
+         compile!(model, optimizer = AdamW::new(warmup_linear(5e-5, 0.1)), \
+         loss = SparseCategoricalCrossentropy { from_logits: true })?;",
     ),
 ];
 

@@ -24,12 +24,16 @@ impl Rule for ArchitectureMismatch {
         finds: "A checkpoint whose `config.json` describes another architecture than BERT, or a variant of \
                 it that is not built here.",
         why: "Tensors of the same name and shape can mean something else; the model would load and be wrong.",
-        bad: "let model = BertForSequenceClassification::from_pretrained(\"roberta-base\", 8)?;",
+        bad: "let model = BertForSequenceClassification::from_pretrained(\"./roberta\", 8)?;",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
         tensorflow: "transformers warns (\"You are using a model of type roberta to instantiate a model of \
                      type bert. This is not supported for all configurations of models and can yield \
                      errors.\") and goes on.",
     };
+
+    const GIVEN: &'static [&'static str] = &["model.save_pretrained(\"roberta\")?;\n\
+         let config = std::fs::read_to_string(\"roberta/config.json\")?;\n\
+         std::fs::write(\"roberta/config.json\", config.replace(\"\\\"bert\\\"\", \"\\\"roberta\\\"\"))?;"];
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(

@@ -25,6 +25,8 @@ impl Rule for BackendFailed {
         tensorflow: "",
     };
 
+    const NOT_RUN: Option<&'static str> = Some("it takes a driver that refuses");
+
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
             "the backend of {} did not start: {}",

@@ -24,12 +24,17 @@ impl Rule for BadConfiguration {
         finds: "A field of `config.json` with a value that no network can have: a size of 0, a hidden size \
                 that the heads do not divide, a padding id outside the vocabulary.",
         why: "The network would be made with another size than its weights, or fail far from the cause.",
-        bad: "// config.json: \"hidden_size\": 770, \"num_attention_heads\": 12\n\
-              let model = BertForSequenceClassification::from_pretrained(\"./edited-config\", 8)?;",
-        good: "// config.json: \"hidden_size\": 768, \"num_attention_heads\": 12\n\
-               let model = BertForSequenceClassification::from_pretrained(\"./edited-config\", 8)?;",
+        bad: "// config.json: \"num_attention_heads\" does not divide \"hidden_size\"\n\
+              let model = BertForSequenceClassification::from_pretrained(\"./uneven-heads\", 8)?;",
+        good: "// config.json: \"num_attention_heads\" divides \"hidden_size\"\n\
+              let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
         tensorflow: "",
     };
+
+    const GIVEN: &'static [&'static str] = &["model.save_pretrained(\"uneven-heads\")?;\n\
+         let config = std::fs::read_to_string(\"uneven-heads/config.json\")?;\n\
+         let config = config.replace(\"\\\"num_attention_heads\\\": \", \"\\\"num_attention_heads\\\": 1\");\n\
+         std::fs::write(\"uneven-heads/config.json\", config)?;"];
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(

@@ -25,9 +25,8 @@ impl Rule for BothStepsPerExecution {
         finds: "`steps_per_execution` together with `experimental_steps_per_execution`, its name in \
                 TensorFlow 2.3.",
         why: "They are two names of one setting; if the values differ, one of them would be lost.",
-        bad: "compile!(model, optimizer = AdamW::new(5e-5), steps_per_execution = 4, \
-              experimental_steps_per_execution = 4)?;",
-        good: "compile!(model, optimizer = AdamW::new(5e-5), steps_per_execution = 4)?;",
+        bad: "compile!(model, optimizer = AdamW::new(5e-5), steps_per_execution = 1, experimental_steps_per_execution = 1)?;",
+        good: "compile!(model, optimizer = AdamW::new(5e-5), steps_per_execution = 1)?;",
         tensorflow: "A `TypeError` in every version: 2.3 does not know the first name, 2.4 and later refuse \
                      the second one beside the first.",
     };

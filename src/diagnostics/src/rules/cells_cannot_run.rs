@@ -24,6 +24,8 @@ impl Rule for CellsCannotRun {
         tensorflow: "",
     };
 
+    const NOT_RUN: Option<&'static str> = Some("it takes a folder that cannot be written to");
+
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
             "cells cannot be executed: {} could not be set up",

@@ -24,6 +24,9 @@ impl Rule for CheckpointUnreadable {
         tensorflow: "",
     };
 
+    const GIVEN: &'static [&'static str] = &["model.save_pretrained(\"half-downloaded\")?;\n\
+         std::fs::write(\"half-downloaded/model.safetensors\", [16, 0, 0, 0, 0, 0, 0, 0, 123])?;"];
+
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!("`{}` cannot be read: {}", self.path, self.reason))
             .label(Place::file(&self.path, None), "unreadable")

@@ -26,6 +26,9 @@ impl Rule for DataUnreadable {
         tensorflow: "",
     };
 
+    const GIVEN: &'static [&'static str] =
+        &["std::fs::write(\"train.tsv\", \"text\\tlabel\\na fine game\\tgames\\n\")?;"];
+
     fn diagnostic(&self) -> Diagnostic {
         let line = self
             .line

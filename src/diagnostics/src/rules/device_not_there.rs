@@ -21,7 +21,7 @@ impl Rule for DeviceNotThere {
         stage: Stage::Load,
         finds: "A strategy or a model that names a device this machine does not have.",
         why: "Nothing falls back to another device on its own: the reader would measure the wrong one.",
-        bad: "let strategy = MirroredStrategy::on([cuda(0), cuda(1)])?; // one GPU",
+        bad: "let strategy = MirroredStrategy::on([cuda(6), cuda(7)])?; // no such GPU",
         good: "let strategy = MirroredStrategy::logical(2)?;",
         tensorflow: "Constructs the strategy without a word and fails at the first use.",
     };

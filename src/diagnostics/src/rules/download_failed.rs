@@ -28,6 +28,8 @@ impl Rule for DownloadFailed {
         tensorflow: "",
     };
 
+    const NOT_RUN: Option<&'static str> = Some("it takes a network that fails");
+
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
             "`{}` of `{}` could not be downloaded: {}",

@@ -26,6 +26,11 @@ impl Rule for EmptyDataSet {
                      2.18: \"Expected input data to be non-empty.\"; Keras 3: no error, an empty history.",
     };
 
+    const GIVEN: &'static [&'static str] = &[
+        "std::fs::write(\"train.tsv\", \"text\\tlabel\\na fine game\\tgames\\n\")?;\n\
+         std::fs::write(\"only-a-header.tsv\", \"text\\tlabel\\n\")?;",
+    ];
+
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!("no examples in {}", self.source))
             .why(format!("{} needs at least one", self.wanted_by))

@@ -32,12 +32,12 @@ impl Rule for LabelOutOfRange {
         why: "The loss picks the logit of the label; there is none. On a GPU that may be a NaN instead of \
               an error. Typical causes: labels counted from 1, a test split whose labels are −1, and a head \
               made for fewer classes.",
-        bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 2)?; // the data has 3 classes\n\
-              compile!(model, optimizer = AdamW::new(5e-5), \
-              loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
-        good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 3)?;\n\
-               compile!(model, optimizer = AdamW::new(5e-5), \
-               loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
+        bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 2)?; // the data has 8 classes\n\
+              compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+              fit!(model, train)?;",
+        good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
+              compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+              fit!(model, train)?;",
         tensorflow: "On the CPU, at the first bad batch: \"Received a label value of 2 which is outside the \
                      valid range of [0, 2).\" On a GPU: NaN, no error.",
     };

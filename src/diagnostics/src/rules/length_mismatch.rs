@@ -23,11 +23,16 @@ impl Rule for LengthMismatch {
         stage: Stage::Load,
         finds: "Texts and labels, or other lists that belong together, of different lengths.",
         why: "Cut to the shorter one, every pair after a missing row would be wrong.",
-        bad: "let train = Dataset::from_rows(texts, labels)?; // 16 texts, 8 labels",
-        good: "let train = Dataset::from_rows(&texts[..8], labels)?; // 8 texts, 8 labels",
+        bad: "let reviews = Dataset::from_rows(texts, labels)?; // 4 texts, 2 labels",
+        good: "let reviews = Dataset::from_rows(texts[..2].to_vec(), labels)?; // 2 texts, 2 labels",
         tensorflow: "\"Data cardinality is ambiguous: x sizes: 16, y sizes: 8. Make sure all arrays contain \
                      the same number of samples.\"",
     };
+
+    const GIVEN: &'static [&'static str] = &[
+        "let texts = vec![\"a game\", \"a font\", \"a tool\", \"a puzzle\"];\n\
+         let labels = vec![\"games\", \"fonts\"];",
+    ];
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(

@@ -24,6 +24,9 @@ impl Rule for LibraryBuildFailed {
         tensorflow: "",
     };
 
+    const NOT_RUN: Option<&'static str> =
+        Some("it happens before there is a kernel that could run them");
+
     fn diagnostic(&self) -> Diagnostic {
         Self::start("the library that cells are linked to could not be built")
             .why(self.reason.clone())

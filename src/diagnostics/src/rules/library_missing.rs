@@ -22,6 +22,9 @@ impl Rule for LibraryMissing {
         tensorflow: "",
     };
 
+    const NOT_RUN: Option<&'static str> =
+        Some("it happens before there is a kernel that could run them");
+
     fn diagnostic(&self) -> Diagnostic {
         Self::start("the library that cells are linked to is not built")
             .why("it contains burn and stratoscope, and is built once for all notebooks")

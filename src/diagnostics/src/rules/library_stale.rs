@@ -28,6 +28,9 @@ impl Rule for LibraryStale {
         tensorflow: "",
     };
 
+    const NOT_RUN: Option<&'static str> =
+        Some("it happens before there is a kernel that could run them");
+
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
             "the library that cells are linked to was built by `{}`, but this is `{}`",

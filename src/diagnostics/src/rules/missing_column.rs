@@ -22,11 +22,16 @@ impl Rule for MissingColumn {
         finds: "A data set without the column that was asked for, such as the labels.",
         why: "Without labels there is nothing to learn, and a text taken for a label trains on noise.",
         bad: "let train = Dataset::tsv(\"reviews.tsv\")?; // columns: text, target",
-        good: "let train = Dataset::tsv(\"reviews.tsv\")?; // columns: text, label",
+        good: "let train = Dataset::tsv(\"labelled.tsv\")?; // columns: text, label",
         tensorflow: "TensorFlow 2.3–2.6 blames the gradients (\"No gradients provided for any variable\"); \
                      tf_keras 2.18: \"Target data is missing. Your model was compiled with loss=…\"; Keras 3: \
                      \"None values not supported.\"",
     };
+
+    const GIVEN: &'static [&'static str] = &[
+        "std::fs::write(\"reviews.tsv\", \"text\\ttarget\\na fine game\\tgood\\n\")?;\n\
+         std::fs::write(\"labelled.tsv\", \"text\\tlabel\\na fine game\\tgood\\n\")?;",
+    ];
 
     fn diagnostic(&self) -> Diagnostic {
         let near =

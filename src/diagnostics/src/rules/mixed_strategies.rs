@@ -20,10 +20,19 @@ impl Rule for MixedStrategies {
         finds: "A scope inside the scope of a different strategy. Entering the same one again is allowed.",
         why: "A variable has one placement. Made under two strategies, half of a model would be on devices \
               that the other half's all-reduce does not reach.",
-        bad: "scope!(mirrored, {\n    scope!(one_device, {\n        let model = build()?;\n    });\n});",
-        good: "scope!(one_device, {\n    let model = build()?;\n});",
+        bad: "scope!(mirrored, {\n    \
+              scope!(one_device, {\n        \
+              let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \
+              });\n\
+              });",
+        good: "scope!(one_device, {\n    \
+              let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
+              });",
         tensorflow: "\"RuntimeError: Mixing different tf.distribute.Strategy objects: … is not …\"",
     };
+
+    const GIVEN: &'static [&'static str] = &["let mirrored = MirroredStrategy::logical(2)?;\n\
+         let one_device = OneDeviceStrategy::new(cpu(0))?;"];
 
     fn diagnostic(&self) -> Diagnostic {
         let Self { active, entered } = self;

@@ -35,7 +35,7 @@ impl Rule for NonFiniteLoss {
                 gradient before it is written into the weights, and looks at every weight after it.",
         why: "One step with a NaN spoils every weight it touches, on every replica, and the run goes on \
               as if nothing had happened.",
-        bad: "compile!(model, optimizer = SGD::new(1e6), \
+        bad: "compile!(model, optimizer = SGD::new(1e30), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
         good: "compile!(model, optimizer = AdamW::new(warmup_linear(5e-5, 0.1)).global_clipnorm(1.0), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",

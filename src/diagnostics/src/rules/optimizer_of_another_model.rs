@@ -21,14 +21,22 @@ impl Rule for OptimizerOfAnotherModel {
                 strategy's scope.",
         why: "An optimizer holds moments for the variables it has seen. For another model's they are \
               missing or, worse, of the same shape and wrong.",
-        bad: "let optimizer = AdamW::new(5e-5);\ncompile!(first, optimizer = optimizer.clone())?;\n\
-              fit!(first, train)?;\ncompile!(second, optimizer = optimizer)?;",
-        good: "compile!(first, optimizer = AdamW::new(5e-5))?;\nfit!(first, train)?;\n\
-               compile!(second, optimizer = AdamW::new(5e-5))?;",
+        bad: "let optimizer = AdamW::new(5e-5);\n\
+              compile!(first, optimizer = optimizer.clone(), loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+              fit!(first, train)?;\n\
+              compile!(second, optimizer = optimizer, loss = SparseCategoricalCrossentropy { from_logits: true })?;",
+        good: "compile!(first, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+              fit!(first, train)?;\n\
+              compile!(second, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;",
         tensorflow: "TensorFlow 2.3 and 2.6 accept it without a word; tf_keras 2.18 raises a KeyError (\"The \
                      optimizer cannot recognize variable …\") and Keras 3 a ValueError (\"Unknown variable: \
                      …\"), both in `fit`.",
     };
+
+    const GIVEN: &'static [&'static str] = &[
+        "let first = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
+         let second = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
+    ];
 
     fn diagnostic(&self) -> Diagnostic {
         let mut told = Self::start(format!(

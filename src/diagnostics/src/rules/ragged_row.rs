@@ -32,6 +32,11 @@ impl Rule for RaggedRow {
         tensorflow: "",
     };
 
+    const GIVEN: &'static [&'static str] = &[
+        "std::fs::write(\"train.tsv\", \"text\\tlabel\\na fine game\\tgames\\n\")?;\n\
+         std::fs::write(\"ragged.tsv\", \"text\\tlabel\\na game\\tgames\\na text\\twith a tab\\tgames\\n\")?;",
+    ];
+
     fn diagnostic(&self) -> Diagnostic {
         let told = Self::start(format!(
             "`{}`, line {}: {}, the header has {}",

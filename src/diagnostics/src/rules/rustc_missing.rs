@@ -19,6 +19,9 @@ impl Rule for RustcMissing {
         tensorflow: "",
     };
 
+    const NOT_RUN: Option<&'static str> =
+        Some("it happens before there is a kernel that could run them");
+
     fn diagnostic(&self) -> Diagnostic {
         Self::start("`rustc` is not there, and cells need it")
             .why("a cell is compiled before it runs")

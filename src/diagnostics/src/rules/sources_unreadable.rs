@@ -24,6 +24,9 @@ impl Rule for SourcesUnreadable {
         tensorflow: "",
     };
 
+    const NOT_RUN: Option<&'static str> =
+        Some("it happens before there is a kernel that could run them");
+
     fn diagnostic(&self) -> Diagnostic {
         Self::start("the names and types of the library cannot be read from its sources")
             .why(self.reason.clone())

@@ -32,6 +32,11 @@ impl Rule for TensorMismatch {
                      (\"Some weights … were not initialized from the model checkpoint\").",
     };
 
+    const GIVEN: &'static [&'static str] = &["model.save_pretrained(\"edited-config\")?;\n\
+         let config = std::fs::read_to_string(\"edited-config/config.json\")?;\n\
+         let config = config.replace(\"\\\"intermediate_size\\\": \", \"\\\"intermediate_size\\\": 1\");\n\
+         std::fs::write(\"edited-config/config.json\", config)?;"];
+
     fn diagnostic(&self) -> Diagnostic {
         let expected = words::shape(&self.expected);
         let message = match &self.found {

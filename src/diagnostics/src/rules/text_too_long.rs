@@ -27,7 +27,7 @@ impl Rule for TextTooLong {
                 larger than that or nothing truncates.",
         why: "There is no embedding for the position. On a GPU TensorFlow reads zeros instead of failing.",
         bad: "fit!(model, train, max_length = 1024)?;",
-        good: "fit!(model, train, max_length = 512)?;",
+        good: "fit!(model, train, max_length = 64)?;",
         tensorflow: "CPU: \"indices[0,512] = 512 is not in [0, 512)\"; GPU: zeros, no error.",
     };
 

@@ -35,6 +35,9 @@ fit!(model, train)?;",
                      dimension (…). The likely cause is some problem at tokenization time.\"",
     };
 
+    const NOT_RUN: Option<&'static str> =
+        Some("a model brings its own tokenizer, so that it takes damaged files");
+
     fn diagnostic(&self) -> Diagnostic {
         let told = Self::start(format!(
             "id {} but {} vectors",

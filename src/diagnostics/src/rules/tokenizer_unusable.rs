@@ -25,6 +25,10 @@ impl Rule for TokenizerUnusable {
         tensorflow: "",
     };
 
+    const GIVEN: &'static [&'static str] = &["model.save_pretrained(\"bpe-tokenizer\")?;\n\
+         let bpe = r#\"{\"version\": \"1.0\", \"model\": {\"type\": \"BPE\", \"vocab\": {}, \"merges\": []}}\"#;\n\
+         std::fs::write(\"bpe-tokenizer/tokenizer.json\", bpe)?;"];
+
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
             "`{}` gives no tokenizer: {}",

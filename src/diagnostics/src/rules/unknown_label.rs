@@ -27,10 +27,15 @@ impl Rule for UnknownLabel {
                 or of the list that was given.",
         why: "A class that only the validation split has can never be predicted; a misspelt one halves a \
               class.",
-        bad: "let dev = Dataset::tsv_with_labels(\"dev.tsv\", &train.label_names)?; // `gamse` in line 7",
-        good: "let dev = Dataset::tsv_with_labels(\"dev.tsv\", &train.label_names)?; // `games` in line 7",
+        bad: "let dev = Dataset::tsv_with_labels(\"misspelt.tsv\", &train.label_names)?; // `gamse` in line 2",
+        good: "let dev = Dataset::tsv_with_labels(\"dev.tsv\", &train.label_names)?; // `games` in line 2",
         tensorflow: "",
     };
+
+    const GIVEN: &'static [&'static str] = &[
+        "std::fs::write(\"dev.tsv\", \"text\\tlabel\\na fine game\\tgames\\n\")?;\n\
+         std::fs::write(\"misspelt.tsv\", \"text\\tlabel\\na fine game\\tgamse\\n\")?;",
+    ];
 
     fn diagnostic(&self) -> Diagnostic {
         let near =

@@ -21,10 +21,12 @@ impl Rule for VocabularyMismatch {
         stage: Stage::Load,
         finds: "A tokenizer with more entries than the model has word embeddings.",
         why: "Ids beyond the table have no vector, and the ids below it belong to other words.",
-        bad: "let model = BertForSequenceClassification::from_pretrained(\"./other-vocabulary\", 8)?; // vocab.txt of another checkpoint",
+        bad: "let model = BertForSequenceClassification::from_pretrained(\"./other-vocabulary\", 8)?; // the tokenizer of another checkpoint",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
         tensorflow: "Nothing is said until an id is out of range.",
     };
+
+    const NOT_RUN: Option<&'static str> = Some("it takes the tokenizer of another checkpoint");
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
