@@ -5,6 +5,7 @@
 //! gradients give the same sum bit for bit in every run.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ use stratoscope_diagnostics::Result;
 use crate::device::LogicalDevice;
 use crate::strategy::{Strategy, StrategyKind};
 use crate::variable::VariableRecord;
-use crate::{problem, variable};
+use crate::{copy, problem, variable};
 
 mod patterns;
 mod transfer;
@@ -497,4 +498,102 @@ pub(crate) fn planned(strategy: &Strategy, records: &[VariableRecord]) -> Vec<Co
         true => vec![fetch(records, replicas, 0..replicas).collective, gradients],
         false => vec![gradients],
     }
+}
+
+/// Adds up vectors of the replicas in a pattern; every replica gets the sum.
+pub(crate) fn sum(
+    name: &str,
+    ops: CrossDeviceOps,
+    values: Vec<Tensor<1>>,
+    devices: &[LogicalDevice],
+) -> (Vec<Tensor<1>>, Option<Collective>) {
+    let replicas = values.len();
+    let bytes = bytes_of(&values);
+    let mut wire = Wire::default();
+    let sums = patterns::all_reduce(ops, flat(values, devices), &mut wire);
+    let sums = sums.into_iter().map(|sum| sum.tensor).collect();
+    (sums, named(name, ops, replicas, bytes, wire))
+}
+
+/// Adds up vectors of the replicas on device `home`.
+pub(crate) fn gather(
+    name: &str,
+    values: Vec<Tensor<1>>,
+    home: usize,
+    devices: &[LogicalDevice],
+) -> (Tensor<1>, Option<Collective>) {
+    let replicas = values.len();
+    let bytes = bytes_of(&values);
+    let mut wire = Wire::default();
+    let empty = || Tensor::zeros([0], &devices[home].burn);
+    let sum = patterns::reduce_to(home, flat(values, devices), &mut wire);
+    let sum = sum.map_or_else(empty, |sum| sum.tensor);
+    let ops = CrossDeviceOps::Centralized;
+    (sum, named(name, ops, replicas, bytes, wire))
+}
+
+/// Gives every replica the first one's vector.
+pub(crate) fn spread(
+    name: &str,
+    value: &Tensor<1>,
+    devices: &[LogicalDevice],
+) -> (Vec<Tensor<1>>, Option<Collective>) {
+    let bytes = bytes_of(std::slice::from_ref(value));
+    let mut wire = Wire::default();
+    let copies = devices.iter().enumerate().map(|(to, device)| {
+        wire.count(0, 0, to, bytes);
+        copy::tensor(value, device)
+    });
+    let copies = copies.collect();
+    let ops = CrossDeviceOps::Centralized;
+    (copies, named(name, ops, devices.len(), bytes, wire))
+}
+
+/// Adds up vectors of the replicas in parts: part `i` on device `homes[i]`.
+pub(crate) fn scatter(
+    name: &str,
+    values: Vec<Tensor<1>>,
+    parts: &[Range<usize>],
+    homes: &[usize],
+    devices: &[LogicalDevice],
+) -> (Vec<Tensor<1>>, Option<Collective>) {
+    let replicas = values.len();
+    let bytes = bytes_of(&values);
+    let mut wire = Wire::default();
+    let sum = |(part, &home): (&Range<usize>, &usize)| {
+        let cut = |value: &Tensor<1>| value.clone().slice([part.clone()]);
+        let has = flat(values.iter().map(cut).collect(), devices);
+        Some(patterns::reduce_to(home, has, &mut wire)?.tensor)
+    };
+    let sums = parts.iter().zip(homes).filter_map(sum).collect();
+    let ops = CrossDeviceOps::Centralized;
+    (sums, named(name, ops, replicas, bytes, wire))
+}
+
+fn flat(values: Vec<Tensor<1>>, devices: &[LogicalDevice]) -> Vec<Flat<'_>> {
+    let flat = |tensor| Flat { tensor, devices };
+    values.into_iter().map(flat).collect()
+}
+
+fn bytes_of(values: &[Tensor<1>]) -> u64 {
+    let bytes = |value: &Tensor<1>| variable::bytes(&value.shape(), value.dtype());
+    values.first().map_or(0, bytes)
+}
+
+/// The collective, if anything went anywhere.
+fn named(
+    name: &str,
+    ops: CrossDeviceOps,
+    replicas: usize,
+    payload_bytes: u64,
+    wire: Wire,
+) -> Option<Collective> {
+    let transfers = wire.transfers();
+    (!transfers.is_empty()).then(|| Collective {
+        name: name.to_owned(),
+        ops,
+        replicas,
+        payload_bytes,
+        transfers,
+    })
 }

@@ -39,6 +39,7 @@ mod checksum;
 pub mod collective;
 mod copy;
 pub mod replicas;
+pub mod replicated;
 mod threads;
 mod values;
 pub mod variable;
@@ -52,6 +53,7 @@ pub use device::{
 pub use origin::Origin;
 pub use placement::PlacementReport;
 pub use replicas::{ReplicaId, Replicas};
+pub use replicated::{Aggregation, IntoValue, ReplicatedVariable, Synchronization};
 pub use scope::ScopeGuard;
 pub use strategy::{
     AsStrategy, CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy,

@@ -20,8 +20,9 @@ pub use stratoscope_train::{
 };
 
 pub use stratoscope_strategy::{
-    AsStrategy, MirroredStrategy, OneDeviceStrategy, PlacementReport, Strategy, cpu, cuda, devices,
-    wgpu,
+    Aggregation, AsStrategy, CentralStorageStrategy, CrossDeviceOps, MirroredStrategy,
+    OneDeviceStrategy, ParameterServerStrategy, PlacementReport, ReplicatedVariable, Strategy,
+    Synchronization, TpuStrategy, cpu, cuda, devices, wgpu,
 };
 pub use stratoscope_train::{
     Adam, AdamW, BertForSequenceClassification, BertTokenizer, CompileArgs, CompileReceipt,

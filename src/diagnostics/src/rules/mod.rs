@@ -104,6 +104,7 @@ mod unknown_label;
 mod unknown_optimizer_argument;
 mod unknown_to_a_version;
 mod unknown_tokens;
+mod update_without_aggregation;
 mod validation_of_other_classes;
 mod variable_not_kept;
 mod vocabulary_mismatch;
@@ -208,6 +209,7 @@ pub use unknown_label::UnknownLabel;
 pub use unknown_optimizer_argument::UnknownOptimizerArgument;
 pub use unknown_to_a_version::UnknownToAVersion;
 pub use unknown_tokens::UnknownTokens;
+pub use update_without_aggregation::UpdateWithoutAggregation;
 pub use validation_of_other_classes::ValidationOfOtherClasses;
 pub use variable_not_kept::VariableNotKept;
 pub use vocabulary_mismatch::VocabularyMismatch;
@@ -279,6 +281,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<LostInHalfPrecision>(),
     page::<UnevenLastBatch>(),
     page::<SmallShareOfABatch>(),
+    page::<UpdateWithoutAggregation>(),
     page::<OneSeed>(),
     page::<MajorityCollapse>(),
     page::<MemoryWillNotDo>(),

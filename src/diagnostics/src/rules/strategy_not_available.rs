@@ -3,7 +3,13 @@
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// The strategies that exist here.
-pub const STRATEGIES: &[&str] = &["OneDeviceStrategy", "MirroredStrategy"];
+pub const STRATEGIES: &[&str] = &[
+    "OneDeviceStrategy",
+    "MirroredStrategy",
+    "CentralStorageStrategy",
+    "ParameterServerStrategy",
+    "TpuStrategy",
+];
 
 /// A strategy of TensorFlow that does not exist here.
 #[derive(Clone, Debug)]

@@ -113,6 +113,13 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             rate: 2e-3,
             loss: 2.0794,
         }),
+        told(UpdateWithoutAggregation {
+            variable: "counter".into(),
+            kind: "Mirrored".into(),
+            replicas: 2,
+            copies: vec![1.0, 2.0],
+            reading: false,
+        }),
         told(MemoryWillNotDo {
             batch_size: 4096,
             length: 512,

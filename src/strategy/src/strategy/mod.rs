@@ -298,6 +298,32 @@ macro_rules! handle {
             pub fn replicas(&self) -> &[$crate::device::LogicalDevice] {
                 self.strategy.replicas()
             }
+
+            /// A value under this strategy, outside of any model. The strategy decides its kind:
+            /// Mirrored or OnRead where each replica has a copy, Central or Sharded where devices
+            /// keep what others use, Local on one device. `record().why` says it.
+            ///
+            /// # Errors
+            /// SC0915 for a value without any number.
+            #[track_caller]
+            pub fn variable(
+                &self,
+                name: &str,
+                value: impl $crate::replicated::IntoValue,
+                synchronization: $crate::replicated::Synchronization,
+                aggregation: $crate::replicated::Aggregation,
+            ) -> stratoscope_diagnostics::Result<$crate::replicated::ReplicatedVariable> {
+                let origin = $crate::origin::Origin::current();
+                let strategy = self.strategy.clone();
+                $crate::replicated::ReplicatedVariable::new(
+                    strategy,
+                    name,
+                    value,
+                    synchronization,
+                    aggregation,
+                    origin,
+                )
+            }
         }
 
         impl $crate::strategy::AsStrategy for $type {

@@ -1,0 +1,72 @@
+//! SC0515 `update-without-aggregation`.
+
+use crate::{Answer, Diagnostic, Rule, RulePage, Severity, Stage, words};
+
+/// Replicas that each bring a value for one variable, and nothing that says how to make one of them.
+#[derive(Clone, Debug)]
+pub struct UpdateWithoutAggregation {
+    /// The variable's name.
+    pub variable: String,
+    /// Its kind: `Mirrored`.
+    pub kind: String,
+    /// How many replicas there are.
+    pub replicas: usize,
+    /// The first number of each copy: as it would be after the update, or as it is when read.
+    pub copies: Vec<f64>,
+    /// The copies were to be read as one value, rather than updated.
+    pub reading: bool,
+}
+
+impl Rule for UpdateWithoutAggregation {
+    const PAGE: RulePage = RulePage {
+        code: "SC0515",
+        name: "update-without-aggregation",
+        severity: Severity::Error,
+        stage: Stage::Compile,
+        finds: "A value with a copy per replica that has no aggregation, and that replicas update, or that is \
+                read as one value.",
+        why: "Each replica brings its own number. Without a sum, a mean or a choice the copies go apart, and \
+              what the variable is depends on who is asked.",
+        bad: "let two = MirroredStrategy::logical(2)?;\n\
+              let counter = two.variable(\"counter\", 1.0, Synchronization::Auto, Aggregation::None)?;\n\
+              counter.replica_update(|replica| replica.0 as f32)?;",
+        good: "let two = MirroredStrategy::logical(2)?;\n\
+                let counter = two.variable(\"counter\", 1.0, Synchronization::Auto, Aggregation::Mean)?;\n\
+               counter.replica_update(|replica| replica.0 as f32)?;",
+        tensorflow: "Its documentation promises an error; 2.3, 2.6 and 2.18 let each replica update its own copy, \
+                     without a word.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let Self {
+            variable,
+            kind,
+            replicas,
+            copies,
+            reading,
+        } = self;
+        let replicas = words::count(*replicas, "replica");
+        let copies: Vec<String> = copies.iter().map(f64::to_string).collect();
+        let copies = copies.join(", ");
+        let told = match reading {
+            true => Self::start(format!(
+                "`{variable}` is written by each of {replicas} alone and has no aggregation: read as one \
+                 value, it would be one of {copies}"
+            ))
+            .evidence("copies", copies),
+            false => Self::start(format!(
+                "`{variable}` has no aggregation and {replicas} update it: its copies would become {copies}"
+            ))
+            .evidence("copies after the update", copies),
+        };
+        told.evidence("kind", kind)
+            .why("an aggregation says which number the replicas mean together")
+            .fix("give `Aggregation::Mean`, `Aggregation::Sum` or `Aggregation::OnlyFirstReplica`")
+            .tensorflow(
+                "each replica updates its own copy, without a word: the copies differ from then on",
+            )
+            .answers(|profile| {
+                Answer::does(profile, "each replica updates its own copy, without a word")
+            })
+    }
+}
