@@ -14,7 +14,7 @@ use crate::rules::{
     UnknownCompileArgument, UnknownEvaluateArgument, UnknownFitArgument, UnknownIdentifier,
     UnknownToAVersion, WrongKindOfValue,
 };
-use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule, Severity, words};
+use crate::{CellSpan, Diagnostic, Edit, Place, Rule, Severity, words};
 
 /// A finding and the arguments that are at fault.
 struct Finding {
@@ -361,51 +361,17 @@ impl<'a> Checker<'a> {
         if expected == Expected::Kind(got) {
             return None;
         }
-        let mut fixes = Vec::new();
-        let edit = |span, replacement: String| {
-            vec![Edit {
-                place: Place::Span(span),
-                replacement,
-            }]
-        };
-        // The value is right for another argument of this call, which was not given.
-        if let Some(name) = got.argument()
-            && self.knows(name)
-            && self.parsed.call.argument(name).is_none()
-        {
-            fixes.push(Fix {
-                title: format!("did you mean `{name} = {}`?", excerpt(&argument.value)),
-                edits: edit(argument.name_span, name.to_owned()),
-            });
-        }
-        match expected {
-            Expected::Kind(Kind::Optimizer) if got == Kind::Schedule => fixes.push(Fix {
-                title: "a schedule is the optimizer's rate: `AdamW::new(…)`".to_owned(),
-                edits: edit(
-                    argument.value_span,
-                    format!("AdamW::new({})", argument.value),
-                ),
-            }),
-            Expected::Kind(kind) => fixes.push(Fix {
-                title: format!("write `{} = {}`", argument.name, kind.example()),
-                edits: edit(argument.value_span, kind.example().to_owned()),
-            }),
-            Expected::Plain => fixes.push(Fix {
-                title: format!("give `{}` {}", argument.name, known.expects),
-                edits: Vec::new(),
-            }),
-        }
         let expected = match expected {
             Expected::Kind(kind) => kind.word(),
             Expected::Plain => known.expects,
         };
         let facts = WrongKindOfValue {
             argument: argument.name.clone(),
-            given: excerpt(&argument.value),
+            given: words::excerpt(&argument.value, 60),
             expected: expected.to_owned(),
             got: got.word().to_owned(),
             place: Place::Span(argument.value_span),
-            fixes,
+            fixes: kind::ways_out(&self.parsed.call, known, argument, Some(got)),
             arguments: Vec::new(),
         };
         Some(facts.diagnostic())
@@ -571,11 +537,6 @@ fn written(elsewhere: &arguments::Elsewhere, argument: &CallArgument) -> String 
         // The calls: `…` stands for `name = value`.
         pattern => pattern.replacen('…', &format!("{} = {value}", argument.name), 1),
     }
-}
-
-/// A value as a message shows it.
-fn excerpt(value: &str) -> String {
-    words::excerpt(value, 60)
 }
 
 /// Puts the places that name this argument where it stands.

@@ -3,8 +3,9 @@
 
 use proc_macro2::{Delimiter, TokenTree};
 
-use super::calls::Method;
+use super::calls::{Call, CallArgument, Method};
 use crate::arguments::{self, Accepts, Argument, IdentifierKind, METRICS};
+use crate::{Edit, Fix, Place, words};
 
 /// What values of the DSL are, in its own words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +76,52 @@ pub(super) fn expected(argument: &Argument) -> Option<Expected> {
         Accepts::Value => return None,
         _ => Expected::Plain,
     })
+}
+
+/// Ways out for a value of another kind than `known` takes, best first: the argument that it is for, or how
+/// this one is written.
+pub(super) fn ways_out(
+    call: &Call,
+    known: &Argument,
+    argument: &CallArgument,
+    got: Option<Kind>,
+) -> Vec<Fix> {
+    let edit = |span, replacement: String| {
+        vec![Edit {
+            place: Place::Span(span),
+            replacement,
+        }]
+    };
+    let mut fixes = Vec::new();
+    let table = arguments::call(&call.name).map_or(&[][..], |table| table.arguments);
+    if let Some(name) = got.and_then(Kind::argument)
+        && arguments::find(table, name).is_some()
+        && call.argument(name).is_none()
+    {
+        let value = words::excerpt(&argument.value, 60);
+        fixes.push(Fix {
+            title: format!("did you mean `{name} = {value}`?"),
+            edits: edit(argument.name_span, name.to_owned()),
+        });
+    }
+    fixes.push(match expected(known) {
+        Some(Expected::Kind(Kind::Optimizer)) if got == Some(Kind::Schedule) => Fix {
+            title: "a schedule is the optimizer's rate: `AdamW::new(…)`".to_owned(),
+            edits: edit(
+                argument.value_span,
+                format!("AdamW::new({})", argument.value),
+            ),
+        },
+        Some(Expected::Kind(kind)) => Fix {
+            title: format!("write `{} = {}`", argument.name, kind.example()),
+            edits: edit(argument.value_span, kind.example().to_owned()),
+        },
+        Some(Expected::Plain) | None => Fix {
+            title: format!("give `{}` {}", argument.name, known.expects),
+            edits: Vec::new(),
+        },
+    });
+    fixes
 }
 
 /// What the tokens of a value are. `defined`: names that the cell itself defines, of which nothing is

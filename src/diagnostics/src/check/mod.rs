@@ -15,10 +15,12 @@ mod resolve;
 mod strategies;
 pub mod suggest;
 mod table;
+mod wrong_type;
 
 pub use calls::{Call, CallArgument, Operand, calls};
 pub use resolve::{resolve, resolve_at};
 pub use strategies::{name_strategy, strategies_made_in};
+pub use wrong_type::wrong_type;
 
 use crate::rules::{STRATEGIES, StrategyNotAvailable};
 use crate::{Diagnostic, Place, Profile, Rule};

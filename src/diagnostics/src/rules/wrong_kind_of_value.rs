@@ -5,7 +5,7 @@ use crate::{ArgumentRow, Diagnostic, Fix, Place, Rule, RulePage, Severity, Stage
 /// A value that is something else than the argument takes: an optimizer for a loss.
 #[derive(Clone, Debug)]
 pub struct WrongKindOfValue {
-    /// The argument.
+    /// The argument; empty for an operand, which has no name.
     pub argument: String,
     /// The value as typed.
     pub given: String,
@@ -47,14 +47,21 @@ impl Rule for WrongKindOfValue {
             got,
             ..
         } = self;
-        let mut told = Self::start(format!(
-            "`{argument} = {given}`: expected `{expected}`, got `{got}`"
-        ))
-        .label(
-            self.place.clone(),
-            format!("expected `{expected}`, got `{got}`"),
-        )
-        .arguments(self.arguments.clone());
+        // Some expectations have code in them already: `none` or a strategy.
+        let expected = match expected.contains('`') {
+            true => expected.clone(),
+            false => format!("`{expected}`"),
+        };
+        let written = match argument.is_empty() {
+            true => format!("`{given}`"),
+            false => format!("`{argument} = {given}`"),
+        };
+        let mut told = Self::start(format!("{written}: expected {expected}, got `{got}`"))
+            .label(
+                self.place.clone(),
+                format!("expected {expected}, got `{got}`"),
+            )
+            .arguments(self.arguments.clone());
         told.fixes = self.fixes.clone();
         match argument.as_str() {
             "optimizer" => told.tensorflow(

@@ -194,6 +194,12 @@ impl Engine {
                         "the cell does not compile",
                     ));
                 }
+                // What is about an argument of the DSL is told in its words, on a card.
+                let in_our_words = |found: Diagnostic| {
+                    let ours = check::wrong_type(&current.code, &found);
+                    ours.map_or(found, |ours| show::diagnostic(ours, None, current))
+                };
+                let found: Vec<Diagnostic> = found.into_iter().map(in_our_words).collect();
                 CellOutcome::Error(show::error_of(&found, &current.code, current.number))
             }
             Err(Error::Message(message)) => {
@@ -245,14 +251,15 @@ impl Evaluate for Engine {
             ..CellContext::default()
         };
         for found in check_cell(cell.code, &context) {
-            let Some(found) = self.relay.settings().judged(found) else {
-                continue;
-            };
             // A note is about a cell that works; whether this one does is not known yet.
-            if found.severity == Severity::Note {
+            let is_denied = self.relay.settings().policy.level(&found.code) == Some(Level::Denied);
+            if found.severity == Severity::Note && !is_denied {
                 notes.push(found);
                 continue;
             }
+            let Some(found) = self.relay.settings().judged(found) else {
+                continue;
+            };
             let found = show::diagnostic(found, None, &current);
             if found.severity == Severity::Error {
                 errors.push(found);
@@ -268,7 +275,10 @@ impl Evaluate for Engine {
         let outcome = self.outcome(result, &rewritten, &before, &current);
         if outcome == CellOutcome::Ok {
             for note in notes {
-                show::diagnostic(note, None, &current);
+                let judged = self.relay.settings().judged(note);
+                if let Some(note) = judged {
+                    show::diagnostic(note, None, &current);
+                }
             }
         }
         outcome
