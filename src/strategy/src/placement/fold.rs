@@ -11,11 +11,6 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// The size of one copy of all.
-    pub fn bytes(&self) -> u64 {
-        self.rows.iter().map(|row| row.bytes).sum()
-    }
-
     /// A row's name without the group's.
     pub fn rest<'r>(&self, row: &'r VariableRow) -> &'r str {
         let rest = row
@@ -23,39 +18,6 @@ impl<'a> Group<'a> {
             .strip_prefix(&self.name)
             .and_then(|rest| rest.strip_prefix('.'));
         rest.unwrap_or(&row.name)
-    }
-
-    /// How many have a copy on this device.
-    pub fn copies_on(&self, device: usize) -> usize {
-        self.rows
-            .iter()
-            .filter(|row| row.on(device).is_some())
-            .count()
-    }
-
-    /// The sizes of the slots, summed over its variables.
-    pub fn slots(&self) -> Vec<u64> {
-        let mut sums: Vec<u64> = Vec::new();
-        for row in &self.rows {
-            sums.resize(sums.len().max(row.slots.len()), 0);
-            for (sum, bytes) in sums.iter_mut().zip(&row.slots) {
-                *sum += bytes;
-            }
-        }
-        sums
-    }
-
-    /// How many must have equal copies and have not.
-    pub fn unequal(&self) -> usize {
-        self.rows
-            .iter()
-            .filter(|row| row.must_be_equal() && !row.is_equal())
-            .count()
-    }
-
-    /// How many are outside the strategy.
-    pub fn outside(&self) -> usize {
-        self.rows.iter().filter(|row| row.outside).count()
     }
 }
 
@@ -77,7 +39,7 @@ pub(super) fn groups(report: &PlacementReport) -> Vec<Group<'_>> {
 
 /// The layer that a variable belongs to: everything through the first number in its name; else the
 /// first two parts, or the first of two.
-fn layer(name: &str) -> &str {
+pub(super) fn layer(name: &str) -> &str {
     let mut ends = Vec::new();
     let mut end = 0;
     for part in name.split('.') {

@@ -1,203 +1,41 @@
 //! The placement report: which variable has how many bytes on which device, who made it, whether the
-//! copies are equal, what the replicas do together. It is plain data, drawn three times: as HTML
+//! copies are equal, what the devices send to one another. It is plain data, drawn three times: as HTML
 //! for notebooks, as text for terminals, as JSON for programs.
+//!
+//! `build` makes it from replicas; `rows` decides what is said of it, once for all three
+//! renderings; `html`, `plain` and `json` decide how that looks.
 
+mod build;
+mod diff;
 mod fold;
 mod html;
 mod json;
+mod parts;
 mod plain;
+mod rows;
+mod timeline;
 mod units;
 
-use serde::{Deserialize, Serialize};
-use stratoscope_diagnostics::{Figure, Result, words};
+use serde::Serialize;
+use stratoscope_diagnostics::{Figure, words};
 
-use burn::module::{Module, ParamId};
+use burn::module::ParamId;
 
+use self::rows::Sheet;
 use crate::checksum::Checksum;
-use crate::collective::{Algorithm, CollectiveTotals, Operation};
-use crate::device::{BackendKind, DeviceKind, LogicalDevice};
-use crate::origin::Origin;
-use crate::replicas::Replicas;
-use crate::strategy::{Strategy, StrategyKind};
-use crate::variable::{VariableKind, VariableRecord};
+use crate::collective::CollectiveTotals;
+use crate::variable::VariableRecord;
 
+pub use self::diff::PlacementDiff;
+pub use self::parts::{
+    Activations, DeviceColumn, DeviceTotals, LayerActivations, Slot, SlotState, StrategySummary,
+    VariableCopy, VariableRow,
+};
+pub use self::timeline::{Arrow, Hop, Phase, Timeline};
 pub use self::units::bytes;
 
-/// Whether a number was measured or follows from a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SlotState {
-    /// Nothing is allocated yet; it will be at the first step.
-    Planned,
-    /// Allocated, with this size.
-    Measured,
-}
-
-/// Something that training keeps beside each trainable variable: its gradient, a moment of Adam.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Slot {
-    /// `gradients`, `Adam m`.
-    pub name: String,
-    /// Planned or measured.
-    pub state: SlotState,
-}
-
-/// The strategy that the report is about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StrategySummary {
-    /// `mirrored`.
-    pub name: String,
-    /// `mirrored#1`.
-    pub label: String,
-    /// Its type.
-    pub kind: StrategyKind,
-    /// The strategy in a line.
-    pub description: String,
-    /// How many replicas it has.
-    pub replicas: usize,
-}
-
-/// A device of the report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeviceColumn {
-    /// `cpu:0`.
-    pub name: String,
-    /// Physical, logical or simulated.
-    pub kind: DeviceKind,
-    /// What computes.
-    pub backend: BackendKind,
-    /// What it is, in words.
-    pub description: String,
-    /// The replica that runs on it; none for a device outside the strategy.
-    pub replica: Option<usize>,
-    /// Memory it may use.
-    pub capacity_bytes: Option<u64>,
-    /// How many logical devices share the physical one.
-    pub shared_by: usize,
-}
-
-/// A copy of a variable.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VariableCopy {
-    /// Its place in [`PlacementReport::devices`].
-    pub device: usize,
-    /// The checksum of its bytes.
-    pub checksum: Checksum,
-}
-
-/// A variable of the report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VariableRow {
-    /// Its name.
-    pub name: String,
-    /// Where its copies are.
-    pub kind: VariableKind,
-    /// Why, a sentence.
-    pub why: String,
-    /// Its shape.
-    pub shape: Vec<usize>,
-    /// Its element type.
-    pub dtype: String,
-    /// The size of one copy.
-    pub bytes: u64,
-    /// Whether training changes it.
-    pub trainable: bool,
-    /// Who made it.
-    pub origin: Origin,
-    /// The strategy of the report has not placed it.
-    pub outside: bool,
-    /// Its copies, in the order of the devices.
-    pub copies: Vec<VariableCopy>,
-    /// The size of each slot, per copy, in the order of [`PlacementReport::slots`]; 0 where it has
-    /// none.
-    pub slots: Vec<u64>,
-    #[serde(skip)]
-    param: Option<ParamId>,
-}
-
-impl VariableRow {
-    fn of(record: &VariableRecord, outside: bool, sums: &[Checksum], first: usize) -> Self {
-        let copies = sums.iter().enumerate();
-        Self {
-            name: record.name.clone(),
-            kind: record.kind,
-            why: record.why.clone(),
-            shape: record.shape.clone(),
-            dtype: record.dtype.clone(),
-            bytes: record.bytes,
-            trainable: record.trainable,
-            origin: record.origin.clone(),
-            outside,
-            copies: copies
-                .map(|(i, &checksum)| VariableCopy {
-                    device: first + i,
-                    checksum,
-                })
-                .collect(),
-            slots: Vec::new(),
-            param: Some(record.param),
-        }
-    }
-
-    /// Whether all copies have the same bytes.
-    pub fn is_equal(&self) -> bool {
-        self.copies
-            .windows(2)
-            .all(|pair| pair[0].checksum == pair[1].checksum)
-    }
-
-    /// Whether equality is promised: copies that each replica writes alone may differ.
-    pub fn must_be_equal(&self) -> bool {
-        self.kind != VariableKind::OnRead
-    }
-
-    /// How many numbers it holds.
-    pub fn elements(&self) -> usize {
-        self.shape.iter().product()
-    }
-
-    fn on(&self, device: usize) -> Option<&VariableCopy> {
-        self.copies.iter().find(|copy| copy.device == device)
-    }
-}
-
-/// The collectives of one optimizer step, one line per kind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CollectiveRow {
-    /// What is done.
-    pub operation: Operation,
-    /// How.
-    pub algorithm: Algorithm,
-    /// How often per optimizer step.
-    pub per_step: u64,
-    /// How many tensors.
-    pub tensors: usize,
-    /// Their size on one replica.
-    pub bytes: u64,
-    /// How many bytes go between devices.
-    pub moved_bytes: u64,
-    /// Planned until a step was made.
-    pub state: SlotState,
-}
-
-/// What a device holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeviceTotals {
-    /// Weights.
-    pub weights: u64,
-    /// Each slot, in the order of [`PlacementReport::slots`].
-    pub slots: Vec<u64>,
-}
-
-impl DeviceTotals {
-    /// Weights and slots together.
-    pub fn sum(&self) -> u64 {
-        self.weights + self.slots.iter().sum::<u64>()
-    }
-}
-
 /// The report. See the module's documentation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlacementReport {
     /// What was placed: `BertForSequenceClassification`.
     pub title: Option<String>,
@@ -209,76 +47,17 @@ pub struct PlacementReport {
     pub variables: Vec<VariableRow>,
     /// What training keeps beside the variables.
     pub slots: Vec<Slot>,
+    /// What the last step computed and kept, where it is known; shown if asked for.
+    pub activations: Option<Activations>,
+    /// Whether it is asked for.
+    pub shows_activations: bool,
     /// The collectives of a step.
-    pub collectives: Vec<CollectiveRow>,
+    pub collectives: Vec<Timeline>,
     /// The collectives so far.
     pub totals: CollectiveTotals,
 }
 
 impl PlacementReport {
-    /// The report of a placed module, with the checksum of every copy.
-    ///
-    /// # Errors
-    /// SC0907 if a value cannot be read from its device.
-    pub fn of<M: Module + 'static>(replicas: &Replicas<M>) -> Result<Self> {
-        let strategy = replicas.strategy();
-        let devices = columns(replicas.devices(), strategy.is_some());
-        Self::build(replicas, strategy, devices, 0, false)
-    }
-
-    /// The report of a module that `strategy` has not placed: its variables are outside, the
-    /// strategy's devices have no copy.
-    ///
-    /// # Errors
-    /// SC0907 if a value cannot be read from its device.
-    pub fn outside<M: Module + 'static>(
-        replicas: &Replicas<M>,
-        strategy: &Strategy,
-    ) -> Result<Self> {
-        let mut devices = columns(strategy.replicas(), true);
-        // The processor as a whole and the strategy's first share of it are the same memory.
-        let held = replicas.devices();
-        let same = |device: &LogicalDevice| {
-            held.first()
-                .is_some_and(|first| held.len() == 1 && first.burn == device.burn)
-        };
-        let first = match strategy.replicas().iter().position(same) {
-            Some(column) => column,
-            None => {
-                let column = devices.len();
-                devices.extend(columns(held, false));
-                column
-            }
-        };
-        Self::build(replicas, Some(strategy), devices, first, true)
-    }
-
-    fn build<M: Module + 'static>(
-        replicas: &Replicas<M>,
-        strategy: Option<&Strategy>,
-        devices: Vec<DeviceColumn>,
-        first: usize,
-        outside: bool,
-    ) -> Result<Self> {
-        let sums = replicas.checksums()?;
-        let records = replicas.records().iter();
-        let variables: Vec<VariableRow> = records
-            .zip(&sums)
-            .map(|(record, sums)| VariableRow::of(record, outside, sums, first))
-            .collect();
-        let mut report = Self {
-            title: None,
-            strategy: strategy.map(summary),
-            devices,
-            variables,
-            slots: Vec::new(),
-            collectives: Vec::new(),
-            totals: replicas.collectives().totals(),
-        };
-        report.collectives = report.collectives_of_a_step(replicas, outside);
-        Ok(report)
-    }
-
     /// Names what was placed.
     #[must_use]
     pub fn titled(mut self, title: impl Into<String>) -> Self {
@@ -318,66 +97,93 @@ impl PlacementReport {
         self
     }
 
+    /// Adds what the layers computed; it is shown after [`activations`](Self::activations).
+    #[must_use]
+    pub fn with_activations(mut self, activations: Activations) -> Self {
+        self.activations = Some(activations);
+        self
+    }
+
+    /// The same from one number per replica, for a formula that counts all layers alike: they are
+    /// shared out over the numbered layers. `note` is a sentence that names the formula and the batch.
+    #[must_use]
+    pub fn estimated_activations(self, note: impl Into<String>, bytes: &[u64]) -> Self {
+        let numbered = |name: &str| name.ends_with(|last: char| last.is_ascii_digit());
+        let mut names: Vec<String> = fold::groups(&self)
+            .into_iter()
+            .map(|group| group.name)
+            .collect();
+        names.retain(|name| numbered(name));
+        if names.is_empty() {
+            return self;
+        }
+        let count = u64::try_from(names.len()).unwrap_or(u64::MAX);
+        let each: Vec<u64> = bytes.iter().map(|bytes| bytes / count).collect();
+        let layers = names.into_iter().map(|layer| LayerActivations {
+            layer,
+            bytes: each.clone(),
+        });
+        let activations = Activations {
+            state: SlotState::Estimated,
+            note: note.into(),
+            layers: layers.collect(),
+        };
+        self.with_activations(activations)
+    }
+
+    /// Shows the activations of the last step too, where they are known: before the first step there
+    /// are none.
+    #[must_use]
+    pub fn activations(mut self) -> Self {
+        self.shows_activations = true;
+        self
+    }
+
     /// Adds a variable that is no part of the module, such as a metric's totals, with the checksum
     /// of its copy on each replica.
     #[must_use]
     pub fn with_variable(mut self, record: &VariableRecord, copies: &[Checksum]) -> Self {
-        let mut row = VariableRow::of(record, false, copies, 0);
+        let copies = copies.iter().enumerate();
+        let copies = copies.map(|(device, &checksum)| VariableCopy {
+            device,
+            bytes: record.bytes,
+            checksum,
+        });
+        let mut row = VariableRow::of(record, false, copies.collect());
         row.slots = vec![0; self.slots.len()];
         self.variables.push(row);
         self
     }
 
-    fn collectives_of_a_step<M: Module + 'static>(
-        &self,
-        replicas: &Replicas<M>,
-        outside: bool,
-    ) -> Vec<CollectiveRow> {
-        let others = u64::try_from(replicas.len().saturating_sub(1)).unwrap_or(u64::MAX);
-        if outside || others == 0 {
-            return Vec::new();
-        }
-        let recent = replicas.collectives().recent();
-        let last = recent
-            .iter()
-            .rfind(|record| record.operation == Operation::AllReduce);
-        let trainable = self.variables.iter().filter(|row| row.trainable);
-        let planned: u64 = trainable.clone().map(|row| row.bytes).sum();
-        vec![match last {
-            Some(record) => CollectiveRow {
-                operation: record.operation,
-                algorithm: record.algorithm,
-                per_step: 1,
-                tensors: record.tensors,
-                bytes: record.bytes,
-                moved_bytes: record.moved_bytes,
-                state: SlotState::Measured,
-            },
-            None => CollectiveRow {
-                operation: Operation::AllReduce,
-                algorithm: Algorithm::Centralized,
-                per_step: 1,
-                tensors: trainable.count(),
-                bytes: planned,
-                moved_bytes: planned.saturating_mul(2 * others),
-                state: SlotState::Planned,
-            },
-        }]
+    /// The activations, if they are known and asked for.
+    fn shown_activations(&self) -> Option<&Activations> {
+        self.activations.as_ref().filter(|_| self.shows_activations)
     }
 
     /// What a device holds.
     pub fn device_totals(&self, device: usize) -> DeviceTotals {
         let mut totals = DeviceTotals {
-            weights: 0,
             slots: vec![0; self.slots.len()],
+            ..DeviceTotals::default()
         };
-        for row in self.variables.iter().filter(|row| row.on(device).is_some()) {
-            totals.weights += row.bytes;
-            for (sum, bytes) in totals.slots.iter_mut().zip(&row.slots) {
+        for row in &self.variables {
+            let Some(copy) = row.on(device) else { continue };
+            totals.weights += copy.bytes;
+            for (sum, bytes) in totals.slots.iter_mut().zip(row.slots_on(device)) {
                 *sum += bytes;
             }
         }
+        if let Some(activations) = self.shown_activations() {
+            let layers = activations.layers.iter();
+            totals.activations = layers.filter_map(|layer| layer.bytes.get(device)).sum();
+        }
         totals
+    }
+
+    /// What all devices hold.
+    pub fn bytes(&self) -> u64 {
+        let devices = 0..self.devices.len();
+        devices.map(|device| self.device_totals(device).sum()).sum()
     }
 
     /// How many variables are outside the strategy.
@@ -391,10 +197,7 @@ impl PlacementReport {
     }
 
     fn unequal(&self) -> usize {
-        self.variables
-            .iter()
-            .filter(|row| row.must_be_equal() && !row.is_equal())
-            .count()
+        self.variables.iter().filter(|row| row.is_unequal()).count()
     }
 
     /// The report in one sentence: what is right or wrong with it.
@@ -413,9 +216,24 @@ impl PlacementReport {
                 strategy.name
             );
         }
-        match (self.unequal(), self.devices.len()) {
-            (0, 0 | 1) => format!("{count}, one copy each"),
-            (0, replicas) => format!("{count}, equal on all {replicas} replicas"),
+        let copied = self.variables.iter().filter(|row| row.must_be_equal());
+        let in_pieces = self
+            .variables
+            .iter()
+            .any(|row| row.copies.iter().any(|copy| copy.bytes < row.bytes));
+        match (self.unequal(), copied.count()) {
+            (0, 0) if in_pieces => format!(
+                "{count}, cut into pieces over {}",
+                words::count(self.devices.len(), "device")
+            ),
+            (0, 0) => format!("{count}, one copy each"),
+            (0, all) if all == self.variables.len() && self.devices.len() > 1 => {
+                format!("{count}, equal on all {} replicas", self.devices.len())
+            }
+            (0, copied) => format!(
+                "{count}, {} of them equal on all replicas",
+                words::thousands(copied)
+            ),
             (unequal, _) => {
                 let differ = if unequal == 1 { "differs" } else { "differ" };
                 format!(
@@ -426,49 +244,32 @@ impl PlacementReport {
         }
     }
 
+    /// This report, then another of the same model: what moved, what it costs, what has other values.
+    pub fn diff(&self, after: &Self) -> PlacementDiff {
+        PlacementDiff::new(self, after)
+    }
+
     /// The report as static HTML with inline styles only.
     pub fn to_html(&self) -> String {
-        html::card(self)
+        html::card(&Sheet::of(self))
     }
 
-    /// The report as text of at most 100 columns.
+    /// The report as text of at most 80 columns.
     pub fn to_plain(&self) -> String {
-        plain::text(self)
+        plain::text(&Sheet::of(self))
     }
 
-    /// The report as JSON, with totals and verdict worked out.
+    /// The report as JSON: the rows that are drawn, with numbers as numbers.
     pub fn to_json(&self) -> serde_json::Value {
-        json::value(self)
+        json::value(self, &Sheet::of(self))
     }
 
     /// The grid alone, for the card of a diagnostic.
     pub fn figure(&self) -> Figure {
+        let sheet = Sheet::of(self);
         Figure {
-            html: html::figure(self),
-            plain: plain::figure(self),
+            html: html::figure(&sheet),
+            plain: plain::figure(&sheet),
         }
     }
-}
-
-fn summary(strategy: &Strategy) -> StrategySummary {
-    StrategySummary {
-        name: strategy.name().to_owned(),
-        label: strategy.label(),
-        kind: strategy.kind(),
-        description: strategy.to_string(),
-        replicas: strategy.replicas().len(),
-    }
-}
-
-fn columns(devices: &[LogicalDevice], in_strategy: bool) -> Vec<DeviceColumn> {
-    let column = |device: &LogicalDevice| DeviceColumn {
-        name: device.name.clone(),
-        kind: device.kind,
-        backend: device.backend,
-        description: device.description.clone(),
-        replica: in_strategy.then_some(device.id),
-        capacity_bytes: device.capacity_bytes,
-        shared_by: device.shared_by,
-    };
-    devices.iter().map(column).collect()
 }

@@ -49,7 +49,8 @@ pub(super) fn share(part: u64, whole: u64) -> String {
     }
     let percent = part as f64 * 100.0 / whole as f64;
     match percent {
-        p if p > 0.0 && p < 0.1 => "under 0.1 %".to_owned(),
+        0.0 => "0 %".to_owned(),
+        p if p < 0.1 => "< 0.1 %".to_owned(),
         p if p < 9.95 => format!("{p:.1} %"),
         p => format!("{p:.0} %"),
     }
@@ -81,8 +82,8 @@ mod tests {
         assert_eq!(shape(&[]), "scalar");
         assert_eq!(shape(&[384, 1536]), "384 × 1536");
         assert_eq!(share(1, 3), "33 %");
-        assert_eq!(share(1, 5_000), "under 0.1 %");
-        assert_eq!(share(0, 5), "0.0 %");
+        assert_eq!(share(1, 5_000), "< 0.1 %");
+        assert_eq!(share(0, 5), "0 %");
         assert_eq!(share(5, 0), "0 %");
     }
 }

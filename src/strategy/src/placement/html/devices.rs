@@ -1,139 +1,134 @@
-//! The devices at the top of the card.
+//! The devices at the top of the card: a block each.
 
 use std::fmt::Write;
 
 use stratoscope_diagnostics::words;
 
 use super::{CODE, GREY, GREY_TINT, MOST_COLUMNS, MUTED, RED, RED_TINT};
-use super::{attribute, colour, escape, slot};
+use super::{attribute, colour, escape, fill};
 use crate::device::DeviceKind;
+use crate::placement::parts::SlotState;
+use crate::placement::rows::{DeviceLine, Part, Sheet};
 use crate::placement::units::{bytes, share};
-use crate::placement::{DeviceColumn, PlacementReport, Slot};
 
-/// One block per device: what it holds, as a bar of equal scale, and how much of it that is.
-pub(super) fn devices(out: &mut String, report: &PlacementReport) {
-    let largest = (0..report.devices.len())
-        .map(|i| report.device_totals(i).sum())
-        .max()
-        .unwrap_or(0);
-    let in_a_row = report.devices.len().clamp(2, MOST_COLUMNS);
+/// One block per device: what it holds, as a bar on a scale that all share (`most` fills it), and how
+/// much of its memory that is, as a thin bar below.
+pub(super) fn devices(out: &mut String, sheet: &Sheet<'_>, most: u64) {
+    let in_a_row = sheet.devices.len().clamp(2, MOST_COLUMNS);
     let width = 100.0 / in_a_row as f64;
-    *out += "<div style=\"margin:0 -4px 6px -4px\">";
+    *out += "<div style=\"margin:0 -4px 2px -4px\">";
     // Sixty-four blocks say no more than eight.
-    let shown = report.devices.len().min(2 * MOST_COLUMNS);
-    for (index, device) in report.devices.iter().enumerate().take(shown) {
-        let totals = report.device_totals(index);
-        let empty = totals.sum() == 0;
-        let border = if empty {
-            format!("1px dashed {RED}")
-        } else {
-            format!("1px solid {GREY}")
+    let shown = sheet.devices.len().min(2 * MOST_COLUMNS);
+    for line in sheet.devices.iter().take(shown) {
+        let (empty, lacks) = (line.sum == 0, line.sum == 0 && line.lacks);
+        let (border, tint) = match lacks {
+            true => (format!("1px dashed {RED}"), RED_TINT),
+            false => (format!("1px solid {GREY}"), GREY_TINT),
         };
-        let tint = if empty { RED_TINT } else { GREY_TINT };
         let _ = write!(
             out,
             "<div style=\"display:inline-block;box-sizing:border-box;width:{width:.2}%;padding:4px;\
              vertical-align:top\"><div style=\"border:{border};background-color:{tint};\
-             border-radius:5px;padding:7px 10px\">"
+             border-radius:5px;padding:6px 10px\">"
         );
-        device_name(out, device);
+        name(out, line);
         if empty {
+            let (style, text) = match lacks {
+                true => (format!("color:{RED};font-weight:bold"), "no copy here"),
+                false => (MUTED.to_owned(), "keeps no variable"),
+            };
             let _ = write!(
                 out,
-                "<div style=\"color:{RED};font-weight:bold;margin:5px 0 2px 0\">no copy here</div>\
-                 <div style=\"{MUTED}\">0 B{}</div>",
-                of_capacity(device)
+                "<div style=\"{style};margin:6px 0 2px 0\">{text}</div>"
             );
         } else {
-            let parts: Vec<u64> = std::iter::once(totals.weights)
-                .chain(totals.slots.iter().copied())
-                .collect();
-            bar(out, &parts, &report.slots, largest);
-            let _ = write!(
-                out,
-                "<div><b>{}</b><span style=\"{MUTED}\">{}</span></div>",
-                bytes(totals.sum()),
-                of_share(device, totals.sum())
-            );
+            bar(out, line, &sheet.parts, most);
         }
+        gauge(out, line);
         *out += "</div></div>";
     }
-    if shown < report.devices.len() {
-        let more = report.devices.len() - shown;
+    if shown < sheet.devices.len() {
+        let more = words::count(sheet.devices.len() - shown, "device");
         let _ = write!(
             out,
-            "<div style=\"{MUTED};padding:2px 6px\">and {} of the same kind</div>",
-            words::count(more, "device")
+            "<div style=\"{MUTED};padding:2px 6px\">and {more} of the same kind</div>"
         );
     }
     *out += "</div>";
 }
 
-fn device_name(out: &mut String, device: &DeviceColumn) {
-    let role = match device.replica {
-        Some(replica) => format!("replica {replica}"),
-        None if device.kind == DeviceKind::Physical => "not in the strategy".to_owned(),
-        None => String::new(),
+fn name(out: &mut String, line: &DeviceLine<'_>) {
+    const ONE_LINE: &str = "white-space:nowrap;overflow:hidden;text-overflow:ellipsis";
+    // What is not a device of its own is said in a way that cannot be overlooked.
+    let badge = match line.column.kind {
+        DeviceKind::Physical => format!("border:1px solid {GREY}"),
+        DeviceKind::Logical => format!("border:1px dashed {GREY}"),
+        DeviceKind::Simulated => format!("border:1px dashed {RED}"),
+    };
+    let what = match line.role.as_str() {
+        "" => line.what.clone(),
+        role => format!("{role} · {}", line.what),
     };
     let _ = write!(
         out,
-        "<div style=\"white-space:nowrap;overflow:hidden;text-overflow:ellipsis\">\
-         <b style=\"{CODE}\">{}</b> <span style=\"border:1px solid {GREY};border-radius:8px;\
-         padding:0 7px;font-size:0.8em\">{}</span> <span style=\"{MUTED}\">{role}</span></div>\
-         <div style=\"{MUTED};white-space:nowrap;overflow:hidden;text-overflow:ellipsis\" title=\"{}\">\
-         {}</div>",
-        escape(&device.name),
-        device.kind.word(),
-        attribute(&device.description),
-        escape(&what(device)),
+        "<div style=\"{ONE_LINE}\"><b style=\"{CODE}\">{}</b> <span style=\"{badge};border-radius:8px;\
+         padding:0 7px;font-size:0.8em\">{}</span></div>\
+         <div style=\"{MUTED};{ONE_LINE}\" title=\"{}\">{}</div>",
+        escape(&line.column.name),
+        line.column.kind.word(),
+        attribute(&what),
+        escape(&what),
     );
 }
 
-/// `a share of 2 cores`.
-fn what(device: &DeviceColumn) -> String {
-    match device.shared_by {
-        0 | 1 => device.description.clone(),
-        shares => format!("one of {shares} shares of {}", device.description),
-    }
-}
-
-fn of_capacity(device: &DeviceColumn) -> String {
-    device
-        .capacity_bytes
-        .map(|capacity| format!(" of {}", bytes(capacity)))
-        .unwrap_or_default()
-}
-
-fn of_share(device: &DeviceColumn, used: u64) -> String {
-    match device.capacity_bytes {
-        Some(capacity) => {
-            format!(" of {} ({})", bytes(capacity), share(used, capacity))
-        }
-        None => " (capacity unknown)".to_owned(),
-    }
-}
-
-/// Weights and slots side by side; the longest bar of the report fills its block. What is only planned is
-/// an outline.
-fn bar(out: &mut String, parts: &[u64], slots: &[Slot], largest: u64) {
-    *out += "<div style=\"height:14px;margin:6px 0 4px 0;white-space:nowrap;overflow:hidden\">";
-    for (index, &part) in parts.iter().enumerate().filter(|(_, part)| **part > 0) {
-        let width = part as f64 * 100.0 / largest.max(1) as f64;
-        let colour = colour(index);
-        let (name, planned) = slot(index, slots);
-        let fill = if planned {
-            format!("background-color:{colour}22;border:1px dashed {colour}")
-        } else {
-            format!("background-color:{colour};border:1px solid {colour}")
+/// Weights, slots and activations side by side. What is only planned is an outline.
+fn bar(out: &mut String, line: &DeviceLine<'_>, parts: &[Part<'_>], most: u64) {
+    *out += "<div style=\"height:16px;margin:5px 0 3px 0;white-space:nowrap;overflow:hidden\">";
+    for (index, &size) in line.parts.iter().enumerate().filter(|(_, size)| **size > 0) {
+        let width = size as f64 * 100.0 / most.max(1) as f64;
+        let colour = colour(index, parts);
+        let fill = match parts[index].state {
+            SlotState::Planned => format!("background-color:{colour}22;{}", fill(index, parts)),
+            _ => fill(index, parts),
         };
-        let planned = if planned { ", planned" } else { "" };
+        let state = match parts[index].state {
+            SlotState::Measured => String::new(),
+            state => format!(", {}", state.word()),
+        };
         let _ = write!(
             out,
-            "<span title=\"{}: {}{planned}\" style=\"display:inline-block;box-sizing:border-box;\
-             height:14px;width:{width:.2}%;{fill}\"></span>",
-            attribute(name),
-            bytes(part),
+            "<span title=\"{}: {}{state}\" style=\"display:inline-block;box-sizing:border-box;\
+             height:16px;width:{width:.2}%;{fill}\"></span>",
+            attribute(parts[index].name),
+            bytes(size),
         );
     }
     *out += "</div>";
+}
+
+/// How much of the device's memory is taken.
+fn gauge(out: &mut String, line: &DeviceLine<'_>) {
+    let (text, used) = match line.column.capacity_bytes {
+        Some(capacity) => (
+            format!("of {} · {}", bytes(capacity), share(line.sum, capacity)),
+            line.sum as f64 * 100.0 / capacity.max(1) as f64,
+        ),
+        None => ("memory unknown".to_owned(), 0.0),
+    };
+    let _ = write!(
+        out,
+        "<div><b>{}</b> <span style=\"{MUTED}\">{}</span></div>",
+        bytes(line.sum),
+        escape(&text),
+    );
+    if line.column.capacity_bytes.is_some() {
+        let over = if used > 100.0 { RED } else { "#888888" };
+        let _ = write!(
+            out,
+            "<div title=\"of the device's memory\" style=\"height:4px;margin:2px 0 1px 0;border-radius:2px;\
+             background-color:{GREY};overflow:hidden\"><div style=\"height:4px;min-width:2px;\
+             width:{:.2}%;background-color:{over}\"></div></div>",
+            used.min(100.0)
+        );
+    }
 }

@@ -1,19 +1,23 @@
 //! The grid of variables by devices.
+//!
+//! A model has hundreds of variables, so every byte of a row's style counts: a cell has a width and
+//! nothing else, what is common stands on the block around, and what the layer's line has said of all
+//! its variables is not said again of each.
 
 use std::fmt::Write;
 
-use stratoscope_diagnostics::words;
+use super::{
+    ACTIVATIONS, CODE, GREEN, GREEN_TINT, GREY, GREY_TINT, MOST_COLUMNS, MUTED, RED, RED_TINT,
+};
+use super::{attribute, colour, escape};
+use crate::placement::parts::SlotState;
+use crate::placement::rows::{Cell, Layer, Line, Mark, Sheet};
+use crate::placement::units::bytes;
 
-use super::{CODE, GREEN, GREEN_TINT, GREY, GREY_TINT, MOST_COLUMNS, MUTED, RED, RED_TINT};
-use super::{attribute, colour, escape, slot};
-use crate::placement::fold::{Group, groups};
-use crate::placement::units::{bytes, shape};
-use crate::placement::{PlacementReport, Slot, VariableRow};
+/// The width of a letter of a name, in pixels.
+const LETTER: usize = 7;
 
-/// Fewer variables than this are not folded.
-const FOLDED_FROM: usize = 13;
-
-/// Widths in percent; they add up to 100.
+/// Widths in pixels of the narrowest grid; a wider one grows in proportion, a narrower place scrolls.
 struct Widths {
     name: usize,
     kind: usize,
@@ -24,316 +28,345 @@ struct Widths {
 }
 
 impl Widths {
-    fn of(report: &PlacementReport) -> Self {
-        let devices = match report.devices.len() {
-            count @ 0..=1 => vec![19; count],
-            2 => vec![14, 14],
-            3 => vec![11, 11, 11],
-            4 => vec![10, 10, 10, 10],
-            _ => vec![38],
-        };
-        // Room for `Mirrored`, `16 variables`, `45.5 MiB`, four squares with `✓ 16` and `cell 12, line 3` in
-        // JupyterLab's 800 pixels.
-        let (kind, shape, size, origin) = (10, 12, 10, 13);
-        let used = kind + shape + size + origin + devices.iter().sum::<usize>();
+    fn of(devices: usize) -> Self {
         Self {
-            name: 100_usize.saturating_sub(used),
-            kind,
-            shape,
-            size,
-            devices,
-            origin,
+            name: 152,
+            kind: 58,
+            // `f32 30522 × 384`
+            shape: 94,
+            size: 60,
+            // Six digits and four squares; or a dot for each of very many.
+            devices: match devices {
+                0..=MOST_COLUMNS => vec![94; devices],
+                many => vec![(many * 11 + 70).min(400)],
+            },
+            // `cell 12, line 3`
+            origin: 88,
         }
     }
 
-    /// A variable's name; of one that is too long the end, which tells it from its neighbours.
-    fn named(&self, name: &str, indent: usize) -> String {
-        // A letter takes 7 of the card's 1000 pixels.
-        let most = self.name * 10 / 7 - 3;
-        let length = name.chars().count();
-        let mut shown: String = name.chars().skip(length.saturating_sub(most)).collect();
-        if length > most {
-            shown.insert(0, '…');
-        }
-        format!(
-            "<span style=\"{CODE};padding-left:{indent}px\">{}</span>",
-            escape(&shown)
-        )
+    fn sum(&self) -> usize {
+        let devices: usize = self.devices.iter().sum();
+        self.name + self.kind + self.shape + self.size + devices + self.origin
+    }
+
+    /// A cell of this many pixels.
+    fn cell(&self, out: &mut String, pixels: usize, style: &str, title: &str, html: &str) {
+        let width = pixels as f64 * 100.0 / self.sum() as f64;
+        cell(out, width, style, title, html);
     }
 }
 
-fn cell(out: &mut String, width: usize, style: &str, title: &str, html: &str) {
+fn cell(out: &mut String, width: f64, style: &str, title: &str, html: &str) {
     let title = match title {
         "" => String::new(),
         title => format!(" title=\"{}\"", attribute(title)),
     };
+    let style = match style {
+        "" => String::new(),
+        style => format!(";{style}"),
+    };
     let _ = write!(
         out,
-        "<span{title} style=\"display:inline-block;box-sizing:border-box;width:{width}%;padding:0 6px;\
-         overflow:hidden;text-overflow:ellipsis;white-space:nowrap;vertical-align:middle;{style}\">{html}</span>"
+        "<span{title} style=\"display:inline-block;width:{width:.1}%{style}\">{html}</span>"
     );
 }
 
 const RIGHT: &str = "text-align:right";
+/// Between a column of numbers and the next one.
+const APART: &str = "text-indent:12px";
 
-pub(super) fn grid(out: &mut String, report: &PlacementReport) {
-    let widths = Widths::of(report);
-    let bold = "font-weight:bold";
-    *out += "<div style=\"overflow-x:auto\"><div style=\"min-width:680px\">";
+/// The grid. With `open`, layers are folded but can be opened; else only those stand open in which
+/// something must be seen.
+pub(super) fn grid(out: &mut String, sheet: &Sheet<'_>, open: bool) {
+    let widths = Widths::of(sheet.devices.len());
     let _ = write!(
         out,
-        "<div style=\"padding-left:18px;border-bottom:2px solid {GREY}\">"
+        "<div style=\"overflow-x:auto\"><div style=\"min-width:{}px;white-space:nowrap;font-size:0.95em\">\
+         <div style=\"padding-left:18px;font-weight:bold;border-bottom:2px solid {GREY}\">",
+        widths.sum() + 18
     );
-    cell(out, widths.name, bold, "", "variable");
-    cell(out, widths.kind, bold, "", "kind");
-    cell(out, widths.shape, bold, "", "shape");
-    cell(
-        out,
-        widths.size,
-        &format!("{RIGHT};{bold}"),
-        "the size of one copy",
-        "size",
-    );
-    if report.devices.len() > MOST_COLUMNS {
-        let title = format!("{} devices", report.devices.len());
-        cell(out, widths.devices[0], bold, "", &title);
+    widths.cell(out, widths.name, "", "", "variable");
+    widths.cell(out, widths.kind, "", "", "kind");
+    widths.cell(out, widths.shape, "", "element type and shape", "shape");
+    widths.cell(out, widths.size, RIGHT, "the size of one copy", "one copy");
+    if sheet.devices.len() > MOST_COLUMNS {
+        let title = format!("{} devices", sheet.devices.len());
+        widths.cell(out, widths.devices[0], APART, "", &title);
     } else {
-        for (device, width) in report.devices.iter().zip(&widths.devices) {
-            let name = format!("<span style=\"{CODE}\">{}</span>", escape(&device.name));
-            cell(out, *width, bold, &device.description, &name);
+        for (device, width) in sheet.devices.iter().zip(&widths.devices) {
+            let name = format!(
+                "<span style=\"{CODE}\">{}</span>",
+                escape(&device.column.name)
+            );
+            widths.cell(out, *width, APART, &device.what, &name);
         }
     }
-    cell(out, widths.origin, bold, "", "made at");
+    widths.cell(out, widths.origin, APART, "", "made at");
     *out += "</div>";
-    let groups = groups(report);
-    let folded = report.variables.len() >= FOLDED_FROM;
-    for group in &groups {
-        if folded && group.rows.len() > 1 {
-            folded_group(out, report, &widths, group);
-        } else {
-            for row in &group.rows {
-                variable(out, report, &widths, row, &row.name, "padding-left:18px");
+    for layer in &sheet.layers {
+        match &layer.sum {
+            Some(sum) => folded(out, sheet, &widths, layer, sum, open),
+            None => {
+                for line in &layer.lines {
+                    whole(out, sheet, &widths, line);
+                }
+                activations(out, sheet, &widths, layer);
             }
         }
     }
     *out += "</div></div>";
 }
 
-fn row_tint(outside: bool, unequal: bool) -> String {
-    match outside || unequal {
-        true => format!("background-color:{RED_TINT};"),
-        false => String::new(),
+fn tint(mark: Mark) -> String {
+    match mark {
+        Mark::Right => String::new(),
+        Mark::Outside | Mark::Unequal => format!("background-color:{RED_TINT};"),
     }
 }
 
-/// A layer: one line that opens.
-fn folded_group(out: &mut String, report: &PlacementReport, widths: &Widths, group: &Group<'_>) {
-    let (outside, unequal) = (group.outside(), group.unequal());
-    let open = if unequal > 0 { " open" } else { "" };
-    let tint = row_tint(outside > 0, unequal > 0);
+/// A line of the grid with all of its cells.
+fn whole(out: &mut String, sheet: &Sheet<'_>, widths: &Widths, line: &Line) {
     let _ = write!(
         out,
-        "<details{open} style=\"margin:0;padding:0 0 0 18px;{tint}border-bottom:1px solid {GREY_TINT}\">\
-         <summary style=\"cursor:pointer;list-style-position:outside;padding:2px 0;margin:0\">"
+        "<div style=\"padding:2px 0 2px 18px;{}border-bottom:1px solid {GREY_TINT}\">",
+        tint(line.mark)
     );
-    let first = group.rows[0];
-    cell(
-        out,
-        widths.name,
-        "",
-        &group.name,
-        &widths.named(&group.name, 0),
-    );
-    let kind = match outside {
-        0 => common(group, |row| row.kind.title().to_owned()),
-        _ => format!("<span style=\"color:{RED};font-weight:bold\">outside</span>"),
-    };
-    cell(out, widths.kind, "", &first.why, &kind);
-    let count = words::count(group.rows.len(), "variable");
-    cell(out, widths.shape, MUTED, "", &count);
-    cell(out, widths.size, RIGHT, "", &bytes(group.bytes()));
-    let squares = squares(&group.slots(), &report.slots);
-    device_cells(out, report, widths, |device| {
-        match group.copies_on(device) {
-            0 => Copies::None,
-            copies => {
-                let text = match (outside, unequal) {
-                    (1.., _) => copies.to_string(),
-                    (_, 0) => format!("✓ {copies}"),
-                    (_, unequal) => format!("✗ {unequal}"),
-                };
-                let title = match unequal {
-                    0 => format!("{} on this device", words::count(copies, "variable")),
-                    unequal => format!("{unequal} of {copies} copies differ between replicas"),
-                };
-                Copies::Some {
-                    squares: squares.clone(),
-                    text,
-                    title,
-                    equal: unequal == 0,
-                    marked: outside == 0,
-                }
-            }
-        }
-    });
-    let origin = common(group, |row| row.origin.to_string());
-    cell(out, widths.origin, MUTED, &origin, &escape(&origin));
-    *out += "</summary>";
-    for row in &group.rows {
-        variable(out, report, widths, row, group.rest(row), "");
-    }
-    *out += "</details>";
-}
-
-/// What all rows have in common, or that they have not.
-fn common(group: &Group<'_>, of: impl Fn(&VariableRow) -> String) -> String {
-    let first = of(group.rows[0]);
-    if group.rows.iter().all(|row| of(row) == first) {
-        first
-    } else {
-        "several".to_owned()
-    }
-}
-
-fn variable(
-    out: &mut String,
-    report: &PlacementReport,
-    widths: &Widths,
-    row: &VariableRow,
-    name: &str,
-    style: &str,
-) {
-    let unequal = row.must_be_equal() && !row.is_equal();
-    let tint = row_tint(row.outside, unequal);
-    let _ = write!(
-        out,
-        "<div style=\"{tint}padding-top:1px;padding-bottom:1px;border-bottom:1px solid {GREY_TINT};{style}\">"
-    );
-    cell(
-        out,
-        widths.name,
-        "",
-        &row.name,
-        &widths.named(name, if row.name == name { 0 } else { 14 }),
-    );
-    let kind = if row.outside {
-        format!("<span style=\"color:{RED};font-weight:bold\">outside</span>")
-    } else {
-        row.kind.title().to_owned()
-    };
-    cell(out, widths.kind, "", &row.why, &kind);
-    let frozen = if row.trainable { "" } else { " not trained" };
-    cell(
-        out,
-        widths.shape,
-        "",
-        &format!("{}{frozen}", row.dtype),
-        &shape(&row.shape),
-    );
-    cell(out, widths.size, RIGHT, "", &bytes(row.bytes));
-    let squares = squares(&row.slots, &report.slots);
-    device_cells(out, report, widths, |device| match row.on(device) {
-        None => Copies::None,
-        Some(copy) => Copies::Some {
-            squares: squares.clone(),
-            text: copy.checksum.short(),
-            title: format!("checksum {}", copy.checksum),
-            equal: !unequal,
-            marked: !row.outside && row.copies.len() > 1,
-        },
-    });
-    let origin = row.origin.to_string();
-    cell(out, widths.origin, MUTED, &origin, &escape(&origin));
+    cells(out, sheet, widths, line);
     *out += "</div>";
 }
 
-/// What stands where a row and a device meet.
-enum Copies {
-    None,
-    Some {
-        squares: String,
-        text: String,
-        title: String,
-        equal: bool,
-        marked: bool,
-    },
+/// A layer: one line that opens.
+fn folded(
+    out: &mut String,
+    sheet: &Sheet<'_>,
+    widths: &Widths,
+    layer: &Layer,
+    sum: &Line,
+    open: bool,
+) {
+    let must_be_seen = sum.mark == Mark::Unequal;
+    if !open && !must_be_seen {
+        return whole(out, sheet, widths, sum);
+    }
+    let _ = write!(
+        out,
+        "<details{} style=\"margin:0;padding:0 0 0 18px;{}border-bottom:1px solid {GREY_TINT}\">\
+         <summary style=\"cursor:pointer;list-style-position:outside;padding:2px 0;margin:0\">",
+        if must_be_seen { " open" } else { "" },
+        tint(sum.mark)
+    );
+    cells(out, sheet, widths, sum);
+    let _ = write!(out, "</summary><div style=\"{CODE};padding-bottom:4px\">");
+    for line in &layer.lines {
+        inside(out, sheet, widths, line, sum);
+    }
+    *out += "</div>";
+    activations(out, sheet, widths, layer);
+    *out += "</details>";
 }
 
-fn device_cells(
-    out: &mut String,
-    report: &PlacementReport,
-    widths: &Widths,
-    copies: impl Fn(usize) -> Copies,
-) {
-    if report.devices.len() > MOST_COLUMNS {
-        let mut html = String::new();
-        for (index, device) in report.devices.iter().enumerate() {
-            let (colour, title) = match copies(index) {
-                Copies::None => (RED_TINT, "no copy".to_owned()),
-                Copies::Some {
-                    equal: true, title, ..
-                } => (GREEN, title),
-                Copies::Some { title, .. } => (RED, title),
+fn cells(out: &mut String, sheet: &Sheet<'_>, widths: &Widths, line: &Line) {
+    // Written from the right, a line too long is cut at its beginning: the end tells a name from its
+    // neighbours. The mark in front keeps the name itself written from the left.
+    const CUT: &str = "overflow:hidden;text-overflow:ellipsis;vertical-align:top;\
+                       box-sizing:border-box;padding-right:8px;direction:rtl;text-align:left";
+    let name = format!("&lrm;{}", escape(&line.name));
+    widths.cell(
+        out,
+        widths.name,
+        &format!("{CUT};{CODE}"),
+        &line.full_name,
+        &name,
+    );
+    let kind = match line.mark {
+        Mark::Outside => format!("<b style=\"color:{RED}\">{}</b>", line.kind),
+        _ => line.kind_marked(),
+    };
+    widths.cell(out, widths.kind, "", &line.why, &kind);
+    widths.cell(out, widths.shape, MUTED, "", &escape(&line.shape));
+    widths.cell(out, widths.size, RIGHT, "", &bytes(line.bytes));
+    if sheet.devices.len() > MOST_COLUMNS {
+        widths.cell(out, widths.devices[0], APART, "", &many_devices(line));
+    } else {
+        for (one, width) in line.cells.iter().zip(&widths.devices) {
+            widths.cell(out, *width, "", &one.title(), &chip(one, sheet));
+        }
+    }
+    widths.cell(
+        out,
+        widths.origin,
+        &format!("{APART};{MUTED}"),
+        "",
+        &escape(sheet.origin(line)),
+    );
+}
+
+/// A variable of a layer whose line is `of`.
+fn inside(out: &mut String, sheet: &Sheet<'_>, widths: &Widths, line: &Line, of: &Line) {
+    *out += match line.mark {
+        Mark::Unequal => "<div style=\"font-weight:bold\">",
+        Mark::Right | Mark::Outside => "<div>",
+    };
+    let said = of.kind == line.kind && of.frozen == line.frozen;
+    let width = widths.name + if said { widths.kind } else { 0 };
+    let full = if line.mark == Mark::Unequal {
+        &line.full_name
+    } else {
+        ""
+    };
+    widths.cell(
+        out,
+        width,
+        "text-indent:14px",
+        full,
+        &escape(&cut(&line.name, width - 14)),
+    );
+    if !said {
+        widths.cell(out, widths.kind, "", "", &line.kind_marked());
+    }
+    widths.cell(out, widths.shape, "", "", &escape(&line.shape));
+    widths.cell(out, widths.size, RIGHT, "", &bytes(line.bytes));
+    if sheet.devices.len() > MOST_COLUMNS {
+        widths.cell(out, widths.devices[0], APART, "", &many_devices(line));
+    } else {
+        for (one, width) in line.cells.iter().zip(&widths.devices) {
+            let words = escape(&one.words());
+            let (style, title) = match one {
+                Cell::Copy { odd: true, .. } | Cell::Missing => {
+                    (format!("{APART};color:{RED}"), one.title())
+                }
+                _ => (APART.to_owned(), String::new()),
             };
-            let title = format!("{}: {title}", device.name);
-            let _ = write!(
-                html,
-                "<span title=\"{}\" style=\"display:inline-block;width:9px;height:9px;margin:0 2px 0 0;\
-                 border-radius:2px;background-color:{colour}\"></span>",
-                attribute(&title)
-            );
-        }
-        return cell(out, widths.devices[0], "white-space:normal", "", &html);
-    }
-    for (index, width) in widths.devices.iter().enumerate() {
-        match copies(index) {
-            Copies::None => {
-                let html = format!(
-                    "<span style=\"display:inline-block;box-sizing:border-box;width:100%;\
-                     border:1px dashed {RED};border-radius:3px;padding:0 5px;color:{RED};\
-                     font-size:0.85em\">no copy</span>"
-                );
-                cell(out, *width, "", "this device has no copy", &html);
-            }
-            Copies::Some {
-                squares,
-                text,
-                title,
-                equal,
-                marked,
-            } => {
-                let tint = match (marked, equal) {
-                    (_, false) => RED_TINT,
-                    (true, true) => GREEN_TINT,
-                    (false, true) => GREY_TINT,
-                };
-                let html = format!(
-                    "{squares}<span style=\"{CODE};background-color:{tint};border-radius:3px;\
-                     padding:0 5px;margin-left:5px\">{}</span>",
-                    escape(&text)
-                );
-                cell(out, *width, "", &title, &html);
-            }
+            widths.cell(out, *width, &style, &title, &words);
         }
     }
+    if of.origin != line.origin {
+        widths.cell(out, widths.origin, APART, "", &escape(sheet.origin(line)));
+    }
+    *out += "</div>";
+}
+
+/// Of a name that is too long the end, which tells it from its neighbours.
+fn cut(name: &str, width: usize) -> String {
+    let most = width / LETTER;
+    let length = name.chars().count();
+    if length <= most {
+        return name.to_owned();
+    }
+    let end: String = name.chars().skip(length + 1 - most).collect();
+    format!("…{end}")
+}
+
+/// What a device has of a line: green behind what is proved equal, red behind what differs, then the
+/// squares of what training keeps beside it.
+fn chip(one: &Cell, sheet: &Sheet<'_>) -> String {
+    let proof = |proved: bool, odd: bool| match (proved, odd) {
+        (_, true) => format!("background-color:{RED_TINT};color:{RED};font-weight:bold"),
+        (true, _) => format!("background-color:{GREEN_TINT}"),
+        _ => format!("background-color:{GREY_TINT}"),
+    };
+    let (parts, style) = match one {
+        Cell::Missing => (
+            None,
+            format!("border:1px dashed {RED};color:{RED};font-size:0.85em"),
+        ),
+        Cell::Elsewhere => (None, "opacity:0.6".to_owned()),
+        // Digits stand below one another.
+        Cell::Copy {
+            parts, proved, odd, ..
+        } => (Some(parts), format!("{CODE};{}", proof(*proved, *odd))),
+        Cell::Copies {
+            parts, proved, odd, ..
+        } => (Some(parts), proof(*proved, *odd > 0)),
+    };
+    let squares = parts.map(|parts| squares(parts, sheet)).unwrap_or_default();
+    format!(
+        "<span style=\"margin-left:6px;border-radius:3px;padding:0 3px;{style}\">{}</span>{squares}",
+        escape(&one.words())
+    )
+}
+
+/// One column for all devices: a dot each, and the checksum where they have the same. Neighbours of one
+/// colour share a span.
+fn many_devices(line: &Line) -> String {
+    let mut runs: Vec<(&str, String)> = Vec::new();
+    for one in &line.cells {
+        let (colour, dot) = match one {
+            Cell::Missing => (RED, '○'),
+            Cell::Elsewhere => ("#888888", '·'),
+            Cell::Copy { odd: true, .. } => (RED, '●'),
+            Cell::Copies { odd, .. } if *odd > 0 => (RED, '●'),
+            Cell::Copy { proved: true, .. } | Cell::Copies { proved: true, .. } => (GREEN, '●'),
+            Cell::Copy { .. } | Cell::Copies { .. } => ("#888888", '●'),
+        };
+        match runs.last_mut() {
+            Some((last, dots)) if *last == colour => dots.push(dot),
+            _ => runs.push((colour, dot.to_string())),
+        }
+    }
+    let mut html = String::new();
+    for (colour, dots) in runs {
+        let _ = write!(html, "<span style=\"color:{colour}\">{dots}</span>");
+    }
+    let held = line
+        .cells
+        .iter()
+        .filter(|one| !matches!(one, Cell::Missing | Cell::Elsewhere));
+    let words = match line.cells.iter().position(Cell::is_odd) {
+        Some(device) if line.cells.iter().filter(|one| one.is_odd()).count() == 1 => {
+            format!("{device} differs")
+        }
+        Some(_) => "several differ".to_owned(),
+        None => held.map(Cell::words).next().unwrap_or_default(),
+    };
+    html + " " + &escape(&words)
 }
 
 /// A square for the weights and one per slot: filled if allocated, an outline if planned, a gap if
 /// this variable has none.
-fn squares(sizes: &[u64], slots: &[Slot]) -> String {
+fn squares(parts: &[u64], sheet: &Sheet<'_>) -> String {
     let mut html = String::new();
-    for (index, &size) in std::iter::once(&1).chain(sizes).enumerate() {
-        let colour = colour(index);
-        let style = match (size, slot(index, slots).1) {
-            (0, _) => "border:1px solid transparent".to_owned(),
-            (_, true) => format!("border:1px solid {colour}"),
-            (_, false) => format!("border:1px solid {colour};background-color:{colour}"),
+    for (index, &size) in parts.iter().enumerate() {
+        let colour = colour(index, &sheet.parts);
+        let planned = sheet.parts[index].state == SlotState::Planned;
+        // Six pixels by nine, with or without a border.
+        let style = match (size, planned) {
+            (0, _) => "width:6px".to_owned(),
+            (_, true) => format!("width:4px;height:7px;border:1px dashed {colour}"),
+            (_, false) => format!("width:6px;height:9px;background-color:{colour}"),
         };
+        let left = if index == 0 { 5 } else { 2 };
         let _ = write!(
             html,
-            "<span style=\"display:inline-block;box-sizing:border-box;width:8px;height:8px;\
-             margin-right:2px;{style}\"></span>"
+            "<span style=\"display:inline-block;margin-left:{left}px;{style}\"></span>"
         );
     }
     html
+}
+
+/// What a layer computed and kept, on each device.
+fn activations(out: &mut String, sheet: &Sheet<'_>, widths: &Widths, layer: &Layer) {
+    let Some(sizes) = &layer.activations else {
+        return;
+    };
+    let state = sheet.parts.last().map_or("", |part| part.state.word());
+    let _ = write!(out, "<div style=\"border-bottom:1px solid {GREY_TINT}\">");
+    let name = format!("<span style=\"color:{ACTIVATIONS}\">■</span> activations");
+    widths.cell(out, widths.name, "text-indent:14px", "", &name);
+    widths.cell(out, widths.kind + widths.shape, MUTED, "", state);
+    let most = sizes.iter().max().copied().unwrap_or(0);
+    widths.cell(
+        out,
+        widths.size,
+        RIGHT,
+        "on the device that has the most",
+        &bytes(most),
+    );
+    if sheet.devices.len() <= MOST_COLUMNS {
+        for (size, width) in sizes.iter().zip(&widths.devices) {
+            widths.cell(out, *width, APART, "", &bytes(*size));
+        }
+    }
+    *out += "</div>";
 }

@@ -4,16 +4,21 @@
 //! themes. Rows are blocks, not tables, because notebooks restyle tables and `summary` cannot hold a row.
 
 mod devices;
+mod diff;
 mod grid;
+mod timeline;
 
 use std::fmt::Write;
 
 use stratoscope_diagnostics::words;
 
 use self::devices::devices;
+pub(super) use self::diff::diff;
 use self::grid::grid;
-use super::units::{bytes, count};
-use super::{PlacementReport, Slot, SlotState, VariableRow};
+use self::timeline::timelines;
+use super::parts::SlotState;
+use super::rows::{Part, Sheet};
+use super::units::bytes;
 
 const RED: &str = "#d93a3f";
 const RED_TINT: &str = "#d93a3f1c";
@@ -21,171 +26,183 @@ const GREEN: &str = "#2f9e5b";
 const GREEN_TINT: &str = "#2f9e5b2e";
 const GREY: &str = "#88888866";
 const GREY_TINT: &str = "#88888818";
-/// Weights, gradients, first and second moment; then again from the gradients.
-const SLOTS: [&str; 4] = ["#3b82f6", "#d98a00", "#8b5cf6", "#14a38b"];
+const BLUE: &str = "#3b82f6";
+const AMBER: &str = "#d98a00";
+/// The slots: gradients, first and second moment; then again from the first.
+const SLOTS: [&str; 3] = [AMBER, "#8b5cf6", "#14a38b"];
+const ACTIVATIONS: &str = "#e0567f";
 
 const CODE: &str = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:0.92em";
-const MUTED: &str = "opacity:0.7;font-size:0.9em";
+const MUTED: &str = "opacity:0.72;font-size:0.9em";
 /// Up to this many devices have a column of their own.
 const MOST_COLUMNS: usize = 4;
 
 /// The whole card.
-pub(super) fn card(report: &PlacementReport) -> String {
-    let mut out = open(if has_problem(report) { RED } else { "#1d5fc4" });
-    head(&mut out, report);
-    devices(&mut out, report);
-    grid(&mut out, report);
-    collectives(&mut out, report);
-    legend(&mut out, report);
+pub(super) fn card(sheet: &Sheet<'_>) -> String {
+    let mut out = open(sheet.is_wrong);
+    head(&mut out, sheet.title, &sheet.verdict, sheet.is_wrong);
+    let _ = write!(
+        out,
+        "<div style=\"{MUTED};margin:0 0 8px 0\">{}{}</div>",
+        code_words(&sheet.strategy),
+        sheet
+            .reality
+            .iter()
+            .map(|line| format!("<br>{}", escape(line)))
+            .collect::<String>()
+    );
+    let most = sheet.devices.iter().map(|line| line.sum).max();
+    devices(&mut out, sheet, most.unwrap_or(0));
+    parts(&mut out, sheet);
+    heading(&mut out, "Variables by devices");
+    grid(&mut out, sheet, true);
+    kinds(&mut out, sheet);
+    timelines(&mut out, sheet);
     out += "</div>";
     out
 }
 
-/// The devices and the grid, for the card of a diagnostic, which has its own head.
-pub(super) fn figure(report: &PlacementReport) -> String {
+/// The devices and the grid, for the card of a diagnostic, which has its own head. Layers stay closed
+/// unless their copies differ: what the card tells about is one thing, not two hundred.
+pub(super) fn figure(sheet: &Sheet<'_>) -> String {
     let mut out = "<div style=\"line-height:1.4;text-align:left;max-width:1040px\">".to_owned();
-    devices(&mut out, report);
-    grid(&mut out, report);
-    legend(&mut out, report);
+    let most = sheet.devices.iter().map(|line| line.sum).max();
+    devices(&mut out, sheet, most.unwrap_or(0));
+    grid(&mut out, sheet, false);
+    kinds(&mut out, sheet);
     out += "</div>";
     out
 }
 
-fn has_problem(report: &PlacementReport) -> bool {
-    report.variables_outside() > 0 || !report.copies_are_equal()
-}
-
-fn open(accent: &str) -> String {
+fn open(is_wrong: bool) -> String {
+    let accent = if is_wrong { RED } else { BLUE };
     format!(
         "<div style=\"border:1px solid {GREY};border-left:4px solid {accent};border-radius:4px;\
          padding:10px 14px 10px 14px;margin:4px 0;line-height:1.4;text-align:left;max-width:1040px\">"
     )
 }
 
-fn head(out: &mut String, report: &PlacementReport) {
-    let (badge, sign) = if has_problem(report) {
-        ("#c62828", "✗")
-    } else {
-        ("#1f7a45", "✓")
+fn head(out: &mut String, title: &str, verdict: &str, is_wrong: bool) {
+    let (badge, sign) = match is_wrong {
+        true => ("#c62828", "✗"),
+        false => ("#1f7a45", "✓"),
     };
-    let elements: usize = report.variables.iter().map(VariableRow::elements).sum();
-    let title = report.title.as_deref().unwrap_or("Placement");
     let _ = write!(
         out,
-        "<div style=\"margin:0 0 2px 0\"><b style=\"font-size:1.1em\">{}</b> \
-         <span style=\"background-color:{badge};color:#ffffff;border-radius:9px;padding:1px 9px;\
-         margin-left:8px;font-size:0.85em;font-weight:bold;white-space:nowrap\">{sign} {}</span></div>",
+        "<div style=\"margin:0 0 3px 0\"><b style=\"font-size:1.1em\">{}</b> \
+         <span style=\"display:inline-block;background-color:{badge};color:#ffffff;border-radius:9px;\
+         padding:1px 9px;margin-left:6px;font-size:0.9em;font-weight:bold\">{sign} {}</span></div>",
         escape(title),
-        code_words(&report.verdict()),
+        code_words(verdict),
     );
-    let strategy = match &report.strategy {
-        Some(strategy) => code_words(&strategy.description),
-        None => "no strategy: made outside any scope".to_owned(),
-    };
+}
+
+fn heading(out: &mut String, text: &str) {
     let _ = write!(
         out,
-        "<div style=\"{MUTED};margin:0 0 10px 0\">{strategy} · {} parameters</div>",
-        count(elements)
+        "<div style=\"font-weight:bold;margin:12px 0 4px 0\">{text}</div>"
     );
 }
 
-fn colour(index: usize) -> &'static str {
-    match index {
-        0 => SLOTS[0],
-        index => SLOTS[1 + (index - 1) % (SLOTS.len() - 1)],
+/// The colour of part `index`; part 0 is the weights, and activations are the last.
+fn colour(index: usize, parts: &[Part<'_>]) -> &'static str {
+    match (index, parts.get(index)) {
+        (0, _) => BLUE,
+        (_, Some(part)) if part.name == "activations" => ACTIVATIONS,
+        (index, _) => SLOTS[(index - 1) % SLOTS.len()],
     }
 }
 
-/// The name of part `index` and whether it is only planned; part 0 is the weights.
-fn slot(index: usize, slots: &[Slot]) -> (&str, bool) {
-    match index.checked_sub(1).and_then(|index| slots.get(index)) {
-        Some(slot) => (&slot.name, slot.state == SlotState::Planned),
-        None => ("weights", false),
-    }
-}
-
-fn collectives(out: &mut String, report: &PlacementReport) {
-    for row in &report.collectives {
-        let state = match row.state {
-            SlotState::Planned => "planned",
-            SlotState::Measured => "measured",
-        };
-        let center = report
-            .devices
-            .first()
-            .map_or("", |device| device.name.as_str());
-        let _ = write!(
-            out,
-            "<div style=\"margin:10px 0 0 0;padding:6px 10px;background-color:{GREY_TINT};border-radius:5px\">\
-             <b>Every optimizer step</b>: {} × <b>{}</b> of {}, {} from each replica, summed in the order \
-             of the replicas on <span style=\"{CODE}\">{}</span> and sent back: {} between devices \
-             <span style=\"{MUTED}\">({state})</span>",
-            row.per_step,
-            row.operation.title(),
-            words::count(row.tensors, "gradient"),
-            bytes(row.bytes),
-            escape(center),
-            bytes(row.moved_bytes),
-        );
-        if report.totals.all_reduces > 0 {
-            let _ = write!(
-                out,
-                "<br>So far: {}, {} between devices",
-                words::count(
-                    usize::try_from(report.totals.all_reduces).unwrap_or(usize::MAX),
-                    "all-reduce"
-                ),
-                bytes(report.totals.moved_bytes)
-            );
+/// A filled square for what is there, an outline for what is only planned.
+fn fill(index: usize, parts: &[Part<'_>]) -> String {
+    let colour = colour(index, parts);
+    match parts.get(index).map(|part| part.state) {
+        Some(SlotState::Planned) => format!("border:1px dashed {colour}"),
+        Some(SlotState::Estimated) => {
+            format!("border:1px solid {colour};background-color:{colour}55")
         }
-        *out += "</div>";
+        _ => format!("border:1px solid {colour};background-color:{colour}"),
     }
 }
 
-/// What the colours and digits mean, and why the variables are of their kind.
-fn legend(out: &mut String, report: &PlacementReport) {
-    let _ = write!(out, "<div style=\"{MUTED};margin:8px 0 0 0\">");
-    for index in 0..=report.slots.len() {
-        let colour = colour(index);
-        let (name, planned) = slot(index, &report.slots);
-        let fill = if planned { "transparent" } else { colour };
-        let planned = if planned { " (planned)" } else { "" };
+/// What the colours are, and what they add up to where every device holds the same.
+fn parts(out: &mut String, sheet: &Sheet<'_>) {
+    let even = sheet.is_even().then(|| sheet.devices.first()).flatten();
+    let _ = write!(out, "<div style=\"font-size:0.9em;margin:2px 0 0 0\">");
+    if even.is_some() {
+        *out += if sheet.devices.len() > 1 {
+            "each device: "
+        } else {
+            ""
+        };
+    }
+    for (index, part) in sheet.parts.iter().enumerate() {
+        let size = even.map(|line| format!(" <b>{}</b>", bytes(line.parts[index])));
+        let state = match part.state {
+            SlotState::Measured => String::new(),
+            state => format!(" ({})", state.word()),
+        };
+        let plus = if index > 0 && even.is_some() {
+            "+ "
+        } else {
+            ""
+        };
         let _ = write!(
             out,
-            "<span style=\"white-space:nowrap;margin-right:14px\"><span style=\"display:inline-block;\
-             box-sizing:border-box;width:9px;height:9px;margin-right:5px;border:1px solid {colour};\
-             background-color:{fill}\"></span>{}{planned}</span>",
-            escape(name)
+            "<span style=\"display:inline-block;margin-right:10px\">{plus}<span style=\"display:inline-block;\
+             box-sizing:border-box;width:10px;height:10px;margin-right:5px;{}\"></span>{}{}\
+             <span style=\"opacity:0.72\">{state}</span></span>",
+            fill(index, &sheet.parts),
+            escape(part.name),
+            size.unwrap_or_default()
         );
     }
-    if report
-        .slots
-        .iter()
-        .any(|slot| slot.state == SlotState::Planned)
-    {
-        *out += "<span>planned: allocated at the first step</span>";
+    if let Some(line) = even.filter(|_| sheet.parts.len() > 1) {
+        let _ = write!(
+            out,
+            "<span style=\"display:inline-block\">= <b>{}</b></span>",
+            bytes(line.sum)
+        );
+    }
+    let _ = write!(out, "</div>");
+    if sheet.has(SlotState::Planned) {
+        let _ = write!(
+            out,
+            "<div style=\"{MUTED}\">planned: allocated at the first step</div>"
+        );
+    }
+    if let Some(note) = sheet.activations {
+        let _ = write!(
+            out,
+            "<div style=\"{MUTED}\">activations: {}</div>",
+            code_words(note)
+        );
+    }
+}
+
+/// What the kinds mean, and why the variables are of them.
+fn kinds(out: &mut String, sheet: &Sheet<'_>) {
+    let _ = write!(out, "<div style=\"font-size:0.9em;margin:6px 0 0 0\">");
+    for kind in &sheet.kinds {
+        let why = kind.why.iter().take(3).map(|why| code_words(why));
+        let _ = write!(
+            out,
+            "<div><b>{}</b> <span style=\"opacity:0.72\">({}): {}. Here: {}</span></div>",
+            kind.title,
+            words::thousands(kind.variables),
+            escape(kind.meaning),
+            why.collect::<Vec<_>>().join("; ")
+        );
+    }
+    let signs = sheet.signs(MOST_COLUMNS);
+    if !signs.is_empty() {
+        let _ = write!(
+            out,
+            "<div style=\"opacity:0.72\">{}</div>",
+            escape(&signs.join("; "))
+        );
     }
     *out += "</div>";
-    if report.devices.len() <= MOST_COLUMNS && !report.variables.is_empty() {
-        let _ = write!(
-            out,
-            "<div style=\"{MUTED}\">the digits begin the checksum of a copy's bytes: equal digits, equal copies</div>"
-        );
-    }
-    let mut reasons: Vec<(&str, &str)> = Vec::new();
-    for row in &report.variables {
-        let reason = (row.kind.title(), row.why.as_str());
-        if !reasons.contains(&reason) {
-            reasons.push(reason);
-        }
-    }
-    for (kind, why) in reasons.iter().take(4) {
-        let _ = write!(
-            out,
-            "<div style=\"{MUTED}\"><b>{kind}</b>: {}</div>",
-            code_words(why)
-        );
-    }
 }
 
 /// Text with its backticks as code.

@@ -1,0 +1,143 @@
+//! A report from replicas: checksums are read from the devices, the rest is known.
+
+use burn::module::Module;
+use stratoscope_diagnostics::Result;
+
+use super::PlacementReport;
+use super::parts::{DeviceColumn, SlotState, StrategySummary, VariableCopy, VariableRow};
+use super::timeline::Timeline;
+use crate::checksum::Checksum;
+use crate::device::LogicalDevice;
+use crate::replicas::Replicas;
+use crate::strategy::Strategy;
+use crate::variable::{VariableKind, VariableRecord};
+
+impl PlacementReport {
+    /// The report of a placed module, with the checksum of every copy.
+    ///
+    /// # Errors
+    /// SC0907 if a value cannot be read from its device.
+    pub fn of<M: Module + 'static>(replicas: &Replicas<M>) -> Result<Self> {
+        let strategy = replicas.strategy();
+        let mut devices = columns(replicas.devices(), strategy.is_some());
+        devices.extend(strategy.into_iter().flat_map(servers));
+        let row = |(record, sums): (&VariableRecord, Vec<Checksum>)| {
+            VariableRow::of(record, false, copies(record, &sums))
+        };
+        let sums = replicas.checksums()?;
+        let variables = replicas.records().iter().zip(sums).map(row).collect();
+        let mut report = Self::empty(strategy, devices, variables);
+        let (done, state) = match replicas.collectives().last_step() {
+            none if none.is_empty() => (replicas.planned_collectives(), SlotState::Planned),
+            done => (done, SlotState::Measured),
+        };
+        report.collectives = done.iter().map(|done| Timeline::of(done, state)).collect();
+        report.totals = replicas.collectives().totals();
+        Ok(report)
+    }
+
+    /// The report of a module that `strategy` has not placed: its variables are outside, the
+    /// strategy's devices have no copy.
+    ///
+    /// # Errors
+    /// SC0907 if a value cannot be read from its device.
+    pub fn outside<M: Module + 'static>(
+        replicas: &Replicas<M>,
+        strategy: &Strategy,
+    ) -> Result<Self> {
+        let mut devices = columns(strategy.replicas(), true);
+        devices.extend(servers(strategy));
+        // The processor as a whole and the strategy's first share of it are the same memory.
+        let held = replicas.devices();
+        let same = |device: &LogicalDevice| {
+            held.first()
+                .is_some_and(|first| held.len() == 1 && first.burn == device.burn)
+        };
+        let first = match strategy.replicas().iter().position(same) {
+            Some(column) => column,
+            None => {
+                let column = devices.len();
+                devices.extend(columns(held, false));
+                devices.extend(replicas.strategy().into_iter().flat_map(servers));
+                column
+            }
+        };
+        let row = |(record, sums): (&VariableRecord, Vec<Checksum>)| {
+            let mut copies = copies(record, &sums);
+            for copy in &mut copies {
+                copy.device += first;
+            }
+            VariableRow::of(record, true, copies)
+        };
+        let sums = replicas.checksums()?;
+        let variables = replicas.records().iter().zip(sums).map(row).collect();
+        Ok(Self::empty(Some(strategy), devices, variables))
+    }
+
+    fn empty(
+        strategy: Option<&Strategy>,
+        devices: Vec<DeviceColumn>,
+        variables: Vec<VariableRow>,
+    ) -> Self {
+        Self {
+            title: None,
+            strategy: strategy.map(summary),
+            devices,
+            variables,
+            slots: Vec::new(),
+            activations: None,
+            shows_activations: false,
+            collectives: Vec::new(),
+            totals: Default::default(),
+        }
+    }
+}
+
+/// A copy at each of the variable's homes; of a sharded variable, an equal piece.
+fn copies(record: &VariableRecord, sums: &[Checksum]) -> Vec<VariableCopy> {
+    let pieces = match record.kind {
+        VariableKind::Sharded => u64::try_from(sums.len()).unwrap_or(1).max(1),
+        _ => 1,
+    };
+    let copies = record.homes.iter().zip(sums);
+    copies
+        .map(|(&device, &checksum)| VariableCopy {
+            device,
+            bytes: record.bytes / pieces,
+            checksum,
+        })
+        .collect()
+}
+
+fn summary(strategy: &Strategy) -> StrategySummary {
+    StrategySummary {
+        name: strategy.name().to_owned(),
+        label: strategy.label(),
+        kind: strategy.kind(),
+        description: strategy.to_string(),
+        replicas: strategy.replicas().len(),
+    }
+}
+
+fn columns(devices: &[LogicalDevice], in_strategy: bool) -> Vec<DeviceColumn> {
+    let column = |device: &LogicalDevice| DeviceColumn {
+        name: device.name.clone(),
+        kind: device.kind,
+        backend: device.backend,
+        description: device.description.clone(),
+        replica: in_strategy.then_some(device.id),
+        server: None,
+        capacity_bytes: device.capacity_bytes,
+        shared_by: device.shared_by,
+    };
+    devices.iter().map(column).collect()
+}
+
+/// The devices that only keep variables.
+fn servers(strategy: &Strategy) -> Vec<DeviceColumn> {
+    let mut servers = columns(strategy.servers(), false);
+    for (index, server) in servers.iter_mut().enumerate() {
+        server.server = Some(index);
+    }
+    servers
+}

@@ -1,0 +1,223 @@
+//! What a report consists of: plain data, without any decision about how it looks.
+
+use serde::{Deserialize, Serialize};
+
+use burn::module::ParamId;
+
+use crate::checksum::Checksum;
+use crate::device::{BackendKind, DeviceKind};
+use crate::origin::Origin;
+use crate::strategy::StrategyKind;
+use crate::variable::{VariableKind, VariableRecord};
+
+/// Where a number comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SlotState {
+    /// Nothing is allocated yet; it will be at the first step.
+    Planned,
+    /// Worked out from shapes by a formula that leaves small things out.
+    Estimated,
+    /// Allocated, with this size.
+    Measured,
+}
+
+impl SlotState {
+    /// The word on the report: `planned`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Estimated => "estimated",
+            Self::Measured => "measured",
+        }
+    }
+}
+
+/// Something that training keeps beside each trainable variable: its gradient, a moment of Adam.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slot {
+    /// `gradients`, `Adam m`.
+    pub name: String,
+    /// Planned or measured.
+    pub state: SlotState,
+}
+
+/// The strategy that the report is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StrategySummary {
+    /// `mirrored`.
+    pub name: String,
+    /// `mirrored#1`.
+    pub label: String,
+    /// Its type.
+    pub kind: StrategyKind,
+    /// The strategy in a line.
+    pub description: String,
+    /// How many replicas it has.
+    pub replicas: usize,
+}
+
+/// A device of the report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceColumn {
+    /// `cpu:0`.
+    pub name: String,
+    /// Physical, logical or simulated.
+    pub kind: DeviceKind,
+    /// What computes.
+    pub backend: BackendKind,
+    /// What it is, in words.
+    pub description: String,
+    /// The replica that runs on it; none for a server and for a device outside the strategy.
+    pub replica: Option<usize>,
+    /// The parameter server that it is.
+    pub server: Option<usize>,
+    /// Memory it may use.
+    pub capacity_bytes: Option<u64>,
+    /// How many logical devices share the physical one.
+    pub shared_by: usize,
+}
+
+/// A copy of a variable, or the piece of it that a device holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VariableCopy {
+    /// Its place in [`PlacementReport::devices`](super::PlacementReport::devices).
+    pub device: usize,
+    /// Its size.
+    pub bytes: u64,
+    /// The checksum of its bytes.
+    pub checksum: Checksum,
+}
+
+/// A variable of the report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VariableRow {
+    /// Its name.
+    pub name: String,
+    /// Where its copies are.
+    pub kind: VariableKind,
+    /// Why, a sentence.
+    pub why: String,
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// Its element type.
+    pub dtype: String,
+    /// The size of the whole variable, once.
+    pub bytes: u64,
+    /// Whether training changes it.
+    pub trainable: bool,
+    /// Who made it.
+    pub origin: Origin,
+    /// The strategy of the report has not placed it.
+    pub outside: bool,
+    /// Its copies, in the order of the devices.
+    pub copies: Vec<VariableCopy>,
+    /// The size of each slot beside a whole copy, in the order of
+    /// [`PlacementReport::slots`](super::PlacementReport::slots); 0 where it has none.
+    pub slots: Vec<u64>,
+    #[serde(skip)]
+    pub(super) param: Option<ParamId>,
+}
+
+impl VariableRow {
+    /// The row of a variable with these copies.
+    pub(super) fn of(record: &VariableRecord, outside: bool, copies: Vec<VariableCopy>) -> Self {
+        Self {
+            name: record.name.clone(),
+            kind: record.kind,
+            why: record.why.clone(),
+            shape: record.shape.clone(),
+            dtype: record.dtype.clone(),
+            bytes: record.bytes,
+            trainable: record.trainable,
+            origin: record.origin.clone(),
+            outside,
+            copies,
+            slots: Vec::new(),
+            param: Some(record.param),
+        }
+    }
+
+    /// Whether all copies have the same bytes.
+    pub fn is_equal(&self) -> bool {
+        self.copies
+            .windows(2)
+            .all(|pair| pair[0].checksum == pair[1].checksum)
+    }
+
+    /// Whether equality is promised: copies that each replica writes alone may differ, and so may
+    /// pieces.
+    pub fn must_be_equal(&self) -> bool {
+        self.kind == VariableKind::Mirrored
+    }
+
+    /// Whether its copies should be equal and are not.
+    pub fn is_unequal(&self) -> bool {
+        self.must_be_equal() && !self.is_equal()
+    }
+
+    /// How many numbers it holds.
+    pub fn elements(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Its copy on a device.
+    pub(super) fn on(&self, device: usize) -> Option<&VariableCopy> {
+        self.copies.iter().find(|copy| copy.device == device)
+    }
+
+    /// What training keeps beside its copy on a device. A piece has a piece of each slot.
+    pub(super) fn slots_on(&self, device: usize) -> Vec<u64> {
+        let Some(copy) = self.on(device) else {
+            return vec![0; self.slots.len()];
+        };
+        let share = |&slot: &u64| match (copy.bytes, self.bytes) {
+            (piece, whole) if piece == whole || whole == 0 => slot,
+            // In 128 bits: the product of two sizes may not fit in 64.
+            (piece, whole) => {
+                let share = u128::from(slot) * u128::from(piece) / u128::from(whole);
+                u64::try_from(share).unwrap_or(u64::MAX)
+            }
+        };
+        self.slots.iter().map(share).collect()
+    }
+}
+
+/// What the layers of a network computed and had to keep for the way back, on each device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Activations {
+    /// Estimated, or measured.
+    pub state: SlotState,
+    /// What was counted, for which batch: a sentence.
+    pub note: String,
+    /// A row per layer, in the order in which they are computed.
+    pub layers: Vec<LayerActivations>,
+}
+
+/// The activations of a layer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayerActivations {
+    /// The layer, called as its variables are: `bert.encoder.layer.0`.
+    pub layer: String,
+    /// Bytes on each device, in the order of
+    /// [`PlacementReport::devices`](super::PlacementReport::devices).
+    pub bytes: Vec<u64>,
+}
+
+/// What a device holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceTotals {
+    /// Weights.
+    pub weights: u64,
+    /// Each slot, in the order of [`PlacementReport::slots`](super::PlacementReport::slots).
+    pub slots: Vec<u64>,
+    /// Activations, where the report shows them.
+    pub activations: u64,
+}
+
+impl DeviceTotals {
+    /// All of it.
+    pub fn sum(&self) -> u64 {
+        self.weights + self.slots.iter().sum::<u64>() + self.activations
+    }
+}

@@ -1,0 +1,243 @@
+//! The report as text of at most 80 columns, for terminals, logs and screen readers.
+
+mod diff;
+mod table;
+mod timeline;
+
+use std::fmt::Write;
+
+use stratoscope_diagnostics::words;
+
+pub(super) use self::diff::diff;
+use self::table::{shorten, table};
+use self::timeline::timelines;
+use super::parts::SlotState;
+use super::rows::{Cell, Layer, Line, Mark, Part, Sheet};
+use super::units::{bytes, share};
+
+/// Up to this many devices have a column of their own.
+const MOST_COLUMNS: usize = 4;
+/// Characters of the widest line.
+const PAGE: usize = 80;
+
+/// Everything.
+pub(super) fn text(sheet: &Sheet<'_>) -> String {
+    let mut out = String::new();
+    paragraph(&mut out, &format!("{}: {}", sheet.title, sheet.verdict));
+    paragraph(&mut out, &sheet.strategy);
+    for line in &sheet.reality {
+        paragraph(&mut out, line);
+    }
+    out.push('\n');
+    devices(&mut out, sheet);
+    out.push('\n');
+    variables(&mut out, sheet);
+    out.push('\n');
+    kinds(&mut out, sheet);
+    timelines(&mut out, sheet);
+    trimmed(&out)
+}
+
+/// The grid alone.
+pub(super) fn figure(sheet: &Sheet<'_>) -> String {
+    let mut out = String::new();
+    variables(&mut out, sheet);
+    trimmed(&out)
+}
+
+/// No spaces at the ends of lines, no line at the end.
+fn trimmed(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    lines.join("\n").trim_end().to_owned()
+}
+
+fn paragraph(out: &mut String, text: &str) {
+    for line in words::wrap(text, PAGE) {
+        let _ = writeln!(out, "{line}");
+    }
+}
+
+/// Devices as rows, with what they hold against their memory; then what that consists of.
+fn devices(out: &mut String, sheet: &Sheet<'_>) {
+    let head = ["device", "kind", "holds", "of memory", ""];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for line in &sheet.devices {
+        let capacity = line.column.capacity_bytes;
+        rows.push(vec![
+            line.column.name.clone(),
+            line.column.kind.word().to_owned(),
+            bytes(line.sum),
+            capacity.map_or("unknown".to_owned(), bytes),
+            capacity.map_or(String::new(), |capacity| gauge(line.sum, capacity)),
+        ]);
+    }
+    table(out, &rows, &[0, 1, 4], PAGE);
+    let size = |part: &Part<'_>, size: Option<u64>| {
+        let state = match part.state {
+            SlotState::Measured => String::new(),
+            state => format!(" ({})", state.word()),
+        };
+        let size = size.map_or(String::new(), |size| format!("{} ", bytes(size)));
+        format!("{size}{}{state}", part.name)
+    };
+    if sheet.is_even() {
+        if let Some(line) = sheet.devices.first().filter(|_| sheet.parts.len() > 1) {
+            let parts = sheet.parts.iter().zip(&line.parts);
+            let parts: Vec<String> = parts
+                .map(|(part, &bytes)| size(part, Some(bytes)))
+                .collect();
+            let each = if sheet.devices.len() > 1 {
+                "each device: "
+            } else {
+                ""
+            };
+            paragraph(out, &format!("{each}{}", parts.join(" + ")));
+        }
+    } else {
+        for line in sheet.devices.iter().filter(|line| line.sum > 0) {
+            let parts = sheet.parts.iter().zip(&line.parts);
+            let parts: Vec<String> = parts
+                .map(|(part, &bytes)| size(part, Some(bytes)))
+                .collect();
+            paragraph(out, &format!("{}: {}", line.column.name, parts.join(" + ")));
+        }
+    }
+    if sheet.has(SlotState::Planned) {
+        out.push_str("planned: allocated at the first step\n");
+    }
+    if let Some(note) = sheet.activations {
+        paragraph(out, &format!("activations: {note}"));
+    }
+}
+
+/// `[##..................] 12 %`.
+fn gauge(used: u64, capacity: u64) -> String {
+    const WIDTH: usize = 20;
+    let part = (u128::from(used) * WIDTH as u128).div_ceil(u128::from(capacity.max(1)));
+    let full = usize::try_from(part).unwrap_or(WIDTH).min(WIDTH);
+    format!(
+        "[{}{}] {}",
+        "#".repeat(full),
+        ".".repeat(WIDTH - full),
+        share(used, capacity)
+    )
+}
+
+/// The grid. Where a variable was made stands as a letter that is spelled out below.
+fn variables(out: &mut String, sheet: &Sheet<'_>) {
+    let several = sheet.origins.len() > 1;
+    let mut head = vec!["variable".to_owned(), "kind".to_owned(), "shape".to_owned()];
+    head.push("one copy".to_owned());
+    match sheet.devices.len() {
+        0..=MOST_COLUMNS => head.extend(sheet.devices.iter().map(|line| line.column.name.clone())),
+        many => head.push(format!("{many} devices")),
+    }
+    if several {
+        head.push("at".to_owned());
+    }
+    let mut rows = vec![head];
+    for layer in &sheet.layers {
+        lines(&mut rows, sheet, layer, several);
+    }
+    let left: Vec<usize> = (0..rows[0].len()).filter(|column| *column != 3).collect();
+    shorten(&mut rows, PAGE);
+    table(out, &rows, &left, PAGE);
+    match sheet.origins.as_slice() {
+        [] => {}
+        [one] => {
+            let _ = writeln!(out, "made at {one}");
+        }
+        many => {
+            let made = many.iter().enumerate();
+            let made: Vec<String> = made.map(|(i, at)| format!("{} {at}", letter(i))).collect();
+            paragraph(out, &format!("made at: {}", made.join(", ")));
+        }
+    }
+}
+
+/// A layer in one line where it is folded, and below it what must be seen of it.
+fn lines(rows: &mut Vec<Vec<String>>, sheet: &Sheet<'_>, layer: &Layer, several: bool) {
+    let shown = layer.lines.iter();
+    match &layer.sum {
+        None => rows.extend(shown.map(|line| row(sheet, line, several, ""))),
+        Some(sum) => {
+            rows.push(row(sheet, sum, several, ""));
+            let unequal = shown.filter(|line| line.mark == Mark::Unequal);
+            rows.extend(unequal.map(|line| row(sheet, line, several, "  ")));
+        }
+    }
+    if let Some(sizes) = &layer.activations {
+        let mut row = vec!["  activations".to_owned(), String::new(), "~".to_owned()];
+        row.push(bytes(sizes.iter().max().copied().unwrap_or(0)));
+        match sizes.len() {
+            0..=MOST_COLUMNS => row.extend(sizes.iter().map(|&size| bytes(size))),
+            _ => row.push("the most".to_owned()),
+        }
+        rows.push(row);
+    }
+}
+
+fn row(sheet: &Sheet<'_>, line: &Line, several: bool, indent: &str) -> Vec<String> {
+    let mut cells = vec![
+        format!("{indent}{}{}", line.mark.sign(), line.name),
+        line.kind_marked(),
+        line.shape.clone(),
+        bytes(line.bytes),
+    ];
+    match line.cells.len() {
+        0..=MOST_COLUMNS => cells.extend(line.cells.iter().map(Cell::words)),
+        _ => cells.push(on_many(&line.cells)),
+    }
+    if several {
+        cells.push(line.origin.map_or("…".to_owned(), letter));
+    }
+    debug_assert_eq!(sheet.devices.len(), line.cells.len());
+    cells
+}
+
+/// `12 of 12 equal`, `11 of 12, 1 differs`.
+fn on_many(cells: &[Cell]) -> String {
+    let there = |cell: &&Cell| matches!(cell, Cell::Copy { .. } | Cell::Copies { .. });
+    let proved = |cell: &Cell| match cell {
+        Cell::Copy { proved, .. } | Cell::Copies { proved, .. } => *proved,
+        _ => false,
+    };
+    let (all, held) = (cells.len(), cells.iter().filter(there).count());
+    match cells.iter().filter(|cell| cell.is_odd()).count() {
+        0 if held == all && cells.iter().all(proved) => format!("{held} of {all} equal"),
+        0 => format!("{held} of {all}"),
+        1 => format!("{held} of {all}, 1 differs"),
+        odd => format!("{held} of {all}, {odd} differ"),
+    }
+}
+
+/// `a`, `b`, … `z`, `27`.
+fn letter(index: usize) -> String {
+    match u8::try_from(index) {
+        Ok(index @ 0..26) => char::from(b'a' + index).to_string(),
+        _ => (index + 1).to_string(),
+    }
+}
+
+fn kinds(out: &mut String, sheet: &Sheet<'_>) {
+    for kind in &sheet.kinds {
+        let why = kind
+            .why
+            .iter()
+            .take(3)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join("; ");
+        let count = words::thousands(kind.variables);
+        paragraph(
+            out,
+            &format!("{} ({count}): {}. Here: {why}", kind.title, kind.meaning),
+        );
+    }
+    for sign in sheet.signs(MOST_COLUMNS) {
+        // In text there is a count of copies in place of the dots.
+        if !sign.starts_with("a dot") {
+            paragraph(out, sign);
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! A collective as a timeline: who sends what to whom, hop by hop. Hops that repeat the one before, as
+//! those of a ring do, are told once.
+
+use serde::{Deserialize, Serialize};
+
+use stratoscope_diagnostics::words;
+
+use super::parts::SlotState;
+use super::units::bytes;
+use crate::collective::{Collective, CrossDeviceOps};
+
+/// What a hop is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// What arrives is added to what is there.
+    Sum,
+    /// What arrives is kept as it is.
+    Share,
+}
+
+/// Something that goes from one replica to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Arrow {
+    /// The replica that sends.
+    pub from: usize,
+    /// The replica that receives.
+    pub to: usize,
+    /// How much; of hops that are told together, the most.
+    pub bytes: u64,
+}
+
+impl Arrow {
+    /// The leftmost and the rightmost replica it touches.
+    pub(super) fn ends(self) -> (usize, usize) {
+        (self.from.min(self.to), self.from.max(self.to))
+    }
+}
+
+/// One hop, or several in which the same replicas send to the same ones.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hop {
+    /// Its number, counted from 1.
+    pub first: usize,
+    /// The number of the last of them; `first` where it is one.
+    pub last: usize,
+    /// What it is for.
+    pub phase: Phase,
+    /// What is sent at the same time, in one of these hops.
+    pub arrows: Vec<Arrow>,
+    /// The bytes of all of these hops together.
+    pub bytes: u64,
+}
+
+impl Hop {
+    /// How many hops are told together.
+    pub fn count(&self) -> usize {
+        self.last + 1 - self.first
+    }
+
+    /// `hop 2`, `hops 1–7`.
+    pub(super) fn title(&self) -> String {
+        match self.count() {
+            1 => format!("hop {}", self.first),
+            _ => format!("hops {}–{}", self.first, self.last),
+        }
+    }
+
+    /// `87 B`, `8 messages of 87 B`; for hops that are told together, what is sent in each.
+    pub(super) fn amount(&self) -> String {
+        let sizes = || self.arrows.iter().map(|arrow| arrow.bytes);
+        let (least, most) = (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0));
+        // Pieces of a ring differ by a few bytes where the whole cannot be divided.
+        let upto = if bytes(least) == bytes(most) {
+            ""
+        } else {
+            "up to "
+        };
+        let size = format!("{upto}{}", bytes(most));
+        let each = if self.count() > 1 { " in each" } else { "" };
+        match self.arrows.len() {
+            1 => format!("{size}{each}"),
+            messages => format!("{messages} messages of {size}{each}"),
+        }
+    }
+
+    /// The arrows on as few lines as they need without lying over one another, short ones first.
+    pub(super) fn lanes(&self) -> Vec<Vec<Arrow>> {
+        let mut arrows = self.arrows.clone();
+        arrows.sort_by_key(|arrow| {
+            let (left, right) = arrow.ends();
+            (right - left, left, arrow.from)
+        });
+        let mut lanes: Vec<Vec<Arrow>> = Vec::new();
+        for arrow in arrows {
+            let (left, right) = arrow.ends();
+            let fits = |lane: &Vec<Arrow>| {
+                lane.iter().all(|other| {
+                    let (from, to) = other.ends();
+                    right <= from || to <= left
+                })
+            };
+            match lanes.iter_mut().find(|lane| fits(lane)) {
+                Some(lane) => lane.push(arrow),
+                None => lanes.push(vec![arrow]),
+            }
+        }
+        lanes
+    }
+}
+
+/// A collective of a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// What is done: `all-reduce of 39 gradients`.
+    pub name: String,
+    /// How.
+    pub ops: CrossDeviceOps,
+    /// How many replicas take part.
+    pub replicas: usize,
+    /// What each replica brings.
+    pub payload_bytes: u64,
+    /// Planned until a step was made.
+    pub state: SlotState,
+    /// The hops, in their order.
+    pub hops: Vec<Hop>,
+    /// What passes through each device, sent and received: the busiest one decides how long it takes.
+    /// Replicas first, as the strategy counts its devices.
+    pub traffic: Vec<u64>,
+}
+
+impl Timeline {
+    /// The timeline of a collective.
+    pub fn of(collective: &Collective, state: SlotState) -> Self {
+        let count = collective.hops();
+        let mut hops: Vec<Hop> = Vec::new();
+        for number in 0..count {
+            let of_hop = collective.transfers.iter().filter(|t| t.hop == number);
+            let arrows: Vec<Arrow> = of_hop
+                .map(|transfer| Arrow {
+                    from: transfer.from,
+                    to: transfer.to,
+                    bytes: transfer.bytes,
+                })
+                .collect();
+            let hop = Hop {
+                first: number + 1,
+                last: number + 1,
+                phase: phase(collective, number, count),
+                bytes: arrows.iter().map(|arrow| arrow.bytes).sum(),
+                arrows,
+            };
+            match hops.last_mut() {
+                Some(before) if repeats(before, &hop) => {
+                    before.last = hop.last;
+                    before.bytes += hop.bytes;
+                    for (arrow, other) in before.arrows.iter_mut().zip(&hop.arrows) {
+                        arrow.bytes = arrow.bytes.max(other.bytes);
+                    }
+                }
+                _ => hops.push(hop),
+            }
+        }
+        let ends = collective.transfers.iter().flat_map(|t| [t.from, t.to]);
+        let devices = ends
+            .max()
+            .map_or(0, |last| last + 1)
+            .max(collective.replicas);
+        let mut traffic = vec![0; devices];
+        for transfer in &collective.transfers {
+            traffic[transfer.from] += transfer.bytes;
+            traffic[transfer.to] += transfer.bytes;
+        }
+        Self {
+            name: collective.name.clone(),
+            ops: collective.ops,
+            replicas: collective.replicas,
+            payload_bytes: collective.payload_bytes,
+            state,
+            hops,
+            traffic,
+        }
+    }
+
+    /// The number of hops: how often somebody waits for somebody else.
+    pub fn hop_count(&self) -> usize {
+        self.hops.last().map_or(0, |hop| hop.last)
+    }
+
+    /// All that goes between devices.
+    pub fn moved_bytes(&self) -> u64 {
+        self.hops.iter().map(|hop| hop.bytes).sum()
+    }
+
+    /// How many devices it runs over.
+    pub(super) fn devices(&self) -> usize {
+        self.traffic.len()
+    }
+
+    /// Name, pattern and size: ``gradients, ring: 348 B on each of 4 replicas (measured)``.
+    pub(super) fn title(&self) -> String {
+        format!(
+            "{}, {}: {} on each of {} ({})",
+            self.name,
+            self.ops.title(),
+            bytes(self.payload_bytes),
+            words::count(self.replicas, "replica"),
+            self.state.word(),
+        )
+    }
+
+    /// What it costs: hops, bytes, and the device that everyone waits for.
+    pub(super) fn total(&self, names: &[String]) -> String {
+        let busiest = self.traffic.iter().max().copied().unwrap_or(0);
+        let least = self.traffic.iter().min().copied().unwrap_or(0);
+        let busy: Vec<&str> = (self.traffic.iter().zip(names))
+            .filter(|(bytes, _)| **bytes == busiest)
+            .map(|(_, name)| name.as_str())
+            .collect();
+        let (most, least) = (bytes(busiest), bytes(least));
+        let through = match busy.as_slice() {
+            _ if most == least => format!("every device sends and receives {most}"),
+            [one] => format!("`{one}` sends and receives {most}, others {least} or more"),
+            _ => format!("a device sends and receives {least} to {most}"),
+        };
+        format!(
+            "{}, one after the other; {} in all, {through}",
+            words::count(self.hop_count(), "hop"),
+            bytes(self.moved_bytes()),
+        )
+    }
+
+    /// What a hop does, in words. `names` are the replicas' devices.
+    pub(super) fn tells(&self, hop: &Hop, names: &[String]) -> String {
+        let center = || {
+            let end = |arrow: &Arrow| match hop.phase {
+                Phase::Sum => arrow.to,
+                Phase::Share => arrow.from,
+            };
+            let first = hop.arrows.first().map(end);
+            let common = first.filter(|first| hop.arrows.iter().all(|arrow| end(arrow) == *first));
+            match common.and_then(|device| names.get(device)) {
+                Some(name) => format!("`{name}`"),
+                None => "the devices that keep it".to_owned(),
+            }
+        };
+        match (self.ops, hop.phase) {
+            (CrossDeviceOps::Ring, Phase::Sum) => {
+                "each sends a piece to the next, which adds to it".to_owned()
+            }
+            (CrossDeviceOps::Ring, Phase::Share) => {
+                "the finished pieces go round until all have all".to_owned()
+            }
+            (CrossDeviceOps::Tree, Phase::Sum) => "in pairs: one sends, one adds".to_owned(),
+            (CrossDeviceOps::Tree, Phase::Share) => "the sum goes back".to_owned(),
+            (CrossDeviceOps::Centralized, Phase::Sum) => {
+                format!("{} to {}, which adds in order", others(hop), center())
+            }
+            (CrossDeviceOps::Centralized, Phase::Share) => {
+                format!("from {} to {}", center(), others(hop))
+            }
+        }
+    }
+}
+
+fn others(hop: &Hop) -> &'static str {
+    if hop.arrows.len() == 1 {
+        "the other"
+    } else {
+        "all others"
+    }
+}
+
+/// Whether the same replicas send to the same ones for the same purpose.
+fn repeats(before: &Hop, hop: &Hop) -> bool {
+    let ends = |hop: &Hop| -> Vec<(usize, usize)> {
+        hop.arrows
+            .iter()
+            .map(|arrow| (arrow.from, arrow.to))
+            .collect()
+    };
+    before.phase == hop.phase && ends(before) == ends(hop)
+}
+
+/// An all-reduce sums in its first half and shares in its second, whatever the way. In a single hop
+/// parameters are on their way to who reads them, and anything else to be summed.
+fn phase(collective: &Collective, hop: usize, hops: usize) -> Phase {
+    let sums = match hops {
+        1 => collective.name != "parameters",
+        hops => hop < hops / 2,
+    };
+    if sums { Phase::Sum } else { Phase::Share }
+}
