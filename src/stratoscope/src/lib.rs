@@ -15,6 +15,7 @@ pub mod cell;
 mod connection;
 pub mod display;
 mod macros;
+pub mod placement;
 pub mod prelude;
 pub mod progress;
 pub mod result;

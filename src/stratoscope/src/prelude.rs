@@ -6,6 +6,7 @@ pub use crate::display::{
     Html, IntoBundle, Markdown, Svg, clear_output, display, display_as, display_html,
     display_update,
 };
+pub use crate::placement::{placement_diff, placement_of};
 pub use crate::progress::{Plot, placement};
 pub use crate::{compile, evaluate, fit, scope};
 
@@ -19,6 +20,7 @@ pub use stratoscope_train::{
     Sequential, features,
 };
 
+pub use stratoscope_strategy::placement::PlacementDiff;
 pub use stratoscope_strategy::{
     Aggregation, AsStrategy, CentralStorageStrategy, CrossDeviceOps, MirroredStrategy,
     OneDeviceStrategy, ParameterServerStrategy, PlacementReport, ReplicatedVariable, Strategy,

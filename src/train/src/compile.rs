@@ -39,6 +39,8 @@ pub(crate) struct Compiled {
     pub frozen: HashSet<ParamId>,
     /// The moments, one set per replica.
     pub states: Vec<OptimizerState>,
+    /// Examples and tokens of each replica's part of the last batch; none before the first.
+    pub last_batch: Vec<(usize, usize)>,
 }
 
 impl<N: Network> Model<N> {
@@ -148,6 +150,7 @@ impl<N: Network> Model<N> {
             apart: Apart::default(),
             frozen: state.frozen(),
             states,
+            last_batch: Vec::new(),
         });
         state.saved_run = None;
         state.gradient_bytes.clear();
