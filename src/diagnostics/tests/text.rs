@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use stratoscope_diagnostics::arguments::{
     self, Accepts, Argument, CALLS, CallTable, IdentifierKind, Interval, OPTIMIZERS,
+    foreign_identifier,
 };
 use stratoscope_diagnostics::check::suggest::distance;
 use stratoscope_diagnostics::check::{CellContext, calls, check_cell};
@@ -261,6 +262,27 @@ proptest! {
         prop_assert!(rest.is_empty() || name != argument.name, "{mended}: {rest:?}");
     }
 
+    /// The same for texts that name losses, metrics and optimizers.
+    #[test]
+    fn a_slip_in_a_text_is_suggested_away((kind, name, slip) in identifier_slip()) {
+        let text = match kind {
+            IdentifierKind::Optimizer => format!("compile!(model, optimizer = \"{slip}\")?;"),
+            IdentifierKind::Loss => format!("compile!(model, optimizer = o, loss = \"{slip}\")?;"),
+            IdentifierKind::Metric => format!("compile!(model, optimizer = o, metrics = [\"{slip}\"])?;"),
+        };
+        let found = check(&text);
+        prop_assert_eq!(found.len(), 1, "{}\n{:?}", text, found);
+        prop_assert_eq!(&found[0].code, "SC0105");
+        // A name of another library is translated first, however near it is to one of ours.
+        if foreign_identifier(kind, &slip).is_some() {
+            return Ok(());
+        }
+        let first = found[0].fixes[0].title.trim_start_matches("did you mean `").trim_end_matches("`?");
+        prop_assert_eq!(distance(&slip, first), 1, "{} for {}: {}", slip, name, first);
+        let mended = apply(&text, &found[0].fixes[0]).expect("a rename is an edit");
+        prop_assert!(codes(&mended).is_empty(), "{}", mended);
+    }
+
     #[test]
     fn a_slip_in_an_optimizer_is_suggested_away((optimizer, argument, slip) in optimizer_slip()) {
         let text = format!("let o = {}::new(5e-5).{slip}(x);", optimizer.name);
@@ -293,7 +315,11 @@ proptest! {
 fn edits() -> impl Strategy<Value = (usize, char, u8)> {
     (
         0usize..40,
-        select(vec!['a', 'e', 'm', 's', 'x', '_', '1']),
+        select(
+            "abcdefghijklmnopqrstuvwxyz_0123456789"
+                .chars()
+                .collect::<Vec<_>>(),
+        ),
         0u8..4,
     )
 }
@@ -301,9 +327,11 @@ fn edits() -> impl Strategy<Value = (usize, char, u8)> {
 /// One insertion, deletion, replacement or transposition.
 fn edited(name: &str, (at, letter, kind): (usize, char, u8)) -> String {
     let mut letters: Vec<char> = name.chars().collect();
-    let at = at % letters.len();
+    let end = letters.len();
+    let at = at % end;
     match kind {
-        0 => letters.insert(at, letter),
+        // Behind the last letter too.
+        0 => letters.insert(if at + 1 == end { end } else { at }, letter),
         1 => {
             letters.remove(at);
         }
@@ -314,8 +342,7 @@ fn edited(name: &str, (at, letter, kind): (usize, char, u8)) -> String {
 }
 
 fn is_name(slip: &str) -> bool {
-    let keyword = ["as", "if", "in", "fn", "do", "_"].contains(&slip);
-    !keyword && slip.starts_with(|c: char| c.is_alphabetic() || c == '_')
+    syn::parse_str::<syn::Ident>(slip).is_ok() && slip != "_"
 }
 
 fn slip() -> impl Strategy<Value = (CallTable, &'static Argument, String)> {
@@ -337,6 +364,20 @@ fn slip() -> impl Strategy<Value = (CallTable, &'static Argument, String)> {
                     && distance(slip, argument.name) == 1
             },
         )
+}
+
+fn identifier_slip() -> impl Strategy<Value = (IdentifierKind, &'static str, String)> {
+    let kinds = vec![
+        IdentifierKind::Loss,
+        IdentifierKind::Metric,
+        IdentifierKind::Optimizer,
+    ];
+    select(kinds)
+        .prop_flat_map(|kind| (Just(kind), select(kind.names()), edits()))
+        .prop_map(|(kind, name, edit)| (kind, name, edited(name, edit)))
+        .prop_filter("a text that names nothing", |(kind, name, slip)| {
+            !kind.knows(slip) && distance(slip, name) == 1
+        })
 }
 
 fn optimizer_slip()
