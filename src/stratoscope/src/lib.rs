@@ -19,6 +19,7 @@ pub mod placement;
 pub mod prelude;
 pub mod progress;
 pub mod result;
+mod training;
 
 pub use burn;
 pub use log;

@@ -270,17 +270,8 @@ impl<N: Network> Model<N> {
         tell(&state.by_hand, &gradients, norm)?;
         state.by_hand.at_last_step = state.by_hand.computed;
 
-        let devices: Vec<Device> = state
-            .replicas
-            .devices()
-            .iter()
-            .map(|device| device.burn.clone())
-            .collect();
-        let on_devices = devices
-            .iter()
-            .take(state.replicas.copies())
-            .map(|device| as_parameters(state.replicas.first(), &gradients, device))
-            .collect();
+        let copies = state.replicas.modules().iter();
+        let alike = copies.map(|copy| as_parameters(copy, &gradients)).collect();
         let undecayed = Arc::new(state.undecayed());
         let state = &mut *state;
         let Some(compiled) = &mut state.compiled else {
@@ -310,7 +301,7 @@ impl<N: Network> Model<N> {
             undecayed,
             classes: state.files.classes(),
         };
-        trainer.step_alike(on_devices, norm, rate)?;
+        trainer.step_alike(alike, norm, rate)?;
         state.has_learnt = true;
         state.ledger.set(state.bytes());
         Ok(Applied {

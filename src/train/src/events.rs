@@ -61,6 +61,8 @@ pub struct FitStarted {
     pub validation_examples: usize,
     /// Replicas and their devices: `mirrored#1: 2 logical CPU devices`.
     pub devices: String,
+    /// The learning rate at the beginning, at 10 % and 50 % of the run and at its last step, in words.
+    pub rates: String,
     /// The names of the metrics.
     pub metrics: Vec<&'static str>,
     /// The counters at the end of all epochs.

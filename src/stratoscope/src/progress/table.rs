@@ -61,6 +61,11 @@ impl Fit {
         )
     }
 
+    /// `learning rate 0 at step 0, 5e-5 at 18, 2.778e-5 at 94, 2.924e-7 at 188`.
+    fn rates(&self) -> String {
+        format!("learning rate {}", self.started.rates)
+    }
+
     fn has_validation(&self) -> bool {
         self.started.validation_examples > 0
     }
@@ -233,7 +238,7 @@ impl Fit {
         let _ = write!(
             html,
             "<div style=\"{NOTE}\">{}</div>",
-            escape(&self.headline())
+            escape(&format!("{}; {}", self.headline(), self.rates()))
         );
         if let Some(End::Finished(notes)) = &self.end {
             for note in notes {
@@ -269,6 +274,8 @@ impl Fit {
         let counters = counters.map(|(name, now, planned)| format!("{name} {now}/{planned}"));
         let _ = writeln!(text, "{}", counters.collect::<Vec<_>>().join(" · "));
         text.push_str(&self.headline());
+        text.push('\n');
+        text.push_str(&self.rates());
         if let Some(End::Finished(notes)) = &self.end {
             for note in notes {
                 let _ = write!(text, "\n{note}");
@@ -320,6 +327,7 @@ mod tests {
                 examples: 39,
                 validation_examples: 8,
                 devices: "2 logical CPU devices".to_owned(),
+                rates: "5e-5 at step 0".to_owned(),
                 metrics: vec!["accuracy"],
                 planned,
                 counters: Counters::default(),

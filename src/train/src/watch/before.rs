@@ -30,6 +30,7 @@ pub(crate) struct Before<'a> {
     /// Checked and tokenized.
     pub data: &'a Prepared,
     pub batch_size: usize,
+    pub batches_per_epoch: u64,
     pub epochs: u64,
 }
 
@@ -56,12 +57,13 @@ impl Before<'_> {
         findings.into_iter().flatten().try_for_each(notice)?;
         let length = self.data.train.report().longest;
         let length = length.min(self.data.train.max_length());
-        memory::check(state, self.batch_size, length)
+        let batch_size = self.batch_size.min(self.data.train.len());
+        memory::check(state, batch_size, length)
     }
 
     /// The rates of the run.
     pub(crate) fn rates(&self, compiled: &Compiled) -> RatePlan {
-        let batches = self.data.train.len().div_ceil(self.batch_size) as u64;
+        let batches = self.batches_per_epoch;
         let made = compiled.states.first().map_or(0, OptimizerState::steps);
         RatePlan {
             schedule: compiled.optimizer.schedule,
@@ -130,7 +132,7 @@ impl Before<'_> {
     }
 
     fn last_batch(&self, replicas: usize) -> Option<Diagnostic> {
-        let examples = self.data.train.len();
+        let examples = self.data.epoch_examples;
         let size = match examples % self.batch_size {
             0 => self.batch_size,
             rest => rest,

@@ -3,11 +3,11 @@
 use stratoscope_diagnostics::Diagnostic;
 use stratoscope_strategy::{MirroredStrategy, OneDeviceStrategy, cpu, scope};
 use stratoscope_train::{
-    AdamW, BertForSequenceClassification, CompileArgs, CompileReceipt, FitArgs, MeanSquaredError,
-    accuracy, f1, none, pearson,
+    AdamW, BertForSequenceClassification, CompileArgs, CompileReceipt, FitArgs, accuracy, f1, none,
+    pearson,
 };
 
-use crate::support::{cross_entropy, load, plain_args, sentences, tiny_bert, turn};
+use crate::support::{cross_entropy, fixtures, load, plain_args, sentences, tiny_bert, turn};
 
 type Outcome = Result<CompileReceipt, Box<Diagnostic>>;
 
@@ -46,16 +46,57 @@ fn arguments_are_checked_together() {
         &["SC0103"],
     );
     refused(
-        model.compile(plain_args().loss(MeanSquaredError)),
-        &["SC0103"],
-    );
-    refused(
         model.compile(plain_args().metrics([f1(), pearson()])),
         &["SC0103", "SC0103"],
     );
     model
         .compile(plain_args().metrics("accuracy").steps_per_execution(1))
         .expect("valid");
+}
+
+/// Loss and metrics against the head: 3 outputs, then 1.
+#[test]
+fn losses_and_metrics_fit_the_head() {
+    let _turn = turn();
+    let three = model();
+    let folder = tiny_bert(0.0);
+    for file in ["config.json", "model.safetensors"] {
+        let source = fixtures().join("regression").join(file);
+        std::fs::copy(source, folder.path().join(file)).expect("the fixture's file");
+    }
+    let path = folder.path().to_str().expect("a path in UTF-8");
+    let one = BertForSequenceClassification::from_pretrained(path, 1).expect("it loads");
+    let args = |loss: &str| CompileArgs::new().optimizer("sgd").loss(loss);
+    let check =
+        |model: &BertForSequenceClassification, args: CompileArgs, codes: &[&str]| match codes {
+            [] => drop(model.compile(args).expect("it fits")),
+            codes => drop(refused(model.compile(args), codes)),
+        };
+    check(&three, args("sparse_categorical_crossentropy"), &[]);
+    check(&three, args("categorical_crossentropy"), &[]);
+    check(&three, args("mse"), &["SC0309"]);
+    check(&three, args("bce"), &["SC0306"]);
+    check(&one, args("mse"), &[]);
+    check(&one, args("bce"), &[]);
+    check(&one, args("sparse_categorical_crossentropy"), &["SC0305"]);
+    check(&one, args("categorical_crossentropy"), &["SC0305"]);
+    // Accuracy of one output: by a threshold under a binary loss, nothing under another.
+    let accuracy = ["sparse_categorical_accuracy"];
+    check(
+        &three,
+        args("sparse_categorical_crossentropy").metrics(accuracy),
+        &[],
+    );
+    check(&one, args("bce").metrics(["binary_accuracy", "f1"]), &[]);
+    check(
+        &one,
+        args("mse").metrics(["accuracy", "f1"]),
+        &["SC0310", "SC0310"],
+    );
+    check(&one, args("mse").metrics(["pearson"]), &[]);
+    check(&one, args("bce").metrics(["pearson"]), &["SC0103"]);
+    let both = args("mse").metrics(["pearson"]);
+    check(&three, both, &["SC0309", "SC0103"]);
 }
 
 #[test]

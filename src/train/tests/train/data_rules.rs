@@ -163,7 +163,7 @@ fn a_regression() {
     let path = folder.path().to_str().expect("a path in UTF-8");
     let model = BertForSequenceClassification::from_pretrained(path, 1).expect("it loads");
     let told = model.compile(plain_args()).expect_err("classes");
-    assert_eq!((told.code.as_str(), told.related.len()), ("SC0103", 1));
+    assert_eq!((told.code.as_str(), told.related.len()), ("SC0305", 1));
     let args = CompileArgs::new()
         .optimizer("adamw")
         .loss("mse")

@@ -6,5 +6,7 @@ mod counters;
 mod data_rules;
 mod interrupted;
 mod parity;
+mod scope_table;
 mod support;
+mod watch_rules;
 mod whole;
