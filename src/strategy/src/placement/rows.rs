@@ -292,6 +292,32 @@ impl<'a> Sheet<'a> {
         }
     }
 
+    /// What very many devices have of a line, in words: `12 of 12 equal`, `cpu:5 differs`, `on ps:0`.
+    pub fn on_many(&self, line: &Line) -> String {
+        let names = |is: &dyn Fn(&Cell) -> bool| -> Vec<&str> {
+            let cells = line.cells.iter().zip(&self.devices);
+            let found = cells.filter(|(cell, _)| is(cell));
+            found
+                .map(|(_, device)| device.column.name.as_str())
+                .collect()
+        };
+        let held = names(&|cell| !matches!(cell, Cell::Missing | Cell::Elsewhere));
+        let all = line.cells.len();
+        let proved = line.cells.iter().all(|cell| {
+            matches!(
+                cell,
+                Cell::Copy { proved: true, .. } | Cell::Copies { proved: true, .. }
+            )
+        });
+        match names(&Cell::is_odd).as_slice() {
+            [] if proved => format!("{all} of {all} equal"),
+            [] if held.len() <= 2 => format!("on {}", held.join(", ")),
+            [] => format!("{} of {all}", held.len()),
+            [one] => format!("{one} differs"),
+            odd => format!("{} of {all} differ", odd.len()),
+        }
+    }
+
     /// Where a line was made.
     pub fn origin(&self, line: &Line) -> &str {
         match line.origin.and_then(|index| self.origins.get(index)) {

@@ -223,27 +223,15 @@ impl Timeline {
             [one] => format!("`{one}` sends and receives {most}, others {least} or more"),
             _ => format!("a device sends and receives {least} to {most}"),
         };
-        format!(
-            "{}, one after the other; {} in all, {through}",
-            words::count(self.hop_count(), "hop"),
-            bytes(self.moved_bytes()),
-        )
+        let hops = match self.hop_count() {
+            1 => "1 hop".to_owned(),
+            hops => format!("{hops} hops, one after the other"),
+        };
+        format!("{hops}; {} in all, {through}", bytes(self.moved_bytes()))
     }
 
-    /// What a hop does, in words. `names` are the replicas' devices.
+    /// What a hop does, in words. `names` are the devices'.
     pub(super) fn tells(&self, hop: &Hop, names: &[String]) -> String {
-        let center = || {
-            let end = |arrow: &Arrow| match hop.phase {
-                Phase::Sum => arrow.to,
-                Phase::Share => arrow.from,
-            };
-            let first = hop.arrows.first().map(end);
-            let common = first.filter(|first| hop.arrows.iter().all(|arrow| end(arrow) == *first));
-            match common.and_then(|device| names.get(device)) {
-                Some(name) => format!("`{name}`"),
-                None => "the devices that keep it".to_owned(),
-            }
-        };
         match (self.ops, hop.phase) {
             (CrossDeviceOps::Ring, Phase::Sum) => {
                 "each sends a piece to the next, which adds to it".to_owned()
@@ -254,21 +242,31 @@ impl Timeline {
             (CrossDeviceOps::Tree, Phase::Sum) => "in pairs: one sends, one adds".to_owned(),
             (CrossDeviceOps::Tree, Phase::Share) => "the sum goes back".to_owned(),
             (CrossDeviceOps::Centralized, Phase::Sum) => {
-                format!("{} to {}, which adds in order", others(hop), center())
+                let adds = "which adds in the order of the replicas";
+                match (common(hop, names, true), common(hop, names, false)) {
+                    (Some(from), Some(to)) => format!("from {from} to {to}"),
+                    (None, Some(to)) => format!("all to {to}, {adds}"),
+                    _ => "to the devices that keep the variables, which add in order".to_owned(),
+                }
             }
             (CrossDeviceOps::Centralized, Phase::Share) => {
-                format!("from {} to {}", center(), others(hop))
+                match (common(hop, names, true), common(hop, names, false)) {
+                    (Some(from), Some(to)) => format!("from {from} to {to}"),
+                    (Some(from), None) => format!("from {from} to all others"),
+                    _ => "from the devices that keep the variables to the replicas".to_owned(),
+                }
             }
         }
     }
 }
 
-fn others(hop: &Hop) -> &'static str {
-    if hop.arrows.len() == 1 {
-        "the other"
-    } else {
-        "all others"
-    }
+/// The one device that all arrows come from, or go to.
+fn common(hop: &Hop, names: &[String], from: bool) -> Option<String> {
+    let end = |arrow: &Arrow| if from { arrow.from } else { arrow.to };
+    let first = end(hop.arrows.first()?);
+    let alike = hop.arrows.iter().all(|arrow| end(arrow) == first);
+    let name = names.get(first).filter(|_| alike)?;
+    Some(format!("`{name}`"))
 }
 
 /// Whether the same replicas send to the same ones for the same purpose.

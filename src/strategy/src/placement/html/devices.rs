@@ -110,7 +110,12 @@ fn bar(out: &mut String, line: &DeviceLine<'_>, parts: &[Part<'_>], most: u64) {
 fn gauge(out: &mut String, line: &DeviceLine<'_>) {
     let (text, used) = match line.column.capacity_bytes {
         Some(capacity) => (
-            format!("of {} · {}", bytes(capacity), share(line.sum, capacity)),
+            // Numbers and their units stay on one line.
+            format!(
+                "of {} · {}",
+                bytes(capacity),
+                share(line.sum, capacity).replace(' ', "\u{a0}")
+            ),
             line.sum as f64 * 100.0 / capacity.max(1) as f64,
         ),
         None => ("memory unknown".to_owned(), 0.0),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use stratoscope_diagnostics::words;
 
-use super::{AMBER, CODE, GREY, GREY_TINT, MUTED};
+use super::{AMBER, CHANGE, CODE, GREY, GREY_TINT, MUTED, WRONG};
 use super::{code_words, devices, escape, head, heading, open, parts};
 use crate::placement::diff::{Pair, PlacementDiff, Side, Values};
 use crate::placement::rows::Sheet;
@@ -18,7 +18,8 @@ pub(in crate::placement) fn diff(
 ) -> String {
     let mut out = open(after.is_wrong);
     let title = format!("{}: before and after", after.title);
-    head(&mut out, &title, &diff.verdict(), after.is_wrong);
+    let badge = if after.is_wrong { WRONG } else { CHANGE };
+    head(&mut out, &title, &diff.verdict(), badge);
     let all = before.devices.iter().chain(&after.devices);
     let most = all.map(|line| line.sum).max().unwrap_or(0);
     for (name, sheet) in [("Before", before), ("After", after)] {

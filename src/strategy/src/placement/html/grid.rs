@@ -38,7 +38,7 @@ impl Widths {
             // Six digits and four squares; or a dot for each of very many.
             devices: match devices {
                 0..=MOST_COLUMNS => vec![94; devices],
-                many => vec![(many * 11 + 70).min(400)],
+                many => vec![(many * 9 + 100).min(400)],
             },
             // `cell 12, line 3`
             origin: 88,
@@ -187,7 +187,13 @@ fn cells(out: &mut String, sheet: &Sheet<'_>, widths: &Widths, line: &Line) {
     widths.cell(out, widths.shape, MUTED, "", &escape(&line.shape));
     widths.cell(out, widths.size, RIGHT, "", &bytes(line.bytes));
     if sheet.devices.len() > MOST_COLUMNS {
-        widths.cell(out, widths.devices[0], APART, "", &many_devices(line));
+        widths.cell(
+            out,
+            widths.devices[0],
+            APART,
+            "",
+            &many_devices(sheet, line),
+        );
     } else {
         for (one, width) in line.cells.iter().zip(&widths.devices) {
             widths.cell(out, *width, "", &one.title(), &chip(one, sheet));
@@ -228,7 +234,13 @@ fn inside(out: &mut String, sheet: &Sheet<'_>, widths: &Widths, line: &Line, of:
     widths.cell(out, widths.shape, "", "", &escape(&line.shape));
     widths.cell(out, widths.size, RIGHT, "", &bytes(line.bytes));
     if sheet.devices.len() > MOST_COLUMNS {
-        widths.cell(out, widths.devices[0], APART, "", &many_devices(line));
+        widths.cell(
+            out,
+            widths.devices[0],
+            APART,
+            "",
+            &many_devices(sheet, line),
+        );
     } else {
         for (one, width) in line.cells.iter().zip(&widths.devices) {
             let words = escape(&one.words());
@@ -289,7 +301,7 @@ fn chip(one: &Cell, sheet: &Sheet<'_>) -> String {
 
 /// One column for all devices: a dot each, and the checksum where they have the same. Neighbours of one
 /// colour share a span.
-fn many_devices(line: &Line) -> String {
+fn many_devices(sheet: &Sheet<'_>, line: &Line) -> String {
     let mut runs: Vec<(&str, String)> = Vec::new();
     for one in &line.cells {
         let (colour, dot) = match one {
@@ -309,16 +321,12 @@ fn many_devices(line: &Line) -> String {
     for (colour, dots) in runs {
         let _ = write!(html, "<span style=\"color:{colour}\">{dots}</span>");
     }
-    let held = line
-        .cells
-        .iter()
-        .filter(|one| !matches!(one, Cell::Missing | Cell::Elsewhere));
-    let words = match line.cells.iter().position(Cell::is_odd) {
-        Some(device) if line.cells.iter().filter(|one| one.is_odd()).count() == 1 => {
-            format!("{device} differs")
+    let words = match line.cells.first() {
+        // Of a variable that has equal copies the checksum says that, and which.
+        Some(one @ Cell::Copy { proved: true, .. }) if line.mark == Mark::Right => {
+            format!("{} equal, {}", line.cells.len(), one.words())
         }
-        Some(_) => "several differ".to_owned(),
-        None => held.map(Cell::words).next().unwrap_or_default(),
+        _ => sheet.on_many(line),
     };
     html + " " + &escape(&words)
 }

@@ -40,7 +40,8 @@ const MOST_COLUMNS: usize = 4;
 /// The whole card.
 pub(super) fn card(sheet: &Sheet<'_>) -> String {
     let mut out = open(sheet.is_wrong);
-    head(&mut out, sheet.title, &sheet.verdict, sheet.is_wrong);
+    let badge = if sheet.is_wrong { WRONG } else { RIGHT };
+    head(&mut out, sheet.title, &sheet.verdict, badge);
     let _ = write!(
         out,
         "<div style=\"{MUTED};margin:0 0 8px 0\">{}{}</div>",
@@ -82,11 +83,12 @@ fn open(is_wrong: bool) -> String {
     )
 }
 
-fn head(out: &mut String, title: &str, verdict: &str, is_wrong: bool) {
-    let (badge, sign) = match is_wrong {
-        true => ("#c62828", "✗"),
-        false => ("#1f7a45", "✓"),
-    };
+/// The badges, each with its colour and sign. White on these has a contrast above 4.5.
+const WRONG: (&str, &str) = ("#c62828", "✗");
+const RIGHT: (&str, &str) = ("#1f7a45", "✓");
+const CHANGE: (&str, &str) = ("#1d5fc4", "→");
+
+fn head(out: &mut String, title: &str, verdict: &str, (badge, sign): (&str, &str)) {
     let _ = write!(
         out,
         "<div style=\"margin:0 0 3px 0\"><b style=\"font-size:1.1em\">{}</b> \

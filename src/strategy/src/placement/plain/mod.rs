@@ -186,29 +186,12 @@ fn row(sheet: &Sheet<'_>, line: &Line, several: bool, indent: &str) -> Vec<Strin
     ];
     match line.cells.len() {
         0..=MOST_COLUMNS => cells.extend(line.cells.iter().map(Cell::words)),
-        _ => cells.push(on_many(&line.cells)),
+        _ => cells.push(sheet.on_many(line)),
     }
     if several {
         cells.push(line.origin.map_or("…".to_owned(), letter));
     }
-    debug_assert_eq!(sheet.devices.len(), line.cells.len());
     cells
-}
-
-/// `12 of 12 equal`, `11 of 12, 1 differs`.
-fn on_many(cells: &[Cell]) -> String {
-    let there = |cell: &&Cell| matches!(cell, Cell::Copy { .. } | Cell::Copies { .. });
-    let proved = |cell: &Cell| match cell {
-        Cell::Copy { proved, .. } | Cell::Copies { proved, .. } => *proved,
-        _ => false,
-    };
-    let (all, held) = (cells.len(), cells.iter().filter(there).count());
-    match cells.iter().filter(|cell| cell.is_odd()).count() {
-        0 if held == all && cells.iter().all(proved) => format!("{held} of {all} equal"),
-        0 => format!("{held} of {all}"),
-        1 => format!("{held} of {all}, 1 differs"),
-        odd => format!("{held} of {all}, {odd} differ"),
-    }
 }
 
 /// `a`, `b`, … `z`, `27`.
