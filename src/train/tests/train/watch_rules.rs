@@ -287,7 +287,7 @@ fn one_answer_for_everything_is_told_once() {
     );
 }
 
-/// Probabilities instead of logits.
+/// Probabilities instead of logits, from large inputs: so gradients are large, too.
 #[derive(Module, Debug)]
 struct EndsInSoftmax {
     scores: Param<Tensor<2>>,
@@ -297,7 +297,7 @@ impl Network for EndsInSoftmax {
     type Files = IdFiles;
 
     fn logits(&self, batch: &Batch, _: Mode, device: &Device) -> Tensor<2> {
-        let rows = batch.ids.chunks(batch.seq).map(|row| row[0] as f32);
+        let rows = batch.ids.chunks(batch.seq).map(|row| 1e3 * row[0] as f32);
         let first: Vec<f32> = rows.collect();
         let first = Tensor::<1>::from_floats(first.as_slice(), device);
         let scores: Tensor<2> = first.reshape([batch.size(), 1]).matmul(self.scores.val());
@@ -328,7 +328,7 @@ fn ids(count: usize) -> Dataset {
 #[test]
 fn probabilities_under_a_loss_of_logits() {
     let _turn = turn();
-    let model = own_network([[0.5, -0.5, 0.1]]);
+    let model = own_network([[5e-5, -5e-5, 1e-5]]);
     let args = CompileArgs::new()
         .optimizer(SGD::new(0.1))
         .loss(cross_entropy());
@@ -353,7 +353,7 @@ fn what_is_not_finite_is_named() {
     assert_eq!(told.code, "SC0505");
     assert_eq!(told.message, "the loss is NaN at step 0; first in `scores`");
     // A step that makes one infinite: loss and gradient were fine.
-    let model = own_network([[0.1, -0.1, 0.0]]);
+    let model = own_network([[5e-6, -5e-6, 1e-6]]);
     compile(&model, 3.4e38);
     let told = model.fit(&ids(60), quiet()).expect_err("too large a step");
     assert_eq!(told.code, "SC0505");
