@@ -9,7 +9,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use super::calls::{Call, DEEPEST, Method, read_call, read_methods};
 use super::cell::with_tokens;
 use super::table;
-use crate::{CellSpan, Diagnostic, Label, Place, arguments};
+use crate::{CellSpan, Diagnostic, Label, Place, Severity, arguments};
 
 /// Turns named places and lines into spans of `text`.
 pub fn resolve(text: &str, diagnostic: &mut Diagnostic) {
@@ -269,9 +269,10 @@ impl Resolver<'_> {
         })
     }
 
-    /// The table of arguments, where a diagnostic of run time points at an argument and has none.
+    /// The table of arguments, where an error of run time points at an argument and has none. What a
+    /// warning or a note points at was accepted: nothing in the table would be wrong.
     fn fill_table(&self, diagnostic: &mut Diagnostic) {
-        if !diagnostic.arguments.is_empty() {
+        if !diagnostic.arguments.is_empty() || diagnostic.severity != Severity::Error {
             return;
         }
         let argument = diagnostic
