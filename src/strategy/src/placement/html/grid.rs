@@ -30,18 +30,18 @@ struct Widths {
 impl Widths {
     fn of(devices: usize) -> Self {
         Self {
-            name: 152,
-            kind: 58,
+            name: 148,
+            kind: 62,
             // `f32 30522 × 384`
             shape: 94,
             size: 60,
             // Six digits and four squares; or a dot for each of very many.
             devices: match devices {
-                0..=MOST_COLUMNS => vec![94; devices],
+                0..=MOST_COLUMNS => vec![92; devices],
                 many => vec![(many * 9 + 100).min(400)],
             },
             // `cell 12, line 3`
-            origin: 88,
+            origin: 84,
         }
     }
 

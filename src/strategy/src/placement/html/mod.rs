@@ -37,7 +37,8 @@ const MUTED: &str = "opacity:0.72;font-size:0.9em";
 /// Up to this many devices have a column of their own.
 const MOST_COLUMNS: usize = 4;
 
-/// The whole card.
+/// The whole card. Widths are in pixels, and so is the size of the letters: what fits, fits in every front
+/// end.
 pub(super) fn card(sheet: &Sheet<'_>) -> String {
     let mut out = open(sheet.is_wrong);
     let badge = if sheet.is_wrong { WRONG } else { RIGHT };
@@ -66,7 +67,8 @@ pub(super) fn card(sheet: &Sheet<'_>) -> String {
 /// The devices and the grid, for the card of a diagnostic, which has its own head. Layers stay closed
 /// unless their copies differ: what the card tells about is one thing, not two hundred.
 pub(super) fn figure(sheet: &Sheet<'_>) -> String {
-    let mut out = "<div style=\"line-height:1.4;text-align:left;max-width:1040px\">".to_owned();
+    let mut out = "<div style=\"font-size:13px;line-height:1.4;text-align:left;max-width:1040px\">"
+        .to_owned();
     let most = sheet.devices.iter().map(|line| line.sum).max();
     devices(&mut out, sheet, most.unwrap_or(0));
     grid(&mut out, sheet, false);
@@ -79,7 +81,7 @@ fn open(is_wrong: bool) -> String {
     let accent = if is_wrong { RED } else { BLUE };
     format!(
         "<div style=\"border:1px solid {GREY};border-left:4px solid {accent};border-radius:4px;\
-         padding:10px 14px 10px 14px;margin:4px 0;line-height:1.4;text-align:left;max-width:1040px\">"
+         padding:10px 14px 10px 14px;margin:4px 0;font-size:13px;line-height:1.4;text-align:left;max-width:1040px\">"
     )
 }
 
