@@ -7,6 +7,7 @@ mod data_rules;
 mod interrupted;
 mod parity;
 mod scope_table;
+mod strategies;
 mod support;
 mod watch_rules;
 mod whole;
