@@ -62,13 +62,18 @@ macro_rules! __compile_arguments {
     };
 }
 
-/// `validation_data` is borrowed, everything else is taken.
+/// `validation_data` is borrowed, everything else is taken; callbacks in a list may be of several types.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __fit_arguments {
     (($written:expr)) => { $written };
     (($written:expr) validation_data = $value:expr $(, $($rest:tt)*)?) => {
         $crate::__fit_arguments!(($written.validation_data(&$value)) $($($rest)*)?)
+    };
+    (($written:expr) callbacks = [$($callback:expr),* $(,)?] $(, $($rest:tt)*)?) => {
+        $crate::__fit_arguments!(
+            ($written.callbacks($crate::train::Callbacks::new()$(.and($callback))*)) $($($rest)*)?
+        )
     };
     (($written:expr) $name:ident = $value:expr $(, $($rest:tt)*)?) => {
         $crate::__fit_arguments!(($written.$name($value)) $($($rest)*)?)

@@ -99,6 +99,14 @@ impl Network for SequenceClassifier {
     fn parameters(&self) -> Vec<NamedParameter> {
         named_parameters(self)
     }
+
+    fn can_be_saved(&self) -> bool {
+        true
+    }
+
+    fn save(&self, files: &BertFiles, folder: &Path) -> Result<Vec<PathBuf>> {
+        checkpoint::save(folder, self, &files.config, &files.tokenizer)
+    }
 }
 
 impl Model<SequenceClassifier> {
@@ -166,10 +174,7 @@ impl Model<SequenceClassifier> {
     /// A diagnostic for the first file that cannot be written.
     pub fn save_pretrained(&self, folder: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
         let state = self.state();
-        let BertFiles {
-            config, tokenizer, ..
-        } = &state.files;
-        checkpoint::save(folder.as_ref(), state.replicas.first(), config, tokenizer)
+        state.replicas.first().save(&state.files, folder.as_ref())
     }
 
     /// The tokenizer that it carries.

@@ -27,11 +27,12 @@ impl<N: Network> Model<N> {
     /// Loss and metrics of a data set, without dropout, as means over its examples.
     ///
     /// # Errors
-    /// SC0112 for a model that was not compiled, SC0113 without a loss; what is wrong with the data.
+    /// SC0112 for a model that was not compiled, SC0113 without a loss, SC0121 in a callback of the
+    /// model's own run; what is wrong with the data.
     #[track_caller]
     pub fn evaluate(&self, data: &Dataset, args: EvaluateArgs) -> Result<Evaluation> {
         let plan = args.resolve()?;
-        let mut state = self.state();
+        let mut state = self.free_state("evaluate")?;
         if state.compiled.is_some() {
             state.ready_for(data, "evaluate", Origin::current())?;
         }
@@ -47,6 +48,14 @@ impl<N: Network> Model<N> {
                 .iter_mut()
                 .for_each(|label| label.place = Place::model("evaluate"));
             return Err(Box::new(told));
+        };
+        let first;
+        let data = match plan.steps {
+            Some(batches) => {
+                first = data.take(batches.saturating_mul(plan.batch_size));
+                &first
+            }
+            None => data,
         };
         let encoded = prepare::encode(&state.files, data, plan.max_length, "evaluate")?;
         new_head(&state, "evaluate")?;

@@ -11,12 +11,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use stratoscope_data::{Dataset, Encoded, Prefetch};
-use stratoscope_diagnostics::rules::{NoLoss, NotCompiled};
+use stratoscope_data::{Dataset, Encoded, Label, Prefetch};
+use stratoscope_diagnostics::rules::{CallbackPerExecution, NoLoss, NotCompiled};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::Origin;
 
 use crate::args::{FitArgs, FitPlan, Validation};
+use crate::callbacks::{Callbacks, Flow, Monitor};
+use crate::class_weight::{ClassWeights, without_classes};
 use crate::counters::Shape;
 use crate::evaluate::{PREFETCHED, measured, tally};
 use crate::events::{
@@ -24,12 +26,15 @@ use crate::events::{
 };
 use crate::history::{EpochRecord, History};
 use crate::interrupt;
+use crate::loss::Loss;
 use crate::model::{Model, State};
 use crate::network::{Files, Network};
 use crate::optimizer::OptimizerState;
+use crate::problem;
 use crate::receipt::names;
 use crate::run::{Prepared, Progress, SavedRun, Signature};
 use crate::trainer::{self, Trainer};
+use crate::warnings::notice;
 use crate::watch::{self, Before, EpochOf, gradients_are_finite, weights_are_finite};
 
 impl<N: Network> Model<N> {
@@ -39,29 +44,31 @@ impl<N: Network> Model<N> {
     /// `resume` goes on from there.
     ///
     /// # Errors
-    /// SC0112 for a model that was not compiled, SC0113 without a loss; what is wrong with arguments
-    /// or data, before the first step; SC0505 at the first loss or gradient that is not finite, before
+    /// SC0112 for a model that was not compiled, SC0113 without a loss, SC0121 in a callback of the
+    /// model's own run; what is wrong with arguments or data, before the first step; SC0505 at the first loss or gradient that is not finite, before
     /// the update, and at the first such weight after it; SC0907 if a device fails.
     #[track_caller]
     pub fn fit(&self, data: &Dataset, args: FitArgs<'_>) -> Result<History> {
-        let plan = args.resolve()?;
-        let mut state = self.state();
-        check_compiled(&state)?;
+        let mut plan = args.resolve()?;
+        let mut state = self.free_state("fit")?;
+        check_compiled(&state, &plan)?;
         state.ready_for(data, "fit", Origin::current())?;
         if let Validation::Data(validation) = plan.validation {
             state.ready_for(validation, "fit", Origin::current())?;
         }
         let dataset = data;
         let data = Prepared::of(&mut state, data, &plan)?;
+        let before = Before {
+            dataset,
+            data: &data,
+            batch_size: plan.batch_size,
+            batches_per_epoch: data.epoch_examples.div_ceil(plan.batch_size) as u64,
+            epochs: plan.epochs,
+        };
         if !(plan.resume && state.saved_run.is_some()) {
-            let before = Before {
-                dataset,
-                data: &data,
-                batch_size: plan.batch_size,
-                epochs: plan.epochs,
-            };
             before.check(&state)?;
         }
+        let rates = state.compiled.as_ref().map(|it| before.rates(it));
         let state = &mut *state;
         let Some(compiled) = &mut state.compiled else {
             return Err(NotCompiled {
@@ -70,7 +77,7 @@ impl<N: Network> Model<N> {
             .error());
         };
         let shape = Shape {
-            batches_per_epoch: data.train.len().div_ceil(plan.batch_size) as u64,
+            batches_per_epoch: data.epoch_examples.div_ceil(plan.batch_size) as u64,
             steps_per_execution: compiled.steps_per_execution,
             gradient_accumulation_steps: compiled.gradient_accumulation_steps,
             replicas: state.replicas.len() as u64,
@@ -97,11 +104,19 @@ impl<N: Network> Model<N> {
         }
         let mut progress = match state.saved_run.take() {
             Some(saved) if plan.resume => saved.progress,
-            _ => Progress::new(devices.clone(), tally(classes, compiled.loss)),
+            _ => {
+                let tally = tally(classes, compiled.loss);
+                Progress::new(devices.clone(), tally).beginning_with(plan.initial_epoch, &shape)
+            }
         };
+        progress.class_weights = class_weights(&plan, &state.files, compiled.loss, &data.train)?;
+        if let Some(stopping) = &plan.stopping {
+            progress.history.best_by = stopping.monitor.words().to_owned();
+        }
+        tell_of_batches(&plan, &shape)?;
         let observer = observer_of_a_run(plan.verbose);
         let run = next_run();
-        observer.fit_started(&FitStarted {
+        let started = FitStarted {
             run,
             epochs: plan.epochs,
             batches_per_epoch: shape.batches_per_epoch,
@@ -109,10 +124,14 @@ impl<N: Network> Model<N> {
             examples: data.train.len(),
             validation_examples: data.validation.as_ref().map_or(0, Encoded::len),
             devices,
+            rates: rates.map(|rates| rates.to_string()).unwrap_or_default(),
             metrics: names(&compiled.metrics),
-            planned: shape.counters(plan.epochs),
+            planned: shape.counters(plan.epochs - plan.initial_epoch),
             counters: progress.history.counters,
-        });
+        };
+        observer.fit_started(&started);
+        let mut callbacks = std::mem::take(&mut plan.callbacks);
+        callbacks.train_begins(&started);
         let mut trainer = Trainer {
             replicas: &mut state.replicas,
             compiled,
@@ -126,8 +145,12 @@ impl<N: Network> Model<N> {
             &data,
             &shape,
             &mut progress,
-            run,
-            &*observer,
+            &state.files,
+            &mut Listeners {
+                run,
+                observer: &*observer,
+                callbacks: &mut callbacks,
+            },
         );
         // Replicas that step alone are equal again, whatever ended the run.
         let outcome = outcome.and(trainer.synchronise(&mut progress));
@@ -146,6 +169,7 @@ impl<N: Network> Model<N> {
         state.has_learnt |= history.counters.optimizer_steps > 0;
         state.ledger.set(state.bytes());
         observer.fit_ended(run, &history);
+        callbacks.train_ended(&history);
         Ok(history)
     }
 }
@@ -158,12 +182,17 @@ fn train<N: Network>(
     data: &Prepared,
     shape: &Shape,
     progress: &mut Progress<N>,
-    run: u64,
-    observer: &dyn Observer,
+    files: &N::Files,
+    listeners: &mut Listeners<'_, '_>,
 ) -> Result<()> {
+    let (run, observer) = (listeners.run, listeners.observer);
     let total_steps = shape.counters(plan.epochs).optimizer_steps;
     while progress.epoch < plan.epochs {
         let epoch = progress.epoch;
+        let mut flow = Flow::Continue;
+        if progress.batch == 0 {
+            listeners.callbacks.epoch_begins(epoch);
+        }
         let order = match plan.shuffle {
             true => data.train.shuffle(plan.seed, epoch),
             false => data.train.clone(),
@@ -190,6 +219,8 @@ fn train<N: Network>(
                     return Err(moment.not_finite("loss", loss, spoilt.map(|it| it.name)));
                 }
                 progress.watch.outputs(trainer.compiled.loss, &answers)?;
+                let parts = answers.iter().map(|(part, _)| (part.size(), part.seq));
+                trainer.compiled.last_batch = parts.collect();
                 for (part, answer) in &answers {
                     progress.tally.add(&part.labels, &answer.outputs);
                 }
@@ -250,8 +281,10 @@ fn train<N: Network>(
             progress.last_loss = Some(record.loss);
             progress.history.executions.push(record.clone());
             let speed = progress.epoch_examples as f64 / progress.epoch_seconds;
-            let done = (progress.batch as usize * plan.batch_size).min(data.train.len());
-            let left = (plan.epochs - epoch) as f64 * data.train.len() as f64 - done as f64;
+            let of_epoch = data.epoch_examples;
+            let done = (progress.batch as usize * plan.batch_size).min(of_epoch);
+            let left = (plan.epochs - epoch) as f64 * of_epoch as f64 - done as f64;
+            flow = listeners.callbacks.batches_ended(&record);
             observer.execution_ended(&ExecutionEnded {
                 run,
                 record,
@@ -264,14 +297,16 @@ fn train<N: Network>(
             if progress.history.interrupted {
                 return Ok(());
             }
+            if flow == Flow::Stop {
+                break;
+            }
         }
 
-        let validation = match &data.validation {
+        let is_validated = plan.validation_freq.includes(epoch);
+        let validation = match data.validation.as_ref().filter(|_| is_validated) {
             Some(validation) => Some(trainer.validate(validation, plan.batch_size)?),
             None => None,
         };
-        let loss = validation.as_ref().map(|validation| validation.loss);
-        let best = progress.compare(trainer, loss, plan.patience.is_some())?;
         let record = EpochRecord {
             epoch,
             loss: progress.epoch_loss / progress.epoch_examples as f64,
@@ -281,7 +316,9 @@ fn train<N: Network>(
             seconds: progress.epoch_seconds,
             sequences_per_second: progress.epoch_examples as f64 / progress.epoch_seconds,
         };
+        let best = compare(trainer, plan, progress, &record)?;
         progress.history.epochs.push(record.clone());
+        save(trainer, plan, progress, files, best)?;
         observer.epoch_ended(&EpochEnded {
             run,
             record: record.clone(),
@@ -289,7 +326,7 @@ fn train<N: Network>(
         });
         progress.watch.epoch(&EpochOf {
             epoch,
-            is_last: epoch + 1 == plan.epochs,
+            is_last: epoch + 1 == plan.epochs || flow == Flow::Stop,
             steps: progress.steps,
             training: &progress.tally,
             training_loss: record.loss,
@@ -297,10 +334,11 @@ fn train<N: Network>(
             label_names: &data.label_names,
         })?;
         progress.next_epoch(tally(trainer.classes, trainer.compiled.loss));
-        if plan
-            .patience
-            .is_some_and(|patience| progress.epochs_without_better >= patience)
-        {
+        let patience = plan.stopping.as_ref().map(|stopping| stopping.patience);
+        let stops = patience.is_some_and(|patience| progress.epochs_without_better >= patience);
+        // All are called, whoever stopped it.
+        let asked = listeners.callbacks.epoch_ended(&record);
+        if stops || flow == Flow::Stop || asked == Flow::Stop {
             progress.history.stopped_early = true;
             break;
         }
@@ -308,7 +346,109 @@ fn train<N: Network>(
     progress.restore_best(trainer)
 }
 
-fn check_compiled<N: Network>(state: &State<N>) -> Result<()> {
+/// Who hears of a run.
+struct Listeners<'l, 'a> {
+    run: u64,
+    observer: &'l dyn Observer,
+    callbacks: &'l mut Callbacks<'a>,
+}
+
+/// Whether the epoch is the best so far, by what is monitored.
+fn compare<N: Network>(
+    trainer: &Trainer<'_, N>,
+    plan: &FitPlan<'_>,
+    progress: &mut Progress<N>,
+    record: &EpochRecord,
+) -> Result<bool> {
+    match &plan.stopping {
+        Some(stopping) => {
+            let value = stopping.monitor.value(record);
+            progress.compare(trainer, value, stopping.min_delta, stopping.restore)
+        }
+        None => progress.compare(trainer, Monitor::default().value(record), 0.0, false),
+    }
+}
+
+/// Writes the weights to the folder of `checkpoint`.
+fn save<N: Network>(
+    trainer: &Trainer<'_, N>,
+    plan: &FitPlan<'_>,
+    progress: &mut Progress<N>,
+    files: &N::Files,
+    best: bool,
+) -> Result<()> {
+    let Some(folder) = &plan.checkpoint else {
+        return Ok(());
+    };
+    let network = trainer.whole()?;
+    network.save(files, &folder.join("last"))?;
+    if best {
+        network.save(files, &folder.join("best"))?;
+    }
+    progress.history.checkpoint = Some(folder.display().to_string());
+    Ok(())
+}
+
+/// The weights of the classes, in the order of the outputs.
+fn class_weights(
+    plan: &FitPlan<'_>,
+    files: &impl Files,
+    loss: Option<Loss>,
+    data: &Encoded,
+) -> Result<Option<ClassWeights>> {
+    let Some(written) = &plan.class_weight else {
+        return Ok(None);
+    };
+    let names = match (files.classes(), loss) {
+        (Some(_), _) => files.label_names().to_vec(),
+        // One output that decides between two.
+        (None, Some(Loss::BinaryCrossentropy(_))) => vec!["0".to_owned(), "1".to_owned()],
+        (None, _) => return Err(without_classes()),
+    };
+    let mut counts = vec![0; names.len()];
+    for example in (0..data.len()).filter_map(|position| data.get(position)) {
+        let class = match example.label {
+            Some(Label::Class(class)) => class,
+            Some(Label::Value(value)) => value.round() as usize,
+            None => continue,
+        };
+        if let Some(count) = counts.get_mut(class) {
+            *count += 1;
+        }
+    }
+    Ok(Some(written.resolve(&names, &counts)?))
+}
+
+/// SC0108: callbacks of batches, where an execution holds several.
+///
+/// # Errors
+/// SC0108, where it is denied.
+fn tell_of_batches(plan: &FitPlan<'_>, shape: &Shape) -> Result<()> {
+    let rule = CallbackPerExecution {
+        steps_per_execution: shape.steps_per_execution,
+        batches_per_epoch: shape.batches_per_epoch,
+        callbacks: plan.callbacks.of_batches(),
+    };
+    let several = shape.steps_per_execution > 1 && shape.batches_per_epoch > 1;
+    match rule.callbacks > 0 && several {
+        true => notice(rule.diagnostic()),
+        false => Ok(()),
+    }
+}
+
+fn check_compiled<N: Network>(state: &State<N>, plan: &FitPlan<'_>) -> Result<()> {
+    if plan.checkpoint.is_some() && !state.replicas.first().can_be_saved() {
+        let name = state.files.model_name();
+        let told = problem::bad_value("fit", "checkpoint", "…", "a model that has files");
+        let told = told.why(format!(
+            "`{name}` has no files of Hugging Face's kind to be saved as"
+        ));
+        return Err(Box::new(told));
+    }
+    if let (Some(stopping), Some(compiled)) = (&plan.stopping, &state.compiled) {
+        let is_validated = !matches!(plan.validation, Validation::None);
+        stopping.check(&compiled.metrics, is_validated)?;
+    }
     match &state.compiled {
         None => Err(NotCompiled {
             call: "fit".to_owned(),

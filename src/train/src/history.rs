@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 use serde::Serialize;
 use stratoscope_diagnostics::words;
 
+use crate::callbacks::Monitor;
 use crate::counters::Counters;
 use crate::html::{CELL, HEAD, escape, rate, time, value};
 use crate::metric::Predicted;
@@ -44,7 +45,7 @@ pub struct ExecutionRecord {
     pub batches: u64,
     /// How many optimizer steps it made; 0 while gradients are still being accumulated.
     pub optimizer_steps: u64,
-    /// Optimizer steps of the run at its end.
+    /// Optimizer steps of the run at its end, those of the epochs before `initial_epoch` included.
     pub step: u64,
     /// The mean loss over its examples, with dropout, before the updates.
     pub loss: f64,
@@ -87,10 +88,15 @@ pub struct History {
     pub counters: Counters,
     /// The run was stopped; `fit!(…, resume = true)` goes on.
     pub interrupted: bool,
-    /// The validation loss had not improved for as many epochs as `early_stopping` allows.
+    /// Nothing had got better for as many epochs as `early_stopping` allows, or a callback stopped it.
     pub stopped_early: bool,
-    /// The epoch with the lowest validation loss, counted from 0.
+    /// The best epoch, counted from 0: the one with the lowest validation loss, or by what early
+    /// stopping monitors.
     pub best_epoch: Option<u64>,
+    /// What the best epoch is the best by: `validation loss`.
+    pub best_by: String,
+    /// Where `checkpoint` saved the weights.
+    pub checkpoint: Option<String>,
     /// The model has the weights of that epoch, not of the last one.
     pub restored_best: bool,
     /// Replicas and devices in words.
@@ -106,6 +112,8 @@ impl History {
             interrupted: false,
             stopped_early: false,
             best_epoch: None,
+            best_by: Monitor::default().words().to_owned(),
+            checkpoint: None,
             restored_best: false,
             devices,
         }
@@ -126,7 +134,8 @@ impl History {
                 ""
             };
             notes.push(format!(
-                "best validation loss after epoch {}{kept}",
+                "best {} after epoch {}{kept}",
+                self.best_by,
                 best + 1
             ));
         }
@@ -134,6 +143,15 @@ impl History {
             notes.push(format!(
                 "stopped early after {}",
                 words::count(self.epochs.len(), "epoch")
+            ));
+        }
+        if let Some(folder) = &self.checkpoint {
+            let best = match self.best_epoch {
+                Some(_) => format!(", of the best in `{folder}/best`"),
+                None => String::new(),
+            };
+            notes.push(format!(
+                "weights of the last epoch in `{folder}/last`{best}"
             ));
         }
         if self.interrupted {
@@ -148,7 +166,7 @@ impl History {
             return columns;
         };
         columns.extend(first.metrics.iter().map(|metric| metric.name.to_owned()));
-        if let Some(validation) = &first.validation {
+        if let Some(validation) = self.validated() {
             columns.push("val loss".to_owned());
             columns.extend(
                 validation
@@ -161,6 +179,13 @@ impl History {
         columns
     }
 
+    /// The first validation, whatever epoch it belongs to.
+    fn validated(&self) -> Option<&Evaluation> {
+        self.epochs
+            .iter()
+            .find_map(|record| record.validation.as_ref())
+    }
+
     fn rows(&self) -> impl Iterator<Item = Vec<String>> {
         self.epochs.iter().map(|record| {
             let mut row = vec![
@@ -168,9 +193,16 @@ impl History {
                 format!("{:.4}", record.loss),
             ];
             row.extend(record.metrics.iter().map(|metric| value(Some(metric))));
-            if let Some(validation) = &record.validation {
-                row.push(format!("{:.4}", validation.loss));
-                row.extend(validation.metrics.iter().map(|metric| value(Some(metric))));
+            match &record.validation {
+                Some(validation) => {
+                    row.push(format!("{:.4}", validation.loss));
+                    row.extend(validation.metrics.iter().map(|metric| value(Some(metric))));
+                }
+                // Other epochs were validated, this one not: `validation_freq`.
+                None => {
+                    let columns = self.validated().map_or(0, |other| 1 + other.metrics.len());
+                    row.extend(vec![String::new(); columns]);
+                }
             }
             row.push(rate(record.learning_rate));
             row.push(format!("{:.1}", record.sequences_per_second));

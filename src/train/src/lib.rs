@@ -51,12 +51,14 @@ pub mod network;
 pub mod sequential;
 
 mod agreement;
+pub mod by_hand;
+pub mod callbacks;
+pub mod class_weight;
 mod compile;
 pub mod counters;
 pub mod evaluate;
 pub mod fit;
 mod freeze;
-pub mod by_hand;
 pub mod memory;
 pub mod precision;
 pub mod predict;
@@ -76,15 +78,20 @@ pub mod warnings;
 mod problem;
 
 pub use args::{
-    CompileArgs, EvaluateArgs, FitArgs, IntoCount, IntoLoss, IntoMetric, IntoMetrics,
-    IntoStrategyChoice, NoStrategy, none,
+    CompileArgs, EvaluateArgs, FitArgs, IntoCount, IntoFolder, IntoFrequency, IntoLoss, IntoMetric,
+    IntoMetrics, IntoStrategyChoice, NoStrategy, none,
 };
 pub use bert::{BertFiles, BertForSequenceClassification};
 pub use build::IntoInputShape;
+pub use by_hand::{Applied, Gradients};
+pub use callbacks::{
+    Callback, Callbacks, EarlyStopping, Flow, IntoCallbacks, IntoEarlyStopping, LearningRateLogger,
+    on_batch_end, on_epoch_end, on_train_begin, on_train_end,
+};
+pub use class_weight::IntoClassWeight;
 pub use counters::Counters;
 pub use events::Observer;
 pub use history::{EpochRecord, Evaluation, ExecutionRecord, History, Measured};
-pub use by_hand::{Applied, Gradients};
 pub use loss::{
     BinaryCrossentropy, CategoricalCrossentropy, LabelSmoothing, Loss, MeanSquaredError,
     SparseCategoricalCrossentropy,

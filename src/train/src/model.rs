@@ -3,13 +3,15 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use burn::module::ParamId;
-use stratoscope_diagnostics::{Result, words};
+use stratoscope_diagnostics::rules::ModelInUse;
+use stratoscope_diagnostics::{Result, Rule, words};
 use stratoscope_strategy::{Origin, PlacementReport, Replicas, Strategy, VariableRecord};
 
 use crate::by_hand::ByHand;
+use crate::callbacks::in_a_callback;
 use crate::compile::Compiled;
 use crate::memory::Ledger;
 use crate::network::{Files, Network};
@@ -116,6 +118,18 @@ impl<N: Network> Model<N> {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// [`Self::state`] for a call of the user's, which must not wait for the run that it is called from.
+    ///
+    /// # Errors
+    /// SC0121 in a callback of this model's own run.
+    pub(crate) fn free_state(&self, call: &str) -> Result<MutexGuard<'_, State<N>>> {
+        if in_a_callback() && matches!(self.inner.state.try_lock(), Err(TryLockError::WouldBlock)) {
+            let call = call.to_owned();
+            return Err(ModelInUse { call }.error());
+        }
+        Ok(self.state())
+    }
+
     pub(crate) fn identity(&self) -> &Arc<()> {
         &self.inner.identity
     }
@@ -146,7 +160,35 @@ impl<N: Network> State<N> {
                 Some(if index == 0 { first } else { second }).filter(|&bytes| bytes > 0)
             });
         }
-        Ok(report)
+        Ok(self.with_activations(report, &compiled.last_batch))
+    }
+
+    /// Adds what the layers computed for the last batch, estimated by the network, where it can.
+    fn with_activations(
+        &self,
+        report: PlacementReport,
+        batch: &[(usize, usize)],
+    ) -> PlacementReport {
+        let Some(&first) = batch.first() else {
+            return report;
+        };
+        let bytes = batch
+            .iter()
+            .map(|&(examples, length)| self.files.activation_bytes(examples, length));
+        let Some(bytes) = bytes.collect::<Option<Vec<u64>>>() else {
+            return report;
+        };
+        let part = |(examples, length): (usize, usize)| format!("{examples} × {length} tokens");
+        let parts = match batch.iter().all(|&other| other == first) {
+            true if batch.len() > 1 => format!("{} on each replica", part(first)),
+            true => part(first),
+            false => {
+                let parts: Vec<String> = batch.iter().map(|&other| part(other)).collect();
+                format!("{}, by replica", parts.join(", "))
+            }
+        };
+        let note = format!("estimated from the sizes of the layers, for the last batch: {parts}");
+        report.estimated_activations(note, &bytes)
     }
 
     /// The variables that training changes.

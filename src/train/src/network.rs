@@ -48,6 +48,7 @@
 //! ```
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -96,6 +97,19 @@ pub trait Network: Module + 'static {
     /// A diagnostic that names the call.
     fn check(&self, _data: &Dataset, _call: &str) -> Result<()> {
         Ok(())
+    }
+
+    /// Whether [`save`](Self::save) writes files, which `checkpoint` of `fit!` needs.
+    fn can_be_saved(&self) -> bool {
+        false
+    }
+
+    /// Writes it to a folder so that it can be loaded again, and returns the files.
+    ///
+    /// # Errors
+    /// A diagnostic for the first file that cannot be written.
+    fn save(&self, _files: &Self::Files, _folder: &Path) -> Result<Vec<PathBuf>> {
+        Ok(Vec::new())
     }
 
     /// Whether its outputs are probabilities and not logits, because it ends in softmax or sigmoid.

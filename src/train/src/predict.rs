@@ -130,7 +130,7 @@ impl<N: Network> Model<N> {
         data.examples
             .iter_mut()
             .for_each(|example| example.label = None);
-        let mut state = self.state();
+        let mut state = self.free_state("predict")?;
         state.ready_for(&data, "predict", Origin::current())?;
         let max_length = state.files.max_positions().min(LONGEST);
         let encoded = data.tokenize(state.files.tokenizer(), max_length)?;

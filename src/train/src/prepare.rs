@@ -1,5 +1,10 @@
 //! Data before the first step: labels, names, lengths, tokens. What is wrong with any row is said
-//! here; the loop meets nothing but good ones. Calls: `fit`, `evaluate`.
+//! here; the loop meets nothing but good ones. What can be trained on and is probably not what was meant is
+//! told, and the call goes on. Calls: `fit`, `evaluate`, `predict`.
+
+mod labels;
+mod splits;
+mod texts;
 
 use std::borrow::Cow;
 
@@ -9,7 +14,8 @@ use stratoscope_diagnostics::rules::{
 };
 use stratoscope_diagnostics::{Result, Rule};
 
-use crate::args::default_max_length;
+use crate::args::{FitPlan, Validation, default_max_length};
+use crate::compile::Compiled;
 use crate::network::Files;
 use crate::warnings::notice;
 
@@ -33,12 +39,67 @@ pub(crate) fn adopted_names(files: &impl Files, data: &Dataset) -> Option<Vec<St
     Some(data.label_names.iter().chain(rest).cloned().collect())
 }
 
+/// The splits of a run, checked against the model and against each other, and tokenized.
+///
+/// # Errors
+/// As [`encode`]; SC0701, SC0702, SC0703, SC0707, SC0308 and SC0410 where they are denied.
+pub(crate) fn splits(
+    files: &impl Files,
+    compiled: Option<&Compiled>,
+    train: &Dataset,
+    validation: Option<&Dataset>,
+    plan: &FitPlan<'_>,
+) -> Result<(Encoded, Option<Encoded>)> {
+    let is_tail = matches!(plan.validation, Validation::Split(_));
+    let first;
+    let validation = match (validation, plan.validation_steps) {
+        (Some(data), Some(batches)) => {
+            first = data.take(batches.saturating_mul(plan.batch_size));
+            Some(&first)
+        }
+        (data, _) => data,
+    };
+    let encoded = encode(files, train, plan.max_length, "fit")?;
+    let validated = validation.map(|data| encode(files, data, plan.max_length, "fit"));
+    let validated = validated.transpose()?;
+    if let Some(compiled) = compiled {
+        let (data, split) = match validation {
+            Some(validation) => (validation, "validation"),
+            None => (train, "training"),
+        };
+        let told = match files.classes() {
+            Some(_) => labels::majority(data, split, &compiled.metrics),
+            None => labels::classes_as_numbers(train, compiled.loss),
+        };
+        told.map_or(Ok(()), notice)?;
+    }
+    if let Some(validation) = validation {
+        let told = [
+            splits::overlap(train, validation, is_tail),
+            splits::other_classes(train, validation, is_tail),
+        ];
+        told.into_iter().flatten().try_for_each(notice)?;
+    }
+    let told = [
+        splits::never_seen(encoded.len(), plan),
+        texts::padding(
+            &encoded,
+            plan.batch_size,
+            plan.shuffle.then_some(plan.seed),
+            "fit",
+        ),
+    ];
+    told.into_iter().flatten().try_for_each(notice)?;
+    Ok((encoded, validated))
+}
+
 /// Checks and tokenizes a data set for a model.
 ///
 /// # Errors
 /// SC0914 for no example, SC0401 for a `max_length` above the model's positions, SC0313 for labels
 /// that are missing, SC0301 for a label without an output, SC0913 for a class that the model does
-/// not know by that name.
+/// not know by that name, SC0307 for numbers in place of classes; SC0314, SC0403, SC0405, SC0407 and
+/// SC0409 where they are denied.
 pub(crate) fn encode(
     files: &impl Files,
     data: &Dataset,
@@ -71,8 +132,15 @@ pub(crate) fn encode(
         Some(classes) => with_classes(files, data, classes, call)?,
         None => with_numbers(data)?,
     };
-    let encoded = data.tokenize(files.tokenizer(), max_length)?;
+    texts::empty(&data, call).map_or(Ok(()), notice)?;
+    let tokenizer = files.tokenizer();
+    let encoded = data.tokenize(tokenizer, max_length)?;
     report_truncated(&encoded, call)?;
+    let told = [
+        texts::unknown(&data, &encoded, tokenizer, call),
+        texts::one_segment(&data, &encoded, tokenizer, call),
+    ];
+    told.into_iter().flatten().try_for_each(notice)?;
     Ok(encoded)
 }
 
@@ -101,6 +169,9 @@ fn with_classes<'a>(
     classes: usize,
     call: &str,
 ) -> Result<Cow<'a, Dataset>> {
+    if let Some(told) = labels::floats(data, classes, call) {
+        return Err(Box::new(told));
+    }
     let without = |example: &Example| !matches!(example.label, Some(Label::Class(_)));
     if data.examples.iter().any(without) {
         return Err(without_labels(data, "label"));
@@ -130,6 +201,7 @@ fn with_classes<'a>(
     if same || unnamed {
         return Ok(Cow::Borrowed(data));
     }
+    labels::other_order(own, data, call).map_or(Ok(()), notice)?;
     // The data numbers its classes in another order than the model, or has fewer of them.
     Ok(Cow::Owned(data.clone().with_label_names(own)?))
 }

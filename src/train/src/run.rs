@@ -10,6 +10,7 @@ use stratoscope_data::{Dataset, Encoded};
 use stratoscope_diagnostics::Result;
 
 use crate::args::{FitPlan, Validation};
+use crate::class_weight::ClassWeights;
 use crate::counters::Shape;
 use crate::history::{ExecutionRecord, History};
 use crate::metric::Tally;
@@ -35,10 +36,12 @@ pub(crate) struct Progress<N: Network> {
     pub epoch_examples: usize,
     pub epoch_seconds: f64,
     pub tally: Tally,
+    /// What examples count in the loss, by their class.
+    pub class_weights: Option<ClassWeights>,
     pub last_rate: f64,
     pub last_loss: Option<f64>,
     pub last_norm: Option<f64>,
-    pub best_loss: Option<f64>,
+    pub best_value: Option<f64>,
     /// The weights of the best epoch, kept for early stopping.
     pub best: Option<N>,
     pub epochs_without_better: u64,
@@ -58,15 +61,26 @@ impl<N: Network> Progress<N> {
             epoch_examples: 0,
             epoch_seconds: 0.0,
             tally,
+            class_weights: None,
             last_rate: 0.0,
             last_loss: None,
             last_norm: None,
-            best_loss: None,
+            best_value: None,
             best: None,
             epochs_without_better: 0,
             watch: Watch::default(),
             history: History::new(devices),
         }
+    }
+
+    /// The same where the epochs before `epoch` count as done, so that orders, dropout masks and a
+    /// schedule over the run take up there.
+    pub(crate) fn beginning_with(mut self, epoch: u64, shape: &Shape) -> Self {
+        let done = shape.counters(epoch);
+        self.epoch = epoch;
+        self.batches_of_run = done.batches;
+        self.steps = done.optimizer_steps;
+        self
     }
 
     pub(crate) fn next_epoch(&mut self, tally: Tally) {
@@ -98,19 +112,20 @@ impl<N: Network> Progress<N> {
         }
     }
 
-    /// Whether the epoch is the best so far. With `keep` its weights are remembered: the tensors are
+    /// Whether the epoch is the best so far: its `value` is lower by more than `min_delta`. With `keep` its weights are remembered: the tensors are
     /// shared until the next update, which then writes new ones.
     pub(crate) fn compare(
         &mut self,
         trainer: &Trainer<'_, N>,
-        loss: Option<f64>,
+        value: Option<f64>,
+        min_delta: f64,
         keep: bool,
     ) -> Result<bool> {
-        let Some(loss) = loss else { return Ok(false) };
+        let Some(value) = value else { return Ok(false) };
         // A NaN is never better, and anything is better than nothing.
-        let better = self.best_loss.is_none_or(|best| loss < best);
+        let better = self.best_value.is_none_or(|best| value < best - min_delta);
         if better {
-            self.best_loss = Some(loss);
+            self.best_value = Some(value);
             self.epochs_without_better = 0;
             self.history.best_epoch = Some(self.epoch);
             self.best = keep.then(|| trainer.whole()).transpose()?;
@@ -199,6 +214,7 @@ pub(crate) struct Signature {
     shuffle: bool,
     max_length: usize,
     gradient_accumulation_steps: u64,
+    batches_per_epoch: u64,
 }
 
 impl Signature {
@@ -210,6 +226,7 @@ impl Signature {
             shuffle: plan.shuffle,
             max_length: data.train.max_length(),
             gradient_accumulation_steps: shape.gradient_accumulation_steps,
+            batches_per_epoch: shape.batches_per_epoch,
         }
     }
 }
@@ -236,6 +253,8 @@ impl fmt::Display for Signature {
 pub(crate) struct Prepared {
     pub train: Encoded,
     pub validation: Option<Encoded>,
+    /// Examples of an epoch: all, or those of its `steps_per_epoch` batches.
+    pub epoch_examples: usize,
     pub undecayed: HashSet<ParamId>,
     /// The names of the classes, in the order of the outputs.
     pub label_names: Vec<String>,
@@ -262,10 +281,17 @@ impl Prepared {
             Some(names) => state.files.clone().with_label_names(names.clone()),
             None => state.files.clone(),
         };
-        let encode = |data| prepare::encode(&files, data, plan.max_length, "fit");
+        let (train, validation) =
+            prepare::splits(&files, state.compiled.as_ref(), train, validation, plan)?;
+        let in_steps = |steps: u64| usize::try_from(steps).unwrap_or(usize::MAX);
+        let in_steps = |steps: u64| in_steps(steps).saturating_mul(plan.batch_size);
         let prepared = Self {
-            train: encode(train)?,
-            validation: validation.map(encode).transpose()?,
+            epoch_examples: plan
+                .steps_per_epoch
+                .map_or(train.len(), in_steps)
+                .min(train.len()),
+            train,
+            validation,
             undecayed: state.undecayed(),
             label_names: files.label_names().to_vec(),
         };
@@ -275,7 +301,7 @@ impl Prepared {
 
     /// The examples of the largest batch in a full group of batches, and in the last one of an epoch.
     pub(crate) fn largest_batches(&self, batch_size: usize, group: u64) -> (usize, usize) {
-        let examples = self.train.len();
+        let examples = self.epoch_examples;
         let batches = examples.div_ceil(batch_size.max(1));
         let group = usize::try_from(group).unwrap_or(usize::MAX);
         let in_last = match batches % group {

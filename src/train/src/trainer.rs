@@ -111,6 +111,7 @@ impl<N: Network> Trainer<'_, N> {
         }
         let loss = self.loss()?;
         let step = progress.batches_of_run;
+        let weights = progress.class_weights.clone();
         let work = move |ReplicaId(index): ReplicaId, network: &N, (part, share, accumulated)| {
             let (part, mut accumulated): (Option<Batch>, GradientsAccumulator<N>) =
                 (part, accumulated);
@@ -123,7 +124,10 @@ impl<N: Network> Trainer<'_, N> {
                 replica: index as u32,
             };
             let logits = network.logits(&part, mode, &devices[index]);
-            let sum = loss.sum(logits.clone(), &part.labels);
+            let sum = match &weights {
+                Some(weights) => weights.sum(loss, logits.clone(), &part.labels),
+                None => loss.sum(logits.clone(), &part.labels),
+            };
             let gradients = sum.clone().div_scalar(share as f64).backward();
             let gradients = GradientsParams::from_grads(gradients, network);
             // The accumulator adds; what it is given was divided by the examples of the whole step.
@@ -283,7 +287,7 @@ impl<N: Network> Trainer<'_, N> {
     }
 
     /// Every copy of the variables makes an update with its gradients and their norm, if it has any.
-    pub(crate) fn update(
+    fn update(
         &mut self,
         inputs: Vec<Option<(GradientsParams, f64)>>,
         rate: f64,

@@ -61,6 +61,7 @@ mod micro_batches_lost;
 mod missing_column;
 mod missing_optimizer;
 mod mixed_strategies;
+mod model_in_use;
 mod model_outside_scope;
 mod no_ignored_labels;
 mod no_loss;
@@ -167,6 +168,7 @@ pub use micro_batches_lost::MicroBatchesLost;
 pub use missing_column::MissingColumn;
 pub use missing_optimizer::MissingOptimizer;
 pub use mixed_strategies::MixedStrategies;
+pub use model_in_use::ModelInUse;
 pub use model_outside_scope::ModelOutsideScope;
 pub use no_ignored_labels::NoIgnoredLabels;
 pub use no_loss::NoLoss;
@@ -238,6 +240,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<ConflictingArguments>(),
     page::<UnknownToAVersion>(),
     page::<WrongKindOfValue>(),
+    page::<ModelInUse>(),
     page::<ModelOutsideScope>(),
     page::<OptimizerOfAnotherModel>(),
     page::<StrategyNotUsed>(),

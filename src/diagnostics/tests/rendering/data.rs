@@ -19,6 +19,9 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             batches_per_epoch: 8,
             callbacks: 1,
         }),
+        told(ModelInUse {
+            call: "predict".into(),
+        }),
         told(FloatClassLabels {
             first: vec![(0, 1.0), (1, 0.0)],
             rows: 2,

@@ -9,6 +9,7 @@ use super::{Count, DEFAULT_BATCH_SIZE, IntoCount};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EvaluateArgs {
     batch_size: Option<Count>,
+    steps: Option<Count>,
     max_length: Option<Count>,
     verbose: Option<bool>,
 }
@@ -17,6 +18,8 @@ pub struct EvaluateArgs {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EvaluatePlan {
     pub batch_size: usize,
+    /// Batches in all; `None`: all of the data.
+    pub steps: Option<usize>,
     /// `None`: [`default_max_length`](super::default_max_length) of the model.
     pub max_length: Option<usize>,
     pub verbose: bool,
@@ -32,6 +35,12 @@ impl EvaluateArgs {
     /// 32.
     pub fn batch_size(mut self, batch_size: impl IntoCount) -> Self {
         self.batch_size = Some(batch_size.into_count());
+        self
+    }
+
+    /// Evaluates the first so many batches only. Default: all.
+    pub fn steps(mut self, batches: impl IntoCount) -> Self {
+        self.steps = Some(batches.into_count());
         self
     }
 
@@ -56,6 +65,7 @@ impl EvaluateArgs {
                 "evaluate",
                 "batch_size",
             )?,
+            steps: optional_size(self.steps, "evaluate", "steps")?,
             max_length: optional_size(self.max_length, "evaluate", "max_length")?,
             verbose: self.verbose.unwrap_or(true),
         })

@@ -13,7 +13,7 @@ mod value;
 
 pub use compile::{CompileArgs, IntoStrategyChoice, NoStrategy, StrategyChoice, none};
 pub use evaluate::EvaluateArgs;
-pub use fit::FitArgs;
+pub use fit::{FitArgs, Frequency, IntoFolder, IntoFrequency};
 pub use value::{Count, IntoCount, IntoLoss, IntoMetric, IntoMetrics};
 
 pub(crate) use fit::{FitPlan, Validation};
@@ -33,7 +33,7 @@ mod tests {
     use stratoscope_diagnostics::arguments::{COMPILE, EVALUATE, FIT, OPTIMIZERS};
 
     use super::*;
-    use crate::{Adam, AdamW, Metric, SGD, SparseCategoricalCrossentropy};
+    use crate::{Adam, AdamW, EarlyStopping, Metric, SGD, SparseCategoricalCrossentropy};
 
     /// Calls a method by the name that the table gives it: a name without a method does not compile,
     /// a method that is missing here is missing from the list.
@@ -79,10 +79,17 @@ mod tests {
                 batch_size(32),
                 validation_data(&data),
                 validation_split(0.1),
+                validation_steps(10),
+                validation_freq(1),
                 shuffle(true),
                 seed(0),
                 max_length(64),
+                class_weight("balanced"),
+                initial_epoch(1),
+                steps_per_epoch(100),
+                callbacks(EarlyStopping::new()),
                 early_stopping(2),
+                checkpoint("runs"),
                 resume(true),
                 verbose(false),
             ),
@@ -92,6 +99,7 @@ mod tests {
             written!(
                 EvaluateArgs::new(),
                 batch_size(32),
+                steps(10),
                 max_length(64),
                 verbose(true)
             ),

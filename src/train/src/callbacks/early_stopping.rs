@@ -1,0 +1,278 @@
+//! Stopping when nothing gets better. Keras's `EarlyStopping`; in `fit!` also `early_stopping = 2`.
+
+use stratoscope_diagnostics::check::suggest::similar;
+use stratoscope_diagnostics::{Diagnostic, Result, words};
+
+use super::Callback;
+use crate::args::{Count, IntoCount};
+use crate::history::EpochRecord;
+use crate::metric::Metric;
+use crate::problem;
+
+/// Stops after some epochs without anything better, and goes back to the best epoch's weights.
+///
+/// ```
+/// use stratoscope_train::EarlyStopping;
+///
+/// let stopping = EarlyStopping::new().monitor("val_accuracy").patience(2).min_delta(0.001);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct EarlyStopping {
+    monitor: String,
+    patience: Count,
+    min_delta: f64,
+    restore_best_weights: bool,
+}
+
+impl EarlyStopping {
+    /// Watches the validation loss, with a patience of 1 epoch.
+    pub fn new() -> Self {
+        Self {
+            monitor: "val_loss".to_owned(),
+            patience: 1.into_count(),
+            min_delta: 0.0,
+            restore_best_weights: true,
+        }
+    }
+
+    /// What is watched: `loss`, a metric's name, or either of the validation data with `val_` in
+    /// front. A loss is better when it is lower, a metric when it is higher. Default: `val_loss`.
+    pub fn monitor(mut self, name: impl Into<String>) -> Self {
+        self.monitor = name.into();
+        self
+    }
+
+    /// Epochs without a better value after which it stops. Default: 1. (Keras's is 0, which stops
+    /// at the same epoch.)
+    pub fn patience(mut self, epochs: impl IntoCount) -> Self {
+        self.patience = epochs.into_count();
+        self
+    }
+
+    /// By how much a value must be better to count, 0 or more. Default: 0.
+    pub fn min_delta(mut self, delta: f64) -> Self {
+        self.min_delta = delta;
+        self
+    }
+
+    /// Whether the model gets the weights of the best epoch in the end. Default: true. (Keras's is
+    /// false.)
+    pub fn restore_best_weights(mut self, restore: bool) -> Self {
+        self.restore_best_weights = restore;
+        self
+    }
+
+    /// Checks what does not need the model. `argument`: where it was written.
+    pub(crate) fn resolve(&self, argument: &str) -> Result<Stopping> {
+        if !(self.min_delta >= 0.0 && self.min_delta.is_finite()) {
+            let given = format!("….min_delta({})", self.min_delta);
+            let told = problem::bad_value("fit", argument, given, "a finite number ≥ 0");
+            return Err(Box::new(told));
+        }
+        Ok(Stopping {
+            monitor: Monitor(self.monitor.clone()),
+            patience: self.patience.at_least(1, "fit", argument)?,
+            min_delta: self.min_delta,
+            restore: self.restore_best_weights,
+            argument: argument.to_owned(),
+        })
+    }
+}
+
+impl Default for EarlyStopping {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Callback for EarlyStopping {
+    /// `fit` keeps the weights and compares; nothing is left to do here.
+    fn early_stopping(&self) -> Option<EarlyStopping> {
+        Some(self.clone())
+    }
+}
+
+/// What `early_stopping` takes: a number of epochs, or a value that says more.
+#[diagnostic::on_unimplemented(
+    message = "expected a number of epochs or an `EarlyStopping`, got `{Self}`",
+    label = "`2`, or `EarlyStopping::new().monitor(\"val_accuracy\").patience(2)`"
+)]
+pub trait IntoEarlyStopping {
+    /// The early stopping.
+    fn into_early_stopping(self) -> EarlyStopping;
+}
+
+impl<T: IntoCount> IntoEarlyStopping for T {
+    fn into_early_stopping(self) -> EarlyStopping {
+        EarlyStopping::new().patience(self)
+    }
+}
+
+impl IntoEarlyStopping for EarlyStopping {
+    fn into_early_stopping(self) -> EarlyStopping {
+        self
+    }
+}
+
+/// An early stopping whose numbers are checked.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Stopping {
+    pub monitor: Monitor,
+    pub patience: u64,
+    pub min_delta: f64,
+    pub restore: bool,
+    /// Where it was written: `early_stopping`, `callbacks`.
+    pub argument: String,
+}
+
+impl Stopping {
+    /// # Errors
+    /// SC0103 for a monitor that this run does not measure.
+    pub(crate) fn check(&self, metrics: &[Metric], is_validated: bool) -> Result<()> {
+        let mut known = vec!["loss".to_owned()];
+        known.extend(metrics.iter().map(|metric| metric.name().to_owned()));
+        if is_validated {
+            let of_validation: Vec<String> =
+                known.iter().map(|name| format!("val_{name}")).collect();
+            known.extend(of_validation);
+        }
+        let Monitor(name) = &self.monitor;
+        if known.contains(name) {
+            return Ok(());
+        }
+        if !is_validated && name.starts_with("val_") {
+            return Err(Box::new(without_validation(&self.argument)));
+        }
+        let near = similar(name, known.iter().map(String::as_str));
+        let expects = format!("what the run measures: {}", words::names(&known, 12));
+        let mut told = problem::bad_value(
+            "fit",
+            &self.argument,
+            format!("….monitor({name:?})"),
+            expects,
+        );
+        if let Some(near) = near.first() {
+            told = told.fix(format!("did you mean `{near}`?"));
+        }
+        Err(Box::new(
+            told.fix("or measure it: `compile!(…, metrics = […])`")
+                .tensorflow("warns at the end of every epoch, and never stops"),
+        ))
+    }
+}
+
+/// SC0103: something that compares epochs by their validation, in a run without any.
+pub(crate) fn without_validation(argument: &str) -> Diagnostic {
+    let expects = "`validation_data` or `validation_split` beside it";
+    problem::bad_value("fit", argument, "…", expects)
+        .why("it is about the validation, and nothing is validated on")
+}
+
+/// What epochs are compared by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Monitor(String);
+
+impl Default for Monitor {
+    fn default() -> Self {
+        Self("val_loss".to_owned())
+    }
+}
+
+impl Monitor {
+    /// In words: `validation loss`, `val_accuracy`.
+    pub(crate) fn words(&self) -> &str {
+        match self.0.as_str() {
+            "val_loss" => "validation loss",
+            name => name,
+        }
+    }
+
+    /// Its value at the end of an epoch, turned so that lower is better; `None` where the epoch has
+    /// none, or it is undefined.
+    pub(crate) fn value(&self, epoch: &EpochRecord) -> Option<f64> {
+        let named = |name: &str, loss: f64, metrics: &[crate::history::Measured]| match name {
+            "loss" => Some(loss),
+            _ => {
+                let metric = metrics.iter().find(|metric| metric.name == name)?;
+                metric.value.map(|value| -value)
+            }
+        };
+        match self.0.strip_prefix("val_") {
+            Some(name) => {
+                let validation = epoch.validation.as_ref()?;
+                named(name, validation.loss, &validation.metrics)
+            }
+            None => named(&self.0, epoch.loss, &epoch.metrics),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{Evaluation, Measured};
+    use crate::metric::Predicted;
+
+    fn epoch() -> EpochRecord {
+        let metric = |value| Measured {
+            name: "accuracy",
+            value: Some(value),
+        };
+        EpochRecord {
+            epoch: 0,
+            loss: 1.5,
+            metrics: vec![metric(0.25)],
+            validation: Some(Evaluation {
+                loss: 0.75,
+                metrics: vec![metric(0.5)],
+                examples: 4,
+                predictions: Predicted::default(),
+                seconds: 0.1,
+            }),
+            learning_rate: 5e-5,
+            seconds: 2.0,
+            sequences_per_second: 12.0,
+        }
+    }
+
+    #[test]
+    fn a_loss_is_better_low_and_a_metric_high() {
+        let value = |name: &str| Monitor(name.to_owned()).value(&epoch());
+        assert_eq!(value("loss"), Some(1.5));
+        assert_eq!(value("val_loss"), Some(0.75));
+        assert_eq!(value("accuracy"), Some(-0.25));
+        assert_eq!(value("val_accuracy"), Some(-0.5));
+        assert_eq!(value("val_f1"), None);
+    }
+
+    #[test]
+    fn what_the_run_does_not_measure_is_refused() {
+        let check = |name: &str, is_validated, expected: Option<&str>| {
+            let stopping = EarlyStopping::new().monitor(name).resolve("callbacks");
+            let found = stopping
+                .expect("numbers are right")
+                .check(&[Metric::Accuracy], is_validated);
+            assert_eq!(
+                found.as_ref().err().map(|told| told.code.as_str()),
+                expected.map(|_| "SC0103")
+            );
+            if let (Err(told), Some(words)) = (found, expected) {
+                assert!(format!("{told:?}").contains(words), "{told:?}");
+            }
+        };
+        check("val_loss", true, None);
+        check("accuracy", false, None);
+        check("val_accuracy", false, Some("nothing is validated on"));
+        check("val_acuracy", true, Some("did you mean `val_accuracy`?"));
+        check("val_f1", true, Some("`val_accuracy`"));
+    }
+
+    #[test]
+    fn its_numbers_are_checked() {
+        let code = |stopping: EarlyStopping| stopping.resolve("callbacks").expect_err("bad").code;
+        assert_eq!(code(EarlyStopping::new().patience(0)), "SC0103");
+        assert_eq!(code(EarlyStopping::new().min_delta(-0.1)), "SC0103");
+        assert_eq!(code(EarlyStopping::new().min_delta(f64::NAN)), "SC0103");
+        assert_eq!(2.into_early_stopping(), EarlyStopping::new().patience(2));
+    }
+}

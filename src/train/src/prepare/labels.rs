@@ -1,0 +1,221 @@
+//! What labels tell before the first step: numbers for classes, classes for numbers, other orders, and
+//! one class that is nearly all. SC0307, SC0308, SC0314, SC0703.
+
+use std::collections::BTreeSet;
+
+use stratoscope_data::{Dataset, Label};
+use stratoscope_diagnostics::rules::{
+    ClassOrderDiffers, ClassesAsNumbers, FloatClassLabels, MajorityBaseline,
+};
+use stratoscope_diagnostics::{Diagnostic, Rule};
+
+use crate::loss::Loss;
+use crate::metric::Metric;
+
+/// Numbers as labels of a regression that are fewer than this are suspicious if they are two.
+const TWO: usize = 2;
+/// The share of one class from which accuracy alone tells little.
+const MAJORITY: f64 = 0.85;
+/// Examples below which a share says nothing.
+const ENOUGH: usize = 20;
+
+/// SC0307: all labels are numbers, and the head has classes.
+pub(super) fn floats(data: &Dataset, classes: usize, call: &str) -> Option<Diagnostic> {
+    let numbers: Vec<(usize, f32)> = data
+        .examples
+        .iter()
+        .filter_map(|example| match example.label {
+            Some(Label::Value(value)) => Some((example.row, value)),
+            _ => None,
+        })
+        .collect();
+    let rule = FloatClassLabels {
+        first: numbers.iter().take(5).copied().collect(),
+        rows: numbers.len(),
+        classes,
+        whole: numbers
+            .iter()
+            .all(|(_, value)| value.fract() == 0.0 && *value >= 0.0),
+        source: data.source.clone(),
+        call: call.to_owned(),
+    };
+    (!numbers.is_empty()).then(|| rule.diagnostic())
+}
+
+/// SC0308: a regression whose labels have names, or take two values.
+pub(super) fn classes_as_numbers(data: &Dataset, loss: Option<Loss>) -> Option<Diagnostic> {
+    if !loss.is_some_and(|loss| loss.is_regression()) {
+        return None;
+    }
+    let labels = data.examples.iter().filter_map(|example| example.label);
+    let mut classes = BTreeSet::new();
+    let mut values = Vec::new();
+    for label in labels {
+        match label {
+            Label::Class(class) => {
+                classes.insert(class);
+            }
+            Label::Value(value) if values.len() <= TWO && !values.contains(&value) => {
+                values.push(value);
+            }
+            Label::Value(_) => {}
+        }
+    }
+    let name = |class: &usize| match data.label_names.get(*class) {
+        Some(name) => name.clone(),
+        None => class.to_string(),
+    };
+    let names: Vec<String> = classes.iter().map(name).collect();
+    let has_words = names.iter().any(|name| name.parse::<f64>().is_err());
+    let whole = values.iter().all(|value| value.fract() == 0.0);
+    // Few rows take few values, whatever they mean.
+    let labels = if classes.len() == TWO && data.len() > TWO || has_words {
+        names
+    } else if values.len() == TWO && whole && data.len() >= ENOUGH {
+        values.iter().map(f32::to_string).collect()
+    } else {
+        return None;
+    };
+    let rule = ClassesAsNumbers {
+        labels,
+        rows: data.len(),
+        source: data.source.clone(),
+    };
+    Some(rule.diagnostic())
+}
+
+/// SC0314: the same classes in another order.
+pub(super) fn other_order(model: &[String], data: &Dataset, call: &str) -> Option<Diagnostic> {
+    let sorted = |names: &[String]| names.iter().cloned().collect::<BTreeSet<_>>();
+    let names = &data.label_names;
+    if names.as_slice() == model || names.len() != model.len() || sorted(names) != sorted(model) {
+        return None;
+    }
+    let rule = ClassOrderDiffers {
+        model: model.to_vec(),
+        data: names.clone(),
+        source: data.source.clone(),
+        call: call.to_owned(),
+    };
+    Some(rule.diagnostic())
+}
+
+/// SC0703: nearly all examples have one class, and accuracy is all that is measured.
+pub(super) fn majority(
+    data: &Dataset,
+    split: &'static str,
+    metrics: &[Metric],
+) -> Option<Diagnostic> {
+    if metrics != [Metric::Accuracy] || data.len() < ENOUGH {
+        return None;
+    }
+    let counts = data.class_counts();
+    let (class, &count) = counts.iter().enumerate().max_by_key(|(_, count)| **count)?;
+    let share = count as f64 / data.len() as f64;
+    let rule = MajorityBaseline {
+        class: data.label_names.get(class)?.clone(),
+        count,
+        total: data.len(),
+        classes: counts.len(),
+        split,
+    };
+    // Of a single class there is another to be told (SC0702), or nothing to learn.
+    (share >= MAJORITY && count < data.len()).then(|| rule.diagnostic())
+}
+
+#[cfg(test)]
+mod tests {
+    use stratoscope_data::Example;
+
+    use super::*;
+    use crate::{IntoLoss, MeanSquaredError, SparseCategoricalCrossentropy};
+
+    fn values(values: &[f32], times: usize) -> Dataset {
+        let all = values.iter().cycle().take(values.len() * times);
+        let rows = all.map(|&value| Example::new("a text").with_label(Label::Value(value)));
+        Dataset::from_examples(rows, Vec::new(), "numbers")
+    }
+
+    fn classes(counts: &[(&str, usize)]) -> Dataset {
+        let rows = counts
+            .iter()
+            .flat_map(|(name, count)| vec![("a text", *name); *count]);
+        Dataset::from_labelled(rows)
+    }
+
+    #[test]
+    fn floats_are_told_apart_from_whole_numbers() {
+        let told = floats(&values(&[1.0, 0.0], 3), 2, "fit").expect("floats");
+        assert_eq!(told.code, "SC0307");
+        assert!(
+            format!("{told:?}").contains("1.0 at row 0, 0.0 at row 1"),
+            "{told:?}"
+        );
+        assert!(format!("{told:?}").contains("Label::Class(1)"));
+        let told = floats(&values(&[0.5], 3), 2, "fit").expect("floats");
+        assert!(!format!("{told:?}").contains("Label::Class(1)"));
+        assert!(floats(&classes(&[("a", 2)]), 2, "fit").is_none());
+    }
+
+    #[test]
+    fn a_regression_on_classes_is_told_and_ratings_are_not() {
+        let mse = MeanSquaredError.into_loss().ok();
+        let check = |data: Dataset, loss, expected: bool| {
+            let told = classes_as_numbers(&data, loss);
+            assert_eq!(told.is_some(), expected, "{data}");
+        };
+        check(classes(&[("yes", 2), ("no", 2)]), mse, true);
+        check(classes(&[("0", 2), ("1", 2)]), mse, true);
+        check(classes(&[("good", 1), ("bad", 1), ("ugly", 1)]), mse, true);
+        check(values(&[0.0, 1.0], 20), mse, true);
+        // Ratings are numbers, and so is what happens to be whole or rare.
+        check(classes(&[("1", 2), ("2", 2), ("3", 2)]), mse, false);
+        check(values(&[1.0, 2.0, 3.0, 4.0, 5.0], 20), mse, false);
+        check(values(&[0.25, 0.75], 20), mse, false);
+        check(values(&[0.0, 1.0], 2), mse, false);
+        let entropy = SparseCategoricalCrossentropy { from_logits: true };
+        check(
+            classes(&[("yes", 2), ("no", 2)]),
+            entropy.into_loss().ok(),
+            false,
+        );
+    }
+
+    #[test]
+    fn only_another_order_of_the_same_classes_is_told() {
+        let names = |names: &[&str]| -> Vec<String> { names.iter().map(|&n| n.into()).collect() };
+        let data = classes(&[("a", 1), ("b", 1), ("c", 1)]);
+        let told = other_order(&names(&["a", "c", "b"]), &data, "fit").expect("another order");
+        assert!(
+            format!("{told:?}").contains("1: `c`, in the data `b`"),
+            "{told:?}"
+        );
+        assert!(other_order(&names(&["a", "b", "c"]), &data, "fit").is_none());
+        assert!(other_order(&names(&["a", "c", "b", "d"]), &data, "fit").is_none());
+        assert!(other_order(&names(&["x", "y", "z"]), &data, "fit").is_none());
+    }
+
+    #[test]
+    fn a_majority_is_told_where_accuracy_stands_alone() {
+        let check = |data: Dataset, metrics: &[Metric], expected: Option<&str>| {
+            let told = majority(&data, "training", metrics).map(|told| told.message);
+            assert_eq!(told.as_deref(), expected);
+        };
+        let rare = || classes(&[("ham", 92), ("spam", 8)]);
+        let message = "majority class is 92 %: accuracy 0.92 is the baseline";
+        check(rare(), &[Metric::Accuracy], Some(message));
+        check(rare(), &[Metric::Accuracy, Metric::Mcc], None);
+        check(rare(), &[], None);
+        check(
+            classes(&[("ham", 68), ("spam", 32)]),
+            &[Metric::Accuracy],
+            None,
+        );
+        check(
+            classes(&[("ham", 9), ("spam", 1)]),
+            &[Metric::Accuracy],
+            None,
+        );
+        check(classes(&[("ham", 50)]), &[Metric::Accuracy], None);
+    }
+}

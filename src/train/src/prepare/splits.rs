@@ -1,0 +1,209 @@
+//! What the two splits of a run tell about each other, and how much of the data its epochs come to.
+//! SC0701, SC0702, SC0707.
+
+use std::collections::BTreeSet;
+
+use stratoscope_data::{Dataset, Example, permutation};
+use stratoscope_diagnostics::rules::{ExamplesNeverSeen, SplitsOverlap, ValidationOfOtherClasses};
+use stratoscope_diagnostics::{Diagnostic, Rule};
+
+use crate::args::FitPlan;
+
+/// Validation examples below which one class among them is chance.
+const A_FEW: usize = 5;
+
+/// SC0701. `is_tail`: both are parts of one data set.
+pub(super) fn overlap(train: &Dataset, validation: &Dataset, is_tail: bool) -> Option<Diagnostic> {
+    // Each validation example counts once, however often it is trained on.
+    let shared = validation.overlap(train);
+    let name = |data: &Dataset, example: &Example| {
+        let class = example
+            .class()
+            .and_then(|class| data.label_names.get(class));
+        class.cloned()
+    };
+    let first = shared.iter().take(5).map(|&(ours, theirs)| {
+        let (ours, theirs) = (&validation.examples[ours], &train.examples[theirs]);
+        let text = match &ours.pair {
+            Some(pair) => format!("{} | {pair}", ours.text),
+            None => ours.text.clone(),
+        };
+        (theirs.row, ours.row, text)
+    });
+    let has_other_label = |&&(ours, theirs): &&(usize, usize)| {
+        let (ours, theirs) = (&validation.examples[ours], &train.examples[theirs]);
+        name(validation, ours) != name(train, theirs)
+    };
+    let rule = SplitsOverlap {
+        shared: shared.len(),
+        validation: validation.len(),
+        first: first.collect(),
+        other_label: shared.iter().filter(has_other_label).count(),
+        one_data_set: is_tail,
+    };
+    (rule.shared > 0).then(|| rule.diagnostic())
+}
+
+/// SC0702: one class in the validation data, or mostly such that training never shows.
+pub(super) fn other_classes(
+    train: &Dataset,
+    validation: &Dataset,
+    is_tail: bool,
+) -> Option<Diagnostic> {
+    // By name, since each split may have numbers of its own.
+    let names = |data: &Dataset| -> Vec<String> {
+        let classes = data.examples.iter().filter_map(Example::class);
+        classes
+            .filter_map(|class| data.label_names.get(class).cloned())
+            .collect()
+    };
+    let (of_train, of_validation) = (names(train), names(validation));
+    let training: BTreeSet<&String> = of_train.iter().collect();
+    let validated: BTreeSet<&String> = of_validation.iter().collect();
+    let unseen: Vec<String> = validated
+        .difference(&training)
+        .map(|&name| name.clone())
+        .collect();
+    let never_shown = of_validation
+        .iter()
+        .filter(|name| !training.contains(name))
+        .count();
+    let one_class = validated.len() == 1 && training.len() > 1;
+    if of_validation.len() < A_FEW || !(one_class || 2 * never_shown > of_validation.len()) {
+        return None;
+    }
+    let rule = ValidationOfOtherClasses {
+        validation: validated.into_iter().cloned().collect(),
+        unseen,
+        training: training.len(),
+        examples: of_validation.len(),
+        is_tail,
+    };
+    Some(rule.diagnostic())
+}
+
+/// SC0707: by the very orders of the run.
+pub(super) fn never_seen(examples: usize, plan: &FitPlan<'_>) -> Option<Diagnostic> {
+    let steps_per_epoch = plan.steps_per_epoch?;
+    let batches = examples.div_ceil(plan.batch_size) as u64;
+    let steps = usize::try_from(steps_per_epoch).unwrap_or(usize::MAX);
+    let of_epoch = steps.saturating_mul(plan.batch_size).min(examples);
+    let mut is_seen = vec![false; examples];
+    for epoch in plan.initial_epoch..plan.epochs {
+        if is_seen.iter().all(|&seen| seen) {
+            break;
+        }
+        match plan.shuffle {
+            true => permutation(examples, plan.seed, epoch)[..of_epoch]
+                .iter()
+                .for_each(|&index| is_seen[index] = true),
+            false => {
+                is_seen[..of_epoch].fill(true);
+                break;
+            }
+        }
+    }
+    let rule = ExamplesNeverSeen {
+        never: is_seen.iter().filter(|&&seen| !seen).count(),
+        examples,
+        steps_per_epoch,
+        batches,
+        batch_size: plan.batch_size,
+        epochs: plan.epochs - plan.initial_epoch,
+        shuffle: plan.shuffle,
+    };
+    (rule.never > 0 || steps_per_epoch > batches).then(|| rule.diagnostic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FitArgs;
+
+    #[test]
+    fn leaked_examples_are_whole_ones() {
+        let train = Dataset::from_labelled([("a", "x"), ("b", "y"), ("a", "x"), ("c", "x")]);
+        let dev = Dataset::from_labelled([("a", "x"), ("d", "y"), ("c", "y")]);
+        let told = format!(
+            "{:?}",
+            overlap(&train, &dev, false).expect("two are shared")
+        );
+        for words in [
+            "2 validation examples are in the training data",
+            "2 of 3, 66.7 %",
+            "row 0, in training row 0",
+            "row 2, in training row 3",
+            "with another label",
+            "dev.without(&train)",
+        ] {
+            assert!(told.contains(words), "{words}: {told}");
+        }
+        let mended = dev.without(&train);
+        assert!(overlap(&train, &mended, false).is_none());
+        let train = Dataset::from_pairs([("a", "b")]);
+        let dev = Dataset::from_pairs([("a", "c"), ("b", "a"), ("x", "b")]);
+        assert!(
+            overlap(&train, &dev, false).is_none(),
+            "half a pair is none"
+        );
+    }
+
+    #[test]
+    fn a_sorted_tail_is_told() {
+        let sorted = |sizes: &[usize]| {
+            let rows = sizes.iter().enumerate();
+            let rows =
+                rows.flat_map(|(class, &size)| vec![("text", format!("class {class}")); size]);
+            Dataset::from_labelled(rows)
+        };
+        let check = |data: &Dataset, share: f64, expected: Option<&str>| {
+            let (train, validation) = data.split(share).expect("two parts");
+            let told = other_classes(&train, &validation, true).map(|told| told.message);
+            assert_eq!(told.as_deref(), expected);
+        };
+        let only = "validation holds one class only: `class 1`";
+        check(&sorted(&[50, 50]), 0.2, Some(only));
+        check(&sorted(&[80, 20]), 0.2, Some(only));
+        let unseen = "validation holds only classes that training never shows";
+        check(&sorted(&[60, 20, 20]), 0.4, Some(unseen));
+        let mostly = "validation is mostly of classes that training never shows";
+        check(&sorted(&[60, 20, 20]), 0.3, Some(mostly));
+        check(&sorted(&[60, 20, 20]).shuffled(1), 0.3, None);
+        check(&sorted(&[100]), 0.3, None);
+        check(&sorted(&[10, 10]), 0.1, None);
+        let (train, dev) = sorted(&[50, 50])
+            .stratified_split(0.2, 0)
+            .expect("two parts");
+        assert!(other_classes(&train, &dev, false).is_none());
+        // Numbered differently, the same classes are the same.
+        let train = Dataset::from_labelled([("t", "a"), ("t", "b"), ("t", "c")]);
+        let dev = Dataset::from_labelled([("t", "c"), ("t", "b")].repeat(3));
+        assert!(other_classes(&train, &dev, false).is_none());
+    }
+
+    #[test]
+    fn examples_are_counted_by_the_orders_of_the_run() {
+        let check = |args: FitArgs<'_>, expected: Option<&str>| {
+            let plan = args.batch_size(8).resolve().expect("valid arguments");
+            let told = never_seen(52, &plan).map(|told| told.message);
+            assert_eq!(told.as_deref(), expected);
+        };
+        let args = FitArgs::new;
+        check(args(), None);
+        check(args().steps_per_epoch(7), None);
+        let message = "20 of 52 examples are never seen";
+        check(args().steps_per_epoch(4), Some(message));
+        check(
+            args().steps_per_epoch(4).shuffle(false).epochs(9),
+            Some(message),
+        );
+        // Of many epochs in an order each, one comes to every example.
+        check(args().steps_per_epoch(4).epochs(40), None);
+        check(
+            args().steps_per_epoch(4).epochs(40).initial_epoch(39),
+            Some(message),
+        );
+        let message = "`steps_per_epoch = 9`, but the data has 7 batches: the epoch ends with them";
+        check(args().steps_per_epoch(9), Some(message));
+    }
+}
