@@ -326,15 +326,17 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// How equal copies are told, and other signs of the grid. `most` devices have a column each.
-    pub fn signs(&self, most: usize) -> Vec<&'static str> {
-        let cells = || {
-            let lines = self
-                .layers
-                .iter()
-                .flat_map(|layer| layer.lines.iter().chain(&layer.sum));
-            lines.flat_map(|line| &line.cells)
+    /// How equal copies are told, and other signs of the grid. `most` devices have a column each; where
+    /// layers cannot be `opened`, their variables stand below only if they differ.
+    pub fn signs(&self, most: usize, opened: bool) -> Vec<&'static str> {
+        let lines = || {
+            self.layers.iter().flat_map(move |layer| {
+                let seen =
+                    move |line: &&Line| opened || layer.sum.is_none() || line.mark == Mark::Unequal;
+                layer.lines.iter().filter(seen).chain(&layer.sum)
+            })
         };
+        let cells = || lines().flat_map(|line| &line.cells);
         let proved = |cell: &Cell| matches!(cell, Cell::Copies { proved: true, .. });
         let mut signs = Vec::new();
         if self.devices.len() <= most && cells().any(|cell| matches!(cell, Cell::Copy { .. })) {
@@ -346,11 +348,7 @@ impl<'a> Sheet<'a> {
         if self.devices.len() > most && !self.layers.is_empty() {
             signs.push("a dot per device: green is proved equal by checksum, red differs, a ring has no copy");
         }
-        if self
-            .layers
-            .iter()
-            .any(|layer| layer.lines.iter().any(|line| line.frozen))
-        {
+        if lines().any(|line| line.frozen) {
             signs.push("a kind with * is frozen: training leaves the variable as it is");
         }
         signs

@@ -198,7 +198,7 @@ fn kinds(out: &mut String, sheet: &Sheet<'_>) {
             why.collect::<Vec<_>>().join("; ")
         );
     }
-    let signs = sheet.signs(MOST_COLUMNS);
+    let signs = sheet.signs(MOST_COLUMNS, true);
     if !signs.is_empty() {
         let _ = write!(
             out,

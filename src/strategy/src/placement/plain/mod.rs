@@ -12,7 +12,7 @@ pub(super) use self::diff::diff;
 use self::table::{shorten, table};
 use self::timeline::timelines;
 use super::parts::SlotState;
-use super::rows::{Cell, Layer, Line, Mark, Part, Sheet};
+use super::rows::{Cell, DeviceLine, Layer, Line, Mark, Part, Sheet};
 use super::units::{bytes, share};
 
 /// Up to this many devices have a column of their own.
@@ -72,34 +72,26 @@ fn devices(out: &mut String, sheet: &Sheet<'_>) {
         ]);
     }
     table(out, &rows, &[0, 1, 4], PAGE);
-    let size = |part: &Part<'_>, size: Option<u64>| {
-        let state = match part.state {
-            SlotState::Measured => String::new(),
-            state => format!(" ({})", state.word()),
+    let consists_of = |line: &DeviceLine<'_>| {
+        let part = |(part, &size): (&Part<'_>, &u64)| match part.state {
+            SlotState::Measured => format!("{} {}", bytes(size), part.name),
+            state => format!("{} {} ({})", bytes(size), part.name, state.word()),
         };
-        let size = size.map_or(String::new(), |size| format!("{} ", bytes(size)));
-        format!("{size}{}{state}", part.name)
+        let parts: Vec<String> = sheet.parts.iter().zip(&line.parts).map(part).collect();
+        format!("{} = {}", parts.join(" + "), bytes(line.sum))
     };
-    if sheet.is_even() {
-        if let Some(line) = sheet.devices.first().filter(|_| sheet.parts.len() > 1) {
-            let parts = sheet.parts.iter().zip(&line.parts);
-            let parts: Vec<String> = parts
-                .map(|(part, &bytes)| size(part, Some(bytes)))
-                .collect();
-            let each = if sheet.devices.len() > 1 {
-                "each device: "
-            } else {
-                ""
-            };
-            paragraph(out, &format!("{each}{}", parts.join(" + ")));
+    match sheet.devices.as_slice() {
+        // Weights alone: the table has said it.
+        _ if sheet.parts.len() < 2 => {}
+        [only] => paragraph(out, &consists_of(only)),
+        [first, ..] if sheet.is_even() => {
+            paragraph(out, &format!("each device: {}", consists_of(first)));
         }
-    } else {
-        for line in sheet.devices.iter().filter(|line| line.sum > 0) {
-            let parts = sheet.parts.iter().zip(&line.parts);
-            let parts: Vec<String> = parts
-                .map(|(part, &bytes)| size(part, Some(bytes)))
-                .collect();
-            paragraph(out, &format!("{}: {}", line.column.name, parts.join(" + ")));
+        lines => {
+            for line in lines.iter().filter(|line| line.sum > 0) {
+                let name = &line.column.name;
+                paragraph(out, &format!("{name}: {}", consists_of(line)));
+            }
         }
     }
     if sheet.has(SlotState::Planned) {
@@ -167,7 +159,8 @@ fn lines(rows: &mut Vec<Vec<String>>, sheet: &Sheet<'_>, layer: &Layer, several:
         }
     }
     if let Some(sizes) = &layer.activations {
-        let mut row = vec!["  activations".to_owned(), String::new(), "~".to_owned()];
+        let state = sheet.parts.last().map_or("", |part| part.state.word());
+        let mut row = vec!["  activations".to_owned(), String::new(), state.to_owned()];
         row.push(bytes(sizes.iter().max().copied().unwrap_or(0)));
         match sizes.len() {
             0..=MOST_COLUMNS => row.extend(sizes.iter().map(|&size| bytes(size))),
@@ -217,7 +210,7 @@ fn kinds(out: &mut String, sheet: &Sheet<'_>) {
             &format!("{} ({count}): {}. Here: {why}", kind.title, kind.meaning),
         );
     }
-    for sign in sheet.signs(MOST_COLUMNS) {
+    for sign in sheet.signs(MOST_COLUMNS, false) {
         // In text there is a count of copies in place of the dots.
         if !sign.starts_with("a dot") {
             paragraph(out, sign);
