@@ -9,7 +9,7 @@ use stratoscope_train::events::{self, EpochEnded, ExecutionEnded, FitStarted, Ob
 use stratoscope_train::html::escape;
 use stratoscope_train::sequential::Summary;
 use stratoscope_train::{
-    BertForSequenceClassification, CompileReceipt, Evaluation, History, Model, Network,
+    BertForSequenceClassification, CompileReceipt, Counters, Evaluation, History, Model, Network,
     Predictions, Sequential, interrupt,
 };
 use stratoscope_wire::MimeBundle;
@@ -65,6 +65,12 @@ impl Plot for History {
 impl IntoBundle for History {
     fn bundle(&self) -> MimeBundle {
         html_and_plain(self.to_html(), self.to_plain())
+    }
+}
+
+impl IntoBundle for Counters {
+    fn bundle(&self) -> MimeBundle {
+        plain(self.to_string())
     }
 }
 

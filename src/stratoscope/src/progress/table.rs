@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
+use stratoscope_diagnostics::words;
 use stratoscope_train::events::{ExecutionEnded, FitStarted};
 use stratoscope_train::html::{escape, rate, time, value};
 use stratoscope_train::{EpochRecord, Measured};
@@ -52,11 +53,15 @@ impl Fit {
             count => format!(", {count} to validate on"),
         };
         format!(
-            "{} examples{validation}, batches of {}, {} epochs of {} batches, on {}",
-            started.examples,
+            "{}{validation}, batches of {}, {} of {}, on {}",
+            words::count(started.examples, "example"),
             started.batch_size,
-            started.epochs,
-            started.batches_per_epoch,
+            words::count(started.epochs as usize, "epoch"),
+            // Not `batchs`.
+            match started.batches_per_epoch {
+                1 => "1 batch".to_owned(),
+                batches => format!("{} batches", words::thousands(batches as usize)),
+            },
             started.devices
         )
     }

@@ -1,0 +1,117 @@
+"""The notebooks that run the cases of four well-known explanations, and say where those err.
+
+Each is executed as a whole; a cell either runs, or fails with the one diagnostic it is there to show."""
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from kernel_client import DIAGNOSTIC, without_ansi
+
+# Notebook, the errors of its cells in order, the warnings and notes it must show.
+NOTEBOOKS = {
+    "steps_per_execution": (["SC0102", "SC0102", "SC0101"], {"SC0102"}),
+    "model_outside_scope": (["SC0201", "SC0201"], set()),
+    "fine_tuning_errors": (["SC0505", "SC0301"], {"SC0506", "SC0502", "SC0701", "SC0302"}),
+    "one_or_many_devices": (["SC0201", "SC0804"], {"SC0512"}),
+}
+
+
+class Executed:
+    """A notebook after its run: what a cell showed, found by a piece of its text."""
+
+    def __init__(self, notebook):
+        self.cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+    def errors(self):
+        return [output for cell in self.cells for output in cell.outputs if output.output_type == "error"]
+
+    def bundles(self, *texts):
+        cells = [cell for cell in self.cells if all(text in cell.source for text in texts)]
+        assert cells, texts
+        return [output.data for cell in cells for output in cell.outputs if "data" in output]
+
+    def shown(self, *texts):
+        return "\n".join(bundle.get("text/plain", "") for bundle in self.bundles(*texts))
+
+    def cards(self, severity):
+        cards = [bundle[DIAGNOSTIC] for bundle in self.bundles("") if DIAGNOSTIC in bundle]
+        return {card["code"] for card in cards if card["severity"] == severity}
+
+
+@pytest.fixture(scope="module")
+def run(root, tmp_path_factory):
+    """Executes a notebook, once; it is also written to target/ for a look."""
+    done = {}
+
+    def execute(name):
+        if name not in done:
+            notebook = nbformat.read(root / "notebooks" / f"{name}.ipynb", as_version=4)
+            folder = tmp_path_factory.mktemp(name)
+            NotebookClient(notebook, kernel_name="stratoscope", timeout=600,
+                           resources={"metadata": {"path": str(folder)}}).execute()
+            nbformat.validate(notebook)
+            nbformat.write(notebook, root / "target" / f"{name}.executed.ipynb")
+            done[name] = Executed(notebook)
+        return done[name]
+
+    return execute
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_every_cell_runs_or_fails_as_it_is_meant_to(run, name):
+    errors, others = NOTEBOOKS[name]
+    executed = run(name)
+    told = [error.ename for error in executed.errors()]
+    assert told == errors, [without_ansi("\n".join(error.traceback)) for error in executed.errors()]
+    shown = executed.cards("warning") | executed.cards("note")
+    assert others <= shown, shown
+    assert shown <= others | {"SC0513"}, "a false alarm"
+
+
+def test_the_argument_changes_executions_and_nothing_else(run):
+    executed = run("steps_per_execution")
+    assert "8 executions, 8 optimizer steps, 0 all-reduces" in executed.shown("one.counters")
+    assert "2 executions, 8 optimizer steps, 8 all-reduces" in executed.shown("four.counters")
+    assert "8 executions, 8 optimizer steps, 8 all-reduces" in executed.shown("single.counters")
+    assert "8 executions, 8 optimizer steps, 2 parameter averages" in executed.shown("averaged.counters")
+
+
+def test_the_fallback_is_visible(run):
+    shown = run("steps_per_execution").shown("drop_unsupported", "let fallback")
+    assert "steps_per_execution not supported.  Falling back to standard compilation." in shown
+
+
+def test_the_profiles_quote_their_versions(run):
+    executed = run("steps_per_execution")
+    cards = [bundle["text/plain"] for bundle in executed.bundles("steps_per_execution = 16)?;") if DIAGNOSTIC in bundle]
+    assert len(cards) == 2
+    assert "TypeError: Invalid keyword argument(s) in `compile`: {'steps_per_execution'}" in cards[0]
+    assert "accepts this call" in cards[1] and "TypeError" not in cards[1]
+    assert "most likely because some layers, model, or optimizer" in " ".join(
+        run("model_outside_scope").shown("let model", "scope!(strategy").replace("|", " ").split())
+
+
+def test_models_inside_are_mirrored_whatever_their_kind(run):
+    executed = run("model_outside_scope")
+    for text in ("placement(&inside)", "placement(&made)", "placement(&later)", "placement(&built)"):
+        assert "equal on all 2 replicas" in executed.shown(text), text
+    assert "one copy each" in executed.shown("strategy = none")
+
+
+def test_the_faulty_accumulator_has_another_gradient(run):
+    executed = run("fine_tuning_errors")
+    norms = [float(output.text.split(":")[1]) for cell in executed.cells for output in cell.outputs
+             if output.output_type == "stream" and "norm" in output.text]
+    right, faulty = norms
+    assert faulty < 0.75 * right, norms
+    assert "8 executions, 2 optimizer steps" in executed.shown("gradient_accumulation_steps = 4", "history.counters")
+
+
+def test_one_device_and_two_make_the_same_steps(run):
+    executed = run("one_or_many_devices")
+    assert "16 executions, 4 optimizer steps, 0 all-reduces" in executed.shown("OneDeviceStrategy::new", "counters")
+    assert "16 executions, 4 optimizer steps, 4 all-reduces" in executed.shown("let mirrored", "counters")
+    for strategy, device in (("CentralStorageStrategy", "Central"), ("ParameterServerStrategy", "ps:0"),
+                             ("TpuStrategy", "simulated")):
+        assert device in executed.shown(strategy), strategy
