@@ -56,19 +56,20 @@ class Notebook:
     def granted(self, cell):
         """The statements that make the names a cell uses and does not make itself."""
         statements = []
+        code = re.sub(r'"[^"]*"|//.*', "", cell)
         for each in CATALOGUE["granted"]:
-            name = re.escape(each["name"])
-            uses = re.search(rf"(?<![.\w]){name}\b(?!\s*\()", re.sub(r'"[^"]*"|//.*', "", cell))
-            first_use = uses and uses.start()
-            made = re.search(rf"let (?:\([^)]*)?{name}\b", cell)
-            if uses and not (made and made.start() <= first_use) and each["statement"] not in statements:
+            name = rf"(?<![.\w]){re.escape(each['name'])}\b(?!\s*[(=])"
+            # `let train = …;` makes the name; from there on it is the cell's own.
+            before = re.split(rf"let (?:mut )?{re.escape(each['name'])}\b", code, maxsplit=1)
+            made_of_itself = len(before) > 1 and re.search(name, before[1].split(";")[0])
+            if (re.search(name, before[0]) or made_of_itself) and each["statement"] not in statements:
                 statements.append(each["statement"])
         return statements
 
     def execute(self, code):
         code = code.replace(CHECKPOINT, f'"{self.tiny}"').replace(
             f"let (train, dev) = {DATA};",
-            f"let (train, dev) = {DATA};\nlet (train, dev) = (train.shuffled(1).take(64), dev.shuffled(1).take(16));",
+            f"let (train, dev) = {DATA};\nlet (train, dev) = (train.shuffled(1).take(160), dev.shuffled(1).take(16));",
         )
         if self.strategies:
             self.kernel.run("".join(f"drop({name});" for name in self.strategies))
@@ -115,3 +116,146 @@ def test_the_page_tells_the_truth(notebook, code):
     assert not good.errors, told(good)
     assert code not in codes(good), told(good)
     assert set(codes(good)) <= OF_THE_STAND_INS, told(good)
+
+
+# What each version says, by profile; a list has one entry for each in this order.
+PROFILES = ["tf-2.3", "tf-2.4", "tf_keras-2.18", "keras-3"]
+ACCEPTS = "accepts this call"
+OLD = "TypeError: Invalid keyword argument(s) in `compile`: {'%s'}"
+MIDDLE = "TypeError: Invalid keyword argument(s) in `compile()`: ({'%s'},). Valid keyword arguments include"
+NEW = "TypeError: Trainer.compile() got an unexpected keyword argument '%s'"
+UNBUILT = "was not created in the distribution strategy scope of"
+MODEL = f"let model = BertForSequenceClassification::from_pretrained({CHECKPOINT}, 8)?;"
+LOSS = "loss = SparseCategoricalCrossentropy { from_logits: true }"
+TWO = "let strategy = MirroredStrategy::logical(2)?;"
+
+
+def unknown(*names):
+    """What the versions say of an argument they do not know: one name, or one for each."""
+    names = names * 4 if len(names) == 1 else names
+    return [text % name for text, name in zip((OLD, OLD, MIDDLE, NEW), names, strict=True)]
+
+
+EXPERIMENTAL = "experimental_steps_per_execution"
+TABLE = {
+    "unknown argument": (
+        "SC0101", "compile!(m, optimizer = AdamW::new(5e-5), foo = 1)?;", unknown("foo")),
+    "both names": (
+        "SC0104", f"compile!(m, optimizer = AdamW::new(5e-5), steps_per_execution = 1, {EXPERIMENTAL} = 1)?;",
+        unknown("steps_per_execution", EXPERIMENTAL, EXPERIMENTAL, EXPERIMENTAL)),
+    "bad optimizer name": (
+        "SC0105", 'compile!(m, optimizer = "adma")?;',
+        ["ValueError: Unknown optimizer: adma", "ValueError: Unknown optimizer: adma",
+         "ValueError: Unknown optimizer: 'adma'. Please ensure you are using a",
+         "ValueError: Could not interpret optimizer identifier: adma"]),
+    "bad metric name": (
+        "SC0105", 'compile!(m, optimizer = "adamw", metrics = ["acuracy"])?;',
+        ["ValueError: Unknown metric function: acuracy", "ValueError: Unknown metric function: acuracy",
+         "TypeError: 'str' object is not callable", "ValueError: Could not interpret metric identifier: acuracy"]),
+    "S > 1, no scope": (
+        "SC0102", f"{MODEL}\ncompile!(model, optimizer = AdamW::new(5e-5), {LOSS}, steps_per_execution = 4)?;",
+        [OLD % "steps_per_execution", ACCEPTS, ACCEPTS, ACCEPTS]),
+    "built model out, compile in": (
+        "SC0201", f"{MODEL}\n{TWO}\nscope!(strategy, {{\n    compile!(model, optimizer = AdamW::new(5e-5), {LOSS})?;\n}});",
+        [UNBUILT, UNBUILT, "It is most likely because some layers", "`colocate_vars_with` must only be passed a variable"]),
+    "built model out, compile out": (
+        "SC0201", f"{MODEL}\n{TWO}\ncompile!(model, optimizer = AdamW::new(5e-5), {LOSS})?;",
+        ["compiles; trains on one device, no message"] * 4),
+    "not compiled": (
+        "SC0112", f"{MODEL}\nfit!(model, train)?;",
+        ["RuntimeError: You must compile your model before training/testing."] * 3
+        + ["ValueError: You must call `compile()` before using the model."]),
+    "no loss": (
+        "SC0113", f"{MODEL}\ncompile!(model, optimizer = AdamW::new(5e-5))?;\nfit!(model, train)?;",
+        ["ValueError: No gradients provided for any variable"] * 2
+        + ["ValueError: No loss found.", "ValueError: No loss to compute."]),
+    "label out of range": (
+        "SC0301", f"{MODEL.replace('8)', '2)')}\ncompile!(model, optimizer = AdamW::new(5e-5), {LOSS})?;\nfit!(model, train)?;",
+        ["which is outside the valid range of [0, 2).  Label values:"] * 4),
+}
+
+
+@pytest.mark.parametrize("row", TABLE)
+def test_a_profile_adds_the_words_of_its_version(notebook, row):
+    code, cell, expected = TABLE[row]
+    # A cell that the text decides is cheap: under every profile. Others run under one, the row's own.
+    chosen = PROFILES if code in ("SC0101", "SC0104", "SC0105") else [PROFILES[list(TABLE).index(row) % 4]]
+    for profile in chosen:
+        notebook.kernel.run(f"%profile {profile}")
+        ran = notebook.run(cell) if "train" in cell else notebook.execute(cell)
+        card = next(bundle for bundle in ran.diagnostics if bundle[DIAGNOSTIC]["code"] == code)
+        data = card[DIAGNOSTIC]
+        assert data["profile"] == profile
+        answers = [answer["does"] + "\n" + answer.get("says", "") for answer in data["answers"]]
+        for version, answer, words in zip(PROFILES, answers, expected, strict=True):
+            assert words in answer, f"{version}: {answer}"
+        shown = expected[PROFILES.index(profile)].split("\n")[0]
+        for part in shown.split()[:6]:
+            assert part in card["text/plain"], card["text/plain"]
+    notebook.kernel.run("%profile off")
+    card = notebook.execute(TABLE["unknown argument"][1]).diagnostics[0]
+    assert "profile" not in card[DIAGNOSTIC] and "Trainer.compile" not in card["text/plain"]
+
+
+def test_a_cell_that_works_is_told_what_a_version_would_not_take(notebook):
+    cell = f"""let one = OneDeviceStrategy::new(cpu(0))?;
+scope!(one, {{
+    {MODEL}
+    compile!(model, optimizer = AdamW::new(5e-5), {LOSS}, steps_per_execution = 2)?;
+}});"""
+    for profile in ("tf-2.3", "tf-2.4"):
+        notebook.kernel.run(f"%profile {profile}")
+        ran = notebook.execute(cell).ok()
+        assert codes(ran) == (["SC0119"] if profile == "tf-2.3" else [])
+    assert notebook.kernel.execute("%profile tf-9").errors[0]["ename"] == "UnknownProfile"
+    notebook.kernel.run("%profile off")
+
+
+def test_a_wrong_type_is_two_words(notebook):
+    """What the text shows and what only rustc sees have the same card."""
+    for made, value in (("", "Adam::new(1e-3)"), (f"let adam = Adam::new(1e-3);\n{MODEL}\n", "adam")):
+        ran = notebook.execute(f"{made}compile!(model, optimizer = AdamW::new(5e-5), loss = {value})?;")
+        error = ran.errors[0]
+        assert (error["ename"], error["evalue"]) == ("SC0120", f"`loss = {value}`: expected `loss`, got `optimizer`")
+        card = next(bundle for bundle in ran.diagnostics if bundle[DIAGNOSTIC]["code"] == "SC0120")
+        rows = {row["name"]: row["state"] for row in card[DIAGNOSTIC]["arguments"]}
+        assert (rows["optimizer"], rows["loss"], rows["metrics"]) == ("given", "invalid", "default")
+
+
+def test_warnings_are_told_once_silenced_denied(notebook):
+    kernel = notebook.kernel
+    notebook.execute(MODEL).ok()
+    cell = "compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: false })?;"
+    kernel.run("%warnings default SC0302")
+    assert codes(kernel.run(cell)) == ["SC0302"]
+    assert codes(kernel.run(cell)) == [], "the same words again"
+    kernel.run("%warnings again")
+    assert codes(kernel.run(cell)) == ["SC0302"]
+    kernel.run("%warnings default SC0302")
+    kernel.run("%warnings silence SC0302")
+    assert codes(kernel.run(cell)) == []
+    table = kernel.run("%warnings").shown()
+    assert "SC0302" in table and "silenced" in table
+    kernel.run("%warnings deny SC0302")
+    denied = kernel.execute(cell)
+    assert [error["ename"] for error in denied.errors] == ["SC0302"]
+    kernel.run("%warnings default SC0302")
+    assert kernel.execute("%warnings silence SC9999").errors[0]["ename"] == "UnknownWarning"
+
+
+def test_what_is_denied_stops_a_run_in_the_cell_process_and_in_the_next_one(notebook):
+    """SC0407 is told by the process that trains, not by the kernel, which has the text only."""
+    kernel = notebook.kernel
+    cell = f"""let long = Dataset::from_labelled([("a game of and for the library and the data", "games"), ("a font", "fonts")]);
+{MODEL.replace('8)', '2)')}
+compile!(model, optimizer = AdamW::new(5e-5), {LOSS})?;
+let history = fit!(model, long, max_length = 4)?;"""
+    kernel.run("%warnings default SC0407")
+    assert "SC0407" in codes(notebook.execute(cell).ok())
+    kernel.run("%warnings deny SC0407")
+    assert [error["ename"] for error in notebook.execute(cell).errors] == ["SC0407"]
+    # A process that is new is told before its first cell.
+    assert kernel.execute("std::process::exit(3);").errors[0]["ename"] == "ProcessEnded"
+    assert [error["ename"] for error in notebook.execute(cell).errors] == ["SC0407"]
+    kernel.run("%warnings default SC0407")
+    assert "SC0407" in codes(notebook.execute(cell).ok())

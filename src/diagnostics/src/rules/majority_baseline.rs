@@ -28,13 +28,13 @@ impl Rule for MajorityBaseline {
               rare class may never be found.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true }, metrics = [accuracy()])?;\n\
-              let texts = (0..40).map(|row| if row % 20 == 0 { \"a mail server\" } else { \"a game of chess\" });\n\
-              let labels = (0..40).map(|row| if row % 20 == 0 { \"server\" } else { \"game\" });\n\
+              let texts: Vec<&str> = (0..40).map(|row| if row % 20 == 0 { \"a mail server\" } else { \"a game of chess\" }).collect();\n\
+              let labels: Vec<&str> = (0..40).map(|row| if row % 20 == 0 { \"server\" } else { \"game\" }).collect();\n\
               fit!(model, Dataset::from_rows(texts, labels)?)?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true }, metrics = [accuracy(), mcc()])?;\n\
-               let texts = (0..40).map(|row| if row % 20 == 0 { \"a mail server\" } else { \"a game of chess\" });\n\
-               let labels = (0..40).map(|row| if row % 20 == 0 { \"server\" } else { \"game\" });\n\
+               let texts: Vec<&str> = (0..40).map(|row| if row % 20 == 0 { \"a mail server\" } else { \"a game of chess\" }).collect();\n\
+               let labels: Vec<&str> = (0..40).map(|row| if row % 20 == 0 { \"server\" } else { \"game\" }).collect();\n\
                fit!(model, Dataset::from_rows(texts, labels)?)?;",
         tensorflow: "Nothing is said.",
     };

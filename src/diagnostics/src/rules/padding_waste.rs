@@ -30,15 +30,15 @@ impl Rule for PaddingWaste {
         why: "The results are the same, since padding is masked, but every position costs as much as a token.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
-              let long = \"a game of chess \".repeat(40);\n\
-              let texts = (0..32).map(|row| if row == 0 { long.clone() } else { \"chess\".to_owned() });\n\
+              let mut texts = vec![\"chess\".to_owned(); 32];\n\
+              texts[0] = \"a game of chess \".repeat(20);\n\
               let data = Dataset::from_rows(texts, (0..32).map(|row| [\"game\", \"server\"][row % 2]))?;\n\
-              fit!(model, data, max_length = 256)?;",
+              fit!(model, data, max_length = 64)?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
-               let texts = (0..32).map(|row| [\"chess\", \"mail\"][row % 2]);\n\
+               let texts = vec![\"chess\".to_owned(); 32];\n\
                let data = Dataset::from_rows(texts, (0..32).map(|row| [\"game\", \"server\"][row % 2]))?;\n\
-               fit!(model, data, max_length = 256)?;",
+               fit!(model, data, max_length = 64)?;",
         tensorflow: "Nothing is said; `padding=\"max_length\"`, the habit of most scripts, pads every batch to the limit.",
     };
 
