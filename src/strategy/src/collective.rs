@@ -66,16 +66,13 @@ impl Operation {
     }
 }
 
-/// How it was done.
-pub type Algorithm = CrossDeviceOps;
-
 /// One collective.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CollectiveRecord {
     /// What was done.
     pub operation: Operation,
-    /// How.
-    pub algorithm: Algorithm,
+    /// In which pattern.
+    pub ops: CrossDeviceOps,
     /// Its number, counted from 1.
     pub number: u64,
     /// How many replicas took part.
@@ -175,7 +172,7 @@ impl Collectives {
         } = done;
         self.add(CollectiveRecord {
             operation,
-            algorithm: collective.ops,
+            ops: collective.ops,
             number: 0,
             replicas: collective.replicas,
             tensors,
@@ -561,7 +558,7 @@ pub(crate) fn scatter(
     let bytes = bytes_of(&values);
     let mut wire = Wire::default();
     let sum = |(part, &home): (&Range<usize>, &usize)| {
-        let cut = |value: &Tensor<1>| value.clone().slice([part.clone()]);
+        let cut = |value: &Tensor<1>| value.clone().narrow(0, part.start, part.len());
         let has = flat(values.iter().map(cut).collect(), devices);
         Some(patterns::reduce_to(home, has, &mut wire)?.tensor)
     };

@@ -11,7 +11,7 @@ use burn::optim::{AdamWConfig, GradientsParams};
 use burn::tensor::{Int, Tensor, TensorData};
 use encoder::{Encoder, constant_gradients, named};
 use proptest::prelude::*;
-use stratoscope_strategy::collective::{Algorithm, Operation};
+use stratoscope_strategy::collective::{CrossDeviceOps, Operation};
 use stratoscope_strategy::{MirroredStrategy, Origin, Replicas, scope};
 
 fn placed(replicas: usize, layers: usize) -> Replicas<Encoder> {
@@ -153,7 +153,7 @@ fn three_and_two_are_five() {
         .map(|r| {
             (
                 r.operation,
-                r.algorithm,
+                r.ops,
                 r.number,
                 r.replicas,
                 r.tensors,
@@ -165,7 +165,7 @@ fn three_and_two_are_five() {
     let row = |number| {
         (
             Operation::AllReduce,
-            Algorithm::Centralized,
+            CrossDeviceOps::Centralized,
             number,
             2,
             3,

@@ -180,7 +180,7 @@ impl Payload for Flat<'_> {
         bounds(elements, count)
             .map(|(start, end)| {
                 (start < end).then(|| Self {
-                    tensor: self.tensor.clone().slice([start..end]),
+                    tensor: self.tensor.clone().narrow(0, start, end - start),
                     devices: self.devices,
                 })
             })
