@@ -615,10 +615,8 @@ fn sum(report: &PlacementReport, group: &Group<'_>, origins: &[String]) -> Line 
             "several"
         }
     };
-    let worst = [Mark::Outside, Mark::Unequal].into_iter();
-    let worst = worst
-        .filter(|mark| lines.iter().any(|line| line.mark == *mark))
-        .next();
+    let is_there = |mark: &Mark| lines.iter().any(|line| line.mark == *mark);
+    let worst = [Mark::Outside, Mark::Unequal].into_iter().find(is_there);
     let origin = first
         .origin
         .filter(|_| lines.iter().all(|line| line.origin == first.origin));
