@@ -22,8 +22,11 @@ use stratoscope_wire::ToKernel;
 
 use crate::connection;
 
+mod describe;
 mod interrupts;
 mod scopes;
+mod shell;
+mod timing;
 mod variables;
 
 /// The variable that names the file descriptor of evcxr's own channel.
@@ -60,6 +63,8 @@ static ELSEWHERE: Mutex<Option<Panic>> = Mutex::new(None);
 pub fn ready() -> Result<(), Infallible> {
     connection::is_open();
     install_panic_hook();
+    // What `predict` tells is shown too, before any `compile!`.
+    crate::progress::ready();
     Ok(())
 }
 
@@ -93,7 +98,10 @@ pub fn at(line: u32, last_line: u32) {
     }
 }
 
+pub(crate) use describe::all as described;
 pub use scopes::{enter, guard, leave};
+pub use shell::{ShellError, environment, shell};
+pub use timing::{clock, clocked, timeit};
 pub use variables::Variables;
 
 /// A `?` of the cell met `error`: the cell is over.
