@@ -79,7 +79,7 @@ def test_the_argument_changes_executions_and_nothing_else(run):
 
 def test_the_fallback_is_visible(run):
     shown = run("steps_per_execution").shown("drop_unsupported", "let fallback")
-    assert "steps_per_execution not supported.  Falling back to standard compilation." in shown
+    assert "steps_per_execution not supported.  Falling back to standard compilation" in shown
 
 
 def test_the_profiles_quote_their_versions(run):
