@@ -31,8 +31,8 @@ pub mod rules;
 pub mod words;
 
 pub use diagnostic::{
-    Answer, ArgumentRow, ArgumentState, CellSpan, Diagnostic, Edit, Evidence, Figure, Fix, Label, Place,
-    Result, Severity,
+    Answer, ArgumentRow, ArgumentState, CellSpan, Diagnostic, Edit, Evidence, Figure, Fix, Label,
+    Place, Result, Severity,
 };
 pub use profile::Profile;
 pub use rule::{Entry, Rule, RulePage, Stage};
