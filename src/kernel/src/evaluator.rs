@@ -64,6 +64,13 @@ pub trait Outputs: Send + Sync {
     fn page(&self, data: MimeBundle) {
         self.display(data, MimeBundle::new(), None, false);
     }
+
+    /// Puts a text into the cell in place of what was executed (`%load`). Front ends without cells
+    /// show it.
+    fn replace_input(&self, text: &str) {
+        let data = MimeBundle::from_iter([("text/plain".to_owned(), text.into())]);
+        self.display(data, MimeBundle::new(), None, false);
+    }
 }
 
 /// How a cell ended.
@@ -127,7 +134,7 @@ pub struct Completion {
 }
 
 /// A variable that lives between cells, for `%vars` and variable inspectors.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variable {
     /// Its name.
     pub name: String,
@@ -135,6 +142,10 @@ pub struct Variable {
     pub type_name: String,
     /// The cell that made it, where known.
     pub cell: Option<u64>,
+    /// What it holds, in bytes, where known; without what other variables share with it.
+    pub bytes: Option<u64>,
+    /// The device of its numbers, where it has one.
+    pub device: Option<String>,
 }
 
 /// Executes cells, one after the other, and keeps their variables.
@@ -155,6 +166,14 @@ pub trait Evaluate: Send {
 
     /// The variables that live between cells.
     fn variables(&mut self) -> Vec<Variable>;
+
+    /// Forgets all variables, functions, types and imports, as if nothing had been executed.
+    ///
+    /// # Errors
+    /// The new cell process does not start.
+    fn reset(&mut self) -> Result<(), CellError> {
+        Ok(())
+    }
 
     /// Reads or changes what `%profile` and `%warnings` set. An evaluator without settings forgets.
     fn settings(&mut self, change: &mut dyn FnMut(&mut Settings)) {

@@ -1,22 +1,49 @@
 //! Cells that are a question to the kernel and not Rust: one line that begins with `%` or `?`.
 //!
-//! They are answered beside the evaluator, so that they work when the toolchain does not. Cells
-//! that begin with `%%` are Rust with an instruction for the rewriter, and none of this file's.
+//! They are answered beside the evaluator, so that they work when the toolchain does not. Those of
+//! [`line`] are Rust with an instruction for the rewriter, as are cells that begin with `%%`.
+
+use std::collections::BTreeMap;
 
 use serde_json::Value;
-use stratoscope_diagnostics::{Entry, pages, rules};
+use stratoscope_diagnostics::{Entry, check, pages, rules};
 use stratoscope_wire::MimeBundle;
 
 use crate::evaluator::{CellError, CellOutcome, Evaluate, Outputs, Variable};
 
+mod files;
+mod line;
 mod profile;
 mod warnings;
 
+pub use line::{Timed, rust_of_line, timed, without_lines};
+
 /// What the magics are called, with what they do.
-const MAGICS: [(&str, &str); 6] = [
+const MAGICS: [(&str, &str); 17] = [
+    ("%time CODE", "how long code runs; `%%time` above a cell"),
+    (
+        "%timeit CODE",
+        "the same, repeated until it is known well; `%%timeit` above a cell",
+    ),
+    (
+        "%vars",
+        "the variables that live between cells: type, size, device, cell",
+    ),
+    (
+        "%reset",
+        "forgets all variables, functions, types and imports; `%reset NAME` drops a variable",
+    ),
     (
         "%explain CODE",
         "the page of a diagnostic, such as `%explain SC0102`",
+    ),
+    (
+        "%placement MODEL",
+        "where every variable of a model is, as `placement(&model)`",
+    ),
+    (
+        "%%scope STRATEGY",
+        "runs the whole cell in a strategy's scope",
     ),
     (
         "%profile NAME",
@@ -26,10 +53,33 @@ const MAGICS: [(&str, &str); 6] = [
         "%warnings",
         "what was told; `silence`, `deny` or `default` with codes; `again`",
     ),
-    ("%vars", "the variables that live between cells"),
+    (
+        "%dep CRATE = \"1\"",
+        "adds a crate, as `:dep`; `%dep itoa = \"1\"`",
+    ),
+    (
+        "%env NAME=VALUE",
+        "sets a variable of the environment; `%env NAME` and `%env` show",
+    ),
+    ("%load FILE", "puts a file's text into the cell"),
+    (
+        "%save FILE 1-3 5",
+        "writes the cells with these numbers, or all that ran; `-f` replaces the file",
+    ),
+    ("%doc NAME", "what is known of a name; also `?NAME`"),
     ("%help", "this list"),
-    ("?name", "what is known of a name"),
+    ("!COMMAND", "runs a command of the shell"),
+    ("?NAME", "what is known of a name"),
 ];
+
+/// The magics by name, with what they do.
+pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let name = |title: &'static str| title.split(' ').next().unwrap_or(title);
+    let magics = MAGICS
+        .iter()
+        .map(move |(title, effect)| (name(title), *effect));
+    magics.filter(|(name, _)| name.starts_with('%'))
+}
 
 /// A magic that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,10 +92,18 @@ pub enum Magic {
     Warnings(String),
     /// `%vars`
     Variables,
+    /// `%reset`
+    Reset,
+    /// `%load FILE`
+    Load(String),
+    /// `%save FILE CELLS`
+    Save(String),
     /// `%help`
     Help,
-    /// `?name`
+    /// `?name`, `%doc name`
     Inspect(String),
+    /// A magic that answers by itself, with more lines below it.
+    NotAlone(String),
     /// Begins like a magic and is none.
     Unknown(String),
 }
@@ -54,21 +112,33 @@ impl Magic {
     /// The magic that a cell is; `None`: it is Rust.
     pub fn parse(code: &str) -> Option<Self> {
         let code = code.trim();
-        if code.contains('\n') || code.starts_with("%%") {
-            return None;
-        }
-        if let Some(name) = code.strip_prefix('?') {
+        let first = code.lines().next().unwrap_or_default().trim_end();
+        if let Some(name) = code.strip_prefix('?').filter(|_| first == code) {
             return Some(Magic::Inspect(name.trim().to_owned()));
         }
-        let (name, rest) = match code.strip_prefix('%')?.split_once(char::is_whitespace) {
-            Some((name, rest)) => (name, rest.trim()),
-            None => (code.strip_prefix('%')?, ""),
-        };
+        let title = first.strip_prefix('%')?;
+        let (name, rest) = title.split_once(char::is_whitespace).unwrap_or((title, ""));
+        let rest = rest.trim();
+        let bare = name.strip_prefix('%');
+        // With names it drops variables, which Rust does.
+        if name == "reset" && !rest.is_empty() {
+            return None;
+        }
+        if line::NAMES.contains(&name) || bare.is_some_and(|it| CELL_MAGICS.contains(&it)) {
+            return None;
+        }
+        if first != code && names().any(|(magic, _)| magic[1..] == *name) {
+            return Some(Magic::NotAlone(name.to_owned()));
+        }
         Some(match name {
             "explain" => Magic::Explain(rest.to_owned()),
             "profile" => Magic::Profile(rest.to_owned()),
             "warnings" => Magic::Warnings(rest.to_owned()),
-            "vars" => Magic::Variables,
+            "vars" | "who" | "whos" => Magic::Variables,
+            "reset" => Magic::Reset,
+            "load" => Magic::Load(rest.to_owned()),
+            "save" => Magic::Save(rest.to_owned()),
+            "doc" => Magic::Inspect(rest.to_owned()),
             "help" => Magic::Help,
             other => Magic::Unknown(other.to_owned()),
         })
@@ -78,12 +148,22 @@ impl Magic {
     pub fn needs_evaluator(&self) -> bool {
         matches!(
             self,
-            Magic::Variables | Magic::Inspect(_) | Magic::Profile(_) | Magic::Warnings(_)
+            Magic::Variables
+                | Magic::Inspect(_)
+                | Magic::Profile(_)
+                | Magic::Warnings(_)
+                | Magic::Reset
         )
     }
 
     /// Answers without the evaluator.
-    pub fn answer(&self, number: u64, outputs: &dyn Outputs) -> CellOutcome {
+    /// `cells` are the texts of those that ran, by number.
+    pub fn answer(
+        &self,
+        number: u64,
+        outputs: &dyn Outputs,
+        cells: &BTreeMap<u64, String>,
+    ) -> CellOutcome {
         match self {
             Magic::Explain(code) if code.is_empty() => show(outputs, list_of_codes()),
             Magic::Explain(code) => match rules::explain(code) {
@@ -95,10 +175,21 @@ impl Magic {
             },
             Magic::Help => show(outputs, help()),
             Magic::Unknown(name) => {
-                let evalue = format!("there is no magic `%{name}`; `%help` lists all");
-                return fail(number, "UnknownMagic", evalue);
+                return fail(number, "UnknownMagic", unknown(name));
             }
-            Magic::Variables | Magic::Inspect(_) | Magic::Profile(_) | Magic::Warnings(_) => {
+            Magic::NotAlone(name) => {
+                let evalue = format!("`%{name}` stands alone in its cell");
+                return fail(number, "MagicNotAlone", evalue);
+            }
+            Magic::Load(path) => match files::load(path) {
+                Ok(text) => outputs.replace_input(&text),
+                Err(evalue) => return fail(number, "FileError", evalue),
+            },
+            Magic::Save(asked) => match files::save(asked, cells) {
+                Ok(told) => show(outputs, told),
+                Err(evalue) => return fail(number, "FileError", evalue),
+            },
+            _ => {
                 return fail(
                     number,
                     "NoEvaluator",
@@ -150,8 +241,31 @@ impl Magic {
                     format!("nothing is known of `{name}`"),
                 ),
             },
-            _ => self.answer(number, outputs),
+            Magic::Reset => match evaluator.reset() {
+                Ok(()) => {
+                    show(
+                        outputs,
+                        "everything is forgotten; crates of `:dep` too".to_owned(),
+                    );
+                    CellOutcome::Ok
+                }
+                Err(error) => CellOutcome::Error(error),
+            },
+            _ => self.answer(number, outputs, &BTreeMap::new()),
         }
+    }
+}
+
+/// What can stand above a whole cell, behind `%%`.
+const CELL_MAGICS: [&str; 3] = ["scope", "time", "timeit"];
+
+/// Why there is no such magic, and which was meant.
+fn unknown(name: &str) -> String {
+    let known: Vec<&str> = names().map(|(name, _)| name).collect();
+    let given = format!("%{name}");
+    match check::suggest::similar(&given, known).first() {
+        Some(meant) => format!("there is no magic `{given}`; did you mean `{meant}`?"),
+        None => format!("there is no magic `{given}`; `%help` lists all"),
     }
 }
 
@@ -196,7 +310,7 @@ fn list_of_codes() -> String {
 }
 
 fn help() -> String {
-    let line = |(name, effect): &(&str, &str)| format!("{name:<14} {effect}\n");
+    let line = |(name, effect): &(&str, &str)| format!("{name:<17} {effect}\n");
     MAGICS
         .iter()
         .map(line)
@@ -211,26 +325,46 @@ fn variables(variables: &[Variable]) -> MimeBundle {
         it.cell
             .map_or(String::new(), |number| format!("In[{number}]"))
     };
-    let width = variables
+    let rows: Vec<[String; 5]> = variables
         .iter()
-        .map(|it| it.name.chars().count())
-        .max()
-        .unwrap_or(0);
+        .map(|it| {
+            [
+                it.name.clone(),
+                it.type_name.clone(),
+                it.bytes.map_or(String::new(), size),
+                it.device.clone().unwrap_or_default(),
+                cell(it),
+            ]
+        })
+        .collect();
+    let titles = ["name", "type", "size", "device", "made in"].map(str::to_owned);
+    let mut widths = titles.clone().map(|title| title.chars().count());
+    for row in &rows {
+        for (width, text) in widths.iter_mut().zip(row) {
+            *width = text.chars().count().max(*width);
+        }
+    }
     let mut plain = String::new();
-    let mut html = String::from(
-        "<table><thead><tr><th>name</th><th>type</th><th>made in</th></tr></thead><tbody>",
-    );
-    for it in variables {
-        plain.push_str(&format!(
-            "{:<width$}  {}  {}\n",
-            it.name,
-            it.type_name,
-            cell(it)
-        ));
-        let [name, kind, cell] = [&it.name, &it.type_name, &cell(it)].map(|text| escaped(text));
+    for row in std::iter::once(&titles).chain(&rows) {
+        let line: Vec<String> = row
+            .iter()
+            .zip(widths)
+            .map(|(text, width)| format!("{text:width$}"))
+            .collect();
+        plain.push_str(line.join("  ").trim_end());
+        plain.push('\n');
+    }
+    let mut html = String::from("<table><thead><tr>");
+    for title in &titles {
+        html.push_str(&format!("<th>{title}</th>"));
+    }
+    html.push_str("</tr></thead><tbody>");
+    for row in &rows {
+        let [name, kind, bytes, device, cell] = row.each_ref().map(|text| escaped(text));
         html.push_str(&format!(
             "<tr><td style=\"text-align:left\">{name}</td>\
-             <td style=\"text-align:left\"><code>{kind}</code></td><td>{cell}</td></tr>"
+             <td style=\"text-align:left\"><code>{kind}</code></td><td>{bytes}</td>\
+             <td style=\"text-align:left\">{device}</td><td>{cell}</td></tr>"
         ));
     }
     html.push_str("</tbody></table>");
@@ -242,6 +376,23 @@ fn variables(variables: &[Variable]) -> MimeBundle {
         ("text/html".to_owned(), Value::from(html)),
         ("text/plain".to_owned(), Value::from(plain.trim_end())),
     ])
+}
+
+/// `24 B`, `1.5 KiB`
+fn size(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for larger in ["KiB", "MiB", "GiB", "TiB"] {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = larger;
+    }
+    match unit {
+        "B" => format!("{bytes} B"),
+        _ => format!("{value:.1} {unit}"),
+    }
 }
 
 fn escaped(text: &str) -> String {
@@ -276,8 +427,28 @@ mod tests {
         check("%%scope strategy", None);
         check("1 % 2", None);
         check("let x = f()?;", None);
-        check("%vars\nlet x = 1;", None);
+        check("%vars\nlet x = 1;", Some(Magic::NotAlone("vars".into())));
+        check("%tiem f()\ng()", Some(Magic::Unknown("tiem".into())));
+        check("%time f()", None);
+        check("%%time\nf()", None);
+        check("%%tiem\nf()", Some(Magic::Unknown("%tiem".into())));
+        check("%env A=1\nf()", None);
+        check("!ls", None);
+        check("%doc Vec", Some(Magic::Inspect("Vec".into())));
+        check("%reset a", None);
+        check("%reset", Some(Magic::Reset));
         check("", None);
+    }
+
+    #[test]
+    fn an_unknown_magic_is_told_what_was_meant() {
+        for (name, meant) in [
+            ("tiem", "`%time`"),
+            ("var", "`%vars`"),
+            ("xyzzy", "`%help`"),
+        ] {
+            assert!(unknown(name).contains(meant), "{}", unknown(name));
+        }
     }
 
     #[test]
@@ -286,9 +457,14 @@ mod tests {
             name: "v".into(),
             type_name: "Vec<u8>".into(),
             cell: Some(2),
+            bytes: Some(1536),
+            device: None,
         };
         let table = variables(&[variable]);
-        assert_eq!(table["text/plain"], "v  Vec<u8>  In[2]");
+        assert_eq!(
+            table["text/plain"],
+            "name  type     size     device  made in\nv     Vec<u8>  1.5 KiB          In[2]"
+        );
         let html = table["text/html"].as_str().expect("is text");
         assert!(html.contains("<code>Vec&lt;u8&gt;</code>"), "{html}");
     }

@@ -19,6 +19,7 @@ fn main() -> ExitCode {
     cli::main()
 }
 
+mod assist;
 mod cells;
 mod cli;
 mod evaluate;

@@ -21,6 +21,8 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Block, Expr, Macro, MacroDelimiter, Pat, Stmt, Token};
 
+use crate::magic::{self, Timed};
+
 /// What evcxr is given.
 #[derive(Clone, Debug)]
 pub struct Rewritten {
@@ -63,7 +65,12 @@ pub fn rewrite(code: &str, number: u64, silent: bool) -> Rewritten {
 /// On a thread whose stack is deep enough, and with which what proc-macro2 remembers of the text
 /// goes.
 fn rewrite_here(code: &str, number: u64, silent: bool) -> Rewritten {
-    let (head, whole_cell_scope) = head(code);
+    let Head {
+        end: head,
+        scope: whole_cell_scope,
+        lines,
+        timed,
+    } = head(code);
     let body = &code[head..];
     let mut editor = Editor {
         code,
@@ -79,11 +86,36 @@ fn rewrite_here(code: &str, number: u64, silent: bool) -> Rewritten {
         .lines()
         .any(|line| line.trim_start().starts_with("#!["));
     let runs = has_code || whole_cell_scope.is_some();
-    if runs && !inner_attribute {
-        editor.prologue(number, whole_cell_scope.as_ref(), head);
+    let is_rust = |(_, rust): &&(Range<usize>, String)| !is_command(rust);
+    let first_line = lines.iter().find(is_rust).map(|(range, _)| range.start);
+    let runs = runs || first_line.is_some();
+    let runs = runs && !inner_attribute;
+    if runs {
+        // What the lines stand for runs in the cell, behind its beginning.
+        let start = first_line.unwrap_or(head);
+        editor.prologue(number, whole_cell_scope.as_ref(), start);
+    }
+    for (range, rust) in lines {
+        editor.replace(range, rust);
+    }
+    if runs {
+        if timed == Some(Timed::Often) {
+            editor.insert(head, TIMEIT.0);
+            editor.insert(code.len(), TIMEIT.1);
+            let Editor {
+                edits, bindings, ..
+            } = editor;
+            return apply(code, edits, bindings, runs);
+        }
+        if timed == Some(Timed::Once) {
+            editor.insert(head, "::stratoscope::cell::clock();");
+        }
         let parsed = (body.len() <= MOST_PARSED).then(|| Block::parse_within.parse_str(body));
         if let Some(Ok(statements)) = parsed {
             editor.statements(&statements, true);
+        }
+        if timed == Some(Timed::Once) {
+            editor.insert(code.len(), "\n::stratoscope::cell::clocked();");
         }
         if whole_cell_scope.is_some() {
             editor.insert(code.len(), "\n::stratoscope::cell::leave();");
@@ -156,27 +188,67 @@ pub fn line_of(text: &str, offset: usize) -> usize {
         .count()
 }
 
-/// Where the Rust code starts, behind evcxr's command lines, and the strategy of `%%scope`.
-fn head(code: &str) -> (usize, Option<Range<usize>>) {
-    let mut start = 0;
+/// What stands above a cell's Rust code.
+#[derive(Default)]
+struct Head {
+    /// Where the Rust code starts.
+    end: usize,
+    /// The strategy of `%%scope`.
+    scope: Option<Range<usize>>,
+    /// Lines that stand for Rust, and that Rust.
+    lines: Vec<(Range<usize>, String)>,
+    /// `%time` or `%timeit` stands before the code.
+    timed: Option<Timed>,
+}
+
+/// Around what `%timeit` repeats; the `?`s of its code are those of the closure.
+const TIMEIT: (&str, &str) = (
+    "::stratoscope::cell::timeit(|| { let _ = ::std::hint::black_box({",
+    "\n}); Ok(()) })?;",
+);
+
+/// Whether a line is for evcxr, and not Rust, which may begin with `::`.
+fn is_command(line: &str) -> bool {
+    line.starts_with(':') && !line.starts_with("::")
+}
+
+/// Passes over evcxr's command lines and the magics.
+fn head(code: &str) -> Head {
+    let mut head = Head::default();
     for line in code.split_inclusive('\n') {
+        let start = head.end;
         let content = line.trim();
         if let Some(strategy) = content.strip_prefix("%%scope") {
             let strategy = strategy.trim();
             let from = start + line.find(strategy).unwrap_or(0);
-            let end = start + line.len();
-            let range = (!strategy.is_empty()).then(|| from..from + strategy.len());
-            return (end, range);
+            head.end = start + line.len();
+            head.scope = (!strategy.is_empty()).then(|| from..from + strategy.len());
+            return head;
         }
-        let is_command = line.starts_with('!') || line.trim_start_matches(' ').starts_with(':');
-        let is_path = content.starts_with("::");
-        if (is_command && !is_path) || content.is_empty() || content.starts_with("//") {
-            start += line.len();
-        } else {
+        if let Some((timed, length)) = magic::timed(line) {
+            head.lines.push((start..start + length, String::new()));
+            head.end = start + length;
+            head.timed = Some(timed);
+            return head;
+        }
+        if let Some(rust) = magic::rust_of_line(content) {
+            let from = start + line.len() - line.trim_start().len();
+            let number = line_of(code, from);
+            // A command of evcxr's begins its line; anything else is a statement of this line.
+            let rust = match is_command(&rust) {
+                true => rust,
+                false => format!("{}{rust}", at(number, number)),
+            };
+            head.lines.push((from..from + content.len(), rust));
+        } else if !(is_command(line.trim_start_matches(' '))
+            || content.is_empty()
+            || content.starts_with("//"))
+        {
             break;
         }
+        head.end += line.len();
     }
-    (start, None)
+    head
 }
 
 /// Collects what is to be changed.
@@ -389,10 +461,13 @@ fn never_returns(statement: &Stmt) -> bool {
         Stmt::Expr(Expr::Call(call), _) => {
             matches!(&*call.func, Expr::Path(function) if last_is(&function.path, &FUNCTIONS))
         }
-        Stmt::Expr(expression, _) => matches!(
-            expression,
-            Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) | Expr::Loop(_)
-        ),
+        Stmt::Expr(expression, _) => {
+            matches!(
+                expression,
+                Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) | Expr::Loop(_)
+            ) || matches!(expression, Expr::Block(block)
+            if block.block.stmts.last().is_some_and(never_returns))
+        }
         _ => false,
     }
 }
@@ -476,6 +551,32 @@ mod tests {
             assert_eq!(&rewritten.text[piece.rewritten..][..piece.length], back);
             assert_eq!(rewritten.start_of(piece.rewritten), piece.original);
         }
+    }
+
+    #[test]
+    fn magic_lines_become_statements() {
+        check("%reset a", "§begin(7);§at(1, 1);drop(a);");
+        check(
+            "!ls\n%env A=1\na",
+            "§begin(7);§at(1, 1);§shell(\"ls\")?;\n§at(2, 2);§environment(\"A=1\");\n§at(3, 3);§show(a);",
+        );
+        check("%dep itoa = \"1\"", ":dep itoa = \"1\"");
+        check(
+            "%dep itoa = \"1\"\nf()",
+            ":dep itoa = \"1\"\n§begin(7);§at(2, 2);§show(f());",
+        );
+        check(
+            "%time f()",
+            "§begin(7);§clock(); §at(1, 1);§show(f());\n§clocked();",
+        );
+        check(
+            "%%time\nlet a = 1;",
+            "§begin(7);§clock();\n§at(2, 2);let a = 1;\n§clocked();",
+        );
+        check(
+            "%timeit f(a)?",
+            "§begin(7);§timeit(|| { let _ = ::std::hint::black_box({ f(a)?\n}); Ok(()) })?;",
+        );
     }
 
     #[test]

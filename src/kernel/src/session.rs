@@ -4,6 +4,7 @@
 //! cells that are handed in meanwhile wait. Used by the Jupyter kernel and by `stratoscope run`;
 //! knows nothing of either.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -44,6 +45,7 @@ impl Session {
         let worker = Worker {
             start,
             evaluator: None,
+            texts: BTreeMap::new(),
             shared: shared.clone(),
         };
         let spawned = std::thread::Builder::new()
@@ -219,6 +221,8 @@ enum Command {
 struct Worker {
     start: StartEvaluator,
     evaluator: Option<Box<dyn Evaluate>>,
+    /// The cells that ran, by number, for `%save`.
+    texts: BTreeMap<u64, String>,
     shared: Arc<Shared>,
 }
 
@@ -282,7 +286,7 @@ impl Worker {
     fn execute(&mut self, cell: &OwnedCell, outputs: &Arc<dyn Outputs>) -> CellOutcome {
         let magic = Magic::parse(&cell.code);
         if let Some(magic) = magic.as_ref().filter(|magic| !magic.needs_evaluator()) {
-            return magic.answer(cell.number, outputs.as_ref());
+            return magic.answer(cell.number, outputs.as_ref(), &self.texts);
         }
         if self.shared.stopping.load(Ordering::SeqCst) {
             return CellOutcome::Interrupted { lost: None };
@@ -306,8 +310,11 @@ impl Worker {
             number: cell.number,
             silent: cell.silent,
         };
-        self.with(|it| it.execute(cell, outputs))
-            .unwrap_or_else(CellOutcome::Error)
+        let outcome = self.with(|it| it.execute(cell.clone(), outputs));
+        if outcome == Ok(CellOutcome::Ok) && !cell.silent {
+            self.texts.insert(cell.number, cell.code.to_owned());
+        }
+        outcome.unwrap_or_else(CellOutcome::Error)
     }
 
     /// The evaluator, started if there is none.

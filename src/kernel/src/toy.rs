@@ -124,7 +124,7 @@ impl Evaluate for Toy {
         vec![Variable {
             name: "executed".to_owned(),
             type_name: self.executed.to_string(),
-            cell: None,
+            ..Variable::default()
         }]
     }
 

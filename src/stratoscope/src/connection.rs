@@ -109,6 +109,10 @@ fn listen(mut reader: Reader<UnixStream>, replies: &Sender<String>, shown: &Send
             Ok(ToCells::Sync { id }) => {
                 send(&ToKernel::Synced { id });
             }
+            Ok(ToCells::Describe) => {
+                let variables = cell::described();
+                send(&ToKernel::Described { variables });
+            }
             Ok(ToCells::Interrupt) => cell::interrupt(),
             Ok(ToCells::Shown) => {
                 let _ = shown.send(());

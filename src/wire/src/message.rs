@@ -67,6 +67,11 @@ pub enum ToKernel {
         /// Do not echo.
         password: bool,
     },
+    /// Answer to [`ToCells::Describe`]: what the variables that live between cells hold.
+    Described {
+        /// In order of their names.
+        variables: Vec<Described>,
+    },
     /// Sent when an interrupt was heard; the cell will end by itself soon.
     Interrupted,
     /// Answer to [`ToCells::Sync`]: everything sent before it has arrived.
@@ -89,6 +94,18 @@ impl ToKernel {
     }
 }
 
+/// What a variable holds, as far as the cell process can tell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Described {
+    /// Its name.
+    pub name: String,
+    /// Of its value, and of what that owns where its type is known; not what it shares.
+    pub bytes: u64,
+    /// The device of its numbers, if it has one.
+    pub device: Option<String>,
+}
+
 /// Kernel → cell process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
@@ -104,6 +121,8 @@ pub enum ToCells {
         /// Comes back in the answer.
         id: u64,
     },
+    /// Asks for [`ToKernel::Described`]. Those that a running cell holds are missing.
+    Describe,
     /// The interrupt button: stop between two steps and keep everything.
     Interrupt,
     /// Answer to whatever [`ToKernel::is_shown`]: it has its place among the outputs. What the cell
@@ -199,6 +218,17 @@ mod tests {
             },
             json!({"kind": "input", "prompt": "name?", "password": true}),
         );
+        check(
+            ToKernel::Described {
+                variables: vec![Described {
+                    name: "x".into(),
+                    bytes: 24,
+                    device: None,
+                }],
+            },
+            json!({"kind": "described",
+                   "variables": [{"name": "x", "bytes": 24, "device": null}]}),
+        );
         check(ToKernel::Interrupted, json!({"kind": "interrupted"}));
         check(
             ToKernel::Synced { id: 9 },
@@ -213,6 +243,7 @@ mod tests {
             json!({"kind": "hello", "version": 1}),
         );
         check(ToCells::Sync { id: 4 }, json!({"kind": "sync", "id": 4}));
+        check(ToCells::Describe, json!({"kind": "describe"}));
         check(ToCells::Interrupt, json!({"kind": "interrupt"}));
         check(ToCells::Shown, json!({"kind": "shown"}));
         check(

@@ -19,12 +19,14 @@ use super::link::{self, Link};
 use super::relay::{Current, Relay};
 use super::show;
 use super::streams::Streams;
+use crate::assist::Assistant;
 use crate::cells;
 use crate::evaluator::{
-    Cell, CellError, CellOutcome, Completion, Completions, Evaluate, Interrupt, Outputs, Stream,
-    Variable,
+    Assist, Cell, CellError, CellOutcome, Completion, Completions, Evaluate, Interrupt, Outputs,
+    Stream, Variable,
 };
 use crate::facade;
+use crate::magic;
 use crate::rewrite::{Rewritten, rewrite};
 use crate::settings::Settings;
 
@@ -44,6 +46,8 @@ pub struct Engine {
     streams: Arc<Streams>,
     /// Variable → the cell that made it.
     made_by: BTreeMap<String, u64>,
+    /// Answers meanwhile.
+    assistant: Assistant,
     _home: Home,
 }
 
@@ -107,6 +111,7 @@ impl Engine {
             link,
             streams,
             made_by: BTreeMap::new(),
+            assistant: Assistant::default(),
             _home: home,
         })
     }
@@ -114,6 +119,21 @@ impl Engine {
     fn variable_names(&self) -> BTreeSet<String> {
         let variables = self.context.variables_and_types();
         variables.map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// Name, type and cell of every variable, in order of their names.
+    fn list_variables(&self) -> Vec<Variable> {
+        let variables = self.context.variables_and_types();
+        let mut variables: Vec<Variable> = variables
+            .map(|(name, type_name)| Variable {
+                name: name.to_owned(),
+                type_name: type_name.to_owned(),
+                cell: self.made_by.get(name).copied(),
+                ..Variable::default()
+            })
+            .collect();
+        variables.sort_by(|a, b| a.name.cmp(&b.name));
+        variables
     }
 
     /// The variable that holds the strategy: the one that the cell makes, or the notebook's only one.
@@ -250,7 +270,7 @@ impl Evaluate for Engine {
             profile: current.profile,
             ..CellContext::default()
         };
-        for found in check_cell(cell.code, &context) {
+        for found in check_cell(&magic::without_lines(cell.code), &context) {
             // A note is about a cell that works; whether this one does is not known yet.
             let is_denied = self.relay.settings().policy.level(&found.code) == Some(Level::Denied);
             if found.severity == Severity::Note && !is_denied {
@@ -273,6 +293,7 @@ impl Evaluate for Engine {
         let before = self.variable_names();
         let result = self.evaluate(&rewritten);
         let outcome = self.outcome(result, &rewritten, &before, &current);
+        self.assistant.set_variables(self.list_variables());
         if outcome == CellOutcome::Ok {
             for note in notes {
                 let judged = self.relay.settings().judged(note);
@@ -313,23 +334,30 @@ impl Evaluate for Engine {
     }
 
     fn complete(&mut self, code: &str, cursor: usize) -> Completions {
+        if let Some(found) = self.assistant.complete_call(code, cursor) {
+            return found;
+        }
         let text = without_magic(code);
         let found = self.context.completions(&text, cursor.min(text.len()));
         match found {
-            Ok(found) => Completions {
-                start: found.start_offset,
-                end: found.end_offset,
-                items: found
-                    .completions
-                    .into_iter()
-                    .filter(|item| !item.code.starts_with("__"))
-                    .map(|item| Completion {
-                        text: item.code,
-                        kind: item.kind.to_owned(),
-                        detail: item.label,
-                    })
-                    .collect(),
-            },
+            Ok(found) => {
+                let mut seen = BTreeSet::new();
+                let items = found.completions.into_iter().map(|item| Completion {
+                    text: without_operands(item.code),
+                    kind: item.kind.to_owned(),
+                    detail: item.label,
+                });
+                // A method of several traits comes once for each.
+                let is_new = |item: &Completion| seen.insert(item.text.clone());
+                Completions {
+                    start: found.start_offset,
+                    end: found.end_offset,
+                    items: items
+                        .filter(|item| !item.text.starts_with("__"))
+                        .filter(is_new)
+                        .collect(),
+                }
+            }
             Err(_) => Completions {
                 start: cursor,
                 end: cursor,
@@ -338,8 +366,15 @@ impl Evaluate for Engine {
         }
     }
 
-    fn inspect(&mut self, code: &str, cursor: usize, _detail_level: u8) -> Option<MimeBundle> {
+    fn inspect(&mut self, code: &str, cursor: usize, detail_level: u8) -> Option<MimeBundle> {
         const NOTHING: &str = "No documentation found";
+        let ours = self
+            .assistant
+            .explain_call(code, cursor, detail_level)
+            .or_else(|| self.assistant.explain_variable(code, cursor));
+        if ours.is_some() {
+            return ours;
+        }
         let text = without_magic(code);
         let end = end_of_name(&text, cursor.min(text.len()));
         let (plain, html) = self.context.hover_at(&text, end).ok()?;
@@ -353,17 +388,29 @@ impl Evaluate for Engine {
     }
 
     fn variables(&mut self) -> Vec<Variable> {
-        let mut variables: Vec<Variable> = self
-            .context
-            .variables_and_types()
-            .map(|(name, type_name)| Variable {
-                name: name.to_owned(),
-                type_name: type_name.to_owned(),
-                cell: self.made_by.get(name).copied(),
-            })
-            .collect();
-        variables.sort_by(|a, b| a.name.cmp(&b.name));
+        self.relay.send(&ToCells::Describe);
+        self.link.sync(PATIENCE);
+        let described = self.relay.take_described();
+        let mut variables = self.list_variables();
+        for variable in &mut variables {
+            if let Some(told) = described.iter().find(|told| told.name == variable.name) {
+                variable.bytes = Some(told.bytes);
+                variable.device.clone_from(&told.device);
+            }
+        }
         variables
+    }
+
+    fn reset(&mut self) -> std::result::Result<(), CellError> {
+        let cleared = self.context.execute(":clear");
+        let started = cleared.and_then(|_| self.context.execute(FIRST_CELL));
+        self.made_by.clear();
+        self.assistant.set_variables(Vec::new());
+        started.map(drop).map_err(|error| CellError {
+            ename: "Error".to_owned(),
+            evalue: format!("nothing can be executed any more: {error}"),
+            traceback: vec![error.to_string()],
+        })
     }
 
     fn settings(&mut self, change: &mut dyn FnMut(&mut Settings)) {
@@ -383,6 +430,10 @@ impl Evaluate for Engine {
             link: Arc::clone(&self.link),
             process: Arc::clone(&self.process),
         })
+    }
+
+    fn assistant(&self) -> Option<Arc<dyn Assist>> {
+        Some(Arc::new(self.assistant.clone()))
     }
 
     fn shut_down(&mut self) {
@@ -538,13 +589,21 @@ fn word_position(code: &str, name: &str) -> Option<usize> {
 fn without_magic(code: &str) -> String {
     let mut text = String::with_capacity(code.len());
     for line in code.split_inclusive('\n') {
-        if line.trim_start().starts_with('%') {
+        if line.trim_start().starts_with(['%', '!']) {
             let content = line.trim_end_matches('\n');
             text.extend(std::iter::repeat_n(' ', content.len()));
             text.push_str(&line[content.len()..]);
         } else {
             text.push_str(line);
         }
+    }
+    text
+}
+
+/// A function's name without its operands, which would be inserted with it: `read(path)` → `read`.
+fn without_operands(mut text: String) -> String {
+    if let Some(end) = text.find('(') {
+        text.truncate(end);
     }
     text
 }

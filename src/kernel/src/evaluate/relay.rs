@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use stratoscope_diagnostics::{Diagnostic, Profile};
-use stratoscope_wire::{ToCells, ToKernel};
+use stratoscope_wire::{Described, ToCells, ToKernel};
 
 use super::link::Link;
 use super::show;
@@ -67,6 +67,7 @@ pub struct Relay {
     heard: AtomicBool,
     link: Mutex<Option<Arc<Link>>>,
     settings: Mutex<Settings>,
+    described: Mutex<Vec<Described>>,
 }
 
 impl Relay {
@@ -78,6 +79,11 @@ impl Relay {
     /// What `%profile` and `%warnings` set.
     pub fn settings(&self) -> MutexGuard<'_, Settings> {
         lock(&self.settings)
+    }
+
+    /// What the cell process has told of its variables, once.
+    pub fn take_described(&self) -> Vec<Described> {
+        std::mem::take(&mut *lock(&self.described))
     }
 
     /// Says something to the cell process, if there is one.
@@ -200,6 +206,7 @@ impl Relay {
                 });
             }
             ToKernel::Input { prompt, password } => self.ask(current, prompt, password),
+            ToKernel::Described { variables } => *lock(&self.described) = variables,
             ToKernel::Interrupted => self.heard.store(true, Ordering::SeqCst),
             // The link's own business.
             ToKernel::Hello { .. } | ToKernel::Synced { .. } => {}

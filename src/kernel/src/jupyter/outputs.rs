@@ -128,4 +128,10 @@ impl Outputs for CellOutputs {
             .payload
             .push(json!({"source": "page", "data": data, "start": 0}));
     }
+
+    fn replace_input(&self, text: &str) {
+        self.for_reply()
+            .payload
+            .push(json!({"source": "set_next_input", "text": text, "replace": true}));
+    }
 }

@@ -4,6 +4,8 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 
+use super::describe;
+
 /// The map that evcxr keeps variables in, by name. The calls that every cell makes are compiled
 /// here, once, and not in every cell.
 #[derive(Default)]
@@ -19,6 +21,7 @@ impl Variables {
     /// As [`HashMap::insert`].
     #[inline(never)]
     pub fn insert(&mut self, name: String, value: Box<dyn Any>) -> Option<Box<dyn Any>> {
+        describe::note(&name, value.as_ref());
         self.0.insert(name, value)
     }
 
@@ -31,6 +34,7 @@ impl Variables {
     /// As [`HashMap::remove`].
     #[inline(never)]
     pub fn remove(&mut self, name: &str) -> Option<Box<dyn Any>> {
+        describe::forget(name);
         self.0.remove(name)
     }
 }

@@ -1,0 +1,85 @@
+//! What can be completed and explained from the text alone: the arguments of `compile!`, `fit!`,
+//! `evaluate!` and the optimizers, the strategies of `scope!`, magics and codes, variables, and the
+//! names of the prelude. It needs no rust-analyzer, so it also answers while a cell runs; between
+//! cells, rust-analyzer is asked where this has nothing to say.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use stratoscope_wire::MimeBundle;
+
+use crate::evaluator::{Assist, Completion, Completions, Variable};
+
+mod explain;
+mod names;
+mod offer;
+mod place;
+
+/// Shared by the evaluator, which keeps its variables up to date, and whoever asks meanwhile.
+#[derive(Clone, Default)]
+pub struct Assistant {
+    variables: Arc<Mutex<Vec<Variable>>>,
+}
+
+impl Assistant {
+    /// A cell has ended: these variables there are.
+    pub fn set_variables(&self, variables: Vec<Variable>) {
+        *self.lock() = variables;
+    }
+
+    /// The completions where the text decides what can stand there; `None`: Rust decides.
+    pub fn complete_call(&self, code: &str, cursor: usize) -> Option<Completions> {
+        let cursor = border(code, cursor);
+        offer::offer(code, cursor, &self.lock())
+    }
+
+    /// As [`Self::complete_call`], for what hovering shows.
+    pub fn explain_call(&self, code: &str, cursor: usize, detail: u8) -> Option<MimeBundle> {
+        explain::explain(code, border(code, cursor), detail)
+    }
+
+    /// What the notebook knows of the variable at the cursor.
+    pub fn explain_variable(&self, code: &str, cursor: usize) -> Option<MimeBundle> {
+        let cursor = border(code, cursor);
+        let name = &code[place::word(code, cursor)];
+        let variables = self.lock();
+        let variable = variables.iter().find(|variable| variable.name == name)?;
+        Some(explain::variable(variable))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Variable>> {
+        self.variables
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// While a cell runs: without rust-analyzer, so that nothing waits for the cell.
+impl Assist for Assistant {
+    fn complete(&self, code: &str, cursor: usize) -> Completions {
+        let cursor = border(code, cursor);
+        let variables = self.lock();
+        offer::offer(code, cursor, &variables)
+            .unwrap_or_else(|| offer::any_name(code, cursor, &variables))
+    }
+
+    fn inspect(&self, code: &str, cursor: usize, detail_level: u8) -> Option<MimeBundle> {
+        self.explain_call(code, cursor, detail_level)
+            .or_else(|| self.explain_variable(code, cursor))
+    }
+}
+
+/// The cursor, or the next place where a character begins.
+fn border(code: &str, cursor: usize) -> usize {
+    (cursor.min(code.len())..=code.len())
+        .find(|&at| code.is_char_boundary(at))
+        .unwrap_or(code.len())
+}
+
+/// One thing to offer.
+fn item(text: impl Into<String>, kind: &str, detail: impl Into<String>) -> Completion {
+    Completion {
+        text: text.into(),
+        kind: kind.to_owned(),
+        detail: detail.into(),
+    }
+}

@@ -1,0 +1,86 @@
+//! `%load FILE` puts a file's text into the cell; `%save FILE 1-3 5` writes the texts of cells.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+/// The text of a file.
+///
+/// # Errors
+/// It cannot be read: what to say then.
+pub fn load(path: &str) -> Result<String, String> {
+    match path {
+        "" => Err("which file? `%load FILE`".to_owned()),
+        path => {
+            fs::read_to_string(path).map_err(|error| format!("`{path}` cannot be read: {error}"))
+        }
+    }
+}
+
+/// Writes the cells with these numbers, or all of them; returns what to say. An existing file is
+/// replaced only with `-f`.
+///
+/// # Errors
+/// There is no such cell, or the file is there already or cannot be written: what to say then.
+pub fn save(asked: &str, cells: &BTreeMap<u64, String>) -> Result<String, String> {
+    let mut words = asked.split_whitespace().peekable();
+    let replace = words.next_if_eq(&"-f").is_some();
+    let path = words
+        .next()
+        .ok_or("which file? `%save FILE`, `%save FILE 1-3 5`, `%save -f FILE`")?;
+    let mut chosen = Vec::new();
+    for word in words {
+        let (first, last) = word.split_once('-').unwrap_or((word, word));
+        let (Ok(first), Ok(last)) = (first.parse::<u64>(), last.parse::<u64>()) else {
+            return Err(format!("`{word}` is no cell: write `3` or `1-3`"));
+        };
+        let before = chosen.len();
+        let range = first.min(last)..=last.max(first);
+        chosen.extend(cells.range(range).map(|(_, text)| text.as_str()));
+        if chosen.len() == before {
+            return Err(format!("there is no cell {word} that ran"));
+        }
+    }
+    if asked.split_whitespace().count() == 1 + usize::from(replace) {
+        chosen = cells.values().map(String::as_str).collect();
+    }
+    let mut text = chosen.join("\n\n");
+    text.push('\n');
+    let mut options = fs::OpenOptions::new();
+    options.write(true).truncate(true).create(true);
+    if !replace {
+        options.create_new(true);
+    }
+    let written = options
+        .open(path)
+        .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
+    match written {
+        Ok(()) => Ok(format!("{} cells written to `{path}`", chosen.len())),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(format!(
+            "`{path}` is there already; `%save -f {path}` replaces it"
+        )),
+        Err(error) => Err(format!("`{path}` cannot be written: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_saved_by_number_and_loaded() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("cells.rs");
+        let path = path.to_str().expect("is text");
+        let cells = BTreeMap::from([(1, "let a = 1;".into()), (3, "a".into()), (4, "b".into())]);
+        save(&format!("{path} 1-3"), &cells).expect("is written");
+        assert_eq!(load(path).expect("is read"), "let a = 1;\n\na\n");
+        let refused = save(path, &cells).expect_err("is there already");
+        assert!(refused.contains("-f"), "{refused}");
+        save(&format!("-f {path}"), &cells).expect("is replaced");
+        assert_eq!(load(path).expect("is read"), "let a = 1;\n\na\n\nb\n");
+        for asked in ["", "-f", "x.rs 2", "x.rs y"] {
+            save(asked, &cells).expect_err(asked);
+        }
+        load("/no/such/file").expect_err("is not there");
+    }
+}

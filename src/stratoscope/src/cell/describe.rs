@@ -1,0 +1,84 @@
+//! What a variable holds: its bytes and its device, where its type is known. For `%vars`.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use burn::tensor::{Bool, Float, Int, Tensor};
+use stratoscope_wire::Described;
+
+/// Every variable, since the connection's thread tells of them while the cells' owns them.
+static VARIABLES: Mutex<BTreeMap<String, Described>> = Mutex::new(BTreeMap::new());
+
+/// The variable has this value now.
+pub fn note(name: &str, value: &dyn Any) {
+    let (owned, device) = owned(value);
+    let described = Described {
+        name: name.to_owned(),
+        bytes: size_of_val(value) as u64 + owned,
+        device,
+    };
+    lock().insert(name.to_owned(), described);
+}
+
+/// The variable is gone, or a cell holds it.
+pub fn forget(name: &str) {
+    lock().remove(name);
+}
+
+/// All variables, in order of their names.
+pub fn all() -> Vec<Described> {
+    lock().values().cloned().collect()
+}
+
+fn lock() -> MutexGuard<'static, BTreeMap<String, Described>> {
+    VARIABLES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The bytes behind the value, and the device they are on.
+fn owned(value: &dyn Any) -> (u64, Option<String>) {
+    macro_rules! tensors {
+        ($($kind:ty)*; $($rank:literal)*) => { tensors!(@ [$($kind)*] [$($rank)*]) };
+        (@ [$($kind:ty)*] $ranks:tt) => { $(tensors!(@ $kind; $ranks);)* };
+        (@ $kind:ty; [$($rank:literal)*]) => {
+            $(if let Some(tensor) = value.downcast_ref::<Tensor<$rank, $kind>>() {
+                let bytes = tensor.shape().num_elements() * tensor.dtype().size();
+                return (bytes as u64, Some(format!("{:?}", tensor.device())));
+            })*
+        };
+    }
+    macro_rules! lists {
+        ($($item:ty)*) => {
+            $(if let Some(list) = value.downcast_ref::<Vec<$item>>() {
+                return (size_of_val(list.as_slice()) as u64, None);
+            })*
+        };
+    }
+    tensors!(Float Int Bool; 1 2 3 4 5);
+    lists!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64 bool char);
+    if let Some(text) = value.downcast_ref::<String>() {
+        return (text.len() as u64, None);
+    }
+    if let Some(texts) = value.downcast_ref::<Vec<String>>() {
+        let inside: usize = texts.iter().map(String::len).sum();
+        return ((size_of_val(texts.as_slice()) + inside) as u64, None);
+    }
+    (0, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+
+    #[test]
+    fn what_is_behind_a_value_counts() {
+        assert_eq!(owned(&vec![0_u32; 10]), (40, None));
+        assert_eq!(owned(&"größe".to_owned()), (7, None));
+        assert_eq!(owned(&7_u8), (0, None));
+        let (bytes, device) = owned(&Tensor::<2>::ones([2, 3], &Device::flex()));
+        assert_eq!(bytes, 24);
+        assert!(device.is_some_and(|device| device.contains("Flex")));
+    }
+}
