@@ -229,7 +229,7 @@ fn nothing_to_average<N: Network>(state: &State<N>, sync_every: u64) -> Option<D
         return None;
     }
     let expects = format!(
-        "1 under `{}`, which keeps one copy of each variable",
+        "1, since `{}` keeps one copy of each variable",
         strategy.name()
     );
     let told = problem::bad_value("compile", "sync_every", sync_every, expects)

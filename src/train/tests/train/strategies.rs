@@ -247,6 +247,6 @@ fn sync_every_is_checked() {
     check(
         &CentralStorageStrategy::logical(2).expect("two").strategy(),
         4,
-        "`sync_every = 4`: expected 1 under `central_storage`, which keeps one copy of each variable",
+        "`sync_every = 4`: expected 1, since `central_storage` keeps one copy of each variable",
     );
 }
