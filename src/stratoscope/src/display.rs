@@ -1,9 +1,8 @@
 //! Showing things below a running cell: text, HTML, Markdown, pictures, and everything of the
 //! project that has a card. Without a kernel the plain text goes to standard output.
 
-use std::fmt::{self, Write};
+use std::fmt::Write;
 
-use burn::tensor::Tensor;
 use serde_json::Value;
 use stratoscope_data::Dataset;
 use stratoscope_diagnostics::{Diagnostic, render};
@@ -11,6 +10,14 @@ use stratoscope_strategy::PlacementReport;
 use stratoscope_wire::{MimeBundle, ToKernel};
 
 use crate::connection;
+
+mod forms;
+mod nested;
+mod tensor;
+mod track;
+
+pub use forms::{Json, Latex, Png, Table};
+pub use track::{Track, track};
 
 /// The type of a placement report as data. A type of our own: front ends prefer `application/json`
 /// to HTML, and would show a tree of keys in place of the card.
@@ -204,17 +211,6 @@ impl IntoBundle for Diagnostic {
             name: "here",
         };
         html_and_plain(render::html(self, &source), render::plain(self, &source))
-    }
-}
-
-/// Values, shape, device and type instead of a `Debug` of internals.
-impl<const D: usize, K> IntoBundle for Tensor<D, K>
-where
-    Tensor<D, K>: fmt::Display,
-    K: burn::tensor::kind::Basic,
-{
-    fn bundle(&self) -> MimeBundle {
-        plain(self.to_string())
     }
 }
 

@@ -3,8 +3,8 @@
 //! The macros `compile!`, `fit!`, `evaluate!` and `scope!` are here too.
 
 pub use crate::display::{
-    Html, IntoBundle, Markdown, Svg, clear_output, display, display_as, display_html,
-    display_update,
+    Html, IntoBundle, Json, Latex, Markdown, Png, Svg, Table, clear_output, display, display_as,
+    display_html, display_update, input, track,
 };
 pub use crate::placement::{placement_diff, placement_of};
 pub use crate::progress::{Plot, placement};
@@ -37,4 +37,11 @@ pub use stratoscope_train::{
     CosineDecay, EvaluateArgs, Evaluation, ExponentialDecay, FitArgs, History, Loss,
     MeanSquaredError, Metric, Model, Predictions, SGD, Schedule, SparseCategoricalCrossentropy,
     accuracy, constant, f1, macro_f1, mcc, pearson, spearman, warmup_linear,
+};
+
+// What is called while a model trains, and files with columns of their own.
+pub use stratoscope_data::Columns;
+pub use stratoscope_train::{
+    Callback, Callbacks, EarlyStopping, EpochRecord, ExecutionRecord, Flow, LearningRateLogger,
+    on_batch_end, on_epoch_end, on_train_begin, on_train_end,
 };
