@@ -9,7 +9,7 @@ use stratoscope_diagnostics::arguments::{
 use stratoscope_diagnostics::check::suggest::distance;
 use stratoscope_diagnostics::check::{CellContext, calls, check_cell};
 use stratoscope_diagnostics::render::apply;
-use stratoscope_diagnostics::{Diagnostic, Place, Severity};
+use stratoscope_diagnostics::{ArgumentState, Diagnostic, Place, Severity};
 
 fn check(text: &str) -> Vec<Diagnostic> {
     check_cell(text, &CellContext::default())
@@ -535,6 +535,66 @@ fn scope_is_decided_by_the_text_only_when_the_notebook_is_known() {
     ] {
         assert!(in_code(&accepted, &outside).is_empty(), "{accepted}");
     }
+}
+
+#[test]
+fn a_value_of_another_kind_is_told_in_two_words() {
+    for (argument, expected, mended) in [
+        (
+            "loss = Adam::new(1e-3)",
+            "expected `loss`, got `optimizer`",
+            "loss = ",
+        ),
+        ("loss = 3", "expected `loss`, got `integer`", "loss = "),
+        (
+            "metrics = true",
+            "expected `metric`, got `bool`",
+            "metrics = [accuracy()]",
+        ),
+        (
+            "strategy = \"none\"",
+            "expected `strategy`, got `text`",
+            "strategy = none",
+        ),
+        (
+            "steps_per_execution = accuracy()",
+            "expected `integer ≥ 1`, got `metric`",
+            "metrics = accuracy()",
+        ),
+    ] {
+        let text = format!("compile!(model, optimizer = o, {argument})?;");
+        let found = check(&text);
+        assert_eq!(codes(&text), ["SC0120"], "{argument}");
+        assert!(found[0].message.ends_with(expected), "{}", found[0].message);
+        let after = apply(&text, &found[0].fixes[0]).expect("an edit");
+        assert!(after.contains(mended), "{after}");
+        assert!(codes(&after).is_empty(), "{after}: {:?}", codes(&after));
+    }
+    // An optimizer under another name is not missing.
+    assert_eq!(
+        codes("compile!(model, loss = AdamW::new(5e-5))?;"),
+        ["SC0120"]
+    );
+    let text = "compile!(model, optimizer = warmup_linear(5e-5, 0.1))?;";
+    let mended = apply(text, &check(text)[0].fixes[0]).expect("an edit");
+    assert_eq!(
+        mended,
+        "compile!(model, optimizer = AdamW::new(warmup_linear(5e-5, 0.1)))?;"
+    );
+}
+
+#[test]
+fn a_number_of_an_optimizer_out_of_its_range_is_marked_in_its_table() {
+    let text = "let o = AdamW::new(-5e-5).beta_2(1.5).epsilon(1e-6);";
+    let found = check(text);
+    assert_eq!(codes(text), ["SC0103", "SC0103"]);
+    let state = |name: &str| {
+        let row = found[0].arguments.iter().find(|row| row.name == name);
+        row.map(|row| row.state)
+    };
+    assert_eq!(state("beta_2"), Some(ArgumentState::Invalid));
+    assert_eq!(state("epsilon"), Some(ArgumentState::Given));
+    assert_eq!(state("beta_1"), Some(ArgumentState::Default));
 }
 
 #[test]

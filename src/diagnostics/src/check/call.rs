@@ -356,11 +356,18 @@ impl<'a> Checker<'a> {
         argument: &CallArgument,
         value: &[TokenTree],
     ) -> Option<Diagnostic> {
-        let got = kind::of(self.text, value, self.defined)?;
         let expected = kind::expected(known)?;
-        if expected == Expected::Kind(got) {
-            return None;
-        }
+        let kind = kind::of(self.text, value, self.defined);
+        let got = match (kind, expected) {
+            (Some(kind), expected) if expected == Expected::Kind(kind) => return None,
+            (Some(kind), _) => kind.word(),
+            // Texts name losses, metrics and optimizers; no literal is anything else of ours.
+            (None, Expected::Kind(wanted)) => match literal::read(value)? {
+                Literal::Text(_) if wanted.has_names() => return None,
+                literal => literal.word(),
+            },
+            (None, Expected::Plain) => return None,
+        };
         let expected = match expected {
             Expected::Kind(kind) => kind.word(),
             Expected::Plain => known.expects,
@@ -369,9 +376,9 @@ impl<'a> Checker<'a> {
             argument: argument.name.clone(),
             given: words::excerpt(&argument.value, 60),
             expected: expected.to_owned(),
-            got: got.word().to_owned(),
+            got: got.to_owned(),
             place: Place::Span(argument.value_span),
-            fixes: kind::ways_out(&self.parsed.call, known, argument, Some(got)),
+            fixes: kind::ways_out(&self.parsed.call, known, argument, kind),
             arguments: Vec::new(),
         };
         Some(facts.diagnostic())

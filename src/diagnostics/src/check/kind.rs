@@ -31,6 +31,11 @@ impl Kind {
         }
     }
 
+    /// Whether a text can stand for one.
+    pub(super) fn has_names(self) -> bool {
+        matches!(self, Self::Optimizer | Self::Loss | Self::Metric)
+    }
+
     /// The argument that such a value is for, where a call has it.
     pub(super) fn argument(self) -> Option<&'static str> {
         match self {
@@ -50,7 +55,7 @@ impl Kind {
             Self::Loss => "SparseCategoricalCrossentropy { from_logits: true }",
             Self::Metric => "[accuracy()]",
             Self::Schedule => "warmup_linear(5e-5, 0.1)",
-            Self::Strategy => "MirroredStrategy::logical(2)?",
+            Self::Strategy => "none",
             Self::DataSet => "dev",
         }
     }

@@ -45,8 +45,23 @@ pub(super) fn check(chain: &Chain) -> Vec<Diagnostic> {
         .chain(conflicts(chain))
         .chain(numbers(chain, optimizer))
         .collect();
+    let at_fault = |method: &Method| {
+        let is_marked = |found: &Diagnostic| {
+            found.labels.iter().any(|label| match label.place {
+                Place::Span(span) => method.span.start <= span.start && span.end <= method.span.end,
+                _ => false,
+            })
+        };
+        findings.iter().any(is_marked)
+    };
+    let invalid: Vec<String> = chain
+        .methods
+        .iter()
+        .filter(|method| at_fault(method))
+        .map(|method| method.name.clone())
+        .collect();
     if let Some(first) = findings.first_mut() {
-        first.arguments = table::optimizer_rows(chain);
+        first.arguments = table::optimizer_rows(chain, &invalid);
     }
     findings
 }

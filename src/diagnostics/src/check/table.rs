@@ -46,8 +46,8 @@ pub(super) fn rows(
     rows
 }
 
-/// The arguments of an optimizer beside what its methods set.
-pub(super) fn optimizer_rows(chain: &Chain) -> Vec<ArgumentRow> {
+/// The arguments of an optimizer beside what its methods set; `invalid` holds the names at fault.
+pub(super) fn optimizer_rows(chain: &Chain, invalid: &[String]) -> Vec<ArgumentRow> {
     let Some(optimizer) = arguments::optimizer(&chain.optimizer) else {
         return Vec::new();
     };
@@ -63,7 +63,8 @@ pub(super) fn optimizer_rows(chain: &Chain) -> Vec<ArgumentRow> {
         .iter()
         .map(|argument| {
             let value = set(argument.name).map(|method| method.value.as_str());
-            row(argument, value, false)
+            let at_fault = invalid.iter().any(|name| name == argument.name);
+            row(argument, value, at_fault)
         })
         .collect()
 }
