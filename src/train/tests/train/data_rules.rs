@@ -1,12 +1,15 @@
 //! What `fit!` and `evaluate!` refuse before the first step, and at a step that must not be taken.
 
 use std::fs;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use stratoscope_bert::LoadOptions;
-use stratoscope_data::{Dataset, Example, Label};
+use stratoscope_data::{Dataset, Example, Label, debian_pairs, debian_sections};
+use stratoscope_diagnostics::Diagnostic;
+use stratoscope_train::events::{self, Observer};
 use stratoscope_train::{
     BertForSequenceClassification, CompileArgs, EvaluateArgs, FitArgs, MeanSquaredError, SGD,
-    pearson,
+    on_batch_end, pearson, warnings,
 };
 
 use crate::support::{load, plain_args, sentences, tiny_bert, turn, weights};
@@ -179,6 +182,256 @@ fn a_regression() {
         .expect("it trains");
     let losses: Vec<f64> = history.epochs.iter().map(|record| record.loss).collect();
     assert!(losses[7] < losses[0], "{losses:?}");
+    let found = heard(|| {
+        let classes = clean(6).filter(|example| example.class() != Some(1));
+        model.fit(&classes, quiet()).expect("it trains");
+    });
+    assert_eq!(found[0].code, "SC0308", "{found:#?}");
     let answers = model.predict(["w10"]).expect("an answer");
     assert!(answers.rows[0].class.is_none() && answers.rows[0].score.is_finite());
+}
+
+/// What data rules tell before the first step; what others tell is not heard.
+#[derive(Default)]
+struct Heard(Mutex<Vec<Diagnostic>>);
+
+const OF_DATA: &[&str] = &[
+    "SC0108", "SC0308", "SC0314", "SC0403", "SC0405", "SC0407", "SC0409", "SC0410", "SC0701",
+    "SC0702", "SC0703", "SC0707",
+];
+
+impl Observer for Heard {
+    fn notice(&self, diagnostic: Diagnostic) {
+        if OF_DATA.contains(&diagnostic.code.as_str()) {
+            let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            heard.push(diagnostic);
+        }
+    }
+
+    fn counts_notices(&self) -> bool {
+        true
+    }
+}
+
+struct Nobody;
+
+impl Observer for Nobody {}
+
+/// What is told while `work` runs.
+fn heard(work: impl FnOnce()) -> Vec<Diagnostic> {
+    let listener = Arc::new(Heard::default());
+    events::install(listener.clone());
+    work();
+    events::install(Arc::new(Nobody));
+    let mut heard = listener.0.lock().unwrap_or_else(PoisonError::into_inner);
+    std::mem::take(&mut *heard)
+}
+
+/// Fits a model of three classes and compares what is told: codes, each with words of its card.
+#[track_caller]
+fn check_told(data: &Dataset, args: FitArgs<'_>, expected: &[(&str, &str)]) {
+    let model = compiled();
+    let told = heard(|| {
+        model.fit(data, args.verbose(false)).expect("it trains");
+    });
+    let codes: Vec<&str> = told.iter().map(|one| one.code.as_str()).collect();
+    let wanted: Vec<&str> = expected.iter().map(|(code, _)| *code).collect();
+    assert_eq!(codes, wanted, "{told:#?}");
+    for (told, (code, words)) in told.iter().zip(expected) {
+        assert!(format!("{told:?}").contains(words), "{code}: {told:#?}");
+        assert!(
+            !told.fixes.is_empty() && !told.evidence.is_empty(),
+            "{code}"
+        );
+    }
+}
+
+/// Texts of known words, no two alike, of three classes in turn.
+fn clean(count: usize) -> Dataset {
+    let text = |row: usize| format!("w{} w{} w{}", 10 + row % 100, 10 + row / 10, 11 + row % 7);
+    Dataset::from_labelled((0..count).map(|row| (text(row), ["red", "green", "blue"][row % 3])))
+}
+
+fn batches() -> FitArgs<'static> {
+    FitArgs::new().batch_size(8)
+}
+
+#[test]
+fn good_data_is_left_in_peace() {
+    let _turn = turn();
+    let (train, dev) = clean(60).stratified_split(0.25, 1).expect("two parts");
+    check_told(&train, batches().validation_data(&dev), &[]);
+    check_told(
+        &clean(60).shuffled(1),
+        batches().validation_split(0.25),
+        &[],
+    );
+    check_told(&clean(60), batches().steps_per_epoch(8), &[]);
+    let paired = clean(24).map(|example| example.with_pair("w20 w21"));
+    check_told(&paired, batches(), &[]);
+}
+
+#[test]
+fn texts_that_teach_little_are_told() {
+    let _turn = turn();
+    let change = |to: &'static str| {
+        clean(24).map(move |mut example| {
+            if example.row % 8 == 3 {
+                example.text = to.to_owned();
+            }
+            example
+        })
+    };
+    let empty = [("SC0409", "3 of 24 rows are empty")];
+    check_told(&change(" "), batches(), &empty);
+    let seen = [("SC0403", "[CLS] [UNK] [UNK] [UNK] [SEP]")];
+    check_told(&change("a mail server"), batches(), &seen);
+    let written = [("SC0405", "[CLS] w10 [SEP] w11 [SEP]")];
+    check_told(&change("w10 [SEP] w11"), batches(), &written);
+    let long: &str = "w10 w11 w12 w13 w14 w15 w16 w17 w18 w19 w20 w21 w22 w23 w24 w25 w26 w27 w28 w29 w30 w31 w32 \
+                      w33 w34 w35 w36 w37 w38 w39 w40 w41 w42 w43 w44 w45 w46 w47 w48 w49 w50";
+    let wasteful = clean(48).map(|mut example| {
+        if example.row % 24 == 3 {
+            example.text = long.to_owned();
+        }
+        example
+    });
+    let args = || FitArgs::new().batch_size(24).shuffle(false);
+    check_told(&wasteful, args(), &[("SC0410", "positions than tokens")]);
+    let cut = [("SC0407", "2 of 48")];
+    check_told(&wasteful, args().max_length(12), &cut);
+}
+
+#[test]
+fn splits_that_do_not_belong_together_are_told() {
+    let _turn = turn();
+    let train = clean(40);
+    let shared = train.skip(30).filter(|example| example.row < 34);
+    let dev = clean(60).skip(40);
+    let leaky = Dataset::from_examples(
+        dev.examples.iter().chain(&shared.examples).cloned(),
+        dev.label_names.clone(),
+        "dev",
+    );
+    let found = [("SC0701", "4 validation examples are in the training data")];
+    check_told(&train, batches().validation_data(&leaky), &found);
+    check_told(
+        &train,
+        batches().validation_data(&leaky.without(&train)),
+        &[],
+    );
+
+    let mut sorted = clean(60);
+    sorted.examples.sort_by_key(Example::class);
+    let found = [("SC0702", "validation holds one class only: `red`")];
+    check_told(&sorted, batches().validation_split(0.2), &found);
+    check_told(&sorted.shuffled(1), batches().validation_split(0.2), &[]);
+
+    let rare = clean(90).filter(|example| example.class() == Some(0) || example.row < 6);
+    let found = [("SC0703", "is the baseline")];
+    check_told(&rare, batches(), &found);
+}
+
+#[test]
+fn steps_and_callbacks_that_miss_something_are_told() {
+    let _turn = turn();
+    let args = || batches().shuffle(false);
+    let found = [("SC0707", "16 of 40 examples are never seen")];
+    check_told(&clean(40), args().steps_per_epoch(3), &found);
+    let found = [(
+        "SC0707",
+        "`steps_per_epoch = 6`, but the data has 5 batches",
+    )];
+    check_told(&clean(40), args().steps_per_epoch(6), &found);
+
+    let strategy = stratoscope_strategy::MirroredStrategy::logical(2).expect("two devices");
+    let _scope = stratoscope_strategy::scope::enter(&strategy).expect("no scope is active");
+    let model = load(&tiny_bert(0.0));
+    model
+        .compile(plain_args().steps_per_execution(4))
+        .expect("valid arguments");
+    let found = heard(|| {
+        let args = quiet().callbacks(on_batch_end(|_| ()));
+        model.fit(&clean(24), args).expect("it trains");
+    });
+    assert_eq!(found[0].code, "SC0108", "{found:#?}");
+    assert_eq!(found[0].message, "callback runs every 4 batches");
+    let found = heard(|| {
+        model.fit(&clean(24), quiet()).expect("it trains");
+    });
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn classes_in_another_order_are_renumbered_and_told() {
+    let _turn = turn();
+    let model = compiled();
+    model
+        .fit(&clean(12), quiet())
+        .expect("it takes their names");
+    let rows = clean(12);
+    let order = ["red", "green", "blue"].map(str::to_owned);
+    let other = rows.with_label_names(&order).expect("the same classes");
+    let mut first = None;
+    let found = heard(|| {
+        let args = EvaluateArgs::new().verbose(false);
+        first = Some(model.evaluate(&other, args).expect("all are known"));
+    });
+    assert_eq!(found[0].code, "SC0314", "{found:#?}");
+    let args = EvaluateArgs::new().verbose(false);
+    let same = model.evaluate(&clean(12), args).expect("all are known");
+    assert_eq!(first.map(|it| it.loss), Some(same.loss));
+}
+
+#[test]
+fn floats_are_no_classes() {
+    let _turn = turn();
+    let example = |row: usize| Example::new("w10").with_label(Label::Value((row % 3) as f32));
+    let data = Dataset::from_examples((0..6).map(example), Vec::new(), "six rows");
+    let told = compiled().fit(&data, quiet()).expect_err("floats");
+    assert_eq!(told.code, "SC0307");
+    assert!(format!("{told:?}").contains("2.0 at row 2"), "{told:?}");
+}
+
+#[test]
+fn a_denied_data_warning_stops_before_the_first_step() {
+    let _turn = turn();
+    let model = compiled();
+    let before = weights(&model);
+    let data = clean(12);
+    warnings::deny("SC0701");
+    let outcome = model.fit(&data, quiet().validation_data(&data));
+    warnings::reset("SC0701");
+    assert_eq!(outcome.expect_err("denied").code, "SC0701");
+    assert_eq!(weights(&model), before);
+}
+
+/// The sets that ship with the product: their splits share nothing, no class is missing or nearly all.
+/// Their words are not this vocabulary's.
+#[test]
+fn the_shipped_sets_are_good_data() {
+    let _turn = turn();
+    for (train, dev) in [
+        debian_sections().expect("it ships"),
+        debian_pairs().expect("it ships"),
+    ] {
+        assert!(train.overlap(&dev).is_empty() && dev.overlap(&train).is_empty());
+        let blank = |example: &Example| example.text.trim().is_empty();
+        assert!(!train.examples.iter().chain(&dev.examples).any(blank));
+        let folder = tiny_bert(0.0);
+        let path = folder.path().to_str().expect("a path in UTF-8");
+        let options = LoadOptions::new().num_labels(train.num_labels()).new_head();
+        let model = BertForSequenceClassification::from_pretrained_with(path, &options);
+        let model = model.expect("a new head");
+        model.compile(plain_args()).expect("valid arguments");
+        let args = FitArgs::new().batch_size(32).max_length(8).verbose(false);
+        let args = args.validation_data(&dev).validation_steps(1);
+        let told = heard(|| {
+            model
+                .fit(&train.shuffled(0).take(64), args)
+                .expect("it trains");
+        });
+        let others = |one: &&Diagnostic| !["SC0403", "SC0407"].contains(&one.code.as_str());
+        assert_eq!(told.iter().filter(others).count(), 0, "{told:#?}");
+    }
 }

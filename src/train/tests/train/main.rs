@@ -4,6 +4,7 @@
 mod compile_rules;
 mod counters;
 mod data_rules;
+mod fit_arguments;
 mod interrupted;
 mod parity;
 mod scope_table;
