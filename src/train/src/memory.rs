@@ -120,7 +120,10 @@ impl MemoryPlan {
         if self.others > 0 {
             rows.push([
                 "other models".to_owned(),
-                String::new(),
+                match self.replicas {
+                    1 => bytes(self.others),
+                    _ => String::new(),
+                },
                 bytes(self.others),
                 "alive in earlier cells".to_owned(),
             ]);
@@ -162,9 +165,21 @@ impl MemoryPlan {
         let most = self.parts.iter().map(|part| part.bytes).max().unwrap_or(0);
         let mut html = format!(
             "<div style=\"font-size:13px\"><div style=\"font-weight:600\">{}</div>\
-             <table style=\"border-collapse:collapse;margin:4px 0\">",
+             <table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\">",
             escape(&self.head())
         );
+        // One replica is all replicas.
+        let of_all = |all: &str| match self.replicas {
+            1 => String::new(),
+            _ => format!("<td style=\"{CELL}\">{all}</td>"),
+        };
+        if self.replicas > 1 {
+            let all = of_all("all replicas");
+            let _ = write!(
+                html,
+                "<tr style=\"opacity:0.75\"><td></td><td style=\"{CELL}\">each replica</td>{all}</tr>"
+            );
+        }
         for (index, [name, each, all, why]) in self.rows().into_iter().enumerate() {
             let share = match self.parts.get(index) {
                 Some(part) => 100.0 * part.bytes as f64 / most.max(1) as f64,
@@ -174,9 +189,10 @@ impl MemoryPlan {
             let _ = write!(
                 html,
                 "<tr><td style=\"{CELL};text-align:left\">{name}</td><td style=\"{CELL}\">{each}</td>\
-                 <td style=\"{CELL}\">{all}</td><td style=\"padding-right:10px\">\
+                 {}<td style=\"padding-right:10px\">\
                  <div style=\"width:{share:.0}px;height:9px;background-color:#4a90d9;\
                  border-radius:3px\"></div></td><td style=\"{WORDS}\">{}</td></tr>",
+                of_all(&all),
                 escape(&why)
             );
         }
@@ -191,7 +207,10 @@ impl MemoryPlan {
 
     /// The same as text.
     pub fn to_plain(&self) -> String {
-        let mut rows = vec![["", "each replica", "all replicas", ""].map(str::to_owned)];
+        let mut rows = match self.replicas {
+            1 => Vec::new(),
+            _ => vec![["", "each replica", "all replicas", ""].map(str::to_owned)],
+        };
         rows.extend(self.rows());
         let width = |column: usize| {
             let cells = rows.iter().map(|row| row[column].chars().count());
@@ -201,7 +220,10 @@ impl MemoryPlan {
         let mut text = format!("{}\n", self.head());
         for [name, each, all, why] in &rows {
             let [first, second, third] = widths;
-            let line = format!("{name:first$}  {each:>second$}  {all:>third$}  {why}");
+            let line = match self.replicas {
+                1 => format!("{name:first$}  {each:>second$}  {why}"),
+                _ => format!("{name:first$}  {each:>second$}  {all:>third$}  {why}"),
+            };
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{}", line.trim_end());
         }

@@ -40,7 +40,7 @@ impl Rule for HeadIsNew {
 
     fn diagnostic(&self) -> Diagnostic {
         let head = match self.shape.as_slice() {
-            [inputs, outputs] => format!("the head ({inputs} × {outputs})"),
+            [outputs, inputs] => format!("the head ({outputs} × {inputs})"),
             _ => "the head".to_owned(),
         };
         let mut told = Self::start(format!(

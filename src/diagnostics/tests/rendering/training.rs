@@ -85,7 +85,7 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
         told(HeadIsNew {
             call: "predict".into(),
             variables: vec!["classifier.weight".into(), "classifier.bias".into()],
-            shape: vec![384, 8],
+            shape: vec![8, 384],
             classes: Some(8),
         }),
         told(LostInHalfPrecision {
