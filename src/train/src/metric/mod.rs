@@ -11,8 +11,8 @@ mod tally;
 
 use std::fmt;
 
-pub use tally::{Predicted, Tally};
 pub(crate) use tally::largest;
+pub use tally::{Predicted, Tally};
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
