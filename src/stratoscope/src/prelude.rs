@@ -22,8 +22,8 @@ pub use stratoscope_train::{
 
 // Losses and schedules beside the recipe's, a loop by hand, and what a run needs.
 pub use stratoscope_train::{
-    BinaryCrossentropy, CategoricalCrossentropy, Gradients, IntoSchedule, PolynomialDecay, RatePlan,
-    bert_warmup, half_precision, memory_plan,
+    BinaryCrossentropy, CategoricalCrossentropy, Gradients, IntoSchedule, PolynomialDecay,
+    RatePlan, bert_warmup, half_precision, memory_plan,
 };
 
 pub use stratoscope_strategy::placement::PlacementDiff;
