@@ -17,6 +17,7 @@ use std::process::ExitCode;
 
 use crate::evaluator::{Evaluate, StartEvaluator};
 
+mod crates;
 mod engine;
 mod home;
 mod interrupt;

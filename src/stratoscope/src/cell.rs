@@ -24,6 +24,7 @@ use crate::connection;
 
 mod describe;
 mod interrupts;
+mod last_line;
 mod scopes;
 mod shell;
 mod timing;
@@ -79,6 +80,7 @@ pub fn begin(number: u64) {
     let Ok(()) = ready();
     CELL.set(Some(number));
     STATEMENT.set(None);
+    last_line::set(0);
     PANIC.set(None);
     *ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner) = None;
     interrupts::clear();
@@ -89,6 +91,7 @@ pub fn begin(number: u64) {
 #[track_caller]
 pub fn at(line: u32, last_line: u32) {
     let compiled = Location::caller();
+    last_line::set(line);
     STATEMENT.set(Some(Statement {
         lines: (line, last_line),
         compiled,

@@ -13,6 +13,7 @@ use stratoscope_diagnostics::rules::{CellsCannotRun, VariableNotKept};
 use stratoscope_diagnostics::{CellSpan, Diagnostic, Place, Result, Rule, Severity};
 use stratoscope_wire::{MimeBundle, ToCells, ToKernel};
 
+use super::crates::Watch;
 use super::home::{self, Home};
 use super::interrupt::Handle;
 use super::link::{self, Link};
@@ -48,7 +49,7 @@ pub struct Engine {
     made_by: BTreeMap<String, u64>,
     /// Answers meanwhile.
     assistant: Assistant,
-    _home: Home,
+    home: Home,
 }
 
 impl Engine {
@@ -58,6 +59,10 @@ impl Engine {
     /// There is no facade that cells could be compiled against, or evcxr does not start.
     pub fn start() -> Result<Self> {
         let facade = facade::find()?;
+        // Nobody waits for it.
+        let _ = std::thread::Builder::new()
+            .name("sweep".to_owned())
+            .spawn(home::sweep);
         let home = Home::make().map_err(|error| cannot_start("its private folder", &error))?;
         let executable = executable().map_err(|error| cannot_start("its executable", &error))?;
         home.configure(&facade, &executable)
@@ -112,7 +117,7 @@ impl Engine {
             streams,
             made_by: BTreeMap::new(),
             assistant: Assistant::default(),
-            _home: home,
+            home,
         })
     }
 
@@ -202,10 +207,23 @@ impl Engine {
                     let lost = format!("the cell did not listen, so its process was ended; {lost}");
                     return CellOutcome::Interrupted { lost: Some(lost) };
                 }
-                CellOutcome::Error(process_ended(&reason, &lost, current))
+                let line = self.home.last_line();
+                let overflowed = self.relay.overflowed();
+                CellOutcome::Error(process_ended(&reason, overflowed, &lost, line, current))
             }
             Err(_) if interrupted => CellOutcome::Interrupted { lost: None },
             Err(Error::CompilationErrors(errors)) => {
+                let refused = errors
+                    .iter()
+                    .find_map(|error| not_persistent(&error.message(), rewritten, &current.code));
+                if let Some(found) = refused {
+                    let found = show::diagnostic(found, None, current);
+                    return CellOutcome::Error(show::error_of(
+                        &[found],
+                        &current.code,
+                        current.number,
+                    ));
+                }
                 let mut found = show::compiler_errors(&errors, rewritten);
                 if found.is_empty() {
                     found.push(Diagnostic::new(
@@ -291,7 +309,14 @@ impl Evaluate for Engine {
         }
         let rewritten = rewrite(cell.code, cell.number, cell.silent);
         let before = self.variable_names();
+        let watch = Watch::start(
+            self.home.path(),
+            cell.number,
+            &rewritten.text,
+            Arc::clone(outputs),
+        );
         let result = self.evaluate(&rewritten);
+        drop(watch);
         let outcome = self.outcome(result, &rewritten, &before, &current);
         self.assistant.set_variables(self.list_variables());
         if outcome == CellOutcome::Ok {
@@ -518,23 +543,39 @@ fn fate(lost: &[String], rewritten: &Rewritten, after: &BTreeSet<String>) -> Str
 }
 
 /// The error of a cell whose process has ended.
-fn process_ended(reason: &str, lost: &str, current: &Current) -> CellError {
+fn process_ended(
+    reason: &str,
+    overflowed: bool,
+    lost: &str,
+    line: Option<usize>,
+    current: &Current,
+) -> CellError {
     let status = reason
         .rsplit_once("terminated with status: ")
         .map_or(reason, |(_, status)| status)
         .trim();
-    let message = match status.strip_prefix("exit status: ") {
-        Some(code) => format!("the cell ended its process with exit status {code}; {lost}"),
-        None => format!("the cell's process was ended by a {status}; {lost}"),
+    let (ename, message) = match status.strip_prefix("exit status: ") {
+        Some(code) => (
+            "ProcessEnded",
+            format!("the cell ended its process with exit status {code}; {lost}"),
+        ),
+        None if overflowed => (
+            "StackOverflow",
+            format!("the cell used up its stack of 256 MiB, which ends its process; {lost}"),
+        ),
+        None if status.contains("SIGKILL") => (
+            "ProcessEnded",
+            format!(
+                "the cell's process was killed from outside ({status}), as the system does when \
+                 memory runs out; {lost}"
+            ),
+        ),
+        None => (
+            "ProcessEnded",
+            format!("the cell's process was ended by a {status}; {lost}"),
+        ),
     };
-    show::plain_error(
-        "ProcessEnded",
-        &message,
-        None,
-        None,
-        current.number,
-        &current.code,
-    )
+    show::plain_error(ename, &message, line, None, current.number, &current.code)
 }
 
 /// evcxr's messages about variables that cannot live between cells, as diagnostics.
@@ -545,7 +586,8 @@ fn not_persistent(message: &str, rewritten: &Rewritten, code: &str) -> Option<Di
     }
     let is_closure = message.contains("is a closure");
     let is_unknown = message.contains("determine type of variable");
-    if !is_closure && !is_unknown && !message.contains("cannot be persisted") {
+    let is_reference = message.contains("non-static lifetime");
+    if !is_closure && !is_unknown && !is_reference && !message.contains("cannot be persisted") {
         return None;
     }
     let (problem, fixes) = if is_closure {
@@ -555,11 +597,18 @@ fn not_persistent(message: &str, rewritten: &Rewritten, code: &str) -> Option<Di
     } else {
         let typed = format!("give it a type: `let {name}: Type = …;`");
         let block = "keep it inside a block `{ … }`, then it need not live longer".to_owned();
-        let problem = match is_unknown {
-            true => "has a type that could not be worked out",
-            false => "has a type that cannot live between cells",
-        };
-        (problem, vec![typed, block])
+        let owned = format!("keep what it refers to instead: `let {name} = ….to_owned();`");
+        match (is_reference, is_unknown) {
+            (true, _) => ("refers to what ends with its cell", vec![owned, block]),
+            (_, true) => (
+                "has a type that could not be worked out",
+                vec![typed, block],
+            ),
+            _ => (
+                "has a type that cannot live between cells",
+                vec![typed, block],
+            ),
+        }
     };
     let place = word_position(code, name).map(|start| {
         Place::Span(CellSpan {

@@ -1,7 +1,7 @@
 //! The private folder of one evaluator: evcxr's workspace, the socket, the pipes, the wrapper.
 
 use std::ffi::OsString;
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -48,6 +48,36 @@ pub fn choose() {
     }
 }
 
+/// Removes the folders of kernels that were killed before they could do it: those of processes that
+/// are no more, and that belong to this user.
+pub fn sweep() {
+    let Ok(entries) = fs::read_dir(std::env::temp_dir()) else {
+        return;
+    };
+    // SAFETY: a plain system call.
+    let user = unsafe { libc::getuid() };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(process) = name.to_str().and_then(process_of) else {
+            continue;
+        };
+        let is_gone = !Path::new(&format!("/proc/{process}")).exists();
+        let is_ours = entry
+            .metadata()
+            .is_ok_and(|it| it.is_dir() && it.uid() == user);
+        if is_gone && is_ours {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// The process in the name of a private folder.
+fn process_of(name: &str) -> Option<u32> {
+    let (process, nanoseconds) = name.strip_prefix("stratoscope-")?.split_once('-')?;
+    let is_ours = nanoseconds.len() == 8 && nanoseconds.bytes().all(|it| it.is_ascii_hexdigit());
+    is_ours.then(|| process.parse().ok())?
+}
+
 /// The folder that [`choose`] chose, in this process or in the one that started it.
 pub fn chosen() -> Option<PathBuf> {
     std::env::var_os(EVCXR_VARIABLE).map(PathBuf::from)
@@ -75,6 +105,11 @@ impl Home {
         Ok(home)
     }
 
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// evcxr's workspace.
     pub fn cells(&self) -> PathBuf {
         self.path.join("cells")
@@ -83,6 +118,13 @@ impl Home {
     /// The folder of the pipes.
     pub fn streams(&self) -> PathBuf {
         self.path.join("streams")
+    }
+
+    /// The line that ran last, which the facade writes down (`cell::last_line`).
+    pub fn last_line(&self) -> Option<usize> {
+        let bytes = fs::read(self.streams().join("line")).ok()?;
+        let line = u32::from_ne_bytes(bytes.try_into().ok()?);
+        (line > 0).then_some(line as usize)
     }
 
     /// The socket of the wire.
@@ -166,4 +208,23 @@ fn profile_and_dependency(view: &Path) -> String {
 /// A TOML string; JSON's escapes are valid there.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_private_folders_are_recognised() {
+        for (name, process) in [
+            ("stratoscope-12-0a1b2c3d", Some(12)),
+            ("stratoscope-12-0a1b2c3", None),
+            ("stratoscope-12", None),
+            ("stratoscope-x-0a1b2c3d", None),
+            ("stratoscope-eng-12345678x", None),
+            ("other-12-0a1b2c3d", None),
+        ] {
+            assert_eq!(process_of(name), process, "{name}");
+        }
+    }
 }

@@ -68,6 +68,7 @@ pub struct Relay {
     link: Mutex<Option<Arc<Link>>>,
     settings: Mutex<Settings>,
     described: Mutex<Vec<Described>>,
+    overflowed: AtomicBool,
 }
 
 impl Relay {
@@ -100,6 +101,7 @@ impl Relay {
         *lock(&self.current) = Some(current);
         self.interrupted.store(false, Ordering::SeqCst);
         self.heard.store(false, Ordering::SeqCst);
+        self.overflowed.store(false, Ordering::SeqCst);
         self.generation.fetch_add(1, Ordering::SeqCst);
         self.set_phase(Phase::Compiling);
     }
@@ -155,8 +157,16 @@ impl Relay {
         lock(&self.current).clone()
     }
 
+    /// Whether the standard library said that the process used up its stack, before it ended it.
+    pub fn overflowed(&self) -> bool {
+        self.overflowed.load(Ordering::SeqCst)
+    }
+
     /// Text of the plain streams.
     pub fn stream(&self, stream: Stream, text: &str) {
+        if stream == Stream::Stderr && text.contains("has overflowed its stack") {
+            self.overflowed.store(true, Ordering::SeqCst);
+        }
         if let Some(current) = self.current() {
             current.outputs.stream(stream, text);
         }

@@ -22,7 +22,7 @@ use std::process::{Command, ExitCode};
 
 use serde::{Deserialize, Serialize};
 
-use super::toolchain;
+use super::{crates, toolchain};
 
 /// The name under which cargo calls this executable.
 pub const NAME: &str = "stratoscope-rustc";
@@ -132,6 +132,9 @@ fn wrap(link: &Path, rustc: &OsStr, mut arguments: Vec<OsString>) -> io::Result<
             if Path::new(&manifest).starts_with(&settings.view) {
                 pretend(name, &arguments, Path::new(&manifest))?;
                 return Ok(ExitCode::SUCCESS);
+            }
+            if name != CELL_CRATE {
+                crates::note(home, name);
             }
             if name == CELL_CRATE {
                 toolchain::note(&settings, home, rustc, &arguments);
