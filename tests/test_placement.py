@@ -179,13 +179,13 @@ def test_the_card_of_a_model_outside_has_the_same_grid(kernel, tiny, after):
     figure = card[DIAGNOSTIC]["figure"]
     check_static_html(figure["html"])
     assert figure["html"] in card["text/html"]
-    for text in (bare(figure["html"]), bare(figure["plain"])):
+    for text in bare(figure["html"]), bare(figure["plain"]):
         for part in ("variable kind shape one copy", "bert.encoder.layer.1", "outside", "no copy",
                      f"cell {made.number}"):
             assert part in text, f"{part!r} is not in {text}"
     # In the same columns as the report's own grid, which is not red.
     own = after["text/html"]
-    for head in ("variable</span>", "kind</span>", "shape</span>", "one copy</span>"):
+    for head in ("variable </span>", "kind </span>", "shape </span>", "one copy </span>"):
         style = re.search(r'<span[^>]*style="([^"]*)"[^>]*>' + re.escape(head), figure["html"])
         assert style and style[1] in own, head
     assert len(json.dumps(card[DIAGNOSTIC])) < 40 * KIB, "the figure travels with every card"

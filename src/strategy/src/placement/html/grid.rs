@@ -57,6 +57,7 @@ impl Widths {
     }
 }
 
+/// The space at its end is not seen; it parts the words for who takes the text alone.
 fn cell(out: &mut String, width: f64, style: &str, title: &str, html: &str) {
     let title = match title {
         "" => String::new(),
@@ -68,7 +69,7 @@ fn cell(out: &mut String, width: f64, style: &str, title: &str, html: &str) {
     };
     let _ = write!(
         out,
-        "<span{title} style=\"display:inline-block;width:{width:.1}%{style}\">{html}</span>"
+        "<span{title} style=\"display:inline-block;width:{width:.1}%{style}\">{html} </span>"
     );
 }
 

@@ -3,7 +3,7 @@
 use stratoscope_diagnostics::words;
 
 use super::table::{shorten, table};
-use super::{PAGE, devices, paragraph, trimmed};
+use super::{PAGE, devices, letter, paragraph, trimmed};
 use crate::placement::diff::{Pair, PlacementDiff, Side};
 use crate::placement::rows::Sheet;
 use crate::placement::units::bytes;
@@ -24,23 +24,43 @@ pub(in crate::placement) fn diff(
         devices(&mut out, sheet);
     }
     out.push('\n');
-    let mut rows = vec![
-        ["variable", "n", "kind", "devices", "all copies", "values"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
-    rows.extend(diff.rows().iter().map(|row| {
-        vec![
+    let pairs = diff.rows();
+    let way = |row: &Pair| {
+        let kind = change(row, |side| side.kind.to_owned());
+        format!("{kind}, {}", change(row, |side| side.devices.clone()))
+    };
+    // Most variables go the same way: it is written once, not in two wide columns.
+    let mut ways: Vec<String> = Vec::new();
+    for row in &pairs {
+        let way = way(row);
+        if !ways.contains(&way) {
+            ways.push(way);
+        }
+    }
+    let several = ways.len() > 1;
+    let mut head = vec!["variable", "n", "all copies", "values"];
+    head.extend(several.then_some("way"));
+    let mut rows: Vec<Vec<String>> = vec![head.into_iter().map(str::to_owned).collect()];
+    for row in &pairs {
+        let mut cells = vec![
             row.name.clone(),
             words::thousands(row.variables),
-            change(row, |side| side.kind.to_owned()),
-            change(row, |side| side.devices.clone()),
             change(row, |side| bytes(side.bytes)),
             row.values.word().to_owned(),
-        ]
-    }));
+        ];
+        if several && let Some(index) = ways.iter().position(|known| *known == way(row)) {
+            cells.push(letter(index));
+        }
+        rows.push(cells);
+    }
     shorten(&mut rows, PAGE);
-    table(&mut out, &rows, &[0, 2, 3, 4, 5], PAGE);
+    table(&mut out, &rows, &[0, 2, 3, 4], PAGE);
+    for (index, way) in ways.iter().enumerate() {
+        match several {
+            true => paragraph(&mut out, &format!("{}: {way}", letter(index))),
+            false => paragraph(&mut out, &format!("all of them: {way}")),
+        }
+    }
     trimmed(&out)
 }
 
