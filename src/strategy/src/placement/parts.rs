@@ -221,3 +221,42 @@ impl DeviceTotals {
         self.weights + self.slots.iter().sum::<u64>() + self.activations
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A variable of 12 bytes with a slot of the same size, in these pieces.
+    fn in_pieces(kind: VariableKind, pieces: &[(usize, u64)]) -> VariableRow {
+        let copy = |&(device, bytes)| VariableCopy {
+            device,
+            bytes,
+            checksum: Checksum(bytes),
+        };
+        VariableRow {
+            name: "weight".to_owned(),
+            kind,
+            why: String::new(),
+            shape: vec![3],
+            dtype: "f32".to_owned(),
+            bytes: 12,
+            trainable: true,
+            origin: Origin::default(),
+            outside: false,
+            copies: pieces.iter().map(copy).collect(),
+            slots: vec![12],
+            param: None,
+        }
+    }
+
+    #[test]
+    fn a_piece_has_a_piece_of_each_slot() {
+        let row = in_pieces(VariableKind::Sharded, &[(0, 8), (2, 4)]);
+        let slots: Vec<Vec<u64>> = (0..3).map(|device| row.slots_on(device)).collect();
+        assert_eq!(slots, [[8], [0], [4]]);
+        assert!(!row.is_unequal(), "pieces differ, and may");
+        let row = in_pieces(VariableKind::Mirrored, &[(0, 12), (1, 12)]);
+        assert_eq!(row.slots_on(1), [12]);
+        assert!(row.is_equal());
+    }
+}

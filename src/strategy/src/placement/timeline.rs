@@ -289,3 +289,68 @@ fn phase(collective: &Collective, hop: usize, hops: usize) -> Phase {
     };
     if sums { Phase::Sum } else { Phase::Share }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::Transfer;
+
+    fn of(transfers: &[(usize, usize, usize, u64)]) -> Timeline {
+        let transfer = |&(hop, from, to, bytes)| Transfer {
+            hop,
+            from,
+            to,
+            bytes,
+        };
+        let collective = Collective {
+            name: "gradients".to_owned(),
+            ops: CrossDeviceOps::Ring,
+            replicas: 3,
+            payload_bytes: 10,
+            transfers: transfers.iter().map(transfer).collect(),
+        };
+        Timeline::of(&collective, SlotState::Measured)
+    }
+
+    #[test]
+    fn hops_that_repeat_are_told_once() {
+        let timeline = of(&[(0, 0, 1, 4), (1, 0, 1, 3), (2, 0, 1, 3), (3, 1, 2, 5)]);
+        let found: Vec<(String, Phase, u64, String)> = timeline
+            .hops
+            .iter()
+            .map(|hop| (hop.title(), hop.phase, hop.bytes, hop.amount()))
+            .collect();
+        let expected = [
+            ("hops 1–2", Phase::Sum, 7, "4 B in each"),
+            ("hop 3", Phase::Share, 3, "3 B"),
+            ("hop 4", Phase::Share, 5, "5 B"),
+        ];
+        let expected = expected.map(|(title, phase, bytes, amount)| {
+            (title.to_owned(), phase, bytes, amount.to_owned())
+        });
+        assert_eq!(found, expected);
+        assert_eq!((timeline.moved_bytes(), timeline.hop_count()), (15, 4));
+        assert_eq!(timeline.traffic, [10, 15, 5]);
+    }
+
+    #[test]
+    fn arrows_of_a_lane_do_not_lie_over_one_another() {
+        let check = |arrows: &[(usize, usize)], expected: &[&[(usize, usize)]]| {
+            let transfers = arrows.iter().map(|&(from, to)| (0, from, to, 1));
+            let timeline = of(&transfers.collect::<Vec<_>>());
+            let lanes = timeline.hops[0].lanes();
+            let ends = |arrow: &Arrow| (arrow.from, arrow.to);
+            let found: Vec<Vec<(usize, usize)>> = lanes
+                .iter()
+                .map(|lane| lane.iter().map(ends).collect())
+                .collect();
+            assert_eq!(found, expected);
+        };
+        check(&[(0, 1), (1, 2), (2, 0)], &[&[(0, 1), (1, 2)], &[(2, 0)]]);
+        check(&[(1, 0), (3, 2)], &[&[(1, 0), (3, 2)]]);
+        check(
+            &[(1, 0), (2, 0), (3, 0)],
+            &[&[(1, 0)], &[(2, 0)], &[(3, 0)]],
+        );
+    }
+}
