@@ -34,15 +34,22 @@ impl Rule for StrategyNotAvailable {
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        Self::start(format!("there is no `{}` here", self.given))
+        let told = Self::start(format!("there is no `{}` here", self.given))
             .label(self.place.clone(), "not available")
             .why(format!(
                 "strategies that exist: {}",
                 words::names(STRATEGIES, 8)
-            ))
-            .fix(
-                "use `MirroredStrategy::logical(2)` to see replicas on one machine, or \
+            ));
+        let told = match self.given.as_str() {
+            "TPUStrategy" => told.fix(
+                "use `TpuStrategy::simulated()`: the topology of a TPU, eight cores and their ring, \
+                 computed by the CPU",
+            ),
+            _ => told,
+        };
+        told.fix(
+            "use `MirroredStrategy::logical(2)` to see replicas on one machine, or \
                  `MirroredStrategy::new()` for every device of the best kind",
-            )
+        )
     }
 }
