@@ -31,12 +31,12 @@ impl<N: Network> Model<N> {
     ///
     /// # Errors
     /// SC0915 for a shape that is not the number of columns of a row, SC0411 if the model was built
-    /// for another one, SC0907 if a device does not take its copy.
+    /// for another one, SC0121 in a callback of its own run, SC0907 if a device does not take its copy.
     #[track_caller]
     pub fn build(&self, input_shape: impl IntoInputShape) -> Result<()> {
         let origin = Origin::current();
         let width = input_shape.into_input_shape().width("build")?;
-        let mut state = self.state();
+        let mut state = self.free_state("build")?;
         if !state.is_built() {
             let strategy = state.strategy_now();
             return state.make_variables(width, strategy, origin);

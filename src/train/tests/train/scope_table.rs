@@ -11,7 +11,10 @@ use stratoscope_bert::Mode;
 use stratoscope_data::{Batch, Dataset, make_classification, make_regression};
 use stratoscope_diagnostics::{Diagnostic, Severity};
 use stratoscope_strategy::scope::ScopeGuard;
-use stratoscope_strategy::{AsStrategy, MirroredStrategy, OneDeviceStrategy, cpu, scope};
+use stratoscope_strategy::{
+    AsStrategy, CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy,
+    ParameterServerStrategy, TpuStrategy, cpu, scope,
+};
 use stratoscope_train::{
     Adam, CompileArgs, CompileReceipt, Dense, Dropout, Embedding, EvaluateArgs, FitArgs, Flatten,
     GlobalAveragePooling1D, History, MeanSquaredError, Model, Network, Observer, Outputs, SGD,
@@ -414,6 +417,56 @@ fn a_failure_leaves_nothing_half_placed() {
     };
     assert_eq!(work().expect_err("no units").code, "SC0915");
     assert_eq!(scope::depth(), 0);
+}
+
+/// What a model, built by its first data, has learnt under a strategy: the losses of its epochs.
+fn learnt_under(strategy: &impl AsStrategy) -> Vec<f64> {
+    let label = strategy.strategy().label();
+    let model = {
+        let _scope = scope::enter(strategy).expect("no scope is active");
+        let model = model_of_function(Unbuilt).expect("a valid model");
+        model.compile(args()).expect("in, in");
+        model
+    };
+    assert_eq!(model.num_parameters(), 0, "{label}: not before the data");
+    let history = model.fit(&data(), quiet().epochs(4)).expect("it trains");
+    let evaluation = model.evaluate(&data(), EvaluateArgs::new().verbose(false));
+    let evaluation = evaluation.expect("it was compiled");
+    assert!(evaluation.loss.is_finite(), "{label}: {evaluation:?}");
+    assert_eq!(model.predict(&data()).expect("rows").len(), 16, "{label}");
+    let report = model.placement().expect("readable");
+    assert!(report.copies_are_equal(), "{label}");
+    assert_eq!(report.variables.len(), 4, "{label}");
+    assert_eq!(report.strategy.map(|it| it.label), Some(label));
+    history.epochs.iter().map(|epoch| epoch.loss).collect()
+}
+
+#[test]
+fn every_strategy_builds_and_trains_a_model_that_waited() {
+    let _turn = turn();
+    let alone = learnt_under(&OneDeviceStrategy::new(cpu(0)).expect("a processor"));
+    let servers = || ParameterServerStrategy::logical(2, 2).expect("logical devices");
+    let synchronous = [
+        learnt_under(&MirroredStrategy::logical(2).expect("logical devices")),
+        learnt_under(&MirroredStrategy::logical(3).expect("logical devices")),
+        learnt_under(&CentralStorageStrategy::logical(2).expect("logical devices")),
+        learnt_under(&servers().synchronous()),
+        learnt_under(&TpuStrategy::simulated().expect("a processor")),
+    ];
+    for losses in &synchronous {
+        for (found, expected) in losses.iter().zip(&alone) {
+            assert!(
+                (found - expected).abs() < 1e-5 * expected,
+                "{synchronous:?} {alone:?}"
+            );
+        }
+    }
+    let asynchronous = learnt_under(&servers());
+    assert!(asynchronous[3] < asynchronous[0], "{asynchronous:?}");
+    assert_ne!(
+        asynchronous, alone,
+        "two steps a batch, from older variables"
+    );
 }
 
 #[test]
