@@ -88,8 +88,8 @@ impl CompileArgs {
     }
 
     /// Optimizer steps that each replica makes alone, with moments of its own, before the parameters are
-    /// averaged over the replicas (local SGD). `fit!` ends with an average. Default: 1, which averages
-    /// gradients at every step instead.
+    /// averaged over the replicas (local SGD), each with the weight of the examples it saw. `fit!` ends with
+    /// an average, an interrupted one too. Default: 1, which averages gradients at every step instead.
     pub fn sync_every(mut self, steps: impl IntoCount) -> Self {
         self.sync_every = Some(steps.into_count());
         self
