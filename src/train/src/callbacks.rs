@@ -117,8 +117,10 @@ impl<'a> Callbacks<'a> {
 
     /// How many listen to batches.
     pub(crate) fn of_batches(&self) -> usize {
-        let listens = |callback: &&Box<dyn Callback + 'a>| callback.listens_to_batches();
-        self.0.iter().filter(listens).count()
+        let callbacks = self.0.iter();
+        callbacks
+            .filter(|callback| callback.listens_to_batches())
+            .count()
     }
 
     /// The early stoppings among them.
