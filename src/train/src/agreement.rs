@@ -112,7 +112,7 @@ fn rate<N: Network>(state: &State<N>, optimizer: &Optimizer) -> Option<Diagnosti
         .sum();
     let most_is_trained = 2 * trained > state.num_parameters();
     let rate = optimizer.schedule.named_rate();
-    let usual = rate < RateOutOfRange::HIGH && rate >= RateOutOfRange::LOW;
+    let usual = (RateOutOfRange::LOW..RateOutOfRange::HIGH).contains(&rate);
     if !is_adam || !pretrained || !most_is_trained || usual {
         return None;
     }

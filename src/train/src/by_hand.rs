@@ -35,7 +35,7 @@ use crate::evaluate::{failed, parts, read};
 use crate::loss::Loss;
 use crate::model::{Model, State};
 use crate::network::{Files, Network};
-use crate::optimizer::{OptimizerState, sum_of_squares};
+use crate::optimizer::{OptimizerState, Squares, sum_of_squares};
 use crate::prepare;
 use crate::schedule::short;
 use crate::trainer::Trainer;
@@ -115,8 +115,8 @@ impl Gradients {
 
 fn squares(value: &Tensor<1>) -> f64 {
     match sum_of_squares(value.clone()) {
-        Ok(sum) => sum,
-        Err(sum) => f64::from(sum.into_scalar::<f32>()),
+        Squares::Known(sum) => sum,
+        Squares::OnDevice(sum) => f64::from(sum.into_scalar::<f32>()),
     }
 }
 

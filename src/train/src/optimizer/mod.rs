@@ -26,7 +26,7 @@ pub use clip::Clipping;
 pub use sgd::SGD;
 pub use step::OptimizerState;
 
-pub(crate) use norm::{global_norm, sum_of_squares};
+pub(crate) use norm::{Squares, global_norm, sum_of_squares};
 pub(crate) use step::{Update, apply};
 
 use crate::schedule::Schedule;

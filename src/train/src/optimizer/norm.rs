@@ -48,13 +48,20 @@ impl ModuleVisitor for Sum<'_> {
     }
 }
 
-/// Σ x² of a tensor: the number on the CPU, where it costs one pass; elsewhere a tensor of one
-/// element, to be read together with others.
-pub(crate) fn sum_of_squares<const D: usize>(tensor: Tensor<D>) -> Result<f64, Tensor<1>> {
+/// Σ x² of a tensor.
+pub(crate) enum Squares {
+    /// On the CPU, where it costs one pass.
+    Known(f64),
+    /// Elsewhere a tensor of one element, to be read together with others.
+    OnDevice(Box<Tensor<1>>),
+}
+
+/// Σ x² of a tensor, without waiting for a GPU.
+pub(crate) fn sum_of_squares<const D: usize>(tensor: Tensor<D>) -> Squares {
     if !is_flex(&tensor) {
-        return Err(tensor.powi_scalar(2).sum());
+        return Squares::OnDevice(Box::new(tensor.powi_scalar(2).sum()));
     }
-    Ok(match tensor.try_into_primitive::<Flex>() {
+    Squares::Known(match tensor.try_into_primitive::<Flex>() {
         Ok(tensor) => kernel::sum_of_squares(&floats(&tensor.to_contiguous())),
         Err(_) => f64::NAN,
     })

@@ -5,7 +5,7 @@ use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 
 use crate::network::Network;
-use crate::optimizer::sum_of_squares;
+use crate::optimizer::{Squares, sum_of_squares};
 
 /// A variable with a value that is not finite.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,8 +42,8 @@ pub(crate) fn gradients_are_finite<N: Network>(
 pub(crate) fn weights_are_finite<N: Network>(network: &N) -> Result<(), Suspect> {
     let (mut finite, mut on_device) = (true, Vec::new());
     visit(network, |_, value| match value.sum_of_squares() {
-        Ok(sum) => finite &= sum.is_finite(),
-        Err(sum) => on_device.push(sum),
+        Squares::Known(sum) => finite &= sum.is_finite(),
+        Squares::OnDevice(sum) => on_device.push(*sum),
     });
     if !on_device.is_empty() {
         let sums = Tensor::cat(on_device, 0).into_data().convert::<f32>();
@@ -83,8 +83,8 @@ fn first_bad(flat: Tensor<1>) -> Option<f64> {
 trait Value {
     /// Its elements, without autodiff.
     fn flat(&self) -> Tensor<1>;
-    /// Σ x², or where only the device knows it.
-    fn sum_of_squares(&self) -> Result<f64, Tensor<1>>;
+    /// Σ x² of its elements.
+    fn sum_of_squares(&self) -> Squares;
     /// The elements of its gradient, if it has one.
     fn gradient(&self, gradients: &GradientsParams, id: ParamId) -> Option<Tensor<1>>;
 }
@@ -101,7 +101,7 @@ impl<const D: usize> Value for OfRank<D> {
         flat(self.0.clone())
     }
 
-    fn sum_of_squares(&self) -> Result<f64, Tensor<1>> {
+    fn sum_of_squares(&self) -> Squares {
         sum_of_squares(self.0.clone())
     }
 
