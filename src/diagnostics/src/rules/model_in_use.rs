@@ -20,10 +20,12 @@ impl Rule for ModelInUse {
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               let same = model.clone();\n\
-              let mut told = None;\n\
+              {\n    \
+              let mut told = None;\n    \
               fit!(model, train.take(32), \
-              callbacks = [on_epoch_end(|_| told = same.predict(\"chess\").err())])?;\n\
-              told.map_or(Ok(()), Err)?;",
+              callbacks = [on_epoch_end(|_| told = same.predict(\"chess\").err())])?;\n    \
+              told.map_or(Ok(()), Err)?;\n\
+              }",
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
                fit!(model, train.take(32), \
