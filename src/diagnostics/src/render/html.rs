@@ -334,7 +334,13 @@ pub(crate) fn prose(text: &str) -> String {
     for (index, part) in parts.iter().enumerate() {
         let closed = index + 1 < parts.len();
         match index % 2 {
-            1 if closed => out += &format!("<code style=\"{CODE_FONT}\">{}</code>", escape(part)),
+            // Front ends let code break lines; in a line of a cell it must not.
+            1 if closed => {
+                out += &format!(
+                    "<code style=\"{CODE_FONT};white-space:inherit\">{}</code>",
+                    escape(part)
+                );
+            }
             // A backtick without a partner is a backtick.
             1 => out += &format!("`{}", escape(part)),
             _ => out += &escape(part),
@@ -534,7 +540,7 @@ mod tests {
     fn code_in_sentences() {
         assert_eq!(
             prose("a `b<c` d"),
-            format!("a <code style=\"{CODE_FONT}\">b&lt;c</code> d")
+            format!("a <code style=\"{CODE_FONT};white-space:inherit\">b&lt;c</code> d")
         );
         assert_eq!(prose("a ` b"), "a ` b");
     }
