@@ -433,7 +433,7 @@ fn learnt_under(strategy: &impl AsStrategy) -> Vec<f64> {
     let evaluation = model.evaluate(&data(), EvaluateArgs::new().verbose(false));
     let evaluation = evaluation.expect("it was compiled");
     assert!(evaluation.loss.is_finite(), "{label}: {evaluation:?}");
-    assert_eq!(model.predict(&data()).expect("rows").len(), 16, "{label}");
+    assert_eq!(model.predict(data()).expect("rows").len(), 16, "{label}");
     let report = model.placement().expect("readable");
     assert!(report.copies_are_equal(), "{label}");
     assert_eq!(report.variables.len(), 4, "{label}");
@@ -560,7 +560,7 @@ fn data_must_fit_the_model() {
     );
     let told = model.predict("a text").expect_err("a text");
     assert!(told.message.ends_with("got texts"), "{told}");
-    let rows = model.predict(&data()).expect("5 columns").rows;
+    let rows = model.predict(data()).expect("5 columns").rows;
     assert_eq!(rows.len(), 16);
 
     let embedding = Sequential([Embedding(10, 4), Flatten(), Dense(2)]).expect("a valid model");
