@@ -66,6 +66,10 @@ impl Handle {
                     Some(since) => {
                         let (_, heard) = self.relay.interruption();
                         let grace = if heard { GRACE_HEARD } else { GRACE };
+                        if !heard {
+                            // A cell that was just being loaded forgets what was asked before it.
+                            self.link.send(&ToCells::Interrupt);
+                        }
                         if Instant::now().duration_since(since) > grace {
                             self.kill_process();
                             return;
