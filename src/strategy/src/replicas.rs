@@ -430,15 +430,19 @@ impl<M: Module + 'static> Replicas<M> {
         arrived
     }
 
-    /// Gives a worker of an asynchronous strategy the variables as they are now.
+    /// Gives a worker of an asynchronous strategy the variables as they are now; under others nothing happens,
+    /// as replicas fetch when they compute.
     ///
     /// # Errors
     /// SC0907 if a copy cannot be made.
     pub fn fetch(&mut self, worker: ReplicaId) -> Result<()> {
         let start = Instant::now();
+        let Some(fetched) = self.fetched.get_mut(worker.0) else {
+            return Ok(());
+        };
         let module = copy::module(&self.modules[0], &self.devices[worker.0])?;
         let after = self.updates;
-        self.fetched[worker.0] = Fetched { module, after };
+        *fetched = Fetched { module, after };
         let done = collective::fetch(&self.records, self.len(), std::iter::once(worker.0));
         self.collectives.done(done, start);
         Ok(())

@@ -7,7 +7,7 @@ use stratoscope_strategy::{
     ParameterServerStrategy, Strategy, TpuStrategy, cpu, scope,
 };
 use stratoscope_train::{
-    AdamW, BertForSequenceClassification, CompileArgs, Counters, FitArgs, History, SGD,
+    AdamW, BertForSequenceClassification, CompileArgs, Counters, FitArgs, History, SGD, interrupt,
 };
 
 use crate::support::{
@@ -249,4 +249,28 @@ fn sync_every_is_checked() {
         4,
         "`sync_every = 4`: expected 1, since `central_storage` keeps one copy of each variable",
     );
+}
+
+/// An interrupted run ends with an average as any other, and goes on from it.
+#[test]
+fn an_interrupt_averages() {
+    let _turn = turn();
+    let strategy = mirrored(2);
+    let _scope = scope::enter(&strategy).expect("no scope is active");
+    let model = load(&tiny_bert(0.0));
+    model
+        .compile(plain_args().sync_every(3))
+        .expect("valid arguments");
+    let args = || fit().verbose(false);
+    interrupt::request();
+    let first = model.fit(&sentences(16), args()).expect("it trains");
+    assert!(first.interrupted);
+    let counted = |counters: Counters| (counters.optimizer_steps, counters.parameter_averages);
+    assert_eq!(counted(first.counters), (1, 1));
+    let placement = model.placement().expect("the devices answer");
+    assert!(placement.copies_are_equal(), "{}", placement.verdict());
+    // Three steps are left: a whole group.
+    let args = args().resume(true);
+    let rest = model.fit(&sentences(16), args).expect("it goes on");
+    assert_eq!(counted(rest.counters), (4, 2));
 }
