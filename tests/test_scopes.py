@@ -286,3 +286,23 @@ def test_a_failure_inside_a_scope_leaves_it(strategy):
     assert "early" in re.search(r".*not kept.*|.*lost.*", without_ansi("\n".join(told["traceback"])))[0]
 
 
+
+
+def test_a_scope_inside_a_function(strategy):
+    """There the macro does what the kernel does elsewhere."""
+    strategy.run("""use stratoscope::diagnostics::Result;
+use stratoscope::strategy::scope::depth;
+fn depths(strategy: &MirroredStrategy) -> Result<(usize, usize, usize)> {
+    scope!(strategy, {
+        let outer = depth();
+        scope!(strategy, { let inner = depth(); });
+    });
+    let value = scope!(strategy, { depth() + 10 });
+    Ok((outer, inner, value))
+}
+fn fails(strategy: &MirroredStrategy) -> Result<()> {
+    scope!(strategy, { Sequential([Dense(0)])?; });
+    Ok(())
+}""")
+    assert strategy.run("(depths(&strategy)?, depth())").shown() == "((1, 2, 11), 0)"
+    assert strategy.run("(fails(&strategy).is_err(), depth())").shown() == "(true, 0)"
