@@ -58,7 +58,7 @@ pub(super) fn card(sheet: &Sheet<'_>) -> String {
     parts(&mut out, sheet);
     heading(&mut out, "Variables by devices");
     grid(&mut out, sheet, true);
-    kinds(&mut out, sheet);
+    kinds(&mut out, sheet, true);
     timelines(&mut out, sheet);
     out += "</div>";
     out
@@ -72,7 +72,7 @@ pub(super) fn figure(sheet: &Sheet<'_>) -> String {
     let most = sheet.devices.iter().map(|line| line.sum).max();
     devices(&mut out, sheet, most.unwrap_or(0));
     grid(&mut out, sheet, false);
-    kinds(&mut out, sheet);
+    kinds(&mut out, sheet, false);
     out += "</div>";
     out
 }
@@ -185,7 +185,7 @@ fn parts(out: &mut String, sheet: &Sheet<'_>) {
 }
 
 /// What the kinds mean, and why the variables are of them.
-fn kinds(out: &mut String, sheet: &Sheet<'_>) {
+fn kinds(out: &mut String, sheet: &Sheet<'_>, opened: bool) {
     let _ = write!(out, "<div style=\"font-size:0.9em;margin:6px 0 0 0\">");
     for kind in &sheet.kinds {
         let why = kind.why.iter().take(3).map(|why| code_words(why));
@@ -198,7 +198,7 @@ fn kinds(out: &mut String, sheet: &Sheet<'_>) {
             why.collect::<Vec<_>>().join("; ")
         );
     }
-    let signs = sheet.signs(MOST_COLUMNS, true);
+    let signs = sheet.signs(MOST_COLUMNS, opened);
     if !signs.is_empty() {
         let _ = write!(
             out,
