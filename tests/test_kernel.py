@@ -1,0 +1,269 @@
+"""What one expects of any good kernel: completion that knows arguments, magics, rich displays, streams
+without loss, failures that say where and what they cost."""
+
+import os
+import time
+
+import pytest
+
+from kernel_client import DIAGNOSTIC, check_error, without_ansi
+
+MIB = 1 << 20
+
+
+def complete(kernel, marked):
+    """The matches at `|`, the replaced range and the seconds it took."""
+    cursor = marked.index("|")
+    begun = time.monotonic()
+    content = kernel.client.complete(marked.replace("|", "", 1), cursor, reply=True, timeout=30)["content"]
+    assert content["status"] == "ok"
+    return content["matches"], (content["cursor_start"], content["cursor_end"]), time.monotonic() - begun
+
+
+def inspect(kernel, marked, detail=0):
+    cursor = marked.index("|")
+    reply = kernel.client.inspect(marked.replace("|", "", 1), cursor, detail_level=detail, reply=True, timeout=30)
+    return reply["content"]["data"].get("text/plain", "")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def variables(kernel):
+    kernel.run("let numbers = vec![1_u32, 2, 3];\nlet mirrored = MirroredStrategy::logical(2)?;\n"
+               "let ones = Tensor::<2>::ones([20, 30], &Device::flex());")
+
+
+# ---------------------------------------------------------------- completion and inspection
+
+@pytest.mark.parametrize(
+    ("marked", "matches"),
+    [
+        ("compile!(model, gradient_acc|)", ["gradient_accumulation_steps = "]),
+        ("fit!(model, größe, epochs = 3, batch_s|)", ["batch_size = "]),
+        ("compile!(model, optimizer = SGD::new(0.1).mom|)", ["momentum"]),
+        ("compile!(model, metrics = [macro|])", ["macro_f1()"]),
+        ("scope!(mirr|, {})", ["mirrored"]),
+        ("numb|", ["numbers"]),
+        ("Mirr|", ["MirroredStrategy"]),
+        ("numbers.is_em|", ["is_empty"]),
+        ("std::fs::read_to_s|", ["read_to_string"]),
+        ("%explain SC0102|", ["SC0102"]),
+        ("%timei|", ["%timeit"]),
+    ],
+)
+def test_completion(kernel, marked, matches):
+    found, (start, end), _ = complete(kernel, marked)
+    assert found == matches
+    code = marked.replace("|", "", 1)
+    assert marked.index("|") == end and matches[0].startswith(code[start:end])
+
+
+def test_given_arguments_are_not_offered_again(kernel):
+    found, _, _ = complete(kernel, "fit!(model, data, epochs = 3, |)")
+    assert "batch_size = " in found and "epochs = " not in found
+
+
+def test_inspection_shows_arguments_variables_and_documentation(kernel):
+    text = inspect(kernel, "compile!(model, steps_per_exe|cution = 16)")
+    assert text.startswith("steps_per_execution: integer ≥ 1 (default: 1)") and "SC0102" in text
+    assert len(inspect(kernel, "compile!(model, steps_per_exe|cution = 16)", detail=1)) > len(text)
+    assert "epochs" in inspect(kernel, "fit|!(model, data)")
+    assert "numbers: Vec<u32>" in inspect(kernel, "numb|ers.len()")
+    assert "contiguous growable array" in inspect(kernel, "Ve|c::new()")
+
+
+def test_completion_and_inspection_are_answered_while_a_cell_runs(kernel):
+    request = kernel.request("std::thread::sleep(std::time::Duration::from_secs(5));")
+    time.sleep(1)
+    for marked, matches in [("compile!(model, lo|)", ["loss = "]), ("mirr|", ["mirrored"])]:
+        found, _, seconds = complete(kernel, marked)
+        assert found == matches and seconds < 0.3
+    assert "epochs" in inspect(kernel, "fit!(model, data, |)")
+    assert "Vec<u32>" in inspect(kernel, "numbers|")
+    kernel.manager.interrupt_kernel()
+    check_error(kernel.collect(request, timeout=60), "Interrupted", without_line=True)
+    # The cell did not listen, so its process has ended.
+    kernel.run("let numbers = vec![1_u32, 2, 3];\nlet mirrored = MirroredStrategy::logical(2)?;\n"
+               "let ones = Tensor::<2>::ones([20, 30], &Device::flex());")
+
+
+# ---------------------------------------------------------------- magics
+
+def test_variables_are_listed_with_size_device_and_cell(kernel):
+    cell = kernel.run("%vars")
+    rows = {row.split()[0]: row for row in cell.shown().splitlines()}
+    assert "Vec<u32>" in rows["numbers"] and "36 B" in rows["numbers"], rows
+    assert "2.6 KiB" in rows["ones"] and "Flex" in rows["ones"], rows
+    assert "In[" in rows["mirrored"]
+    assert "<td" in cell.shown("text/html")
+
+
+def test_clocks(kernel):
+    cell = kernel.run("%time std::thread::sleep(std::time::Duration::from_millis(120));")
+    assert cell.stream().startswith("wall time 12"), cell.stream()
+    cell = kernel.run("%%time\nlet timed = 3;\ntimed + 1")
+    assert cell.shown() == "4" and "wall time" in cell.stream()
+    assert kernel.run("timed").shown() == "3", "what a timed cell binds stays"
+    assert "per loop" in kernel.run("%timeit numbers.iter().sum::<u32>()").stream()
+    check_error(kernel.execute("%time let x: i32 = \"7x\".parse()?;"), "Error", "invalid digit", line=1)
+
+
+def test_the_shell_and_the_environment(kernel):
+    cell = kernel.run("!echo out; echo err >&2; pwd\n%env COLOUR=blue\nstd::env::var(\"COLOUR\")?")
+    out, folder, colour = cell.stream().splitlines()
+    assert (out, colour) == ("out", "COLOUR=blue") and os.path.isabs(folder)
+    assert cell.stream("stderr") == "err\n"
+    assert cell.shown() == '"blue"'
+    assert kernel.run("!echo $COLOUR").stream() == "blue\n"
+    check_error(kernel.execute("!exit 3"), "Error", "exit status: 3", line=1)
+
+
+def test_an_interrupted_command_of_the_shell_costs_nothing(kernel):
+    request = kernel.request("!echo begun; sleep 100")
+    kernel.wait_for(request, "stream")
+    begun = time.monotonic()
+    kernel.manager.interrupt_kernel()
+    cell = kernel.collect(request, timeout=60)
+    assert cell.reply["status"] == "error" and time.monotonic() - begun < 5
+    assert kernel.run("numbers.len()").shown() == "3"
+
+
+def test_files_are_loaded_and_cells_saved(kernel, tmp_path):
+    first = kernel.run("let saved = 11;").number
+    path = tmp_path / "cells.rs"
+    kernel.run(f"%save {path} {first}")
+    assert path.read_text() == "let saved = 11;\n"
+    check_error(kernel.execute(f"%save {path}"), "FileError", "-f")
+    (payload,) = kernel.run(f"%load {path}").reply["payload"]
+    assert (payload["source"], payload["text"], payload["replace"]) == ("set_next_input", "let saved = 11;\n", True)
+
+
+def test_variables_are_dropped_by_name(kernel):
+    kernel.run("let shortlived = String::new();")
+    kernel.run("%reset shortlived")
+    assert "shortlived" not in kernel.run("%vars").shown()
+    assert kernel.run("numbers.len()").shown() == "3"
+
+
+def test_unknown_magics_are_told_what_was_meant(kernel):
+    check_error(kernel.execute("%tmeit 1"), "UnknownMagic", "did you mean `%timeit`?", line=1)
+    check_error(kernel.execute("%vars\n1"), "MagicNotAlone", line=1)
+    told = kernel.run("%help").shown()
+    for name in ("%time", "%vars", "%reset", "%dep", "!COMMAND", "%%scope"):
+        assert name in told
+
+
+def test_a_crate_works_beside_the_facade(kernel):
+    cell = kernel.execute('%dep itoa = "1"\nitoa::Buffer::new().format(42_u8).len() + ones.dims()[0]')
+    told = without_ansi(str(cell.errors))
+    if cell.errors and ("download" in told or "network" in told or "resolve host" in told):
+        pytest.skip("itoa is not in cargo's cache, and there is no network")
+    assert cell.ok().of_kind("execute_result")[0]["data"]["text/plain"] == "22"
+    progress = [each["data"]["text/plain"] for kind in ("display_data", "update_display_data")
+                for each in cell.of_kind(kind)]
+    assert not progress or progress[-1].startswith("1 crate in"), progress
+
+
+# ---------------------------------------------------------------- failures
+
+@pytest.mark.parametrize(
+    ("code", "name", "part", "line"),
+    [
+        ("let a = 1;\nstd::process::exit(a);", "ProcessEnded", "exit status 1", 2),
+        ("\nstd::process::abort();", "ProcessEnded", "SIGABRT", 2),
+        ("fn deep(n: u64) -> u64 { let a = std::hint::black_box([n; 512]); if n == 0 { 0 } else { deep(n - 1) + a[3] } }\n"
+         "deep(100_000_000)", "StackOverflow", "stack", 2),
+        # What the system does when memory runs out.
+        ("!kill -9 $PPID", "ProcessEnded", "memory runs out", 1),
+        ("{ struct D; impl Drop for D { fn drop(&mut self) { panic!(\"second\") } } let _d = D; panic!(\"first\") }",
+         "ProcessEnded", "SIGABRT", 1),
+    ],
+    ids=["exit", "abort", "stack overflow", "killed", "panic in a panic"],
+)
+def test_a_process_that_ends_says_where_and_what_is_lost(kernel, code, name, part, line):
+    kernel.run("let precious = 1;\nfn kept() -> u8 { 7 }")
+    cell = kernel.execute(code)
+    check_error(cell, name, part, "lost: ", "`precious`", "functions, types and imports are kept", line=line)
+    assert kernel.run("kept()").shown() == "7"
+
+
+def test_panics_of_other_threads_say_what_they_said(kernel):
+    kernel.run("let precious = 2;")
+    cell = kernel.execute("let worker = std::thread::spawn(|| { if true { panic!(\"in a thread\") } 3 });\nworker.join().unwrap()")
+    check_error(cell, "panic", "called `Result::unwrap()`", line=2)
+    assert "in a thread" in cell.stream("stderr")
+    cell = kernel.execute("std::thread::scope(|threads| { threads.spawn(|| panic!(\"scoped\")); });")
+    check_error(cell, "panic", "a scoped thread panicked", line=1)
+    assert kernel.run("precious").shown() == "2"
+
+
+def test_what_cannot_live_between_cells_says_how_to_keep_it(kernel):
+    for code, way_out in [("let text = String::from(\"a\");\nlet borrowed = &text;", "to_owned"),
+                          ("let closure = |x: i32| x + 1;", "box it")]:
+        cell = kernel.execute(code)
+        check_error(cell, "SC1011", line=code.count("\n") + 1)
+        (card,) = cell.diagnostics
+        assert any(way_out in fix["title"] for fix in card[DIAGNOSTIC]["fixes"]), card[DIAGNOSTIC]["fixes"]
+
+
+# ---------------------------------------------------------------- streams
+
+def test_much_output_arrives_whole(kernel):
+    """20 MiB, or 100 MiB when asked; the kernel's memory stays bounded."""
+    size = 100 if os.environ.get("STRATOSCOPE_FULL_TESTS") else 20
+    cell = kernel.run(f'let line = "x".repeat(1023);\nfor _ in 0..{size} * 1024 {{ println!("{{line}}"); }}')
+    assert len(cell.stream()) == size * MIB
+    assert set(cell.stream()) == {"x", "\n"}
+    with open(f"/proc/{kernel.pid}/status") as status:
+        resident = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+    assert resident < 1500 * 1024, f"{resident} KiB"
+
+
+def test_partial_lines_and_odd_bytes(kernel):
+    cell = kernel.run('use std::io::Write;\nprint!("half a line");\n'
+                      'std::io::stdout().write_all(b" bad \\xff\\xfe end \\xe2\\x88")?;')
+    assert cell.stream() == "half a line bad \ufffd\ufffd end \ufffd"
+
+
+def test_late_output_belongs_to_a_cell_that_asked_for_it(kernel):
+    request = kernel.request("std::thread::spawn(|| { std::thread::sleep(std::time::Duration::from_millis(700)); "
+                             "println!(\"late\"); });")
+    cell = kernel.collect(request).ok()
+    assert not cell.stream()
+    (late,) = kernel.wait_for(request, "stream", timeout=20)
+    assert late["text"] == "late\n"
+
+
+# ---------------------------------------------------------------- displays
+
+def test_a_tensor_shows_its_shape_its_numbers_and_a_corner(kernel):
+    kernel.run("let ones = Tensor::<2>::ones([20, 30], &Device::flex());")
+    text = kernel.run("ones").shown()
+    assert text.startswith("Tensor [20, 30] f32 on "), text
+    assert "min 1, mean 1, max 1" in text and "[1, 1, 1, …, 1, 1, 1]" in text
+    assert "primitive" not in kernel.run("Some(ones.clone())").shown()
+
+
+def test_forms_of_display(kernel):
+    cell = kernel.run('display(&Latex("x^2"));\ndisplay(&Json(serde_json_of()));\ndisplay(&Png([137, 80, 78, 71]));\n'
+                      'display(&Table::new(["a", "b"]).row([1, 2]));\nSome(vec![Html("<b>in a list</b>")])'
+                      .replace("serde_json_of()", "Default::default()"))
+    kinds = [set(bundle) for bundle in cell.bundles]
+    for bundle, kind in zip(kinds, ["text/latex", "application/json", "image/png", "text/html", "text/html"]):
+        assert {kind, "text/plain"} <= bundle, kinds
+    assert "<b>in a list</b>" in cell.bundles[-1]["text/html"]
+    assert cell.bundles[-1]["text/plain"].startswith("Some([")
+
+
+def test_any_iterator_has_a_progress_bar(kernel):
+    cell = kernel.run("let mut seen = 0;\nfor i in track(0..5) { seen += i; std::thread::sleep(std::time::Duration::from_millis(70)); }\nseen")
+    (first,) = cell.of_kind("display_data")
+    states = [first["data"]["text/plain"], *(each["data"]["text/plain"] for each in cell.of_kind("update_display_data"))]
+    assert "0/5" in states[0] and "5/5" in states[-1] and len(states) >= 3, states
+
+
+def test_a_reset_forgets_everything(kernel):
+    """The last test: it takes the others' variables along."""
+    kernel.run("%reset")
+    assert kernel.run("%vars").shown() == "no variables yet"
+    assert kernel.execute("numbers").reply["status"] == "error"
+    assert kernel.run("accuracy();\n1 + 1").shown() == "2"
