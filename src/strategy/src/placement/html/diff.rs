@@ -39,7 +39,7 @@ pub(in crate::placement) fn diff(
 }
 
 fn rows(out: &mut String, rows: &[Pair]) {
-    const WIDTHS: [usize; 5] = [30, 18, 24, 16, 12];
+    const WIDTHS: [usize; 5] = [27, 18, 24, 21, 10];
     let _ = write!(
         out,
         "<div style=\"overflow-x:auto\"><div style=\"min-width:660px;white-space:nowrap;font-size:0.95em\">"
