@@ -14,7 +14,8 @@ use crate::support::{
     cross_entropy, largest_difference, load, plain_args, sentences, tiny_bert, turn, weights,
 };
 
-type Weights = Vec<(String, Vec<f32>)>;
+type Named = (String, Vec<f32>);
+type Weights = Vec<Named>;
 
 fn mirrored(replicas: usize) -> MirroredStrategy {
     MirroredStrategy::logical(replicas).expect("logical devices")
@@ -165,7 +166,7 @@ fn local_sgd_is_the_mean_of_models_that_trained_alone() {
         let fit = in_order().batch_size(2);
         weights(&fitted(&mirrored(1), args(), &half(which), fit).0)
     });
-    let mean = |(left, right): (&(String, Vec<f32>), &(String, Vec<f32>))| {
+    let mean = |(left, right): (&Named, &Named)| {
         let numbers = left.1.iter().zip(&right.1).map(|(a, b)| 0.5 * a + 0.5 * b);
         (left.0.clone(), numbers.collect::<Vec<f32>>())
     };
