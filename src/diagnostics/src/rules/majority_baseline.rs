@@ -28,14 +28,14 @@ impl Rule for MajorityBaseline {
               rare class may never be found.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true }, metrics = [accuracy()])?;\n\
-              let texts: Vec<&str> = (0..40).map(|row| if row % 20 == 0 { \"a mail server\" } else { \"a game of chess\" }).collect();\n\
-              let labels: Vec<&str> = (0..40).map(|row| if row % 20 == 0 { \"server\" } else { \"game\" }).collect();\n\
-              fit!(model, Dataset::from_rows(texts, labels)?)?;",
+              let data = Dataset::from_labelled((0..40).map(|row| match row % 20 {\n    \
+              0 => (\"a mail server\", \"server\"),\n    _ => (\"a game of chess\", \"game\"),\n}));\n\
+              fit!(model, data)?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true }, metrics = [accuracy(), mcc()])?;\n\
-               let texts: Vec<&str> = (0..40).map(|row| if row % 20 == 0 { \"a mail server\" } else { \"a game of chess\" }).collect();\n\
-               let labels: Vec<&str> = (0..40).map(|row| if row % 20 == 0 { \"server\" } else { \"game\" }).collect();\n\
-               fit!(model, Dataset::from_rows(texts, labels)?)?;",
+               let data = Dataset::from_labelled((0..40).map(|row| match row % 20 {\n    \
+              0 => (\"a mail server\", \"server\"),\n    _ => (\"a game of chess\", \"game\"),\n}));\n\
+              fit!(model, data)?;",
         tensorflow: "Nothing is said.",
     };
 
