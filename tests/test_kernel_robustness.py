@@ -1,0 +1,193 @@
+"""What a kernel meets that nobody sends on purpose: odd messages, subscribers that stall, other users'
+leftovers. Each is logged, answered or refused; the kernel goes on."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+import zmq
+
+from kernel_client import Kernel
+
+DELIMITER = b"<IDS|MSG>"
+
+
+@pytest.fixture
+def shell(kernel):
+    """A second client's shell socket, as raw as it gets."""
+    socket = zmq.Context.instance().socket(zmq.DEALER)
+    socket.linger = 0
+    socket.connect(kernel.client._make_url("shell"))
+    yield socket
+    socket.close()
+
+
+def signed(kernel, kind, content, header=None):
+    """The frames of a correct message."""
+    session = kernel.client.session
+    message = session.msg(kind, content, header=header)
+    return session.serialize(message)
+
+
+def check_alive(kernel):
+    assert kernel.run("6 * 7", timeout=60).shown() == "42"
+
+
+def test_frames_that_are_no_message(kernel, shell):
+    good = signed(kernel, "kernel_info_request", {})
+    mangled = [
+        [b""],
+        [b"hello"],
+        [DELIMITER],
+        good[:3],
+        [good[0].replace(b"IDS", b"ids"), *good[1:]],
+        [good[0], b"0" * 64, *good[2:]],
+        [good[0], good[1][:10], *good[2:]],
+        [good[0], b"", *good[2:]],
+        [good[0], good[1], b"{", *good[3:]],
+        [good[0], good[1], b"\xff\xfe", *good[3:]],
+        [b"x" * 100_000, DELIMITER],
+        [b""] * 500,
+    ]
+    for frames in mangled:
+        shell.send_multipart(frames)
+    assert not shell.poll(300), "none of them is answered"
+    shell.send_multipart(signed(kernel, "kernel_info_request", {}))
+    assert shell.poll(10_000), "a correct one on the same connection is"
+    shell.recv_multipart()
+    check_alive(kernel)
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("execute_request", {}),
+        ("execute_request", {"code": 3}),
+        ("execute_request", {"code": "1", "user_expressions": []}),
+        ("complete_request", {"code": "a", "cursor_pos": -1}),
+        ("complete_request", {"code": "größe", "cursor_pos": 10**12}),
+        ("inspect_request", {"code": "", "cursor_pos": 5, "detail_level": 9}),
+        ("history_request", {"hist_access_type": "sideways"}),
+        ("is_complete_request", {"code": "(" * 100_000}),
+        ("comm_open", {"comm_id": "c", "target_name": "none", "data": {}}),
+        ("comm_msg", {"comm_id": "none"}),
+        ("teleport_request", {"to": "the moon"}),
+        ("", {}),
+    ],
+)
+def test_contents_that_are_odd(kernel, shell, kind, content):
+    shell.send_multipart(signed(kernel, kind, content))
+    shell.poll(300)
+    check_alive(kernel)
+
+
+def test_a_message_that_is_replayed_is_not_executed_twice(kernel, shell, tmp_path):
+    path = tmp_path / "times"
+    code = ("use std::io::Write;\nstd::fs::OpenOptions::new().append(true).create(true)"
+            f'.open("{path}")?.write_all(b"x")?;')
+    content = {"code": code, "silent": False, "store_history": True, "user_expressions": {},
+               "allow_stdin": False, "stop_on_error": True}
+    frames = signed(kernel, "execute_request", content)
+    shell.send_multipart(frames)
+    assert shell.poll(60_000)
+    shell.recv_multipart()
+    shell.send_multipart(frames)
+    shell.poll(1500)
+    check_alive(kernel)
+    assert path.read_text() == "x"
+
+
+def test_a_subscriber_that_does_not_read_delays_nobody_for_long(kernel):
+    stalled = zmq.Context.instance().socket(zmq.SUB)
+    stalled.linger, stalled.rcvhwm = 0, 1
+    stalled.setsockopt(zmq.RCVBUF, 4096)
+    stalled.subscribe(b"")
+    stalled.connect(kernel.client._make_url("iopub"))
+    time.sleep(0.3)
+    try:
+        begun = time.monotonic()
+        cell = kernel.run('let line = "y".repeat(1023);\nfor _ in 0..8 * 1024 { println!("{line}"); }', timeout=90)
+        # The piece that was being sent when the other stalled may come twice; none is lost.
+        assert 8 << 20 <= len(cell.stream()) <= 9 << 20
+        assert time.monotonic() - begun < 60
+        check_alive(kernel)
+    finally:
+        stalled.close()
+
+
+def test_stop_on_error_aborts_what_waits(kernel):
+    requests = [kernel.request("Err::<(), _>(\"no\")?;"), kernel.request("1"), kernel.request("2")]
+    statuses = {}
+    while len(statuses) < 3:
+        reply = kernel.client.get_shell_msg(timeout=30)
+        statuses[reply["parent_header"]["msg_id"]] = reply["content"]["status"]
+    assert [statuses[request] for request in requests] == ["error", "aborted", "aborted"]
+    check_alive(kernel)
+
+
+def test_a_question_is_cancelled_by_an_interrupt(kernel):
+    kernel.sent = time.monotonic()
+    request = kernel.client.execute('println!("asking");\nlet answer = input("name? ");', allow_stdin=True)
+    kernel.wait_for(request, "stream")
+    question = kernel.client.get_stdin_msg(timeout=20)
+    assert question["content"] == {"prompt": "name? ", "password": False}
+    kernel.manager.interrupt_kernel()
+    cell = kernel.collect(request, timeout=30)
+    assert cell.seconds < 25
+    check_alive(kernel)
+
+
+def test_interrupts_at_odd_moments(kernel):
+    """Sleeping, computing, compiling, printing: the kernel is usable after every one."""
+    rounds = 25 if os.environ.get("STRATOSCOPE_FULL_TESTS") else 2
+    cells = [
+        "for _ in 0..400 { std::thread::sleep(std::time::Duration::from_millis(50)); if stratoscope::cell::interrupted() { break; } }",
+        "let mut n = 0_u64; while !stratoscope::cell::interrupted() { n = std::hint::black_box(n + 1); }",
+        "fn slow<T>() {}\n" + "\n".join(f"fn f{n}(x: u64) -> String {{ format!(\"{{x}} {n}\") }}" for n in range(400)) + "\nloop { if stratoscope::cell::interrupted() { break; } }",
+        "loop { println!(\"more\"); if stratoscope::cell::interrupted() { break; } }",
+    ]
+    kernel.run("let survivor = 5;")
+    for round_ in range(rounds):
+        for index, code in enumerate(cells):
+            request = kernel.request(code)
+            kernel.wait_for(request, "execute_input")
+            time.sleep(0.15 + 0.23 * ((round_ * 7 + index * 3) % 5))
+            kernel.manager.interrupt_kernel()
+            cell = kernel.collect(request, code, timeout=60)
+            assert cell.reply["status"] == "error", code
+            assert cell.errors[0]["ename"] == "Interrupted", cell.errors
+            assert "are kept" in cell.errors[0]["evalue"], "they listen, so nothing is lost"
+    assert kernel.run("survivor").shown() == "5"
+
+
+def test_a_home_that_cannot_be_written(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = dict(os.environ, HOME="/proc/nowhere", CARGO_HOME=os.environ.get("CARGO_HOME", os.path.expanduser("~/.cargo")),
+                       RUSTUP_HOME=os.environ.get("RUSTUP_HOME", os.path.expanduser("~/.rustup")))
+    with Kernel(cwd=tmp_path, env=environment) as kernel:
+        check_alive(kernel)
+
+
+def test_nothing_is_left_behind(tmp_path):
+    """Not by kernels that end, and what a killed one left is removed by the next."""
+    folders = tmp_path / "temporary"
+    folders.mkdir()
+    environment = dict(os.environ, TMPDIR=str(folders))
+    with Kernel(cwd=tmp_path, env=environment) as kernel:
+        check_alive(kernel)
+        assert len(list(folders.glob("stratoscope-*"))) == 1
+        os.kill(kernel.pid, signal.SIGKILL)
+        kernel.manager.provisioner.process.wait(10)
+    assert len(list(folders.glob("stratoscope-*"))) == 1, "the killed kernel could not clean up"
+    with Kernel(cwd=tmp_path, env=environment) as kernel:
+        check_alive(kernel)
+        assert [path.name.split("-")[1] for path in folders.glob("stratoscope-*")] == [str(kernel.pid)]
+    deadline = time.monotonic() + 10
+    while list(folders.glob("stratoscope-*")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not list(folders.glob("stratoscope-*"))
+    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert str(folders) not in running
