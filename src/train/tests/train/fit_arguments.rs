@@ -294,7 +294,7 @@ fn classes_weigh_what_they_should() {
             .map(|(name, weight)| {
                 let class = data.label_names.iter().position(|known| known == name);
                 let part = data.filter(|example| example.class() == class);
-                let loss = model.evaluate(&part, args.clone()).expect("compiled").loss;
+                let loss = model.evaluate(&part, args).expect("compiled").loss;
                 weight * loss * part.len() as f64 / data.len() as f64
             })
             .sum();
