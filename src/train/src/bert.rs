@@ -13,6 +13,7 @@ use stratoscope_diagnostics::{Place, Result, Rule};
 use stratoscope_strategy::{Origin, scope};
 
 use crate::args::IntoCount;
+use crate::calls::Calls;
 use crate::model::Model;
 use crate::network::{Files, Network};
 
@@ -109,6 +110,11 @@ impl Network for SequenceClassifier {
 
     fn save(&self, files: &BertFiles, folder: &Path) -> Result<Vec<PathBuf>> {
         checkpoint::save(folder, self, &files.config, &files.tokenizer)
+    }
+
+    #[inline(never)]
+    fn calls() -> Calls<Self> {
+        Calls::compiled_here()
     }
 }
 

@@ -232,7 +232,7 @@ impl<N: Network> Model<N> {
     /// SC0112 for a model that was not compiled, SC0113 without a loss; what is wrong with the data;
     /// SC0907 if a device fails.
     pub fn gradients(&self, batch: &Dataset) -> Result<Gradients> {
-        self.gradients_in(batch, true)
+        (N::calls().gradients)(self, batch, true)
     }
 
     /// The same without dropout, as it must not be used for training: for comparing, and to see what
@@ -241,10 +241,10 @@ impl<N: Network> Model<N> {
     /// # Errors
     /// As [`Self::gradients`].
     pub fn evaluation_gradients(&self, batch: &Dataset) -> Result<Gradients> {
-        self.gradients_in(batch, false)
+        (N::calls().gradients)(self, batch, false)
     }
 
-    fn gradients_in(&self, data: &Dataset, training: bool) -> Result<Gradients> {
+    pub(crate) fn gradients_in(&self, data: &Dataset, training: bool) -> Result<Gradients> {
         let mut state = self.state();
         let loss = loss_of(&state, "gradients")?;
         let encoded = prepare::encode(&state.files, data, None, "gradients")?;
@@ -264,6 +264,10 @@ impl<N: Network> Model<N> {
     /// SC0112 for a model that was not compiled; SC0505 for a gradient that is not finite; SC0506 and
     /// SC0509, where they are denied.
     pub fn apply(&self, gradients: Gradients) -> Result<Applied> {
+        (N::calls().apply)(self, gradients)
+    }
+
+    pub(crate) fn apply_here(&self, gradients: Gradients) -> Result<Applied> {
         let mut state = self.state();
         loss_of(&state, "apply")?;
         let norm = gradients.norm();

@@ -54,7 +54,14 @@ impl<N: Network> Model<N> {
     /// model.
     #[track_caller]
     pub fn compile(&self, args: CompileArgs) -> Result<CompileReceipt> {
-        let compiled_at = Origin::current();
+        (N::calls().compile)(self, args, Origin::current())
+    }
+
+    pub(crate) fn compile_from(
+        &self,
+        args: CompileArgs,
+        compiled_at: Origin,
+    ) -> Result<CompileReceipt> {
         let mut state = self.state();
         let mut problems = Vec::new();
         let mut warnings = Vec::new();

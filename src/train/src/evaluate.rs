@@ -31,10 +31,19 @@ impl<N: Network> Model<N> {
     /// model's own run; what is wrong with the data.
     #[track_caller]
     pub fn evaluate(&self, data: &Dataset, args: EvaluateArgs) -> Result<Evaluation> {
+        (N::calls().evaluate)(self, data, args, Origin::current())
+    }
+
+    pub(crate) fn evaluate_from(
+        &self,
+        data: &Dataset,
+        args: EvaluateArgs,
+        origin: Origin,
+    ) -> Result<Evaluation> {
         let plan = args.resolve()?;
         let mut state = self.free_state("evaluate")?;
         if state.compiled.is_some() {
-            state.ready_for(data, "evaluate", Origin::current())?;
+            state.ready_for(data, "evaluate", origin)?;
         }
         let Some(compiled) = &state.compiled else {
             return Err(NotCompiled {

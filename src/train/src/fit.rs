@@ -49,12 +49,21 @@ impl<N: Network> Model<N> {
     /// the update, and at the first such weight after it; SC0907 if a device fails.
     #[track_caller]
     pub fn fit(&self, data: &Dataset, args: FitArgs<'_>) -> Result<History> {
+        (N::calls().fit)(self, data, args, Origin::current())
+    }
+
+    pub(crate) fn fit_from(
+        &self,
+        data: &Dataset,
+        args: FitArgs<'_>,
+        origin: Origin,
+    ) -> Result<History> {
         let mut plan = args.resolve()?;
         let mut state = self.free_state("fit")?;
         check_compiled(&state, &plan)?;
-        state.ready_for(data, "fit", Origin::current())?;
+        state.ready_for(data, "fit", origin.clone())?;
         if let Validation::Data(validation) = plan.validation {
-            state.ready_for(validation, "fit", Origin::current())?;
+            state.ready_for(validation, "fit", origin)?;
         }
         let dataset = data;
         let data = Prepared::of(&mut state, data, &plan)?;

@@ -46,6 +46,7 @@ pub mod schedule;
 
 pub mod bert;
 pub mod build;
+pub mod calls;
 pub mod model;
 pub mod network;
 pub mod sequential;
@@ -88,6 +89,7 @@ pub use callbacks::{
     Callback, Callbacks, EarlyStopping, Flow, IntoCallbacks, IntoEarlyStopping, LearningRateLogger,
     on_batch_end, on_epoch_end, on_train_begin, on_train_end,
 };
+pub use calls::Calls;
 pub use class_weight::IntoClassWeight;
 pub use counters::Counters;
 pub use events::Observer;

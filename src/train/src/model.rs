@@ -1,8 +1,10 @@
 //! [`Model`]: a network under a strategy, with what belongs to it. It is a handle: a clone is the same
 //! model, and every method takes `&self`, since a notebook binds models without `mut`.
 
+use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use burn::module::ParamId;
@@ -19,7 +21,10 @@ use crate::run::SavedRun;
 
 /// A network with a copy on every replica, its tokenizer and labels, and how it is trained.
 pub struct Model<N: Network> {
-    inner: Arc<Inner<N>>,
+    /// An [`Inner`] of the network. Its type is not named, so that a cell that only holds a model need
+    /// not compile how one is dropped.
+    inner: Arc<dyn Any + Send + Sync>,
+    network: PhantomData<fn() -> N>,
 }
 
 struct Inner<N: Network> {
@@ -78,6 +83,7 @@ impl<N: Network> Model<N> {
         };
         Ok(Self {
             inner: Arc::new(inner),
+            network: PhantomData,
         })
     }
 
@@ -87,6 +93,10 @@ impl<N: Network> Model<N> {
     /// # Errors
     /// SC0907 if a value cannot be read from its device.
     pub fn placement(&self) -> Result<PlacementReport> {
+        (N::calls().placement)(self)
+    }
+
+    pub(crate) fn placement_here(&self) -> Result<PlacementReport> {
         self.state().placement()
     }
 
@@ -110,9 +120,14 @@ impl<N: Network> Model<N> {
         look(self.state().replicas.first())
     }
 
+    fn inner(&self) -> &Inner<N> {
+        let inner = self.inner.downcast_ref();
+        inner.expect("a model holds what it was made with")
+    }
+
     pub(crate) fn state(&self) -> MutexGuard<'_, State<N>> {
         // A panic inside a call leaves the state whole: what it was about to change is replaced last.
-        self.inner
+        self.inner()
             .state
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -123,7 +138,8 @@ impl<N: Network> Model<N> {
     /// # Errors
     /// SC0121 in a callback of this model's own run.
     pub(crate) fn free_state(&self, call: &str) -> Result<MutexGuard<'_, State<N>>> {
-        if in_a_callback() && matches!(self.inner.state.try_lock(), Err(TryLockError::WouldBlock)) {
+        if in_a_callback() && matches!(self.inner().state.try_lock(), Err(TryLockError::WouldBlock))
+        {
             let call = call.to_owned();
             return Err(ModelInUse { call }.error());
         }
@@ -131,7 +147,7 @@ impl<N: Network> Model<N> {
     }
 
     pub(crate) fn identity(&self) -> &Arc<()> {
-        &self.inner.identity
+        &self.inner().identity
     }
 }
 
@@ -255,6 +271,7 @@ impl<N: Network> Clone for Model<N> {
     fn clone(&self) -> Self {
         Self {
             inner: Arc::clone(&self.inner),
+            network: PhantomData,
         }
     }
 }
@@ -263,7 +280,7 @@ impl<N: Network> fmt::Debug for Model<N> {
     /// `BertForSequenceClassification: 22 713 216 parameters, 8 labels, on mirrored, 2 logical CPU
     /// devices; compiled with AdamW::new(5e-5)`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ok(state) = self.inner.state.try_lock() else {
+        let Ok(state) = self.inner().state.try_lock() else {
             return f.write_str("a model that is in use");
         };
         let parameters = match state.is_built() {

@@ -56,6 +56,8 @@ use stratoscope_bert::{Mode, NamedParameter, named_parameters};
 use stratoscope_data::{Batch, Dataset, Encoding, Tokenize};
 use stratoscope_diagnostics::Result;
 
+use crate::calls::Calls;
+
 /// A network whose last layer has one output per label, or one output for a regression.
 pub trait Network: Module + 'static {
     /// What came with the weights: [`Outputs`] for a network of one's own that takes numbers.
@@ -110,6 +112,13 @@ pub trait Network: Module + 'static {
     /// A diagnostic for the first file that cannot be written.
     fn save(&self, _files: &Self::Files, _folder: &Path) -> Result<Vec<PathBuf>> {
         Ok(Vec::new())
+    }
+
+    /// The calls of a model of this network. A network in a library is best given its own, so that
+    /// they are compiled there and not in every program that makes one: the same body, under
+    /// `#[inline(never)]`.
+    fn calls() -> Calls<Self> {
+        Calls::compiled_here()
     }
 
     /// Whether its outputs are probabilities and not logits, because it ends in softmax or sigmoid.

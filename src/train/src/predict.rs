@@ -118,7 +118,10 @@ impl<N: Network> Model<N> {
     /// SC0914 for no text; SC0907 if a device fails.
     #[track_caller]
     pub fn predict(&self, texts: impl IntoTexts) -> Result<Predictions> {
-        let mut data = texts.into_texts();
+        (N::calls().predict)(self, texts.into_texts(), Origin::current())
+    }
+
+    pub(crate) fn predict_from(&self, mut data: Dataset, origin: Origin) -> Result<Predictions> {
         if data.is_empty() {
             let source = format!("`{}`", data.source);
             return Err(EmptyDataSet {
@@ -131,7 +134,7 @@ impl<N: Network> Model<N> {
             .iter_mut()
             .for_each(|example| example.label = None);
         let mut state = self.free_state("predict")?;
-        state.ready_for(&data, "predict", Origin::current())?;
+        state.ready_for(&data, "predict", origin)?;
         let max_length = state.files.max_positions().min(LONGEST);
         let encoded = data.tokenize(state.files.tokenizer(), max_length)?;
         prepare::report_truncated(&encoded, "predict")?;

@@ -10,6 +10,7 @@ use stratoscope_diagnostics::rules::{BadSize, TokenOutOfRange};
 use stratoscope_diagnostics::{Place, Result, Rule};
 
 use super::layer::{Kind, Layer};
+use crate::calls::Calls;
 use crate::network::{Network, Outputs, features};
 
 /// A list of layers. Until it is built, it has none with variables.
@@ -296,6 +297,11 @@ impl Network for Layers {
         let mut last = last.skip_while(|layer| matches!(layer.kind, Kind::Dropout { .. }));
         last.next()
             .is_some_and(|layer| layer.activation.makes_probabilities())
+    }
+
+    #[inline(never)]
+    fn calls() -> Calls<Self> {
+        Calls::compiled_here()
     }
 }
 

@@ -51,8 +51,11 @@ pub type Sequential = Model<Layers>;
 )]
 #[track_caller]
 pub fn Sequential(layers: impl IntoIterator<Item = Layer>) -> Result<Sequential> {
-    let origin = Origin::current();
-    let mut network = Layers::new(layers.into_iter().collect())?;
+    of_layers(layers.into_iter().collect(), Origin::current())
+}
+
+fn of_layers(layers: Vec<Layer>, origin: Origin) -> Result<Sequential> {
+    let mut network = Layers::new(layers)?;
     if let Some(width) = network.declared().transpose()? {
         network = network.build(width, &scope::device()?);
     }
