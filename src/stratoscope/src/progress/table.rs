@@ -390,7 +390,8 @@ mod tests {
 epoch  batch    loss  accuracy  val loss  val accuracy     rate  seq/s  time
     1   5/10  1.7500    0.5000                          5.00e-5   20.0      
 executions 1/6 · optimizer steps 5/20 · all-reduces 5/20
-39 examples, 8 to validate on, batches of 4, 2 epochs of 10 batches, on 2 logical CPU devices";
+39 examples, 8 to validate on, batches of 4, 2 epochs of 10 batches, on 2 logical CPU devices
+learning rate 5e-5 at step 0";
         assert_eq!(fit.to_plain(), expected);
     }
 
