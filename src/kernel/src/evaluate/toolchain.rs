@@ -85,7 +85,12 @@ fn cargo(home: &Path, arguments: &[OsString]) -> io::Result<ExitCode> {
     {
         return call.again(home, &settings);
     }
-    Err(real(settings.cargo.as_os_str(), arguments).exec())
+    let mut command = real(settings.cargo.as_os_str(), arguments);
+    if step.is_some() {
+        // What evcxr repeats in the kernel's terminal otherwise is of no use there.
+        command.arg("--quiet");
+    }
+    Err(command.exec())
 }
 
 /// The tool itself, with the `PATH` it would have without us.
