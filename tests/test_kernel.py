@@ -198,11 +198,15 @@ def test_panics_of_other_threads_say_what_they_said(kernel):
 
 def test_what_cannot_live_between_cells_says_how_to_keep_it(kernel):
     for code, way_out in [("let text = String::from(\"a\");\nlet borrowed = &text;", "to_owned"),
-                          ("let closure = |x: i32| x + 1;", "box it")]:
+                          ("let closure = |x: i32| x + 1;", "box it"),
+                          ("let words = vec![\"a\"];\nlet closure = |x: i32| x + 1;", "box it")]:
         cell = kernel.execute(code)
         check_error(cell, "SC1011", line=code.count("\n") + 1)
         (card,) = cell.diagnostics
         assert any(way_out in fix["title"] for fix in card[DIAGNOSTIC]["fixes"]), card[DIAGNOSTIC]["fixes"]
+    kernel.run("let words = vec![\"a\"];")
+    check_error(kernel.execute("let closure = |x: i32| x + 1;"), "SC1011", line=1)
+    kernel.run("drop(words);")
 
 
 # ---------------------------------------------------------------- streams

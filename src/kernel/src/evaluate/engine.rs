@@ -215,7 +215,15 @@ impl Engine {
             Err(Error::CompilationErrors(errors)) => {
                 let refused = errors
                     .iter()
-                    .find_map(|error| not_persistent(&error.message(), rewritten, &current.code));
+                    .find_map(|error| not_persistent(&error.message(), rewritten, &current.code))
+                    .or_else(|| {
+                        // evcxr's own code does not compile: where a variable borrows, that hides
+                        // from it that another is a closure.
+                        let is_ours = errors.iter().any(|error| error.is_from_user_code());
+                        let name = closure_in(&current.code).filter(|_| !is_ours)?;
+                        let message = format!("The variable `{name}` is a closure");
+                        not_persistent(&message, rewritten, &current.code)
+                    });
                 if let Some(found) = refused {
                     let found = show::diagnostic(found, None, current);
                     return CellOutcome::Error(show::error_of(
@@ -576,6 +584,18 @@ fn process_ended(
         ),
     };
     show::plain_error(ename, &message, line, None, current.number, &current.code)
+}
+
+/// The variable that a cell binds to a closure, if it does so in plain sight.
+fn closure_in(code: &str) -> Option<String> {
+    let block: syn::Block = syn::parse_str(&format!("{{{code}\n}}")).ok()?;
+    block.stmts.iter().find_map(|statement| match statement {
+        syn::Stmt::Local(local) => match (&local.pat, local.init.as_ref()?.expr.as_ref()) {
+            (syn::Pat::Ident(name), syn::Expr::Closure(_)) => Some(name.ident.to_string()),
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 /// evcxr's messages about variables that cannot live between cells, as diagnostics.
