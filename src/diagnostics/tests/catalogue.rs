@@ -4,24 +4,16 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
 
-use stratoscope_diagnostics::check::{CellContext, check_cell};
+use stratoscope_diagnostics::check::check_cell;
 use stratoscope_diagnostics::rules::{CATALOGUE, explain};
-use stratoscope_diagnostics::{Entry, Profile, RulePage, Severity, Stage, pages};
+use stratoscope_diagnostics::{Entry, RulePage, Severity, Stage, pages};
+
+mod common;
+
+use common::context;
 
 fn pages_of_all() -> impl Iterator<Item = &'static RulePage> {
     CATALOGUE.iter().map(|entry| &entry.page)
-}
-
-/// The notebook as the cells before a page's two leave it.
-fn context(entry: &Entry) -> CellContext {
-    let profiles = entry
-        .given
-        .iter()
-        .filter_map(|cell| cell.strip_prefix("%profile "));
-    CellContext {
-        profile: profiles.filter_map(Profile::parse).next_back(),
-        ..CellContext::default()
-    }
 }
 
 fn codes(cell: &str, entry: &Entry) -> Vec<String> {

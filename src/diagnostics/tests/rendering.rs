@@ -3,8 +3,11 @@
 use stratoscope_diagnostics::check::{CellContext, check_cell, resolve};
 use stratoscope_diagnostics::render::{self, Source};
 use stratoscope_diagnostics::rules::*;
-use stratoscope_diagnostics::{Diagnostic, Entry, Figure, Place, Profile, Rule, RulePage, Stage};
+use stratoscope_diagnostics::{Diagnostic, Figure, Place, Rule, RulePage, Stage};
 
+use common::context;
+
+mod common;
 #[path = "rendering/data.rs"]
 mod data;
 #[path = "rendering/scopes.rs"]
@@ -237,18 +240,6 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             fixes: vec!["make it a function".into()],
         }),
     ]
-}
-
-/// The notebook as the cells before a page's two leave it.
-fn context(entry: &Entry) -> CellContext {
-    let profiles = entry
-        .given
-        .iter()
-        .filter_map(|cell| cell.strip_prefix("%profile "));
-    CellContext {
-        profile: profiles.filter_map(Profile::parse).next_back(),
-        ..CellContext::default()
-    }
 }
 
 /// The bad cell of every page with what it is told, in the order of the catalogue.

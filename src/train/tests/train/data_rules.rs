@@ -1,18 +1,16 @@
 //! What `fit!` and `evaluate!` refuse before the first step, and at a step that must not be taken.
 
 use std::fs;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use stratoscope_bert::LoadOptions;
 use stratoscope_data::{Dataset, Example, Label, debian_pairs, debian_sections};
 use stratoscope_diagnostics::Diagnostic;
-use stratoscope_train::events::{self, Observer};
 use stratoscope_train::{
     BertForSequenceClassification, CompileArgs, EvaluateArgs, FitArgs, MeanSquaredError, SGD,
     on_batch_end, pearson, warnings,
 };
 
-use crate::support::{load, plain_args, sentences, tiny_bert, turn, weights};
+use crate::support::{self, load, plain_args, sentences, tiny_bert, turn, weights};
 
 fn quiet() -> FitArgs<'static> {
     FitArgs::new().batch_size(4).verbose(false)
@@ -192,39 +190,15 @@ fn a_regression() {
 }
 
 /// What data rules tell before the first step; what others tell is not heard.
-#[derive(Default)]
-struct Heard(Mutex<Vec<Diagnostic>>);
-
 const OF_DATA: &[&str] = &[
     "SC0108", "SC0308", "SC0314", "SC0403", "SC0405", "SC0407", "SC0409", "SC0410", "SC0701",
     "SC0702", "SC0703", "SC0707",
 ];
 
-impl Observer for Heard {
-    fn notice(&self, diagnostic: Diagnostic) {
-        if OF_DATA.contains(&diagnostic.code.as_str()) {
-            let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            heard.push(diagnostic);
-        }
-    }
-
-    fn counts_notices(&self) -> bool {
-        true
-    }
-}
-
-struct Nobody;
-
-impl Observer for Nobody {}
-
 /// What is told while `work` runs.
 fn heard(work: impl FnOnce()) -> Vec<Diagnostic> {
-    let listener = Arc::new(Heard::default());
-    events::install(listener.clone());
-    work();
-    events::install(Arc::new(Nobody));
-    let mut heard = listener.0.lock().unwrap_or_else(PoisonError::into_inner);
-    std::mem::take(&mut *heard)
+    let ((), heard) = support::heard(OF_DATA, work);
+    heard
 }
 
 /// Fits a model of three classes and compares what is told: codes, each with words of its card.

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -10,12 +10,43 @@ use stratoscope_bert::{
     LoadOptions, Mode, NamedParameter, SequenceClassifier, checkpoint, named_parameters,
 };
 use stratoscope_data::{Batch, Dataset, Encoding, Example, Label, Tokenize};
+use stratoscope_diagnostics::Diagnostic;
 use stratoscope_strategy::{Origin, scope};
+use stratoscope_train::events::{self, Observer};
 use stratoscope_train::{
     AdamW, BertForSequenceClassification, CompileArgs, Files, Model, Network,
     SparseCategoricalCrossentropy, accuracy,
 };
 use tempfile::TempDir;
+
+/// What is told with one of these codes while `work` runs, and what `work` returns.
+pub fn heard<T>(codes: &'static [&'static str], work: impl FnOnce() -> T) -> (T, Vec<Diagnostic>) {
+    struct Heard(&'static [&'static str], Mutex<Vec<Diagnostic>>);
+
+    impl Observer for Heard {
+        fn notice(&self, diagnostic: Diagnostic) {
+            if self.0.contains(&diagnostic.code.as_str()) {
+                let mut heard = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+                heard.push(diagnostic);
+            }
+        }
+
+        fn counts_notices(&self) -> bool {
+            true
+        }
+    }
+
+    struct Nobody;
+
+    impl Observer for Nobody {}
+
+    let listener = Arc::new(Heard(codes, Mutex::default()));
+    events::install(listener.clone());
+    let value = work();
+    events::install(Arc::new(Nobody));
+    let mut heard = listener.1.lock().unwrap_or_else(PoisonError::into_inner);
+    (value, std::mem::take(&mut *heard))
+}
 
 /// One test at a time.
 pub fn turn() -> MutexGuard<'static, ()> {

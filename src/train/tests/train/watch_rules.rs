@@ -1,7 +1,5 @@
 //! What a run tells of itself: silent failures, each provoked, and silence where nothing is wrong.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use burn::module::{Module, Param};
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Tensor};
@@ -9,7 +7,6 @@ use stratoscope_bert::{LoadOptions, Mode, NamedParameter, named_parameters};
 use stratoscope_data::{Batch, Dataset, Example, Label};
 use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_strategy::{MirroredStrategy, Origin, cpu, scope};
-use stratoscope_train::events::{self, Observer};
 use stratoscope_train::{
     AdamW, BertForSequenceClassification, BinaryCrossentropy, CategoricalCrossentropy, CompileArgs,
     CosineDecay, EvaluateArgs, ExponentialDecay, FitArgs, Gradients, IntoOptimizer, Model, Network,
@@ -17,8 +14,8 @@ use stratoscope_train::{
 };
 
 use crate::support::{
-    IdFiles, cross_entropy, fixtures, id_data, id_files, largest_difference, load, plain_args,
-    sentences, tiny_bert, turn, weights,
+    self, IdFiles, cross_entropy, fixtures, id_data, id_files, largest_difference, load,
+    plain_args, sentences, tiny_bert, turn, weights,
 };
 
 /// The codes that these tests are about: what other parts of `fit!` tell is not.
@@ -27,34 +24,9 @@ const OURS: &[&str] = &[
     "SC0508", "SC0509", "SC0510", "SC0511", "SC0512", "SC0513", "SC0517", "SC0601", "SC0602",
 ];
 
-#[derive(Default)]
-struct Heard(Mutex<Vec<Diagnostic>>);
-
-impl Observer for Heard {
-    fn notice(&self, diagnostic: Diagnostic) {
-        if OURS.contains(&diagnostic.code.as_str()) {
-            let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            heard.push(diagnostic);
-        }
-    }
-
-    fn counts_notices(&self) -> bool {
-        true
-    }
-}
-
-struct Nobody;
-
-impl Observer for Nobody {}
-
 /// What is told while `work` runs.
 fn heard<T>(work: impl FnOnce() -> T) -> (T, Vec<Diagnostic>) {
-    let listener = Arc::new(Heard::default());
-    events::install(listener.clone());
-    let value = work();
-    events::install(Arc::new(Nobody));
-    let mut heard = listener.0.lock().unwrap_or_else(PoisonError::into_inner);
-    (value, std::mem::take(&mut *heard))
+    support::heard(OURS, work)
 }
 
 fn codes(heard: &[Diagnostic]) -> Vec<&str> {

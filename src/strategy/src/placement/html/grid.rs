@@ -187,19 +187,9 @@ fn cells(out: &mut String, sheet: &Sheet<'_>, widths: &Widths, line: &Line) {
     widths.cell(out, widths.kind, "", &line.why, &kind);
     widths.cell(out, widths.shape, MUTED, "", &escape(&line.shape));
     widths.cell(out, widths.size, RIGHT, "", &bytes(line.bytes));
-    if sheet.devices.len() > MOST_COLUMNS {
-        widths.cell(
-            out,
-            widths.devices[0],
-            APART,
-            "",
-            &many_devices(sheet, line),
-        );
-    } else {
-        for (one, width) in line.cells.iter().zip(&widths.devices) {
-            widths.cell(out, *width, "", &one.title(), &chip(one, sheet));
-        }
-    }
+    by_device(out, sheet, widths, line, |one| {
+        (String::new(), one.title(), chip(one, sheet))
+    });
     widths.cell(
         out,
         widths.origin,
@@ -234,30 +224,39 @@ fn inside(out: &mut String, sheet: &Sheet<'_>, widths: &Widths, line: &Line, of:
     }
     widths.cell(out, widths.shape, "", "", &escape(&line.shape));
     widths.cell(out, widths.size, RIGHT, "", &bytes(line.bytes));
-    if sheet.devices.len() > MOST_COLUMNS {
-        widths.cell(
-            out,
-            widths.devices[0],
-            APART,
-            "",
-            &many_devices(sheet, line),
-        );
-    } else {
-        for (one, width) in line.cells.iter().zip(&widths.devices) {
-            let words = escape(&one.words());
-            let (style, title) = match one {
-                Cell::Copy { odd: true, .. } | Cell::Missing => {
-                    (format!("{APART};color:{RED}"), one.title())
-                }
-                _ => (APART.to_owned(), String::new()),
-            };
-            widths.cell(out, *width, &style, &title, &words);
-        }
-    }
+    by_device(out, sheet, widths, line, |one| {
+        let (style, title) = match one {
+            Cell::Copy { odd: true, .. } | Cell::Missing => {
+                (format!("{APART};color:{RED}"), one.title())
+            }
+            _ => (APART.to_owned(), String::new()),
+        };
+        (style, title, escape(&one.words()))
+    });
     if of.origin != line.origin {
         widths.cell(out, widths.origin, APART, "", &escape(sheet.origin(line)));
     }
     *out += "</div>";
+}
+
+/// The cells of a line, one a device, each with its style, title and contents; of many devices one
+/// cell for all.
+fn by_device(
+    out: &mut String,
+    sheet: &Sheet<'_>,
+    widths: &Widths,
+    line: &Line,
+    look: impl Fn(&Cell) -> (String, String, String),
+) {
+    if sheet.devices.len() > MOST_COLUMNS {
+        let all = many_devices(sheet, line);
+        widths.cell(out, widths.devices[0], APART, "", &all);
+        return;
+    }
+    for (one, width) in line.cells.iter().zip(&widths.devices) {
+        let (style, title, contents) = look(one);
+        widths.cell(out, *width, &style, &title, &contents);
+    }
 }
 
 /// Of a name that is too long the end, which tells it from its neighbours.
