@@ -29,7 +29,7 @@ pub const VARIABLE: &str = "STRATOSCOPE_FACADE";
 const LIBRARY: &str = "libstratoscope.so";
 const VIEW: &str = "stratoscope-view";
 /// What builds it: the whole workspace, since that is the feature set everything shares.
-const BUILD: &str = "cargo build --workspace";
+const BUILD: &str = "cargo build --workspace --locked";
 
 /// A facade that cells can be compiled against.
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ pub fn find() -> Result<Facade> {
 pub fn build(progress: &mut dyn FnMut(&str)) -> Result<Facade> {
     let sources = sources();
     let mut child = Command::new("cargo")
-        .args(["build", "--workspace"])
+        .args(["build", "--workspace", "--locked"])
         .current_dir(&sources)
         .env_remove("RUSTC_WRAPPER")
         .stdin(Stdio::null())
@@ -127,6 +127,11 @@ pub fn build(progress: &mut dyn FnMut(&str)) -> Result<Facade> {
         Ok(_) => Err(failed(&sources, &last.join("\n"))),
         Err(error) => Err(failed(&sources, &error.to_string())),
     }
+}
+
+/// Whether [`build`] mends what [`find`] has found wrong.
+pub fn is_mended_by_building(problem: &Diagnostic) -> bool {
+    [LibraryMissing::PAGE.code, LibraryStale::PAGE.code].contains(&&*problem.code)
 }
 
 /// What building it from nothing takes, in words.

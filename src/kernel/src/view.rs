@@ -192,11 +192,19 @@ impl Metadata {
     fn read(sources: &Path) -> io::Result<Self> {
         // Crates for other platforms were never downloaded: the build does not need them.
         let platform = host()?;
-        let output = Command::new("cargo")
-            .args(["metadata", "--offline", "--format-version", "1"])
-            .args(["--filter-platform", &platform, "--manifest-path"])
-            .arg(sources.join("Cargo.toml"))
-            .output()?;
+        let said = |mode: &str| {
+            Command::new("cargo")
+                .args(["metadata", "--locked", mode, "--format-version", "1"])
+                .args(["--filter-platform", &platform, "--manifest-path"])
+                .arg(sources.join("Cargo.toml"))
+                .output()
+        };
+        // cargo wants the manifests of all crates, and a build has not downloaded those that only
+        // tests use: where that is all that is missing, the second call gets them.
+        let mut output = said("--offline")?;
+        if !output.status.success() {
+            output = said("--quiet")?;
+        }
         if !output.status.success() {
             let reason = String::from_utf8_lossy(&output.stderr);
             return Err(io::Error::other(reason.trim().to_owned()));

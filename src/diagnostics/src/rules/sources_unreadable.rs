@@ -31,7 +31,7 @@ impl Rule for SourcesUnreadable {
         Self::start("the names and types of the library cannot be read from its sources")
             .why(self.reason.clone())
             .fix(format!(
-                "see that `cargo metadata --offline` works in {}",
+                "see that `cargo fetch --locked` works in {}",
                 self.sources
             ))
     }

@@ -84,12 +84,15 @@ pub fn run(arguments: &InstallArguments) -> anyhow::Result<ExitCode> {
 fn facade(no_build: bool) -> anyhow::Result<Vec<(String, Value)>> {
     let found = match crate::facade::find() {
         Ok(found) => found,
-        Err(missing) if no_build => {
-            super::warn(&format!("cells will not run yet: {}", missing.one_line()));
+        Err(problem) if no_build => {
+            super::warn(&format!("cells will not run yet: {}", problem.one_line()));
             return Ok(Vec::new());
         }
-        Err(missing) => {
-            super::say(&format!("{}; building it now", missing.one_line()));
+        Err(problem) if !crate::facade::is_mended_by_building(&problem) => {
+            return Err(problem.into());
+        }
+        Err(problem) => {
+            super::say(&format!("{}; building it now", problem.one_line()));
             super::say(&format!("this takes {}", crate::facade::estimate()));
             crate::facade::build(&mut |line| super::say(line))?
         }
