@@ -4,7 +4,7 @@
 //! messages (`patterns`), and every message is counted. The order is fixed, so that the same
 //! gradients give the same sum bit for bit in every run.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,14 +16,15 @@ use serde::{Deserialize, Serialize};
 use stratoscope_diagnostics::Result;
 
 use crate::device::LogicalDevice;
+use crate::shards::Homes;
 use crate::strategy::{Strategy, StrategyKind};
-use crate::variable::VariableRecord;
+use crate::variable::{Part, VariableRecord};
 use crate::{copy, problem, variable};
 
 mod patterns;
 mod transfer;
 
-use self::patterns::{Flat, Size, Wire};
+use self::patterns::{Flat, Payload, Size, Wire};
 pub use self::transfer::{Collective, CrossDeviceOps, Transfer};
 
 /// What was done together.
@@ -299,15 +300,16 @@ pub(crate) struct Across<'a> {
     pub(crate) ops: CrossDeviceOps,
     /// The replicas.
     pub(crate) devices: &'a [LogicalDevice],
-    /// Where each variable is, for strategies that keep one copy: a number as in [`Transfer`].
-    pub(crate) homes: Option<&'a HashMap<ParamId, usize>>,
+    /// Where each variable is, for strategies that keep one copy.
+    pub(crate) homes: Option<&'a Homes>,
     /// Every device that may be named.
     pub(crate) all: &'a [LogicalDevice],
 }
 
 impl Across<'_> {
-    fn home(&self, param: ParamId) -> Option<usize> {
-        Some(self.homes?.get(&param).copied().unwrap_or(0))
+    /// Where the rows of a variable are, where there is one copy of it.
+    fn parts(&self, param: ParamId) -> Option<&[Part]> {
+        Some(self.homes?.get(&param).map_or(&[][..], Vec::as_slice))
     }
 }
 
@@ -351,11 +353,22 @@ impl ModuleVisitor for Reduce<'_> {
                 }
             })
             .collect();
-        let sums = match self.across.home(param.id) {
-            Some(home) => patterns::reduce_to(home, has, &mut self.wire)
+        let sums = match self.across.parts(param.id) {
+            None => patterns::all_reduce(self.across.ops, has, &mut self.wire),
+            Some([Part { home, .. }]) => patterns::reduce_to(*home, has, &mut self.wire)
                 .into_iter()
                 .collect(),
-            None => patterns::all_reduce(self.across.ops, has, &mut self.wire),
+            // Each replica sends every server the rows that are its own.
+            Some(parts) => {
+                let row = shape.num_elements() / shape.as_slice()[0].max(1);
+                let sum = |part: &Part| {
+                    let rows = part.rows.start * row..part.rows.end * row;
+                    let cut = has.iter().map(|one| one.cut(&rows)).collect();
+                    patterns::reduce_to(part.home, cut, &mut self.wire)
+                };
+                let sums = parts.iter().filter_map(sum).collect();
+                vec![Flat::joined(sums)]
+            }
         };
         for (sum, results) in sums.into_iter().zip(&mut self.results) {
             results.register::<D>(param.id, sum.tensor.reshape(shape.clone()));
@@ -363,7 +376,7 @@ impl ModuleVisitor for Reduce<'_> {
     }
 }
 
-/// The transfers of a fetch: every variable from its home to a replica.
+/// The transfers of a fetch: every variable, or each of its shards, from its home to a replica.
 pub(crate) fn fetch<'a>(
     records: &[VariableRecord],
     replicas: usize,
@@ -371,13 +384,11 @@ pub(crate) fn fetch<'a>(
 ) -> Done {
     let mut wire = Wire::default();
     for record in records {
-        for to in to.clone() {
-            wire.count(
-                0,
-                record.homes.first().copied().unwrap_or(0),
-                to,
-                record.bytes,
-            );
+        for part in record.parts() {
+            let bytes = record.bytes_of(&part.rows);
+            for to in to.clone() {
+                wire.count(0, part.home, to, bytes);
+            }
         }
     }
     let bytes = records.iter().map(|record| record.bytes).sum();
@@ -385,7 +396,7 @@ pub(crate) fn fetch<'a>(
     Done::new(Operation::Fetch, ops, replicas, bytes, wire, records.len())
 }
 
-/// The transfers of a push: every gradient of a replica to the home of its variable.
+/// The transfers of a push: every gradient of a replica, or its rows, to the home of its variable.
 pub(crate) fn push<M: Module>(
     module: &M,
     across: &Across<'_>,
@@ -429,11 +440,18 @@ impl ModuleVisitor for Push<'_> {
         let Some(gradient) = self.gradients.remove::<D>(param.id) else {
             return;
         };
-        let home = self.across.home(param.id).unwrap_or(0);
-        let bytes = variable::bytes(&gradient.shape(), gradient.dtype());
-        self.wire.count(0, self.from, home, bytes);
+        let (shape, dtype) = (gradient.shape(), gradient.dtype());
+        let parts = self.across.parts(param.id).unwrap_or_default();
+        for Part { home, rows } in parts {
+            let mut part = shape.clone();
+            part.as_mut_slice()[0] = rows.len();
+            let bytes = variable::bytes(&part, dtype);
+            self.wire.count(0, self.from, *home, bytes);
+        }
         self.tensors += 1;
-        self.bytes += bytes;
+        self.bytes += variable::bytes(&shape, dtype);
+        // Servers are shares of one device.
+        let home = parts.first().map_or(0, |part| part.home);
         let device = &self.across.all[home].burn;
         self.arrived
             .register::<D>(param.id, gradient.to_device(device));
@@ -480,12 +498,15 @@ pub(crate) fn planned(strategy: &Strategy, records: &[VariableRecord]) -> Vec<Co
             elements,
             bytes_each: record.bytes as usize / elements.max(1),
         };
-        let has = vec![size; replicas];
         if central {
-            let home = record.homes.first().copied().unwrap_or(0);
-            patterns::reduce_to(home, has, &mut wire);
+            let row = elements / record.num_rows().max(1);
+            for part in record.parts() {
+                let elements = part.rows.len() * row;
+                let has = vec![Size { elements, ..size }; replicas];
+                patterns::reduce_to(part.home, has, &mut wire);
+            }
         } else {
-            patterns::all_reduce(ops, has, &mut wire);
+            patterns::all_reduce(ops, vec![size; replicas], &mut wire);
         }
     }
     let count = trainable().count();
@@ -558,8 +579,8 @@ pub(crate) fn scatter(
     let bytes = bytes_of(&values);
     let mut wire = Wire::default();
     let sum = |(part, &home): (&Range<usize>, &usize)| {
-        let cut = |value: &Tensor<1>| value.clone().narrow(0, part.start, part.len());
-        let has = flat(values.iter().map(cut).collect(), devices);
+        let has = flat(values.clone(), devices);
+        let has = has.iter().map(|one| one.cut(part)).collect();
         Some(patterns::reduce_to(home, has, &mut wire)?.tensor)
     };
     let sums = parts.iter().zip(homes).filter_map(sum).collect();

@@ -90,7 +90,7 @@ impl ModuleMapper for CopyTo<'_> {
 }
 
 /// `device`, recording gradients if `model` does.
-fn like(device: &Device, model: &Device) -> Device {
+pub(crate) fn like(device: &Device, model: &Device) -> Device {
     if model.is_autodiff() {
         device.clone().autodiff()
     } else {

@@ -40,6 +40,7 @@ pub mod collective;
 mod copy;
 pub mod replicas;
 pub mod replicated;
+mod shards;
 mod threads;
 mod values;
 pub mod variable;
@@ -57,6 +58,6 @@ pub use replicated::{Aggregation, IntoValue, ReplicatedVariable, Synchronization
 pub use scope::ScopeGuard;
 pub use strategy::{
     AsStrategy, CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy,
-    ParameterServerStrategy, Strategy, StrategyId, StrategyKind, TpuStrategy,
+    ParameterServerStrategy, Partitioner, Strategy, StrategyId, StrategyKind, TpuStrategy,
 };
 pub use variable::{VariableKind, VariableRecord};

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use burn::module::{Module, ModuleMapper, Param, ParamId};
@@ -14,8 +15,9 @@ use crate::checksum::{self, Checksum};
 use crate::collective::{self, Across, Collective, Collectives, Operation};
 use crate::device::{LogicalDevice, cpu};
 use crate::origin::Origin;
+use crate::shards::{self, Homes};
 use crate::strategy::Strategy;
-use crate::variable::{self, VariableRecord};
+use crate::variable::{self, VariableKind, VariableRecord};
 use crate::{copy, problem, scope, threads, values};
 
 /// A replica's number, counted from 0.
@@ -25,14 +27,19 @@ pub struct ReplicaId(pub usize);
 /// A module under a strategy. Where the strategy mirrors, there is one copy per replica: with the same parameter
 /// identities and no storage in common; what changes one must change all alike, or they are no longer
 /// replicas. Where the strategy keeps one copy of each variable, there is one module, and replicas that compute
-/// fetch what they need.
+/// fetch what they need. Where it cuts variables by rows, each server has a module with its rows, and replicas put
+/// together what they fetch.
 pub struct Replicas<M> {
     modules: Vec<M>,
     devices: Vec<LogicalDevice>,
     /// The devices that only keep variables.
     servers: Vec<LogicalDevice>,
     /// Where each variable is, if there is one copy of it.
-    homes: Option<HashMap<ParamId, usize>>,
+    homes: Option<Homes>,
+    /// Whether a variable is cut over the servers.
+    is_sharded: bool,
+    /// The servers' rows put together, until an update.
+    whole: OnceLock<M>,
     /// What the workers of an asynchronous strategy have fetched, and when.
     fetched: Vec<Fetched<M>>,
     /// Updates of the one copy.
@@ -79,35 +86,49 @@ impl<M: Module + 'static> Replicas<M> {
             .map_or(Vec::new(), |s| s.servers().to_vec());
         let central = strategy.as_ref().is_some_and(|s| !s.has_copies());
         let homes = central.then(|| {
-            let home = |record: &VariableRecord| Some((record.param, *record.homes.first()?));
-            records.iter().filter_map(home).collect()
+            let home = |record: &VariableRecord| (record.param, record.parts());
+            records.iter().map(home).collect()
         });
         let mut placed = Self {
             modules: Vec::new(),
             devices,
             servers,
             homes,
+            is_sharded: (records.iter()).any(|record| record.kind == VariableKind::Sharded),
+            whole: OnceLock::new(),
             fetched: Vec::new(),
             updates: 0,
             strategy,
             records,
             collectives: Collectives::default(),
         };
-        placed.modules = placed.copies_of(&module)?;
+        placed.modules = placed.kept(&module)?;
         placed.fetch_all()?;
         Ok(placed)
     }
 
-    /// Copies of a module, on every device that is to have one.
-    fn copies_of(&self, module: &M) -> Result<Vec<M>> {
-        // All servers are shares of one processor: where a variable is among them is kept in its record.
-        let keepers = match (&self.homes, self.servers.first()) {
-            (None, _) => self.devices.as_slice(),
-            (Some(_), None) => &self.devices[..1],
-            (Some(_), Some(_)) => &self.servers[..1],
-        };
-        let copy = |device| copy::module(module, device);
-        keepers.iter().map(copy).collect()
+    /// Copies of a module, on every device that is to have one; or its rows, on every server.
+    fn kept(&self, module: &M) -> Result<Vec<M>> {
+        let keepers = self.keepers().iter().enumerate();
+        match self.homes.as_ref().filter(|_| self.is_sharded) {
+            None => keepers.map(|(_, it)| copy::module(module, it)).collect(),
+            Some(homes) => keepers
+                .map(|(server, it)| shards::cut(module, homes, self.len() + server, it))
+                .collect(),
+        }
+    }
+
+    /// The devices of [`Self::modules`]: every replica where each has a copy, one device where there is one
+    /// copy, every server where variables are cut.
+    pub fn keepers(&self) -> &[LogicalDevice] {
+        match (&self.homes, self.servers.as_slice()) {
+            (None, _) => &self.devices,
+            (Some(_), []) => &self.devices[..1],
+            // All servers are shares of one processor: where a whole variable is among them is kept in its
+            // record.
+            (Some(_), servers) if !self.is_sharded => &servers[..1],
+            (Some(_), servers) => servers,
+        }
     }
 
     /// How many replicas there are.
@@ -120,9 +141,17 @@ impl<M: Module + 'static> Replicas<M> {
         self.devices.is_empty()
     }
 
-    /// How many copies of its variables there are to be updated: one per replica, or one.
+    /// How many copies of its variables there are: one per replica, or one.
     pub fn copies(&self) -> usize {
-        self.modules.len()
+        match self.is_sharded {
+            true => 1,
+            false => self.modules.len(),
+        }
+    }
+
+    /// Whether variables are cut by rows over the servers.
+    pub fn is_sharded(&self) -> bool {
+        self.is_sharded
     }
 
     /// The devices, one per replica.
@@ -140,19 +169,49 @@ impl<M: Module + 'static> Replicas<M> {
         &self.records
     }
 
-    /// Replica 0's module, or the one copy: what is saved, and what answers where one is enough.
+    /// Replica 0's module, or the one copy, put together if it is cut: what is saved, and what answers
+    /// where one is enough.
     pub fn first(&self) -> &M {
+        match self.is_sharded {
+            false => &self.modules[0],
+            true => self.whole.get_or_init(|| {
+                let whole = self.whole_on(&self.servers[0]);
+                whole.expect("servers are shares of the processor, whose memory can be read")
+            }),
+        }
+    }
+
+    /// All of every copy: [`Self::modules`], or, where those are cut, what they are together.
+    pub fn wholes(&self) -> &[M] {
+        match self.is_sharded {
+            false => &self.modules,
+            true => std::slice::from_ref(self.first()),
+        }
+    }
+
+    /// A module with every variable's identity, in their order. Its values may be a server's rows alone: it is
+    /// for visits to what belongs to variables, and costs nothing.
+    pub fn outline(&self) -> &M {
         &self.modules[0]
     }
 
-    /// The modules, one per copy.
+    /// The modules, one per copy; or one per server, with its rows of the variables.
     pub fn modules(&self) -> &[M] {
         &self.modules
     }
 
     /// The modules, to be changed alike.
     pub fn modules_mut(&mut self) -> &mut [M] {
+        self.whole = OnceLock::new();
         &mut self.modules
+    }
+
+    /// A copy of all variables, on a device.
+    fn whole_on(&self, device: &LogicalDevice) -> Result<M> {
+        match self.homes.as_ref().filter(|_| self.is_sharded) {
+            None => copy::module(&self.modules[0], device),
+            Some(homes) => shards::joined(&self.modules, homes, self.len(), device),
+        }
     }
 
     /// What the replicas did together.
@@ -163,6 +222,7 @@ impl<M: Module + 'static> Replicas<M> {
     /// Marks float variables as trained or not, on every replica. A variable that is not trained gets no
     /// gradient, and so no update.
     pub fn set_trainable(&mut self, params: &HashSet<ParamId>, trainable: bool) {
+        self.whole = OnceLock::new();
         for module in &mut self.modules {
             *module = module.clone().map(&mut Trainable { params, trainable });
         }
@@ -200,7 +260,8 @@ impl<M: Module + 'static> Replicas<M> {
             .zip(self.records.iter().map(|record| record.param))
             .collect();
         let module = module.clone().map(&mut Renamed(known));
-        self.modules = self.copies_of(&module)?;
+        self.modules = self.kept(&module)?;
+        self.whole = OnceLock::new();
         self.updates += 1;
         self.fetch_all()
     }
@@ -235,7 +296,7 @@ impl<M: Module + 'static> Replicas<M> {
             let at_home = index == 0 && self.servers.is_empty();
             match at_home {
                 true => Ok(self.modules[0].clone()),
-                false => copy::module(&self.modules[0], device),
+                false => self.whole_on(device),
             }
         };
         self.devices.iter().enumerate().map(read).collect()
@@ -294,24 +355,25 @@ impl<M: Module + 'static> Replicas<M> {
     }
 
     /// The same for work that changes the variables, such as an optimizer's update: for every copy of them,
-    /// which is every replica's, or the one there is. After a panic every copy is still there, as
-    /// far as the work had come with it.
+    /// which is every replica's, or the one there is; or for every server's rows of them, with what
+    /// [`Self::dealt`] gives it. After a panic every copy is still there, as far as the work had come with it.
     ///
     /// # Errors
-    /// SC0915 if there is not one input per copy.
+    /// SC0915 if there is not one input per module.
     pub fn update_each_replica<I, T, F>(&mut self, inputs: Vec<I>, work: F) -> Result<Vec<T>>
     where
         I: Send + 'static,
         T: Send + 'static,
         F: Fn(ReplicaId, &mut M, I) -> T + Send + Sync + 'static,
     {
-        let copy = if self.homes.is_some() {
-            "copy"
-        } else {
-            "replica"
+        let module = match self.homes {
+            None => "replica",
+            Some(_) if self.is_sharded => "server",
+            Some(_) => "copy",
         };
-        self.one_each("inputs", inputs.len(), self.copies(), copy)?;
+        self.one_each("inputs", inputs.len(), self.modules.len(), module)?;
         self.updates += 1;
+        self.whole = OnceLock::new();
         let inputs = self.modules.drain(..).zip(inputs).collect();
         let done = threads::for_each(inputs, move |index, (mut module, input): (M, I)| {
             let call = AssertUnwindSafe(|| work(ReplicaId(index), &mut module, input));
@@ -347,6 +409,18 @@ impl<M: Module + 'static> Replicas<M> {
         self.reduce(Operation::AllReduce, gradients, samples)
     }
 
+    /// Gradients for [`Self::update_each_replica`], from those of one copy: the same; or, where variables
+    /// are cut, the gradients of each server's rows.
+    pub fn dealt(&self, gradients: GradientsParams) -> Vec<GradientsParams> {
+        match self.homes.as_ref().filter(|_| self.is_sharded) {
+            None => vec![gradients],
+            Some(homes) => {
+                let (first, servers) = (self.len(), self.servers.len());
+                shards::dealt(self.outline(), homes, first, servers, gradients)
+            }
+        }
+    }
+
     fn reduce(
         &self,
         operation: Operation,
@@ -356,7 +430,8 @@ impl<M: Module + 'static> Replicas<M> {
         let start = Instant::now();
         let all = self.all_devices();
         let across = self.across(&all);
-        let (values, done) = collective::reduce(operation, self.first(), &across, values, samples)?;
+        let (values, done) =
+            collective::reduce(operation, self.outline(), &across, values, samples)?;
         if let Some(done) = done {
             self.collectives.done(done, start);
         }
@@ -407,6 +482,8 @@ impl<M: Module + 'static> Replicas<M> {
             devices: self.devices.clone(),
             servers: self.servers.clone(),
             homes: self.homes.clone(),
+            is_sharded: self.is_sharded,
+            whole: OnceLock::new(),
             fetched: Vec::new(),
             updates: self.updates,
             strategy: self.strategy.clone(),
@@ -417,13 +494,13 @@ impl<M: Module + 'static> Replicas<M> {
         Ok(other)
     }
 
-    /// Sends one worker's gradients to the servers and waits for nobody. They are to be applied at
-    /// once; the worker then [fetches](Self::fetch).
+    /// Sends one worker's gradients to the servers, each of which gets those of its variables or rows,
+    /// and waits for nobody. They are to be applied at once; the worker then [fetches](Self::fetch).
     pub fn push(&self, worker: ReplicaId, gradients: GradientsParams) -> GradientsParams {
         let start = Instant::now();
         let all = self.all_devices();
         let (arrived, done) =
-            collective::push(self.first(), &self.across(&all), worker.0, gradients);
+            collective::push(self.outline(), &self.across(&all), worker.0, gradients);
         let after = self.fetched.get(worker.0).map_or(self.updates, |f| f.after);
         self.collectives.stale(self.updates - after);
         self.collectives.done(done, start);
@@ -437,12 +514,12 @@ impl<M: Module + 'static> Replicas<M> {
     /// SC0907 if a copy cannot be made.
     pub fn fetch(&mut self, worker: ReplicaId) -> Result<()> {
         let start = Instant::now();
-        let Some(fetched) = self.fetched.get_mut(worker.0) else {
+        if self.fetched.len() <= worker.0 {
             return Ok(());
-        };
-        let module = copy::module(&self.modules[0], &self.devices[worker.0])?;
+        }
+        let module = self.whole_on(&self.devices[worker.0])?;
         let after = self.updates;
-        *fetched = Fetched { module, after };
+        self.fetched[worker.0] = Fetched { module, after };
         let done = collective::fetch(&self.records, self.len(), std::iter::once(worker.0));
         self.collectives.done(done, start);
         Ok(())
@@ -480,15 +557,20 @@ impl<M: Module + 'static> Replicas<M> {
         let columns = self
             .modules
             .iter()
-            .zip(&self.devices)
+            .zip(self.keepers())
             .map(|(module, device)| checksum::of_module(module, &device.name))
             .map(|column| Ok(column?.into_iter().collect::<HashMap<_, _>>()))
             .collect::<Result<Vec<_>>>()?;
-        let row = |record: &VariableRecord| {
-            columns
-                .iter()
-                .filter_map(|column| column.get(&record.param).copied())
-                .collect()
+        let sum = |keeper: usize, record: &VariableRecord| {
+            columns.get(keeper)?.get(&record.param).copied()
+        };
+        let row = |record: &VariableRecord| match self.is_sharded {
+            false => (0..columns.len())
+                .filter_map(|keeper| sum(keeper, record))
+                .collect(),
+            true => (record.homes.iter())
+                .filter_map(|home| sum(home - self.len(), record))
+                .collect(),
         };
         Ok(self.records.iter().map(row).collect())
     }

@@ -22,7 +22,7 @@ use burn::module::ParamId;
 use burn::tensor::{DType, Device, Shape, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 use stratoscope_diagnostics::rules::UpdateWithoutAggregation;
-use stratoscope_diagnostics::{Result, Rule, words};
+use stratoscope_diagnostics::{Result, Rule};
 
 use crate::checksum::Checksum;
 use crate::collective::{self, Collective};
@@ -30,8 +30,8 @@ use crate::device::LogicalDevice;
 use crate::origin::Origin;
 use crate::problem;
 use crate::replicas::ReplicaId;
-use crate::strategy::{Strategy, StrategyKind};
-use crate::variable::{self, VariableKind, VariableRecord};
+use crate::strategy::Strategy;
+use crate::variable::{self, Rows, VariableKind, VariableRecord};
 
 /// When the copies of a value are brought together. TensorFlow: `VariableSynchronization`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -107,8 +107,6 @@ pub struct ReplicatedVariable {
     record: VariableRecord,
     strategy: Strategy,
     aggregation: Aggregation,
-    /// The rows of each part of a sharded value.
-    rows: Vec<Range<usize>>,
     state: Mutex<State>,
 }
 
@@ -131,29 +129,34 @@ impl ReplicatedVariable {
         if numbers.is_empty() {
             return Err(problem::bad_size(name, "empty", "at least one number"));
         }
-        let made = creation(
-            &strategy,
-            synchronization,
-            shape.first().copied().unwrap_or(1),
-        );
+        let bytes = variable::bytes(&Shape::from(shape.clone()), DType::F32);
+        let rows = Rows {
+            count: shape.first().copied().unwrap_or(1),
+            bytes,
+        };
+        let made = match synchronization {
+            Synchronization::OnRead => variable::kind_when_read(Some(&strategy), Some(rows)),
+            _ => variable::kind_under(Some(&strategy), 0, Some(rows)),
+        };
         let record = VariableRecord {
             name: name.to_owned(),
             kind: made.kind,
             why: made.why,
             dtype: DType::F32.name().to_owned(),
-            bytes: variable::bytes(&Shape::from(shape.clone()), DType::F32),
+            bytes,
             shape,
             trainable: false,
             origin,
             strategy: Some(strategy.id()),
             param: ParamId::new(),
             homes: made.homes,
+            rows: made.rows,
         };
         let devices = strategy.devices();
         let mut copies = Vec::new();
         let row = record.shape.iter().skip(1).product::<usize>();
         for (index, &home) in record.homes.iter().enumerate() {
-            let part = match (made.kind, made.rows.get(index)) {
+            let part = match (made.kind, record.rows.get(index)) {
                 (VariableKind::Sharded, Some(rows)) => {
                     numbers[rows.start * row..rows.end * row].to_vec()
                 }
@@ -169,7 +172,6 @@ impl ReplicatedVariable {
             record,
             strategy,
             aggregation,
-            rows: made.rows,
             state: Mutex::new(State {
                 copies,
                 moved: Vec::new(),
@@ -308,7 +310,7 @@ impl ReplicatedVariable {
             ),
             VariableKind::Sharded => {
                 let row = self.record.shape.iter().skip(1).product::<usize>();
-                let rows = self.rows.iter();
+                let rows = self.record.rows.iter();
                 let parts: Vec<Range<usize>> =
                     rows.map(|rows| rows.start * row..rows.end * row).collect();
                 let homes = &self.record.homes;
@@ -346,7 +348,7 @@ impl fmt::Display for ReplicatedVariable {
         let devices = self.strategy.devices();
         for (index, copy) in self.copies().into_iter().enumerate() {
             let device = &devices[self.record.homes[index]];
-            let rows = match self.rows.get(index) {
+            let rows = match self.record.rows.get(index) {
                 Some(rows) => format!(" rows {}–{}", rows.start, rows.end.saturating_sub(1)),
                 None => String::new(),
             };
@@ -367,54 +369,6 @@ impl fmt::Display for ReplicatedVariable {
 impl fmt::Debug for ReplicatedVariable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
-    }
-}
-
-struct Creation {
-    kind: VariableKind,
-    why: String,
-    homes: Vec<usize>,
-    rows: Vec<Range<usize>>,
-}
-
-/// The creation rules of values outside of models.
-fn creation(strategy: &Strategy, synchronization: Synchronization, length: usize) -> Creation {
-    let variable::Kind {
-        kind, why, homes, ..
-    } = variable::kind_under(Some(strategy), 0);
-    let servers = strategy.servers().len();
-    let replicas = strategy.replicas().len();
-    let label = strategy.label();
-    match strategy.kind() {
-        StrategyKind::Mirrored | StrategyKind::Tpu
-            if synchronization == Synchronization::OnRead =>
-        {
-            let copies = words::count(replicas, "replica");
-            Creation {
-                kind: VariableKind::OnRead,
-                why: format!(
-                    "synchronised when read, in `{label}`: each of {copies} writes its own copy"
-                ),
-                homes,
-                rows: Vec::new(),
-            }
-        }
-        StrategyKind::ParameterServer if servers > 1 && length >= servers => {
-            let part = |server| server * length / servers..(server + 1) * length / servers;
-            let rows = words::count(length, "row");
-            Creation {
-                kind: VariableKind::Sharded,
-                why: format!("made in `{label}`: its {rows} are split over {servers} servers"),
-                homes: (replicas..replicas + servers).collect(),
-                rows: (0..servers).map(part).collect(),
-            }
-        }
-        _ => Creation {
-            kind,
-            why,
-            homes,
-            rows: Vec::new(),
-        },
     }
 }
 

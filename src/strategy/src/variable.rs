@@ -1,5 +1,7 @@
 //! What is known about a variable, whatever the number of its copies.
 
+use std::ops::Range;
+
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::tensor::{Bool, DType, Int, Shape, Tensor};
 use serde::{Deserialize, Serialize};
@@ -63,32 +65,79 @@ pub struct VariableRecord {
     /// The devices that have a copy, or, for a sharded variable, a part: numbers as in [`crate::Transfer`],
     /// replicas first, then servers.
     pub homes: Vec<usize>,
+    /// Of a sharded variable, the rows of each part, in the order of `homes`; else empty.
+    pub rows: Vec<Range<usize>>,
 }
 
 impl VariableRecord {
-    /// A float variable that each replica writes alone and that is combined when read, as a metric's
-    /// totals are.
+    /// How many rows it has: the size of its first axis.
+    pub fn num_rows(&self) -> usize {
+        self.shape.first().copied().unwrap_or(1)
+    }
+
+    /// The size of some of its rows in bytes.
+    pub(crate) fn bytes_of(&self, rows: &Range<usize>) -> u64 {
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        self.bytes / number(self.num_rows().max(1)) * number(rows.len())
+    }
+
+    /// Its parts where there is one copy of it: all of it in one place, or a shard in each of several.
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        match (self.rows.as_slice(), self.homes.first()) {
+            ([], home) => vec![Part {
+                home: home.copied().unwrap_or(0),
+                rows: 0..self.num_rows(),
+            }],
+            (rows, _) => {
+                let parts = self.homes.iter().zip(rows);
+                parts
+                    .map(|(&home, rows)| Part {
+                        home,
+                        rows: rows.clone(),
+                    })
+                    .collect()
+            }
+        }
+    }
+
+    /// A variable that is synchronised when it is read, as a metric's totals are: where replicas have copies,
+    /// each adds to its own.
     pub fn on_read(
         name: &str,
         shape: &[usize],
+        dtype: DType,
         strategy: Option<&Strategy>,
         origin: Origin,
     ) -> Self {
+        let Kind {
+            kind,
+            why,
+            homes,
+            rows,
+        } = kind_when_read(strategy, None);
         Self {
             name: name.to_owned(),
-            kind: VariableKind::OnRead,
-            why: "each replica adds to its own copy; the copies are summed when the value is read"
-                .to_owned(),
+            kind,
+            why,
             shape: shape.to_vec(),
-            dtype: DType::F32.name().to_owned(),
-            bytes: bytes(&Shape::from(shape.to_vec()), DType::F32),
+            dtype: dtype.name().to_owned(),
+            bytes: bytes(&Shape::from(shape.to_vec()), dtype),
             trainable: false,
             origin,
             strategy: strategy.map(Strategy::id),
             param: ParamId::new(),
-            homes: (0..strategy.map_or(1, |strategy| strategy.replicas().len())).collect(),
+            homes,
+            rows,
         }
     }
+}
+
+/// Rows of a variable and the device that keeps them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// As in [`VariableRecord::homes`].
+    pub(crate) home: usize,
+    pub(crate) rows: Range<usize>,
 }
 
 /// What a strategy makes of a model's variable.
@@ -98,15 +147,26 @@ pub(crate) struct Kind {
     pub(crate) why: String,
     /// As in [`VariableRecord::homes`].
     pub(crate) homes: Vec<usize>,
+    /// As in [`VariableRecord::rows`].
+    pub(crate) rows: Vec<Range<usize>>,
 }
 
-/// The creation rules: the kind that a strategy gives to its variable number `index`.
-pub(crate) fn kind_under(strategy: Option<&Strategy>, index: usize) -> Kind {
+/// What can be cut.
+pub(crate) struct Rows {
+    pub(crate) count: usize,
+    /// Of all of them.
+    pub(crate) bytes: u64,
+}
+
+/// The creation rules: the kind that a strategy gives to a variable. `taken` variables and shards are on
+/// its servers already; `rows` are there for what may be cut.
+pub(crate) fn kind_under(strategy: Option<&Strategy>, taken: usize, rows: Option<Rows>) -> Kind {
     let Some(strategy) = strategy else {
         return Kind {
             kind: VariableKind::Local,
             why: "made outside any scope: one copy, on the processor".to_owned(),
             homes: vec![0],
+            rows: Vec::new(),
         };
     };
     let label = strategy.label();
@@ -139,7 +199,32 @@ pub(crate) fn kind_under(strategy: Option<&Strategy>, index: usize) -> Kind {
         }
         StrategyKind::ParameterServer => {
             let servers = strategy.servers();
-            let server = index % servers.len().max(1);
+            let partitioner = strategy.variable_partitioner();
+            let server = |number: usize| (taken + number) % servers.len().max(1);
+            let shards = match (partitioner, rows) {
+                (Some(partitioner), Some(Rows { count, bytes })) => {
+                    partitioner.cut(count, bytes, servers.len())
+                }
+                _ => Vec::new(),
+            };
+            if let (Some(partitioner), 2..) = (partitioner, shards.len()) {
+                let count = shards.len();
+                let homes = (0..count).map(|shard| replicas.len() + server(shard));
+                return Kind {
+                    kind: VariableKind::Sharded,
+                    why: format!(
+                        "made in the scope of `{label}`, where `{partitioner}` cuts it by rows into {count} \
+                         shards, each on a server"
+                    ),
+                    homes: homes.collect(),
+                    rows: shards,
+                };
+            }
+            let server = server(0);
+            let whole = match partitioner {
+                Some(partitioner) => format!("; `{partitioner}` leaves it whole"),
+                None => String::new(),
+            };
             let home = servers
                 .get(server)
                 .map_or("", |device| device.name.as_str());
@@ -147,13 +232,33 @@ pub(crate) fn kind_under(strategy: Option<&Strategy>, index: usize) -> Kind {
                 1 => format!("made in the scope of `{label}`: one copy on {home}, its server"),
                 count => format!(
                     "made in the scope of `{label}`: one copy on {home}, as its {count} servers take \
-                     variables in turn"
+                     variables in turn{whole}"
                 ),
             };
             (VariableKind::Central, why, vec![replicas.len() + server])
         }
     };
-    Kind { kind, why, homes }
+    Kind {
+        kind,
+        why,
+        homes,
+        rows: Vec::new(),
+    }
+}
+
+/// The same for what is synchronised when it is read: copies of it are written apart.
+pub(crate) fn kind_when_read(strategy: Option<&Strategy>, rows: Option<Rows>) -> Kind {
+    let made = kind_under(strategy, 0, rows);
+    let Some(strategy) = strategy.filter(|_| made.kind == VariableKind::Mirrored) else {
+        return made;
+    };
+    let copies = words::count(strategy.replicas().len(), "replica");
+    let label = strategy.label();
+    Kind {
+        kind: VariableKind::OnRead,
+        why: format!("synchronised when read, in `{label}`: each of {copies} writes its own copy"),
+        ..made
+    }
 }
 
 /// The variables of a module in the order of its fields. `names` gives the checkpoint's names;
@@ -169,6 +274,7 @@ pub(crate) fn describe<M: Module>(
         strategy,
         origin,
         path: Vec::new(),
+        taken: 0,
         found: Vec::new(),
     };
     module.visit(&mut describe);
@@ -180,17 +286,30 @@ struct Describe<'a> {
     strategy: Option<&'a Strategy>,
     origin: &'a Origin,
     path: Vec<String>,
+    /// Variables and shards so far.
+    taken: usize,
     found: Vec<VariableRecord>,
 }
 
 impl Describe<'_> {
-    fn add(&mut self, param: ParamId, shape: &Shape, dtype: DType, trainable: bool) {
+    fn add(&mut self, param: ParamId, shape: &Shape, dtype: DType, trainable: Option<bool>) {
         // A parameter that two fields share is one variable.
         if self.found.iter().any(|known| known.param == param) {
             return;
         }
         let named = self.names.iter().find(|(_, id)| *id == param);
-        let Kind { kind, why, homes } = kind_under(self.strategy, self.found.len());
+        // Numbers that are never trained, such as counters, are small: they stay whole.
+        let rows = trainable.map(|_| Rows {
+            count: shape.as_slice().first().copied().unwrap_or(1),
+            bytes: bytes(shape, dtype),
+        });
+        let Kind {
+            kind,
+            why,
+            homes,
+            rows,
+        } = kind_under(self.strategy, self.taken, rows);
+        self.taken += rows.len().max(1);
         self.found.push(VariableRecord {
             name: named.map_or_else(|| self.path.join("."), |(name, _)| name.clone()),
             kind,
@@ -198,11 +317,12 @@ impl Describe<'_> {
             shape: shape.to_vec(),
             dtype: dtype.name().to_owned(),
             bytes: bytes(shape, dtype),
-            trainable,
+            trainable: trainable == Some(true),
             origin: self.origin.clone(),
             strategy: self.strategy.map(Strategy::id),
             param,
             homes,
+            rows,
         });
     }
 }
@@ -223,16 +343,16 @@ impl ModuleVisitor for Describe<'_> {
             param.id,
             &param.lazy_shape(),
             param.val().dtype(),
-            trainable,
+            Some(trainable),
         );
     }
 
     fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
-        self.add(param.id, &param.lazy_shape(), param.val().dtype(), false);
+        self.add(param.id, &param.lazy_shape(), param.val().dtype(), None);
     }
 
     fn visit_bool<const D: usize>(&mut self, param: &Param<Tensor<D, Bool>>) {
-        self.add(param.id, &param.lazy_shape(), param.val().dtype(), false);
+        self.add(param.id, &param.lazy_shape(), param.val().dtype(), None);
     }
 }
 

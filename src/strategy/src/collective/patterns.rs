@@ -6,6 +6,7 @@
 //! bits.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use burn::tensor::Tensor;
 
@@ -155,6 +156,16 @@ fn ring<P: Payload>(has: Vec<P>, wire: &mut Wire) -> Vec<P> {
 pub(super) struct Flat<'a> {
     pub(super) tensor: Tensor<1>,
     pub(super) devices: &'a [LogicalDevice],
+}
+
+impl Flat<'_> {
+    /// Some of the elements.
+    pub(super) fn cut(&self, elements: &Range<usize>) -> Self {
+        Self {
+            tensor: (self.tensor.clone()).narrow(0, elements.start, elements.len()),
+            devices: self.devices,
+        }
+    }
 }
 
 impl Payload for Flat<'_> {

@@ -10,7 +10,7 @@ use crate::checksum::Checksum;
 use crate::device::LogicalDevice;
 use crate::replicas::Replicas;
 use crate::strategy::Strategy;
-use crate::variable::{VariableKind, VariableRecord};
+use crate::variable::VariableRecord;
 
 impl PlacementReport {
     /// The report of a placed module, with the checksum of every copy.
@@ -93,17 +93,17 @@ impl PlacementReport {
     }
 }
 
-/// A copy at each of the variable's homes; of a sharded variable, an equal piece.
+/// A copy at each of the variable's homes; of a sharded variable, its rows there.
 fn copies(record: &VariableRecord, sums: &[Checksum]) -> Vec<VariableCopy> {
-    let pieces = match record.kind {
-        VariableKind::Sharded => u64::try_from(sums.len()).unwrap_or(1).max(1),
-        _ => 1,
-    };
-    let copies = record.homes.iter().zip(sums);
+    let copies = record.homes.iter().zip(sums).enumerate();
     copies
-        .map(|(&device, &checksum)| VariableCopy {
+        .map(|(index, (&device, &checksum))| VariableCopy {
             device,
-            bytes: record.bytes / pieces,
+            bytes: match record.rows.get(index) {
+                Some(rows) => record.bytes_of(rows),
+                None => record.bytes,
+            },
+            rows: record.rows.get(index).cloned(),
             checksum,
         })
         .collect()

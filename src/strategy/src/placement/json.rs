@@ -80,14 +80,20 @@ fn variable(report: &PlacementReport, row: &VariableRow, origin: Option<usize>) 
     if row.outside {
         fields.insert("outside".to_owned(), json!(true));
     }
+    if row.beside {
+        fields.insert("of_metrics".to_owned(), json!(true));
+    }
     if !row.slots.is_empty() {
         fields.insert("slots".to_owned(), json!(row.slots));
     }
-    if row.copies.iter().any(|copy| copy.bytes != row.bytes) {
-        let pieces: Vec<u64> = (0..report.devices.len())
-            .map(|device| row.on(device).map_or(0, |copy| copy.bytes))
+    if row.copies.iter().any(|copy| copy.rows.is_some()) {
+        let rows: Vec<Value> = (0..report.devices.len())
+            .map(|device| {
+                let rows = row.on(device).and_then(|copy| copy.rows.as_ref());
+                json!(rows.map(|rows| [rows.start, rows.end]))
+            })
             .collect();
-        fields.insert("pieces".to_owned(), json!(pieces));
+        fields.insert("rows".to_owned(), json!(rows));
     }
     Value::Object(fields)
 }

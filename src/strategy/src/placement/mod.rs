@@ -24,7 +24,7 @@ use burn::module::ParamId;
 use self::rows::Sheet;
 use crate::checksum::Checksum;
 use crate::collective::CollectiveTotals;
-use crate::variable::VariableRecord;
+use crate::variable::{VariableKind, VariableRecord};
 
 pub use self::diff::PlacementDiff;
 pub use self::parts::{
@@ -139,18 +139,20 @@ impl PlacementReport {
         self
     }
 
-    /// Adds a variable that is no part of the module, such as a metric's totals, with the checksum
-    /// of its copy on each replica.
+    /// Adds a variable that is no part of the module, such as a metric's totals, with the bytes of its copies,
+    /// in the order of the record's `homes`.
     #[must_use]
-    pub fn with_variable(mut self, record: &VariableRecord, copies: &[Checksum]) -> Self {
-        let copies = copies.iter().enumerate();
-        let copies = copies.map(|(device, &checksum)| VariableCopy {
+    pub fn with_variable(mut self, record: &VariableRecord, copies: &[Vec<u8>]) -> Self {
+        let copies = record.homes.iter().zip(copies);
+        let copies = copies.map(|(&device, bytes)| VariableCopy {
             device,
-            bytes: record.bytes,
-            checksum,
+            bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            rows: None,
+            checksum: Checksum::of(bytes),
         });
         let mut row = VariableRow::of(record, false, copies.collect());
         row.slots = vec![0; self.slots.len()];
+        row.beside = true;
         self.variables.push(row);
         self
     }
@@ -202,7 +204,9 @@ impl PlacementReport {
 
     /// The report in one sentence: what is right or wrong with it.
     pub fn verdict(&self) -> String {
-        let count = words::count(self.variables.len(), "variable");
+        let module = self.variables.iter().filter(|row| !row.beside);
+        let all = module.clone().count();
+        let count = words::count(all, "variable");
         let outside = self.variables_outside();
         if let Some(strategy) = self.strategy.as_ref().filter(|_| outside > 0) {
             let are = if outside == 1 {
@@ -216,18 +220,15 @@ impl PlacementReport {
                 strategy.name
             );
         }
-        let copied = self.variables.iter().filter(|row| row.must_be_equal());
-        let in_pieces = self
-            .variables
-            .iter()
-            .any(|row| row.copies.iter().any(|copy| copy.bytes < row.bytes));
+        let copied = module.clone().filter(|row| row.must_be_equal());
+        let cut = module.filter(|row| row.kind == VariableKind::Sharded);
         match (self.unequal(), copied.count()) {
-            (0, 0) if in_pieces => format!(
-                "{count}, cut into pieces over {}",
-                words::count(self.devices.len(), "device")
+            (0, 0) if cut.clone().next().is_some() => format!(
+                "{count}, {} of them cut by rows over servers",
+                words::thousands(cut.count())
             ),
             (0, 0) => format!("{count}, one copy each"),
-            (0, all) if all == self.variables.len() && self.devices.len() > 1 => {
+            (0, copied) if copied == all && self.devices.len() > 1 => {
                 format!("{count}, equal on all {} replicas", self.devices.len())
             }
             (0, copied) => format!(

@@ -1,5 +1,7 @@
 //! What a report consists of: plain data, without any decision about how it looks.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use burn::module::ParamId;
@@ -85,6 +87,8 @@ pub struct VariableCopy {
     pub device: usize,
     /// Its size.
     pub bytes: u64,
+    /// Of a variable that is cut, the rows that are here.
+    pub rows: Option<Range<usize>>,
     /// The checksum of its bytes.
     pub checksum: Checksum,
 }
@@ -110,6 +114,8 @@ pub struct VariableRow {
     pub origin: Origin,
     /// The strategy of the report has not placed it.
     pub outside: bool,
+    /// It is no part of the module: the state of its metrics.
+    pub beside: bool,
     /// Its copies, in the order of the devices.
     pub copies: Vec<VariableCopy>,
     /// The size of each slot beside a whole copy, in the order of
@@ -132,6 +138,7 @@ impl VariableRow {
             trainable: record.trainable,
             origin: record.origin.clone(),
             outside,
+            beside: false,
             copies,
             slots: Vec::new(),
             param: Some(record.param),
@@ -231,6 +238,7 @@ mod tests {
         let copy = |&(device, bytes)| VariableCopy {
             device,
             bytes,
+            rows: None,
             checksum: Checksum(bytes),
         };
         VariableRow {
@@ -243,6 +251,7 @@ mod tests {
             trainable: true,
             origin: Origin::default(),
             outside: false,
+            beside: false,
             copies: pieces.iter().map(copy).collect(),
             slots: vec![12],
             param: None,

@@ -3,6 +3,7 @@
 //! tell different stories.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use stratoscope_diagnostics::words;
 
@@ -98,8 +99,8 @@ pub(super) enum Cell {
         proved: bool,
         /// Not what most copies are, and it must be.
         odd: bool,
-        /// A part of the variable, not all of it.
-        piece: bool,
+        /// Of a variable that is cut, the rows that are here.
+        rows: Option<Range<usize>>,
     },
     /// A layer's copies.
     Copies {
@@ -108,16 +109,21 @@ pub(super) enum Cell {
         proved: bool,
         /// How many copies are not what most are.
         odd: usize,
+        /// Some of them are rows of a variable, not all of it.
         piece: bool,
     },
 }
 
 impl Cell {
-    /// The cell as text: the first digits of a checksum, `✓ 16`, `no copy`.
+    /// The cell as text: the first digits of a checksum, `rows 0–95`, `✓ 16`, `no copy`.
     pub fn words(&self) -> String {
         match self {
             Self::Missing => "no copy".to_owned(),
             Self::Elsewhere => "–".to_owned(),
+            // Shards have nothing to be equal to: which they are says more than their digits.
+            Self::Copy {
+                rows: Some(rows), ..
+            } => in_words(rows),
             Self::Copy { checksum, odd, .. } => match odd {
                 true => format!("≠{}", checksum.short()),
                 false => checksum.short(),
@@ -149,13 +155,12 @@ impl Cell {
             Self::Copy {
                 checksum,
                 odd,
-                piece,
+                rows,
                 ..
             } => {
-                let what = if *piece {
-                    "a piece, checksum"
-                } else {
-                    "checksum"
+                let what = match rows {
+                    Some(rows) => format!("{}, checksum", in_words(rows)),
+                    None => "checksum".to_owned(),
                 };
                 let differs = if *odd {
                     ", not that of most copies"
@@ -170,11 +175,19 @@ impl Cell {
                 piece,
                 ..
             } => match (odd, piece) {
-                (0, true) => format!("pieces of {}", words::count(*variables, "variable")),
+                (0, true) => format!("rows of {}", words::count(*variables, "variable")),
                 (0, false) => words::count(*variables, "variable"),
                 (odd, _) => format!("{odd} of {variables} copies are not what most replicas have"),
             },
         }
+    }
+}
+
+/// `rows 0–95`, counted from 0, the last one included; `row 4`.
+fn in_words(rows: &Range<usize>) -> String {
+    match rows.len() {
+        1 => format!("row {}", rows.start),
+        _ => format!("rows {}–{}", rows.start, rows.end.saturating_sub(1)),
     }
 }
 
@@ -234,7 +247,8 @@ impl Line {
 
 impl<'a> Sheet<'a> {
     pub fn of(report: &'a PlacementReport) -> Self {
-        let elements: usize = report.variables.iter().map(VariableRow::elements).sum();
+        let module = report.variables.iter().filter(|row| !row.beside);
+        let elements: usize = module.map(VariableRow::elements).sum();
         let strategy = match &report.strategy {
             Some(strategy) => strategy.description.as_str(),
             None => "no strategy: made outside any scope",
@@ -339,7 +353,8 @@ impl<'a> Sheet<'a> {
         let cells = || lines().flat_map(|line| &line.cells);
         let proved = |cell: &Cell| matches!(cell, Cell::Copies { proved: true, .. });
         let mut signs = Vec::new();
-        if self.devices.len() <= most && cells().any(|cell| matches!(cell, Cell::Copy { .. })) {
+        let whole = |cell: &Cell| matches!(cell, Cell::Copy { rows: None, .. });
+        if self.devices.len() <= most && cells().any(whole) {
             signs.push("digits begin the checksum of a copy's bytes: equal digits, equal copies");
         }
         if self.devices.len() <= most && cells().any(proved) {
@@ -487,7 +502,7 @@ fn meaning(kind: VariableKind) -> &'static str {
             "one copy for all; replicas fetch it and send their gradients to where it is"
         }
         VariableKind::Sharded => {
-            "cut into pieces, each on another device; no device holds all of it"
+            "cut by rows, a shard on each of several servers; workers fetch all and send a server the gradients of its rows"
         }
     }
 }
@@ -547,7 +562,7 @@ fn line(report: &PlacementReport, row: &VariableRow, name: &str, origins: &[Stri
             parts: parts(row, device, copy),
             proved: row.copies.len() > 1 && row.must_be_equal() && !row.is_unequal(),
             odd: row.is_unequal() && usual != Some(copy.checksum),
-            piece: copy.bytes < row.bytes,
+            rows: copy.rows.clone(),
         },
     };
     let made = row.origin.to_string();
@@ -556,7 +571,7 @@ fn line(report: &PlacementReport, row: &VariableRow, name: &str, origins: &[Stri
         full_name: row.name.clone(),
         kind: kind(row),
         why: row.why.clone(),
-        frozen: !row.trainable,
+        frozen: !row.trainable && !row.beside,
         shape: format!("{} {}", row.dtype, super::units::shape(&row.shape)),
         bytes: row.bytes,
         origin: origins.iter().position(|origin| *origin == made),
@@ -582,13 +597,13 @@ fn sum(report: &PlacementReport, group: &Group<'_>, origins: &[String]) -> Line 
                     parts,
                     proved: p,
                     odd: o,
-                    piece: part,
+                    rows,
                     ..
                 } => {
                     variables += 1;
                     odd += usize::from(*o);
                     proved &= *p;
-                    piece |= *part;
+                    piece |= rows.is_some();
                     add(&mut sums, parts);
                 }
                 Cell::Missing => missing += 1,

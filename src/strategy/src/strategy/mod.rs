@@ -9,6 +9,7 @@ mod central_storage;
 mod mirrored;
 mod one_device;
 mod parameter_server;
+mod partitioner;
 mod tpu;
 
 use std::fmt;
@@ -22,6 +23,7 @@ pub use self::central_storage::CentralStorageStrategy;
 pub use self::mirrored::{IntoReplicaCount, MirroredStrategy};
 pub use self::one_device::OneDeviceStrategy;
 pub use self::parameter_server::ParameterServerStrategy;
+pub use self::partitioner::Partitioner;
 pub use self::tpu::TpuStrategy;
 use crate::collective::CrossDeviceOps;
 use crate::device::{BackendKind, DeviceKind, LogicalDevice};
@@ -88,6 +90,7 @@ struct Inner {
 struct Settings {
     cross_device_ops: CrossDeviceOps,
     asynchronous: bool,
+    partitioner: Option<Partitioner>,
 }
 
 /// What every handle holds besides the reference: while one exists, the strategy is live.
@@ -171,6 +174,11 @@ impl Strategy {
     /// Whether replicas push gradients and fetch variables without waiting for each other.
     pub fn is_asynchronous(&self) -> bool {
         self.settings().asynchronous
+    }
+
+    /// How its servers cut variables; none where they keep every variable whole.
+    pub fn variable_partitioner(&self) -> Option<Partitioner> {
+        self.settings().partitioner
     }
 
     /// Whether each replica has a copy of every variable that it may update alone.

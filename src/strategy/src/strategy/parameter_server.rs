@@ -9,7 +9,9 @@
 
 use stratoscope_diagnostics::Result;
 
-use super::{Handle, IntoReplicaCount, Settings, Strategy, StrategyKind, handle, split};
+use super::{
+    Handle, IntoReplicaCount, Partitioner, Settings, Strategy, StrategyKind, handle, split,
+};
 use crate::device::{LogicalDevice, cpu};
 
 /// A handle of a strategy with workers and parameter servers, all logical devices of the processor. A clone
@@ -22,7 +24,7 @@ pub struct ParameterServerStrategy {
 
 impl ParameterServerStrategy {
     /// Splits the processor into `workers` and `servers`, 1 to 64 of each. A model's variables go to the
-    /// servers in turn, each of them whole.
+    /// servers in turn, each of them whole, unless a [partitioner](Self::variable_partitioner) is given.
     ///
     /// # Errors
     /// SC0915 for a count outside the range.
@@ -52,6 +54,26 @@ impl ParameterServerStrategy {
     pub fn synchronous(self) -> Self {
         self.strategy.settings().asynchronous = false;
         self
+    }
+
+    /// Variables made from now on are cut by rows, a shard on a server: what one server has no memory
+    /// for, several have. Shards go to the servers in turn, as whole variables do; a server keeps
+    /// the optimizer's moments of its rows, workers send it the gradients of its rows.
+    ///
+    /// ```
+    /// use stratoscope_strategy::{ParameterServerStrategy, Partitioner};
+    ///
+    /// # fn main() -> stratoscope_diagnostics::Result<()> {
+    /// let strategy = ParameterServerStrategy::logical(2, 2)?.variable_partitioner(Partitioner::MinSize(256 << 10))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// SC0915 for 0 shards or shards of 0 bytes.
+    pub fn variable_partitioner(self, partitioner: Partitioner) -> Result<Self> {
+        self.strategy.settings().partitioner = Some(partitioner.checked()?);
+        Ok(self)
     }
 
     /// The devices that keep the variables.
