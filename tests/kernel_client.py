@@ -89,11 +89,13 @@ class Cell:
 class Kernel:
     """A running kernel. Use it as a context manager; it is gone at the end."""
 
-    def __init__(self, cwd=None, env=None):
-        self.manager = KernelManager(kernel_name=KERNEL_NAME)
+    def __init__(self, cwd=None, env=None, stderr=None, **manager):
+        self.manager = KernelManager(kernel_name=KERNEL_NAME, **manager)
         options = {"cwd": str(cwd)} if cwd else {}
         if env:
             options["env"] = env
+        if stderr:
+            options["stderr"] = stderr
         self.started = time.monotonic()
         self.manager.start_kernel(**options)
         self.client = self.manager.client()

@@ -2,16 +2,42 @@
 //!
 //! <https://jupyter-client.readthedocs.io/en/stable/kernels.html#connection-files>
 
-use std::net::IpAddr;
-use std::path::Path;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 
-/// Where to listen, and the key that messages are signed with. Fields that other kernels put
-/// there besides are ignored.
-#[derive(Clone, Debug, Deserialize)]
+/// Where to listen, and the key that messages are signed with.
+#[derive(Clone, Debug)]
 pub struct Connection {
+    addresses: [Address; 5],
+    key: String,
+}
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A port.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Ipc(PathBuf),
+}
+
+/// In ZeroMQ's notation.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "tcp://{address}"),
+            Self::Ipc(path) => write!(f, "ipc://{}", path.display()),
+        }
+    }
+}
+
+/// The file as it is written. Fields that other kernels put there besides are ignored.
+#[derive(Deserialize)]
+struct File {
     transport: String,
     ip: String,
     shell_port: u32,
@@ -40,10 +66,22 @@ pub enum Channel {
     Heartbeat,
 }
 
+impl Channel {
+    /// For the log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Shell => "shell",
+            Self::Control => "control",
+            Self::Stdin => "stdin",
+            Self::Iopub => "iopub",
+            Self::Heartbeat => "heartbeat",
+        }
+    }
+}
+
 impl Connection {
     /// Reads and checks a connection file. Addresses other than the loopback are refused unless
-    /// `allow_remote`: ZeroMQ without encryption lets whoever can connect read along, and the
-    /// library reserves memory that a peer only announces.
+    /// `allow_remote`: ZeroMQ without encryption lets whoever can connect read along.
     pub fn read(path: &Path, allow_remote: bool) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read the connection file {}", path.display()))?;
@@ -53,10 +91,10 @@ impl Connection {
 
     /// As [`Connection::read`], from the file's text.
     pub fn parse(text: &str, allow_remote: bool) -> anyhow::Result<Self> {
-        let connection: Self = serde_json::from_str(text)?;
-        match connection.transport.as_str() {
+        let file: File = serde_json::from_str(text)?;
+        let addresses = match file.transport.as_str() {
             "tcp" => {
-                let ip: IpAddr = match connection.ip.as_str() {
+                let ip: IpAddr = match file.ip.as_str() {
                     "localhost" => IpAddr::from([127, 0, 0, 1]),
                     ip => ip
                         .parse()
@@ -67,30 +105,34 @@ impl Connection {
                     "it asks to listen on {ip}, which other machines can reach; `--allow-remote` permits that"
                 );
                 for channel in ALL {
-                    let port = connection.number(channel);
+                    let port = file.number(channel);
                     ensure!(
                         (1..=65_535).contains(&port),
                         "{port} is not a port ({channel:?} channel)"
                     );
                 }
+                ALL.map(|channel| Address::Tcp(SocketAddr::new(ip, file.number(channel) as u16)))
             }
-            "ipc" => ensure!(
-                !connection.ip.is_empty(),
-                "`ip`, the sockets' path, is empty"
-            ),
+            "ipc" => {
+                ensure!(!file.ip.is_empty(), "`ip`, the sockets' path, is empty");
+                ALL.map(|channel| {
+                    Address::Ipc(format!("{}-{}", file.ip, file.number(channel)).into())
+                })
+            }
             other => bail!("transport `{other}` is not known; `tcp` and `ipc` are"),
-        }
-        let signed = !connection.key.is_empty();
+        };
+        let signed = !file.key.is_empty();
         ensure!(
-            !signed || connection.signature_scheme == "hmac-sha256",
+            !signed || file.signature_scheme == "hmac-sha256",
             "signature scheme `{}` is not known; `hmac-sha256` is",
-            connection.signature_scheme
+            file.signature_scheme
         );
         ensure!(
             signed || !allow_remote,
             "it has no key, and unsigned messages are only accepted from this machine"
         );
-        Ok(connection)
+        let key = file.key;
+        Ok(Self { addresses, key })
     }
 
     /// The key that messages are signed with; empty: they are not signed.
@@ -98,16 +140,21 @@ impl Connection {
         self.key.as_bytes()
     }
 
-    /// Where to bind the socket of a channel, in ZeroMQ's notation.
-    pub fn endpoint(&self, channel: Channel) -> String {
-        let number = self.number(channel);
-        match self.transport.as_str() {
-            "ipc" => format!("ipc://{}-{number}", self.ip),
-            _ if self.ip.contains(':') => format!("tcp://[{}]:{number}", self.ip),
-            _ => format!("tcp://{}:{number}", self.ip),
-        }
+    /// Where clients look for a channel.
+    pub fn address(&self, channel: Channel) -> &Address {
+        &self.addresses[channel as usize]
     }
 
+    /// The files of the sockets, which a kernel on `ipc` leaves behind unless it removes them.
+    pub fn socket_files(&self) -> impl Iterator<Item = &Path> {
+        self.addresses.iter().filter_map(|address| match address {
+            Address::Ipc(path) => Some(path.as_path()),
+            Address::Tcp(_) => None,
+        })
+    }
+}
+
+impl File {
     fn number(&self, channel: Channel) -> u32 {
         match channel {
             Channel::Shell => self.shell_port,
@@ -117,18 +164,9 @@ impl Connection {
             Channel::Heartbeat => self.hb_port,
         }
     }
-
-    /// The files of the sockets, which a kernel on `ipc` leaves behind unless it removes them.
-    pub fn socket_files(&self) -> Vec<String> {
-        match self.transport.as_str() {
-            "ipc" => ALL
-                .map(|channel| format!("{}-{}", self.ip, self.number(channel)))
-                .into(),
-            _ => Vec::new(),
-        }
-    }
 }
 
+/// In the order in which they are declared.
 const ALL: [Channel; 5] = [
     Channel::Shell,
     Channel::Control,
@@ -202,12 +240,13 @@ mod tests {
     }
 
     #[test]
-    fn endpoints() {
+    fn addresses() {
         let check = |transport, ip, expected: &str| {
             let connection = Connection::parse(&file(transport, ip, ""), false).expect("is valid");
-            assert_eq!(connection.endpoint(Channel::Iopub), expected);
+            assert_eq!(connection.address(Channel::Iopub).to_string(), expected);
         };
         check("tcp", "127.0.0.1", "tcp://127.0.0.1:1004");
+        check("tcp", "localhost", "tcp://127.0.0.1:1004");
         check("tcp", "::1", "tcp://[::1]:1004");
         check("ipc", "/tmp/k", "ipc:///tmp/k-1004");
     }

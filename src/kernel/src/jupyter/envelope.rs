@@ -133,10 +133,12 @@ impl Opener {
         if !self.signer.has_key() {
             return Ok(());
         }
-        if !self.seen.insert(signature.to_vec()) {
+        // Digits may be written in either case; the signature is the same.
+        let signature = signature.to_ascii_lowercase();
+        if !self.seen.insert(signature.clone()) {
             return Err(EnvelopeError::Replayed);
         }
-        self.oldest_first.push_back(signature.to_vec());
+        self.oldest_first.push_back(signature);
         if self.oldest_first.len() > REMEMBERED {
             let forgotten = self.oldest_first.pop_front();
             forgotten.map(|signature| self.seen.remove(&signature));
@@ -313,6 +315,12 @@ mod tests {
         let mut keyless = Opener::new(Signer::new(b""));
         keyless.open(&frames).expect("the first time");
         keyless
+        let mut in_capitals = frames.clone();
+        in_capitals[2].make_ascii_uppercase();
+        assert!(matches!(
+            opener.open(&in_capitals),
+            Err(EnvelopeError::Replayed)
+        ));
             .open(&frames)
             .expect("nothing tells them apart without signatures");
     }

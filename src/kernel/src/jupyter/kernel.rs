@@ -11,7 +11,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use zeromq::{RouterSocket, Socket, XPubSocket};
+use tokio::task::JoinHandle;
+use zeromq::RouterSocket;
 
 use super::completeness::is_complete;
 use super::connection::{Channel, Connection};
@@ -25,6 +26,7 @@ use super::message::{
 use super::signature::Signer;
 use super::socket::heartbeat;
 use super::socket::iopub::Iopub;
+use super::socket::door::Doors;
 use super::socket::router::{Replies, Requests};
 use super::socket::stdin::Stdin;
 use crate::evaluator::StartEvaluator;
@@ -37,8 +39,8 @@ const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 /// How long iopub may take to send what waits.
 const DRAIN_LIMIT: Duration = Duration::from_secs(6);
 
-/// The library only queues replies; its tasks hand them to the operating system meanwhile.
-const REPLIES_LINGER: Duration = Duration::from_millis(100);
+/// How long clients may take to read what was said last.
+const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
 
 /// Serves the kernel of a connection file until it is shut down.
 pub fn serve(
@@ -68,18 +70,18 @@ async fn serve_until_shutdown(
     let signer = Signer::new(connection.key());
     let sealer = Sealer::new(signer.clone());
 
-    let shell = bind::<RouterSocket>(connection, Channel::Shell).await?;
-    let control = bind::<RouterSocket>(connection, Channel::Control).await?;
-    let stdin = bind::<RouterSocket>(connection, Channel::Stdin).await?;
-    let iopub = bind::<XPubSocket>(connection, Channel::Iopub).await?;
-    let heart = bind::<RouterSocket>(connection, Channel::Heartbeat).await?;
+    let mut doors = Doors::new().context("cannot make a private folder")?;
+    let shell: RouterSocket = doors.open(connection, Channel::Shell).await?;
+    let control: RouterSocket = doors.open(connection, Channel::Control).await?;
+    let stdin: RouterSocket = doors.open(connection, Channel::Stdin).await?;
+    let iopub = doors.open(connection, Channel::Iopub).await?;
+    let heart = doors.open(connection, Channel::Heartbeat).await?;
 
     // The evaluator starts on its own thread; from here on requests are answered.
     let session = Arc::new(Session::start(start));
     let history = Arc::new(Mutex::new(History::default()));
     let (iopub, publisher) = Iopub::new(iopub, sealer.clone());
-    let publisher = tokio::spawn(publisher);
-    tokio::spawn(heartbeat::run(heart));
+    let mut publisher = tokio::spawn(publisher);
     let halves = |socket: RouterSocket, name| {
         let (send, receive) = socket.split();
         (
@@ -89,7 +91,10 @@ async fn serve_until_shutdown(
     };
     let (stdin_requests, stdin_replies) = halves(stdin, "stdin");
     let (stdin, stdin_task) = Stdin::new(stdin_requests, stdin_replies);
-    let mut tasks = vec![tokio::spawn(stdin_task)];
+    let mut tasks = vec![
+        tokio::spawn(stdin_task),
+        tokio::spawn(heartbeat::run(heart)),
+    ];
     let (shell_requests, shell_replies) = halves(shell, "shell");
     let (control_requests, control_replies) = halves(control, "control");
     let (executor, executor_task) = Executor::new(
@@ -143,24 +148,18 @@ async fn serve_until_shutdown(
     };
     kernel.iopub.publish(&Arc::new(last.parent), &reply);
     kernel.iopub.close();
-    if tokio::time::timeout(DRAIN_LIMIT, publisher).await.is_err() {
+    if tokio::time::timeout(DRAIN_LIMIT, &mut publisher)
+        .await
+        .is_err()
+    {
         crate::cli::warn("not every output could be sent");
     }
-    for task in tasks {
-        task.abort();
-    }
-    tokio::time::sleep(REPLIES_LINGER).await;
+    // With the tasks and the kernel the sockets go, which ends their connections.
+    tasks.iter().for_each(JoinHandle::abort);
+    drop(kernel);
+    doors.close(LAST_WORDS_LIMIT).await;
+        publisher.abort();
     Ok(())
-}
-
-async fn bind<S: Socket>(connection: &Connection, channel: Channel) -> anyhow::Result<S> {
-    let endpoint = connection.endpoint(channel);
-    let mut socket = S::new();
-    socket
-        .bind(&endpoint)
-        .await
-        .with_context(|| format!("cannot listen on {endpoint} ({channel:?} channel)"))?;
-    Ok(socket)
 }
 
 /// Why the kernel ends.

@@ -5,16 +5,20 @@
 
 use zeromq::{RouterSocket, SocketRecv, SocketSend};
 
+use super::log::Log;
+use super::router::pause_after;
+
 /// Echoes until the task is dropped. A router, not a `REP` socket: it has no state that a client
 /// which vanishes in the middle of a request could leave behind.
 pub async fn run(mut socket: RouterSocket) {
+    let log = Log::new("heartbeat");
     loop {
         match socket.recv().await {
             Ok(message) => {
                 // An error means that the sender has gone.
                 let _ = socket.send(message).await;
             }
-            Err(error) => super::router::pause_after(error).await,
+            Err(error) => pause_after(&log, error).await,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The iopub socket: outputs and states, to every front end.
 //!
 //! It is an `XPUB` socket, so that a subscriber can be welcomed (JEP 65), and its `send` writes
-//! through to the operating system, so that an empty queue means that all was handed over. Two
-//! things the library leaves to us: subscriptions are handled only while somebody receives, and a
-//! subscriber that does not read blocks every `send`.
+//! through to the operating system, so that an empty queue means that all was handed over. The
+//! library leaves it to us to receive now and then, which is when subscriptions come into force. A
+//! subscriber that reads slowly makes `send` wait; one that does not read is cut off by
+//! [`super::passage`], so that it never waits for long.
 //!
 //! Threads put messages into one queue, whose order is the order of sending. Text of the same
 //! stream and cell is joined while it waits, so that a cell may print a million lines; when too
@@ -16,25 +17,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use zeromq::util::PeerIdentity;
-use zeromq::{Socket, SocketEvent, SocketRecv, SocketSend, XPubSocket, ZmqMessage};
+use zeromq::{SocketRecv, SocketSend, XPubSocket, ZmqMessage};
 
 use super::super::envelope::{Sealable, Sealer};
 use super::super::message::{Content, IopubWelcome, Status, StreamText};
 use super::router::to_zeromq;
 use crate::evaluator::Stream;
-
-/// A subscriber that does not read for so long is disconnected; it may connect again.
-const SEND_LIMIT: Duration = Duration::from_secs(5);
-
-/// The same, soon after somebody did not read.
-const SEND_LIMIT_AFTER_STALL: Duration = Duration::from_secs(1);
-
-/// How long it is remembered that somebody did not read.
-const REMEMBER_STALL: Duration = Duration::from_secs(60);
-
-/// How long those who were disconnected are awaited; ZeroMQ connects again after 0.1 s.
-const RECONNECT_LIMIT: Duration = Duration::from_millis(500);
 
 /// Text that follows text within this time is sent with it.
 const JOIN_TEXT_WITHIN: Duration = Duration::from_millis(20);
@@ -102,9 +90,6 @@ impl Iopub {
             shared: shared.clone(),
             greeted: false,
             last_text: None,
-            peers: Vec::new(),
-            unwelcomed: VecDeque::new(),
-            last_stall: None,
         };
         (Self { shared }, publisher.run())
     }
@@ -180,7 +165,7 @@ impl Iopub {
         self.shared.filled.notify_one();
     }
 
-    /// The queue, once there is room in it. It is never full for long: see [`SEND_LIMIT`].
+    /// The queue, once there is room in it. It is never full for long while subscribers read.
     fn space(&self) -> MutexGuard<'_, Queue> {
         let mut queue = self.lock();
         while queue.bytes > MOST_WAITING_BYTES && !queue.closed {
@@ -210,12 +195,6 @@ struct Publisher {
     greeted: bool,
     /// When text was last sent.
     last_text: Option<Instant>,
-    /// Everyone who has ever connected and was not disconnected by us.
-    peers: Vec<PeerIdentity>,
-    /// Subscriptions that came while a message was being sent.
-    unwelcomed: VecDeque<ZmqMessage>,
-    /// When a subscriber last did not read.
-    last_stall: Option<Instant>,
 }
 
 /// What the queue holds for the publisher.
@@ -229,18 +208,8 @@ enum Next {
 
 impl Publisher {
     async fn run(mut self) {
-        let mut events = self.socket.monitor();
         let shared = self.shared.clone();
         loop {
-            while let Ok(event) = events.try_recv() {
-                if let SocketEvent::Accepted(_, peer) = event {
-                    self.peers.push(peer);
-                }
-            }
-            if let Some(message) = self.unwelcomed.pop_front() {
-                self.subscription(&message).await;
-                continue;
-            }
             // A notification that arrives between this look at the queue and the wait is kept by
             // `Notify`. After each item subscriptions go first, so that a new subscriber gets
             // what is published after its welcome.
@@ -328,67 +297,11 @@ impl Publisher {
     }
 
     async fn send_to_topic(&mut self, topic: Vec<u8>, parent: &Value, message: &Sealable) {
-        let limit = match self.last_stall {
-            Some(at) if at.elapsed() < REMEMBER_STALL => SEND_LIMIT_AFTER_STALL,
-            _ => SEND_LIMIT,
-        };
-        let prefix = [topic];
-        if self.try_send(&prefix, parent, message, limit).await {
+        let Some(frames) = to_zeromq(self.sealer.seal(&[topic], parent, message)) else {
             return;
-        }
-        crate::cli::warn("iopub: a subscriber does not read; all are disconnected once");
-        self.reconnect_all().await;
-        self.last_stall = Some(Instant::now());
-        // Some get this twice, sealed anew since clients refuse a signature that they have seen.
-        // To lose it would be worse: it may be `idle`.
-        if !self
-            .try_send(&prefix, parent, message, SEND_LIMIT_AFTER_STALL)
-            .await
-        {
-            crate::cli::warn(&format!("iopub: {} dropped", message.msg_type));
-        }
-    }
-
-    /// `false`: somebody did not read for so long.
-    async fn try_send(
-        &mut self,
-        prefix: &[Vec<u8>],
-        parent: &Value,
-        message: &Sealable,
-        limit: Duration,
-    ) -> bool {
-        let Some(frames) = to_zeromq(self.sealer.seal(prefix, parent, message)) else {
-            return true;
         };
-        match tokio::time::timeout(limit, self.socket.send(frames)).await {
-            Ok(Ok(())) => true,
-            Ok(Err(error)) => {
-                crate::cli::warn(&format!("iopub: {} not sent: {error}", message.msg_type));
-                true
-            }
-            Err(_) => false,
-        }
-    }
-
-    /// Somebody does not read, and the library does not say who: all are disconnected, and those
-    /// who do read connect again by themselves, which is awaited here.
-    async fn reconnect_all(&mut self) {
-        let backend = self.socket.backend();
-        let gone = self.peers.len();
-        for peer in self.peers.drain(..) {
-            backend.peer_disconnected(&peer);
-        }
-        let until = Instant::now() + RECONNECT_LIMIT;
-        let mut back = 0;
-        while back < gone {
-            match tokio::time::timeout_at(until, self.socket.recv()).await {
-                Ok(Ok(message)) => {
-                    back += 1;
-                    self.unwelcomed.push_back(message);
-                }
-                Ok(Err(_)) => tokio::task::yield_now().await,
-                Err(_) => return,
-            }
+        if let Err(error) = self.socket.send(frames).await {
+            crate::cli::warn(&format!("iopub: {} not sent: {error}", message.msg_type));
         }
     }
 

@@ -8,6 +8,7 @@ use zeromq::{RouterRecvHalf, RouterSendHalf, SocketRecv, SocketSend, ZmqError, Z
 use super::super::envelope::{Opener, Request, Sealable, Sealer};
 use super::super::message::Content;
 use super::super::signature::Signer;
+use super::log::Log;
 
 /// A client that does not read its replies for so long does without.
 const SEND_LIMIT: Duration = Duration::from_secs(5);
@@ -16,7 +17,7 @@ const SEND_LIMIT: Duration = Duration::from_secs(5);
 pub struct Requests {
     socket: RouterRecvHalf,
     opener: Opener,
-    name: &'static str,
+    log: Log,
 }
 
 impl Requests {
@@ -25,7 +26,7 @@ impl Requests {
         Self {
             socket,
             opener: Opener::new(signer),
-            name,
+            log: Log::new(name),
         }
     }
 
@@ -35,15 +36,13 @@ impl Requests {
             let message = match self.socket.recv().await {
                 Ok(message) => message,
                 Err(error) => {
-                    pause_after(error).await;
+                    pause_after(&self.log, error).await;
                     continue;
                 }
             };
             match self.opener.open(&message.into_vec()) {
                 Ok(request) => return request,
-                Err(error) => {
-                    crate::cli::warn(&format!("{}: message dropped: {error}", self.name));
-                }
+                Err(error) => self.log.warn(&format!("message dropped: {error}")),
             }
         }
     }
@@ -54,7 +53,7 @@ impl Requests {
 pub struct Replies {
     socket: RouterSendHalf,
     sealer: Sealer,
-    name: &'static str,
+    log: Log,
 }
 
 impl Replies {
@@ -63,7 +62,7 @@ impl Replies {
         Self {
             socket,
             sealer,
-            name,
+            log: Log::new(name),
         }
     }
 
@@ -91,7 +90,7 @@ impl Replies {
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("the client did not read for {} s", SEND_LIMIT.as_secs()),
         };
-        crate::cli::warn(&format!("{}: {} not sent: {problem}", self.name, C::TYPE));
+        self.log.warn(&format!("{} not sent: {problem}", C::TYPE));
         false
     }
 }
@@ -105,7 +104,7 @@ pub fn to_zeromq(frames: Vec<Vec<u8>>) -> Option<ZmqMessage> {
 }
 
 /// Errors of `recv` are a peer's; should they be our socket's, the loop must not spin.
-pub async fn pause_after(error: ZmqError) {
-    crate::cli::warn(&format!("receiving failed: {error}"));
+pub async fn pause_after(log: &Log, error: ZmqError) {
+    log.warn(&format!("receiving failed: {error}"));
     tokio::time::sleep(Duration::from_millis(10)).await;
 }

@@ -1,0 +1,271 @@
+//! Where clients arrive: the kernel listens by itself, and lets through what the ZeroMQ library can
+//! be trusted with.
+//!
+//! Each ZeroMQ socket is bound to a Unix socket in a folder that only this user may enter. A
+//! [`Door`] listens on the public address in front of it. Every connection gets one of its own to
+//! the private socket, and a task that passes bytes ([`super::passage`]) and follows the protocol
+//! ([`super::zmtp`]). So there are bounds on what a client may send, on how long it may take, on
+//! what waits for it, and on how many there are, whoever they are: on a loopback port every process
+//! of the machine can connect, and no signature has been checked yet.
+
+use std::collections::VecDeque;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{fs, io};
+
+use anyhow::Context;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+use zeromq::Socket;
+
+use super::super::connection::{Address, Channel, Connection};
+use super::log::Log;
+use super::passage::{self, Common, Known, Rules, Unfinished};
+use super::zmtp::Limits;
+
+/// Connections of one socket. Each costs three file descriptors, and 1024 are often all there are.
+const MOST_CONNECTIONS: usize = 50;
+
+/// After `accept` failed, for instance for want of file descriptors.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The doors of a kernel.
+pub struct Doors {
+    folder: PrivateFolder,
+    unfinished: Arc<Unfinished>,
+    closing: watch::Sender<bool>,
+    doors: JoinSet<()>,
+}
+
+impl Doors {
+    /// Without a door yet.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            folder: PrivateFolder::make()?,
+            unfinished: Arc::default(),
+            closing: watch::Sender::new(false),
+            doors: JoinSet::new(),
+        })
+    }
+
+    /// Makes the socket of a channel; from now on clients reach it at the connection's address.
+    pub async fn open<S: Socket>(
+        &mut self,
+        connection: &Connection,
+        channel: Channel,
+    ) -> anyhow::Result<S> {
+        let private = self.folder.0.join(channel.name());
+        let listener = std::os::unix::net::UnixListener::bind(&private)
+            .with_context(|| format!("cannot listen on {}", private.display()))?;
+        let mut socket = S::new();
+        socket.bind_listener(listener).await?;
+        let address = connection.address(channel);
+        let public = Public::listen(address)
+            .await
+            .with_context(|| format!("cannot listen on {address} ({} channel)", channel.name()))?;
+        let door = Door {
+            public,
+            private,
+            rules: rules(channel),
+            common: Arc::default(),
+            unfinished: self.unfinished.clone(),
+            connections: JoinSet::new(),
+            at_the_door: VecDeque::new(),
+            log: Log::new(channel.name()),
+            closing: self.closing.subscribe(),
+        };
+        self.doors.spawn(door.run());
+        Ok(socket)
+    }
+
+    /// Lets nobody in any more, and waits until clients have got what the sockets said last, for
+    /// those that do not read no longer than `limit`. Nothing may be sent any more.
+    pub async fn close(mut self, limit: Duration) {
+        let _ = self.closing.send(true);
+        let _ = tokio::time::timeout(limit, async {
+            while self.doors.join_next().await.is_some() {}
+        })
+        .await;
+    }
+}
+
+/// What clients of a channel may do.
+fn rules(channel: Channel) -> Rules {
+    match channel {
+        // Messages of notebooks; the buffers of widgets can be large. Nobody is cut off, since
+        // replies would be lost: a front end may send many requests before it reads.
+        Channel::Shell | Channel::Control | Channel::Stdin => Rules {
+            limits: Limits {
+                message_bytes: 64 << 20,
+                frames: 4096,
+                messages: u64::MAX,
+            },
+            waiting_bytes: 64 << 20,
+            cut_off: false,
+        },
+        // Subscriptions: a byte and a topic.
+        Channel::Iopub => Rules {
+            limits: Limits {
+                message_bytes: 1024,
+                frames: 1,
+                messages: 1024,
+            },
+            waiting_bytes: 4 << 20,
+            cut_off: true,
+        },
+        Channel::Heartbeat => Rules {
+            limits: Limits {
+                message_bytes: 1024,
+                frames: 8,
+                messages: u64::MAX,
+            },
+            waiting_bytes: 64 << 10,
+            cut_off: false,
+        },
+    }
+}
+
+struct Door {
+    public: Public,
+    /// The path of the ZeroMQ socket.
+    private: PathBuf,
+    rules: Rules,
+    common: Arc<Common>,
+    unfinished: Arc<Unfinished>,
+    connections: JoinSet<()>,
+    /// Connections whose handshake was not over when it was last looked at, oldest first.
+    at_the_door: VecDeque<Arrival>,
+    log: Log,
+    closing: watch::Receiver<bool>,
+}
+
+struct Arrival {
+    task: AbortHandle,
+    is_ready: Arc<AtomicBool>,
+}
+
+impl Door {
+    async fn run(mut self) {
+        loop {
+            tokio::select! {
+                client = self.public.accept() => match client {
+                    Ok(client) => self.let_in(client),
+                    Err(error) => {
+                        self.log.warn(&format!("a client could not be let in: {error}"));
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                },
+                Some(_) = self.connections.join_next() => {}
+                _ = self.closing.changed() => break,
+            }
+        }
+        drop(self.public);
+        while self.connections.join_next().await.is_some() {}
+    }
+
+    fn let_in(&mut self, client: Box<dyn Stream>) {
+        while self.connections.try_join_next().is_some() {}
+        self.at_the_door
+            .retain(|it| !it.task.is_finished() && !it.is_ready.load(Ordering::Relaxed));
+        if self.connections.len() >= MOST_CONNECTIONS {
+            // An honest client's handshake is over in a moment, so whoever has been at the door
+            // for longest is the one to go.
+            match self.at_the_door.pop_front() {
+                Some(oldest) => {
+                    oldest.task.abort();
+                    self.log
+                        .warn("too many connections; one without handshake was closed");
+                }
+                None => {
+                    self.log.warn("too many connections; a new one was closed");
+                    return;
+                }
+            }
+        }
+        let is_ready = Arc::new(AtomicBool::new(false));
+        let known = Known {
+            rules: self.rules,
+            common: self.common.clone(),
+            unfinished: self.unfinished.clone(),
+            is_ready: is_ready.clone(),
+            closing: self.closing.clone(),
+        };
+        let connection = connect(client, self.private.clone(), known, self.log.clone());
+        let task = self.connections.spawn(connection);
+        self.at_the_door.push_back(Arrival { task, is_ready });
+    }
+}
+
+/// The task of one connection.
+async fn connect(client: Box<dyn Stream>, private: PathBuf, known: Known, log: Log) {
+    match UnixStream::connect(private).await {
+        Ok(socket) => {
+            if let Err(ended) = passage::pass(client, socket, &known).await {
+                log.warn(&format!("a connection was closed: {ended}"));
+            }
+        }
+        Err(error) => log.warn(&format!("a client could not be let in: {error}")),
+    }
+}
+
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// The public address.
+enum Public {
+    Tcp(TcpListener),
+    Ipc(UnixListener),
+}
+
+impl Public {
+    async fn listen(address: &Address) -> io::Result<Self> {
+        match address {
+            Address::Tcp(address) => TcpListener::bind(address).await.map(Self::Tcp),
+            Address::Ipc(path) => {
+                let listener = UnixListener::bind(path)?;
+                fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+                Ok(Self::Ipc(listener))
+            }
+        }
+    }
+
+    async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                // Fails when the client has gone again, which reading will tell.
+                let _ = stream.set_nodelay(true);
+                Ok(Box::new(stream))
+            }
+            Self::Ipc(listener) => Ok(Box::new(listener.accept().await?.0)),
+        }
+    }
+}
+
+/// The folder of the private sockets; removed when it is dropped.
+struct PrivateFolder(PathBuf);
+
+impl PrivateFolder {
+    /// Named as the evaluator's folder is, so that the next kernel removes what a killed one left.
+    fn make() -> io::Result<Self> {
+        let nanoseconds = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.subsec_nanos());
+        let name = format!("stratoscope-{}-{nanoseconds:08x}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
