@@ -4,6 +4,7 @@ use stratoscope_diagnostics::check::{CellContext, check_cell, resolve};
 use stratoscope_diagnostics::render::{self, Source};
 use stratoscope_diagnostics::rules::*;
 use stratoscope_diagnostics::{Diagnostic, Figure, Place, Rule, RulePage, Stage};
+use unicode_width::UnicodeWidthStr;
 
 use common::context;
 
@@ -16,6 +17,8 @@ mod scopes;
 mod training;
 
 const NAME: &str = "Cell In[3]";
+/// No line is longer in a terminal.
+const COLUMNS: usize = 100;
 
 fn page<R: Rule>() -> RulePage {
     R::PAGE
@@ -297,6 +300,10 @@ fn every_rule_says_the_same_in_all_forms() {
         let plain = render::plain(&diagnostic, &source);
         let ansi = render::ansi(&diagnostic, &source);
         assert_eq!(without_colours(&ansi), plain, "{}", page.code);
+        let traceback = render::traceback(std::slice::from_ref(&diagnostic), &source).join("\n");
+        for line in plain.lines().chain(without_colours(&traceback).lines()) {
+            assert!(line.width() <= COLUMNS, "{}: {line}", page.code);
+        }
         let html = render::html(&diagnostic, &source);
         assert!(html.starts_with("<div") && html.contains(page.code));
         let data = render::json(&diagnostic, &source);

@@ -27,7 +27,7 @@ const OPTIMIZER: Argument = Argument::new(
 const LOSS: Argument = Argument::new(
     "loss",
     "loss",
-    "none: the model predicts, `fit!` refuses",
+    "none",
     "Keras",
     Accepts::Identifier(IdentifierKind::Loss),
     "What is minimised, as a mean over the examples of the global batch. A text is resolved to a type; \
@@ -88,7 +88,7 @@ const DROP: Argument = Argument::new(
 const STRATEGY: Argument = Argument::new(
     "strategy",
     "`none` or a strategy",
-    "the one of the active scope",
+    "the scope's",
     "ours",
     Accepts::Value,
     "`none` trains on one device on purpose although a strategy is alive, where SC0201 would stop. A \

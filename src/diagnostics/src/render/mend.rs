@@ -1,6 +1,8 @@
 //! A fix applied: the whole text for whoever replaces it, the changed lines for the eye.
 
-use super::place::lines;
+use std::ops::Range;
+
+use super::place::{Line, lines};
 use crate::{CellSpan, Fix, Place};
 
 /// The text after a fix. `None` if the fix is in words only, or its edits overlap or lie outside.
@@ -28,13 +30,22 @@ fn sorted(fix: &Fix) -> Option<Vec<(CellSpan, &str)>> {
     (apart && !edits.is_empty()).then_some(edits)
 }
 
+/// A line that goes or comes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Changed {
+    pub number: usize,
+    pub text: String,
+    /// The bytes that go or come; nothing where all of the line does.
+    pub parts: Vec<Range<usize>>,
+}
+
 /// The lines that a fix changes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Mended {
-    /// Lines that go: their numbers, their text.
-    pub removed: Vec<(usize, String)>,
+    /// Lines that go.
+    pub removed: Vec<Changed>,
     /// Lines that come in their place.
-    pub added: Vec<(usize, String)>,
+    pub added: Vec<Changed>,
 }
 
 /// What a fix changes, as lines before and after.
@@ -56,17 +67,41 @@ pub(super) fn mended(text: &str, fix: &Fix) -> Option<Mended> {
         .take(most)
         .take_while(|(old, new)| old.text == new.text)
         .count();
-    let part = |lines: &[super::place::Line<'_>]| -> Vec<(usize, String)> {
-        lines[head..lines.len() - tail]
-            .iter()
-            .map(|line| (line.number, line.text.to_owned()))
-            .collect()
+    let (mut gone, mut come, mut shift) = (Vec::new(), Vec::new(), 0_isize);
+    for (span, replacement) in sorted(fix)? {
+        let start = span.start.saturating_add_signed(shift);
+        gone.push(span.start..span.end);
+        come.push(start..start + replacement.len());
+        shift += replacement.len() as isize - (span.end - span.start) as isize;
+    }
+    let part = |lines: &[Line<'_>], edits: &[Range<usize>]| -> Vec<Changed> {
+        let lines = lines[head..lines.len() - tail].iter();
+        lines.map(|line| changed(line, edits)).collect()
     };
     let mended = Mended {
-        removed: part(&old),
-        added: part(&new),
+        removed: part(&old, &gone),
+        added: part(&new, &come),
     };
     (mended.removed.len() + mended.added.len() <= MOST).then_some(mended)
+}
+
+fn changed(line: &Line<'_>, edits: &[Range<usize>]) -> Changed {
+    let inside = |edit: &Range<usize>| {
+        let start = edit.start.max(line.start) - line.start;
+        let end = edit.end.min(line.start + line.text.len());
+        start..end.saturating_sub(line.start)
+    };
+    let parts = edits
+        .iter()
+        .map(inside)
+        .filter(|part| part.start < part.end && !line.text[part.clone()].trim().is_empty())
+        .filter(|part| line.text[part.clone()].trim() != line.text.trim())
+        .collect();
+    Changed {
+        number: line.number,
+        text: line.text.to_owned(),
+        parts,
+    }
 }
 
 /// Whether the changed lines of a fix are worth their room: the first of several names, and whatever is
@@ -106,21 +141,36 @@ mod tests {
         assert_eq!(apply("a", &fix(&[])), None);
     }
 
-    #[test]
-    fn only_changed_lines_are_shown() {
-        let shown = mended("a\nb\nc", &fix(&[(2, 3, "x")]));
-        let expected = Mended {
-            removed: vec![(2, "b".into())],
-            added: vec![(2, "x".into())],
+    /// Each line as `number sign text`, with bars around the parts that change.
+    fn check(text: &str, fix: &Fix, expected: &[&str]) {
+        let mended = mended(text, fix).expect("a change of a few lines");
+        let show = |sign: char, line: &Changed| {
+            let mut text = line.text.clone();
+            for part in line.parts.iter().rev() {
+                text.insert(part.end, '|');
+                text.insert(part.start, '|');
+            }
+            format!("{} {sign} {text}", line.number)
         };
-        assert_eq!(shown, Some(expected));
-        let shown = mended("a\nb\nc", &fix(&[(2, 4, "")]));
-        assert_eq!(
-            shown,
-            Some(Mended {
-                removed: vec![(2, "b".into())],
-                added: vec![]
-            })
+        let removed = mended.removed.iter().map(|line| show('-', line));
+        let added = mended.added.iter().map(|line| show('+', line));
+        let found: Vec<String> = removed.chain(added).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn only_changed_lines_are_shown_and_in_them_what_changes() {
+        check("a\nb\nc", &fix(&[(2, 3, "x")]), &["2 - b", "2 + x"]);
+        check("a\nb\nc", &fix(&[(2, 4, "")]), &["2 - b"]);
+        check(
+            "f(ä), b = 2)",
+            &fix(&[(5, 12, ""), (4, 4, "x")]),
+            &["1 - f(ä)|, b = 2|)", "1 + f(ä|x|))"],
+        );
+        check(
+            "a b\nc",
+            &fix(&[(2, 3, "x\ny")]),
+            &["1 - a |b|", "1 + a |x|", "2 + y"],
         );
     }
 }

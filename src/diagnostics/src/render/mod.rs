@@ -36,6 +36,15 @@ fn severity_word(severity: Severity) -> &'static str {
     }
 }
 
+/// What TensorFlow does in general, unless the chosen version's answer says the same.
+fn general(diagnostic: &Diagnostic) -> Option<&str> {
+    let said = diagnostic.answer().map(|answer| answer.does.as_str());
+    diagnostic
+        .tensorflow
+        .as_deref()
+        .filter(|text| said != Some(text))
+}
+
 /// The diagnostic with all its places as spans of the text.
 fn resolved(diagnostic: &Diagnostic, source: &Source<'_>) -> Diagnostic {
     let mut diagnostic = diagnostic.clone();

@@ -1,14 +1,21 @@
 //! Text with carets, as a compiler prints it, plain or in colour.
 
+use std::ops::Range;
+
 use unicode_width::UnicodeWidthStr;
 
 use super::mend::{mended, shows_lines};
-use super::place::{Line, lines, marks, primary};
-use super::{Source, resolved, severity_word};
+use super::place::{Mark, lines, marks, primary};
+use super::{Source, general, resolved, severity_word};
 use crate::words::wrap;
 use crate::{Answer, ArgumentRow, ArgumentState, Diagnostic, Place, Severity};
 
-/// Columns after which sentences are wrapped.
+mod table;
+mod window;
+
+use window::window;
+
+/// No line is longer: sentences are wrapped, lines of code are cut around what is meant.
 const COLUMNS: usize = 100;
 /// What a tab is shown as.
 const TAB: &str = "    ";
@@ -37,8 +44,8 @@ fn all(paint: Paint, diagnostic: &Diagnostic, source: &Source<'_>) -> String {
 }
 
 /// The lines of a Jupyter traceback: `Cell In[3], line 2`, which editors turn into a link, then the
-/// diagnostics in colour. What takes room on the card that stands above it (the table of arguments,
-/// the figure, mended lines, TensorFlow's ways) is not said twice.
+/// diagnostics in colour: the message, the place, the ways out. What else stands on the card above is not
+/// said twice.
 pub fn traceback(diagnostics: &[Diagnostic], source: &Source<'_>) -> Vec<String> {
     let line = diagnostics
         .iter()
@@ -63,6 +70,8 @@ pub fn traceback(diagnostics: &[Diagnostic], source: &Source<'_>) -> Vec<String>
 /// are dropped here may be needed for it.
 fn brief(diagnostic: &Diagnostic, source: &Source<'_>) -> Diagnostic {
     let mut brief = resolved(diagnostic, source);
+    brief.why.clear();
+    brief.evidence.clear();
     brief.arguments.clear();
     brief.figure = None;
     brief.tensorflow = None;
@@ -82,10 +91,10 @@ enum Paint {
 
 #[derive(Clone, Copy)]
 enum Style {
+    /// Carets and signs. Words have no colour: front ends put theirs on grounds where it cannot be read.
     Severity(Severity),
     Strong,
     Dim,
-    Gutter,
     Second,
     Good,
 }
@@ -99,9 +108,8 @@ impl Paint {
             (_, Style::Severity(Severity::Note)) => "1;36",
             (_, Style::Strong) => "1",
             (_, Style::Dim) => "2",
-            (_, Style::Gutter) => "34",
             (_, Style::Second) => "36",
-            (_, Style::Good) => "32",
+            (_, Style::Good) => "1;32",
         };
         if text.is_empty() {
             String::new()
@@ -118,15 +126,21 @@ struct Writer {
 
 impl Writer {
     fn diagnostic(mut self, diagnostic: &Diagnostic, source: &Source<'_>) -> String {
-        let severity = Style::Severity(diagnostic.severity);
         let head = format!(
             "{}[{}]",
             severity_word(diagnostic.severity),
             diagnostic.code
         );
-        let head = self.paint.with(severity, &head);
-        let message = self.paint.with(Style::Strong, &clean(&diagnostic.message));
-        self.line(&format!("{head}: {message}"));
+        let indent = head.width() + 2;
+        let head = self.paint.with(Style::Strong, &head);
+        let message = wrap(&clean(&diagnostic.message), COLUMNS - indent);
+        for (nth, part) in message.iter().enumerate() {
+            let part = self.paint.with(Style::Strong, part);
+            match nth {
+                0 => self.line(&format!("{head}: {part}")),
+                _ => self.line(&format!("{}{part}", " ".repeat(indent))),
+            }
+        }
         let gutter = self.places(diagnostic, source);
         for why in &diagnostic.why {
             self.item(gutter, "why", why);
@@ -149,7 +163,7 @@ impl Writer {
                 self.mended(gutter, source, fix);
             }
         }
-        if let Some(text) = &diagnostic.tensorflow {
+        if let Some(text) = general(diagnostic) {
             self.item(gutter, "in TensorFlow", text);
         }
         if let Some(answer) = diagnostic.answer() {
@@ -171,47 +185,45 @@ impl Writer {
         let all = lines(source.text);
         let marks = marks(diagnostic, &all);
         let gutter = marks.last().map_or(1, |mark| mark.line.to_string().len());
-        let bar = self.paint.with(Style::Gutter, "|");
+        let bar = self.paint.with(Style::Dim, "|");
         let indent = " ".repeat(gutter);
         if let Some((line, column)) = primary(diagnostic, source.text) {
-            let arrow = self.paint.with(Style::Gutter, "-->");
+            let arrow = self.paint.with(Style::Dim, "-->");
             self.line(&format!(
                 "{indent}{arrow} {}, line {line}, column {column}",
                 source.name
             ));
             self.line(&format!("{indent} {bar}"));
         }
-        let mut shown: Option<usize> = None;
+        let mut shown: Option<(usize, String)> = None;
         for mark in &marks {
             let Some(line) = all.get(mark.line - 1) else {
                 continue;
             };
-            if shown != Some(mark.line) {
-                if shown.is_some_and(|before| before + 1 < mark.line) {
-                    let dots = self.paint.with(Style::Gutter, "...");
+            let meant = columns(line.text, &mark.bytes);
+            let room = COLUMNS - gutter - 3;
+            let part = window(&expand(line.text), &meant, room);
+            let before = shown.as_ref().map(|(number, _)| *number);
+            if shown.as_ref() != Some(&(mark.line, part.shown.clone())) {
+                if before.is_some_and(|before| before + 1 < mark.line) {
+                    let dots = self.paint.with(Style::Dim, "...");
                     self.line(&dots);
                 }
-                self.source_line(gutter, line);
-                shown = Some(mark.line);
+                let number = format!("{:>gutter$} |", mark.line);
+                let number = self.paint.with(Style::Dim, &number);
+                self.line(format!("{number} {}", part.shown).trim_end());
             }
-            let (sign, style) = match mark.primary {
-                true => ("^", Style::Severity(diagnostic.severity)),
-                false => ("-", Style::Second),
-            };
-            let before = expand(&line.text[..mark.bytes.start]).width();
-            let width = expand(&line.text[mark.bytes.clone()]).width().max(1);
-            let text = clean(mark.text);
-            let carets = self
-                .paint
-                .with(style, format!("{} {text}", sign.repeat(width)).trim_end());
-            self.line(&format!("{indent} {bar} {}{carets}", " ".repeat(before)));
+            let start = meant.start - part.shift;
+            let end = (meant.end - part.shift).min(part.shown.width());
+            shown = Some((mark.line, part.shown));
+            self.carets(gutter, mark, start..end, diagnostic.severity);
         }
         if shown.is_some() {
             self.line(&format!("{indent} {bar}"));
         }
         for label in &diagnostic.labels {
             if let Place::File { path, line } = &label.place {
-                let arrow = self.paint.with(Style::Gutter, "-->");
+                let arrow = self.paint.with(Style::Dim, "-->");
                 let line = line
                     .map(|line| format!(", line {line}"))
                     .unwrap_or_default();
@@ -225,16 +237,36 @@ impl Writer {
         gutter
     }
 
-    fn source_line(&mut self, gutter: usize, line: &Line<'_>) {
-        let number = self
-            .paint
-            .with(Style::Gutter, &format!("{:>gutter$} |", line.number));
-        self.line(format!("{number} {}", expand(line.text)).trim_end());
+    /// The carets below columns of a line, and what is said there: beside them, or below where it does not fit.
+    fn carets(&mut self, gutter: usize, mark: &Mark<'_>, under: Range<usize>, severity: Severity) {
+        let (sign, style) = match mark.primary {
+            true => ("^", Style::Severity(severity)),
+            false => ("-", Style::Second),
+        };
+        let bar = self.paint.with(Style::Dim, "|");
+        let indent = " ".repeat(gutter);
+        let room = COLUMNS - gutter - 3;
+        let text = clean(mark.text);
+        let carets = sign.repeat(under.len().max(1));
+        let beside = under.start + carets.width() + 1 + text.width() <= room;
+        let carets = self.paint.with(style, &carets);
+        let before = " ".repeat(under.start);
+        let start = " ".repeat(under.start.min(room.saturating_sub(text.width())));
+        if beside {
+            let text = self.paint.with(Style::Strong, &text);
+            self.line(format!("{indent} {bar} {before}{carets} {text}").trim_end());
+            return;
+        }
+        self.line(&format!("{indent} {bar} {before}{carets}"));
+        for part in wrap(&text, room - start.len()) {
+            let part = self.paint.with(Style::Strong, &part);
+            self.line(&format!("{indent} {bar} {start}{part}"));
+        }
     }
 
     /// `  = why: …`, wrapped under its first word.
     fn item(&mut self, gutter: usize, word: &str, text: &str) {
-        let equals = self.paint.with(Style::Gutter, "=");
+        let equals = self.paint.with(Style::Dim, "=");
         let painted = self.paint.with(Style::Strong, word);
         let indent = gutter + word.len() + 5;
         let mut first = true;
@@ -257,7 +289,7 @@ impl Writer {
     fn answer(&mut self, gutter: usize, answer: &Answer) {
         let title = format!("in {}", answer.profile.title());
         self.item(gutter, &title, &answer.does);
-        let bar = self.paint.with(Style::Gutter, "|");
+        let bar = self.paint.with(Style::Dim, "|");
         let indent = " ".repeat(gutter + 3);
         let columns = COLUMNS.saturating_sub(indent.len() + 2);
         for paragraph in answer.says.iter().flat_map(|says| says.lines()) {
@@ -276,11 +308,21 @@ impl Writer {
             ("-", Style::Severity(Severity::Error), &mended.removed),
             ("+", Style::Good, &mended.added),
         ] {
-            for (number, text) in lines {
-                let line = self
-                    .paint
-                    .with(style, &format!("{number:>gutter$} {sign} {}", expand(text)));
-                self.line(&format!("{indent}{line}"));
+            let sign = self.paint.with(style, sign);
+            for line in lines {
+                let code = expand(&line.text);
+                let begin = code.len() - code.trim_start().len();
+                // What does not fit goes on below it, a little further to the right.
+                let hang = begin.min(COLUMNS / 2) + 4;
+                let room = COLUMNS - 2 * gutter - 6;
+                let first = format!("{indent}{:>gutter$} {sign} ", line.number);
+                let mut rest = table::wrapped(code.trim_start(), room - hang).into_iter();
+                let start = rest.next().unwrap_or_default();
+                self.line(format!("{first}{}{start}", &code[..begin]).trim_end());
+                for part in rest {
+                    let before = " ".repeat(2 * gutter + 6 + hang);
+                    self.line(&format!("{before}{part}"));
+                }
             }
         }
     }
@@ -290,46 +332,30 @@ impl Writer {
             return;
         }
         self.line("");
-        let cells: Vec<[String; 5]> = rows
-            .iter()
-            .map(|row| {
-                let given = row.given.as_deref().map_or("–".to_owned(), clean);
-                [
-                    clean(&row.name),
-                    state_word(row).to_owned(),
-                    given,
-                    row.expects.clone(),
-                    row.default.clone(),
-                ]
-            })
-            .collect();
         let head = ["argument", "", "passed", "expects", "default"].map(str::to_owned);
-        let width = |column: usize| {
-            cells
-                .iter()
-                .chain([&head])
-                .map(|row| row[column].width())
-                .max()
-                .unwrap_or_default()
-        };
-        let widths = [width(0), width(1), width(2), width(3), width(4)];
-        let line = |row: &[String; 5]| {
-            let mut line = String::from(" ");
-            for (cell, width) in row.iter().zip(widths) {
-                line += &format!(" {cell}{} ", " ".repeat(width - cell.width()));
+        let mut cells = vec![head];
+        cells.extend(rows.iter().map(|row| {
+            let given = row.given.as_deref().map_or("–".to_owned(), clean);
+            let state = state_word(row).to_owned();
+            [
+                clean(&row.name),
+                state,
+                given,
+                row.expects.clone(),
+                row.default.clone(),
+            ]
+        }));
+        let styles = rows.iter().map(|row| match row.state {
+            ArgumentState::Invalid => Some(Style::Strong),
+            ArgumentState::Given => None,
+            ArgumentState::Default => Some(Style::Dim),
+        });
+        let styles = std::iter::once(Some(Style::Dim)).chain(styles);
+        for (lines, style) in table::lines(&cells, COLUMNS - 2).into_iter().zip(styles) {
+            for line in lines {
+                let line = style.map_or(line.clone(), |style| self.paint.with(style, &line));
+                self.line(&format!("  {line}"));
             }
-            line.trim_end().to_owned()
-        };
-        let head = self.paint.with(Style::Dim, &line(&head));
-        self.line(&head);
-        for (row, cells) in rows.iter().zip(&cells) {
-            let text = line(cells);
-            let text = match row.state {
-                ArgumentState::Invalid => self.paint.with(Style::Severity(Severity::Error), &text),
-                ArgumentState::Given => text,
-                ArgumentState::Default => self.paint.with(Style::Dim, &text),
-            };
-            self.line(&text);
         }
     }
 
@@ -347,6 +373,12 @@ pub(super) fn state_word(row: &ArgumentRow) -> &'static str {
         ArgumentState::Default => "default",
         ArgumentState::Invalid => "invalid",
     }
+}
+
+/// Where bytes of a line of code stand once it is shown.
+fn columns(line: &str, bytes: &Range<usize>) -> Range<usize> {
+    let start = expand(&line[..bytes.start]).width();
+    start..start + expand(&line[bytes.clone()]).width().max(1)
 }
 
 /// Text of others on one line: tabs as spaces, no character that a terminal obeys.
@@ -374,108 +406,4 @@ fn expand(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use unicode_width::UnicodeWidthChar;
-
-    use super::*;
-
-    /// Below each line of code, the columns under the carets are those of `expected`.
-    fn check(text: &str, span: (usize, usize), expected: &str) {
-        let diagnostic = Diagnostic::new("SC0000", Severity::Error, "x")
-            .label(Place::span(span.0, span.1), "here");
-        let shown = plain(
-            &diagnostic,
-            &Source {
-                text,
-                name: "Cell In[1]",
-            },
-        );
-        let rows: Vec<&str> = shown.lines().collect();
-        let at = rows
-            .iter()
-            .position(|row| row.contains('^'))
-            .expect("carets");
-        let code: Vec<char> = columns(rows[at - 1]);
-        let marked: String = columns(rows[at])
-            .iter()
-            .zip(&code)
-            .filter(|(caret, _)| **caret == '^')
-            .map(|(_, c)| *c)
-            .filter(|c| *c != '\u{0}')
-            .collect();
-        assert_eq!(marked, expected, "{shown}");
-    }
-
-    /// One entry per column; the second column of a wide character is NUL.
-    fn columns(row: &str) -> Vec<char> {
-        let mut columns = Vec::new();
-        for c in row.chars() {
-            for nth in 0..c.width().unwrap_or_default() {
-                columns.push(if nth == 0 { c } else { '\u{0}' });
-            }
-        }
-        columns
-    }
-
-    #[test]
-    fn carets_stand_under_what_is_meant() {
-        check("abc", (1, 2), "b");
-        check("größe = x", (8, 9), "=");
-        check("\t\tab", (2, 4), "ab");
-        check("\"日本\" + x", (8, 9), " ");
-        check("\"日本\" + x", (1, 7), "日本");
-        check("a\nb\nccc", (4, 7), "ccc");
-        check("x\u{1b}[31m y", (7, 8), "y");
-    }
-
-    #[test]
-    fn an_empty_span_and_the_end_of_the_text_have_a_caret() {
-        let diagnostic =
-            Diagnostic::new("SC0000", Severity::Note, "x").label(Place::span(3, 3), "end");
-        let shown = plain(
-            &diagnostic,
-            &Source {
-                text: "abc",
-                name: "c",
-            },
-        );
-        assert!(shown.contains("|    ^ end"), "{shown}");
-    }
-
-    #[test]
-    fn nothing_in_the_text_reaches_the_terminal() {
-        let diagnostic = Diagnostic::new("SC0000", Severity::Error, "a\u{1b}[2Jb")
-            .label(Place::span(0, 2), "\u{1b}]0;t\u{7}")
-            .evidence("row", "\u{9b}31m");
-        let shown = plain(
-            &diagnostic,
-            &Source {
-                text: "\u{1b}c",
-                name: "c",
-            },
-        );
-        assert!(
-            !shown.chars().any(|c| c.is_control() && c != '\n'),
-            "{shown:?}"
-        );
-    }
-
-    #[test]
-    fn a_traceback_begins_with_the_link() {
-        let diagnostic =
-            Diagnostic::new("SC0000", Severity::Error, "x").label(Place::span(2, 3), "");
-        let source = Source {
-            text: "a\nb",
-            name: "Cell In[7]",
-        };
-        let traceback = traceback(&[diagnostic.clone(), diagnostic], &source);
-        assert_eq!(traceback[0], "Cell In[7], line 2");
-        assert_eq!(
-            traceback
-                .iter()
-                .filter(|line| line.contains("SC0000"))
-                .count(),
-            2
-        );
-    }
-}
+mod tests;

@@ -1,0 +1,228 @@
+//! The card in the notebook.
+//!
+//! Front ends sanitize HTML: style sheets, SVG, scripts and variables are lost, and JupyterLab drops
+//! `rgba(…)` colours and the unit `ch` too. So every style is literal and inline, and colours are hex, with an
+//! alpha channel where they lie behind text. Text keeps the colour it inherits, since no other one can be read on
+//! white and on black; only badges bring a solid background and their own white. What is too long goes on in the
+//! next line; only a table's words may be wider than a narrow window, and it is scrolled alone.
+
+mod arguments;
+mod code;
+
+use self::code::{change, marked_lines};
+use super::mend::{mended, shows_lines};
+use super::place::primary;
+use super::{Source, general, resolved, severity_word};
+use crate::{Answer, Diagnostic, Place, Severity};
+
+const RED: &str = "#e5484d";
+const RED_TINT: &str = "#e5484d33";
+const AMBER: &str = "#d98a00";
+const AMBER_TINT: &str = "#d98a0033";
+const BLUE: &str = "#3b82f6";
+const BLUE_TINT: &str = "#3b82f633";
+const GREEN: &str = "#2f9e5b";
+const GREEN_TINT: &str = "#2f9e5b33";
+const GREY: &str = "#88888866";
+const GREY_TINT: &str = "#8888881f";
+
+const CODE_FONT: &str = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:0.92em";
+/// Text that matters less.
+const MUTED: &str = "opacity:0.75";
+
+/// The diagnostic as a card, and a card below it for each related one. Nothing outside is styled.
+pub fn html(diagnostic: &Diagnostic, source: &Source<'_>) -> String {
+    let resolved = resolved(diagnostic, source);
+    let related = resolved.related.iter();
+    related.fold(card(&resolved, source), |cards, other| {
+        cards + &card(other, source)
+    })
+}
+
+fn card(diagnostic: &Diagnostic, source: &Source<'_>) -> String {
+    let (border, _) = colours(diagnostic.severity);
+    let mut out = format!(
+        "<div style=\"border:1px solid {GREY};border-left:4px solid {border};border-radius:4px;\
+         padding:8px 14px 10px 12px;margin:4px 0;line-height:1.45;text-align:left;max-width:1040px\">"
+    );
+    head(&mut out, diagnostic, source);
+    marked_lines(&mut out, diagnostic, source);
+    files(&mut out, diagnostic);
+    if !diagnostic.why.is_empty() {
+        section(&mut out, GREY, "Why", &lines(&diagnostic.why));
+    }
+    seen(&mut out, diagnostic);
+    fixes(&mut out, diagnostic, source);
+    if let Some(text) = general(diagnostic) {
+        let told: Vec<&str> = text.lines().collect();
+        section(&mut out, AMBER, "TensorFlow", &lines(&told));
+    }
+    if let Some(it) = diagnostic.answer() {
+        answer(&mut out, it);
+    }
+    arguments::table(&mut out, &diagnostic.arguments);
+    if let Some(figure) = &diagnostic.figure {
+        out += &format!("<div style=\"margin:10px 0 0 0\">{}</div>", figure.html);
+    }
+    out += "</div>";
+    out
+}
+
+/// The severity's border and the tint behind text.
+fn colours(severity: Severity) -> (&'static str, &'static str) {
+    match severity {
+        Severity::Error => (RED, RED_TINT),
+        Severity::Warning => (AMBER, AMBER_TINT),
+        Severity::Note => (BLUE, BLUE_TINT),
+    }
+}
+
+fn head(out: &mut String, diagnostic: &Diagnostic, source: &Source<'_>) {
+    // White on these has a contrast above 4.5.
+    let badge = match diagnostic.severity {
+        Severity::Error => "#c62828",
+        Severity::Warning => "#8a5a00",
+        Severity::Note => "#1d5fc4",
+    };
+    *out += &format!(
+        "<div style=\"margin:0 0 6px 0\"><span style=\"background-color:{badge};color:#ffffff;\
+         border-radius:3px;padding:1px 7px;font-weight:bold;font-size:0.85em\">{} {}</span> \
+         <b>{}</b>",
+        severity_word(diagnostic.severity),
+        escape(&diagnostic.code),
+        prose(&diagnostic.message)
+    );
+    if let Some((line, column)) = primary(diagnostic, source.text) {
+        *out += &format!(
+            " <span style=\"{MUTED};font-size:0.9em;white-space:nowrap\">{}, line {line}, column {column}</span>",
+            escape(source.name)
+        );
+    }
+    *out += "</div>";
+}
+
+/// Places in files, which are not the cell's.
+fn files(out: &mut String, diagnostic: &Diagnostic) {
+    for label in &diagnostic.labels {
+        if let Place::File { path, line } = &label.place {
+            let line = line
+                .map(|line| format!(", line {line}"))
+                .unwrap_or_default();
+            *out += &format!(
+                "<div style=\"margin:2px 0\"><code style=\"{CODE_FONT}\">{}</code>{line}: {}</div>",
+                escape(path),
+                prose(&label.text)
+            );
+        }
+    }
+}
+
+/// A part of the card: its name on the left, what it says beside it.
+fn section(out: &mut String, colour: &str, name: &str, html: &str) {
+    *out += &format!(
+        "<div style=\"display:flex;margin:7px 0;padding:0 0 0 10px;border-left:3px solid {colour}\">\
+         <b style=\"flex:0 0 88px;padding-right:10px\">{}</b><div style=\"flex:1 1 0;min-width:0\">{html}</div></div>",
+        escape(name)
+    );
+}
+
+/// Sentences, one below the other.
+fn lines<S: AsRef<str>>(sentences: &[S]) -> String {
+    let sentences = sentences.iter();
+    sentences
+        .map(|text| format!("<div>{}</div>", prose(text.as_ref())))
+        .collect()
+}
+
+/// What was measured or seen: names in one column, values in the other.
+fn seen(out: &mut String, diagnostic: &Diagnostic) {
+    if diagnostic.evidence.is_empty() {
+        return;
+    }
+    let rows = diagnostic.evidence.iter().map(|evidence| {
+        format!(
+            "<div style=\"display:flex\"><div style=\"flex:0 0 200px;padding-right:12px;{MUTED}\">{}</div>\
+             <div style=\"flex:1 1 0;min-width:0;overflow-wrap:break-word\">{}</div></div>",
+            prose(&evidence.name),
+            prose(&evidence.value)
+        )
+    });
+    section(out, GREY, "Seen", &rows.collect::<String>());
+}
+
+fn fixes(out: &mut String, diagnostic: &Diagnostic, source: &Source<'_>) {
+    if diagnostic.fixes.is_empty() {
+        return;
+    }
+    let several = diagnostic.fixes.len() > 1;
+    let mut html = String::new();
+    for (index, fix) in diagnostic.fixes.iter().enumerate() {
+        let number = if several {
+            format!("<b>{}.</b> ", index + 1)
+        } else {
+            String::new()
+        };
+        html += &format!("<div>{number}{}</div>", prose(&fix.title));
+        if shows_lines(&diagnostic.fixes, index)
+            && let Some(mended) = mended(source.text, fix)
+        {
+            change(&mut html, &mended);
+        }
+    }
+    section(out, GREEN, "Fix", &html);
+}
+
+/// What the chosen version does, and its own words as it prints them.
+fn answer(out: &mut String, answer: &Answer) {
+    let mut html = prose(&answer.does);
+    if let Some(says) = &answer.says {
+        html += &format!(
+            "<pre style=\"{CODE_FONT};white-space:pre-wrap;word-break:normal;overflow-wrap:break-word;margin:4px 0 2px 0;\
+             padding:6px 10px;background-color:{GREY_TINT};border-radius:4px;line-height:1.45\">{}</pre>",
+            escape(says)
+        );
+    }
+    section(out, AMBER, answer.profile.title(), &html);
+}
+
+/// A sentence: what stands between backticks is code.
+pub(crate) fn prose(text: &str) -> String {
+    let mut out = String::new();
+    let parts: Vec<&str> = text.split('`').collect();
+    for (index, part) in parts.iter().enumerate() {
+        let closed = index + 1 < parts.len();
+        match index % 2 {
+            1 if closed => {
+                out += &format!("<code style=\"{CODE_FONT}\">{}</code>", escape(part));
+            }
+            // A backtick without a partner is a backtick.
+            1 => out += &format!("`{}", escape(part)),
+            _ => out += &escape(part),
+        }
+    }
+    out
+}
+
+/// Text of others as HTML text. Characters that reorder or hide text are shown as replaced.
+pub(crate) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            // Front ends typeset `$…$`; an entity is seen by them as a dollar, so it is split off.
+            '$' => out.push_str("<span>$</span>"),
+            '\t' | '\n' => out.push(c),
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! What holds for every card: front ends take nothing away, and text of others stays text.
+
+use super::*;
+use crate::check::{CellContext, check_cell};
+use crate::rules::{CATALOGUE, ModelOutsideScope};
+use crate::{ArgumentRow, ArgumentState, Figure, Rule};
+
+fn cards() -> Vec<String> {
+    let mut cards = Vec::new();
+    for page in CATALOGUE.iter().map(|entry| &entry.page) {
+        let source = Source {
+            text: page.bad,
+            name: "Cell In[3]",
+        };
+        for diagnostic in check_cell(page.bad, &CellContext::default()) {
+            cards.push(html(&diagnostic, &source));
+        }
+    }
+    let facts = ModelOutsideScope {
+        strategy: "mirrored".into(),
+        replicas: 2,
+        variables: 104,
+        device: "cpu:0".into(),
+        compile_inside: false,
+        origin: Some("cell 3, line 2".into()),
+        line: Some(2),
+        figure: Some(Figure {
+            html: "<div>grid</div>".into(),
+            plain: "grid".into(),
+        }),
+    };
+    let text = ModelOutsideScope::PAGE.bad;
+    cards.push(html(
+        &facts.diagnostic(),
+        &Source {
+            text,
+            name: "Cell In[3]",
+        },
+    ));
+    cards
+}
+
+#[test]
+fn the_card_survives_sanitizing() {
+    const TAGS: &[&str] = &[
+        "div", "span", "b", "code", "pre", "table", "thead", "tbody", "tr", "th", "td",
+    ];
+    const PROPERTIES: &[&str] = &[
+        "background-color",
+        "border",
+        "border-bottom",
+        "border-collapse",
+        "border-left",
+        "border-radius",
+        "color",
+        "display",
+        "flex",
+        "font-family",
+        "font-size",
+        "font-weight",
+        "line-height",
+        "margin",
+        "max-width",
+        "min-width",
+        "opacity",
+        "overflow-wrap",
+        "overflow-x",
+        "padding",
+        "padding-left",
+        "padding-right",
+        "text-align",
+        "text-indent",
+        "vertical-align",
+        "white-space",
+        "word-break",
+    ];
+    for card in cards() {
+        for tag in card.split('<').skip(1) {
+            let name = tag
+                .trim_start_matches('/')
+                .split([' ', '>'])
+                .next()
+                .unwrap_or_default();
+            assert!(TAGS.contains(&name), "<{name}>");
+            let attributes = tag.split('>').next().unwrap_or_default();
+            let attributes = attributes
+                .trim_start_matches('/')
+                .trim_start_matches(name)
+                .trim();
+            let Some(style) = attributes.strip_prefix("style=\"") else {
+                assert!(attributes.is_empty(), "{attributes}");
+                continue;
+            };
+            for declaration in style.trim_end_matches('"').split(';') {
+                let (property, value) = declaration.split_once(':').expect("property:value");
+                assert!(PROPERTIES.contains(&property), "{property}");
+                for banned in ["rgb", "var(", "url", "expression", "inherit;", "ch;"] {
+                    assert!(!value.contains(banned), "{declaration}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn tags_are_balanced() {
+    for card in cards() {
+        for tag in ["div", "span", "b", "code", "pre", "table", "tr", "td", "th"] {
+            let open = card.matches(&format!("<{tag}>")).count()
+                + card.matches(&format!("<{tag} ")).count();
+            assert_eq!(
+                open,
+                card.matches(&format!("</{tag}>")).count(),
+                "{tag} in {card}"
+            );
+        }
+    }
+}
+
+#[test]
+fn text_of_others_is_escaped() {
+    let evil = "<script>alert('x')</script>\" onload=\"y & `<b>`";
+    let diagnostic = Diagnostic::new("SC<i>", Severity::Error, evil)
+        .label(Place::span(0, evil.len()), evil)
+        .label(Place::file(evil, Some(1)), evil)
+        .why(evil)
+        .evidence(evil, evil)
+        .fix_edit(evil, Place::span(0, 1), evil)
+        .tensorflow(evil)
+        .arguments(vec![ArgumentRow {
+            name: evil.into(),
+            expects: evil.into(),
+            default: evil.into(),
+            given: Some(evil.into()),
+            state: ArgumentState::Invalid,
+        }]);
+    let card = html(
+        &diagnostic,
+        &Source {
+            text: evil,
+            name: evil,
+        },
+    );
+    for raw in ["<script", "</script", "<i>", "onload=\"", "<b>`"] {
+        assert!(!card.contains(raw), "{raw} in {card}");
+    }
+}
+
+#[test]
+fn what_is_meant_is_underlined_whatever_stands_before_it() {
+    let text = "\t/* größe 日本 */ los = 1";
+    let start = text.find("los").expect("it is there");
+    let diagnostic = Diagnostic::new("SC0101", Severity::Error, "x")
+        .label(Place::span(start, start + 3), "unknown");
+    let card = html(&diagnostic, &Source { text, name: "c" });
+    let underlined = format!("border-bottom:2px solid {RED}\">los</span> = 1");
+    assert!(card.contains(&underlined), "{card}");
+    assert!(card.contains("\t/* größe 日本 */ <span"), "{card}");
+}
+
+#[test]
+fn a_related_diagnostic_has_a_card_of_its_own() {
+    let first = Diagnostic::new("SC0201", Severity::Error, "first");
+    let told = first.related(Diagnostic::new("SC0102", Severity::Error, "second"));
+    let card = html(
+        &told,
+        &Source {
+            text: "",
+            name: "c",
+        },
+    );
+    assert_eq!(card.matches("border-left:4px").count(), 2);
+    assert!(card.find("first") < card.find("second"));
+}
+
+#[test]
+fn code_in_sentences() {
+    assert_eq!(
+        prose("a `b<c` d"),
+        format!("a <code style=\"{CODE_FONT}\">b&lt;c</code> d")
+    );
+    assert_eq!(prose("a ` b"), "a ` b");
+}
