@@ -2,6 +2,7 @@
 without loss, failures that say where and what they cost."""
 
 import os
+import queue
 import time
 
 import pytest
@@ -186,6 +187,22 @@ def test_a_process_that_ends_says_where_and_what_is_lost(kernel, code, name, par
     assert kernel.run("kept()").shown() == "7"
 
 
+def test_a_variable_that_is_gone_is_told_where_it_went_and_how_it_comes_back(kernel):
+    made = kernel.run("let gone = vec![1, 2, 3];\nlet moved = String::from(\"m\");").number
+    moved = kernel.run("drop(moved);").number
+    check_error(kernel.execute("moved.len()"), "E0425", "cannot find value `moved`", f"cell {moved} moved it",
+                f"run cell {made} again", line=1)
+    ended = kernel.execute("std::process::abort();").number
+    cell = kernel.execute("let n = 1;\nn + gone.len()")
+    check_error(cell, "E0425", "cannot find value `gone`", f"lost when the process ended in cell {ended}",
+                f"run cell {made} again", line=2)
+    failed = kernel.execute("let unfinished = 1;\npanic!(\"no\");").number
+    check_error(kernel.execute("unfinished"), "E0425", f"cell {failed}, which binds it, failed", line=1)
+    kernel.run("let gone = 4;")
+    assert kernel.run("gone").shown() == "4"
+    check_error(kernel.execute("never_there"), "E0425", line=1)
+
+
 def test_panics_of_other_threads_say_what_they_said(kernel):
     kernel.run("let precious = 2;")
     cell = kernel.execute("let worker = std::thread::spawn(|| { if true { panic!(\"in a thread\") } 3 });\nworker.join().unwrap()")
@@ -226,6 +243,79 @@ def test_partial_lines_and_odd_bytes(kernel):
     cell = kernel.run('use std::io::Write;\nprint!("half a line");\n'
                       'std::io::stdout().write_all(b" bad \\xff\\xfe end \\xe2\\x88")?;')
     assert cell.stream() == "half a line bad \ufffd\ufffd end \ufffd"
+
+
+def test_text_without_a_lines_end_is_seen_at_once(kernel):
+    cell = kernel.run('print!("first"); std::thread::sleep(std::time::Duration::from_millis(800)); print!(" {}", "second");')
+    seconds = {message.content["text"].strip(): message.seconds
+               for message in cell.messages if message.kind == "stream"}
+    assert seconds["second"] - seconds["first"] > 0.5, seconds
+
+
+def listen(kernel, requests, is_over, seconds=60):
+    """What comes over iopub for each request until it is over, and shortly after."""
+    heard = {request: [] for request in requests}
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        try:
+            message = kernel.client.get_iopub_msg(timeout=min(left, 0.5))
+            heard.setdefault(message["parent_header"].get("msg_id"), []).append(message)
+        except queue.Empty:
+            if is_over(heard):
+                return heard
+    raise TimeoutError(heard)
+
+
+def told(messages, name="stdout"):
+    return "".join(message["content"]["text"] for message in messages
+                   if message["msg_type"] == "stream" and message["content"]["name"] == name)
+
+
+def test_what_a_thread_says_belongs_to_the_cell_that_started_it(kernel):
+    """While its cell runs, while another one runs, and while none does; also what a thread of such a
+    thread says, and text that did not come from a macro of the cell."""
+    first = kernel.request("""
+use std::io::Write;
+fn nap(milliseconds: u64) { std::thread::sleep(std::time::Duration::from_millis(milliseconds)); }
+std::thread::spawn(|| {
+    for i in 0..14 {
+        nap(250);
+        println!("line {i}");
+        print!("part {i};");
+        eprintln!("error {i}");
+        std::io::stdout().write_all(format!("bytes {i}\\n").as_bytes()).unwrap();
+        if i == 6 {
+            std::thread::spawn(|| { nap(900); println!("grandchild ü"); });
+            display_html("<b>from the thread</b>");
+        }
+    }
+    panic!("at its end");
+});
+print!("the first cell's own");
+nap(600);
+""")
+    second = kernel.request("for i in 0..40 { println!(\"own {i}\"); nap(50); }\n\"second\"")
+    heard = listen(kernel, [first, second], lambda heard: "at its end" in told(heard[first], "stderr")
+                   and told(heard[second]).endswith("39\n"))
+    states = [message["content"]["execution_state"] for message in heard[second] if message["msg_type"] == "status"]
+    assert states == ["busy", "idle"]
+    text = told(heard[first])
+    for i in range(14):
+        for expected in (f"line {i}\n", f"part {i};", f"bytes {i}\n"):
+            assert text.count(expected) == 1, text
+    assert "the first cell's own" in text and text.count("grandchild ü\n") == 1
+    assert "error 13\n" in told(heard[first], "stderr") and "at its end" in told(heard[first], "stderr")
+    assert [message["content"]["data"]["text/html"] for message in heard[first]
+            if message["msg_type"] == "display_data"] == ["<b>from the thread</b>"]
+    assert told(heard[second]) == "".join(f"own {i}\n" for i in range(40))
+    assert not told(heard[second], "stderr") and not [
+        message for message in heard[second] if message["msg_type"] == "display_data"]
+
+
+def test_threads_of_the_running_cell_keep_the_order_of_what_they_say(kernel):
+    cell = kernel.run("std::thread::scope(|threads| { threads.spawn(|| { for i in 0..50 { println!(\"{i}\"); } }); });\n"
+                      "println!(\"after\");")
+    assert cell.stream() == "".join(f"{i}\n" for i in range(50)) + "after\n"
 
 
 def test_late_output_belongs_to_a_cell_that_asked_for_it(kernel):

@@ -9,6 +9,86 @@ import pytest
 from kernel_client import Kernel, check_error, without_ansi
 
 
+def say(kernel, kind, **content):
+    """Sends a message of a front end over the shell channel; the comm messages in answer to it."""
+    message = kernel.client.session.msg(kind, content)
+    kernel.client.shell_channel.send(message)
+    found = []
+    while True:
+        answer = kernel.client.get_iopub_msg(timeout=20)
+        if answer["parent_header"].get("msg_id") != message["header"]["msg_id"]:
+            continue
+        if answer["msg_type"].startswith("comm_"):
+            found.append(answer)
+        if answer["content"].get("execution_state") == "idle":
+            return found
+
+
+def open_comms(kernel, target=None):
+    return kernel.client.comm_info(target, reply=True, timeout=20)["content"]["comms"]
+
+
+def test_a_table_of_the_variables_follows_the_cells(fresh_kernel):
+    """`%vars live`, as Jupyter's widgets see it: their protocol, version 2.1."""
+    kernel = fresh_kernel
+    kernel.run("let first = vec![1_u8, 2];")
+    assert open_comms(kernel) == {}
+    cell = kernel.run("%vars live")
+    opened = cell.of_kind("comm_open")
+    assert [each["target_name"] for each in opened] == ["jupyter.widget"] * 3
+    assert all(message.metadata == {"version": "2.1.0"} for message in cell.messages if message.kind == "comm_open")
+    models = {each["comm_id"]: each["data"]["state"] for each in opened}
+    (shown,) = cell.of_kind("display_data")
+    view = shown["data"]["application/vnd.jupyter.widget-view+json"]
+    assert (view["version_major"], view["version_minor"]) == (2, 0)
+    table = models[view["model_id"]]
+    assert (table["_model_name"], table["_view_name"]) == ("HTMLModel", "HTMLView")
+    for part, name in [("layout", "LayoutModel"), ("style", "HTMLStyleModel")]:
+        assert models[table[part].removeprefix("IPY_MODEL_")]["_model_name"] == name
+    assert "first" in table["value"] and "Vec&lt;u8&gt;" in table["value"] and "first" in shown["data"]["text/plain"]
+    assert set(open_comms(kernel)) == set(models) == set(open_comms(kernel, "jupyter.widget"))
+    assert open_comms(kernel, "other") == {}
+
+    def changes(cell):
+        return [each["data"]["state"]["value"] for each in cell.of_kind("comm_msg") if each["comm_id"] == view["model_id"]
+                and each["data"]["method"] == "update"]
+
+    (value,) = changes(kernel.run("let second = 1.5;"))
+    assert "second" in value and "first" in value
+    assert not changes(kernel.run("1 + 1")), "nothing has changed"
+    (value,) = changes(kernel.execute("std::process::abort();"))
+    assert "second" not in value
+    # A second view is one of the same model.
+    again = kernel.run("%vars live")
+    assert not again.of_kind("comm_open")
+    assert again.of_kind("display_data")[0]["data"]["application/vnd.jupyter.widget-view+json"] == view
+    kernel.run("let third = 3;")
+
+    # A page that was reloaded asks for every state, or for each.
+    (answer,) = say(kernel, "comm_msg", comm_id=view["model_id"], data={"method": "request_state"})
+    assert "third" in answer["content"]["data"]["state"]["value"]
+    assert say(kernel, "comm_open", comm_id="control", target_name="jupyter.widget.control", data={}) == []
+    (answer,) = say(kernel, "comm_msg", comm_id="control", data={"method": "request_states"})
+    data = answer["content"]["data"]
+    assert data["method"] == "update_states" and set(data["states"]) == set(models)
+    assert data["states"][view["model_id"]]["model_name"] == "HTMLModel"
+    assert "third" in data["states"][view["model_id"]]["state"]["value"]
+    say(kernel, "comm_close", comm_id="control", data={})
+    assert set(open_comms(kernel)) == set(models)
+
+    # Nothing of the kind ends anything: comms that are not there, and nonsense.
+    (closed,) = say(kernel, "comm_open", comm_id="nowhere", target_name="no.such.target", data={})
+    assert closed["msg_type"] == "comm_close" and closed["content"]["comm_id"] == "nowhere"
+    assert say(kernel, "comm_msg", comm_id="nobody", data={"method": "request_state"}) == []
+    assert say(kernel, "comm_msg", comm_id=view["model_id"], data=[1]) == []
+    assert say(kernel, "comm_msg", wrong=1) == []
+
+    say(kernel, "comm_close", comm_id=view["model_id"], data={})
+    assert open_comms(kernel) == {}
+    assert not kernel.run("let fourth = 4;").of_kind("comm_msg")
+    check_error(kernel.execute("%vars alive"), "UnknownOption", "`%vars live`", line=1)
+
+
 def test_kernel_info_is_answered_before_cells_can_run(fresh_kernel):
     request = fresh_kernel.request("1 + 1")
     cell = fresh_kernel.collect(request)

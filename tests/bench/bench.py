@@ -31,6 +31,8 @@ BUDGETS = {
     "ML cell": 0.25,
     "rustc-error cell": 0.25,
     "DSL-error cell": 0.1,
+    "completion, warm": 0.3,
+    "inspection, warm": 0.3,
     "resident memory": 500.0,
 }
 
@@ -44,6 +46,9 @@ ML_IMPORT = {
 ML_FIRST = "let x = Tensor::<2>::ones([64, 64], &Device::flex()); let y = x.clone().matmul(x.clone()); println!(\"{}\", y.clone().sum().into_scalar::<f32>());"
 ML_CELL = "let y{n} = x.clone().matmul(y.clone()).sum_dim(1); println!(\"{{:?}}\", y{n}.dims());"
 RUSTC_ERROR = "let wrong_{n}: usize = \"text {n}\";"
+# Behind a dot and behind a path, by turns: rust-analyzer answers both, and each is a text of its own.
+COMPLETED = ["let c{n} = warm.pow", "let c{n} = std::fs::read_to_s"]
+INSPECTED = ["let i{n} = warm.pow|(2);", "let i{n} = Vec|::<u8>::new();"]
 DSL_ERROR = "compile!(model, optimiser = AdamW::new(5e-5), loss = {n})?;"
 
 
@@ -85,6 +90,23 @@ class Session:
             raise RuntimeError(f"expected {expect}, got {reply['content']} from {code!r}")
         return seconds
 
+    def complete(self, code):
+        """Seconds until there are matches at the end of the code."""
+        began = time.perf_counter()
+        content = self.client.complete(code, reply=True, timeout=60)["content"]
+        if not content["matches"]:
+            raise RuntimeError(f"nothing completes {code!r}")
+        return time.perf_counter() - began
+
+    def inspect(self, marked):
+        """Seconds until something is known of the name before `|`."""
+        cursor = marked.index("|")
+        began = time.perf_counter()
+        content = self.client.inspect(marked.replace("|", ""), cursor, reply=True, timeout=60)["content"]
+        if not content["found"]:
+            raise RuntimeError(f"nothing is known at {marked!r}")
+        return time.perf_counter() - began
+
     def resident(self):
         """Megabytes of the kernel process alone, without the process that runs the cells."""
         status = pathlib.Path(f"/proc/{self.manager.provisioner.process.pid}/status").read_text()
@@ -125,7 +147,10 @@ def measure_kernels(kinds, repeats, cells):
             sessions[kind].kernel_info()
             for line in dep:
                 sessions[kind].run(line)
-            sessions[kind].run("let warm = 1;")
+            sessions[kind].run("let warm: i32 = 1;")
+            for each in range(2):
+                sessions[kind].complete(COMPLETED[each].replace("{n}", "_warm"))
+                sessions[kind].inspect(INSPECTED[each].replace("{n}", "_warm"))
             if kind == "stratoscope" or dep:
                 sessions[kind].run(ML_IMPORT[kind] + "\n" + ML_FIRST)
         for n in range(cells):
@@ -136,6 +161,9 @@ def measure_kernels(kinds, repeats, cells):
                     values[kind]["ML cell"].append(session.run(ML_CELL.replace("{n}", str(n)).replace("{{", "{").replace("}}", "}") + NEW))
                 values[kind]["rustc-error cell"].append(
                     session.run(RUSTC_ERROR.replace("{n}", str(n)) + NEW, expect="error"))
+                for row, ask, texts in [("completion, warm", session.complete, COMPLETED),
+                                        ("inspection, warm", session.inspect, INSPECTED)]:
+                    values[kind][row].append(ask(texts[n % 2].replace("{n}", str(n))))
                 if kind == "stratoscope":
                     values[kind]["DSL-error cell"].append(session.run(DSL_ERROR.replace("{n}", str(n)), expect="error"))
             log(f"cells {n + 1} of {cells}")

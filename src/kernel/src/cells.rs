@@ -4,7 +4,8 @@
 //! runs, a line says that it has ended. The protocol has the process's original standard input and
 //! output to itself: before anything else, those move out of the way and the cell's own standard
 //! streams become named pipes that the kernel reads. A cell may therefore print whatever it likes,
-//! with or without a line's end.
+//! with or without a line's end. What its [`threads`] print when another cell runs goes to its own
+//! cell.
 
 use std::ffi::c_void;
 use std::fs::{File, OpenOptions};
@@ -15,7 +16,10 @@ use std::process::ExitCode;
 
 use libloading::Library;
 
-/// Names the folder with the pipes `stdout` and `stderr`.
+pub mod late;
+mod threads;
+
+/// Names the folder with the pipes `stdout`, `stderr` and [`late::NAME`].
 pub const STREAMS_VARIABLE: &str = "STRATOSCOPE_STREAMS";
 /// Names the facade, which is loaded before the first cell needs it.
 pub const LIBRARY_VARIABLE: &str = "STRATOSCOPE_LIBRARY";
@@ -77,6 +81,11 @@ fn prepare(path: &Path) -> Option<Library> {
     // SAFETY: the facade defines it with this signature.
     let ready = unsafe { library.get::<extern "C" fn()>(b"stratoscope_ready") }.ok()?;
     ready();
+    type Whose = extern "C" fn() -> u64;
+    // SAFETY: the facade defines it with this signature.
+    if let Ok(ask) = unsafe { library.get::<extern "C" fn(Whose)>(b"stratoscope_ask_whose") } {
+        ask(threads::of_another_run);
+    }
     Some(library)
 }
 
@@ -86,6 +95,8 @@ struct Protocol {
     replies: File,
     /// Read by the kernel as evcxr's standard error.
     events: File,
+    /// See [`threads`]; open as long as the process lives.
+    late: Option<File>,
     /// Never unloaded: threads and thread-locals of cells may still use their code.
     loaded: Vec<Library>,
     variables: *mut c_void,
@@ -103,10 +114,11 @@ impl Protocol {
             let borrowed = unsafe { std::os::fd::BorrowedFd::borrow_raw(descriptor) };
             Ok(File::from(borrowed.try_clone_to_owned()?))
         };
-        let protocol = Self {
+        let mut protocol = Self {
             commands: own(stdin.as_raw_fd())?,
             replies: own(libc::STDOUT_FILENO)?,
             events: own(libc::STDERR_FILENO)?,
+            late: None,
             loaded: Vec::new(),
             variables: std::ptr::null_mut(),
         };
@@ -114,11 +126,18 @@ impl Protocol {
             let open = |name: &str| OpenOptions::new().write(true).open(folder.join(name));
             become_standard(open("stdout")?.into(), libc::STDOUT_FILENO)?;
             become_standard(open("stderr")?.into(), libc::STDERR_FILENO)?;
+            let late = open(late::NAME)?;
+            threads::listen(late.as_raw_fd());
+            protocol.late = Some(late);
         }
         become_standard(File::open("/dev/null")?.into(), libc::STDIN_FILENO)?;
         let channel = protocol.replies.as_raw_fd().to_string();
         // SAFETY: no other thread exists yet.
-        unsafe { std::env::set_var(PROTOCOL_VARIABLE, channel) };
+        unsafe {
+            std::env::set_var(PROTOCOL_VARIABLE, channel);
+            // evcxr sets it, and what is about our code and its own helps nobody.
+            std::env::remove_var("RUST_BACKTRACE");
+        }
         Ok(protocol)
     }
 
@@ -153,7 +172,9 @@ impl Protocol {
         let library = unsafe { Library::new(path) }?;
         // SAFETY: every cell's entry has this signature.
         let entry = unsafe { library.get::<Entry>(function.as_bytes()) }?;
+        threads::begin(self.loaded.len() as u64 + 1);
         self.variables = entry(self.variables);
+        threads::end();
         self.loaded.push(library);
         Ok(())
     }

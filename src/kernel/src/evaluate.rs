@@ -19,13 +19,19 @@ use crate::evaluator::{Evaluate, StartEvaluator};
 
 mod crates;
 mod engine;
+mod gone;
 mod home;
 mod interrupt;
+mod kept;
 mod link;
+mod linker;
+mod persist;
 mod relay;
+mod second_try;
 mod show;
 mod streams;
 mod toolchain;
+mod unable;
 pub mod wrapper;
 
 /// First thing in `main`: `Some` when the process was started in another role than a command, and

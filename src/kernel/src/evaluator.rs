@@ -65,6 +65,20 @@ pub trait Outputs: Send + Sync {
         self.display(data, MimeBundle::new(), None, false);
     }
 
+    /// Shows a table of the variables that [`Outputs::update_variables`] changes from then on
+    /// (`%vars live`). Front ends without such tables show it as it is.
+    fn show_variables_live(&self, table: MimeBundle) {
+        self.display(table, MimeBundle::new(), None, false);
+    }
+
+    /// Whether anybody may be looking at such a table.
+    fn has_live_variables(&self) -> bool {
+        false
+    }
+
+    /// The variables are these now.
+    fn update_variables(&self, _table: &MimeBundle) {}
+
     /// Puts a text into the cell in place of what was executed (`%load`). Front ends without cells
     /// show it.
     fn replace_input(&self, text: &str) {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use stratoscope_diagnostics::{Entry, check, pages, rules};
+use stratoscope_diagnostics::{Entry, pages, rules};
 use stratoscope_wire::MimeBundle;
 
 use crate::evaluator::{CellError, CellOutcome, Evaluate, Outputs, Variable};
@@ -15,6 +15,7 @@ mod files;
 mod line;
 mod profile;
 mod warnings;
+mod wrong;
 
 pub use line::{Timed, rust_of_line, timed, without_lines};
 
@@ -27,7 +28,7 @@ const MAGICS: [(&str, &str); 17] = [
     ),
     (
         "%vars",
-        "the variables that live between cells: type, size, device, cell",
+        "the variables that live between cells; `%vars live`: a table that follows the cells",
     ),
     (
         "%reset",
@@ -90,8 +91,8 @@ pub enum Magic {
     Profile(String),
     /// `%warnings`, alone or with what is to be done
     Warnings(String),
-    /// `%vars`
-    Variables,
+    /// `%vars`, `%vars live`
+    Variables(String),
     /// `%reset`
     Reset,
     /// `%load FILE`
@@ -104,6 +105,8 @@ pub enum Magic {
     Inspect(String),
     /// A magic that answers by itself, with more lines below it.
     NotAlone(String),
+    /// Something is missing behind it: what to say.
+    Missing(String),
     /// Begins like a magic and is none.
     Unknown(String),
 }
@@ -114,12 +117,16 @@ impl Magic {
         let code = code.trim();
         let first = code.lines().next().unwrap_or_default().trim_end();
         if let Some(name) = code.strip_prefix('?').filter(|_| first == code) {
-            return Some(Magic::Inspect(name.trim().to_owned()));
+            return Some(Magic::inspect(name));
         }
         let title = first.strip_prefix('%')?;
         let (name, rest) = title.split_once(char::is_whitespace).unwrap_or((title, ""));
         let rest = rest.trim();
         let bare = name.strip_prefix('%');
+        let missing = || wrong::missing(name, first == code);
+        if let Some(told) = rest.is_empty().then(missing).flatten() {
+            return Some(Magic::Missing(told));
+        }
         // With names it drops variables, which Rust does.
         if name == "reset" && !rest.is_empty() {
             return None;
@@ -134,21 +141,29 @@ impl Magic {
             "explain" => Magic::Explain(rest.to_owned()),
             "profile" => Magic::Profile(rest.to_owned()),
             "warnings" => Magic::Warnings(rest.to_owned()),
-            "vars" | "who" | "whos" => Magic::Variables,
+            "vars" | "who" | "whos" => Magic::Variables(rest.to_owned()),
             "reset" => Magic::Reset,
             "load" => Magic::Load(rest.to_owned()),
             "save" => Magic::Save(rest.to_owned()),
-            "doc" => Magic::Inspect(rest.to_owned()),
+            "doc" => Magic::inspect(rest),
             "help" => Magic::Help,
             other => Magic::Unknown(other.to_owned()),
         })
+    }
+
+    /// `?name`; a macro's name is that without its `!`.
+    fn inspect(name: &str) -> Self {
+        match name.trim().trim_end_matches('!') {
+            "" => Self::Missing("of which name? `?NAME`, or `%doc NAME`".to_owned()),
+            name => Self::Inspect(name.to_owned()),
+        }
     }
 
     /// Whether an answer needs the evaluator.
     pub fn needs_evaluator(&self) -> bool {
         matches!(
             self,
-            Magic::Variables
+            Magic::Variables(_)
                 | Magic::Inspect(_)
                 | Magic::Profile(_)
                 | Magic::Warnings(_)
@@ -168,6 +183,7 @@ impl Magic {
             Magic::Explain(code) if code.is_empty() => show(outputs, list_of_codes()),
             Magic::Explain(code) => match rules::explain(code) {
                 Some(entry) => show_page(outputs, entry),
+                None if is_of_rustc(code) => show_rustc_page(outputs, code),
                 None => {
                     let evalue = format!("there is no `{code}`; `%explain` lists all codes");
                     return fail(number, "UnknownCode", evalue);
@@ -175,7 +191,10 @@ impl Magic {
             },
             Magic::Help => show(outputs, help()),
             Magic::Unknown(name) => {
-                return fail(number, "UnknownMagic", unknown(name));
+                return fail(number, "UnknownMagic", wrong::unknown(name));
+            }
+            Magic::Missing(told) => {
+                return fail(number, "MagicIncomplete", told.clone());
             }
             Magic::NotAlone(name) => {
                 let evalue = format!("`%{name}` stands alone in its cell");
@@ -208,8 +227,18 @@ impl Magic {
         evaluator: &mut dyn Evaluate,
     ) -> CellOutcome {
         match self {
-            Magic::Variables => {
-                outputs.result(variables(&evaluator.variables()));
+            Magic::Variables(asked) => {
+                match asked.as_str() {
+                    "" => outputs.result(table(&evaluator.variables())),
+                    "live" => outputs.show_variables_live(table(&evaluator.variables())),
+                    other => {
+                        let evalue = format!(
+                            "`%vars` shows all variables, `%vars live` a table that follows the \
+                             cells; there is no `%vars {other}`"
+                        );
+                        return fail(number, "UnknownOption", evalue);
+                    }
+                }
                 CellOutcome::Ok
             }
             Magic::Profile(asked) => {
@@ -259,16 +288,6 @@ impl Magic {
 /// What can stand above a whole cell, behind `%%`.
 const CELL_MAGICS: [&str; 3] = ["scope", "time", "timeit"];
 
-/// Why there is no such magic, and which was meant.
-fn unknown(name: &str) -> String {
-    let known: Vec<&str> = names().map(|(name, _)| name).collect();
-    let given = format!("%{name}");
-    match check::suggest::similar(&given, known).first() {
-        Some(meant) => format!("there is no magic `{given}`; did you mean `{meant}`?"),
-        None => format!("there is no magic `{given}`; `%help` lists all"),
-    }
-}
-
 fn show(outputs: &dyn Outputs, text: String) {
     let data = MimeBundle::from_iter([("text/plain".to_owned(), Value::from(text))]);
     outputs.display(data, MimeBundle::new(), None, false);
@@ -300,6 +319,35 @@ fn show_page(outputs: &dyn Outputs, entry: &Entry) {
     outputs.display(data, MimeBundle::new(), None, false);
 }
 
+/// `E0308` and the like.
+fn is_of_rustc(code: &str) -> bool {
+    let digits = code.strip_prefix(['E', 'e']).unwrap_or_default();
+    digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// rustc's own page of one of its codes; where it cannot be asked, where the page is.
+fn show_rustc_page(outputs: &dyn Outputs, code: &str) {
+    let code = code.to_uppercase();
+    let asked = std::process::Command::new("rustc")
+        .args(["--explain", &code])
+        .output();
+    let page = asked
+        .ok()
+        .filter(|it| it.status.success())
+        .map(|it| it.stdout);
+    let page = page.and_then(|it| String::from_utf8(it).ok());
+    let address = format!("https://doc.rust-lang.org/error_codes/{code}.html");
+    let page = page.unwrap_or_else(|| format!("{code} is rustc's: {address}"));
+    let data = MimeBundle::from_iter([
+        (
+            "text/markdown".to_owned(),
+            Value::from(format!("## {code}\n{page}")),
+        ),
+        ("text/plain".to_owned(), Value::from(page.trim_end())),
+    ]);
+    outputs.display(data, MimeBundle::new(), None, false);
+}
+
 fn list_of_codes() -> String {
     rules::CATALOGUE
         .iter()
@@ -320,7 +368,7 @@ fn help() -> String {
 }
 
 /// A table of variables, as text and as HTML.
-fn variables(variables: &[Variable]) -> MimeBundle {
+pub fn table(variables: &[Variable]) -> MimeBundle {
     let cell = |it: &Variable| {
         it.cell
             .map_or(String::new(), |number| format!("In[{number}]"))
@@ -414,7 +462,8 @@ mod tests {
     fn magics_are_told_from_rust() {
         check("%explain SC0102", Some(Magic::Explain("SC0102".into())));
         check("  %explain\n", Some(Magic::Explain(String::new())));
-        check("%vars", Some(Magic::Variables));
+        check("%vars", Some(Magic::Variables(String::new())));
+        check("%vars live", Some(Magic::Variables("live".into())));
         check("%profile", Some(Magic::Profile(String::new())));
         check("%profile tf-2.3", Some(Magic::Profile("tf-2.3".into())));
         check(
@@ -437,6 +486,23 @@ mod tests {
         check("%doc Vec", Some(Magic::Inspect("Vec".into())));
         check("%reset a", None);
         check("%reset", Some(Magic::Reset));
+        check("%doc Vec", Some(Magic::Inspect("Vec".into())));
+        check("?compile!", Some(Magic::Inspect("compile".into())));
+        let asks = |code| matches!(Magic::parse(code), Some(Magic::Missing(_)));
+        for code in [
+            "%time",
+            "%%timeit",
+            "%placement",
+            "%%scope\nx",
+            "%dep",
+            "%doc",
+            "?",
+            "?!",
+        ] {
+            assert!(asks(code), "{code}");
+        }
+        check("%time\nf()", None);
+        check("%env", None);
         check("", None);
     }
 
@@ -460,7 +526,7 @@ mod tests {
             bytes: Some(1536),
             device: None,
         };
-        let table = variables(&[variable]);
+        let table = table(&[variable]);
         assert_eq!(
             table["text/plain"],
             "name  type     size     device  made in\nv     Vec<u8>  1.5 KiB          In[2]"

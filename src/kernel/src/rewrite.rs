@@ -220,7 +220,8 @@ fn head(code: &str) -> Head {
         let content = line.trim();
         if let Some(strategy) = content.strip_prefix("%%scope") {
             let strategy = strategy.trim();
-            let from = start + line.find(strategy).unwrap_or(0);
+            // From behind: the name of the strategy may be a part of the magic's.
+            let from = start + line.rfind(strategy).unwrap_or(0);
             head.end = start + line.len();
             head.scope = (!strategy.is_empty()).then(|| from..from + strategy.len());
             return head;
@@ -645,6 +646,10 @@ mod tests {
         check(
             "fn f() { scope!(a, { 1 }) }",
             "§begin(7);fn f() { scope!(a, { 1 }) }",
+        );
+        check(
+            "%%scope s\ns",
+            "§begin(7);§at(1, 1);§enter(&(s))?;\n§at(2, 2);§show(s);\n§leave();",
         );
         check(
             "%%scope a.b()\nlet x = 1;",

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use crate::evaluator::{
     Assist, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, Outputs, StartEvaluator,
 };
-use crate::magic::Magic;
+use crate::magic::{self, Magic};
 
 /// An evaluator, addressed from other threads.
 pub struct Session {
@@ -241,6 +241,7 @@ impl Worker {
                     answer,
                 } => {
                     let outcome = self.execute(&cell, &outputs);
+                    self.update_variables(outputs.as_ref());
                     self.shared.running.store(false, Ordering::SeqCst);
                     self.shared.interrupted_early.store(false, Ordering::SeqCst);
                     self.shared.waiting.fetch_sub(1, Ordering::SeqCst);
@@ -315,6 +316,14 @@ impl Worker {
             self.texts.insert(cell.number, cell.code.to_owned());
         }
         outcome.unwrap_or_else(CellOutcome::Error)
+    }
+
+    /// Whoever looks at a live table of the variables sees what the cell has made of them.
+    fn update_variables(&mut self, outputs: &dyn Outputs) {
+        if outputs.has_live_variables() && self.evaluator.is_some() {
+            let variables = self.with(|it| it.variables()).unwrap_or_default();
+            outputs.update_variables(&magic::table(&variables));
+        }
     }
 
     /// The evaluator, started if there is none.

@@ -29,6 +29,7 @@ mod scopes;
 mod shell;
 mod timing;
 mod variables;
+mod whose;
 
 /// The variable that names the file descriptor of evcxr's own channel.
 const PROTOCOL_VARIABLE: &str = "STRATOSCOPE_PROTOCOL_FD";
@@ -102,10 +103,22 @@ pub fn at(line: u32, last_line: u32) {
 }
 
 pub(crate) use describe::all as described;
+pub use interrupts::sleep;
 pub use scopes::{enter, guard, leave};
 pub use shell::{ShellError, environment, shell};
 pub use timing::{clock, clocked, timeit};
 pub use variables::Variables;
+pub(crate) use whose::addressed;
+
+pub use crate::__print as print;
+
+/// What was printed without a line's end is seen now, and not with the rest of its line.
+#[doc(hidden)]
+#[inline(never)]
+pub fn printed() {
+    // As `print!` itself, which panics where this fails.
+    let _ = std::io::stdout().flush();
+}
 
 /// A `?` of the cell met `error`: the cell is over.
 pub fn failed<T: Display + ?Sized>(error: &T) {
@@ -184,6 +197,12 @@ fn note_panic(info: &PanicHookInfo<'_>) {
         .to_owned();
     let location = info.location().map(ToString::to_string);
     if let Some(statement) = STATEMENT.get() {
+        if let Some(earlier) = PANIC.take() {
+            // A panic of a destructor while another was under way ends the process, and only the
+            // last one would be told of.
+            let line = earlier.line.map_or(String::new(), |line| format!(" on line {line}"));
+            eprintln!("panicked{line}: {}", earlier.message);
+        }
         let line = info.location().and_then(|place| place_in(statement, place));
         PANIC.set(Some(Panic {
             message,

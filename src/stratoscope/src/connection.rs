@@ -61,7 +61,8 @@ impl Connection {
             // An answer that came too late belongs to an earlier message.
             while shown.try_recv().is_ok() {}
         }
-        match lock(&self.writer).send(message) {
+        let addressed = cell::addressed(message);
+        match lock(&self.writer).send(addressed.as_ref().unwrap_or(message)) {
             Ok(()) => {}
             Err(WireError::TooLong { limit }) => {
                 eprintln!("not shown: larger than {} MiB", limit >> 20);

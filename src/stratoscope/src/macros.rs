@@ -46,6 +46,16 @@ macro_rules! evaluate {
     }};
 }
 
+/// The standard library's `print!`, whose text is seen at once. A notebook has it in place of that.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __print {
+    ($($arguments:tt)*) => {{
+        ::std::print!($($arguments)*);
+        $crate::cell::printed();
+    }};
+}
+
 /// `strategy` is borrowed, and may be `none`; everything else is taken.
 #[doc(hidden)]
 #[macro_export]

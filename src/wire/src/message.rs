@@ -72,6 +72,13 @@ pub enum ToKernel {
         /// In order of their names.
         variables: Vec<Described>,
     },
+    /// From a thread that was started by another cell than the one that runs.
+    Late {
+        /// In which run of the process: its first cell is run 1.
+        run: u64,
+        /// Something that is shown ([`Self::is_shown`]) below that cell.
+        message: Box<ToKernel>,
+    },
     /// Sent when an interrupt was heard; the cell will end by itself soon.
     Interrupted,
     /// Answer to [`ToCells::Sync`]: everything sent before it has arrived.
@@ -90,6 +97,7 @@ impl ToKernel {
                 | Self::Result { .. }
                 | Self::ClearOutput { .. }
                 | Self::Diagnostic { .. }
+                | Self::Late { .. }
         )
     }
 }
@@ -228,6 +236,13 @@ mod tests {
             },
             json!({"kind": "described",
                    "variables": [{"name": "x", "bytes": 24, "device": null}]}),
+        );
+        check(
+            ToKernel::Late {
+                run: 3,
+                message: Box::new(ToKernel::ClearOutput { wait: true }),
+            },
+            json!({"kind": "late", "run": 3, "message": {"kind": "clear_output", "wait": true}}),
         );
         check(ToKernel::Interrupted, json!({"kind": "interrupted"}));
         check(

@@ -9,17 +9,20 @@ use std::time::Duration;
 use evcxr::{CommandContext, Error, EvalContext, EvalContextOutputs, EvalOutputs};
 use stratoscope_diagnostics::check::{self, CellContext, check_cell};
 use stratoscope_diagnostics::policy::Level;
-use stratoscope_diagnostics::rules::{CellsCannotRun, VariableNotKept};
-use stratoscope_diagnostics::{CellSpan, Diagnostic, Place, Result, Rule, Severity};
+use stratoscope_diagnostics::rules::CellsCannotRun;
+use stratoscope_diagnostics::{Diagnostic, Result, Rule, Severity};
 use stratoscope_wire::{MimeBundle, ToCells, ToKernel};
 
 use super::crates::Watch;
+use super::gone::{Gone, How};
 use super::home::{self, Home};
 use super::interrupt::Handle;
 use super::link::{self, Link};
-use super::relay::{Current, Relay};
+use super::persist;
+use super::relay::{Current, LastWords, Relay};
 use super::show;
-use super::streams::Streams;
+use super::streams::{Heard, Streams};
+use super::unable;
 use crate::assist::Assistant;
 use crate::cells;
 use crate::evaluator::{
@@ -36,7 +39,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What every notebook has in scope; the `?` makes evcxr allow it in later cells, which otherwise
 /// costs the first such cell a second compile.
-const FIRST_CELL: &str = "use stratoscope::prelude::*;\n::stratoscope::cell::ready()?;";
+const FIRST_CELL: &str = "use stratoscope::prelude::*;\nuse stratoscope::cell::print;\n\
+                          ::stratoscope::cell::ready()?;";
 
 /// The evaluator. Fields are dropped in this order: evcxr ends the cell process first.
 pub struct Engine {
@@ -47,6 +51,8 @@ pub struct Engine {
     streams: Arc<Streams>,
     /// Variable → the cell that made it.
     made_by: BTreeMap<String, u64>,
+    /// Those that there were.
+    gone: Gone,
     /// Answers meanwhile.
     assistant: Assistant,
     home: Home,
@@ -70,7 +76,7 @@ impl Engine {
         let relay = Arc::new(Relay::default());
         let streams = {
             let relay = Arc::clone(&relay);
-            let sink = move |stream: Stream, text: &str| relay.stream(stream, text);
+            let sink = move |heard: Heard<'_>| relay.hear(heard);
             Streams::start(&home.streams(), Box::new(sink))
         };
         let streams = streams.map_err(|error| cannot_start("the pipes", &error))?;
@@ -116,6 +122,7 @@ impl Engine {
             link,
             streams,
             made_by: BTreeMap::new(),
+            gone: Gone::default(),
             assistant: Assistant::default(),
             home,
         })
@@ -175,12 +182,31 @@ impl Engine {
         let (interrupted, heard) = self.relay.interruption();
         let after = self.variable_names();
         let lost: Vec<String> = before.difference(&after).cloned().collect();
-        self.made_by.retain(|name, _| after.contains(name));
+        let how = match &result {
+            Err(Error::SubprocessTerminated(_)) if interrupted => How::Interrupted,
+            Err(Error::SubprocessTerminated(_)) => How::ProcessEnded,
+            Err(Error::TypeRedefinedVariablesLost(_)) => How::TypeRedefined,
+            Ok(_) if ending.is_none() => How::Moved,
+            _ => How::MovedAndFailed,
+        };
+        for name in &lost {
+            let made_in = self.made_by.get(name).copied();
+            self.gone.note(name, how, current.number, made_in);
+        }
         for name in &rewritten.bindings {
             if after.contains(name) {
                 self.made_by.insert(name.clone(), current.number);
+            } else if !lost.contains(name) {
+                let how = match how {
+                    How::Moved => How::Moved,
+                    _ => How::NotMade,
+                };
+                self.gone
+                    .note(name, how, current.number, Some(current.number));
             }
         }
+        self.made_by.retain(|name, _| after.contains(name));
+        self.gone.retain(|name| !after.contains(name));
         match result {
             Ok(outputs) => {
                 if let Some(ending) = ending {
@@ -208,22 +234,12 @@ impl Engine {
                     return CellOutcome::Interrupted { lost: Some(lost) };
                 }
                 let line = self.home.last_line();
-                let overflowed = self.relay.overflowed();
-                CellOutcome::Error(process_ended(&reason, overflowed, &lost, line, current))
+                let words = self.relay.last_words();
+                CellOutcome::Error(process_ended(&reason, words, &lost, line, current))
             }
             Err(_) if interrupted => CellOutcome::Interrupted { lost: None },
             Err(Error::CompilationErrors(errors)) => {
-                let refused = errors
-                    .iter()
-                    .find_map(|error| not_persistent(&error.message(), rewritten, &current.code))
-                    .or_else(|| {
-                        // evcxr's own code does not compile: where a variable borrows, that hides
-                        // from it that another is a closure.
-                        let is_ours = errors.iter().any(|error| error.is_from_user_code());
-                        let name = closure_in(&current.code).filter(|_| !is_ours)?;
-                        let message = format!("The variable `{name}` is a closure");
-                        not_persistent(&message, rewritten, &current.code)
-                    });
+                let refused = persist::refused(&errors, rewritten, &current.code);
                 if let Some(found) = refused {
                     let found = show::diagnostic(found, None, current);
                     return CellOutcome::Error(show::error_of(
@@ -232,7 +248,9 @@ impl Engine {
                         current.number,
                     ));
                 }
-                let mut found = show::compiler_errors(&errors, rewritten);
+                let found = show::compiler_errors(&errors, rewritten);
+                let explain = |found| self.gone.explain(found);
+                let mut found: Vec<Diagnostic> = found.into_iter().map(explain).collect();
                 if found.is_empty() {
                     found.push(Diagnostic::new(
                         "CompilationError",
@@ -249,20 +267,16 @@ impl Engine {
                 CellOutcome::Error(show::error_of(&found, &current.code, current.number))
             }
             Err(Error::Message(message)) => {
-                let found = not_persistent(&message, rewritten, &current.code);
+                let found = persist::not_persistent(&message, rewritten, &current.code);
                 CellOutcome::Error(match found {
                     Some(found) => {
                         let found = show::diagnostic(found, None, current);
                         show::error_of(&[found], &current.code, current.number)
                     }
-                    None => show::plain_error(
-                        "Error",
-                        &message,
-                        None,
-                        None,
-                        current.number,
-                        &current.code,
-                    ),
+                    None => {
+                        let (name, text) = unable::told(&message);
+                        show::plain_error(name, &text, None, None, current.number, &current.code)
+                    }
                 })
             }
             Err(error @ Error::TypeRedefinedVariablesLost(_)) => {
@@ -438,6 +452,7 @@ impl Evaluate for Engine {
         let cleared = self.context.execute(":clear");
         let started = cleared.and_then(|_| self.context.execute(FIRST_CELL));
         self.made_by.clear();
+        self.gone.clear();
         self.assistant.set_variables(Vec::new());
         started.map(drop).map_err(|error| CellError {
             ename: "Error".to_owned(),
@@ -492,7 +507,7 @@ fn forward(outputs: EvalContextOutputs, relay: &Arc<Relay>) {
         .name("evcxr-stdout".to_owned())
         .spawn(move || {
             for line in stdout {
-                stdout_relay.stream(Stream::Stdout, &format!("{line}\n"));
+                stdout_relay.hear(Heard::Text(Stream::Stdout, &format!("{line}\n")));
             }
         });
     let stderr_relay = Arc::clone(relay);
@@ -503,7 +518,7 @@ fn forward(outputs: EvalContextOutputs, relay: &Arc<Relay>) {
                 match line.as_str() {
                     cells::STARTS => stderr_relay.set_running(true),
                     cells::ENDED => stderr_relay.set_running(false),
-                    _ => stderr_relay.stream(Stream::Stderr, &format!("{line}\n")),
+                    _ => stderr_relay.hear(Heard::Text(Stream::Stderr, &format!("{line}\n"))),
                 }
             }
         });
@@ -553,7 +568,7 @@ fn fate(lost: &[String], rewritten: &Rewritten, after: &BTreeSet<String>) -> Str
 /// The error of a cell whose process has ended.
 fn process_ended(
     reason: &str,
-    overflowed: bool,
+    words: Option<LastWords>,
     lost: &str,
     line: Option<usize>,
     current: &Current,
@@ -562,96 +577,47 @@ fn process_ended(
         .rsplit_once("terminated with status: ")
         .map_or(reason, |(_, status)| status)
         .trim();
-    let (ename, message) = match status.strip_prefix("exit status: ") {
-        Some(code) => (
+    let (ename, what) = match (status.strip_prefix("exit status: "), words) {
+        (Some(code), _) => (
             "ProcessEnded",
-            format!("the cell ended its process with exit status {code}; {lost}"),
+            format!("the cell ended its process with exit status {code}"),
         ),
-        None if overflowed => (
+        (None, Some(LastWords::StackOverflow)) => (
             "StackOverflow",
-            format!("the cell used up its stack of 256 MiB, which ends its process; {lost}"),
+            "the cell used up its stack of 256 MiB, which ends its process".to_owned(),
         ),
-        None if status.contains("SIGKILL") => (
+        (None, Some(LastWords::OutOfMemory(bytes))) => (
+            "OutOfMemory",
+            format!("the cell asked for {bytes} bytes, which there are not; that ends its process"),
+        ),
+        (None, Some(LastWords::Panic)) => (
+            "ProcessEnded",
+            format!(
+                "the cell panicked where no panic can be caught, as in a destructor while another \
+                 panic is under way, or at the end of the cell; that ends its process ({status})"
+            ),
+        ),
+        (None, None) if status.contains("SIGKILL") => (
             "ProcessEnded",
             format!(
                 "the cell's process was killed from outside ({status}), as the system does when \
-                 memory runs out; {lost}"
+                 memory runs out"
             ),
         ),
-        None => (
+        (None, None) if status.contains("SIGSEGV") => (
             "ProcessEnded",
-            format!("the cell's process was ended by a {status}; {lost}"),
+            format!(
+                "the cell's process was ended by a {status}: a thread that the cell started used up \
+                 its stack, or `unsafe` code touched memory that is not its own"
+            ),
+        ),
+        (None, None) => (
+            "ProcessEnded",
+            format!("the cell's process was ended by a {status}"),
         ),
     };
+    let message = format!("{what}; {lost}");
     show::plain_error(ename, &message, line, None, current.number, &current.code)
-}
-
-/// The variable that a cell binds to a closure, if it does so in plain sight.
-fn closure_in(code: &str) -> Option<String> {
-    let block: syn::Block = syn::parse_str(&format!("{{{code}\n}}")).ok()?;
-    block.stmts.iter().find_map(|statement| match statement {
-        syn::Stmt::Local(local) => match (&local.pat, local.init.as_ref()?.expr.as_ref()) {
-            (syn::Pat::Ident(name), syn::Expr::Closure(_)) => Some(name.ident.to_string()),
-            _ => None,
-        },
-        _ => None,
-    })
-}
-
-/// evcxr's messages about variables that cannot live between cells, as diagnostics.
-fn not_persistent(message: &str, rewritten: &Rewritten, code: &str) -> Option<Diagnostic> {
-    let name = message.split('`').nth(1)?;
-    if !rewritten.bindings.iter().any(|binding| binding == name) {
-        return None;
-    }
-    let is_closure = message.contains("is a closure");
-    let is_unknown = message.contains("determine type of variable");
-    let is_reference = message.contains("non-static lifetime");
-    if !is_closure && !is_unknown && !is_reference && !message.contains("cannot be persisted") {
-        return None;
-    }
-    let (problem, fixes) = if is_closure {
-        let boxed =
-            format!("make it a function, or box it: `let {name}: Box<dyn Fn()> = Box::new(…);`");
-        ("is a closure, which cannot live between cells", vec![boxed])
-    } else {
-        let typed = format!("give it a type: `let {name}: Type = …;`");
-        let block = "keep it inside a block `{ … }`, then it need not live longer".to_owned();
-        let owned = format!("keep what it refers to instead: `let {name} = ….to_owned();`");
-        match (is_reference, is_unknown) {
-            (true, _) => ("refers to what ends with its cell", vec![owned, block]),
-            (_, true) => (
-                "has a type that could not be worked out",
-                vec![typed, block],
-            ),
-            _ => (
-                "has a type that cannot live between cells",
-                vec![typed, block],
-            ),
-        }
-    };
-    let place = word_position(code, name).map(|start| {
-        Place::Span(CellSpan {
-            start,
-            end: start + name.len(),
-        })
-    });
-    let rule = VariableNotKept {
-        name: name.to_owned(),
-        place,
-        problem: problem.to_owned(),
-        fixes,
-    };
-    Some(rule.diagnostic())
-}
-
-fn word_position(code: &str, name: &str) -> Option<usize> {
-    let is_word = |character: char| character.is_alphanumeric() || character == '_';
-    code.match_indices(name).map(|(at, _)| at).find(|&at| {
-        let before = code[..at].chars().next_back();
-        let after = code[at + name.len()..].chars().next();
-        !before.is_some_and(is_word) && !after.is_some_and(is_word)
-    })
 }
 
 /// The cell with `%%scope …` blanked, byte for byte, so that positions stay.

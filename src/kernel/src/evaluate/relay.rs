@@ -1,6 +1,7 @@
 //! What the running cell has said and where its outputs go: shared by the threads that read the
 //! wire and the pipes, the evaluator's own, and whoever interrupts.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,6 +10,7 @@ use stratoscope_wire::{Described, ToCells, ToKernel};
 
 use super::link::Link;
 use super::show;
+use super::streams::Heard;
 use crate::evaluator::{Outputs, Stream};
 use crate::settings::Settings;
 
@@ -40,6 +42,34 @@ pub enum Ending {
     },
 }
 
+/// What the standard library said before it ended the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LastWords {
+    /// The stack is used up.
+    StackOverflow,
+    /// So many bytes could not be had.
+    OutOfMemory(String),
+    /// A panic came where none can be caught.
+    Panic,
+}
+
+impl LastWords {
+    /// Those in this text of standard error.
+    fn find(text: &str) -> Option<Self> {
+        if text.contains("has overflowed its stack") {
+            return Some(Self::StackOverflow);
+        }
+        if text.contains("non-unwinding panic. aborting")
+            || text.contains("panicked while processing panic. aborting")
+        {
+            return Some(Self::Panic);
+        }
+        let (_, rest) = text.split_once("memory allocation of ")?;
+        let (bytes, _) = rest.split_once(" bytes failed")?;
+        Some(Self::OutOfMemory(bytes.to_owned()))
+    }
+}
+
 /// The cell whose outputs are being received: the running one, or the last.
 #[derive(Clone)]
 pub struct Current {
@@ -55,10 +85,15 @@ pub struct Current {
     pub strategy: Option<String>,
 }
 
+/// How many cells are remembered for what their threads say later.
+const MOST_CELLS: usize = 1000;
+
 /// See the module.
 #[derive(Default)]
 pub struct Relay {
     current: Mutex<Option<Current>>,
+    /// The cells by their runs in the present process.
+    runs: Mutex<BTreeMap<u64, Current>>,
     ending: Mutex<Option<Ending>>,
     phase: AtomicU8,
     /// Counts executed cells.
@@ -68,7 +103,7 @@ pub struct Relay {
     link: Mutex<Option<Arc<Link>>>,
     settings: Mutex<Settings>,
     described: Mutex<Vec<Described>>,
-    overflowed: AtomicBool,
+    last_words: Mutex<Option<LastWords>>,
 }
 
 impl Relay {
@@ -101,7 +136,7 @@ impl Relay {
         *lock(&self.current) = Some(current);
         self.interrupted.store(false, Ordering::SeqCst);
         self.heard.store(false, Ordering::SeqCst);
-        self.overflowed.store(false, Ordering::SeqCst);
+        *lock(&self.last_words) = None;
         self.generation.fetch_add(1, Ordering::SeqCst);
         self.set_phase(Phase::Compiling);
     }
@@ -157,24 +192,59 @@ impl Relay {
         lock(&self.current).clone()
     }
 
-    /// Whether the standard library said that the process used up its stack, before it ended it.
-    pub fn overflowed(&self) -> bool {
-        self.overflowed.load(Ordering::SeqCst)
+    /// What the standard library said before it ended the process.
+    pub fn last_words(&self) -> Option<LastWords> {
+        lock(&self.last_words).clone()
     }
 
-    /// Text of the plain streams.
-    pub fn stream(&self, stream: Stream, text: &str) {
-        if stream == Stream::Stderr && text.contains("has overflowed its stack") {
-            self.overflowed.store(true, Ordering::SeqCst);
+    /// What was heard of the process's streams.
+    pub fn hear(&self, heard: Heard<'_>) {
+        match heard {
+            Heard::Begins(run) => self.begins(run),
+            Heard::Text(stream, text) => self.stream(self.current(), stream, text),
+            Heard::Late(run, stream, text) => self.stream(self.of_run(run), stream, text),
         }
-        if let Some(current) = self.current() {
-            current.outputs.stream(stream, text);
+    }
+
+    /// The cell that is being executed is this run.
+    fn begins(&self, run: u64) {
+        let mut runs = lock(&self.runs);
+        match self.current() {
+            Some(current) => runs.insert(run, current),
+            None => runs.remove(&run),
+        };
+        if runs.len() > MOST_CELLS {
+            runs.pop_first();
+        }
+    }
+
+    /// The cell that was this run; where that is forgotten, the last one.
+    fn of_run(&self, run: u64) -> Option<Current> {
+        let found = lock(&self.runs).get(&run).cloned();
+        found.or_else(|| self.current())
+    }
+
+    fn stream(&self, cell: Option<Current>, stream: Stream, text: &str) {
+        if stream == Stream::Stderr
+            && let Some(words) = LastWords::find(text)
+        {
+            *lock(&self.last_words) = Some(words);
+        }
+        if let Some(cell) = cell {
+            cell.outputs.stream(stream, text);
         }
     }
 
     /// A message of the cell process.
     pub fn receive(self: &Arc<Self>, message: ToKernel) {
-        let Some(current) = self.current() else {
+        match message {
+            ToKernel::Late { run, message } => self.receive_for(self.of_run(run), *message),
+            message => self.receive_for(self.current(), message),
+        }
+    }
+
+    fn receive_for(self: &Arc<Self>, cell: Option<Current>, message: ToKernel) {
+        let Some(current) = cell else {
             return;
         };
         let outputs = &current.outputs;
@@ -218,8 +288,8 @@ impl Relay {
             ToKernel::Input { prompt, password } => self.ask(current, prompt, password),
             ToKernel::Described { variables } => *lock(&self.described) = variables,
             ToKernel::Interrupted => self.heard.store(true, Ordering::SeqCst),
-            // The link's own business.
-            ToKernel::Hello { .. } | ToKernel::Synced { .. } => {}
+            // The link's own business; and nothing is late twice.
+            ToKernel::Hello { .. } | ToKernel::Synced { .. } | ToKernel::Late { .. } => {}
         }
     }
 

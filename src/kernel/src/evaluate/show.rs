@@ -5,12 +5,15 @@ use std::fmt::Write as _;
 
 use evcxr::CompilationError;
 use stratoscope_diagnostics::render::{self, Source};
-use stratoscope_diagnostics::{CellSpan, Diagnostic, Label, Place, Severity, check};
+use stratoscope_diagnostics::{CellSpan, Diagnostic, Label, Place, Severity, check, words};
 use stratoscope_wire::MimeBundle;
 
 use super::relay::{Current, Ending};
 use crate::evaluator::CellError;
 use crate::rewrite::Rewritten;
+
+/// Columns of a traceback's own lines, as of the diagnostics in it.
+const COLUMNS: usize = 100;
 
 /// How Jupyter's front ends name a cell, so that they can link to it.
 pub fn cell_name(number: u64) -> String {
@@ -83,7 +86,17 @@ pub fn compiler_errors(errors: &[CompilationError], rewritten: &Rewritten) -> Ve
 
 fn compiler_error(error: &CompilationError, rewritten: &Rewritten) -> Diagnostic {
     let code = error.code().unwrap_or("CompilationError");
-    let message = without_dot(&without_paths(&error.message()));
+    let told = without_paths(&error.message());
+    let (headline, rest) = headline(&told);
+    let mut message = without_dot(headline);
+    // What never returns has every type until there is none, and then `!`.
+    let is_never = message.starts_with("the trait bound `!: IntoBundle` is not satisfied");
+    if is_never {
+        message =
+            "the type of this value is made of `!`, that of what never returns, and cannot be \
+                   shown"
+                .to_owned();
+    }
     let mut diagnostic = Diagnostic::new(code, Severity::Error, message);
     let mut spanned: Vec<_> = error.spanned_messages().iter().collect();
     spanned.sort_by_key(|message| !message.is_primary);
@@ -108,6 +121,12 @@ fn compiler_error(error: &CompilationError, rewritten: &Rewritten) -> Diagnostic
         if !diagnostic.labels.contains(&label) {
             diagnostic.labels.push(label);
         }
+    }
+    diagnostic.why.extend(rest.into_iter().map(str::to_owned));
+    if is_never {
+        diagnostic.labels.truncate(1);
+        diagnostic.labels.iter_mut().for_each(|it| it.text.clear());
+        return diagnostic.fix("end the line with `;`, or let what never returns end with a value");
     }
     for child in error.json["children"].as_array().into_iter().flatten() {
         let (Some(level), Some(text)) = (child["level"].as_str(), child["message"].as_str()) else {
@@ -136,6 +155,30 @@ fn compiler_error(error: &CompilationError, rewritten: &Rewritten) -> Diagnostic
 fn without_paths(text: &str) -> String {
     text.replace("stratoscope_diagnostics::", "stratoscope::diagnostics::")
         .replace("`ctx`", "this notebook")
+}
+
+/// What a message of several lines, such as cargo's, is about, and the rest of it in words: a notebook's
+/// error is one line.
+fn headline(message: &str) -> (&str, Vec<&str>) {
+    let lines = || {
+        message
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+    };
+    if lines().nth(1).is_none() {
+        return (message, Vec::new());
+    }
+    let error = lines().find_map(|line| line.strip_prefix("error: "));
+    let first = error.or_else(|| lines().next()).unwrap_or(message);
+    // A picture of a manifest that the cell's author has not written, and what cargo was doing.
+    let is_said = |line: &&str| {
+        !line.contains('|')
+            && !line.starts_with("-->")
+            && !line.starts_with("Updating ")
+            && !line.ends_with(first)
+    };
+    (first, lines().filter(is_said).collect())
 }
 
 fn without_dot(text: &str) -> String {
@@ -170,7 +213,7 @@ pub fn ended(ending: Ending, fate: &str, current: &Current) -> CellError {
         }
     };
     if !fate.is_empty() {
-        error.traceback.push(fate.to_owned());
+        error.traceback.extend(words::wrap(fate, COLUMNS));
     }
     error
 }
@@ -218,5 +261,28 @@ pub fn names(names: &[String]) -> String {
         None => String::new(),
         Some((only, [])) => only.clone(),
         Some((last, others)) => format!("{} and {last}", others.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_several_lines_has_one_that_says_it() {
+        let cargo = "    Updating crates.io index\nerror: no matching package named `x` found\nlocation \
+                     searched: crates.io index";
+        let expected = (
+            "no matching package named `x` found",
+            vec!["location searched: crates.io index"],
+        );
+        assert_eq!(headline(cargo), expected);
+        let manifest = "error: string values must be quoted\n --> Cargo.toml:11:14\n   |\n11 | x =\n   |     ^";
+        assert_eq!(headline(manifest).0, "string values must be quoted");
+        assert!(headline(manifest).1.is_empty());
+        assert_eq!(
+            headline("mismatched types"),
+            ("mismatched types", Vec::new())
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! The plain streams of the cell process: two named pipes, read as bytes arrive, so that a partial
-//! line is shown at once. A slow front end slows the cell down instead of filling the memory.
+//! line is shown at once, and a third for text of other cells' threads ([`crate::cells::late`]). A
+//! slow front end slows the cell down instead of filling the memory.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -12,10 +13,22 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use crate::cells::late::{self, Record};
 use crate::evaluator::Stream;
 
-/// What receives the text.
-pub type Sink = dyn Fn(Stream, &str) + Send + Sync;
+/// What is heard of the process.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Heard<'a> {
+    /// The cell that is being executed is this run of the process.
+    Begins(u64),
+    /// Text of the cell that runs, or of the last.
+    Text(Stream, &'a str),
+    /// Text of the cell that was this run.
+    Late(u64, Stream, &'a str),
+}
+
+/// What receives it.
+pub type Sink = dyn Fn(Heard<'_>) + Send + Sync;
 
 const CHUNK_BYTES: usize = 64 << 10;
 /// A drain is given up after this long: the sink is stuck, and the cell's reply must not be.
@@ -41,12 +54,13 @@ impl Streams {
             Pipe::make(&folder.join("stdout"), Stream::Stdout)?,
             Pipe::make(&folder.join("stderr"), Stream::Stderr)?,
         ];
+        let late = Late::make(&folder.join(late::NAME))?;
         let (wake, woken) = UnixStream::pair()?;
         woken.set_nonblocking(true)?;
         let (requests, inbox) = channel();
         std::thread::Builder::new()
             .name("cell-streams".to_owned())
-            .spawn(move || pump(pipes, &woken, &inbox, &sink))?;
+            .spawn(move || pump(pipes, late, &woken, &inbox, &sink))?;
         Ok(Self { requests, wake })
     }
 
@@ -78,20 +92,8 @@ struct Pipe {
 
 impl Pipe {
     fn make(path: &Path, stream: Stream) -> io::Result<Self> {
-        let name = CString::new(path.as_os_str().as_bytes())?;
-        // SAFETY: a valid C string; 0600: only this user.
-        if unsafe { libc::mkfifo(name.as_ptr(), 0o600) } == -1 {
-            return Err(io::Error::last_os_error());
-        }
-        // For reading and writing: there is always a writer, so the end of one cell process is
-        // not the end of the pipe.
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(path)?;
         Ok(Self {
-            file,
+            file: make(path)?,
             stream,
             pending: Vec::new(),
         })
@@ -112,10 +114,7 @@ impl Pipe {
 
     /// Gives to the sink what is there now, and not what somebody who never stops goes on writing.
     fn forward_all(&mut self, buffer: &mut [u8], sink: &Sink) {
-        let mut waiting: libc::c_int = 0;
-        // SAFETY: an open descriptor; the call writes one integer.
-        let known = unsafe { libc::ioctl(self.file.as_raw_fd(), libc::FIONREAD, &raw mut waiting) };
-        let mut left = if known == 0 { waiting as usize } else { 0 };
+        let mut left = waiting(&self.file);
         while left > 0 {
             match self.forward(buffer, sink) {
                 Some(length) => left = left.saturating_sub(length),
@@ -133,13 +132,94 @@ impl Pipe {
         };
         let whole = self.pending.len() - keep;
         if whole > 0 {
-            sink(
-                self.stream,
-                &String::from_utf8_lossy(&self.pending[..whole]),
-            );
+            let text = String::from_utf8_lossy(&self.pending[..whole]);
+            sink(Heard::Text(self.stream, &text));
             self.pending.drain(..whole);
         }
     }
+}
+
+/// The third pipe and what is there of a record that is not complete yet.
+struct Late {
+    file: File,
+    pending: Vec<u8>,
+}
+
+impl Late {
+    fn make(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            file: make(path)?,
+            pending: Vec::new(),
+        })
+    }
+
+    /// As [`Pipe::forward`].
+    fn forward(&mut self, buffer: &mut [u8], sink: &Sink) -> Option<usize> {
+        let length = match self.file.read(buffer) {
+            Ok(0) => return None,
+            Ok(length) => length,
+            Err(error) => return (error.kind() == ErrorKind::Interrupted).then_some(0),
+        };
+        self.pending.extend_from_slice(&buffer[..length]);
+        let mut read = 0;
+        loop {
+            match late::first(&self.pending[read..]) {
+                Ok(Some((record, length))) => {
+                    match record {
+                        Record::Begins(run) => sink(Heard::Begins(run)),
+                        Record::Text(run, stream, text) => {
+                            sink(Heard::Late(run, stream, &String::from_utf8_lossy(text)));
+                        }
+                    }
+                    read += length;
+                }
+                Ok(None) => break,
+                Err(_) => {
+                    // A cell has found the descriptor and written to it: where the next record
+                    // begins is not known.
+                    read = self.pending.len();
+                    break;
+                }
+            }
+        }
+        self.pending.drain(..read);
+        Some(length)
+    }
+
+    /// As [`Pipe::forward_all`].
+    fn forward_all(&mut self, buffer: &mut [u8], sink: &Sink) {
+        let mut left = waiting(&self.file);
+        while left > 0 {
+            match self.forward(buffer, sink) {
+                Some(length) => left = left.saturating_sub(length),
+                None => return,
+            }
+        }
+    }
+}
+
+/// Makes a named pipe and opens it.
+fn make(path: &Path) -> io::Result<File> {
+    let name = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: a valid C string; 0600: only this user.
+    if unsafe { libc::mkfifo(name.as_ptr(), 0o600) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // For reading and writing: there is always a writer, so the end of one cell process is not the
+    // end of the pipe.
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)
+}
+
+/// How many bytes are in the pipe now.
+fn waiting(pipe: &File) -> usize {
+    let mut waiting: libc::c_int = 0;
+    // SAFETY: an open descriptor; the call writes one integer.
+    let known = unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &raw mut waiting) };
+    if known == 0 { waiting as usize } else { 0 }
 }
 
 /// How many bytes at the end begin a character that more bytes may complete.
@@ -156,7 +236,13 @@ fn incomplete_tail(bytes: &[u8]) -> usize {
     }
 }
 
-fn pump(mut pipes: [Pipe; 2], woken: &UnixStream, requests: &Receiver<Request>, sink: &Sink) {
+fn pump(
+    mut pipes: [Pipe; 2],
+    mut late: Late,
+    woken: &UnixStream,
+    requests: &Receiver<Request>,
+    sink: &Sink,
+) {
     let mut buffer = vec![0; CHUNK_BYTES];
     loop {
         let on = |descriptor| libc::pollfd {
@@ -167,15 +253,19 @@ fn pump(mut pipes: [Pipe; 2], woken: &UnixStream, requests: &Receiver<Request>, 
         let mut ready = [
             on(pipes[0].file.as_raw_fd()),
             on(pipes[1].file.as_raw_fd()),
+            on(late.file.as_raw_fd()),
             on(woken.as_raw_fd()),
         ];
-        // SAFETY: three valid entries; no time limit.
-        unsafe { libc::poll(ready.as_mut_ptr(), 3, -1) };
-        if ready[2].revents == 0 {
+        // SAFETY: four valid entries; no time limit.
+        unsafe { libc::poll(ready.as_mut_ptr(), 4, -1) };
+        if ready[3].revents == 0 {
             for (pipe, entry) in pipes.iter_mut().zip(ready) {
                 if entry.revents != 0 {
                     pipe.forward(&mut buffer, sink);
                 }
+            }
+            if ready[2].revents != 0 {
+                late.forward(&mut buffer, sink);
             }
             continue;
         }
@@ -188,6 +278,7 @@ fn pump(mut pipes: [Pipe; 2], woken: &UnixStream, requests: &Receiver<Request>, 
             pipe.forward_all(&mut buffer, sink);
             pipe.show(end, sink);
         }
+        late.forward_all(&mut buffer, sink);
         for request in waiting {
             let _ = request.done.send(());
         }
@@ -209,9 +300,9 @@ mod tests {
         let seen = Arc::new(Mutex::new(String::new()));
         let sink = {
             let seen = Arc::clone(&seen);
-            move |stream: Stream, text: &str| {
-                assert_eq!(stream, Stream::Stdout);
-                seen.lock().expect("no panic").push_str(text);
+            move |heard: Heard<'_>| match heard {
+                Heard::Text(Stream::Stdout, text) => seen.lock().expect("no panic").push_str(text),
+                other => panic!("{other:?}"),
             }
         };
         let streams = Streams::start(folder.path(), Box::new(sink)).expect("starts");
@@ -239,7 +330,11 @@ mod tests {
         let bytes = Arc::new(Mutex::new(0));
         let sink = {
             let bytes = Arc::clone(&bytes);
-            move |_: Stream, text: &str| *bytes.lock().expect("no panic") += text.len()
+            move |heard: Heard<'_>| {
+                if let Heard::Text(_, text) = heard {
+                    *bytes.lock().expect("no panic") += text.len();
+                }
+            }
         };
         let streams = Streams::start(folder.path(), Box::new(sink)).expect("starts");
         let mut pipe = OpenOptions::new()
@@ -265,6 +360,34 @@ mod tests {
         let written = writing.join().expect("no panic");
         streams.drain();
         assert_eq!(*bytes.lock().expect("no panic"), written);
+    }
+
+    #[test]
+    fn late_text_comes_with_its_run_and_nonsense_is_passed_over() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sink = {
+            let seen = Arc::clone(&seen);
+            move |heard: Heard<'_>| seen.lock().expect("no panic").push(format!("{heard:?}"))
+        };
+        let streams = Streams::start(folder.path(), Box::new(sink)).expect("starts");
+        let mut pipe = OpenOptions::new()
+            .write(true)
+            .open(folder.path().join(late::NAME))
+            .expect("opens");
+        late::begin(pipe.as_raw_fd(), 3);
+        late::text(pipe.as_raw_fd(), 2, 1, "größer".as_bytes());
+        streams.drain();
+        pipe.write_all(&[9; 20]).expect("writes");
+        streams.drain();
+        late::text(pipe.as_raw_fd(), 2, 2, b"after");
+        streams.drain();
+        let expected = [
+            "Begins(3)",
+            "Late(2, Stdout, \"größer\")",
+            "Late(2, Stderr, \"after\")",
+        ];
+        assert_eq!(*seen.lock().expect("no panic"), expected);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::comms::Comms;
 use super::envelope::Request;
 use super::message::{Error, ExecuteInput, ExecuteReply, ExecuteRequest, Status};
 use super::outputs::CellOutputs;
@@ -36,6 +37,7 @@ impl Executor {
         session: Arc<Session>,
         history: Arc<Mutex<History>>,
         iopub: Iopub,
+        comms: Comms,
         stdin: Stdin,
         replies: Replies,
     ) -> (Self, impl Future<Output = ()>) {
@@ -44,6 +46,7 @@ impl Executor {
             session,
             history,
             iopub,
+            comms,
             stdin,
             replies,
             requests,
@@ -63,6 +66,7 @@ struct Task {
     session: Arc<Session>,
     history: Arc<Mutex<History>>,
     iopub: Iopub,
+    comms: Comms,
     stdin: Stdin,
     replies: Replies,
     requests: UnboundedReceiver<Request>,
@@ -145,6 +149,7 @@ impl Task {
             silent: content.silent,
             allow_stdin: content.allow_stdin,
             iopub: self.iopub.clone(),
+            comms: self.comms.clone(),
             stdin: self.stdin.clone(),
             for_reply: Mutex::default(),
         });

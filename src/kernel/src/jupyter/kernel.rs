@@ -14,19 +14,21 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use zeromq::RouterSocket;
 
+use super::comms::Comms;
 use super::completeness::is_complete;
 use super::connection::{Channel, Connection};
 use super::envelope::{Request, Sealer};
 use super::execution::Executor;
 use super::message::{
-    Access, CommClose, CommInfoReply, CommOpen, CompleteReply, CompleteRequest, HelpLink,
-    HistoryReply, HistoryRequest, InspectReply, InspectRequest, InterruptReply, IsCompleteRequest,
-    KernelInfoReply, PROTOCOL_VERSION, ShutdownReply, ShutdownRequest, Status,
+    Access, CommClose, CommInfoReply, CommInfoRequest, CommMessage, CommOpen, CompleteReply,
+    CompleteRequest, HelpLink, HistoryReply, HistoryRequest, InspectReply, InspectRequest,
+    InterruptReply, IsCompleteRequest, KernelInfoReply, PROTOCOL_VERSION, ShutdownReply,
+    ShutdownRequest, Status,
 };
 use super::signature::Signer;
+use super::socket::door::Doors;
 use super::socket::heartbeat;
 use super::socket::iopub::Iopub;
-use super::socket::door::Doors;
 use super::socket::router::{Replies, Requests};
 use super::socket::stdin::Stdin;
 use crate::evaluator::StartEvaluator;
@@ -97,10 +99,12 @@ async fn serve_until_shutdown(
     ];
     let (shell_requests, shell_replies) = halves(shell, "shell");
     let (control_requests, control_replies) = halves(control, "control");
+    let comms = Comms::new(iopub.clone());
     let (executor, executor_task) = Executor::new(
         session.clone(),
         history.clone(),
         iopub.clone(),
+        comms.clone(),
         stdin.clone(),
         shell_replies.clone(),
     );
@@ -111,6 +115,7 @@ async fn serve_until_shutdown(
         session,
         history,
         iopub,
+        comms,
         stdin,
         executor,
         shutdown,
@@ -153,12 +158,12 @@ async fn serve_until_shutdown(
         .is_err()
     {
         crate::cli::warn("not every output could be sent");
+        publisher.abort();
     }
     // With the tasks and the kernel the sockets go, which ends their connections.
     tasks.iter().for_each(JoinHandle::abort);
     drop(kernel);
     doors.close(LAST_WORDS_LIMIT).await;
-        publisher.abort();
     Ok(())
 }
 
@@ -175,6 +180,7 @@ struct Kernel {
     session: Arc<Session>,
     history: Arc<Mutex<History>>,
     iopub: Iopub,
+    comms: Comms,
     stdin: Stdin,
     executor: Executor,
     shutdown: UnboundedSender<Shutdown>,
@@ -241,29 +247,26 @@ impl Kernel {
                 replies.send(request, &reply).await
             }
             "comm_info_request" => {
-                replies
-                    .send(
-                        request,
-                        &CommInfoReply {
-                            status: "ok",
-                            comms: json!({}),
-                        },
-                    )
-                    .await
+                let CommInfoRequest { target_name } = content(request)?;
+                let reply = CommInfoReply {
+                    status: "ok",
+                    comms: self.comms.list(target_name.as_deref()),
+                };
+                replies.send(request, &reply).await
             }
             "comm_open" => {
-                // There are no targets, so every comm ends as soon as it is opened.
-                let CommOpen { comm_id } = content(request)?;
-                self.iopub.publish(
-                    parent,
-                    &CommClose {
-                        comm_id,
-                        data: json!({}),
-                    },
-                );
+                self.comms.opened(parent, content::<CommOpen>(request)?);
                 true
             }
-            "comm_msg" | "comm_close" => true,
+            "comm_msg" => {
+                self.comms
+                    .received(parent, &content::<CommMessage>(request)?);
+                true
+            }
+            "comm_close" => {
+                self.comms.closed(&content::<CommClose>(request)?.comm_id);
+                true
+            }
             "interrupt_request" => {
                 self.interrupt();
                 replies

@@ -5,17 +5,21 @@
 //!   listing is the protocol.
 //! - [`socket`] has a file per kind of socket. Each socket is owned by one task.
 //! - [`kernel`] answers requests; [`execution`] executes cells, one after the other; [`outputs`]
-//!   is what a running cell writes to; [`completeness`] decides whether a cell is finished.
+//!   is what a running cell writes to; [`comms`] are the widgets' channels; [`completeness`] decides
+//!   whether a cell is finished.
 //!
 //! **Invariants.** Nothing that arrives on a socket ends the kernel: what cannot be understood is
 //! logged and dropped. No request waits for a running cell, except to execute another one.
 //! Everything a cell showed is published before its reply is sent and before `idle`.
 
 mod clock;
+mod comms;
 mod completeness;
 pub mod connection;
 mod envelope;
 mod execution;
+#[cfg(test)]
+mod fuzz;
 mod kernel;
 mod message;
 mod outputs;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::{Value, json};
 use stratoscope_wire::MimeBundle;
 
+use super::comms::{self, Comms};
 use super::message::{
     ClearOutput, DisplayData, ExecuteResult, InputRequest, Transient, UpdateDisplayData,
 };
@@ -26,6 +27,8 @@ pub struct CellOutputs {
     pub allow_stdin: bool,
     /// Where outputs are published.
     pub iopub: Iopub,
+    /// Where the live table of variables is.
+    pub comms: Comms,
     /// Where questions are asked.
     pub stdin: Stdin,
     /// What belongs into the reply.
@@ -123,6 +126,23 @@ impl Outputs for CellOutputs {
         self.stdin.ask(&self.identities, &self.parent, content)
     }
 
+    fn show_variables_live(&self, mut table: MimeBundle) {
+        if self.silent {
+            return;
+        }
+        let id = self.comms.open_table(&self.parent, html(&table));
+        table.extend([comms::view(&id)]);
+        self.display(table, MimeBundle::new(), None, false);
+    }
+
+    fn has_live_variables(&self) -> bool {
+        self.comms.has_table()
+    }
+
+    fn update_variables(&self, table: &MimeBundle) {
+        self.comms.update_table(&self.parent, html(table));
+    }
+
     fn page(&self, data: MimeBundle) {
         self.for_reply()
             .payload
@@ -134,4 +154,11 @@ impl Outputs for CellOutputs {
             .payload
             .push(json!({"source": "set_next_input", "text": text, "replace": true}));
     }
+}
+
+fn html(bundle: &MimeBundle) -> &str {
+    bundle
+        .get("text/html")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }

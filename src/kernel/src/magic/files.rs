@@ -54,7 +54,10 @@ pub fn save(asked: &str, cells: &BTreeMap<u64, String>) -> Result<String, String
         .open(path)
         .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
     match written {
-        Ok(()) => Ok(format!("{} cells written to `{path}`", chosen.len())),
+        Ok(()) => {
+            let cells = if chosen.len() == 1 { "cell" } else { "cells" };
+            Ok(format!("{} {cells} written to `{path}`", chosen.len()))
+        }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(format!(
             "`{path}` is there already; `%save -f {path}` replaces it"
         )),

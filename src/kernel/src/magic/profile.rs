@@ -1,6 +1,6 @@
 //! `%profile`: which version of TensorFlow the cards quote.
 
-use stratoscope_diagnostics::Profile;
+use stratoscope_diagnostics::{Profile, check};
 
 use crate::settings::Settings;
 
@@ -14,7 +14,15 @@ pub fn answer(asked: &str, settings: &mut Settings) -> Result<String, String> {
         "off" | "none" => settings.profile = None,
         name => match Profile::parse(name) {
             Some(profile) => settings.profile = Some(profile),
-            None => return Err(format!("there is no profile `{name}`; there are {}", all())),
+            None => {
+                let names = Profile::ALL.map(|profile| profile.name());
+                let meant = check::suggest::similar(name, names).first().cloned();
+                let meant = meant.map_or(String::new(), |it| format!("; did you mean `{it}`?"));
+                return Err(format!(
+                    "there is no profile `{name}`; there are {}{meant}",
+                    all()
+                ));
+            }
         },
     }
     Ok(match settings.profile {

@@ -1,18 +1,20 @@
-//! `comm_close`: a comm is closed. Iopub, in answer to a `comm_open` whose target is not there.
+//! `comm_close`: a comm is closed. Shell, from a front end; iopub, in answer to a `comm_open` whose
+//! target is not there.
 //!
 //! <https://jupyter-client.readthedocs.io/en/stable/messaging.html#tearing-down-comms>
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Content;
 
 /// Ends a comm.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct CommClose {
     /// The channel's name.
     pub comm_id: String,
     /// Last words.
+    #[serde(default)]
     pub data: Value,
 }
 

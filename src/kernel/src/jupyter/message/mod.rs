@@ -1,7 +1,7 @@
 //! The messages of the Jupyter protocol that this kernel reads or writes, a file each.
 //!
 //! Unknown fields are ignored: front ends add their own. Messages without content
-//! (`kernel_info_request`, `comm_info_request`, `interrupt_request`) need no file.
+//! (`kernel_info_request`, `interrupt_request`) need no file.
 
 use serde::Serialize;
 
@@ -12,11 +12,15 @@ pub const PROTOCOL_VERSION: &str = "5.5";
 pub trait Content: Serialize {
     /// The `msg_type` of its header.
     const TYPE: &'static str;
+    /// The message's metadata, a JSON object.
+    const METADATA: &'static str = "{}";
 }
 
 mod clear_output;
 mod comm_close;
 mod comm_info_reply;
+mod comm_info_request;
+mod comm_msg;
 mod comm_open;
 mod complete_reply;
 mod complete_request;
@@ -46,7 +50,9 @@ mod update_display_data;
 pub use clear_output::ClearOutput;
 pub use comm_close::CommClose;
 pub use comm_info_reply::CommInfoReply;
-pub use comm_open::CommOpen;
+pub use comm_info_request::CommInfoRequest;
+pub use comm_msg::CommMessage;
+pub use comm_open::{CommOpen, CommOpened};
 pub use complete_reply::CompleteReply;
 pub use complete_request::CompleteRequest;
 pub use display_data::{DisplayData, Transient};

@@ -1,0 +1,323 @@
+//! Variables that cannot live between cells: what evcxr and rustc say about them, as diagnostics.
+//!
+//! evcxr hands a variable on by the name of its type, as rust-analyzer writes it. A type that has no
+//! name (a closure's, an `impl Trait`, `!`) or none that the next cell may use cannot be handed on.
+
+use evcxr::CompilationError;
+use stratoscope_diagnostics::rules::VariableNotKept;
+use stratoscope_diagnostics::{CellSpan, Diagnostic, Place, Rule};
+
+use crate::rewrite::Rewritten;
+
+/// What keeps variables of this cell from being handed on, if that is what these errors are about.
+pub fn refused(
+    errors: &[CompilationError],
+    rewritten: &Rewritten,
+    code: &str,
+) -> Option<Diagnostic> {
+    let told = |error: &CompilationError| not_persistent(&error.message(), rewritten, code);
+    if let Some(found) = errors.iter().find_map(told) {
+        return Some(found);
+    }
+    // evcxr's own code does not compile. That of the cell may be wrong as well: then it comes first.
+    // Warnings about it are among the errors.
+    let is_of_the_cell =
+        |error: &CompilationError| error.level() == "error" && error.is_from_user_code();
+    if errors.iter().any(is_of_the_cell) {
+        return None;
+    }
+    if let Some(name) = closure_in(code) {
+        // Where a variable borrows, that hides from evcxr that another is a closure.
+        return refuse(&name, Obstacle::Closure, rewritten, code);
+    }
+    errors.iter().find_map(|error| {
+        let spans = error.json["spans"].as_array()?;
+        let (name, kind) = spans
+            .iter()
+            .find_map(|span| handed_on(span["text"][0]["text"].as_str()?))?;
+        refuse(name, Obstacle::of_type(kind), rewritten, code)
+    })
+}
+
+/// evcxr's messages about variables that cannot live between cells, as diagnostics.
+pub fn not_persistent(message: &str, rewritten: &Rewritten, code: &str) -> Option<Diagnostic> {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let name = quoted.next()?;
+    let obstacle = if message.contains("is a closure") {
+        Obstacle::Closure
+    } else if message.contains("determine type of variable") {
+        Obstacle::Unknown
+    } else if message.contains("non-static lifetime") {
+        Obstacle::Reference
+    } else if message.contains("cannot be persisted") {
+        Obstacle::of_type(quoted.next().unwrap_or_default())
+    } else {
+        return None;
+    };
+    refuse(name, obstacle, rewritten, code)
+}
+
+/// The variable and its type in the line by which evcxr hands it on.
+fn handed_on(line: &str) -> Option<(&str, &str)> {
+    let (_, rest) = line.split_once("evcxr_variable_store.put_variable::<")?;
+    let (kind, rest) = rest.split_once(">(stringify!(")?;
+    let (name, _) = rest.split_once(')')?;
+    Some((name, kind))
+}
+
+/// Why a variable cannot be handed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Obstacle<'a> {
+    Closure,
+    /// It borrows.
+    Reference,
+    /// rust-analyzer does not know the type, or cannot write it.
+    Unknown,
+    /// `impl Trait` is part of the type, or all of it; so are closures, as rust-analyzer writes them.
+    Opaque(&'a str),
+    /// `!` is part of the type.
+    Never(&'a str),
+    /// A type that the next cell cannot name for another reason.
+    Named(&'a str),
+}
+
+impl<'a> Obstacle<'a> {
+    fn of_type(kind: &'a str) -> Self {
+        let separates = |character: char| "<>()[], ;&".contains(character);
+        if kind.contains("impl ") {
+            Self::Opaque(kind)
+        } else if kind.split(separates).any(|part| part == "!") {
+            Self::Never(kind)
+        } else {
+            Self::Named(kind)
+        }
+    }
+
+    /// What is wrong, to follow the variable's name, and what to type instead, best first.
+    fn told(self, name: &str, code: &str) -> (String, Vec<String>) {
+        let block = "keep it inside a block `{ … }`, then it need not live longer".to_owned();
+        match self {
+            Self::Closure => {
+                let called = closure_of(name, code).unwrap_or_else(|| "Fn()".to_owned());
+                let boxed = format!(
+                    "make it a function, or box it: `let {name}: Box<dyn {called}> = Box::new(…);`"
+                );
+                let problem = "is a closure, which cannot live between cells";
+                (problem.to_owned(), vec![boxed])
+            }
+            Self::Reference if is_guard(name, code) => {
+                let again = "take it again in each cell that needs it, inside a block `{ … }`";
+                let problem = "borrows from another variable, which may be used in other cells";
+                (problem.to_owned(), vec![again.to_owned()])
+            }
+            Self::Reference => {
+                let owned = format!("keep what it refers to instead: `let {name} = ….to_owned();`");
+                let problem = "refers to what ends with its cell";
+                (problem.to_owned(), vec![owned, block])
+            }
+            Self::Unknown => {
+                let mut fixes = vec![format!("give it a type: `let {name}: Type = …;`"), block];
+                if is_adapted(name, code) {
+                    let collected = "keep what it yields: end it with `.collect::<Vec<_>>()`";
+                    fixes.insert(0, collected.to_owned());
+                }
+                ("has a type that could not be worked out".to_owned(), fixes)
+            }
+            Self::Opaque(kind) => {
+                let mut fixes = Vec::new();
+                let yields = kind.starts_with("impl ") && kind.contains("Iterator");
+                if yields || is_adapted(name, code) {
+                    fixes
+                        .push("keep what it yields: end it with `.collect::<Vec<_>>()`".to_owned());
+                }
+                if let Some(bounds) = kind.strip_prefix("impl ") {
+                    let boxed = if bounds.contains("Future<") {
+                        format!("let {name}: std::pin::Pin<Box<dyn {bounds}>> = Box::pin(…);")
+                    } else {
+                        format!("let {name}: Box<dyn {bounds}> = Box::new(…);")
+                    };
+                    fixes.push(format!("box it, then it has a type: `{boxed}`"));
+                } else if let Some(bounds) = kind.strip_prefix("Box<impl ") {
+                    fixes.push(format!(
+                        "give it a type: `let {name}: Box<dyn {bounds} = …;`"
+                    ));
+                }
+                fixes.push(block);
+                let problem = format!("has a type without a name, `{kind}`");
+                (problem, fixes)
+            }
+            Self::Never(kind) => {
+                let unit = kind.replace('!', "()");
+                let typed = format!(
+                    "give it the type of something that returns: `let {name}: {unit} = …;`"
+                );
+                let problem = format!(
+                    "has the type `{kind}`, and stable Rust has no name for `!`, the type of what never \
+                     returns"
+                );
+                (problem, vec![typed, block])
+            }
+            Self::Named(kind) => {
+                let boxed =
+                    format!("box it as a trait: `let {name}: Box<dyn Trait> = Box::new(…);`");
+                let problem = format!("has the type `{kind}`, which the next cell cannot name");
+                (problem, vec![boxed, block])
+            }
+        }
+    }
+}
+
+fn refuse(
+    name: &str,
+    obstacle: Obstacle<'_>,
+    rewritten: &Rewritten,
+    code: &str,
+) -> Option<Diagnostic> {
+    if !rewritten.bindings.iter().any(|binding| binding == name) {
+        return None;
+    }
+    let (problem, fixes) = obstacle.told(name, code);
+    let place = word_position(code, name).map(|start| {
+        Place::Span(CellSpan {
+            start,
+            end: start + name.len(),
+        })
+    });
+    let rule = VariableNotKept {
+        name: name.to_owned(),
+        place,
+        problem,
+        fixes,
+    };
+    Some(rule.diagnostic())
+}
+
+/// What `read` makes of a `let` at the top of the cell, of its name and its value; the first that it
+/// makes something of.
+fn local<T>(code: &str, read: impl Fn(&syn::Ident, &syn::Expr) -> Option<T>) -> Option<T> {
+    let block: syn::Block = syn::parse_str(&format!("{{{code}\n}}")).ok()?;
+    block.stmts.iter().find_map(|statement| {
+        let syn::Stmt::Local(local) = statement else {
+            return None;
+        };
+        let syn::Pat::Ident(name) = &local.pat else {
+            return None;
+        };
+        read(&name.ident, &local.init.as_ref()?.expr)
+    })
+}
+
+/// The variable that a cell binds to a closure, if it does so in plain sight.
+fn closure_in(code: &str) -> Option<String> {
+    local(code, |name, value| {
+        matches!(value, syn::Expr::Closure(_)).then(|| name.to_string())
+    })
+}
+
+/// How the closure that the variable is bound to is called, as a trait: `Fn(i32) -> …`.
+fn closure_of(name: &str, code: &str) -> Option<String> {
+    let closure = local(code, |ident, value| match value {
+        syn::Expr::Closure(closure) if ident == name => Some(closure.clone()),
+        _ => None,
+    })?;
+    let operands = closure.inputs.iter().map(|operand| match operand {
+        syn::Pat::Type(typed) => text_of(code, typed.ty.as_ref()),
+        _ => None,
+    });
+    let operands: Vec<String> = operands
+        .map(|kind| kind.unwrap_or_else(|| "…".to_owned()))
+        .collect();
+    Some(format!("Fn({}) -> …", operands.join(", ")))
+}
+
+/// As it is written in the cell.
+fn text_of(code: &str, part: &impl syn::spanned::Spanned) -> Option<String> {
+    // Behind the brace that the cell was given to be a block.
+    let range = part.span().byte_range();
+    let text = code.get(range.start.checked_sub(1)?..range.end.checked_sub(1)?);
+    text.map(str::to_owned)
+}
+
+/// Whether the variable is bound to `….map(|x| …)` or the like.
+fn is_adapted(name: &str, code: &str) -> bool {
+    let is_closure = |operand: &syn::Expr| matches!(operand, syn::Expr::Closure(_));
+    method_of(name, code, |call| call.args.iter().any(is_closure))
+}
+
+/// Whether it is bound to what a lock or a cell lends.
+fn is_guard(name: &str, code: &str) -> bool {
+    const LENDS: [&str; 5] = ["lock", "read", "write", "borrow", "borrow_mut"];
+    method_of(name, code, |call| {
+        LENDS.iter().any(|method| call.method == method)
+    })
+}
+
+/// Whether the last call of what the variable is bound to is so, but for a `?` or `unwrap()`.
+fn method_of(name: &str, code: &str, is_so: impl Fn(&syn::ExprMethodCall) -> bool) -> bool {
+    let found = local(code, |ident, value| {
+        let mut value = value;
+        loop {
+            match value {
+                _ if ident != name => return None,
+                syn::Expr::Try(inner) => value = &inner.expr,
+                syn::Expr::MethodCall(call) if is_so(call) => return Some(()),
+                syn::Expr::MethodCall(call) if call.method == "unwrap" => value = &call.receiver,
+                _ => return None,
+            }
+        }
+    });
+    found.is_some()
+}
+
+fn word_position(code: &str, name: &str) -> Option<usize> {
+    let is_word = |character: char| character.is_alphanumeric() || character == '_';
+    code.match_indices(name).map(|(at, _)| at).find(|&at| {
+        let before = code[..at].chars().next_back();
+        let after = code[at + name.len()..].chars().next();
+        !before.is_some_and(is_word) && !after.is_some_and(is_word)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_tells_what_is_in_the_way() {
+        for (kind, expected) in [
+            ("impl Fn(u8) -> u8", Obstacle::Opaque("impl Fn(u8) -> u8")),
+            (
+                "Map<Iter<'_, u8>, impl FnMut(&u8) -> u8>",
+                Obstacle::Opaque("Map<Iter<'_, u8>, impl FnMut(&u8) -> u8>"),
+            ),
+            ("JoinHandle<!>", Obstacle::Never("JoinHandle<!>")),
+            ("!", Obstacle::Never("!")),
+            ("(u8, !)", Obstacle::Never("(u8, !)")),
+            ("m::Hidden", Obstacle::Named("m::Hidden")),
+        ] {
+            assert_eq!(Obstacle::of_type(kind), expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn the_line_that_hands_a_variable_on_is_read() {
+        let line =
+            "evcxr_variable_store.put_variable::<std::thread::JoinHandle<!>>(stringify!(h), h);";
+        assert_eq!(handed_on(line), Some(("h", "std::thread::JoinHandle<!>")));
+        assert_eq!(handed_on("put(h)"), None);
+    }
+
+    #[test]
+    fn an_iterator_is_known_by_its_closure() {
+        let code = "let numbers = vec![1];\nlet doubled = numbers.iter().map(|n| 2 * n);";
+        assert!(is_adapted("doubled", code) && !is_adapted("numbers", code));
+        assert_eq!(closure_in("let f = |x: u8| x;").as_deref(), Some("f"));
+        assert_eq!(closure_in(code), None);
+        let called = closure_of("f", "// ü\nlet f = |x: &[u8], y| x[0];");
+        assert_eq!(called.as_deref(), Some("Fn(&[u8], …) -> …"));
+        let code =
+            "let a = m.lock()?; let b = c.borrow_mut(); let d = m.lock().unwrap(); let e = f();";
+        let guards = ["a", "b", "d", "e"].map(|name| is_guard(name, code));
+        assert_eq!(guards, [true, true, true, false]);
+    }
+}
