@@ -2,6 +2,7 @@
 //!
 //! The macros `compile!`, `fit!`, `evaluate!` and `scope!` are here too.
 
+pub use crate::cell::sleep;
 pub use crate::display::{
     Html, IntoBundle, Json, Latex, Markdown, Png, Svg, Table, clear_output, display, display_as,
     display_html, display_update, input, track,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 use stratoscope_wire::MimeBundle;
 
 use super::{IntoBundle, display_as, display_update, plain};
-use crate::connection;
+use crate::{cell, connection};
 
 /// How often the bar is drawn anew, at most.
 const REDRAW: Duration = Duration::from_millis(100);
@@ -13,7 +13,7 @@ const REDRAW: Duration = Duration::from_millis(100);
 const WIDTH: usize = 30;
 
 /// The same items, with a bar below the cell that says how far it is. Without a kernel nothing is
-/// drawn.
+/// drawn. An interrupt ends the items, so the loop: the cell goes on, and keeps its variables.
 pub fn track<I: IntoIterator>(items: I) -> Track<I::IntoIter> {
     let items = items.into_iter();
     let total = match items.size_hint() {
@@ -38,7 +38,10 @@ impl<I: Iterator> Iterator for Track<I> {
 
     fn next(&mut self) -> Option<I::Item> {
         self.bar.begin();
-        let item = self.items.next();
+        let item = match cell::interrupted() {
+            true => None,
+            false => self.items.next(),
+        };
         match item {
             Some(_) => self.bar.step(),
             None => self.bar.end(),
