@@ -10,8 +10,10 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+import browser
 import checkpoint
 from kernel_client import Kernel
+from lab import Lab
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
@@ -94,3 +96,27 @@ def executed(root, tmp_path_factory):
     (root / "target").mkdir(exist_ok=True)
     nbformat.write(notebook, root / "target" / "fine_tune_bert.executed.ipynb")
     return notebook
+
+
+@pytest.fixture(scope="session")
+def pictures(root):
+    """Where the pictures of a test go, to be looked at."""
+    folder = pathlib.Path(os.environ.get("STRATOSCOPE_SCREENSHOTS") or root / "target" / "screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory):
+    """The page of a browser; each test opens what it looks at."""
+    if browser.find() is None:
+        pytest.skip("no Chromium is installed")
+    with browser.Browser(tmp_path_factory.mktemp("profile") / "user") as page:
+        yield page
+
+
+@pytest.fixture(scope="session")
+def jupyter_lab(tmp_path_factory):
+    """A JupyterLab that shows notebooks; nothing runs in it."""
+    with Lab(tmp_path_factory.mktemp("lab")) as running:
+        yield running

@@ -1,0 +1,240 @@
+"""The cards that matter most, where they are read: JupyterLab and nbconvert's page, light and dark, and a terminal.
+
+One notebook makes them with the real kernel: what the text of a cell decides, what rustc decides, what shows when the
+cell runs, warnings about schedule and data, a placement, a run's progress. What can be checked without a person is
+checked; the pictures lie in $STRATOSCOPE_SCREENSHOTS, or else in target/screenshots/, to be looked at.
+"""
+
+import re
+from dataclasses import dataclass
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbconvert.filters import ansi2html
+from wcwidth import wcswidth
+
+import lab
+import looks
+from kernel_client import DIAGNOSTIC, check_static_html, without_ansi
+
+# Columns of text. Code is cut around the place that is meant, everything else is wrapped.
+COLUMNS = 100
+MODEL = 'let model = BertForSequenceClassification::from_pretrained("all-MiniLM-L6-v2", 8)?;'
+LOSS = "loss = SparseCategoricalCrossentropy { from_logits: true }"
+
+# Cells by the names of their pictures; the code of the card that each shows, if it is a diagnostic's.
+CELLS = {
+    "misspelt": ("SC0101", f"""{MODEL}
+compile!(model,
+    optimiser = AdamW::new(warmup_linear(5e-5, 0.1)),
+    {LOSS},
+    metrics = [accuracy()],
+)?;"""),
+    "wrong-place": ("SC0106", f"compile!(model, optimizer = AdamW::new(warmup_linear(5e-5, 0.1)), {LOSS}, "
+                              "metrics = [accuracy()], weight_decay = 0.01)?;"),
+    "wrong-type": ("SC0120", f"""let adam = Adam::new(1e-3);
+{MODEL}
+compile!(model, optimizer = AdamW::new(5e-5), loss = adam)?;"""),
+    "no-scope": ("SC0102", f"""{MODEL}
+compile!(model,
+    optimizer = AdamW::new(warmup_linear(5e-5, 0.1)),
+    {LOSS},
+    steps_per_execution = 16,
+)?;"""),
+    "label": ("SC0301", f"""let (train, dev) = debian_sections()?;
+{MODEL.replace('8)', '2)')} // the data has 8 classes
+compile!(model, optimizer = AdamW::new(5e-5), {LOSS})?;
+fit!(model, train)?;"""),
+    "unknown-words": ("SC0403", f"""let notes = Dataset::from_rows(
+    ["a game of chess: ᐃᓄᒃᑎᑐᑦ ᐅᖃᐅᓯᖅ", "ᑎᑎᖅᑲᑦ ᐊᓪᓚᕕᒃ: a mail server", "chess for two", "a server for names"],
+    ["game", "server", "game", "server"],
+)?;
+{MODEL.replace('8)', '2)')}
+compile!(model, optimizer = AdamW::new(5e-5), {LOSS})?;
+fit!(model, notes)?;"""),
+    "schedule": ("SC0502", f"""let (train, dev) = debian_sections()?;
+let (train, dev) = (train.shuffled(1).take(32), dev.shuffled(1).take(16));
+let decay = ExponentialDecay::new(3e-5, 1000, 0.96).staircase(true);
+{MODEL}
+compile!(model, optimizer = AdamW::new(decay), {LOSS})?;
+fit!(model, train, batch_size = 16, max_length = 16)?;"""),
+    "accumulation": ("SC0506", """let mut sum = Gradients::zeros();
+for index in 0..4 {
+    sum = model.gradients(&train.skip(4 * index).take(4))?; // made anew each time
+    if index % 4 == 3 { model.apply(sum.clone() / 4.0)?; }
+}"""),
+    "placement": (None, f"""let strategy = MirroredStrategy::logical(2)?;
+scope!(strategy, {{
+    let classifier = BertForSequenceClassification::from_pretrained("all-MiniLM-L6-v2", 8)?;
+    let receipt = compile!(classifier,
+        optimizer = AdamW::new(warmup_linear(5e-5, 0.1)).weight_decay(0.01).global_clipnorm(1.0),
+        {LOSS},
+        metrics = [accuracy(), macro_f1()],
+    )?;
+}});
+receipt"""),
+    "progress": (None, "let history = fit!(classifier, train, epochs = 2, batch_size = 16, validation_data = dev, max_length = 16)?;"),
+    "outside": ("SC0201", f"""{MODEL.replace('model', 'outside')}
+compile!(outside, optimizer = AdamW::new(5e-5), {LOSS})?;"""),
+}
+MEDIA = ["lab-light", "lab-dark", "static-light", "static-dark"]
+
+
+@dataclass
+class Card:
+    """A card in the executed notebook: an output of the cell of its name."""
+
+    name: str
+    code: str | None
+    source: str
+    cell: int
+    number: int
+    data: dict
+
+    @property
+    def html(self):
+        return self.data["text/html"]
+
+    @property
+    def plain(self):
+        return self.data["text/plain"]
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory):
+    """The cells, executed; those that are to fail do."""
+    made = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "stratoscope", "display_name": "Rust (stratoscope)"}})
+    made.cells = [nbformat.v4.new_code_cell(source) for _, source in CELLS.values()]
+    NotebookClient(made, kernel_name="stratoscope", timeout=300, allow_errors=True,
+                   resources={"metadata": {"path": str(tmp_path_factory.mktemp("cards"))}}).execute()
+    return made
+
+
+@pytest.fixture(scope="module")
+def cards(notebook):
+    found = []
+    for index, (name, (code, source)) in enumerate(CELLS.items()):
+        outputs = list(enumerate(notebook.cells[index].outputs))
+        shown = [(number, output.data) for number, output in outputs if "text/html" in output.get("data", {})]
+        codes = [data.get(DIAGNOSTIC, {}).get("code") for _, data in shown]
+        failed = [output.evalue for _, output in outputs if output.output_type == "error"]
+        assert code in codes, f"{name}: shows {codes}, fails with {failed}"
+        number, data = shown[codes.index(code)]
+        found.append(Card(name, code, source, index, number, data))
+    return found
+
+
+@pytest.fixture(scope="module", params=MEDIA)
+def page(request, notebook, cards, chromium, jupyter_lab, tmp_path_factory):
+    """The notebook in one medium, and by name what is seen of each card."""
+    medium, theme = request.param.split("-")
+    if medium == "lab":
+        jupyter_lab.show(chromium, notebook, "cards", theme)
+    else:
+        lab.show_static(chromium, notebook, tmp_path_factory.mktemp("static"), "cards", theme)
+    looks.load(chromium)
+    chromium.medium = request.param
+    chromium.seen = {card.name: looks.output(chromium, card.cell, card.number, card.html) for card in cards}
+    return chromium
+
+
+def test_the_cells_show_what_they_are_to_show(notebook, cards):
+    for card in cards:
+        check_static_html(card.html)
+        errors = [output for output in notebook.cells[card.cell].outputs if output.output_type == "error"]
+        is_error = card.code and card.data[DIAGNOSTIC]["severity"] == "error"
+        assert [error.ename for error in errors] == ([card.code] if is_error else []), card.name
+
+
+def test_every_card_is_seen(page, cards, pictures):
+    for card in cards:
+        seen = page.seen[card.name]
+        assert seen and seen["shown"], card.name
+        _, y, width, height = seen["box"]
+        assert width > 400 and height > 60, f"{card.name} has no size"
+        # The cell's own text and all that is shown down to the card.
+        left, top, cell_width, _ = seen["cell"]
+        page.picture(pictures / f"card-{card.name}-{page.medium}.png", (left, top, cell_width, y + height + 8 - top))
+        parts = [card.code, card.data[DIAGNOSTIC]["message"].split("`")[0]] if card.code else []
+        parts += {"placement": ["cpu:0", "cpu:1", "planned"], "progress": ["loss", "all-reduces", "100 %"],
+                  "outside": ["cpu:0", "cpu:1", "no copy"]}.get(card.name, [])
+        for part in parts:
+            assert part in seen["text"], f"{card.name}: {part}"
+
+
+def test_nothing_is_taken_away(page):
+    """JupyterLab sanitizes what is not trusted, as this notebook is not."""
+    changed = {name: seen["differences"] for name, seen in page.seen.items() if seen["differences"]}
+    assert not changed
+
+
+def test_nothing_is_scrolled_sideways(page):
+    found = {name: seen["overflowing"] for name, seen in page.seen.items() if seen["overflowing"]}
+    assert not found
+
+
+def test_every_text_can_be_read_on_its_background(page):
+    """4.5 is WCAG's bound for text of this size."""
+    found = {name: [each for each in seen["contrasts"] if each["ratio"] < 4.5] for name, seen in page.seen.items()}
+    assert all(seen["contrasts"] for seen in page.seen.values()), "there is no text"
+    assert not any(found.values()), {name: each[:4] for name, each in found.items() if each}
+
+
+def columns(line):
+    """One entry per column; the second column of a wide character is NUL."""
+    return [part for character in line for part in [character, "\0"][:max(wcswidth(character), 0)]]
+
+
+def test_a_terminal_has_room_for_every_card(notebook, cards):
+    too_long = [(card.name, line) for card in cards for line in card.plain.splitlines() if wcswidth(line) > COLUMNS]
+    for name, cell in zip(CELLS, notebook.cells, strict=True):
+        lines = [line for output in cell.outputs if output.output_type == "error" for line in output.traceback]
+        too_long += [(name, line) for line in lines if wcswidth(without_ansi(line)) > COLUMNS]
+        # Nothing stays coloured after its line.
+        assert all(line.rfind("\x1b[0m") >= line.rfind("\x1b[") for line in lines), name
+    assert not too_long
+
+
+def test_carets_stand_under_what_is_meant(cards):
+    for card in cards:
+        if not card.code:
+            continue
+        lines = card.plain.splitlines()
+        at = next(number for number, line in enumerate(lines) if re.match(r"^ *\| *\^", line))
+        marked = "".join(above for above, caret in zip(columns(lines[at - 1]), columns(lines[at]), strict=False) if caret == "^")
+        label = card.data[DIAGNOSTIC]["labels"][0]["place"]["span"]
+        meant = card.source.encode()[label["start"]:label["end"]].decode().split("\n")[0]
+        assert marked.replace("\0", "") == meant, card.plain
+
+
+TERMINAL = """<body style="margin:0;background:%s;color:%s"><style>%s</style>
+<pre style="margin:0;padding:12px;display:inline-block;width:101ch;white-space:pre-wrap;overflow-wrap:anywhere;
+font:13px/1.3 'DejaVu Sans Mono',monospace">%s</pre></body>"""
+# The palettes of xterm, roughly, on black and on white.
+COLOURS = {
+    "dark": ("#000000", "#e5e5e5", {"red": "#ff5f5f", "green": "#5fd75f", "yellow": "#ffd75f", "blue": "#8787ff", "cyan": "#5fd7d7"}),
+    "light": ("#ffffff", "#000000", {"red": "#cd0000", "green": "#00875f", "yellow": "#875f00", "blue": "#0000ee", "cyan": "#00878f"}),
+}
+
+
+@pytest.mark.parametrize("theme", COLOURS)
+def test_pictures_of_a_terminal(notebook, cards, chromium, pictures, tmp_path, theme):
+    """What `jupyter console` prints of a cell: the text of each display, then the lines of the traceback."""
+    ground, ink, palette = COLOURS[theme]
+    style = "".join(f".ansi-{name}-fg,.ansi-{name}-intense-fg{{color:{code}}}" for name, code in palette.items())
+    style += ".ansi-bold{font-weight:bold}"
+    for card in cards:
+        lines = [card.plain]
+        for output in notebook.cells[card.cell].outputs:
+            lines += output.traceback if output.output_type == "error" else []
+        path = tmp_path / f"{card.name}.html"
+        path.write_text(TERMINAL % (ground, ink, style, ansi2html("\n".join(lines))))
+        chromium.open(path.as_uri())
+        chromium.wait_until(f"location.href === '{path.as_uri()}' && document.readyState === 'complete'")
+        box = chromium.evaluate("(() => { const b = document.querySelector('pre').getBoundingClientRect();"
+                                " return [0, 0, b.width, b.height]; })()")
+        assert box[2] > 700 and box[3] > 60, card.name
+        chromium.resize(lab.WIDTH, int(box[3]) + 40)
+        chromium.picture(pictures / f"card-{card.name}-terminal-{theme}.png", box)
+
