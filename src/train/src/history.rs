@@ -7,8 +7,9 @@ use stratoscope_diagnostics::words;
 
 use crate::callbacks::Monitor;
 use crate::counters::Counters;
-use crate::html::{CELL, HEAD, escape, rate, time, value};
+use crate::html::{CELL, HEAD, escape, prose, rate, time, value};
 use crate::metric::Predicted;
+use crate::text::{COLUMNS, table};
 
 /// The value of a metric; `None` where it is undefined, as F1 is without any positive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -99,6 +100,10 @@ pub struct History {
     pub checkpoint: Option<String>,
     /// The model has the weights of that epoch, not of the last one.
     pub restored_best: bool,
+    /// The model has the moving averages of its weights (`use_ema`), not those of the last step.
+    pub averaged_weights: bool,
+    /// What the loss was multiplied with in the end, under `mixed_float16`.
+    pub loss_scale: Option<f64>,
     /// Replicas and devices in words.
     pub devices: String,
 }
@@ -115,6 +120,8 @@ impl History {
             best_by: Monitor::default().words().to_owned(),
             checkpoint: None,
             restored_best: false,
+            averaged_weights: false,
+            loss_scale: None,
             devices,
         }
     }
@@ -138,6 +145,30 @@ impl History {
                 self.best_by,
                 best + 1
             ));
+        }
+        if let Some(scale) = self.loss_scale {
+            let Counters {
+                optimizer_steps,
+                skipped_steps,
+                ..
+            } = self.counters;
+            let skipped = match skipped_steps {
+                0 => "no step was skipped".to_owned(),
+                skipped => format!(
+                    "{skipped} of {} were skipped, because a gradient was infinite",
+                    words::count((optimizer_steps + skipped) as usize, "step")
+                ),
+            };
+            notes.push(format!(
+                "mixed_float16, emulated: {skipped}; the loss is scaled by {scale:.0} now"
+            ));
+        }
+        if self.averaged_weights {
+            notes.push(
+                "the model has the moving averages of its weights (`use_ema`); losses and metrics above \
+                 were measured with the weights themselves"
+                    .to_owned(),
+            );
         }
         if self.stopped_early {
             notes.push(format!(
@@ -223,11 +254,8 @@ impl History {
 
     /// A row an epoch, as text.
     pub fn to_plain(&self) -> String {
-        plain_table(
-            &self.columns(),
-            &self.rows().collect::<Vec<_>>(),
-            &self.notes(),
-        )
+        let rows: Vec<_> = self.rows().collect();
+        table(&self.columns(), &rows) + &lines(&self.notes())
     }
 }
 
@@ -273,7 +301,13 @@ impl Evaluation {
     /// One row, as text.
     pub fn to_plain(&self) -> String {
         let (columns, row) = self.table();
-        plain_table(&columns, &[row], &[])
+        table(&columns, &[row])
+    }
+}
+
+impl fmt::Display for Evaluation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_plain())
     }
 }
 
@@ -281,6 +315,12 @@ impl fmt::Debug for Evaluation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_plain())
     }
+}
+
+/// Notes below a table, each wrapped at a terminal's width.
+fn lines(notes: &[String]) -> String {
+    let lines = notes.iter().flat_map(|note| words::wrap(note, COLUMNS));
+    lines.map(|line| line + "\n").collect()
 }
 
 fn html_table(
@@ -307,32 +347,10 @@ fn html_table(
         let _ = write!(
             html,
             "<div style=\"font-size:13px;opacity:0.8\">{}</div>",
-            escape(note)
+            prose(note)
         );
     }
     html
-}
-
-fn plain_table(columns: &[String], rows: &[Vec<String>], notes: &[String]) -> String {
-    let width = |index: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(index));
-        let widths = cells
-            .chain(columns.get(index))
-            .map(|cell| cell.chars().count());
-        widths.max().unwrap_or(0)
-    };
-    let mut text = String::new();
-    for row in std::iter::once(columns).chain(rows.iter().map(Vec::as_slice)) {
-        for (index, cell) in row.iter().enumerate() {
-            let space = if index == 0 { "" } else { "  " };
-            let _ = write!(text, "{space}{cell:>width$}", width = width(index));
-        }
-        text.push('\n');
-    }
-    for note in notes {
-        let _ = writeln!(text, "{note}");
-    }
-    text
 }
 
 #[cfg(test)]

@@ -17,6 +17,18 @@ pub fn escape(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
+/// A sentence: what stands between backticks is code.
+pub fn prose(text: &str) -> String {
+    let mut html = String::new();
+    for (index, part) in text.split('`').enumerate() {
+        match index % 2 {
+            0 => html += &escape(part),
+            _ => html += &format!("<code style=\"font-size:0.92em\">{}</code>", escape(part)),
+        }
+    }
+    html
+}
+
 /// A metric's value: four digits, or the word.
 pub fn value(measured: Option<&Measured>) -> String {
     match measured {

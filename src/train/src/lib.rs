@@ -61,6 +61,7 @@ pub mod evaluate;
 pub mod fit;
 mod freeze;
 pub mod memory;
+pub mod mixed_precision;
 pub mod precision;
 pub mod predict;
 mod prepare;
@@ -74,6 +75,7 @@ pub mod history;
 pub mod html;
 pub mod interrupt;
 pub mod plot;
+pub mod text;
 pub mod warnings;
 
 mod problem;
@@ -92,7 +94,7 @@ pub use callbacks::{
 pub use calls::Calls;
 pub use class_weight::IntoClassWeight;
 pub use counters::Counters;
-pub use events::Observer;
+pub use events::{FitStarted, Observer};
 pub use history::{EpochRecord, Evaluation, ExecutionRecord, History, Measured};
 pub use loss::{
     BinaryCrossentropy, CategoricalCrossentropy, LabelSmoothing, Loss, MeanSquaredError,
@@ -100,6 +102,7 @@ pub use loss::{
 };
 pub use memory::{MemoryPlan, memory_plan};
 pub use metric::{Metric, accuracy, f1, macro_f1, mcc, pearson, spearman};
+pub use mixed_precision::{Policy, global_policy, set_global_policy};
 pub use model::Model;
 pub use network::{Files, Input, Network, Outputs, features};
 pub use optimizer::{Adam, AdamW, IntoOptimizer, Optimizer, SGD};

@@ -3,10 +3,12 @@
 use std::fmt::{self, Write};
 
 use stratoscope_bert::NamedParameter;
+use stratoscope_diagnostics::arguments::{self, COMPILE};
 use stratoscope_diagnostics::rules::MetricOfABatch;
-use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_diagnostics::{Result, Rule, words};
 use stratoscope_strategy::PlacementReport;
 
+use crate::html::{escape, prose};
 use crate::metric::Metric;
 use crate::model::State;
 use crate::network::{Files, Network};
@@ -51,6 +53,9 @@ impl CompileReceipt {
                 add("sync_every", format!("{}: {averaged}", compiled.sync_every));
             }
         }
+        if let Some(policy) = state.policy.receipt::<N>() {
+            add("precision", policy);
+        }
         if let Some(source) = state.files.source() {
             add("weights", source);
         }
@@ -76,34 +81,39 @@ impl CompileReceipt {
 
     /// Settings and placement as static HTML with inline styles only.
     pub fn to_html(&self) -> String {
-        const NAME: &str = "padding:1px 12px 1px 0;text-align:left;vertical-align:top;opacity:0.75";
-        const VALUE: &str = "padding:1px 0;text-align:left;font-family:monospace";
-        let mut html =
-            String::from("<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\">");
+        const NAME: &str = "flex:0 0 190px;padding-right:12px;opacity:0.75";
+        const VALUE: &str = "flex:1 1 0;min-width:0;overflow-wrap:break-word";
+        let mut html = String::from(
+            "<div style=\"font-size:13px;line-height:1.45;margin:4px 0 8px 0;max-width:1040px\">",
+        );
         for (name, value) in &self.settings {
+            let (code, shown) = match arguments::find(COMPILE, name) {
+                Some(_) => (";font-family:monospace", escape(value)),
+                None => ("", prose(value)),
+            };
             // Writing to a string cannot fail.
             let _ = write!(
                 html,
-                "<tr><td style=\"{NAME}\">{}</td><td style=\"{VALUE}\">{}</td></tr>",
-                crate::html::escape(name),
-                crate::html::escape(value)
+                "<div style=\"display:flex\"><div style=\"{NAME}\">{}</div>\
+                 <div style=\"{VALUE}{code}\">{shown}</div></div>",
+                escape(name),
             );
         }
-        html.push_str("</table>");
+        html.push_str("</div>");
         html + &self.placement.to_html()
     }
 
     /// The same as text.
     pub fn to_plain(&self) -> String {
-        let width = self
-            .settings
-            .iter()
-            .map(|(name, _)| name.chars().count())
-            .max()
-            .unwrap_or(0);
+        const COLUMNS: usize = 100;
+        let names = self.settings.iter().map(|(name, _)| name.chars().count());
+        let width = names.max().unwrap_or(0);
         let mut text = String::new();
         for (name, value) in &self.settings {
-            let _ = writeln!(text, "{name:width$}  {value}");
+            for (nth, line) in words::wrap(value, COLUMNS - width - 2).iter().enumerate() {
+                let name = if nth == 0 { name.as_str() } else { "" };
+                let _ = writeln!(text, "{name:width$}  {line}");
+            }
         }
         text.push('\n');
         text + &self.placement.to_plain()

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use stratoscope_diagnostics::words;
 use stratoscope_train::events::{ExecutionEnded, FitStarted};
-use stratoscope_train::html::{escape, rate, time, value};
+use stratoscope_train::html::{escape, prose, rate, time, value};
+use stratoscope_train::text::{COLUMNS, table};
 use stratoscope_train::{EpochRecord, Measured};
 use stratoscope_wire::MimeBundle;
 
@@ -247,7 +248,7 @@ impl Fit {
         );
         if let Some(End::Finished(notes)) = &self.end {
             for note in notes {
-                let _ = write!(html, "<div style=\"{NOTE}\">{}</div>", escape(note));
+                let _ = write!(html, "<div style=\"{NOTE}\">{}</div>", prose(note));
             }
         }
         html
@@ -262,31 +263,16 @@ impl Fit {
             100.0 * self.share(),
             self.status()
         );
-        let (columns, rows) = (self.columns(), self.rows());
-        let width = |index: usize| {
-            let cells = rows
-                .iter()
-                .chain([&columns])
-                .filter_map(|row| row.get(index));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-        };
-        for row in std::iter::once(&columns).chain(&rows) {
-            let cells = row.iter().enumerate();
-            let cells = cells.map(|(index, cell)| format!("{cell:>width$}", width = width(index)));
-            let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  "));
-        }
+        text += &table(&self.columns(), &self.rows());
         let counters = self.counters().into_iter();
         let counters = counters.map(|(name, now, planned)| format!("{name} {now}/{planned}"));
         let _ = writeln!(text, "{}", counters.collect::<Vec<_>>().join(" · "));
-        text.push_str(&self.headline());
-        text.push('\n');
-        text.push_str(&self.rates());
+        let mut below = vec![self.headline(), self.rates()];
         if let Some(End::Finished(notes)) = &self.end {
-            for note in notes {
-                let _ = write!(text, "\n{note}");
-            }
+            below.extend(notes.iter().cloned());
         }
-        text
+        let below = below.iter().flat_map(|line| words::wrap(line, COLUMNS));
+        text + &below.collect::<Vec<_>>().join("\n")
     }
 
     /// An epoch in a terminal.

@@ -16,7 +16,7 @@ use crate::placement::units::{bytes, share};
 pub(super) fn devices(out: &mut String, sheet: &Sheet<'_>, most: u64) {
     let in_a_row = sheet.devices.len().clamp(2, MOST_COLUMNS);
     let width = 100.0 / in_a_row as f64;
-    *out += "<div style=\"margin:0 -4px 2px -4px\">";
+    *out += "<div style=\"margin:0 0 2px -4px\">";
     // Sixty-four blocks say no more than eight.
     let shown = sheet.devices.len().min(2 * MOST_COLUMNS);
     for line in sheet.devices.iter().take(shown) {
@@ -34,8 +34,8 @@ pub(super) fn devices(out: &mut String, sheet: &Sheet<'_>, most: u64) {
         name(out, line);
         if empty {
             let (style, text) = match lacks {
-                true => (format!("color:{RED};font-weight:bold"), "no copy here"),
-                false => (MUTED.to_owned(), "keeps no variable"),
+                true => ("font-weight:bold", "no copy here"),
+                false => (MUTED, "keeps no variable"),
             };
             let _ = write!(
                 out,

@@ -70,7 +70,10 @@ fn rows(out: &mut String, rows: &[Pair]) {
         };
         let values = match row.values {
             Values::Changed | Values::Some => {
-                format!("<b style=\"color:{AMBER}\">{}</b>", row.values.word())
+                format!(
+                    "<b style=\"border-bottom:2px solid {AMBER}\">{}</b>",
+                    row.values.word()
+                )
             }
             Values::Same | Values::Incomparable => {
                 format!("<span style=\"{MUTED}\">{}</span>", row.values.word())

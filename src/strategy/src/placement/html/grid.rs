@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 use super::{
     ACTIVATIONS, CODE, GREEN, GREEN_TINT, GREY, GREY_TINT, MOST_COLUMNS, MUTED, RED, RED_TINT,
+    WRONG_TEXT,
 };
 use super::{attribute, colour, escape};
 use crate::placement::parts::SlotState;
@@ -52,7 +53,8 @@ impl Widths {
 
     /// A cell of this many pixels.
     fn cell(&self, out: &mut String, pixels: usize, style: &str, title: &str, html: &str) {
-        let width = pixels as f64 * 100.0 / self.sum() as f64;
+        // Rounded down: all together are never wider than the grid, which would then be scrolled.
+        let width = (pixels as f64 * 1000.0 / self.sum() as f64).floor() / 10.0;
         cell(out, width, style, title, html);
     }
 }
@@ -181,7 +183,7 @@ fn cells(out: &mut String, sheet: &Sheet<'_>, widths: &Widths, line: &Line) {
         &name,
     );
     let kind = match line.mark {
-        Mark::Outside => format!("<b style=\"color:{RED}\">{}</b>", line.kind),
+        Mark::Outside => format!("<b style=\"{WRONG_TEXT}\">{}</b>", line.kind),
         _ => line.kind_marked(),
     };
     widths.cell(out, widths.kind, "", &line.why, &kind);
@@ -227,7 +229,7 @@ fn inside(out: &mut String, sheet: &Sheet<'_>, widths: &Widths, line: &Line, of:
     by_device(out, sheet, widths, line, |one| {
         let (style, title) = match one {
             Cell::Copy { odd: true, .. } | Cell::Missing => {
-                (format!("{APART};color:{RED}"), one.title())
+                (format!("{APART};{WRONG_TEXT}"), one.title())
             }
             _ => (APART.to_owned(), String::new()),
         };
@@ -274,16 +276,13 @@ fn cut(name: &str, width: usize) -> String {
 /// squares of what training keeps beside it.
 fn chip(one: &Cell, sheet: &Sheet<'_>) -> String {
     let proof = |proved: bool, odd: bool| match (proved, odd) {
-        (_, true) => format!("background-color:{RED_TINT};color:{RED};font-weight:bold"),
+        (_, true) => format!("background-color:{RED_TINT};{WRONG_TEXT}"),
         (true, _) => format!("background-color:{GREEN_TINT}"),
         _ => format!("background-color:{GREY_TINT}"),
     };
     let (parts, style) = match one {
-        Cell::Missing => (
-            None,
-            format!("border:1px dashed {RED};color:{RED};font-size:0.85em"),
-        ),
-        Cell::Elsewhere => (None, "opacity:0.6".to_owned()),
+        Cell::Missing => (None, format!("border:1px dashed {RED};font-size:0.85em")),
+        Cell::Elsewhere => (None, "opacity:0.75".to_owned()),
         // Digits stand below one another.
         Cell::Copy {
             parts, proved, odd, ..

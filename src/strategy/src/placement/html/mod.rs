@@ -33,7 +33,9 @@ const SLOTS: [&str; 3] = [AMBER, "#8b5cf6", "#14a38b"];
 const ACTIVATIONS: &str = "#e0567f";
 
 const CODE: &str = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:0.92em";
-const MUTED: &str = "opacity:0.72;font-size:0.9em";
+const MUTED: &str = "opacity:0.75;font-size:0.9em";
+/// What is wrong, in words. Text keeps the colour it inherits: none can be read on white and on black.
+const WRONG_TEXT: &str = "font-weight:bold;border-bottom:2px solid #d93a3f";
 /// Up to this many devices have a column of their own.
 const MOST_COLUMNS: usize = 4;
 
@@ -155,7 +157,7 @@ fn parts(out: &mut String, sheet: &Sheet<'_>) {
             out,
             "<span style=\"display:inline-block;margin-right:10px\">{plus}<span style=\"display:inline-block;\
              box-sizing:border-box;width:10px;height:10px;margin-right:5px;{}\"></span>{}{}\
-             <span style=\"opacity:0.72\">{state}</span></span>",
+             <span style=\"opacity:0.75\">{state}</span></span>",
             fill(index, &sheet.parts),
             escape(part.name),
             size.unwrap_or_default()
@@ -191,7 +193,7 @@ fn kinds(out: &mut String, sheet: &Sheet<'_>, opened: bool) {
         let why = kind.why.iter().take(3).map(|why| code_words(why));
         let _ = write!(
             out,
-            "<div><b>{}</b> <span style=\"opacity:0.72\">({}): {}. Here: {}</span></div>",
+            "<div><b>{}</b> <span style=\"opacity:0.75\">({}): {}. Here: {}</span></div>",
             kind.title,
             words::thousands(kind.variables),
             escape(kind.meaning),
@@ -202,7 +204,7 @@ fn kinds(out: &mut String, sheet: &Sheet<'_>, opened: bool) {
     if !signs.is_empty() {
         let _ = write!(
             out,
-            "<div style=\"opacity:0.72\">{}</div>",
+            "<div style=\"opacity:0.75\">{}</div>",
             escape(&signs.join("; "))
         );
     }
