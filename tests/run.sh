@@ -2,7 +2,7 @@
 # Every test of the project:
 #
 #     tests/run.sh            # what CI runs: about 10 minutes once everything is built
-#     tests/run.sh --full     # also the long ones: 5 seeds, the PyTorch comparison, soaks
+#     tests/run.sh --full     # also the long ones: 5 seeds, the PyTorch comparison, soaks, fuzzing
 #
 # Needs what `notebooks/run.sh` needs. As root on Debian it installs lavapipe (a software Vulkan
 # device, for the tests of the wgpu backend) and Chromium (for those in JupyterLab); otherwise tests

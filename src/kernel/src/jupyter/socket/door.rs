@@ -6,7 +6,8 @@
 //! the private socket, and a task that passes bytes ([`super::passage`]) and follows the protocol
 //! ([`super::zmtp`]). So there are bounds on what a client may send, on how long it may take, on
 //! what waits for it, and on how many there are, whoever they are: on a loopback port every process
-//! of the machine can connect, and no signature has been checked yet.
+//! of the machine can connect, and no signature has been checked yet. (Unix sockets are no new
+//! demand: the wire needs them too.)
 
 use std::collections::VecDeque;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
