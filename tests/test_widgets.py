@@ -2,6 +2,8 @@
 the cells. The picture lies in target/screenshots/ afterwards, to be looked at."""
 
 import json
+import time
+import urllib.request
 
 import nbformat
 
@@ -13,8 +15,24 @@ TABLE = "[...document.querySelectorAll('.jp-NotebookPanel .widget-html-content')
 BESIDE = "[...document.querySelectorAll('.jp-LinkedOutputView .widget-html-content')].map(each => each.innerText)"
 
 
-def run_next(page):
-    page.evaluate("document.querySelector('.jp-NotebookPanel [data-command=\"notebook:run-cell-and-select-next\"]').click()")
+def press(page, element, button="left"):
+    """A press of the mouse's button on the element that a JavaScript expression names."""
+    x, y = page.wait_until(f"(() => {{ const e = {element}; if (!e) return null;"
+                           "const box = e.getBoundingClientRect(); return [box.x + 8, box.y + 8]; })()")
+    for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+        page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, clickCount=1)
+
+
+def kernels(lab):
+    with urllib.request.urlopen(f"{lab.address}/api/kernels", timeout=20) as answer:
+        return json.load(answer)
+
+
+def run(page, number):
+    """Runs the next cell, which gets the number."""
+    press(page, "document.querySelector('.jp-NotebookPanel [data-command=\"notebook:run-cell-and-select-next\"]')")
+    page.wait_until("[...document.querySelectorAll('.jp-NotebookPanel .jp-InputPrompt')]"
+                    f".some(each => each.innerText.includes('[{number}]'))", 120)
 
 
 def test_the_live_table_stands_beside_the_notebook_and_follows_the_cells(jupyter_lab, chromium, pictures):
@@ -26,31 +44,29 @@ def test_the_live_table_stands_beside_the_notebook_and_follows_the_cells(jupyter
     page.resize(1400, 900)
     page.open(f"{jupyter_lab.address}/lab/workspaces/variables/tree/variables.ipynb?reset")
     page.wait_until(f"document.querySelectorAll('.jp-NotebookPanel .jp-CodeCell').length === {len(CELLS)}", 120)
-    page.wait_until("document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'", 120)
-    run_next(page)
-    run_next(page)
+    # A cell that is run before its kernel is there is not run.
+    deadline = time.monotonic() + 120
+    while [(each["execution_state"], each["connections"]) for each in kernels(jupyter_lab)] != [("idle", 1)]:
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+    time.sleep(2)
+    run(page, 1)
+    run(page, 2)
     page.wait_until(f"{TABLE}.some(text => text.includes('words') && text.includes('Vec<String>'))", 120)
 
     # "Create New View for Cell Output" in the menu of the output.
-    page.evaluate("""(() => {
-        const output = document.querySelector('.jp-NotebookPanel .jp-OutputArea-output');
-        const {x, y} = output.getBoundingClientRect();
-        output.dispatchEvent(new MouseEvent('contextmenu', {bubbles: true, clientX: x + 5, clientY: y + 5}));
-    })()""")
-    item = "[...document.querySelectorAll('.lm-Menu-item')].find(each => each.dataset.command === 'notebook:create-output-view')"
-    page.wait_until(f"!!{item}")
-    page.evaluate(f"""(() => {{
-        const {{x, y}} = {item}.getBoundingClientRect();
-        for (const kind of ['mousemove', 'mousedown', 'mouseup'])
-            {item}.dispatchEvent(new MouseEvent(kind, {{bubbles: true, clientX: x + 5, clientY: y + 5}}));
-    }})()""")
+    press(page, "document.querySelector('.jp-NotebookPanel .jp-OutputArea-output .widget-html-content')", "right")
+    press(page, "[...document.querySelectorAll('.lm-Menu-item')].find("
+                "each => each.dataset.command === 'notebook:create-output-view')")
     page.wait_until(f"{BESIDE}.some(text => text.includes('words'))")
 
-    run_next(page)
+    # The menu has made its cell the active one.
+    press(page, "document.querySelectorAll('.jp-NotebookPanel .jp-InputPrompt')[2]")
+    run(page, 3)
     page.wait_until(f"{BESIDE}.some(text => text.includes('ones') && text.includes('2.6 KiB') && text.includes('In[3]'))", 120)
-    run_next(page)
+    run(page, 4)
     page.wait_until(f"{BESIDE}.some(text => text.includes('angle'))", 120)
     page.picture(pictures / "variables-live.png")
-    run_next(page)
+    run(page, 5)
     page.wait_until(f"!{BESIDE}.some(text => text.includes('words')) && {BESIDE}.some(text => text.includes('ones'))", 120)
     assert json.loads(page.evaluate(f"JSON.stringify({TABLE})")) == json.loads(page.evaluate(f"JSON.stringify({BESIDE})"))
