@@ -9,15 +9,17 @@ use serde_json::Value;
 use stratoscope_diagnostics::{Entry, pages, rules};
 use stratoscope_wire::MimeBundle;
 
-use crate::evaluator::{CellError, CellOutcome, Evaluate, Outputs, Variable};
+use crate::evaluator::{CellError, CellOutcome, Evaluate, Outputs};
 
 mod files;
 mod line;
 mod profile;
+mod table;
 mod warnings;
 mod wrong;
 
 pub use line::{Timed, rust_of_line, timed, without_lines};
+pub use table::table;
 
 /// What the magics are called, with what they do.
 const MAGICS: [(&str, &str); 17] = [
@@ -367,89 +369,6 @@ fn help() -> String {
         .to_owned()
 }
 
-/// A table of variables, as text and as HTML.
-pub fn table(variables: &[Variable]) -> MimeBundle {
-    let cell = |it: &Variable| {
-        it.cell
-            .map_or(String::new(), |number| format!("In[{number}]"))
-    };
-    let rows: Vec<[String; 5]> = variables
-        .iter()
-        .map(|it| {
-            [
-                it.name.clone(),
-                it.type_name.clone(),
-                it.bytes.map_or(String::new(), size),
-                it.device.clone().unwrap_or_default(),
-                cell(it),
-            ]
-        })
-        .collect();
-    let titles = ["name", "type", "size", "device", "made in"].map(str::to_owned);
-    let mut widths = titles.clone().map(|title| title.chars().count());
-    for row in &rows {
-        for (width, text) in widths.iter_mut().zip(row) {
-            *width = text.chars().count().max(*width);
-        }
-    }
-    let mut plain = String::new();
-    for row in std::iter::once(&titles).chain(&rows) {
-        let line: Vec<String> = row
-            .iter()
-            .zip(widths)
-            .map(|(text, width)| format!("{text:width$}"))
-            .collect();
-        plain.push_str(line.join("  ").trim_end());
-        plain.push('\n');
-    }
-    let mut html = String::from("<table><thead><tr>");
-    for title in &titles {
-        html.push_str(&format!("<th>{title}</th>"));
-    }
-    html.push_str("</tr></thead><tbody>");
-    for row in &rows {
-        let [name, kind, bytes, device, cell] = row.each_ref().map(|text| escaped(text));
-        html.push_str(&format!(
-            "<tr><td style=\"text-align:left\">{name}</td>\
-             <td style=\"text-align:left\"><code>{kind}</code></td><td>{bytes}</td>\
-             <td style=\"text-align:left\">{device}</td><td>{cell}</td></tr>"
-        ));
-    }
-    html.push_str("</tbody></table>");
-    if variables.is_empty() {
-        plain = "no variables yet".to_owned();
-        html = "<em>no variables yet</em>".to_owned();
-    }
-    MimeBundle::from_iter([
-        ("text/html".to_owned(), Value::from(html)),
-        ("text/plain".to_owned(), Value::from(plain.trim_end())),
-    ])
-}
-
-/// `24 B`, `1.5 KiB`
-fn size(bytes: u64) -> String {
-    let mut value = bytes as f64;
-    let mut unit = "B";
-    for larger in ["KiB", "MiB", "GiB", "TiB"] {
-        if value < 1024.0 {
-            break;
-        }
-        value /= 1024.0;
-        unit = larger;
-    }
-    match unit {
-        "B" => format!("{bytes} B"),
-        _ => format!("{value:.1} {unit}"),
-    }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -504,34 +423,5 @@ mod tests {
         check("%time\nf()", None);
         check("%env", None);
         check("", None);
-    }
-
-    #[test]
-    fn an_unknown_magic_is_told_what_was_meant() {
-        for (name, meant) in [
-            ("tiem", "`%time`"),
-            ("var", "`%vars`"),
-            ("xyzzy", "`%help`"),
-        ] {
-            assert!(unknown(name).contains(meant), "{}", unknown(name));
-        }
-    }
-
-    #[test]
-    fn types_are_escaped_in_the_table() {
-        let variable = Variable {
-            name: "v".into(),
-            type_name: "Vec<u8>".into(),
-            cell: Some(2),
-            bytes: Some(1536),
-            device: None,
-        };
-        let table = table(&[variable]);
-        assert_eq!(
-            table["text/plain"],
-            "name  type     size     device  made in\nv     Vec<u8>  1.5 KiB          In[2]"
-        );
-        let html = table["text/html"].as_str().expect("is text");
-        assert!(html.contains("<code>Vec&lt;u8&gt;</code>"), "{html}");
     }
 }

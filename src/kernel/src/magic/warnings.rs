@@ -5,7 +5,7 @@ use stratoscope_diagnostics::policy::Level;
 use stratoscope_diagnostics::{Severity, rules};
 use stratoscope_wire::MimeBundle;
 
-use super::escaped;
+use super::table::escaped;
 use crate::settings::Settings;
 
 const USAGE: &str = "`%warnings silence CODE`, `%warnings deny CODE`, `%warnings default CODE`, \

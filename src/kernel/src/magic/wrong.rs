@@ -59,6 +59,7 @@ mod tests {
     fn what_was_meant_is_said() {
         for (name, expected) in [
             ("tiem", "there is no magic `%tiem`; did you mean `%time`?"),
+            ("var", "there is no magic `%var`; did you mean `%vars`?"),
             ("pwd", "there is no magic `%pwd`; `!pwd` shows the folder"),
             ("zzzzzz", "there is no magic `%zzzzzz`; `%help` lists all"),
         ] {
