@@ -13,7 +13,6 @@ use crate::args::{FitPlan, Validation};
 use crate::class_weight::ClassWeights;
 use crate::counters::Shape;
 use crate::history::{ExecutionRecord, History};
-use crate::metric::Tally;
 use crate::model::State;
 use crate::network::{Files, Network};
 use crate::trainer::Trainer;
@@ -35,7 +34,6 @@ pub(crate) struct Progress<N: Network> {
     pub epoch_loss: f64,
     pub epoch_examples: usize,
     pub epoch_seconds: f64,
-    pub tally: Tally,
     /// What examples count in the loss, by their class.
     pub class_weights: Option<ClassWeights>,
     pub last_rate: f64,
@@ -50,7 +48,7 @@ pub(crate) struct Progress<N: Network> {
 }
 
 impl<N: Network> Progress<N> {
-    pub(crate) fn new(devices: String, tally: Tally) -> Self {
+    pub(crate) fn new(devices: String) -> Self {
         Self {
             epoch: 0,
             batch: 0,
@@ -60,7 +58,6 @@ impl<N: Network> Progress<N> {
             epoch_loss: 0.0,
             epoch_examples: 0,
             epoch_seconds: 0.0,
-            tally,
             class_weights: None,
             last_rate: 0.0,
             last_loss: None,
@@ -83,13 +80,12 @@ impl<N: Network> Progress<N> {
         self
     }
 
-    pub(crate) fn next_epoch(&mut self, tally: Tally) {
+    pub(crate) fn next_epoch(&mut self) {
         self.epoch += 1;
         self.batch = 0;
         self.epoch_loss = 0.0;
         self.epoch_examples = 0;
         self.epoch_seconds = 0.0;
-        self.tally = tally;
     }
 
     /// Where the run is, for what is not finite in a batch.
@@ -135,16 +131,19 @@ impl<N: Network> Progress<N> {
         Ok(better)
     }
 
-    /// Goes back to the weights of the best epoch, if they were kept and it was not the last.
-    pub(crate) fn restore_best(&mut self, trainer: &mut Trainer<'_, N>) -> Result<()> {
+    /// The weights that the run leaves: their moving averages, where the optimizer keeps them; or those
+    /// of the best epoch, if they were kept, which were measured as they were.
+    pub(crate) fn leave_weights(&mut self, trainer: &mut Trainer<'_, N>) -> Result<()> {
         trainer.synchronise(self)?;
-        let Some(best) = self.best.take() else {
-            return Ok(());
-        };
-        if self.epochs_without_better > 0 {
+        self.history.loss_scale = trainer.compiled.loss_scale.told(trainer.policy);
+        let averaged = trainer.overwrite_with_averages()?;
+        let best = self.best.take();
+        if let Some(best) = best.filter(|_| averaged || self.epochs_without_better > 0) {
             trainer.replicas.replace(&best)?;
             self.history.restored_best = true;
+            return Ok(());
         }
+        self.history.averaged_weights = averaged;
         Ok(())
     }
 }
@@ -261,7 +260,8 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// Also gives the model the label names of its training data, where it has none of its own.
+    /// Also gives the model the label names of its training data, where it has none of its own, and what one
+    /// output decides between.
     pub(crate) fn of<N: Network>(
         state: &mut State<N>,
         data: &Dataset,
@@ -281,6 +281,8 @@ impl Prepared {
             Some(names) => state.files.clone().with_label_names(names.clone()),
             None => state.files.clone(),
         };
+        let loss = state.compiled.as_ref().and_then(|compiled| compiled.loss);
+        let files = files.with_binary_labels(prepare::binary_labels(&state.files, loss, train));
         let (train, validation) =
             prepare::splits(&files, state.compiled.as_ref(), train, validation, plan)?;
         let in_steps = |steps: u64| usize::try_from(steps).unwrap_or(usize::MAX);

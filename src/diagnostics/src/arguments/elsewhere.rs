@@ -42,6 +42,16 @@ pub fn belongs_elsewhere(call: &str, name: &str) -> Option<Elsewhere> {
             "a schedule",
             "optimizer = AdamW::new(warmup_linear(5e-5, 0.1))",
         ),
+        "amsgrad" => at("the optimizer", "optimizer = AdamW::new(5e-5).amsgrad({})"),
+        "use_ema" => at("the optimizer", "optimizer = AdamW::new(5e-5).use_ema({})"),
+        "ema_momentum" => at(
+            "the optimizer",
+            "optimizer = AdamW::new(5e-5).use_ema(true).ema_momentum({})",
+        ),
+        "ema_overwrite_frequency" => at(
+            "the optimizer",
+            "optimizer = AdamW::new(5e-5).use_ema(true).ema_overwrite_frequency({})",
+        ),
         "momentum" => at("the optimizer", "optimizer = SGD::new(0.01).momentum({})"),
         "nesterov" => at("the optimizer", "optimizer = SGD::new(0.01).nesterov({})"),
         "from_logits" => at(
@@ -117,12 +127,15 @@ pub fn explained(call: &str, name: &str) -> Option<&'static str> {
         ("compile", "distribute" | "distribution" | "distribution_strategy") => {
             "a strategy is not an argument: build and compile the model inside `scope!(strategy, { … })`"
         }
-        ("compile", "reduction" | "label_smoothing" | "ignore_class") => {
+        ("compile", "label_smoothing") => {
+            "it is the loss's: `loss = CategoricalCrossentropy { from_logits: true }.label_smoothing(0.1)`"
+        }
+        ("compile", "reduction" | "ignore_class") => {
             "in Keras this is an argument of the loss; the losses here average over the examples and have no \
              such setting"
         }
-        ("compile", "amsgrad" | "use_ema" | "ema_momentum" | "loss_scale_factor") => {
-            "in Keras this is an argument of the optimizer; the optimizers here do not have it"
+        ("compile", "loss_scale_factor" | "loss_scale" | "fp16" | "bf16" | "mixed_precision") => {
+            "the policy scales the loss: `set_global_policy(\"mixed_float16\")?` before the model is built"
         }
         (
             "compile",
@@ -131,9 +144,11 @@ pub fn explained(call: &str, name: &str) -> Option<&'static str> {
             | "cloning"
             | "experimental_run_tf_function"
             | "from_serialized"
-            | "pss_evaluation_shards"
-            | "auto_scale_loss",
+            | "pss_evaluation_shards",
         ) => "Keras accepts this name for old programs or for its own use; it sets nothing here",
+        ("compile", "auto_scale_loss") => {
+            "under `mixed_float16` the loss is always scaled, under the other policies never"
+        }
         ("fit" | "evaluate", "sample_weight") => {
             "a data set carries no weight for each example; `class_weight` of `fit!` weighs classes"
         }
@@ -196,6 +211,7 @@ mod tests {
             "clipnorm",
             "global_clipnorm",
             "clip_norm",
+            "use_ema",
         ] {
             let place = belongs_elsewhere("compile", name);
             assert_eq!(

@@ -65,6 +65,8 @@ pub enum Interval {
     Positive,
     /// From 0, below 1.
     BelowOne,
+    /// From 0 to 1, both included.
+    UpToOne,
 }
 
 impl Interval {
@@ -75,6 +77,7 @@ impl Interval {
                 Self::NotNegative => number >= 0.0,
                 Self::Positive => number > 0.0,
                 Self::BelowOne => (0.0..1.0).contains(&number),
+                Self::UpToOne => (0.0..=1.0).contains(&number),
             }
     }
 
@@ -84,6 +87,7 @@ impl Interval {
             Self::NotNegative => "a finite number ≥ 0",
             Self::Positive => "a finite number > 0",
             Self::BelowOne => "a number from 0, below 1",
+            Self::UpToOne => "a number from 0 to 1",
         }
     }
 }

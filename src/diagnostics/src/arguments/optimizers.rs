@@ -40,9 +40,13 @@ pub const ADAMW: &[Argument] = &[
     BETA_1,
     BETA_2,
     EPSILON,
+    AMSGRAD,
     CLIPNORM,
     GLOBAL_CLIPNORM,
     CLIPVALUE,
+    USE_EMA,
+    EMA_MOMENTUM,
+    EMA_OVERWRITE_FREQUENCY,
 ];
 
 /// Methods of `Adam::new(rate)`.
@@ -50,13 +54,26 @@ pub const ADAM: &[Argument] = &[
     BETA_1,
     BETA_2,
     EPSILON,
+    AMSGRAD,
     CLIPNORM,
     GLOBAL_CLIPNORM,
     CLIPVALUE,
+    USE_EMA,
+    EMA_MOMENTUM,
+    EMA_OVERWRITE_FREQUENCY,
 ];
 
 /// Methods of `SGD::new(rate)`.
-pub const SGD: &[Argument] = &[MOMENTUM, NESTEROV, CLIPNORM, GLOBAL_CLIPNORM, CLIPVALUE];
+pub const SGD: &[Argument] = &[
+    MOMENTUM,
+    NESTEROV,
+    CLIPNORM,
+    GLOBAL_CLIPNORM,
+    CLIPVALUE,
+    USE_EMA,
+    EMA_MOMENTUM,
+    EMA_OVERWRITE_FREQUENCY,
+];
 
 const ONE_CLIP: &str =
     "gradients are clipped in one way; with two, the order would decide the result";
@@ -122,6 +139,16 @@ const EPSILON: Argument = Argument::new(
     "Added outside the square root. It decides the size of steps only where gradients are tiny.",
 );
 
+const AMSGRAD: Argument = Argument::new(
+    "amsgrad",
+    "bool",
+    "false",
+    "Keras, PyTorch",
+    Accepts::Flag,
+    "Divides by the root of the largest second moment so far, not of the present one, so that steps do not grow \
+     when gradients fade. It keeps one more number per weight.",
+);
+
 const CLIPNORM: Argument = Argument::new(
     "clipnorm",
     "number > 0",
@@ -169,4 +196,34 @@ const NESTEROV: Argument = Argument::new(
     "Keras, PyTorch",
     Accepts::Flag,
     "Looks ahead along the momentum. Without momentum it changes nothing.",
+);
+
+const USE_EMA: Argument = Argument::new(
+    "use_ema",
+    "bool",
+    "false",
+    "Keras",
+    Accepts::Flag,
+    "Keeps a moving average of every trained variable; when `fit!` ends the model gets the averages. Training and \
+     validation during the run use the variables themselves.",
+);
+
+const EMA_MOMENTUM: Argument = Argument::new(
+    "ema_momentum",
+    "number from 0 to 1",
+    "0.99",
+    "Keras",
+    Accepts::Number(Interval::UpToOne),
+    "The share of the old average in the new one: after each step `average = momentum · average + (1 − momentum) · \
+     weight`. Without `use_ema(true)` it changes nothing.",
+);
+
+const EMA_OVERWRITE_FREQUENCY: Argument = Argument::new(
+    "ema_overwrite_frequency",
+    "integer ≥ 1",
+    "none",
+    "Keras",
+    Accepts::Integer(1),
+    "After how many optimizer steps the variables are overwritten by their averages, again and again. Where it is \
+     not given they are at the end of `fit!` alone.",
 );

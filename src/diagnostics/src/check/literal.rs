@@ -283,5 +283,7 @@ mod tests {
         check(BelowOne, "0.999", Ok(()));
         check(BelowOne, "1.0", Err(None));
         check(BelowOne, "-0.9", Err(Some("0.9")));
+        check(UpToOne, "1", Ok(()));
+        check(UpToOne, "1.01", Err(None));
     }
 }

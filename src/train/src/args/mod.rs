@@ -113,18 +113,26 @@ mod tests {
             beta_1(0.9),
             beta_2(0.999),
             epsilon(1e-8),
+            amsgrad(true),
             clipnorm(1.0),
             global_clipnorm(1.0),
             clipvalue(1.0),
+            use_ema(true),
+            ema_momentum(0.99),
+            ema_overwrite_frequency(100),
         );
         let adam = written!(
             Adam::new(5e-5),
             beta_1(0.9),
             beta_2(0.999),
             epsilon(1e-8),
+            amsgrad(true),
             clipnorm(1.0),
             global_clipnorm(1.0),
             clipvalue(1.0),
+            use_ema(true),
+            ema_momentum(0.99),
+            ema_overwrite_frequency(100),
         );
         let sgd = written!(
             SGD::new(0.01),
@@ -133,6 +141,9 @@ mod tests {
             clipnorm(1.0),
             global_clipnorm(1.0),
             clipvalue(1.0),
+            use_ema(true),
+            ema_momentum(0.99),
+            ema_overwrite_frequency(100),
         );
         for (optimizer, written) in OPTIMIZERS.iter().zip([adamw, adam, sgd]) {
             check(written, optimizer.arguments);

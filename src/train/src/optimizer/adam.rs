@@ -3,8 +3,10 @@
 
 use stratoscope_diagnostics::Result;
 
+use super::average::Ema;
 use super::clip::Clip;
 use super::{AdamRule, Identity, IntoOptimizer, Optimizer, UpdateRule, check_adam, check_schedule};
+use crate::args::IntoCount;
 use crate::schedule::{IntoSchedule, Schedule};
 
 /// Adam, without weight decay.
@@ -13,6 +15,7 @@ pub struct Adam {
     schedule: Schedule,
     rule: AdamRule,
     clip: Clip,
+    ema: Ema,
     identity: Identity,
 }
 
@@ -27,8 +30,10 @@ impl Adam {
                 epsilon: 1e-8,
                 weight_decay: 0.0,
                 decay_all: false,
+                amsgrad: false,
             },
             clip: Clip::default(),
+            ema: Ema::default(),
             identity: Identity::default(),
         }
     }
@@ -48,6 +53,12 @@ impl Adam {
         self.with(|own| own.rule.epsilon = epsilon)
     }
 
+    /// Divides by the root of the largest second moment so far in place of the present one (Reddi, Kale and
+    /// Kumar 2018), so that steps do not grow when gradients fade. Default: false.
+    pub fn amsgrad(self, amsgrad: bool) -> Self {
+        self.with(|own| own.rule.amsgrad = amsgrad)
+    }
+
     /// Clips the norm of each tensor's gradient on its own.
     pub fn clipnorm(self, clipnorm: f64) -> Self {
         self.with(|own| own.clip.clipnorm = Some(clipnorm))
@@ -61,6 +72,23 @@ impl Adam {
     /// Clips each element of each gradient to ± this value.
     pub fn clipvalue(self, clipvalue: f64) -> Self {
         self.with(|own| own.clip.clipvalue = Some(clipvalue))
+    }
+
+    /// Keeps a moving average of the weights, which they are overwritten with when `fit!` ends. It costs the
+    /// memory of the weights once more. Default: false.
+    pub fn use_ema(self, use_ema: bool) -> Self {
+        self.with(|own| own.ema.is_used = use_ema)
+    }
+
+    /// The share of the old average in the new one, from 0 to 1. Default: 0.99.
+    pub fn ema_momentum(self, ema_momentum: f64) -> Self {
+        self.with(|own| own.ema.momentum = ema_momentum)
+    }
+
+    /// After how many steps the weights are overwritten by their averages, beside the end of `fit!`. Default: none.
+    pub fn ema_overwrite_frequency(self, steps: impl IntoCount) -> Self {
+        let steps = steps.into_count();
+        self.with(|own| own.ema.overwrite_frequency = Some(steps))
     }
 
     /// Changed, and so another optimizer than the one it came from.
@@ -80,6 +108,7 @@ impl IntoOptimizer for Adam {
             rule: UpdateRule::Adam(self.rule),
             schedule: self.schedule,
             clipping: self.clip.resolve("Adam")?,
+            averaging: self.ema.resolve("Adam")?,
             excluded: None,
             by_name: false,
             identity: self.identity,

@@ -4,8 +4,10 @@
 
 use stratoscope_diagnostics::Result;
 
+use super::average::Ema;
 use super::clip::Clip;
 use super::{AdamRule, Identity, IntoOptimizer, Optimizer, UpdateRule, check_adam, check_schedule};
+use crate::args::IntoCount;
 use crate::schedule::{IntoSchedule, Schedule};
 
 /// Adam with decoupled weight decay, which leaves biases and LayerNorm alone.
@@ -14,6 +16,7 @@ pub struct AdamW {
     schedule: Schedule,
     rule: AdamRule,
     clip: Clip,
+    ema: Ema,
     excluded: Option<Vec<String>>,
     identity: Identity,
 }
@@ -29,8 +32,10 @@ impl AdamW {
                 epsilon: 1e-8,
                 weight_decay: 0.01,
                 decay_all: false,
+                amsgrad: false,
             },
             clip: Clip::default(),
+            ema: Ema::default(),
             excluded: None,
             identity: Identity::default(),
         }
@@ -71,6 +76,12 @@ impl AdamW {
         self.with(|own| own.rule.epsilon = epsilon)
     }
 
+    /// Divides by the root of the largest second moment so far in place of the present one (Reddi, Kale and
+    /// Kumar 2018), so that steps do not grow when gradients fade. Default: false.
+    pub fn amsgrad(self, amsgrad: bool) -> Self {
+        self.with(|own| own.rule.amsgrad = amsgrad)
+    }
+
     /// Clips the norm of each tensor's gradient on its own.
     pub fn clipnorm(self, clipnorm: f64) -> Self {
         self.with(|own| own.clip.clipnorm = Some(clipnorm))
@@ -84,6 +95,23 @@ impl AdamW {
     /// Clips each element of each gradient to ± this value.
     pub fn clipvalue(self, clipvalue: f64) -> Self {
         self.with(|own| own.clip.clipvalue = Some(clipvalue))
+    }
+
+    /// Keeps a moving average of the weights, which they are overwritten with when `fit!` ends. It costs the
+    /// memory of the weights once more. Default: false.
+    pub fn use_ema(self, use_ema: bool) -> Self {
+        self.with(|own| own.ema.is_used = use_ema)
+    }
+
+    /// The share of the old average in the new one, from 0 to 1. Default: 0.99.
+    pub fn ema_momentum(self, ema_momentum: f64) -> Self {
+        self.with(|own| own.ema.momentum = ema_momentum)
+    }
+
+    /// After how many steps the weights are overwritten by their averages, beside the end of `fit!`. Default: none.
+    pub fn ema_overwrite_frequency(self, steps: impl IntoCount) -> Self {
+        let steps = steps.into_count();
+        self.with(|own| own.ema.overwrite_frequency = Some(steps))
     }
 
     /// Changed, and so another optimizer than the one it came from.
@@ -103,6 +131,7 @@ impl IntoOptimizer for AdamW {
             rule: UpdateRule::Adam(self.rule),
             schedule: self.schedule,
             clipping: self.clip.resolve("AdamW")?,
+            averaging: self.ema.resolve("AdamW")?,
             excluded: self.excluded,
             by_name: false,
             identity: self.identity,

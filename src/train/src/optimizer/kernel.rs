@@ -68,11 +68,12 @@ impl AdamStep {
 }
 
 /// Slices of equal length. Moments are of the gradients so far, `first` of them, `second` of their
-/// squares.
+/// squares; `largest` is what the second has been at most, for AMSGrad.
 pub(super) fn adam(
     weights: &mut [f32],
     first: &mut [f32],
     second: &mut [f32],
+    largest: Option<&mut [f32]>,
     gradients: &[f32],
     prepare: Prepare,
     step: AdamStep,
@@ -82,8 +83,49 @@ pub(super) fn adam(
         .par_chunks_mut(BLOCK)
         .zip(second.par_chunks_mut(BLOCK));
     let blocks = weights.zip(moments).zip(gradients.par_chunks(BLOCK));
-    blocks.for_each(|((weights, (first, second)), gradients)| {
-        adam_block(weights, first, second, gradients, prepare, step);
+    match largest {
+        None => blocks.for_each(|((weights, (first, second)), gradients)| {
+            adam_block(weights, first, second, gradients, prepare, step);
+        }),
+        Some(largest) => blocks.zip(largest.par_chunks_mut(BLOCK)).for_each(
+            |(((weights, (first, second)), gradients), largest)| {
+                amsgrad_block(weights, first, second, largest, gradients, prepare, step);
+            },
+        ),
+    }
+}
+
+/// The loop of [`adam`] with AMSGrad: Reddi, Kale and Kumar 2018, algorithm 2, with Adam's bias
+/// correction as in PyTorch and Keras. A second moment that shrinks does not lengthen the steps.
+fn amsgrad_block(
+    weights: &mut [f32],
+    first: &mut [f32],
+    second: &mut [f32],
+    largest: &mut [f32],
+    gradients: &[f32],
+    prepare: Prepare,
+    step: AdamStep,
+) {
+    let moments = first.iter_mut().zip(second).zip(largest);
+    for ((weight, &gradient), ((first, second), largest)) in
+        weights.iter_mut().zip(gradients).zip(moments)
+    {
+        let gradient = prepare.of::<true>(gradient);
+        *first += (gradient - *first) * step.first;
+        *second = *second * step.beta_2 + gradient * gradient * step.second;
+        *largest = largest.max(*second);
+        let denominator = largest.sqrt() / step.root + step.epsilon;
+        *weight = *weight * step.keep - step.size * (*first / denominator);
+    }
+}
+
+/// Moves the average of the weights: `average = momentum · average + (1 − momentum) · weight`.
+pub(super) fn average(average: &mut [f32], weights: &[f32], momentum: f32) {
+    let blocks = average.par_chunks_mut(BLOCK).zip(weights.par_chunks(BLOCK));
+    blocks.for_each(|(average, weights)| {
+        for (average, &weight) in average.iter_mut().zip(weights) {
+            *average = momentum * *average + (1.0 - momentum) * weight;
+        }
     });
 }
 
@@ -244,6 +286,7 @@ mod tests {
             epsilon: 1e-8,
             weight_decay: 0.01,
             decay_all: false,
+            amsgrad: false,
         };
         let gradients = [0.3, -0.2, 0.0, 1e-4, 2.0, -1.0];
         let (mut weight, mut first, mut second) = ([0.5_f32], [0.0], [0.0]);
@@ -253,6 +296,7 @@ mod tests {
                 &mut weight,
                 &mut first,
                 &mut second,
+                None,
                 &[gradient as f32],
                 PLAIN,
                 step,
@@ -264,6 +308,67 @@ mod tests {
             "{} {expected}",
             weight[0]
         );
+    }
+
+    /// Algorithm 2 of Reddi, Kale and Kumar, with bias correction, worked out with β₁ = 0 and β₂ = 0.5
+    /// so that a pocket calculator does: v is 4·0.5 = 2, then 1, then 0.5, and its maximum stays 2.
+    #[test]
+    fn amsgrad_keeps_the_largest_second_moment() {
+        let rule = AdamRule {
+            beta_1: 0.0,
+            beta_2: 0.5,
+            epsilon: 1e-12,
+            weight_decay: 0.0,
+            decay_all: false,
+            amsgrad: true,
+        };
+        let run = |amsgrad: bool| {
+            let (mut weight, mut first, mut second, mut largest) = ([1.0_f32], [0.0], [0.0], [0.0]);
+            let gradients = [2.0_f32, 0.0, 0.0, 0.1];
+            let weights = gradients.iter().zip(1..).map(|(&gradient, time)| {
+                let step = AdamStep::new(&rule, 0.1, 0.0, time);
+                let largest = amsgrad.then_some(&mut largest[..]);
+                let moments = (&mut first, &mut second);
+                adam(
+                    &mut weight,
+                    moments.0,
+                    moments.1,
+                    largest,
+                    &[gradient],
+                    PLAIN,
+                    step,
+                );
+                f64::from(weight[0])
+            });
+            let weights: Vec<f64> = weights.collect();
+            (weights, largest[0])
+        };
+        // Step 1: 2 / √(2 / 0.5) = 1. Steps 2 and 3: no gradient. Step 4: v = 0.25 + 0.005 = 0.255, its
+        // maximum 2, 1 − 0.5⁴ = 0.9375: 0.1 / √(2 / 0.9375) = 0.068465, and without: 0.1 / √(0.255 / 0.9375).
+        let (weights, largest) = run(true);
+        let expected = [0.9, 0.9, 0.9, 0.9 - 0.1 * 0.068_465];
+        for (found, expected) in weights.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-6, "{weights:?}");
+        }
+        assert_eq!(largest, 2.0);
+        let (weights, _) = run(false);
+        assert!(
+            (weights[3] - (0.9 - 0.1 * 0.191_741)).abs() < 1e-6,
+            "{weights:?}"
+        );
+    }
+
+    #[test]
+    fn the_average_of_weights_moves_by_its_momentum() {
+        let mut averages: Vec<f32> = vec![1.0; BLOCK + 3];
+        let weights: Vec<f32> = (0..BLOCK + 3).map(|i| i as f32).collect();
+        average(&mut averages, &weights, 0.75);
+        assert_eq!(
+            (averages[0], averages[5], averages[BLOCK + 2]),
+            (0.75, 2.0, 0.75 + 0.25 * weights[BLOCK + 2])
+        );
+        average(&mut averages, &weights, 0.0);
+        assert_eq!(averages, weights);
     }
 
     #[test]

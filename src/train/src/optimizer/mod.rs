@@ -7,6 +7,7 @@
 
 mod adam;
 mod adamw;
+mod average;
 mod clip;
 mod kernel;
 mod norm;
@@ -22,12 +23,13 @@ use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 
 pub use adam::Adam;
 pub use adamw::AdamW;
+pub use average::Averaging;
 pub use clip::Clipping;
 pub use sgd::SGD;
 pub use step::OptimizerState;
 
 pub(crate) use norm::{Squares, global_norm, sum_of_squares};
-pub(crate) use step::{Update, apply};
+pub(crate) use step::{Update, apply, clip_each};
 
 use crate::schedule::Schedule;
 
@@ -53,6 +55,8 @@ pub struct AdamRule {
     pub weight_decay: f64,
     /// Whether biases and LayerNorm decay too.
     pub decay_all: bool,
+    /// Whether the largest second moment so far stands in for the present one.
+    pub amsgrad: bool,
 }
 
 /// The numbers of gradient descent.
@@ -62,6 +66,34 @@ pub struct SgdRule {
     pub momentum: f64,
     /// Whether to look ahead along the momentum.
     pub nesterov: bool,
+}
+
+/// A tensor that an optimizer keeps beside each trained weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// SGD's momentum.
+    Velocity,
+    /// Adam's mean of the gradients.
+    M,
+    /// Adam's mean of the squared gradients.
+    V,
+    /// The largest second moment so far, for AMSGrad.
+    LargestV,
+    /// The moving average of the weight.
+    Average,
+}
+
+impl Slot {
+    /// Its name on a placement: `Adam m`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Velocity => "velocity",
+            Self::M => "Adam m",
+            Self::V => "Adam v",
+            Self::LargestV => "largest v",
+            Self::Average => "average",
+        }
+    }
 }
 
 /// An optimizer with every default filled in and every value checked.
@@ -75,6 +107,8 @@ pub struct Optimizer {
     pub schedule: Schedule,
     /// What is done to the gradients first.
     pub clipping: Clipping,
+    /// The moving average of the weights, if one is kept.
+    pub averaging: Option<Averaging>,
     /// Variables whose name contains one of these do not decay. `None`: BERT's exclusion, unless the
     /// rule says `decay_all`.
     pub excluded: Option<Vec<String>>,
@@ -84,12 +118,17 @@ pub struct Optimizer {
 }
 
 impl Optimizer {
-    /// Moments per weight: two for Adam, one for SGD with momentum.
-    pub fn moments(&self) -> usize {
-        match self.rule {
-            UpdateRule::Adam(_) => 2,
-            UpdateRule::Sgd(SgdRule { momentum, .. }) => usize::from(momentum != 0.0),
-        }
+    /// What is kept beside each trained weight: two moments for Adam, one for SGD with momentum, a
+    /// third for AMSGrad, the average of the weights for `use_ema`.
+    pub fn slots(&self) -> Vec<Slot> {
+        let mut slots = match self.rule {
+            UpdateRule::Adam(rule) if rule.amsgrad => vec![Slot::M, Slot::V, Slot::LargestV],
+            UpdateRule::Adam(_) => vec![Slot::M, Slot::V],
+            UpdateRule::Sgd(SgdRule { momentum, .. }) if momentum != 0.0 => vec![Slot::Velocity],
+            UpdateRule::Sgd(_) => Vec::new(),
+        };
+        slots.extend(self.averaging.map(|_| Slot::Average));
+        slots
     }
 
     /// The decay of the variables that are not excluded; 0 for optimizers without.
@@ -132,7 +171,14 @@ impl fmt::Display for Optimizer {
             }
             _ => {}
         }
-        write!(f, "{}", self.clipping)
+        if matches!(self.rule, UpdateRule::Adam(rule) if rule.amsgrad) {
+            f.write_str(".amsgrad(true)")?;
+        }
+        write!(f, "{}", self.clipping)?;
+        match self.averaging {
+            Some(averaging) => averaging.fmt(f),
+            None => Ok(()),
+        }
     }
 }
 
@@ -215,10 +261,15 @@ impl Identity {
 
 /// SC0103 for a number of an optimizer.
 fn bad_value(optimizer: &str, argument: &str, given: f64, expects: &str) -> Box<Diagnostic> {
+    bad_text(optimizer, argument, given.to_string(), expects)
+}
+
+/// The same for a value as it is shown.
+fn bad_text(optimizer: &str, argument: &str, given: String, expects: &str) -> Box<Diagnostic> {
     let rule = BadArgumentValue {
         call: format!("{optimizer}::new"),
         argument: argument.to_owned(),
-        given: given.to_string(),
+        given,
         expects: expects.to_owned(),
         place: Place::argument("compile", "optimizer"),
         replacement: None,
@@ -293,6 +344,17 @@ mod tests {
             AdamW::new(5e-5).exclude_from_weight_decay(["bias"]),
             Ok("AdamW::new(5e-5).weight_decay(0.01).exclude_from_weight_decay([\"bias\"])"),
         );
+        check(
+            Adam::new(1e-3).amsgrad(true).clipnorm(1.0).use_ema(true),
+            Ok("Adam::new(1e-3).amsgrad(true).clipnorm(1.0).use_ema(true).ema_momentum(0.99)"),
+        );
+        check(
+            SGD::new(0.1)
+                .use_ema(true)
+                .ema_momentum(1.0)
+                .ema_overwrite_frequency(100),
+            Ok("SGD::new(1e-1).use_ema(true).ema_momentum(1.0).ema_overwrite_frequency(100)"),
+        );
         check("AdamW", Ok("AdamW::new(1e-3).weight_decay(0.01)"));
         check("sgd", Ok("SGD::new(1e-2)"));
     }
@@ -311,6 +373,10 @@ mod tests {
             Err("SC0118"),
         );
         check("adma", Err("SC0105"));
+        check(SGD::new(0.1).ema_momentum(1.01), Err("SC0103"));
+        check(SGD::new(0.1).ema_momentum(f64::NAN), Err("SC0103"));
+        check(Adam::new(0.1).ema_overwrite_frequency(0), Err("SC0103"));
+        check(AdamW::new(0.1).ema_overwrite_frequency(-3), Err("SC0103"));
     }
 
     #[test]

@@ -4,8 +4,10 @@
 
 use stratoscope_diagnostics::Result;
 
+use super::average::Ema;
 use super::clip::Clip;
 use super::{Identity, IntoOptimizer, Optimizer, SgdRule, UpdateRule, bad_value, check_schedule};
+use crate::args::IntoCount;
 use crate::schedule::{IntoSchedule, Schedule};
 
 /// Gradient descent, with momentum if asked for.
@@ -14,6 +16,7 @@ pub struct SGD {
     schedule: Schedule,
     rule: SgdRule,
     clip: Clip,
+    ema: Ema,
     identity: Identity,
 }
 
@@ -27,6 +30,7 @@ impl SGD {
                 nesterov: false,
             },
             clip: Clip::default(),
+            ema: Ema::default(),
             identity: Identity::default(),
         }
     }
@@ -56,6 +60,23 @@ impl SGD {
         self.with(|own| own.clip.clipvalue = Some(clipvalue))
     }
 
+    /// Keeps a moving average of the weights, which they are overwritten with when `fit!` ends. It costs the
+    /// memory of the weights once more. Default: false.
+    pub fn use_ema(self, use_ema: bool) -> Self {
+        self.with(|own| own.ema.is_used = use_ema)
+    }
+
+    /// The share of the old average in the new one, from 0 to 1. Default: 0.99.
+    pub fn ema_momentum(self, ema_momentum: f64) -> Self {
+        self.with(|own| own.ema.momentum = ema_momentum)
+    }
+
+    /// After how many steps the weights are overwritten by their averages, beside the end of `fit!`. Default: none.
+    pub fn ema_overwrite_frequency(self, steps: impl IntoCount) -> Self {
+        let steps = steps.into_count();
+        self.with(|own| own.ema.overwrite_frequency = Some(steps))
+    }
+
     /// Changed, and so another optimizer than the one it came from.
     fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         self.identity = Identity::default();
@@ -81,6 +102,7 @@ impl IntoOptimizer for SGD {
             rule: UpdateRule::Sgd(self.rule),
             schedule: self.schedule,
             clipping: self.clip.resolve("SGD")?,
+            averaging: self.ema.resolve("SGD")?,
             excluded: None,
             by_name: false,
             identity: self.identity,

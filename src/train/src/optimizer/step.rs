@@ -5,14 +5,14 @@
 use std::collections::{HashMap, HashSet};
 use std::panic::{self, AssertUnwindSafe};
 
-use burn::module::{Module, ModuleMapper, Param, ParamId};
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Shape, Tensor};
 use burn_flex::{Flex, FlexTensor};
 
 use super::kernel::{self, AdamStep, Prepare, SgdStep};
 use super::norm::{floats, is_flex, of_tensor};
-use super::{Clipping, UpdateRule};
+use super::{Averaging, Clipping, Slot, UpdateRule};
 
 /// The moments of one replica, made at the first step, beside the weights.
 #[derive(Debug, Default)]
@@ -22,11 +22,13 @@ pub struct OptimizerState {
     moments: HashMap<ParamId, Moments>,
 }
 
-/// One parameter's moments, flat. SGD has only the first, its velocity.
+/// What is kept beside one parameter, flat. SGD has only the first moment, its velocity.
 #[derive(Debug, Default)]
 struct Moments {
     first: Option<Tensor<1>>,
     second: Option<Tensor<1>>,
+    largest: Option<Tensor<1>>,
+    average: Option<Tensor<1>>,
 }
 
 impl OptimizerState {
@@ -35,16 +37,24 @@ impl OptimizerState {
         self.steps
     }
 
-    /// The bytes of a parameter's moments: of the gradients, and of their squares.
-    pub fn bytes(&self, id: ParamId) -> (u64, u64) {
-        let bytes = |moment: &Option<Tensor<1>>| {
-            let count = |tensor: &Tensor<1>| tensor.dims()[0] * tensor.dtype().size();
-            moment.as_ref().map_or(0, count) as u64
-        };
-        match self.moments.get(&id) {
-            Some(moments) => (bytes(&moments.first), bytes(&moments.second)),
-            None => (0, 0),
+    /// The bytes that are kept for a parameter in a slot; 0 before the first step.
+    pub fn bytes(&self, id: ParamId, slot: Slot) -> u64 {
+        let kept = self.moments.get(&id).and_then(|moments| match slot {
+            Slot::Velocity | Slot::M => moments.first.as_ref(),
+            Slot::V => moments.second.as_ref(),
+            Slot::LargestV => moments.largest.as_ref(),
+            Slot::Average => moments.average.as_ref(),
+        });
+        kept.map_or(0, |tensor| tensor.dims()[0] * tensor.dtype().size()) as u64
+    }
+
+    /// Gives the weights the values of their averages; whether there were any.
+    pub(crate) fn overwrite<M: Module>(&self, module: &mut M) -> bool {
+        let has_averages = self.moments.values().any(|kept| kept.average.is_some());
+        if has_averages {
+            *module = module.clone().map(&mut Overwrite(&self.moments));
         }
+        has_averages
     }
 }
 
@@ -53,6 +63,7 @@ impl OptimizerState {
 pub(crate) struct Update {
     pub rule: UpdateRule,
     pub clipping: Clipping,
+    pub averaging: Option<Averaging>,
     /// What global clipping multiplies every gradient with.
     pub factor: f64,
     /// The learning rate of this step.
@@ -113,9 +124,11 @@ impl ModuleMapper for Step<'_> {
         if self.panicked.is_some() {
             return param;
         }
-        let Some(gradient) = self.gradients.remove::<D>(param.id) else {
+        let gradient = self.gradients.remove::<D>(param.id);
+        let averaging = self.update.averaging.filter(|_| param.is_require_grad());
+        if gradient.is_none() && averaging.is_none() {
             return param;
-        };
+        }
         let (id, tensor, mapper) = param.consume();
         let trained = tensor.is_require_grad();
         let mut weights = tensor.inner();
@@ -123,6 +136,9 @@ impl ModuleMapper for Step<'_> {
         let (update, time) = (self.update, self.time);
         let decay = !update.undecayed.contains(&id);
         let work = AssertUnwindSafe(|| {
+            let Some(gradient) = gradient else {
+                return;
+            };
             let prepare = prepare(update, &gradient);
             if is_flex(&weights) && is_flex(&gradient) {
                 on_slices(
@@ -147,6 +163,9 @@ impl ModuleMapper for Step<'_> {
             }
         });
         self.panicked = panic::catch_unwind(work).err();
+        if let (Some(averaging), None) = (averaging, &self.panicked) {
+            average(&mut weights, &mut moments.average, averaging, time);
+        }
         let tensor = Tensor::from_inner(weights);
         let tensor = if trained {
             tensor.require_grad()
@@ -155,6 +174,30 @@ impl ModuleMapper for Step<'_> {
         };
         Param::from_mapped_value(id, tensor, mapper)
     }
+}
+
+/// The gradients after `clipnorm`, as [`apply`] would use them: for who applies parts of a tensor.
+pub(crate) fn clip_each<M: Module>(
+    module: &M,
+    gradients: GradientsParams,
+    clipping: Clipping,
+) -> GradientsParams {
+    struct Clip(Clipping, GradientsParams, GradientsParams);
+    impl ModuleVisitor for Clip {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let Self(clipping, given, clipped) = self;
+            if let Some(gradient) = given.remove::<D>(param.id) {
+                let factor = clipping.tensor_factor(of_tensor(gradient.clone()));
+                clipped.register::<D>(param.id, gradient.mul_scalar(factor as f32));
+            }
+        }
+    }
+    if !matches!(clipping, Clipping::PerTensor(_)) {
+        return gradients;
+    }
+    let mut clip = Clip(clipping, gradients, GradientsParams::new());
+    module.visit(&mut clip);
+    clip.2
 }
 
 fn prepare<const D: usize>(update: &Update, gradient: &Tensor<D>) -> Prepare {
@@ -193,10 +236,18 @@ fn on_slices<const D: usize>(
                 0.0
             };
             let step = AdamStep::new(&rule, update.rate, decay, time);
-            let Moments { first, second } = moments;
-            in_place(first.get_or_insert_with(|| zeros(count)), |first| {
-                in_place(second.get_or_insert_with(|| zeros(count)), |second| {
-                    kernel::adam(weights, first, second, &gradient, prepare, step);
+            let first = moments.first.get_or_insert_with(|| zeros(count));
+            let second = moments.second.get_or_insert_with(|| zeros(count));
+            let mut largest = rule
+                .amsgrad
+                .then(|| moments.largest.get_or_insert_with(|| zeros(count)));
+            in_place(first, |first| {
+                in_place(second, |second| match &mut largest {
+                    None => kernel::adam(weights, first, second, None, &gradient, prepare, step),
+                    Some(largest) => in_place(largest, |largest| {
+                        let largest = Some(largest);
+                        kernel::adam(weights, first, second, largest, &gradient, prepare, step);
+                    }),
                 });
             });
         }
@@ -281,8 +332,13 @@ fn on_tensors<const D: usize>(
             let (first, second) = (moment(moments.first.take()), moment(moments.second.take()));
             let first = first.clone() + (gradient.clone() - first).mul_scalar(step.first);
             let second = second.mul_scalar(step.beta_2)
-                + (gradient.clone() * gradient).mul_scalar(step.second);
-            let denominator = second
+                + (gradient.clone() * gradient.clone()).mul_scalar(step.second);
+            let largest = rule
+                .amsgrad
+                .then(|| moment(moments.largest.take()).max_pair(second.clone()));
+            let denominator = largest
+                .as_ref()
+                .unwrap_or(&second)
                 .clone()
                 .sqrt()
                 .div_scalar(step.root)
@@ -291,6 +347,7 @@ fn on_tensors<const D: usize>(
             *weights = kept - (first.clone() / denominator).mul_scalar(step.size);
             moments.first = Some(flat(first));
             moments.second = Some(flat(second));
+            moments.largest = largest.map(flat);
         }
         UpdateRule::Sgd(rule) => {
             let move_by = gradient.clone().mul_scalar(update.rate as f32);
@@ -307,6 +364,74 @@ fn on_tensors<const D: usize>(
             *weights = weights.clone() + moved;
             moments.first = Some(flat(velocity));
         }
+    }
+}
+
+/// Moves the average towards the weights, and the weights to the average where it is time to.
+fn average<const D: usize>(
+    weights: &mut Tensor<D>,
+    average: &mut Option<Tensor<1>>,
+    averaging: Averaging,
+    time: u64,
+) {
+    let momentum = averaging.momentum_at(time);
+    let overwrites = averaging.overwrites_at(time);
+    if is_flex(weights) {
+        let count = weights.shape().num_elements();
+        in_place(average.get_or_insert_with(|| zeros(count)), |average| {
+            in_place(weights, |weights| {
+                kernel::average(average, weights, momentum);
+                if overwrites {
+                    weights.copy_from_slice(average);
+                }
+            });
+        });
+        return;
+    }
+    average_of_tensors(weights, average, averaging, time);
+}
+
+/// Any other backend: the same as tensor operations.
+fn average_of_tensors<const D: usize>(
+    weights: &mut Tensor<D>,
+    average: &mut Option<Tensor<1>>,
+    averaging: Averaging,
+    time: u64,
+) {
+    let momentum = averaging.momentum_at(time);
+    let shape = weights.shape();
+    let moved = match average.take() {
+        Some(average) => {
+            average.reshape(shape).mul_scalar(momentum) + weights.clone().mul_scalar(1.0 - momentum)
+        }
+        None => weights.clone(),
+    };
+    if averaging.overwrites_at(time) {
+        *weights = moved.clone();
+    }
+    *average = Some(flat(moved));
+}
+
+/// Replaces every weight that has an average by it.
+struct Overwrite<'a>(&'a HashMap<ParamId, Moments>);
+
+impl ModuleMapper for Overwrite<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let kept = self.0.get(&param.id);
+        let Some(average) = kept.and_then(|kept| kept.average.clone()) else {
+            return param;
+        };
+        let (id, tensor, mapper) = param.consume();
+        let trained = tensor.is_require_grad();
+        // Not the same memory: the next step changes the one and the other.
+        let average = average.reshape(tensor.shape()).mul_scalar(1.0);
+        let tensor = Tensor::from_inner(average);
+        let tensor = if trained {
+            tensor.require_grad()
+        } else {
+            tensor
+        };
+        Param::from_mapped_value(id, tensor, mapper)
     }
 }
 
@@ -352,6 +477,7 @@ mod tests {
         Update {
             rule: optimizer.rule,
             clipping: optimizer.clipping,
+            averaging: optimizer.averaging,
             factor: optimizer.clipping.global_factor(norm),
             rate,
             undecayed: Arc::default(),
@@ -430,6 +556,7 @@ mod tests {
         let cases = [
             update(AdamW::new(0.01).clipvalue(2.0), 0.01, 0.0),
             update(Adam::new(0.01).global_clipnorm(1.0), 0.01, 5.0),
+            update(AdamW::new(0.01).amsgrad(true), 0.01, 0.0),
             update(SGD::new(0.1).momentum(0.9), 0.1, 0.0),
             update(SGD::new(0.1).momentum(0.9).nesterov(true), 0.1, 0.0),
             update(SGD::new(0.1), 0.1, 0.0),
@@ -473,15 +600,18 @@ mod tests {
         let device = Device::flex().autodiff();
         let mut layer = layer(&device);
         let mut state = OptimizerState::default();
-        assert_eq!(state.bytes(layer.weight.id), (0, 0));
+        assert_eq!(state.bytes(layer.weight.id, Slot::V), 0);
         let gradients = gradients(&layer, &device);
         apply(
             &mut layer,
             gradients,
             &mut state,
-            &update(AdamW::new(0.1), 0.1, 1.0),
+            &update(AdamW::new(0.1).amsgrad(true).use_ema(true), 0.1, 1.0),
         );
-        assert_eq!((state.steps(), state.bytes(layer.weight.id)), (1, (16, 16)));
+        assert_eq!(state.steps(), 1);
+        for slot in [Slot::M, Slot::V, Slot::LargestV, Slot::Average] {
+            assert_eq!(state.bytes(layer.weight.id, slot), 16, "{slot:?}");
+        }
     }
 
     #[test]
@@ -514,5 +644,61 @@ mod tests {
         assert!((decayed(false, false) - 1.9).abs() < 1e-6);
         assert_eq!(decayed(false, true), 2.0);
         assert!((decayed(true, true) - 1.9).abs() < 1e-6);
+    }
+
+    /// The weights of `layer` under SGD of rate 1 with the gradient [[3, 0], [0, 4]], over and over:
+    /// the first one is 0.5 − 3t.
+    fn averaged(optimizer: SGD, steps: u64) -> (Linear, OptimizerState) {
+        let device = Device::flex().autodiff();
+        let (mut layer, mut state) = (layer(&device), OptimizerState::default());
+        let update = update(optimizer, 1.0, 5.0);
+        for _ in 0..steps {
+            let gradients = gradients(&layer, &device);
+            apply(&mut layer, gradients, &mut state, &update);
+        }
+        (layer, state)
+    }
+
+    #[test]
+    fn the_average_begins_with_the_first_step_and_overwrites_when_told() {
+        let ema = || SGD::new(1.0).use_ema(true).ema_momentum(0.5);
+        // Weights −2.5, −5.5, −8.5; averages −2.5, −4, −6.25.
+        let (mut layer, state) = averaged(ema(), 3);
+        assert_eq!(values(&layer)[0], -8.5, "training goes on with the weights");
+        let bias = layer.bias.as_ref().map(|bias| bias.val().into_data());
+        assert!(state.overwrite(&mut layer));
+        assert_eq!(values(&layer), [-6.25, -0.25, 1.0, 2.0 - 4.0 * 2.25]);
+        assert_eq!(layer.bias.as_ref().map(|bias| bias.val().into_data()), bias);
+        assert!(layer.weight.val().is_require_grad(), "it goes on training");
+        // Every 2 steps: −2.5; −5.5 → −4; −7, of which the average is −5.5.
+        let (mut layer, state) = averaged(ema().ema_overwrite_frequency(2), 3);
+        assert_eq!(values(&layer)[0], -7.0);
+        state.overwrite(&mut layer);
+        assert_eq!(values(&layer)[0], -5.5);
+        let (mut layer, state) = averaged(SGD::new(1.0), 3);
+        assert!(!state.overwrite(&mut layer), "there is none");
+        assert_eq!(values(&layer)[0], -8.5);
+    }
+
+    /// On a GPU the average is moved by tensor operations; here run on the CPU.
+    #[test]
+    fn both_ways_average_alike() {
+        let averaging = Averaging {
+            momentum: 0.75,
+            overwrite_frequency: Some(3),
+        };
+        let device = Device::flex();
+        let start = || Tensor::<2>::from_data([[0.5, -0.25], [1.0, 2.0]], &device);
+        let (mut flex, mut kept) = (start(), None);
+        let (mut other, mut other_kept) = (start(), None);
+        for time in 1..=4 {
+            flex = flex.mul_scalar(1.5);
+            other = other.mul_scalar(1.5);
+            average(&mut flex, &mut kept, averaging, time);
+            average_of_tensors(&mut other, &mut other_kept, averaging, time);
+            flex.clone()
+                .into_data()
+                .assert_eq(&other.clone().into_data(), true);
+        }
     }
 }
