@@ -264,6 +264,8 @@ fn below_zero(
         label: targets[row].class().unwrap_or_default(),
         row,
         rows: targets.iter().filter(negative).count(),
+        // Not another size of the head: the label below 0 is what has to go.
+        largest: -1,
         num_labels: usize::try_from(classes).unwrap_or_default(),
         source: "arrays in memory".to_owned(),
         text: None,

@@ -61,6 +61,7 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             label: 2,
             row: 17,
             rows: 412,
+            largest: 2,
             num_labels: 2,
             source: "mnli/train.tsv".into(),
             text: Some("the premise does not follow".into()),

@@ -123,7 +123,7 @@ impl<N: Network> State<N> {
             .map(|known| (known.name, known.id))
             .collect();
         self.replicas = Replicas::place_under(strategy, network, &names, origin)?;
-        self.ledger.set(self.bytes());
+        self.enter_in_ledger();
         Ok(())
     }
 

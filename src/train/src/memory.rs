@@ -5,7 +5,7 @@
 //! warns.
 
 use std::fmt::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use stratoscope_diagnostics::rules::{MemoryWillNotDo, OlderModelsHoldMemory};
 use stratoscope_diagnostics::{Result, Rule};
@@ -15,7 +15,7 @@ use stratoscope_strategy::{BackendKind, LogicalDevice};
 use crate::html::escape;
 use crate::model::{Model, State};
 use crate::network::{Files, Network};
-use crate::optimizer::OptimizerState;
+use crate::optimizer::{OptimizerState, Slot};
 use crate::warnings::notice;
 
 /// The share of the memory that older models may hold before they are mentioned.
@@ -291,19 +291,20 @@ fn of<N: Network>(state: &State<N>, batch_size: usize, length: usize) -> MemoryP
         .map(|record| record.bytes)
         .sum();
     let trained: u64 = state.trainable().map(|record| record.bytes).sum();
-    let moments = state
-        .compiled
-        .as_ref()
-        .map_or(2, |compiled| compiled.optimizer.moments());
-    let stepped = state
-        .compiled
-        .as_ref()
+    let compiled = state.compiled.as_ref();
+    let slots = compiled.map_or_else(
+        || vec![Slot::M, Slot::V],
+        |compiled| compiled.optimizer.slots(),
+    );
+    let (averages, moments): (Vec<Slot>, Vec<Slot>) =
+        slots.into_iter().partition(|&slot| slot == Slot::Average);
+    let stepped = compiled
         .and_then(|compiled| compiled.states.first())
         .is_some_and(|state: &OptimizerState| state.steps() > 0);
     let share = batch_size.div_ceil(replicas);
     let activations = state.files.activation_bytes(share, length);
     let count = state.trainable().count();
-    let parts = vec![
+    let mut parts = vec![
         Part {
             name: "weights",
             bytes: weights,
@@ -318,11 +319,13 @@ fn of<N: Network>(state: &State<N>, batch_size: usize, length: usize) -> MemoryP
         },
         Part {
             name: "moments",
-            bytes: trained * moments as u64,
-            why: match moments {
-                0 => "the optimizer keeps none".to_owned(),
-                1 => "velocity, per trained weight".to_owned(),
-                _ => "Adam's m and v, per trained weight".to_owned(),
+            bytes: trained * moments.len() as u64,
+            why: match moments.is_empty() {
+                true => "the optimizer keeps none".to_owned(),
+                false => {
+                    let names: Vec<&str> = moments.iter().map(|slot| slot.name()).collect();
+                    format!("{}, per trained weight", names.join(", "))
+                }
             },
             is_held: stepped,
         },
@@ -336,25 +339,46 @@ fn of<N: Network>(state: &State<N>, batch_size: usize, length: usize) -> MemoryP
             is_held: false,
         },
     ];
+    if !averages.is_empty() {
+        let average = Part {
+            name: "average",
+            bytes: trained,
+            why: "of each trained weight, for `use_ema`".to_owned(),
+            is_held: stepped,
+        };
+        parts.insert(3, average);
+    }
     let devices = state.replicas.devices();
+    let others = others(&state.ledger).iter().map(|(_, bytes)| bytes).sum();
+    let held: u64 = parts
+        .iter()
+        .filter(|part| part.is_held)
+        .map(|part| part.bytes.saturating_mul(replicas as u64))
+        .sum();
     MemoryPlan {
         batch_size,
         length,
         replicas,
         parts,
-        others: others(&state.ledger).iter().map(|(_, bytes)| bytes).sum(),
+        others,
         capacity: devices.iter().map(|device| device.capacity_bytes).sum(),
-        free: free(devices),
+        free: free(devices, held + others),
     }
 }
 
-/// What is free on the devices of the replicas. A GPU does not tell; there it is what is not ours.
-fn free(devices: &[LogicalDevice]) -> Option<u64> {
+/// What is free on the devices of the replicas, beside what models hold there. Where a limit was declared it
+/// is the rest of that. A GPU does not tell; there it is what is not ours.
+fn free(devices: &[LogicalDevice], held: u64) -> Option<u64> {
     let on_processor = |device: &LogicalDevice| device.backend == BackendKind::Flex;
-    if devices.iter().all(on_processor) {
-        return available();
+    let available = match devices.iter().all(on_processor) {
+        true => available(),
+        false => devices.iter().map(|device| device.capacity_bytes).sum(),
+    };
+    let declared: Option<u64> = devices.iter().map(|device| device.memory_limit).sum();
+    match (declared.map(|limit| limit.saturating_sub(held)), available) {
+        (Some(rest), Some(available)) => Some(rest.min(available)),
+        (rest, available) => rest.or(available),
     }
-    devices.iter().map(|device| device.capacity_bytes).sum()
 }
 
 /// What the system would still give to processes, in bytes; on Linux only. A container's limit counts
@@ -378,17 +402,54 @@ fn available() -> Option<u64> {
 #[derive(Debug)]
 pub(crate) struct Ledger {
     name: String,
-    bytes: Mutex<u64>,
+    held: Mutex<Held>,
+}
+
+/// How much a model holds, and of which memories.
+#[derive(Debug, Default)]
+struct Held {
+    bytes: u64,
+    memories: Vec<Memory>,
+}
+
+/// A memory that models share: a physical device's, or a part of it that was declared.
+#[derive(Debug, PartialEq, Eq)]
+struct Memory {
+    device: String,
+    limit: Option<u64>,
+}
+
+impl Memory {
+    fn of(device: &LogicalDevice) -> Self {
+        let name = match device.backend {
+            // Shares of the processor have numbers.
+            BackendKind::Flex => "cpu",
+            // A share of a GPU is called `cuda:0/1`.
+            _ => device.name.split('/').next().unwrap_or_default(),
+        };
+        let shares = device.shared_by as u64;
+        Self {
+            device: name.to_owned(),
+            limit: device
+                .memory_limit
+                .map(|bytes| bytes.saturating_mul(shares)),
+        }
+    }
+
+    /// Whether what another model holds is missing here. A declared part is a part for itself.
+    fn has_less_by(&self, other: &Self) -> bool {
+        self.device == other.device && (self.limit.is_none() || self.limit == other.limit)
+    }
 }
 
 static ALIVE: Mutex<Vec<Weak<Ledger>>> = Mutex::new(Vec::new());
 
 impl Ledger {
-    /// Enters a model that holds this much.
-    pub(crate) fn open(name: String, bytes: u64) -> Arc<Self> {
+    /// Enters a model that holds nothing yet.
+    pub(crate) fn open(name: String) -> Arc<Self> {
         let entry = Arc::new(Self {
             name,
-            bytes: Mutex::new(bytes),
+            held: Mutex::default(),
         });
         let mut alive = ALIVE.lock().unwrap_or_else(PoisonError::into_inner);
         alive.retain(|entry| entry.strong_count() > 0);
@@ -396,21 +457,29 @@ impl Ledger {
         entry
     }
 
-    /// It holds this much now.
-    pub(crate) fn set(&self, bytes: u64) {
-        *self.bytes.lock().unwrap_or_else(PoisonError::into_inner) = bytes;
+    /// It holds this much now, on these devices together.
+    pub(crate) fn set(&self, bytes: u64, devices: &[LogicalDevice]) {
+        let memories = devices.iter().map(Memory::of).collect();
+        *self.held() = Held { bytes, memories };
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The other models that are alive, the largest first.
+/// The other models that are alive and have part of the same memory, the largest first.
 fn others(own: &Arc<Ledger>) -> Vec<(String, u64)> {
     let alive = ALIVE.lock().unwrap_or_else(PoisonError::into_inner);
     let entries = alive.iter().filter_map(Weak::upgrade);
+    let here = &own.held().memories;
     let mut others: Vec<(String, u64)> = entries
         .filter(|entry| !Arc::ptr_eq(entry, own))
-        .map(|entry| {
-            let bytes = *entry.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-            (entry.name.clone(), bytes)
+        .filter_map(|entry| {
+            let held = entry.held();
+            let is_here = |other| here.iter().any(|memory: &Memory| memory.has_less_by(other));
+            let bytes = held.memories.iter().any(is_here).then_some(held.bytes)?;
+            Some((entry.name.clone(), bytes))
         })
         .collect();
     others.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
@@ -419,6 +488,8 @@ fn others(own: &Arc<Ledger>) -> Vec<(String, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use stratoscope_strategy::{AsStrategy, DeviceSpec, MirroredStrategy, cpu};
+
     use super::*;
 
     fn plan(free: u64) -> MemoryPlan {
@@ -462,11 +533,17 @@ mod tests {
         assert!(text.ends_with("about 30\n"), "{text}");
     }
 
+    fn device(spec: DeviceSpec) -> LogicalDevice {
+        spec.resolve().expect("the processor is there")
+    }
+
     #[test]
     fn a_model_that_is_gone_holds_nothing() {
-        let own = Ledger::open("own".to_owned(), 1);
-        let other = Ledger::open("a model of the tests".to_owned(), 7);
-        other.set(9);
+        let devices = [device(cpu(0))];
+        let own = Ledger::open("own".to_owned());
+        own.set(1, &devices);
+        let other = Ledger::open("a model of the tests".to_owned());
+        other.set(9, &devices);
         let held = || {
             let all = others(&own);
             all.into_iter()
@@ -475,6 +552,25 @@ mod tests {
         assert_eq!(held().map(|(_, bytes)| bytes), Some(9));
         drop(other);
         assert_eq!(held(), None);
+    }
+
+    #[test]
+    fn models_share_the_memory_that_they_are_on() {
+        let (whole, small) = (cpu(0), cpu(0).memory_limit(7));
+        let share = |own: &DeviceSpec, other: &DeviceSpec| {
+            let [own, other] = [own, other].map(|spec| Memory::of(&device(spec.clone())));
+            own.has_less_by(&other)
+        };
+        assert!(share(&whole, &whole) && share(&whole, &small) && share(&small, &small));
+        assert!(!share(&small, &whole), "a part of its own");
+        assert!(!share(&small, &cpu(0).memory_limit(8)));
+        // Two shares of a declared part are that part.
+        let strategy = MirroredStrategy::logical_on(small.clone(), 2).expect("two devices");
+        let halves = strategy.strategy().replicas().to_vec();
+        assert!(Memory::of(&device(small)).has_less_by(&Memory::of(&halves[1])));
+        assert_eq!(halves[1].capacity_bytes, Some((7 << 20) / 2));
+        assert_eq!(free(&halves, 1 << 20), Some(6 << 20));
+        assert_eq!(free(&halves, 8 << 20), Some(0));
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub struct LabelOutOfRange {
     pub row: usize,
     /// How many rows have such a label.
     pub rows: usize,
+    /// The largest label: as many outputs and one more take them all.
+    pub largest: i64,
     /// Outputs of the head.
     pub num_labels: usize,
     /// The data set, as its author named it: a path, usually.
@@ -62,11 +64,8 @@ impl Rule for LabelOutOfRange {
         if let Some(text) = &self.text {
             told = told.evidence(format!("row {row}"), words::excerpt(text, 80));
         }
-        told = match usize::try_from(*label) {
-            Ok(label) => told.fix(format!(
-                "build the model with `num_labels = {}` or more",
-                label + 1
-            )),
+        told = match usize::try_from(self.largest) {
+            Ok(largest) => told.fix(format!("build the model with `num_labels = {}`", largest + 1)),
             Err(_) => {
                 told.fix("drop the rows without a label: a negative one often marks a test split")
             }

@@ -22,12 +22,18 @@ impl Rule for LostInHalfPrecision {
         severity: Severity::Note,
         stage: Stage::Training,
         finds: "`half_precision(&gradients)`: gradients of a real batch of which float16 would make more than 1 % \
-                zero. Training itself is in float32 here on every device, so nothing of this has happened.",
+                zero. Training is in float32 unless `set_global_policy(\"mixed_float16\")?` was called before the model \
+                was built, and then `fit!` scales the loss; a loop by hand does not.",
         why: "float16 ends at 6e-8. Many gradients of BERT are smaller: they vanish, and their weights are not \
               trained. Loss scaling multiplies the loss before the backward pass and divides the gradients \
               after it, in float32; bfloat16 has the range of float32 and needs none, at fewer digits.",
         bad: "let gradients = model.gradients(&train.take(8))?;\nhalf_precision(&gradients)?",
-        good: "fit!(model, train)?; // float32: nothing is lost",
+        good: "set_global_policy(\"mixed_float16\")?;\n\
+               let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
+               compile!(model, optimizer = AdamW::new(5e-5), \
+               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+               set_global_policy(\"float32\")?; // of the models that follow\n\
+               fit!(model, train)?; // the loss is scaled",
         tensorflow: "`fit` under `mixed_float16` scales the loss by itself; a hand-written loop has to do it, and is \
                      not told.",
     };
@@ -35,8 +41,6 @@ impl Rule for LostInHalfPrecision {
     const GIVEN: &'static [&'static str] = &[
         "compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;",
     ];
-
-    const NOT_RUN: Option<&'static str> = Some("how small gradients are depends on the batch");
 
     fn diagnostic(&self) -> Diagnostic {
         let percent = |share: f64| format!("{:.1} %", 100.0 * share);
@@ -52,9 +56,9 @@ impl Rule for LostInHalfPrecision {
             percent(self.zero_when_scaled),
         )
         .evidence("0 in bfloat16", percent(self.zero_in_bf16))
-        .fix("stay with float32, which is what `fit!` computes in")
+        .fix("stay with float32, or let `fit!` train under `mixed_float16`: it scales the loss")
         .fix(format!(
-            "where float16 must be: scale the loss by {:.0}, or take bfloat16",
+            "in a loop by hand: scale the loss by {:.0}, or take bfloat16, `set_global_policy(\"mixed_bfloat16\")?`",
             self.scale
         ))
         .tensorflow("a hand-written loop under `mixed_float16` without LossScaleOptimizer loses them silently")

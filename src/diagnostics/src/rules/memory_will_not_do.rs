@@ -28,14 +28,27 @@ impl Rule for MemoryWillNotDo {
         finds: "A run that is going to ask for more memory than its devices have free. Weights, gradients and \
                 moments are exact, activations are estimated, so it is a warning and not an error.",
         why: "Without memory the operating system ends the cell process, and every variable of the notebook is \
-              lost; a GPU fails in the middle of a step. `memory_plan(&model, 32, 128)` shows the parts before.",
-        bad: "fit!(model, train, batch_size = 4096, max_length = 512)?;",
-        good: "fit!(model, train, batch_size = 32, max_length = 128)?;",
+              lost; a GPU fails in the middle of a step. `memory_plan(&model, 32, 128)` shows the parts before. \
+              `cpu(0).memory_limit(1000)` declares how much of a device is to be used, as TensorFlow's \
+              `LogicalDeviceConfiguration(memory_limit=1000)` does; here nothing is cut off at the limit, but plans \
+              and this warning count with it.",
+        bad: "let small = OneDeviceStrategy::new(cpu(0).memory_limit(1000))?; // megabytes\n\
+              scope!(small, {\n    \
+                  let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \
+                  compile!(model, optimizer = AdamW::new(5e-5), \
+              loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+              });\n\
+              fit!(model, train, batch_size = 512)?;",
+        good: "let small = OneDeviceStrategy::new(cpu(0).memory_limit(1000))?; // megabytes\n\
+               scope!(small, {\n    \
+                   let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \
+                   compile!(model, optimizer = AdamW::new(5e-5), \
+               loss = SparseCategoricalCrossentropy { from_logits: true }, gradient_accumulation_steps = 16)?;\n\
+               });\n\
+               fit!(model, train, batch_size = 32)?;",
         tensorflow: "\"ResourceExhaustedError: OOM when allocating tensor with shape…\" in the first step; \
                      `torch.OutOfMemoryError` in PyTorch.",
     };
-
-    const NOT_RUN: Option<&'static str> = Some("they would take all the memory of the machine");
 
     fn diagnostic(&self) -> Diagnostic {
         let fits = match self.fits {
@@ -60,8 +73,10 @@ impl Rule for MemoryWillNotDo {
                 self.batch_size.div_ceil(batch.max(1))
             ));
         }
-        told.fix("cut the texts: `max_length = 64`")
-            .fix("freeze what need not be trained: `model.freeze(\"bert.embeddings\")?`")
+        if self.length > 64 {
+            told = told.fix("cut the texts: `max_length = 64`");
+        }
+        told.fix("freeze what need not be trained: `model.freeze(\"bert.embeddings\")?`")
             .tensorflow(
                 "ResourceExhaustedError: OOM when allocating tensor with shape…, in the first step",
             )

@@ -19,15 +19,23 @@ impl Rule for MetricOfABatch {
                 whole split; the card of `compile!` says so beside their names.",
         why: "The mean of the batches' values is another number. Two batches of two texts can have Pearson \
               coefficients of 1 and −1, mean 0, where the four texts together have −0.85.",
-        bad: "// in Keras, as a function metric: the mean of the batches' values\n\
-              let mean = batches.iter().map(|batch| f1_of(batch)).sum::<f64>() / batches.len() as f64;",
-        good: "compile!(model, optimizer = AdamW::new(5e-5), \
-               loss = SparseCategoricalCrossentropy { from_logits: true }, metrics = [macro_f1()])?;",
+        bad: "// what Keras does with a function as a metric: the mean of the batches' values\n\
+              let mut mean = 0.0;\n\
+              for start in [0, 8] {\n    \
+                  let batch = evaluate!(model, dev.skip(start).take(8))?;\n    \
+                  mean += batch.metric(\"macro_f1\").unwrap_or(0.0) / 2.0;\n\
+              }\n\
+              println!(\"{mean}\");",
+        good: "let all = evaluate!(model, dev.take(16))?;\n\
+               println!(\"{:?}\", all.metric(\"macro_f1\"));",
         tensorflow: "A function given as a metric is averaged over batches. `F1Score` counts over the split since \
                      Keras 2.13; Keras 3's `PearsonCorrelation` averages per example and is NaN on one output.",
     };
 
-    const NOT_RUN: Option<&'static str> = Some("the first is what another program does");
+    const GIVEN: &'static [&'static str] = &["compile!(model, optimizer = AdamW::new(5e-5), \
+         loss = SparseCategoricalCrossentropy { from_logits: true }, metrics = [macro_f1()])?;"];
+
+    const NOT_RUN: Option<&'static str> = Some("both are valid: no program here shows it");
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(

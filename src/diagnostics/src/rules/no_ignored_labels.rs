@@ -21,6 +21,10 @@ impl Rule for NoIgnoredLabels {
         tensorflow: "transformers divides 0 by 0 when no label of a batch is left: NaN, without a word.",
     };
 
+    const GIVEN: &'static [&'static str] = &["std::fs::write(\"with-100.jsonl\", concat!(\n    \
+             r#\"{\"text\": \"chess\", \"label\": -100}\"#, \"\\n\",\n    \
+             r#\"{\"text\": \"a mail server\", \"label\": 1}\"#, \"\\n\"))?;"];
+
     const NOT_RUN: Option<&'static str> = Some("both are valid: no program here shows it");
 
     fn diagnostic(&self) -> Diagnostic {

@@ -87,10 +87,13 @@ impl Rule for NonFiniteLoss {
             let more = if self.rows.len() > 8 { ", …" } else { "" };
             told = told.evidence("rows of the batch", format!("{}{more}", rows.join(", ")));
         }
-        if self.learning_rate.is_some_and(|rate| rate > 1e-3) {
+        if let Some(rate) = self.learning_rate.filter(|&rate| rate > 1e-3) {
+            let times = match rate / 5e-5 {
+                times if times < 1e6 => words::thousands(times.round() as usize),
+                times => format!("{times:.0e}"),
+            };
             told = told.why(format!(
-                "the rate is {} times the top of BERT's usual range, 5e-5",
-                words::thousands((self.learning_rate.unwrap_or_default() / 5e-5).min(1e15) as usize)
+                "the rate is {times} times the top of BERT's usual range, 5e-5"
             ));
         }
         if self.quantity == "weight" {
@@ -119,15 +122,16 @@ mod tests {
             gradient_norm: None,
             rows: (0..12).collect(),
         };
-        let told = facts.diagnostic();
+        let told = facts.clone().diagnostic();
         assert_eq!(
             told.message,
             "the loss is NaN at step 37; first in `encoder.layer.3`"
         );
-        assert!(
-            told.why[1].contains("20 000 times") || told.why[1].contains("19 999 times"),
-            "{:?}",
-            told.why
-        );
+        assert!(told.why[1].contains("20 000 times"), "{:?}", told.why);
+        let absurd = NonFiniteLoss {
+            learning_rate: Some(1e12),
+            ..facts
+        };
+        assert!(absurd.diagnostic().why[1].contains("2e16 times"));
     }
 }

@@ -19,20 +19,35 @@ impl Rule for OlderModelsHoldMemory {
         name: "older-models-hold-memory",
         severity: Severity::Note,
         stage: Stage::Data,
-        finds: "Other models that are alive when `fit!` begins, if they hold a quarter of the memory or if the run \
+        finds: "Other models that are alive on the same memory when `fit!` begins, if they hold a quarter of the memory or if the run \
                 does not fit beside them.",
         why: "A notebook keeps every variable. A model that is bound anew frees its memory; one that is bound to \
               another name, or that a clone or a history still holds, does not.",
-        bad: "let second = BertForSequenceClassification::from_pretrained(\"bert-large-uncased\", 8)?;\n\
+        bad: "scope!(small, {\n    \
+                  let second = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \
+                  compile!(second, optimizer = AdamW::new(5e-5), \
+              loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+              });\n\
               fit!(second, train)?; // `first` is still there",
         good: "drop(first);\n\
-               let second = BertForSequenceClassification::from_pretrained(\"bert-large-uncased\", 8)?;\n\
+               scope!(small, {\n    \
+                   let second = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \
+                   compile!(second, optimizer = AdamW::new(5e-5), \
+               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+               });\n\
                fit!(second, train)?;",
         tensorflow: "Nothing is said until memory runs out.",
     };
 
-    const NOT_RUN: Option<&'static str> =
-        Some("they need models that fill a quarter of the memory");
+    const GIVEN: &'static [&'static str] = &[
+        "let small = OneDeviceStrategy::new(cpu(0).memory_limit(900))?; // megabytes",
+        "scope!(small, {\n    \
+             let first = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \
+             compile!(first, optimizer = AdamW::new(5e-5), \
+         loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+         });\n\
+         fit!(first, train)?;",
+    ];
 
     fn diagnostic(&self) -> Diagnostic {
         let hold = if self.models.len() == 1 {
@@ -46,12 +61,13 @@ impl Rule for OlderModelsHoldMemory {
             self.held
         ))
         .label(Place::call("fit"), "has to do with the rest")
-        .why("a model keeps its weights and moments until its last handle is dropped")
+        .why("a model keeps its weights and moments until its last handle is dropped; one that is bound anew \
+              lives on until the cell ends that does so")
         .evidence("memory of the devices", self.capacity.clone());
         for (model, bytes) in self.models.iter().take(5) {
             told = told.evidence(model.clone(), bytes.clone());
         }
-        told.fix("drop what is not needed any more: `drop(first);`")
+        told.fix("drop the variable that is not needed any more, `drop(name);`: `%vars` lists what there is")
             .tensorflow("says nothing until memory runs out")
     }
 }

@@ -18,7 +18,8 @@ impl Rule for ReplicasSaveNoMemory {
               the batch is split, and with it the activations; on logical devices of one machine even \
               those add up to what they were.",
         bad: "let strategy = MirroredStrategy::logical(4)?; // a quarter of the memory each?",
-        good: "compile!(model, optimizer = AdamW::new(5e-5), gradient_accumulation_steps = 4)?;\n\
+        good: "compile!(model, optimizer = AdamW::new(5e-5), \
+               loss = SparseCategoricalCrossentropy { from_logits: true }, gradient_accumulation_steps = 4)?;\n\
                fit!(model, train, batch_size = 8)?; // the step of 32, the activations of 8",
         tensorflow: "The same, without a word.",
     };

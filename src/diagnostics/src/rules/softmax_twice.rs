@@ -24,19 +24,20 @@ impl Rule for SoftmaxTwice {
         why: "The loss applies softmax once more. The outputs lie in [0, 1], so after it no class can get more \
               than e/(e + C − 1): with two classes 0.73. Gradients shrink and the loss never comes near 0. \
               BERT's own heads put out logits; this happens with a network of one's own.",
-        bad: "// `logits` of this network ends in softmax\n\
-              compile!(model, optimizer = AdamW::new(5e-5), \
-              loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
-        good: "// `logits` of this network ends in its last linear layer\n\
-               compile!(model, optimizer = AdamW::new(5e-5), \
-               loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
+        bad: "let data = make_classification(200, 8, 3, 0)?;\n\
+              let model = Sequential([Dense(16).activation(\"relu\"), Dense(3).activation(\"softmax\")])?;\n\
+              compile!(model, optimizer = Adam::new(0.01), \
+              loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+              fit!(model, data, epochs = 5)?;",
+        good: "let data = make_classification(200, 8, 3, 0)?;\n\
+               let model = Sequential([Dense(16).activation(\"relu\"), Dense(3)])?;\n\
+               compile!(model, optimizer = Adam::new(0.01), \
+               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
+               fit!(model, data, epochs = 5)?;",
         tensorflow: "TensorFlow 2.3 and 2.4 say nothing; from 2.6 on a warning: \"`sparse_categorical_crossentropy` \
                      received `from_logits=True`, but the `output` argument was produced by a sigmoid or softmax \
                      activation and thus does not represent logits. Was this intended?\"",
     };
-
-    const NOT_RUN: Option<&'static str> =
-        Some("they need a network of one's own that ends in softmax");
 
     fn diagnostic(&self) -> Diagnostic {
         let classes = self.outputs.len();

@@ -10,6 +10,9 @@ use std::fmt;
 
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
+use stratoscope_diagnostics::Result;
+
+use crate::problem;
 
 pub use self::spec::{DeviceSpec, cpu, cuda, wgpu};
 
@@ -83,6 +86,8 @@ pub struct LogicalDevice {
     pub backend: BackendKind,
     /// Memory it may use, in bytes; a logical device's equal share of the physical one.
     pub capacity_bytes: Option<u64>,
+    /// The part of its memory that [`DeviceSpec::memory_limit`] declared, if it did.
+    pub memory_limit: Option<u64>,
     /// What it is, in words: `8 cores`, `NVIDIA H200`.
     pub description: String,
     /// How many logical devices share the physical one; 1 for a device of its own.
@@ -93,6 +98,29 @@ impl LogicalDevice {
     /// The device on which gradients are recorded.
     pub fn training(&self) -> Device {
         self.burn.clone().autodiff()
+    }
+
+    /// The same with a declared limit of its memory.
+    ///
+    /// # Errors
+    /// SC0915 for a limit of nothing.
+    fn limited(self, bytes: u64) -> Result<Self> {
+        if bytes == 0 {
+            let expects = "a number of megabytes ≥ 1";
+            return Err(problem::bad_size("memory_limit", 0, expects));
+        }
+        let bytes = self.capacity_bytes.map_or(bytes, |all| all.min(bytes));
+        Ok(Self {
+            kind: DeviceKind::Logical,
+            capacity_bytes: Some(bytes),
+            memory_limit: Some(bytes),
+            description: format!(
+                "{}, limited to {}",
+                self.description,
+                crate::placement::bytes(bytes)
+            ),
+            ..self
+        })
     }
 }
 

@@ -20,6 +20,8 @@ pub enum DeviceSpec {
     Cuda(usize),
     /// A name that was written as text and is none of the above.
     Unknown(String),
+    /// A device of whose memory only so many bytes are to be used.
+    Limited(Box<DeviceSpec>, u64),
 }
 
 /// The processor: `cpu(0)`.
@@ -64,11 +66,25 @@ impl fmt::Display for DeviceSpec {
             Self::Wgpu(index) => write!(f, "wgpu:{index}"),
             Self::Cuda(index) => write!(f, "cuda:{index}"),
             Self::Unknown(name) => f.write_str(name),
+            // A limit does not make it another device.
+            Self::Limited(device, _) => device.fmt(f),
         }
     }
 }
 
 impl DeviceSpec {
+    /// The same device as if it had this many megabytes of memory (of 2²⁰ bytes), or less: a logical
+    /// device. TensorFlow: `LogicalDeviceConfiguration(memory_limit = …)`. Plans, placements and SC0601
+    /// count with it; nothing is cut off at the limit.
+    #[must_use]
+    pub fn memory_limit(self, megabytes: u64) -> Self {
+        let bytes = megabytes.saturating_mul(1 << 20);
+        match self {
+            Self::Limited(device, _) => Self::Limited(device, bytes),
+            device => Self::Limited(Box::new(device), bytes),
+        }
+    }
+
     /// The device, found and started.
     ///
     /// # Errors
@@ -106,6 +122,7 @@ impl DeviceSpec {
                 };
                 (info.clone(), Device::cuda(*index))
             }
+            Self::Limited(device, bytes) => return device.find()?.limited(*bytes),
             Self::Unknown(_) => return Err(absent("a device is `cpu:0`, `wgpu:N` or `cuda:N`")),
         };
         let cores = info
@@ -123,6 +140,7 @@ impl DeviceSpec {
             kind: DeviceKind::Physical,
             backend: info.backend,
             capacity_bytes: info.memory_bytes,
+            memory_limit: None,
             description,
             shared_by: 1,
         })
@@ -160,6 +178,31 @@ mod tests {
         check("cuda:1", cuda(1));
         check("tpu:0", DeviceSpec::Unknown("tpu:0".to_owned()));
         check("cuda:-1", DeviceSpec::Unknown("cuda:-1".to_owned()));
+    }
+
+    #[test]
+    fn a_limit_makes_a_logical_device_of_that_size() {
+        let resolve = |megabytes| cpu(0).memory_limit(megabytes).resolve();
+        let device = resolve(64).expect("the processor has as much");
+        assert_eq!(
+            (device.name.as_str(), device.kind),
+            ("cpu:0", DeviceKind::Logical)
+        );
+        assert_eq!(device.capacity_bytes, Some(64 << 20));
+        assert_eq!(device.memory_limit, Some(64 << 20));
+        assert!(
+            device.description.ends_with("limited to 64 MiB"),
+            "{}",
+            device.description
+        );
+        // More than there is, is what there is.
+        let all = cpu(0).resolve().expect("the processor").capacity_bytes;
+        let device = resolve(u64::MAX).expect("the processor");
+        assert_eq!(device.capacity_bytes.filter(|_| all.is_some()), all);
+        assert_eq!(
+            resolve(0).map_err(|told| told.code).err().as_deref(),
+            Some("SC0915")
+        );
     }
 
     #[test]

@@ -85,7 +85,8 @@ where
         ));
     }
     for (index, spec) in specs.iter().enumerate() {
-        if specs[..index].contains(spec) {
+        let name = spec.to_string();
+        if specs[..index].iter().any(|other| other.to_string() == name) {
             let given = format!("{spec} twice");
             let expects = "a list without repetition: `logical_on` splits one device";
             return Err(problem::bad_size("devices", given, expects));

@@ -394,6 +394,7 @@ fn split(device: &LogicalDevice, count: usize) -> Vec<LogicalDevice> {
         },
         kind: DeviceKind::Logical,
         capacity_bytes: device.capacity_bytes.map(|bytes| bytes / shares),
+        memory_limit: device.memory_limit.map(|bytes| bytes / shares),
         shared_by: count,
         ..device.clone()
     };

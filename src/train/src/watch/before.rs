@@ -94,6 +94,10 @@ impl Before<'_> {
             _ => 0.0,
         };
         let outside = |value: f64| !(0.0..=1.0).contains(&value);
+        let values = self.dataset.examples.iter();
+        let largest = values
+            .map(|example| value(example.label))
+            .fold(0.0, f64::max);
         let mut wrong = self
             .dataset
             .examples
@@ -106,6 +110,7 @@ impl Before<'_> {
             label: value(first.label) as i64,
             row: first.row,
             rows: 1 + wrong.count(),
+            largest: largest as i64,
             num_labels: 2,
             source: self.dataset.source.clone(),
             text: Some(first.text.clone()),
