@@ -67,7 +67,7 @@ impl Embeddings {
             .first(sequence)
             .unsqueeze_dim::<3>(0); // [1, S, H]
         // The reference's order of summation: words + types, then positions.
-        let sum = words + types + positions;
+        let sum = ops::rounded(words + types + positions);
         let normalized = self.layer_norm.forward(sum);
         match mode.dropout(self.hidden_dropout_prob, DropoutSite::Embeddings) {
             Some((rate, key)) => ops::dropout(normalized, rate, key),

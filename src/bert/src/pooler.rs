@@ -7,6 +7,7 @@ use burn::tensor::{Tensor, activation};
 
 use crate::config::BertConfig;
 use crate::linear::Linear;
+use crate::ops;
 use crate::parameters::Parameters;
 
 /// The first token's vector through a dense layer and tanh.
@@ -30,7 +31,7 @@ impl Pooler {
     pub fn forward(&self, hidden_states: Tensor<3>) -> Tensor<2> {
         let [batch, _, hidden_size] = hidden_states.dims();
         let first_token = hidden_states.slice([0..batch, 0..1]); // [B, 1, H]
-        let pooled = activation::tanh(self.dense.forward(first_token));
+        let pooled = ops::rounded(activation::tanh(self.dense.forward(first_token)));
         pooled.reshape([batch, hidden_size])
     }
 }

@@ -27,11 +27,15 @@ pub use stratoscope_train::{
     RatePlan, bert_warmup, half_precision, memory_plan,
 };
 
+// Mixed precision, as in `tf.keras.mixed_precision`.
+pub use stratoscope_train::mixed_precision;
+pub use stratoscope_train::mixed_precision::{Policy, global_policy, set_global_policy};
+
 pub use stratoscope_strategy::placement::PlacementDiff;
 pub use stratoscope_strategy::{
     Aggregation, AsStrategy, CentralStorageStrategy, CrossDeviceOps, MirroredStrategy,
-    OneDeviceStrategy, ParameterServerStrategy, PlacementReport, ReplicatedVariable, Strategy,
-    Synchronization, TpuStrategy, cpu, cuda, devices, wgpu,
+    OneDeviceStrategy, ParameterServerStrategy, Partitioner, PlacementReport, ReplicatedVariable,
+    Strategy, Synchronization, TpuStrategy, cpu, cuda, devices, wgpu,
 };
 pub use stratoscope_train::{
     Adam, AdamW, BertForSequenceClassification, BertTokenizer, CompileArgs, CompileReceipt,
@@ -43,6 +47,6 @@ pub use stratoscope_train::{
 // What is called while a model trains, and files with columns of their own.
 pub use stratoscope_data::Columns;
 pub use stratoscope_train::{
-    Callback, Callbacks, EarlyStopping, EpochRecord, ExecutionRecord, Flow, LearningRateLogger,
-    on_batch_end, on_epoch_end, on_train_begin, on_train_end,
+    Callback, Callbacks, EarlyStopping, EpochRecord, ExecutionRecord, FitStarted, Flow,
+    LearningRateLogger, on_batch_end, on_epoch_end, on_train_begin, on_train_end,
 };

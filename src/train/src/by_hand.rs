@@ -274,7 +274,7 @@ impl<N: Network> Model<N> {
         tell(&state.by_hand, &gradients, norm)?;
         state.by_hand.at_last_step = state.by_hand.computed;
 
-        let copies = state.replicas.modules().iter();
+        let copies = state.replicas.wholes().iter();
         let alike = copies.map(|copy| as_parameters(copy, &gradients)).collect();
         let undecayed = Arc::new(state.undecayed());
         let state = &mut *state;
@@ -283,7 +283,7 @@ impl<N: Network> Model<N> {
         };
         compiled
             .states
-            .resize_with(state.replicas.copies(), OptimizerState::default);
+            .resize_with(state.replicas.keepers().len(), OptimizerState::default);
         let made = compiled.states.first().map_or(0, OptimizerState::steps);
         let rate = rate(compiled, made);
         if !norm.is_finite() {
@@ -304,10 +304,11 @@ impl<N: Network> Model<N> {
             gradient_bytes: &mut state.gradient_bytes,
             undecayed,
             classes: state.files.classes(),
+            policy: state.policy,
         };
         trainer.step_alike(alike, norm, rate)?;
         state.has_learnt = true;
-        state.ledger.set(state.bytes());
+        state.enter_in_ledger();
         Ok(Applied {
             norm,
             factor,
@@ -347,6 +348,7 @@ fn of_batch<N: Network>(
     training: bool,
 ) -> Result<Gradients> {
     let replicas = &state.replicas;
+    let precision = state.policy.precision();
     let devices: Vec<Device> = replicas
         .devices()
         .iter()
@@ -364,7 +366,7 @@ fn of_batch<N: Network>(
             },
             false => Mode::Eval,
         };
-        let logits = network.logits(&part, mode, &devices[index]);
+        let logits = precision.during(|| network.logits(&part, mode, &devices[index]));
         let sum = loss.sum(logits.clone(), &part.labels);
         let gradients = sum.clone().div_scalar(part.size() as f64).backward();
         let gradients = GradientsParams::from_grads(gradients, network);

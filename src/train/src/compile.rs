@@ -12,10 +12,12 @@ use stratoscope_strategy::{Origin, PlacementReport, Strategy, origin, scope};
 
 use crate::agreement;
 use crate::args::{CompileArgs, Count, StrategyChoice};
+use crate::evaluate::tally;
 use crate::loss::Loss;
-use crate::metric::Metric;
+use crate::metric::{Metric, Tallies};
+use crate::mixed_precision::LossScale;
 use crate::model::{Model, State};
-use crate::network::Network;
+use crate::network::{Files, Network};
 use crate::optimizer::{Optimizer, OptimizerState};
 use crate::problem;
 use crate::receipt::CompileReceipt;
@@ -29,12 +31,16 @@ pub(crate) struct Compiled {
     /// `None`: a model that only predicts.
     pub loss: Option<Loss>,
     pub metrics: Vec<Metric>,
+    /// What metrics are computed from: the answers of the epoch that goes on, or was the last.
+    pub tallies: Tallies,
     pub steps_per_execution: u64,
     pub gradient_accumulation_steps: u64,
     /// Optimizer steps between two averages of the parameters; 1: gradients are averaged instead.
     pub sync_every: u64,
     /// How far the replicas have gone since the last one.
     pub apart: Apart,
+    /// What the loss is multiplied with.
+    pub loss_scale: LossScale,
     /// The variables that were frozen.
     pub frozen: HashSet<ParamId>,
     /// The moments, one set per replica.
@@ -106,6 +112,9 @@ impl<N: Network> Model<N> {
         );
         let sync_every = count(args.sync_every, "sync_every");
         problems.extend(nothing_to_average(&state, sync_every));
+        if let Some(optimizer) = &args.optimizer {
+            problems.extend(two_averages(&state, optimizer, sync_every));
+        }
         if steps_per_execution > 1 && !is_in_scope(&state, &args.strategy) {
             let rule = StepsPerExecutionWithoutScope {
                 value: usize::try_from(steps_per_execution).unwrap_or(usize::MAX),
@@ -147,14 +156,18 @@ impl<N: Network> Model<N> {
             .iter()
             .map(|_| OptimizerState::default())
             .collect();
+        let tally = tally(state.files.classes(), args.loss);
+        let tallies = Tallies::new(tally, state.replicas.strategy(), compiled_at);
         state.compiled = Some(Compiled {
             optimizer,
             loss: args.loss,
             metrics: args.metrics,
+            tallies,
             steps_per_execution,
             gradient_accumulation_steps,
             sync_every,
             apart: Apart::default(),
+            loss_scale: LossScale::of(state.policy),
             frozen: state.frozen(),
             states,
             last_batch: Vec::new(),
@@ -241,6 +254,25 @@ fn nothing_to_average<N: Network>(state: &State<N>, sync_every: u64) -> Option<D
     );
     let told = problem::bad_value("compile", "sync_every", sync_every, expects)
         .fix("build the model under a `MirroredStrategy`: its replicas have copies to average");
+    Some(told)
+}
+
+/// SC0103, where replicas are to step alone and the optimizer is to keep an average of the weights:
+/// between two averages over the replicas there are no weights that all have.
+fn two_averages<N: Network>(
+    state: &State<N>,
+    optimizer: &Optimizer,
+    sync_every: u64,
+) -> Option<Diagnostic> {
+    let is_apart = sync_every > 1 && state.replicas.copies() > 1;
+    if !is_apart || optimizer.averaging.is_none() {
+        return None;
+    }
+    let expects = "1, since the optimizer keeps a moving average of the weights (`use_ema`)";
+    let told = problem::bad_value("compile", "sync_every", sync_every, expects)
+        .why("replicas that step alone have different weights between two averages over the replicas: a \
+              moving average of each would be of weights that the model never has")
+        .fix("drop `use_ema`: averaging over the replicas smooths the weights too");
     Some(told)
 }
 

@@ -31,6 +31,8 @@ pub struct Counters {
     /// The sum over the pushes of the updates that others had made since the replica had fetched its
     /// parameters.
     pub staleness: u64,
+    /// Optimizer steps that were left out because a gradient was infinite: `mixed_float16`.
+    pub skipped_steps: u64,
 }
 
 /// How replicas come together.
@@ -153,6 +155,10 @@ impl fmt::Display for Counters {
             write!(f, "{pushes}, {stale:.1} updates stale on average")
         } else {
             f.write_str(&count(self.all_reduces, "all-reduce"))
+        }?;
+        match self.skipped_steps {
+            0 => Ok(()),
+            skipped => write!(f, ", {} skipped", count(skipped, "step")),
         }
     }
 }

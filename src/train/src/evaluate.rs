@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use burn::tensor::{Device, Tensor};
 use stratoscope_bert::Mode;
+use stratoscope_bert::ops::Precision;
 use stratoscope_data::{Batch, Dataset, Encoded};
 use stratoscope_diagnostics::rules::{BackendFailed, NoLoss, NotCompiled};
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
@@ -14,7 +15,7 @@ use crate::args::EvaluateArgs;
 use crate::events::{next_run, observer_of_a_run};
 use crate::history::{Evaluation, Measured};
 use crate::loss::Loss;
-use crate::metric::{Metric, Tally};
+use crate::metric::{Metric, Tallies, Tally};
 use crate::model::Model;
 use crate::network::{Files, Network};
 use crate::prepare;
@@ -73,16 +74,25 @@ impl<N: Network> Model<N> {
         let observer = observer_of_a_run(plan.verbose);
         let (run, total) = (next_run(), encoded.len());
         let tell = |done: usize| observer.evaluated(run, done, total);
-        on_replicas(
-            &state.replicas,
-            &encoded,
-            plan.batch_size,
+        let asked = Asked {
             loss,
             metrics,
             classes,
-            &tell,
-        )
+            precision: state.policy.precision(),
+        };
+        on_replicas(&state.replicas, &encoded, plan.batch_size, asked, &tell)
     }
+}
+
+/// What a model is measured by.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub loss: Loss,
+    pub metrics: &'a [Metric],
+    /// The outputs that are classes.
+    pub classes: Option<usize>,
+    /// What its layers compute in.
+    pub precision: Precision,
 }
 
 /// Loss and metrics of tokenized data. `tell` hears how many examples are done.
@@ -90,22 +100,30 @@ pub(crate) fn on_replicas<N: Network>(
     replicas: &Replicas<N>,
     data: &Encoded,
     batch_size: usize,
-    loss: Loss,
-    metrics: &[Metric],
-    classes: Option<usize>,
+    asked: Asked<'_>,
     tell: &dyn Fn(usize),
 ) -> Result<Evaluation> {
+    let Asked {
+        loss,
+        metrics,
+        classes,
+        precision,
+    } = asked;
     let start = Instant::now();
-    let mut tally = tally(classes, Some(loss));
+    let strategy = replicas.strategy();
+    let mut tallies = Tallies::new(tally(classes, Some(loss)), strategy, Origin::default());
     let (mut sum, mut examples) = (0.0, 0);
     for batch in data.batch(batch_size)?.prefetch(PREFETCHED) {
-        for (part, answer) in answers(replicas, &batch, Some(loss))? {
-            tally.add(&part.labels, &answer.outputs);
+        // Replicas that sit a batch out are the last ones.
+        let answers = answers(replicas, &batch, Some(loss), precision)?.into_iter();
+        for (replica, (part, answer)) in answers.enumerate() {
+            tallies.add(replica, &part.labels, &answer.outputs);
             sum += answer.loss;
             examples += part.size();
         }
         tell(examples);
     }
+    let tally = tallies.read();
     Ok(Evaluation {
         loss: sum / examples as f64,
         metrics: measured(metrics, &tally),
@@ -129,6 +147,7 @@ pub(crate) fn answers<N: Network>(
     replicas: &Replicas<N>,
     batch: &Batch,
     loss: Option<Loss>,
+    precision: Precision,
 ) -> Result<Vec<(Batch, Answer)>> {
     let devices: Vec<Device> = replicas
         .devices()
@@ -137,7 +156,8 @@ pub(crate) fn answers<N: Network>(
         .collect();
     let answer = move |ReplicaId(index): ReplicaId, network: &N, part: Option<Batch>| {
         let part = part?;
-        let logits = network.valid().logits(&part, Mode::Eval, &devices[index]);
+        let forward = || network.valid().logits(&part, Mode::Eval, &devices[index]);
+        let logits = precision.during(forward);
         let loss = loss.map(|loss| loss.sum(logits.clone(), &part.labels));
         Some(read(loss, logits).map(|answer| (part, answer)))
     };

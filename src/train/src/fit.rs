@@ -26,7 +26,6 @@ use crate::events::{
 };
 use crate::history::{EpochRecord, History};
 use crate::interrupt;
-use crate::loss::Loss;
 use crate::model::{Model, State};
 use crate::network::{Files, Network};
 use crate::optimizer::OptimizerState;
@@ -99,7 +98,7 @@ impl<N: Network> Model<N> {
         // A panic in a step, of a GPU that has no memory left, has taken the moments with it.
         compiled
             .states
-            .resize_with(state.replicas.copies(), OptimizerState::default);
+            .resize_with(state.replicas.keepers().len(), OptimizerState::default);
         let signature = Signature::of(&plan, &data, &shape);
         let devices = match state.replicas.strategy() {
             Some(strategy) => strategy.devices_in_words(),
@@ -113,12 +112,9 @@ impl<N: Network> Model<N> {
         }
         let mut progress = match state.saved_run.take() {
             Some(saved) if plan.resume => saved.progress,
-            _ => {
-                let tally = tally(classes, compiled.loss);
-                Progress::new(devices.clone(), tally).beginning_with(plan.initial_epoch, &shape)
-            }
+            _ => Progress::new(devices.clone()).beginning_with(plan.initial_epoch, &shape),
         };
-        progress.class_weights = class_weights(&plan, &state.files, compiled.loss, &data.train)?;
+        progress.class_weights = class_weights(&plan, &state.files, &data.train)?;
         if let Some(stopping) = &plan.stopping {
             progress.history.best_by = stopping.monitor.words().to_owned();
         }
@@ -147,6 +143,7 @@ impl<N: Network> Model<N> {
             gradient_bytes: &mut state.gradient_bytes,
             undecayed: Arc::new(data.undecayed.clone()),
             classes,
+            policy: state.policy,
         };
         let outcome = train(
             &mut trainer,
@@ -176,7 +173,7 @@ impl<N: Network> Model<N> {
             });
         }
         state.has_learnt |= history.counters.optimizer_steps > 0;
-        state.ledger.set(state.bytes());
+        state.enter_in_ledger();
         observer.fit_ended(run, &history);
         callbacks.train_ended(&history);
         Ok(history)
@@ -200,6 +197,11 @@ fn train<N: Network>(
         let epoch = progress.epoch;
         let mut flow = Flow::Continue;
         if progress.batch == 0 {
+            // Here and not at the end: between runs, what was counted last can be looked at.
+            let compiled = &mut *trainer.compiled;
+            compiled.tallies = compiled
+                .tallies
+                .emptied(tally(trainer.classes, compiled.loss));
             listeners.callbacks.epoch_begins(epoch);
         }
         let order = match plan.shuffle {
@@ -230,8 +232,10 @@ fn train<N: Network>(
                 progress.watch.outputs(trainer.compiled.loss, &answers)?;
                 let parts = answers.iter().map(|(part, _)| (part.size(), part.seq));
                 trainer.compiled.last_batch = parts.collect();
-                for (part, answer) in &answers {
-                    progress.tally.add(&part.labels, &answer.outputs);
+                // Replicas that sit a batch out are the last ones.
+                for (replica, (part, answer)) in answers.iter().enumerate() {
+                    let tallies = &mut trainer.compiled.tallies;
+                    tallies.add(replica, &part.labels, &answer.outputs);
                 }
                 loss_sum += loss;
                 examples += batch.size();
@@ -247,9 +251,16 @@ fn train<N: Network>(
 
                 // The mean over the replicas, or each replica's own; clipping by its norm, the step.
                 let exchanged = trainer.exchange(progress, &shares)?;
+                if trainer.skips(&exchanged, progress) {
+                    if interrupt::requested() {
+                        progress.history.interrupted = true;
+                        break;
+                    }
+                    continue;
+                }
                 let norm = exchanged.norm();
                 let rate = trainer.rate(progress.steps, total_steps);
-                let network = trainer.replicas.first();
+                let network = trainer.replicas.outline();
                 let checked = exchanged.gradients.iter().zip(&exchanged.norms);
                 let mut checked =
                     checked.map(|(one, &norm)| gradients_are_finite(network, one, norm));
@@ -298,7 +309,10 @@ fn train<N: Network>(
                 run,
                 record,
                 epoch_loss: progress.epoch_loss / progress.epoch_examples as f64,
-                epoch_metrics: measured(&trainer.compiled.metrics, &progress.tally),
+                epoch_metrics: measured(
+                    &trainer.compiled.metrics,
+                    &trainer.compiled.tallies.read(),
+                ),
                 counters: progress.history.counters,
                 sequences_per_second: speed,
                 seconds_left: left / speed,
@@ -316,10 +330,11 @@ fn train<N: Network>(
             Some(validation) => Some(trainer.validate(validation, plan.batch_size)?),
             None => None,
         };
+        let counted = trainer.compiled.tallies.read();
         let record = EpochRecord {
             epoch,
             loss: progress.epoch_loss / progress.epoch_examples as f64,
-            metrics: measured(&trainer.compiled.metrics, &progress.tally),
+            metrics: measured(&trainer.compiled.metrics, &counted),
             validation,
             learning_rate: progress.last_rate,
             seconds: progress.epoch_seconds,
@@ -337,12 +352,12 @@ fn train<N: Network>(
             epoch,
             is_last: epoch + 1 == plan.epochs || flow == Flow::Stop,
             steps: progress.steps,
-            training: &progress.tally,
+            training: &counted,
             training_loss: record.loss,
             validation: record.validation.as_ref(),
             label_names: &data.label_names,
         })?;
-        progress.next_epoch(tally(trainer.classes, trainer.compiled.loss));
+        progress.next_epoch();
         let patience = plan.stopping.as_ref().map(|stopping| stopping.patience);
         let stops = patience.is_some_and(|patience| progress.epochs_without_better >= patience);
         // All are called, whoever stopped it.
@@ -352,7 +367,7 @@ fn train<N: Network>(
             break;
         }
     }
-    progress.restore_best(trainer)
+    progress.leave_weights(trainer)
 }
 
 /// Who hears of a run.
@@ -402,17 +417,16 @@ fn save<N: Network>(
 fn class_weights(
     plan: &FitPlan<'_>,
     files: &impl Files,
-    loss: Option<Loss>,
     data: &Encoded,
 ) -> Result<Option<ClassWeights>> {
     let Some(written) = &plan.class_weight else {
         return Ok(None);
     };
-    let names = match (files.classes(), loss) {
+    let names = match (files.classes(), files.binary_labels()) {
         (Some(_), _) => files.label_names().to_vec(),
         // One output that decides between two.
-        (None, Some(Loss::BinaryCrossentropy(_))) => vec!["0".to_owned(), "1".to_owned()],
-        (None, _) => return Err(without_classes()),
+        (None, Some(names)) => names.to_vec(),
+        (None, None) => return Err(without_classes()),
     };
     let mut counts = vec![0; names.len()];
     for example in (0..data.len()).filter_map(|position| data.get(position)) {

@@ -16,6 +16,7 @@ use crate::by_hand::ByHand;
 use crate::callbacks::in_a_callback;
 use crate::compile::Compiled;
 use crate::memory::Ledger;
+use crate::mixed_precision::Policy;
 use crate::network::{Files, Network};
 use crate::run::SavedRun;
 
@@ -43,6 +44,8 @@ pub(crate) struct State<N: Network> {
     pub saved_run: Option<SavedRun<N>>,
     /// The bytes of each gradient at the last optimizer step, per replica.
     pub gradient_bytes: HashMap<ParamId, u64>,
+    /// What its layers compute in: the global policy when it was made.
+    pub policy: Policy,
     /// Whether `compile!` was told to train it on one device on purpose.
     pub alone: bool,
     /// Whether a step was ever made: new variables are random until then.
@@ -71,12 +74,13 @@ impl<N: Network> Model<N> {
             compiled: None,
             saved_run: None,
             gradient_bytes: HashMap::new(),
+            policy: Policy::of::<N>(),
             alone: false,
             has_learnt: false,
             by_hand: ByHand::default(),
-            ledger: Ledger::open(made, 0),
+            ledger: Ledger::open(made),
         };
-        state.ledger.set(state.bytes());
+        state.enter_in_ledger();
         let inner = Inner {
             identity: Arc::new(()),
             state: Mutex::new(state),
@@ -157,23 +161,24 @@ impl<N: Network> State<N> {
         let Some(compiled) = &self.compiled else {
             return Ok(report);
         };
-        let moments: &[&str] = match compiled.optimizer.moments() {
-            2 => &["Adam m", "Adam v"],
-            1 => &["velocity"],
-            _ => &[],
-        };
+        let report = compiled.tallies.shown(report, &compiled.metrics);
+        let slots = compiled.optimizer.slots();
         let stepped = compiled.states.first().filter(|state| state.steps() > 0);
         let Some(state) = stepped.filter(|_| !self.gradient_bytes.is_empty()) else {
             let report = report.planned("gradients");
-            return Ok(moments
-                .iter()
-                .fold(report, |report, name| report.planned(*name)));
+            let slots = slots.iter();
+            return Ok(slots.fold(report, |report, slot| report.planned(slot.name())));
         };
         let mut report = report.measured("gradients", |id| self.gradient_bytes.get(&id).copied());
-        for (index, name) in moments.iter().enumerate() {
-            report = report.measured(*name, |id| {
-                let (first, second) = state.bytes(id);
-                Some(if index == 0 { first } else { second }).filter(|&bytes| bytes > 0)
+        for slot in slots {
+            report = report.measured(slot.name(), |id| {
+                // What servers keep beside their rows is together of the variable's size.
+                let states = match self.replicas.is_sharded() {
+                    true => compiled.states.as_slice(),
+                    false => std::slice::from_ref(state),
+                };
+                let bytes = states.iter().map(|state| state.bytes(id, slot)).sum();
+                Some(bytes).filter(|&bytes| bytes > 0)
             });
         }
         Ok(self.with_activations(report, &compiled.last_batch))
@@ -215,7 +220,7 @@ impl<N: Network> State<N> {
             .filter(|record| record.trainable)
     }
 
-    /// What weights and moments hold in memory, on all replicas.
+    /// What weights and an optimizer's slots hold in memory, on all replicas.
     pub(crate) fn bytes(&self) -> u64 {
         let weights: u64 = self
             .replicas
@@ -224,15 +229,20 @@ impl<N: Network> State<N> {
             .map(|record| record.bytes)
             .sum();
         let trained: u64 = self.trainable().map(|record| record.bytes).sum();
-        let moments = self.compiled.as_ref().map_or(0, |compiled| {
+        let slots = self.compiled.as_ref().map_or(0, |compiled| {
             let stepped = compiled.states.first().is_some_and(|it| it.steps() > 0);
             if stepped {
-                compiled.optimizer.moments()
+                compiled.optimizer.slots().len()
             } else {
                 0
             }
         });
-        (weights + trained * moments as u64) * self.replicas.len() as u64
+        (weights + trained * slots as u64) * self.replicas.len() as u64
+    }
+
+    /// Tells the list of models what this one holds now.
+    pub(crate) fn enter_in_ledger(&self) {
+        self.ledger.set(self.bytes(), self.replicas.devices());
     }
 
     pub(crate) fn num_parameters(&self) -> usize {
@@ -287,9 +297,12 @@ impl<N: Network> fmt::Debug for Model<N> {
             true => words::count(state.num_parameters(), "parameter"),
             false => "not built".to_owned(),
         };
-        let labels = match state.files.classes() {
-            Some(classes) => words::count(classes, "label"),
-            None => "a number as output".to_owned(),
+        let labels = match (state.files.classes(), state.files.binary_labels()) {
+            (Some(classes), _) => words::count(classes, "label"),
+            (None, Some([no, yes])) => {
+                format!("one output that decides between `{no}` and `{yes}`")
+            }
+            (None, None) => "a number as output".to_owned(),
         };
         let name = state.files.model_name();
         write!(

@@ -121,6 +121,12 @@ pub trait Network: Module + 'static {
         Calls::compiled_here()
     }
 
+    /// Whether its layers compute as a mixed-precision policy says, because all they do goes through
+    /// `stratoscope_bert::ops`. Any other network computes in float32 under each.
+    fn follows_policy() -> bool {
+        false
+    }
+
     /// Whether its outputs are probabilities and not logits, because it ends in softmax or sigmoid.
     fn puts_out_probabilities(&self) -> bool {
         false
@@ -169,6 +175,16 @@ pub trait Files: Clone + fmt::Debug + Send + Sync + 'static {
     /// The same with other names, as many as before.
     fn with_label_names(self, names: Vec<String>) -> Self;
 
+    /// Where the one output decides between two classes: their names, of no and of yes.
+    fn binary_labels(&self) -> Option<&[String; 2]> {
+        None
+    }
+
+    /// The same where the one output decides between these, or is a number again.
+    fn with_binary_labels(self, _names: Option<[String; 2]>) -> Self {
+        self
+    }
+
     /// Tokens of the longest text that the network takes.
     fn max_positions(&self) -> usize;
 
@@ -200,6 +216,7 @@ pub trait Files: Clone + fmt::Debug + Send + Sync + 'static {
 pub struct Outputs {
     name: &'static str,
     labels: Vec<String>,
+    binary_labels: Option<[String; 2]>,
 }
 
 impl Outputs {
@@ -210,6 +227,7 @@ impl Outputs {
         Self {
             name,
             labels: (0..outputs.max(1)).map(label).collect(),
+            binary_labels: None,
         }
     }
 }
@@ -233,6 +251,17 @@ impl Files for Outputs {
 
     fn with_label_names(self, labels: Vec<String>) -> Self {
         Self { labels, ..self }
+    }
+
+    fn binary_labels(&self) -> Option<&[String; 2]> {
+        self.binary_labels.as_ref()
+    }
+
+    fn with_binary_labels(self, binary_labels: Option<[String; 2]>) -> Self {
+        Self {
+            binary_labels,
+            ..self
+        }
     }
 
     fn max_positions(&self) -> usize {

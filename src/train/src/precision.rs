@@ -1,5 +1,5 @@
-//! What 16-bit numbers would lose. Training computes in float32 on every device; this shows, from the
-//! gradients of a real batch, why mixed precision needs a scaled loss or bfloat16 (SC0511).
+//! What 16-bit numbers would lose of the gradients of a real batch: why mixed precision needs a scaled loss or
+//! bfloat16 (SC0511). `mixed_precision` has the policies that train so.
 
 use std::fmt;
 
@@ -97,7 +97,10 @@ impl fmt::Display for HalfPrecision {
             let percent = 100.0 * self.share(count);
             writeln!(f, "  {what:32} {percent:6.2} %")?;
         }
-        f.write_str("training computes in float32 on every device: none of it is lost here")
+        f.write_str(
+            "training computes in float32 unless `set_global_policy(\"mixed_float16\")` was called, and then the \
+             loss is scaled",
+        )
     }
 }
 

@@ -20,11 +20,12 @@ use stratoscope_strategy::{BackendKind, ReplicaId, Replicas, Strategy};
 
 use crate::compile::Compiled;
 use crate::counters::Exchange;
-use crate::evaluate::{Answer, failed, on_replicas, parts, read};
+use crate::evaluate::{Answer, Asked, failed, on_replicas, parts, read};
 use crate::history::Evaluation;
 use crate::loss::Loss;
+use crate::mixed_precision::{Policy, unscaled};
 use crate::network::Network;
-use crate::optimizer::{OptimizerState, Update, apply, global_norm};
+use crate::optimizer::{Clipping, OptimizerState, Update, apply, clip_each, global_norm};
 use crate::run::Progress;
 
 /// What a step works on: the parts of a model that change, and the settings.
@@ -34,6 +35,8 @@ pub(crate) struct Trainer<'a, N: Network> {
     pub gradient_bytes: &'a mut HashMap<ParamId, u64>,
     pub undecayed: Arc<HashSet<ParamId>>,
     pub classes: Option<usize>,
+    /// What the layers compute in.
+    pub policy: Policy,
 }
 
 /// The gradients of an optimizer step, ready to be applied.
@@ -112,6 +115,8 @@ impl<N: Network> Trainer<'_, N> {
         let loss = self.loss()?;
         let step = progress.batches_of_run;
         let weights = progress.class_weights.clone();
+        let precision = self.policy.precision();
+        let scale = self.compiled.loss_scale.scale();
         let work = move |ReplicaId(index): ReplicaId, network: &N, (part, share, accumulated)| {
             let (part, mut accumulated): (Option<Batch>, GradientsAccumulator<N>) =
                 (part, accumulated);
@@ -123,12 +128,13 @@ impl<N: Network> Trainer<'_, N> {
                 step,
                 replica: index as u32,
             };
-            let logits = network.logits(&part, mode, &devices[index]);
+            let logits = precision.during(|| network.logits(&part, mode, &devices[index]));
             let sum = match &weights {
                 Some(weights) => weights.sum(loss, logits.clone(), &part.labels),
                 None => loss.sum(logits.clone(), &part.labels),
             };
-            let gradients = sum.clone().div_scalar(share as f64).backward();
+            // The mean of the step's examples, times the scale of the loss.
+            let gradients = sum.clone().div_scalar(share as f64 / scale).backward();
             let gradients = GradientsParams::from_grads(gradients, network);
             // The accumulator adds; what it is given was divided by the examples of the whole step.
             accumulated.accumulate(network, gradients);
@@ -178,7 +184,11 @@ impl<N: Network> Trainer<'_, N> {
         shares: &[usize],
     ) -> Result<Exchanged> {
         let accumulated = std::mem::take(&mut progress.accumulated);
-        let gradients = accumulated.into_iter().map(|mut sum| sum.grads()).collect();
+        let scale = self.compiled.loss_scale.scale();
+        let gradients = accumulated.into_iter().map(|mut sum| sum.grads());
+        let gradients = gradients
+            .map(|own| unscaled(self.replicas.outline(), own, scale))
+            .collect();
         let (gradients, different) = match self.exchange_by() {
             By::AllReduce => (self.replicas.all_reduce(gradients, shares)?, 1),
             By::Average | By::Push => (gradients, shares.len()),
@@ -186,14 +196,28 @@ impl<N: Network> Trainer<'_, N> {
         if self.gradient_bytes.is_empty()
             && let Some(first) = gradients.first()
         {
-            *self.gradient_bytes = bytes(self.replicas.first(), first);
+            *self.gradient_bytes = bytes(self.replicas.outline(), first);
         }
-        let norm = |gradients| global_norm(self.replicas.first(), gradients);
+        let norm = |gradients| global_norm(self.replicas.outline(), gradients);
         Ok(Exchanged {
             norms: gradients.iter().take(different).map(norm).collect(),
             gradients,
             shares: shares.to_vec(),
         })
+    }
+
+    /// Whether an optimizer step with these gradients is to be left out, because their scale made them
+    /// infinite; the next ones have a smaller scale.
+    pub(crate) fn skips(&mut self, exchanged: &Exchanged, progress: &mut Progress<N>) -> bool {
+        if exchanged.norm().is_finite() || !self.compiled.loss_scale.skips() {
+            return false;
+        }
+        self.compiled.loss_scale.skipped();
+        let counters = &mut progress.history.counters;
+        counters.skipped_steps += 1;
+        let exchanged = self.exchange_by() == By::AllReduce && self.replicas.len() > 1;
+        counters.all_reduces += u64::from(exchanged);
+        true
     }
 
     /// Applies the gradients and counts what was done; returns the optimizer steps that were made. With `wait`
@@ -251,6 +275,7 @@ impl<N: Network> Trainer<'_, N> {
         };
         counters.optimizer_steps += made;
         progress.steps += made;
+        self.compiled.loss_scale.stepped(self.policy);
         if by == By::Average && self.compiled.apart.steps == self.compiled.sync_every {
             self.synchronise(progress)?;
         }
@@ -286,6 +311,41 @@ impl<N: Network> Trainer<'_, N> {
         Ok(())
     }
 
+    /// Gives the variables the values of their moving averages, where the optimizer keeps them
+    /// (`use_ema`), on every copy alike; whether there were any.
+    pub(crate) fn overwrite_with_averages(&mut self) -> Result<bool> {
+        if self.compiled.optimizer.averaging.is_none() {
+            return Ok(false);
+        }
+        let states = std::mem::take(&mut self.compiled.states);
+        let work = |_, network: &mut N, state: OptimizerState| {
+            let overwritten = state.overwrite(network);
+            (state, overwritten)
+        };
+        let done = self.replicas.update_each_replica(states, work)?;
+        let (states, overwritten): (Vec<_>, Vec<bool>) = done.into_iter().unzip();
+        self.compiled.states = states;
+        if self.exchange_by() == By::Push {
+            for worker in 0..self.replicas.len() {
+                self.replicas.fetch(ReplicaId(worker))?;
+            }
+        }
+        Ok(overwritten.contains(&true))
+    }
+
+    /// What each server gets of the gradients of variables that are cut. Whatever is of whole tensors has
+    /// happened by then, so that servers do with their rows what one would do with all: then it is
+    /// the same bits.
+    fn dealt(
+        &self,
+        (gradients, norm): (GradientsParams, f64),
+    ) -> Vec<Option<(GradientsParams, f64)>> {
+        let clipping = self.compiled.optimizer.clipping;
+        let gradients = clip_each(self.replicas.outline(), gradients, clipping);
+        let dealt = self.replicas.dealt(gradients).into_iter();
+        dealt.map(|own| Some((own, norm))).collect()
+    }
+
     /// Every copy of the variables makes an update with its gradients and their norm, if it has any.
     fn update(
         &mut self,
@@ -293,16 +353,27 @@ impl<N: Network> Trainer<'_, N> {
         rate: f64,
         wait: bool,
     ) -> Result<()> {
+        let is_sharded = self.replicas.is_sharded();
+        let inputs = match is_sharded {
+            true => (inputs.into_iter().flatten())
+                .flat_map(|of_all| self.dealt(of_all))
+                .collect(),
+            false => inputs,
+        };
         let optimizer = &self.compiled.optimizer;
-        let clipping = optimizer.clipping;
+        let clipping = match optimizer.clipping {
+            Clipping::PerTensor(_) if is_sharded => Clipping::None,
+            clipping => clipping,
+        };
         let update = Update {
             rule: optimizer.rule,
             clipping,
+            averaging: optimizer.averaging,
             factor: 1.0,
             rate,
             undecayed: Arc::clone(&self.undecayed),
         };
-        let devices = self.replicas.devices().to_vec();
+        let devices = self.replicas.keepers().to_vec();
         let states = std::mem::take(&mut self.compiled.states);
         let inputs = inputs.into_iter().zip(states).collect();
         let work = move |ReplicaId(index): ReplicaId, network: &mut N, (input, state)| {
@@ -348,15 +419,14 @@ impl<N: Network> Trainer<'_, N> {
             0 => None,
             _ => Some(self.replicas.averaged(&self.compiled.apart.examples)?),
         };
-        on_replicas(
-            averaged.as_ref().unwrap_or(self.replicas),
-            data,
-            batch_size,
+        let asked = Asked {
             loss,
             metrics,
-            self.classes,
-            &|_| {},
-        )
+            classes: self.classes,
+            precision: self.policy.precision(),
+        };
+        let replicas = averaged.as_ref().unwrap_or(self.replicas);
+        on_replicas(replicas, data, batch_size, asked, &|_| {})
     }
 }
 

@@ -4,6 +4,7 @@
 //! composes burn's own operations and runs everywhere; the fused form computes on the float32 slices
 //! of burn's CPU backend, forward and backward, in as few passes as possible. Both are differentiable.
 //! The fused form gives the same bits however many threads there are: every sum has a fixed order.
+//! Under a mixed-precision policy outputs and weights are rounded to 16 bits (`precision`).
 //!
 //! Dimensions: B sequences, S positions, H = hidden size, N heads, D = H / N, I inputs, O outputs.
 
@@ -11,6 +12,7 @@ mod cpu;
 mod fused;
 mod key;
 mod portable;
+mod precision;
 
 #[cfg(test)]
 mod agreement;
@@ -19,6 +21,7 @@ use burn::backend::Dispatch;
 use burn::tensor::{DType, Int, Tensor};
 
 pub use key::DropoutKey;
+pub use precision::{Precision, rounded};
 
 use fused::FusedOps;
 use key::Mask;
@@ -30,13 +33,13 @@ use key::Mask;
 pub fn embedding(table: Tensor<2>, indices: Tensor<2, Int>, padding: Option<usize>) -> Tensor<3> {
     let known = matches!(indices.dtype(), DType::I64 | DType::I32 | DType::U32);
     if !(fused::takes(&table) && known) {
-        return portable::embedding(table, indices, padding);
+        return rounded(portable::embedding(table, indices, padding));
     }
-    Tensor::from_dispatch(Dispatch::fused_embedding(
+    rounded(Tensor::from_dispatch(Dispatch::fused_embedding(
         table.into_dispatch(),
         indices.into_dispatch(),
         padding,
-    ))
+    )))
 }
 
 /// `x · weightᵀ + bias`.
@@ -44,26 +47,28 @@ pub fn embedding(table: Tensor<2>, indices: Tensor<2, Int>, padding: Option<usiz
 /// # Shapes
 /// x [B, S, I]; weight [O, I], as checkpoints store it; bias `[O]` → [B, S, O]
 pub fn linear(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
+    let (weight, bias) = (rounded(weight), rounded(bias));
     if !(fused::takes(&x) && fits(&x, &weight, &bias)) {
-        return portable::linear(x, weight, bias);
+        return rounded(portable::linear(x, weight, bias));
     }
-    Tensor::from_dispatch(Dispatch::fused_linear(
+    rounded(Tensor::from_dispatch(Dispatch::fused_linear(
         x.into_dispatch(),
         weight.into_dispatch(),
         bias.into_dispatch(),
-    ))
+    )))
 }
 
 /// [`gelu`] of [`linear`], in one pass over the widened rows.
 pub fn linear_gelu(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
+    let (weight, bias) = (rounded(weight), rounded(bias));
     if !(fused::takes(&x) && fits(&x, &weight, &bias)) {
-        return portable::gelu(portable::linear(x, weight, bias));
+        return rounded(portable::gelu(portable::linear(x, weight, bias)));
     }
-    Tensor::from_dispatch(Dispatch::fused_linear_gelu(
+    rounded(Tensor::from_dispatch(Dispatch::fused_linear_gelu(
         x.into_dispatch(),
         weight.into_dispatch(),
         bias.into_dispatch(),
-    ))
+    )))
 }
 
 /// The exact GELU, `x · Φ(x)` with the normal distribution's Φ (by erf, not the tanh approximation).
@@ -72,9 +77,11 @@ pub fn linear_gelu(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3
 /// Hendrycks and Gimpel 2016.
 pub fn gelu(x: Tensor<3>) -> Tensor<3> {
     if !fused::takes(&x) {
-        return portable::gelu(x);
+        return rounded(portable::gelu(x));
     }
-    Tensor::from_dispatch(Dispatch::fused_gelu(x.into_dispatch()))
+    rounded(Tensor::from_dispatch(Dispatch::fused_gelu(
+        x.into_dispatch(),
+    )))
 }
 
 /// Normalizes the last dimension to mean 0 and variance 1, then scales by `gamma` and shifts by `beta`.
@@ -120,6 +127,7 @@ fn normalize(
     dropout: Option<(f64, DropoutKey)>,
 ) -> Tensor<3> {
     let dropped = dropout.and_then(|(rate, key)| Mask::new(rate, key));
+    let (gamma, beta) = (rounded(gamma), rounded(beta));
     let columns = [x.dims()[2]];
     let fits = gamma.dims() == columns
         && beta.dims() == columns
@@ -135,20 +143,20 @@ fn normalize(
             Some(residual) => x + residual,
             None => x,
         };
-        return portable::layer_norm(sum, gamma, beta, eps);
+        return rounded(portable::layer_norm(sum, gamma, beta, eps));
     }
     let (x, gamma, beta) = (
         x.into_dispatch(),
         gamma.into_dispatch(),
         beta.into_dispatch(),
     );
-    Tensor::from_dispatch(match residual {
+    rounded(Tensor::from_dispatch(match residual {
         Some(residual) => {
             let residual = residual.into_dispatch();
             Dispatch::fused_add_layer_norm(x, residual, gamma, beta, eps, dropped)
         }
         None => Dispatch::fused_layer_norm(x, gamma, beta, eps),
-    })
+    }))
 }
 
 /// Sets a share `rate` of the elements to 0 and multiplies the others with `1 / (1 - rate)`.
@@ -159,10 +167,11 @@ fn normalize(
 /// Srivastava et al. 2014, in the inverted form.
 pub fn dropout(x: Tensor<3>, rate: f64, key: DropoutKey) -> Tensor<3> {
     match Mask::new(rate, key) {
-        Some(mask) if fused::takes(&x) => {
-            Tensor::from_dispatch(Dispatch::fused_dropout(x.into_dispatch(), mask))
-        }
-        Some(mask) => portable::dropout(x, mask),
+        Some(mask) if fused::takes(&x) => rounded(Tensor::from_dispatch(Dispatch::fused_dropout(
+            x.into_dispatch(),
+            mask,
+        ))),
+        Some(mask) => rounded(portable::dropout(x, mask)),
         None => x,
     }
 }
@@ -191,16 +200,16 @@ pub fn attention(
         && mask.dims() == [batch, sequence]
         && hidden.is_multiple_of(heads);
     if !(fused::takes(&query) && fused::takes(&mask) && fits) {
-        return portable::attention(query, key, value, heads, mask, dropped);
+        return rounded(portable::attention(query, key, value, heads, mask, dropped));
     }
-    Tensor::from_dispatch(Dispatch::fused_attention(
+    rounded(Tensor::from_dispatch(Dispatch::fused_attention(
         query.into_dispatch(),
         key.into_dispatch(),
         value.into_dispatch(),
         mask.into_dispatch(),
         heads,
         dropped,
-    ))
+    )))
 }
 
 /// [`attention`] of three [`linear`] projections of the same `x`, without the copies between them.
@@ -216,6 +225,8 @@ pub fn self_attention(
 ) -> Tensor<3> {
     let dropped = dropout.and_then(|(rate, key)| Mask::new(rate, key));
     let [batch, sequence, _] = x.dims();
+    let [query, key, value] =
+        [query, key, value].map(|(weight, bias)| (rounded(weight), rounded(bias)));
     let same = query.0.dims() == key.0.dims() && query.0.dims() == value.0.dims();
     let layers_fit = [&query, &key, &value]
         .iter()
@@ -227,9 +238,9 @@ pub fn self_attention(
     if !(fused::takes(&x) && fused::takes(&mask) && fits) {
         let [query, key, value] =
             [query, key, value].map(|(weight, bias)| portable::linear(x.clone(), weight, bias));
-        return portable::attention(query, key, value, heads, mask, dropped);
+        return rounded(portable::attention(query, key, value, heads, mask, dropped));
     }
-    Tensor::from_dispatch(Dispatch::fused_self_attention(
+    rounded(Tensor::from_dispatch(Dispatch::fused_self_attention(
         x.into_dispatch(),
         query.0.into_dispatch(),
         query.1.into_dispatch(),
@@ -240,7 +251,7 @@ pub fn self_attention(
         mask.into_dispatch(),
         heads,
         dropped,
-    ))
+    )))
 }
 
 /// Whether a layer's parameters belong together and to x; where not, burn's own message says so.

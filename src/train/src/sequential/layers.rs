@@ -189,7 +189,7 @@ impl Layers {
             // What has weights was given them when it was built.
             _ => x,
         };
-        layer.activation.forward(x)
+        ops::rounded(layer.activation.forward(x))
     }
 }
 
@@ -216,7 +216,7 @@ impl Network for Layers {
     type Files = Outputs;
 
     fn logits(&self, batch: &Batch, mode: Mode, device: &Device) -> Tensor<2> {
-        let x = features(batch, device);
+        let x = ops::rounded(features(batch, device));
         let [rows, width] = x.dims();
         let mut x = x.reshape([rows, 1, width]);
         for index in 0..self.layers.len() {
@@ -297,6 +297,10 @@ impl Network for Layers {
         let mut last = last.skip_while(|layer| matches!(layer.kind, Kind::Dropout { .. }));
         last.next()
             .is_some_and(|layer| layer.activation.makes_probabilities())
+    }
+
+    fn follows_policy() -> bool {
+        true
     }
 
     #[inline(never)]

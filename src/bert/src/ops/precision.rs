@@ -1,0 +1,128 @@
+//! The numbers that operations put out: float32, or 16-bit numbers as under Keras's mixed policies.
+//!
+//! 16-bit numbers are emulated: an operation computes in float32 and its output is rounded to what the
+//! 16-bit type can hold; so are the weights it reads. On the way back the gradient is rounded at the same
+//! places, so that what float16 would lose is lost and what it would make infinite is infinite. Inside an
+//! operation sums are kept in float32, as tensor cores keep them. It saves no memory and no time.
+
+use std::cell::Cell;
+
+use burn::tensor::{FloatDType, Tensor};
+
+/// What the outputs of operations are rounded to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precision {
+    /// Nothing is rounded.
+    #[default]
+    Float32,
+    /// 11 significant bits, from 6e-8 to 65 504.
+    Float16,
+    /// 8 significant bits, the range of float32.
+    Bfloat16,
+}
+
+thread_local! {
+    static CURRENT: Cell<Precision> = const { Cell::new(Precision::Float32) };
+}
+
+impl Precision {
+    /// Does the work with operations of this precision, on this thread.
+    pub fn during<T>(self, work: impl FnOnce() -> T) -> T {
+        struct Back(Precision);
+        impl Drop for Back {
+            fn drop(&mut self) {
+                CURRENT.set(self.0);
+            }
+        }
+        let _back = Back(CURRENT.replace(self));
+        work()
+    }
+
+    /// The type of 16 bits, if it is one.
+    pub fn half(self) -> Option<FloatDType> {
+        match self {
+            Self::Float32 => None,
+            Self::Float16 => Some(FloatDType::F16),
+            Self::Bfloat16 => Some(FloatDType::BF16),
+        }
+    }
+}
+
+/// The tensor as numbers of the precision in force, in float32. Its gradient is rounded likewise.
+pub fn rounded<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
+    match CURRENT.get().half() {
+        None => tensor,
+        Some(half) => tensor.cast(half).cast(FloatDType::F32),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+    use crate::ops;
+
+    fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+        tensor.into_data().iter::<f32>().collect()
+    }
+
+    /// 1 + 2⁻¹² is between two float16 numbers, 1 + 2⁻⁹ between two of bfloat16, and 2⁻²⁶ and 10⁵ are beyond
+    /// the ends of float16.
+    #[test]
+    fn numbers_are_those_that_16_bits_can_hold() {
+        let numbers = [
+            1.0 + 2_f32.powi(-12),
+            1.0 + 2_f32.powi(-9),
+            2_f32.powi(-26),
+            1e5,
+        ];
+        let round = |precision: Precision| {
+            let tensor = Tensor::<1>::from_floats(numbers, &Device::flex());
+            precision.during(|| values(rounded(tensor)))
+        };
+        assert_eq!(round(Precision::Float32), numbers);
+        let half = round(Precision::Float16);
+        assert_eq!(half, [1.0, numbers[1], 0.0, f32::INFINITY]);
+        let brain = round(Precision::Bfloat16);
+        assert_eq!(brain[..3], [1.0, 1.0, 2_f32.powi(-26)]);
+        assert!((brain[3] - 1e5).abs() < 400.0 && brain[3] != 1e5);
+    }
+
+    /// y = w · x, and what comes back from above is 2⁻²⁶, which float16 loses, or 2⁻²⁰, which it keeps.
+    #[test]
+    fn gradients_are_rounded_on_their_way_back() {
+        let device = Device::flex().autodiff();
+        let gradient = |precision: Precision, above: f32| {
+            let weight = Tensor::<2>::from_floats([[0.5]], &device).require_grad();
+            let x = Tensor::<3>::from_floats([[[1.0]]], &device);
+            let y =
+                precision.during(|| ops::linear(x, weight.clone(), Tensor::zeros([1], &device)));
+            let gradients = (y * above).sum().backward();
+            values(weight.grad(&gradients).expect("it has one"))[0]
+        };
+        assert_eq!(
+            gradient(Precision::Float32, 2_f32.powi(-26)),
+            2_f32.powi(-26)
+        );
+        assert_eq!(gradient(Precision::Float16, 2_f32.powi(-26)), 0.0);
+        assert_eq!(
+            gradient(Precision::Float16, 2_f32.powi(-20)),
+            2_f32.powi(-20)
+        );
+        assert_eq!(gradient(Precision::Float16, 1e6), f32::INFINITY);
+        assert_eq!(
+            gradient(Precision::Bfloat16, 2_f32.powi(-26)),
+            2_f32.powi(-26)
+        );
+    }
+
+    #[test]
+    fn the_precision_ends_with_the_work_also_by_a_panic() {
+        let panicked = std::panic::catch_unwind(|| {
+            Precision::Float16.during(|| std::panic::panic_any("on purpose"))
+        });
+        assert!(panicked.is_err());
+        assert_eq!(CURRENT.get(), Precision::Float32);
+    }
+}
