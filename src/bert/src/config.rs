@@ -41,6 +41,10 @@ pub struct BertConfig {
     pub classifier_dropout: Option<f64>,
     /// The name of each class, by index; one name for a regression.
     pub labels: Vec<String>,
+    /// Where the one output decides between two classes: their names, of no and of yes. In the file
+    /// `problem_type` is then `multi_label_classification`, by which transformers computes the same loss, and
+    /// the names are a field of ours, `binary_labels`.
+    pub binary_labels: Option<[String; 2]>,
     /// The names of the architectures in the file, such as `BertForSequenceClassification`.
     pub architectures: Vec<String>,
     /// The file as it was read.
@@ -96,6 +100,7 @@ impl BertConfig {
             pad_token_id: fields.optional_index("pad_token_id", Some(0))?,
             classifier_dropout: fields.optional_number("classifier_dropout")?,
             labels: fields.labels()?,
+            binary_labels: binary_labels(&file),
             architectures: strings(file.get("architectures")),
             file,
         };
@@ -180,7 +185,7 @@ impl BertConfig {
         }
     }
 
-    /// How many outputs the head has; 1 makes it a regression.
+    /// How many outputs the head has; 1 makes it a regression, unless there are `binary_labels`.
     pub fn num_labels(&self) -> usize {
         self.labels.len()
     }
@@ -208,6 +213,7 @@ impl BertConfig {
             self.labels = (0..num_labels)
                 .map(|index| format!("LABEL_{index}"))
                 .collect();
+            self.binary_labels = None;
         }
         Ok(self)
     }
@@ -266,11 +272,20 @@ impl BertConfig {
         set("id2label", Value::Object(id2label));
         set("label2id", Value::Object(label2id));
         // What transformers would otherwise guess from the labels' type at the first batch.
-        let problem_type = match self.is_regression() {
-            true => "regression",
-            false => "single_label_classification",
+        let binary = self
+            .binary_labels
+            .as_ref()
+            .filter(|_| self.num_labels() == 1);
+        let problem_type = match (self.num_labels(), binary) {
+            (1, Some(_)) => "multi_label_classification",
+            (1, None) => "regression",
+            _ => "single_label_classification",
         };
         set("problem_type", json!(problem_type));
+        match binary {
+            Some(names) => set("binary_labels", json!(names)),
+            None => drop(file.remove("binary_labels")),
+        }
         // The weights are written as float32, whatever the file said before.
         let dtype = if file.contains_key("torch_dtype") {
             "torch_dtype"
@@ -280,6 +295,18 @@ impl BertConfig {
         file.insert(dtype.to_owned(), json!("float32"));
         format!("{:#}\n", Value::Object(file))
     }
+}
+
+/// The names of the two classes between which one output decides, if the file says that it does.
+fn binary_labels(file: &Map<String, Value>) -> Option<[String; 2]> {
+    let is_binary = file.get("problem_type")?.as_str()? == "multi_label_classification";
+    let one_output = file.get("id2label")?.as_object()?.len() == 1;
+    if !(is_binary && one_output) {
+        return None;
+    }
+    let names = strings(file.get("binary_labels"));
+    let names = <[String; 2]>::try_from(names);
+    Some(names.unwrap_or_else(|_| ["0".to_owned(), "1".to_owned()]))
 }
 
 /// Refuses what is no BERT, and BERTs with options that are not built.

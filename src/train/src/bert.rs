@@ -55,6 +55,15 @@ impl Files for BertFiles {
         self
     }
 
+    fn binary_labels(&self) -> Option<&[String; 2]> {
+        self.config.binary_labels.as_ref()
+    }
+
+    fn with_binary_labels(mut self, names: Option<[String; 2]>) -> Self {
+        self.config.binary_labels = names;
+        self
+    }
+
     fn max_positions(&self) -> usize {
         self.config.max_position_embeddings
     }
@@ -112,6 +121,10 @@ impl Network for SequenceClassifier {
         checkpoint::save(folder, self, &files.config, &files.tokenizer)
     }
 
+    fn follows_policy() -> bool {
+        true
+    }
+
     #[inline(never)]
     fn calls() -> Calls<Self> {
         Calls::compiled_here()
@@ -119,7 +132,8 @@ impl Network for SequenceClassifier {
 }
 
 impl Model<SequenceClassifier> {
-    /// Loads a checkpoint, with a head of `num_labels` outputs; 1 makes it a regression. A head that
+    /// Loads a checkpoint, with a head of `num_labels` outputs; 1 makes it a regression, or a decision between
+    /// two classes if its loss is `BinaryCrossentropy`. A head that
     /// the checkpoint has for another number of labels is an error; one it lacks is new.
     ///
     /// `name` is a folder, or a model's name, which is looked for in the Hugging Face cache, in the

@@ -10,8 +10,8 @@ use stratoscope_strategy::Origin;
 
 use crate::evaluate::{PREFETCHED, answers};
 use crate::html::{CELL, HEAD, escape};
-use crate::metric::largest;
-use crate::model::Model;
+use crate::loss::Loss;
+use crate::model::{Model, State};
 use crate::network::{Files, Network};
 use crate::prepare;
 use crate::watch::new_head;
@@ -92,13 +92,14 @@ pub struct Prediction {
     pub text: String,
     /// The second text of a pair.
     pub pair: Option<String>,
-    /// The label with the largest output; of a regression the number itself.
+    /// The most probable label; of a regression the number itself.
     pub label: String,
-    /// The label's place among the outputs; `None` for a regression.
+    /// The label's place among the labels; `None` for a regression.
     pub class: Option<usize>,
-    /// The label's share after softmax; for a regression the number.
+    /// The label's probability; for a regression the number.
     pub score: f64,
-    /// The share of every label, in the order of the outputs; empty for a regression.
+    /// The probability of every label, in their order: the outputs after softmax. One output that decides
+    /// between two classes is after sigmoid the probability of the second. Empty for a regression.
     pub probabilities: Vec<f64>,
 }
 
@@ -107,7 +108,7 @@ pub struct Prediction {
 pub struct Predictions {
     /// The answers.
     pub rows: Vec<Prediction>,
-    /// The labels in the order of the outputs; empty for a regression.
+    /// The labels in their order; empty for a regression.
     pub label_names: Vec<String>,
 }
 
@@ -139,24 +140,32 @@ impl<N: Network> Model<N> {
         let encoded = data.tokenize(state.files.tokenizer(), max_length)?;
         prepare::report_truncated(&encoded, "predict")?;
         new_head(&state, "predict")?;
-        let classes = state.files.classes();
+        let precision = state.policy.precision();
         let mut outputs = Vec::with_capacity(data.len());
         for batch in encoded.batch(BATCH_SIZE)?.prefetch(PREFETCHED) {
-            for (part, answer) in answers(&state.replicas, &batch, None)? {
+            for (part, answer) in answers(&state.replicas, &batch, None, precision)? {
                 let width = (answer.outputs.len() / part.size().max(1)).max(1);
                 outputs.extend(answer.outputs.chunks_exact(width).map(<[f32]>::to_vec));
             }
         }
-        let label_names = match classes {
-            Some(_) => state.files.label_names().to_vec(),
-            None => Vec::new(),
+        let head = Head::of(&state);
+        let label_names = match head {
+            Head::Classes => state.files.label_names().to_vec(),
+            Head::Binary { .. } => match state.files.binary_labels() {
+                Some(names) => names.to_vec(),
+                None => ["0", "1"].map(str::to_owned).to_vec(),
+            },
+            Head::Number => Vec::new(),
         };
         let rows = data.examples.into_iter().zip(outputs);
         let rows = rows.map(|(example, outputs)| {
             let (text, pair) = (example.text, example.pair);
-            match classes {
-                Some(_) => classified(text, pair, &outputs, &label_names),
-                None => number(text, pair, &outputs),
+            match head {
+                Head::Classes => classified(text, pair, softmax(&outputs), &label_names),
+                Head::Binary { is_logit } => {
+                    classified(text, pair, of_two(&outputs, is_logit), &label_names)
+                }
+                Head::Number => number(text, pair, &outputs),
             }
         });
         Ok(Predictions {
@@ -166,14 +175,63 @@ impl<N: Network> Model<N> {
     }
 }
 
+/// What the outputs of a model mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Head {
+    /// One output a class.
+    Classes,
+    /// One output, by which two classes are told apart.
+    Binary {
+        /// Whether a probability is to be made of it by sigmoid.
+        is_logit: bool,
+    },
+    /// A regression.
+    Number,
+}
+
+impl Head {
+    /// By the loss of `compile!`; a model that was only loaded, by what it was trained as.
+    fn of<N: Network>(state: &State<N>) -> Self {
+        if state.files.classes().is_some() {
+            return Self::Classes;
+        }
+        let loss = state.compiled.as_ref().and_then(|compiled| compiled.loss);
+        let logits = !state.replicas.first().puts_out_probabilities();
+        match loss {
+            Some(Loss::BinaryCrossentropy(loss)) => Self::Binary {
+                is_logit: loss.loss.from_logits && logits,
+            },
+            Some(_) => Self::Number,
+            None if state.files.binary_labels().is_some() => Self::Binary { is_logit: logits },
+            None => Self::Number,
+        }
+    }
+}
+
+/// The probabilities of no and of yes, by one output.
+fn of_two(outputs: &[f32], is_logit: bool) -> Vec<f64> {
+    let output = outputs.first().copied().map_or(f64::NAN, f64::from);
+    let yes = match is_logit {
+        true => 1.0 / (1.0 + (-output).exp()),
+        // The loss takes it for a probability, whatever it is.
+        false => output.clamp(0.0, 1.0),
+    };
+    vec![1.0 - yes, yes]
+}
+
 fn classified(
     text: String,
     pair: Option<String>,
-    outputs: &[f32],
+    probabilities: Vec<f64>,
     label_names: &[String],
 ) -> Prediction {
-    let probabilities = softmax(outputs);
-    let class = largest(outputs);
+    // The first of equals: at a probability of exactly ½ the answer is no, as the metrics count it.
+    let class = (0..probabilities.len()).fold(0, |best, index| {
+        match probabilities[index] > probabilities[best] {
+            true => index,
+            false => best,
+        }
+    });
     Prediction {
         text,
         pair,
@@ -330,7 +388,7 @@ mod tests {
     #[test]
     fn the_largest_output_names_the_label() {
         let label_names = vec!["games".to_owned(), "<libs>".to_owned()];
-        let row = classified("a & b".into(), None, &[1.0, 3.0], &label_names);
+        let row = classified("a & b".into(), None, softmax(&[1.0, 3.0]), &label_names);
         assert_eq!((row.label.as_str(), row.class), ("<libs>", Some(1)));
         assert!((row.score - 1.0 / (1.0 + (-2.0_f64).exp())).abs() < 1e-9);
         assert!((row.probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-12);
@@ -342,6 +400,21 @@ mod tests {
         let html = predictions.to_html();
         assert!(html.contains("&lt;libs&gt;") && html.contains("a &amp; b"));
         assert!(!html.contains("<libs>") && !html.contains("class="));
+    }
+
+    #[test]
+    fn one_output_decides_between_two_at_one_half() {
+        let names = vec!["ham".to_owned(), "spam".to_owned()];
+        let row = |output: f32, is_logit: bool| {
+            let row = classified("a".into(), None, of_two(&[output], is_logit), &names);
+            (row.label, row.class, (row.score * 1e4).round() / 1e4)
+        };
+        // σ(1) = 0.7311
+        assert_eq!(row(1.0, true), ("spam".to_owned(), Some(1), 0.7311));
+        assert_eq!(row(-1.0, true), ("ham".to_owned(), Some(0), 0.7311));
+        assert_eq!(row(0.0, true), ("ham".to_owned(), Some(0), 0.5));
+        assert_eq!(row(0.3, false), ("ham".to_owned(), Some(0), 0.7));
+        assert_eq!(row(1000.0, true), ("spam".to_owned(), Some(1), 1.0));
     }
 
     #[test]

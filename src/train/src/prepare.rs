@@ -16,6 +16,7 @@ use stratoscope_diagnostics::{Result, Rule};
 
 use crate::args::{FitPlan, Validation, default_max_length};
 use crate::compile::Compiled;
+use crate::loss::Loss;
 use crate::network::Files;
 use crate::warnings::notice;
 
@@ -37,6 +38,23 @@ pub(crate) fn adopted_names(files: &impl Files, data: &Dataset) -> Option<Vec<St
     }
     let rest = own.iter().skip(data.label_names.len());
     Some(data.label_names.iter().chain(rest).cloned().collect())
+}
+
+/// What the one output of a model decides between, under a binary loss: the two names of the data's
+/// classes, else those that it has, else `0` and `1`.
+pub(crate) fn binary_labels(
+    files: &impl Files,
+    loss: Option<Loss>,
+    data: &Dataset,
+) -> Option<[String; 2]> {
+    if files.classes().is_some() || !matches!(loss, Some(Loss::BinaryCrossentropy(_))) {
+        return None;
+    }
+    let of_data = <[String; 2]>::try_from(data.label_names.clone()).ok();
+    let own = || files.binary_labels().cloned();
+    of_data
+        .or_else(own)
+        .or_else(|| Some(["0", "1"].map(str::to_owned)))
 }
 
 /// The splits of a run, checked against the model and against each other, and tokenized.
@@ -178,10 +196,12 @@ fn with_classes<'a>(
     }
     let too_large = |example: &&Example| example.class().is_some_and(|class| class >= classes);
     if let Some(first) = data.examples.iter().find(too_large) {
+        let largest = data.examples.iter().filter_map(Example::class).max();
         let rule = LabelOutOfRange {
             label: first.class().unwrap_or_default() as i64,
             row: first.row,
             rows: data.examples.iter().filter(too_large).count(),
+            largest: largest.unwrap_or_default() as i64,
             num_labels: classes,
             source: data.source.clone(),
             text: Some(first.text.clone()),

@@ -7,11 +7,12 @@
 mod correlation;
 mod f1;
 mod mcc;
+mod tallies;
 mod tally;
 
 use std::fmt;
 
-pub(crate) use tally::largest;
+pub(crate) use tallies::Tallies;
 pub use tally::{Predicted, Tally};
 
 /// What is measured.
