@@ -251,3 +251,83 @@ def test_fit_before_compile_is_a_diagnostic(kernel, compiled, tiny):
     cell = kernel.execute("fit!(raw, train, epochs = 1)?;")
     check_error(cell, cell.errors[0]["ename"])
     assert cell.errors[0]["ename"].startswith("SC")
+
+
+def test_an_optimizer_with_more_to_keep(kernel, compiled, tiny):
+    """`amsgrad` and `use_ema`: on the placement, in the plan of memory, in the history; and what is wrong is said."""
+    kernel.run("let strategy = MirroredStrategy::logical(2)?;")
+    compile_cell = f"""scope!(strategy, {{
+    let kept = BertForSequenceClassification::from_pretrained("{tiny}", 8)?;
+    let receipt = compile!(kept,
+        optimizer = AdamW::new(5e-3).amsgrad(true).use_ema(true).ema_momentum(0.9),
+        loss = SparseCategoricalCrossentropy {{ from_logits: true }},
+    )?;
+}});
+receipt"""
+    shown = kernel.run(compile_cell).shown()
+    assert ".amsgrad(true).use_ema(true).ema_momentum(0.9)" in shown
+    assert "largest v" in shown and "average" in shown, shown
+    plan = kernel.run("memory_plan(&kept, 32, 64)").shown()
+    assert "Adam m, Adam v, largest v, per trained weight" in plan and "for `use_ema`" in plan, plan
+    history = kernel.run("fit!(kept, train, epochs = 1, batch_size = 16)?").shown()
+    assert "the model has the moving averages of its weights" in history
+    report = kernel.run("placement(&kept);").bundles[0]
+    text = " ".join(report["text/plain"].split())
+    for slot in ("Adam m", "Adam v", "largest v", "average"):
+        assert f"KiB {slot}" in text, report["text/plain"]
+    check_static_html(report["text/html"])
+    cell = kernel.execute(compile_cell.replace("ema_momentum(0.9)", "ema_momentum(1.5)"))
+    check_error(cell, "SC0103", "a number from 0 to 1")
+    cell = kernel.execute(compile_cell.replace("use_ema", "use_emma"))
+    check_error(cell, "SC0504", "did you mean `use_ema`?")
+    cell = kernel.execute(compile_cell.replace(")?;\n})", " use_ema = true)?;\n})"))
+    check_error(cell, "SC0106", "`use_ema` belongs to the optimizer")
+
+
+def test_one_output_that_decides_between_two_names_them(kernel, compiled, tiny):
+    kernel.run(f"""let mail = Dataset::from_labelled([("a game of games", "ham"), ("a font", "spam"), ("games", "ham"), ("fonts", "spam")]);
+let binary = BertForSequenceClassification::from_pretrained("{tiny}", 1)?;
+compile!(binary, optimizer = AdamW::new(5e-3), loss = BinaryCrossentropy {{ from_logits: true }}, metrics = ["accuracy"], strategy = none)?;
+fit!(binary, mail, epochs = 30, batch_size = 4, verbose = false)?;""")
+    cell = kernel.run('binary.predict(["a game", "a font"])?')
+    lines = result(cell).strip().splitlines()
+    assert [line.split()[0] for line in lines] == ["ham", "spam"], lines
+    assert all(re.search(r" \d+\.\d %", line) for line in lines), lines
+    assert "%" in cell.bundles[-1]["text/html"]
+    kernel.run('binary.save_pretrained("binary")?;')
+    again = kernel.run('BertForSequenceClassification::from_pretrained("binary", 1)?.predict(["a game", "a font"])?')
+    assert result(again) == result(cell)
+
+
+def test_mixed_precision_is_a_policy(kernel, compiled, tiny):
+    cell = kernel.execute('set_global_policy("float16")?;')
+    check_error(cell, "SC0103", "mixed_float16")
+    build = f"""let half = BertForSequenceClassification::from_pretrained("{tiny}", 8)?;
+compile!(half, optimizer = AdamW::new(5e-3), loss = SparseCategoricalCrossentropy {{ from_logits: true }}, strategy = none)?"""
+    shown = kernel.run('mixed_precision::set_global_policy("mixed_float16")?;\n' + build).shown()
+    assert "mixed_float16, emulated" in shown and "by 32768 at first" in shown, shown
+    kernel.run('set_global_policy("float32")?;')
+    history = kernel.run("fit!(half, train, epochs = 1, batch_size = 16)?").shown()
+    assert re.search(r"mixed_float16, emulated: (no step was|\d+ of \d+ steps were) skipped", history), history
+    assert "emulated" not in kernel.run(build).shown()
+
+
+def test_a_callback_of_ones_own(kernel, compiled, tiny):
+    """A type made in one cell, used in the next, which stops the run and keeps what it has seen."""
+    kernel.run(model_cell(tiny))
+    kernel.run("""struct Watch { losses: Vec<f64>, at_most: u64, said: String }
+impl Callback for Watch {
+    fn on_train_begin(&mut self, run: &FitStarted) { self.said = format!("{} examples", run.examples); }
+    fn on_epoch_begin(&mut self, epoch: u64) { println!("epoch {epoch} begins"); }
+    fn on_epoch_end(&mut self, epoch: &EpochRecord) -> Flow {
+        self.losses.push(epoch.loss);
+        if epoch.epoch + 1 == self.at_most { Flow::Stop } else { Flow::Continue }
+    }
+    fn on_train_end(&mut self, history: &History) { self.said += &format!(", {} epochs", history.epochs.len()); }
+}""")
+    cell = kernel.run("""let mut watch = Watch { losses: Vec::new(), at_most: 2, said: String::new() };
+let history = fit!(model, train, epochs = 5, batch_size = 32, callbacks = [&mut watch, on_epoch_end(|_| println!("and one more"))])?;""")
+    assert cell.stream("stdout").splitlines() == ["epoch 0 begins", "and one more", "epoch 1 begins", "and one more"]
+    assert kernel.run("(history.epochs.len(), history.stopped_early)").shown() == "(2, true)"
+    assert kernel.run("watch.said.clone()").shown().strip('"') == f"{EXAMPLES} examples, 2 epochs"
+    assert kernel.run("watch.losses == history.epochs.iter().map(|it| it.loss).collect::<Vec<_>>()").shown() == "true"

@@ -22,7 +22,8 @@
 //! ```
 //!
 //! A cell writes a list: `fit!(model, train, callbacks = [Until(0.1), on_epoch_end(|epoch| …)])`. They are
-//! called in that order, between executions: with `steps_per_execution` above 1 a callback of batches
+//! called in that order, between executions; one that is lent, `callbacks = [&mut until]`, can be asked
+//! afterwards what it has seen. The type and its `impl Callback` may stand in an earlier cell. With `steps_per_execution` above 1 a callback of batches
 //! hears of several at once (SC0108). The model is in use meanwhile; a callback that asks *it* something
 //! would wait for ever, so that `evaluate!` and `predict` of this model refuse (SC0121).
 
@@ -51,6 +52,23 @@ pub enum Flow {
 }
 
 /// Listens to a run. Every method does nothing unless it is written.
+///
+/// ```no_run
+/// # use stratoscope_train::{Callback, EpochRecord, FitArgs, Flow};
+/// struct Losses(Vec<f64>);
+///
+/// impl Callback for Losses {
+///     fn on_epoch_end(&mut self, epoch: &EpochRecord) -> Flow {
+///         self.0.push(epoch.loss);
+///         // Training goes on until the loss is low enough.
+///         if epoch.loss < 0.1 { Flow::Stop } else { Flow::Continue }
+///     }
+/// }
+///
+/// // In a cell: `fit!(model, train, callbacks = [&mut losses])?;`, then `losses.0`.
+/// let mut losses = Losses(Vec::new());
+/// let args = FitArgs::new().callbacks(&mut losses);
+/// ```
 pub trait Callback {
     /// The data is ready, the first step comes next.
     fn on_train_begin(&mut self, _run: &FitStarted) {}
@@ -235,35 +253,42 @@ impl<'a, C: Callback + 'a> IntoCallbacks<'a> for Vec<C> {
     }
 }
 
-impl<C: Callback + ?Sized> Callback for Box<C> {
-    fn on_train_begin(&mut self, run: &FitStarted) {
-        (**self).on_train_begin(run);
-    }
+/// What listens through a handle of a callback.
+macro_rules! pass_on {
+    ($($handle:ty),*) => {$(
+        impl<C: Callback + ?Sized> Callback for $handle {
+            fn on_train_begin(&mut self, run: &FitStarted) {
+                (**self).on_train_begin(run);
+            }
 
-    fn on_epoch_begin(&mut self, epoch: u64) {
-        (**self).on_epoch_begin(epoch);
-    }
+            fn on_epoch_begin(&mut self, epoch: u64) {
+                (**self).on_epoch_begin(epoch);
+            }
 
-    fn on_batch_end(&mut self, execution: &ExecutionRecord) -> Flow {
-        (**self).on_batch_end(execution)
-    }
+            fn on_batch_end(&mut self, execution: &ExecutionRecord) -> Flow {
+                (**self).on_batch_end(execution)
+            }
 
-    fn on_epoch_end(&mut self, epoch: &EpochRecord) -> Flow {
-        (**self).on_epoch_end(epoch)
-    }
+            fn on_epoch_end(&mut self, epoch: &EpochRecord) -> Flow {
+                (**self).on_epoch_end(epoch)
+            }
 
-    fn on_train_end(&mut self, history: &History) {
-        (**self).on_train_end(history);
-    }
+            fn on_train_end(&mut self, history: &History) {
+                (**self).on_train_end(history);
+            }
 
-    fn listens_to_batches(&self) -> bool {
-        (**self).listens_to_batches()
-    }
+            fn listens_to_batches(&self) -> bool {
+                (**self).listens_to_batches()
+            }
 
-    fn early_stopping(&self) -> Option<EarlyStopping> {
-        (**self).early_stopping()
-    }
+            fn early_stopping(&self) -> Option<EarlyStopping> {
+                (**self).early_stopping()
+            }
+        }
+    )*};
 }
+
+pass_on!(Box<C>, &mut C);
 
 /// A closure that is called at one moment.
 pub struct AtMoment<'a>(Closure<'a>);
