@@ -181,7 +181,8 @@ pub(crate) fn interrupt() {
     interrupts::request();
 }
 
-fn statement_line() -> Option<usize> {
+/// The first line of the statement that runs on this thread.
+pub(crate) fn statement_line() -> Option<usize> {
     STATEMENT.get().map(|statement| statement.lines.0 as usize)
 }
 

@@ -78,9 +78,10 @@ pub fn input_password(prompt: &str) -> Option<String> {
 pub fn warn(diagnostic: Diagnostic) {
     let message = ToKernel::Diagnostic {
         diagnostic: Box::new(diagnostic),
+        line: crate::cell::statement_line(),
     };
     if !connection::send(&message)
-        && let ToKernel::Diagnostic { diagnostic } = message
+        && let ToKernel::Diagnostic { diagnostic, .. } = message
     {
         eprintln!("{diagnostic}");
     }

@@ -41,6 +41,9 @@ pub enum ToKernel {
     Diagnostic {
         /// What was found.
         diagnostic: Box<Diagnostic>,
+        /// Line of the cell, counted from 1, of the statement that runs: of several calls of one name it is
+        /// the one that is meant.
+        line: Option<usize>,
     },
     /// A `?` of the cell met an error; the cell ends.
     Failed {
@@ -278,6 +281,7 @@ mod tests {
         for message in [
             ToKernel::Diagnostic {
                 diagnostic: diagnostic(),
+                line: Some(2),
             },
             ToKernel::Failed {
                 diagnostic: Some(diagnostic()),

@@ -539,12 +539,14 @@ fn show_outputs(outputs: &EvalOutputs, current: &Current) {
 
 /// Which variables a cell that ended early cost.
 fn fate(lost: &[String], rewritten: &Rewritten, after: &BTreeSet<String>) -> String {
-    let unfinished: Vec<String> = rewritten
-        .bindings
-        .iter()
-        .filter(|name| !after.contains(*name) && !lost.contains(name))
-        .cloned()
-        .collect();
+    let mut unfinished: Vec<String> = Vec::new();
+    for name in &rewritten.bindings {
+        // A name that is bound twice is one variable.
+        let told = unfinished.contains(name) || lost.contains(name);
+        if !(told || after.contains(name)) {
+            unfinished.push(name.clone());
+        }
+    }
     let mut parts = Vec::new();
     if !lost.is_empty() {
         parts.push(format!(

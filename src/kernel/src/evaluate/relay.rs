@@ -257,10 +257,12 @@ impl Relay {
             } => outputs.display(data, metadata, display_id, update),
             ToKernel::Result { data } => outputs.result(data),
             ToKernel::ClearOutput { wait } => outputs.clear(wait),
-            ToKernel::Diagnostic { diagnostic } => {
+            ToKernel::Diagnostic { diagnostic, line } => {
                 let judged = self.settings().judged(*diagnostic);
                 if let Some(diagnostic) = judged {
-                    show::diagnostic(diagnostic, None, &current);
+                    // What has no place is about the whole cell.
+                    let line = line.filter(|_| !diagnostic.labels.is_empty());
+                    show::diagnostic(diagnostic, line, &current);
                 }
             }
             ToKernel::Failed {
