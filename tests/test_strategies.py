@@ -58,7 +58,7 @@ def test_local_sgd_needs_copies(notebook):
 
 def test_a_value_persists_and_shows_its_copies(notebook):
     notebook.run(
-        "let servers = ParameterServerStrategy::logical(2, 2)?;\n"
+        "let servers = ParameterServerStrategy::logical(2, 2)?.variable_partitioner(Partitioner::FixedShards(2))?;\n"
         'let table = servers.variable("table", [0.0, 1.0, 2.0, 3.0], Synchronization::Auto, Aggregation::Mean)?;'
     )
     notebook.run("table.replica_update(|replica| [replica.0 as f32; 4])?;")
@@ -71,3 +71,42 @@ def test_a_value_persists_and_shows_its_copies(notebook):
 def test_what_is_simulated_says_so(notebook):
     shown = notebook.run("let tpu = TpuStrategy::simulated()?;\ntpu.to_string()").shown()
     assert "8 simulated TPU cores, computed by the CPU" in shown
+
+
+def test_servers_cut_variables_by_rows(notebook):
+    """The report as a reader sees it: which rows are where, before and after training; and the same numbers as
+    without a partitioner."""
+    model = 'let model = Sequential([Dense(8).activation("relu").input_shape((3,)).seed(1), Dense(1).seed(2)])?;'
+    compiled = 'compile!(model, optimizer = Adam::new(0.01), loss = "mse")?;'
+
+    def run(strategy):
+        inside = "\n".join((model, compiled))
+        notebook.run(f"let strategy = {strategy};\nscope!(strategy, {{\n{inside}\n}});\n{FIT}")
+        return notebook.run("history.epochs.iter().map(|it| it.loss.to_bits()).collect::<Vec<_>>()").shown()
+
+    whole = run("ParameterServerStrategy::logical(2, 2)?")
+    cut = "ParameterServerStrategy::logical(2, 2)?.variable_partitioner(Partitioner::FixedShards(2))?"
+    assert run(cut) == whole
+    text = notebook.run("println!(\"{}\", model.placement()?.to_plain());").stream()
+    assert "4 variables, 2 of them cut by rows over servers" in text
+    row = next(line for line in text.splitlines() if "8 × 3" in line)
+    assert "Sharded" in row and "rows 0–3" in row and "rows 4–7" in row
+    assert "Partitioner::FixedShards(2)" in text
+    assert "rows 0–3" in notebook.run("placement(&model);").shown("text/html")
+
+
+def test_a_partitioner_without_shards_is_refused(notebook):
+    cell = notebook.execute(
+        "let none = ParameterServerStrategy::logical(2, 2)?.variable_partitioner(Partitioner::FixedShards(0))?;"
+    )
+    check_error(cell, "SC0915", "`number of shards` is 0, it must be at least 1")
+
+
+def test_metrics_are_kept_by_replica(notebook):
+    inside = "\n".join((MODEL, 'compile!(model, optimizer = "sgd", loss = "mse", metrics = ["pearson"])?;'))
+    notebook.run(f"let strategy = MirroredStrategy::logical(2)?;\nscope!(strategy, {{\n{inside}\n}});\n{FIT}")
+    text = notebook.run("println!(\"{}\", model.placement()?.to_plain());").stream()
+    assert "4 variables, equal on all 2 replicas" in text
+    row = next(line for line in text.splitlines() if line.startswith("metrics.pairs"))
+    assert "OnRead" in row and "8 × 2" in row
+    assert "OnRead (1): " in text

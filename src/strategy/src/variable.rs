@@ -221,18 +221,18 @@ pub(crate) fn kind_under(strategy: Option<&Strategy>, taken: usize, rows: Option
                 };
             }
             let server = server(0);
-            let whole = match partitioner {
-                Some(partitioner) => format!("; `{partitioner}` leaves it whole"),
-                None => String::new(),
-            };
             let home = servers
                 .get(server)
                 .map_or("", |device| device.name.as_str());
-            let why = match servers.len() {
-                1 => format!("made in the scope of `{label}`: one copy on {home}, its server"),
-                count => format!(
+            let why = match (servers.len(), partitioner) {
+                (1, _) => format!("made in the scope of `{label}`: one copy on {home}, its server"),
+                (count, None) => format!(
                     "made in the scope of `{label}`: one copy on {home}, as its {count} servers take \
-                     variables in turn{whole}"
+                     variables in turn"
+                ),
+                (_, Some(partitioner)) => format!(
+                    "left whole by `{partitioner}`: one copy on {home}, as the servers of `{label}` take \
+                     variables and shards in turn"
                 ),
             };
             (VariableKind::Central, why, vec![replicas.len() + server])

@@ -6,12 +6,12 @@ mod steps;
 use std::collections::HashSet;
 
 use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 use proptest::prelude::*;
 use steps::{bits, placed, pushed, trained, weights};
 use stratoscope_strategy::{
-    AsStrategy, MirroredStrategy, ParameterServerStrategy, Partitioner, PlacementReport, Replicas,
-    VariableKind,
+    AsStrategy, MirroredStrategy, Origin, ParameterServerStrategy, Partitioner, PlacementReport,
+    Replicas, VariableKind, VariableRecord,
 };
 
 use encoder::Encoder;
@@ -238,6 +238,66 @@ fn the_report_tells_the_rows() {
     let row = of("classifier.weight");
     assert_eq!(row["kind"], "Sharded");
     assert_eq!(row["rows"], serde_json::json!([null, [0, 2], [2, 4]]));
+}
+
+/// Before and after: shards are compared where both are cut alike.
+#[test]
+fn shards_are_compared_with_shards() {
+    let report = |replicas: &Replicas<Encoder>| PlacementReport::of(replicas).expect("readable");
+    let mut replicas = placed(&cut(2, 2, Partitioner::FixedShards(2)));
+    let all = replicas.records().len();
+    let before = report(&replicas);
+    let same = before.diff(&report(&replicas));
+    assert_eq!((same.moved(), same.changed()), (0, 0));
+    pushed(&mut replicas);
+    let stepped = before.diff(&report(&replicas));
+    assert_eq!((stepped.moved(), stepped.changed()), (0, all));
+    let whole = report(&placed(&servers(2, 2)));
+    let other = before.diff(&whole);
+    assert_eq!(
+        (other.moved(), other.changed()),
+        (all, 0),
+        "not to be compared"
+    );
+}
+
+/// What is no part of the module is shown with it and counted with nothing.
+#[test]
+fn the_state_of_metrics_stands_beside_the_module() {
+    let strategy = MirroredStrategy::logical(2).expect("logical devices");
+    let replicas = placed(&strategy);
+    let module = PlacementReport::of(&replicas).expect("readable");
+    let strategy = strategy.strategy();
+    let origin = Origin::current();
+    let record =
+        VariableRecord::on_read("metrics.counts", &[2], DType::U64, Some(&strategy), origin);
+    assert_eq!((record.kind, record.bytes), (VariableKind::OnRead, 16));
+    let with = module
+        .clone()
+        .planned("gradients")
+        .with_variable(&record, &[vec![1; 16], vec![2; 16]]);
+    assert_eq!(with.verdict(), module.verdict());
+    assert_eq!(
+        with.device_totals(0).weights,
+        module.device_totals(0).weights
+    );
+    assert!(with.copies_are_equal(), "these may differ");
+    assert_eq!(with.diff(&module).moved(), 0);
+    let text = with.to_plain();
+    let parameters = |text: &str| {
+        text.lines()
+            .find(|it| it.contains("parameters"))
+            .map(str::to_owned)
+    };
+    assert_eq!(parameters(&text), parameters(&module.to_plain()));
+    let line = text.lines().find(|line| line.starts_with("metrics.counts"));
+    assert!(
+        line.is_some_and(|line| line.contains("OnRead ")),
+        "no star: {text}"
+    );
+    let json = with.to_json();
+    let last = json["variables"].as_array().and_then(|rows| rows.last());
+    assert_eq!(last.expect("rows")["of_metrics"], true);
 }
 
 fn partitioners() -> impl Strategy<Value = Partitioner> {

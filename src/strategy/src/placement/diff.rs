@@ -1,5 +1,7 @@
 //! Two reports of one model, one after the other: what moved, what it costs now, what has other values.
 
+use std::ops::Range;
+
 use serde_json::{Value, json};
 use stratoscope_diagnostics::words;
 
@@ -8,6 +10,7 @@ use super::parts::VariableRow;
 use super::rows::Sheet;
 use super::units::bytes;
 use super::{PlacementReport, html, plain};
+use crate::checksum::Checksum;
 
 /// Before and after a change: of the strategy, or of the values by a step. Made by
 /// [`PlacementReport::diff`].
@@ -34,7 +37,7 @@ pub(super) enum Values {
     Changed,
     /// Some of a layer's variables changed.
     Some,
-    /// It is on one side only, or in pieces: nothing to compare.
+    /// It is on one side only, or cut otherwise: nothing to compare.
     Incomparable,
 }
 
@@ -143,17 +146,19 @@ impl PlacementDiff {
 
     /// A row for every variable, in the order in which they are now; those that are gone at the end.
     fn pairs(&self) -> Vec<Pair> {
+        // What metrics have counted belongs to a moment, not to the model.
+        let module = |report: &'_ PlacementReport| -> Vec<VariableRow> {
+            let rows = report.variables.iter().filter(|row| !row.beside);
+            rows.cloned().collect()
+        };
+        let (before, after) = (module(&self.before), module(&self.after));
         let mut pairs = Vec::new();
-        for row in &self.after.variables {
-            let old = self
-                .before
-                .variables
-                .iter()
-                .find(|old| old.name == row.name);
+        for row in &after {
+            let old = before.iter().find(|old| old.name == row.name);
             pairs.push(self.pair(old, Some(row)));
         }
-        for old in &self.before.variables {
-            if !self.after.variables.iter().any(|row| row.name == old.name) {
+        for old in &before {
+            if !after.iter().any(|row| row.name == old.name) {
                 pairs.push(self.pair(Some(old), None));
             }
         }
@@ -162,11 +167,12 @@ impl PlacementDiff {
 
     fn pair(&self, old: Option<&VariableRow>, new: Option<&VariableRow>) -> Pair {
         let values = match (old, new) {
-            (Some(old), Some(new)) => match (whole(old), whole(new)) {
-                (Some(old), Some(new)) if old == new => Values::Same,
-                (Some(_), Some(_)) => Values::Changed,
-                _ => Values::Incomparable,
-            },
+            (Some(old), Some(new)) if old.copies.is_empty() || new.copies.is_empty() => {
+                Values::Incomparable
+            }
+            (Some(old), Some(new)) if cut(old) != cut(new) => Values::Incomparable,
+            (Some(old), Some(new)) if sums(old) == sums(new) => Values::Same,
+            (Some(_), Some(_)) => Values::Changed,
             _ => Values::Incomparable,
         };
         Pair {
@@ -254,10 +260,17 @@ fn kinds(pair: &Pair) -> (&'static str, &'static str) {
     (kind(&pair.before), kind(&pair.after))
 }
 
-/// The checksum of the whole variable: of its first copy, if that is not a piece.
-fn whole(row: &VariableRow) -> Option<crate::checksum::Checksum> {
-    let first = row.copies.first()?;
-    (first.bytes == row.bytes).then_some(first.checksum)
+/// How a variable is cut; not at all, as a rule.
+fn cut(row: &VariableRow) -> Vec<&Range<usize>> {
+    let copies = row.copies.iter();
+    copies.filter_map(|copy| copy.rows.as_ref()).collect()
+}
+
+/// The checksums of its shards, or of its first copy.
+fn sums(row: &VariableRow) -> Vec<Checksum> {
+    let shards = cut(row).len().max(1);
+    let copies = row.copies.iter().take(shards);
+    copies.map(|copy| copy.checksum).collect()
 }
 
 fn side(report: &PlacementReport, row: &VariableRow) -> Side {

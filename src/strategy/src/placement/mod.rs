@@ -162,13 +162,14 @@ impl PlacementReport {
         self.activations.as_ref().filter(|_| self.shows_activations)
     }
 
-    /// What a device holds.
+    /// What a device holds of the module and of what training keeps beside it. The state of metrics is not
+    /// among it: it is small, and the host's.
     pub fn device_totals(&self, device: usize) -> DeviceTotals {
         let mut totals = DeviceTotals {
             slots: vec![0; self.slots.len()],
             ..DeviceTotals::default()
         };
-        for row in &self.variables {
+        for row in self.variables.iter().filter(|row| !row.beside) {
             let Some(copy) = row.on(device) else { continue };
             totals.weights += copy.bytes;
             for (sum, bytes) in totals.slots.iter_mut().zip(row.slots_on(device)) {

@@ -659,8 +659,11 @@ fn is_wanted(report: &PlacementReport, row: &VariableRow, device: usize) -> bool
     replica && (row.outside || row.must_be_equal())
 }
 
-/// Weights and slots of a copy.
+/// Weights and slots of a copy; the state of metrics is neither.
 fn parts(row: &VariableRow, device: usize, copy: &VariableCopy) -> Vec<u64> {
+    if row.beside {
+        return Vec::new();
+    }
     std::iter::once(copy.bytes)
         .chain(row.slots_on(device))
         .collect()

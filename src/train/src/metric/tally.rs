@@ -47,6 +47,36 @@ impl Tally {
         Self::default()
     }
 
+    /// What several tallies of the same kind have counted together. Pairs come in the order of their values,
+    /// so that it does not matter who counted which.
+    pub(crate) fn sum(tallies: &[Self]) -> Self {
+        let mut tallies = tallies.iter();
+        let mut sum = tallies.next().cloned().unwrap_or_default();
+        for tally in tallies {
+            for (count, other) in sum.confusion.iter_mut().zip(&tally.confusion) {
+                *count += other;
+            }
+            sum.pairs.extend_from_slice(&tally.pairs);
+        }
+        sum.pairs.sort_by(|(label, output), (other_label, other)| {
+            let by_label = label.total_cmp(other_label);
+            by_label.then(output.total_cmp(other))
+        });
+        sum
+    }
+
+    /// What is kept, as it lies in memory.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let counts = self.confusion.iter().flat_map(|count| count.to_le_bytes());
+        let pairs = self
+            .pairs
+            .iter()
+            .flat_map(|(label, output)| [label, output]);
+        counts
+            .chain(pairs.flat_map(|number| number.to_le_bytes()))
+            .collect()
+    }
+
     /// Adds a batch: `outputs` has the rows of the batch, [B, C], row-major.
     pub fn add(&mut self, labels: &Labels, outputs: &[f32]) {
         if let Some(threshold) = self.threshold {
