@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(device.capacity_bytes, Some(64 << 20));
         assert_eq!(device.memory_limit, Some(64 << 20));
         assert!(
-            device.description.ends_with("limited to 64 MiB"),
+            device.description.ends_with("limited to 64.0 MiB"),
             "{}",
             device.description
         );
