@@ -329,6 +329,30 @@ mod connections {
         }
 
         #[test]
+        fn every_limit_is_kept_and_nothing_more_is_refused(
+            frames in vec((any::<bool>(), any::<bool>(), vec(any::<u8>(), 0..500)), 0..14),
+        ) {
+            let mut bytes = greeting();
+            bytes.extend(frame(4, false, b"\x05READY"));
+            let (mut count, mut size, mut messages) = (0, 0, 0);
+            let mut keeps_to_limits = true;
+            for (more, long, body) in &frames {
+                bytes.extend(frame(u8::from(*more), *long, body));
+                count += 1;
+                size += body.len() as u64;
+                keeps_to_limits &= count <= LIMITS.frames
+                    && size <= LIMITS.message_bytes
+                    && messages < LIMITS.messages;
+                if !more {
+                    (count, size) = (0, 0);
+                    messages += 1;
+                }
+            }
+            let (_, followed) = follow(&bytes, &[usize::MAX]);
+            prop_assert_eq!(followed.is_ok(), keeps_to_limits, "{:?}", followed);
+        }
+
+        #[test]
         fn how_the_bytes_come_does_not_matter_and_nothing_is_kept(
             bytes in changed(),
             lengths in vec(1..300_usize, 1..8),
