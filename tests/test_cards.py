@@ -136,6 +136,12 @@ def page(request, notebook, cards, chromium, jupyter_lab, tmp_path_factory):
     looks.load(chromium)
     chromium.medium = request.param
     chromium.seen = {card.name: looks.output(chromium, card.cell, card.number, card.html) for card in cards}
+    chromium.tracebacks = {
+        name: looks.output(chromium, index, number)
+        for index, name in enumerate(CELLS)
+        for number, output in enumerate(notebook.cells[index].outputs)
+        if output.output_type == "error"
+    }
     return chromium
 
 
@@ -175,10 +181,12 @@ def test_nothing_is_scrolled_sideways(page):
 
 
 def test_every_text_can_be_read_on_its_background(page):
-    """4.5 is WCAG's bound for text of this size."""
-    found = {name: [each for each in seen["contrasts"] if each["ratio"] < 4.5] for name, seen in page.seen.items()}
-    assert all(seen["contrasts"] for seen in page.seen.values()), "there is no text"
-    assert not any(found.values()), {name: each[:4] for name, each in found.items() if each}
+    """4.5 is WCAG's bound for text of this size. Tracebacks lie on a red ground, whatever their own colours."""
+    assert len(page.tracebacks) == 6
+    for kind in (page.seen, page.tracebacks):
+        assert all(seen["contrasts"] for seen in kind.values()), "there is no text"
+        found = {name: [each for each in seen["contrasts"] if each["ratio"] < 4.5] for name, seen in kind.items()}
+        assert not any(found.values()), {name: each[:4] for name, each in found.items() if each}
 
 
 def columns(line):
