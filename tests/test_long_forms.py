@@ -1,6 +1,6 @@
 """What only time or bulk shows: much output, interrupts at random moments, many starts.
 
-Short here; STRATOSCOPE_FULL_TESTS=1 runs 100 MiB, 100 interrupts and 50 starts. Every draw is made from
+Short here; STRATOSCOPE_FULL_TESTS=1 runs 300 MiB, 100 interrupts and 50 starts. Every draw is made from
 a seed, which a failure names."""
 
 import os
@@ -35,7 +35,7 @@ def forget_peak(pid):
 @pytest.mark.parametrize("pause", [0, 3], ids=["read at once", "read late"])
 def test_much_output_arrives_whole_in_bounded_memory(fresh_kernel, pause):
     """Every line once and in order, on both streams; neither the kernel nor the cells hold it all."""
-    size = 100 if FULL else 15
+    size = 300 if FULL else 150
     lines = size * 1024
     cells = int(fresh_kernel.run("std::process::id()").shown())
     for pid in (fresh_kernel.pid, cells):
@@ -52,7 +52,8 @@ def test_much_output_arrives_whole_in_bounded_memory(fresh_kernel, pause):
     numbers = [int(number) for number in re.findall(r"^(\d{9}) x{1013}$", text, re.MULTILINE)]
     assert numbers == list(range(lines))
     assert [int(number) for number in cell.stream("stderr").split()] == list(range(0, lines, 64))
-    for pid, name, most in [(fresh_kernel.pid, "kernel", 64), (cells, "cell process", 64)]:
+    # Queues of sockets and of clients; measured: 76 MiB, of 100 MiB of output as of 300.
+    for pid, name, most in [(fresh_kernel.pid, "kernel", 120), (cells, "cell process", 8)]:
         grown = (memory(pid, "VmHWM") - before[pid]) / MIB
         print(f"{name}: {grown:.1f} MiB more than before at most")
         assert grown < most, f"the {name} grew by {grown:.0f} MiB"
@@ -139,6 +140,11 @@ def test_interrupts_at_random_moments(notebook, tiny):
         if cell.reply["status"] == "ok":
             # It was over before: these two end by themselves.
             assert kind in ("compiling", "computing, timed"), label
+            holds(notebook)
+            continue
+        if kind == "sleeping in the shell" and cell.errors[0]["ename"] == "Error":
+            # The command ended, and the cell by it: an error of that line.
+            check_error(cell, "Error", "the command was interrupted", line=1)
             holds(notebook)
             continue
         error = check_error(cell, "Interrupted", without_line=True)

@@ -10,6 +10,7 @@
 //! demand: the wire needs them too.)
 
 use std::collections::VecDeque;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -60,7 +61,7 @@ impl Doors {
         connection: &Connection,
         channel: Channel,
     ) -> anyhow::Result<S> {
-        let private = self.folder.0.join(channel.name());
+        let private = self.folder.socket(channel);
         let listener = std::os::unix::net::UnixListener::bind(&private)
             .with_context(|| format!("cannot listen on {}", private.display()))?;
         let mut socket = S::new();
@@ -249,8 +250,14 @@ impl Public {
     }
 }
 
+/// The longest path of a Unix socket that every system takes, in bytes.
+const LONGEST_PATH: usize = 100;
+
 /// The folder of the private sockets; removed when it is dropped.
-struct PrivateFolder(PathBuf);
+struct PrivateFolder {
+    path: PathBuf,
+    open: fs::File,
+}
 
 impl PrivateFolder {
     /// Named as the evaluator's folder is, so that the next kernel removes what a killed one left.
@@ -259,14 +266,55 @@ impl PrivateFolder {
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.subsec_nanos());
         let name = format!("stratoscope-{}-{nanoseconds:08x}", std::process::id());
-        let path = std::env::temp_dir().join(name);
+        Self::make_at(std::env::temp_dir().join(name))
+    }
+
+    fn make_at(path: PathBuf) -> io::Result<Self> {
         fs::DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Self(path))
+        let open = fs::File::open(&path)?;
+        Ok(Self { path, open })
+    }
+
+    /// The path of a socket in it. Where folders of temporary files lie deep, as on clusters, the
+    /// path is too long for a socket; this process then goes through the open folder.
+    fn socket(&self, channel: Channel) -> PathBuf {
+        let path = self.path.join(channel.name());
+        let open = PathBuf::from(format!("/proc/self/fd/{}", self.open.as_raw_fd()));
+        match path.as_os_str().len() > LONGEST_PATH && open.exists() {
+            true => open.join(channel.name()),
+            false => path,
+        }
     }
 }
 
 impl Drop for PrivateFolder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_deep_folder_has_sockets_too() {
+        let root = std::env::temp_dir().join(format!("door-{}", std::process::id()));
+        let mut deep = root.clone();
+        for _ in 0..6 {
+            deep.push("a-folder-of-temporary-files");
+        }
+        fs::create_dir_all(&deep).expect("is made");
+        for parent in [&root, &deep] {
+            let folder = PrivateFolder::make_at(parent.join("private")).expect("is made");
+            let socket = folder.socket(Channel::Heartbeat);
+            let listener = UnixListener::bind(&socket).expect("is bound");
+            let connected = tokio::join!(listener.accept(), UnixStream::connect(&socket));
+            assert!(connected.0.is_ok() && connected.1.is_ok());
+            assert!(folder.path.join("heartbeat").exists());
+            drop(folder);
+            assert!(!parent.join("private").exists());
+        }
+        fs::remove_dir_all(root).expect("is removed");
     }
 }
