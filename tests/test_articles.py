@@ -119,6 +119,12 @@ def test_the_faulty_accumulator_has_another_gradient(run):
     assert "8 executions, 2 optimizer steps" in executed.shown("gradient_accumulation_steps = 4", "history.counters")
 
 
+def test_sixteen_bits_are_looked_at_and_trained_in(run):
+    executed = run("fine_tuning_errors")
+    assert "0 in float16" in executed.shown("half_precision")
+    assert "mixed_float16, emulated" in executed.shown("set_global_policy", "fit!")
+
+
 def test_one_device_and_two_make_the_same_steps(run):
     executed = run("one_or_many_devices")
     assert "16 executions, 4 optimizer steps, 0 all-reduces" in executed.shown("OneDeviceStrategy::new", "counters")
