@@ -82,8 +82,8 @@ pub fn find() -> Result<Facade> {
         return Err(stale(&library, &rustc, &now, &sources));
     }
     let folder_of_view = folder.join(VIEW);
-    if !view::is_current(&sources, &folder_of_view) {
-        view::generate(&sources, &folder_of_view).map_err(|error| no_view(&sources, &error))?;
+    if !view::is_current(&sources, &sysroot, &folder_of_view) {
+        view::generate(&sources, &sysroot, &folder_of_view).map_err(|error| no_view(&sources, &error))?;
     }
     let dependencies = snapshot(&folder, &library).map_err(|error| no_snapshot(&folder, &error))?;
     let library = dependencies.join(LIBRARY);
@@ -244,7 +244,7 @@ fn forget_old_snapshots(all: &Path) {
 }
 
 /// `rustc 1.95.0 (59807616e 2026-04-14)`, as the rustc in use says it, and its folder.
-fn rustc_now() -> Result<(String, PathBuf)> {
+pub fn rustc_now() -> Result<(String, PathBuf)> {
     let said = |program: &Path, arguments: &[&str]| {
         let output = Command::new(program).args(arguments).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();

@@ -6,7 +6,8 @@
 //! manifest for each crate whose types matter: ours and burn's public ones. The manifests' `path`
 //! points at the *real* sources, so the view cannot disagree with the facade; their only
 //! dependencies are each other. What a source names beyond that stays unknown to rust-analyzer,
-//! which does not mind. Nobody compiles these crates (see [`crate::evaluate::wrapper`]).
+//! which does not mind. Nobody compiles these crates (see [`crate::evaluate::wrapper`]). Beside them
+//! lies the [`standard_library`] in outline.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,6 +16,9 @@ use std::process::Command;
 use std::{fs, io};
 
 use serde::Deserialize;
+
+mod outline;
+pub mod standard_library;
 
 /// The crate that cells depend on.
 pub const ROOT: &str = "stratoscope";
@@ -34,8 +38,9 @@ const BURN: [&str; 7] = [
 /// Written last: a view without it is incomplete.
 const MANIFEST_LIST: &str = "complete";
 
-/// Writes the view of the checkout at `sources` into `folder`, replacing an older one.
-pub fn generate(sources: &Path, folder: &Path) -> io::Result<()> {
+/// Writes the view of the checkout at `sources`, and of the standard library of the rustc at
+/// `sysroot`, into `folder`, replacing an older one.
+pub fn generate(sources: &Path, sysroot: &Path, folder: &Path) -> io::Result<()> {
     let metadata = Metadata::read(sources)?;
     let packages = metadata.view()?;
     let parent = folder.parent().unwrap_or(Path::new("."));
@@ -47,29 +52,35 @@ pub fn generate(sources: &Path, folder: &Path) -> io::Result<()> {
         fs::create_dir(&home)?;
         fs::write(home.join("Cargo.toml"), package.manifest())?;
     }
-    fs::write(fresh.path().join(MANIFEST_LIST), stamp(sources)?)?;
+    standard_library::generate(sysroot, &fresh.path().join(standard_library::FOLDER))?;
+    fs::write(fresh.path().join(MANIFEST_LIST), stamp(sources, sysroot)?)?;
     // Another kernel may have been faster; its view is as good.
     let _ = fs::remove_dir_all(folder);
     match fs::rename(fresh.path(), folder) {
-        Err(_) if is_current(sources, folder) => Ok(()),
+        Err(_) if is_current(sources, sysroot, folder) => Ok(()),
         other => other,
     }
 }
 
-/// Whether `folder` holds a complete view of the checkout as it is now.
-pub fn is_current(sources: &Path, folder: &Path) -> bool {
+/// Whether `folder` holds a complete view of the checkout, and of the standard library, as they are
+/// now.
+pub fn is_current(sources: &Path, sysroot: &Path, folder: &Path) -> bool {
     let written = fs::read_to_string(folder.join(MANIFEST_LIST));
-    matches!((written, stamp(sources)), (Ok(written), Ok(now)) if written == now)
+    matches!((written, stamp(sources, sysroot)), (Ok(written), Ok(now)) if written == now)
 }
 
 /// Changes whenever the view might: with the locked versions, the features and this code.
-fn stamp(sources: &Path) -> io::Result<String> {
+fn stamp(sources: &Path, sysroot: &Path) -> io::Result<String> {
     let mut text = format!(
         "{} {BURN:?}\n{}\n",
         env!("CARGO_PKG_VERSION"),
         sources.display()
     );
-    let mut manifests = vec![sources.join("Cargo.lock"), sources.join("Cargo.toml")];
+    let mut manifests = vec![
+        sources.join("Cargo.lock"),
+        sources.join("Cargo.toml"),
+        sysroot.join("bin/rustc"),
+    ];
     for entry in fs::read_dir(sources.join("src"))? {
         manifests.push(entry?.path().join("Cargo.toml"));
     }
@@ -289,8 +300,11 @@ mod tests {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let folder = tempfile::tempdir().expect("a folder");
         let view = folder.path().join("view");
-        generate(&sources, &view).expect("generates");
-        assert!(is_current(&sources, &view));
+        let sysroot = crate::facade::rustc_now().expect("there is a rustc").1;
+        generate(&sources, &sysroot, &view).expect("generates");
+        assert!(is_current(&sources, &sysroot, &view));
+        let core = view.join(standard_library::FOLDER).join("core/src/lib.rs");
+        assert!(core.is_file(), "{}", core.display());
         let metadata = Metadata::read(&sources).expect("reads");
         let packages = metadata.view().expect("is there");
         let names: Vec<&str> = packages.iter().map(|package| &*package.name).collect();

@@ -8,7 +8,7 @@ use std::{fs, io};
 use super::toolchain;
 use super::wrapper::{self, Identity, Settings};
 use crate::facade::Facade;
-use crate::view;
+use crate::view::{self, standard_library};
 
 /// evcxr reads its settings in the folder that this variable names.
 const EVCXR_VARIABLE: &str = "EVCXR_CONFIG_DIR";
@@ -147,7 +147,10 @@ impl Home {
         };
         wrapper::sysroot(&facade.sysroot, &settings.sysroot)?;
         toolchain::install(&self.path, executable)?;
-        standard_library(&facade.sysroot, &self.path.join(SOURCES))?;
+        symlink(
+            facade.view.join(standard_library::FOLDER),
+            self.path.join(SOURCES),
+        )?;
         let wrapper = settings.install(&self.path, executable)?;
         let text = format!(
             "[evcxr]\ntmpdir = {}\nsccache = {}\noffline_mode = false\nopt_level = {}\n",
@@ -163,17 +166,6 @@ impl Drop for Home {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
     }
-}
-
-/// Makes, in `folder`, what rust-analyzer takes for the sources of the standard library: the three
-/// crates whose types cells use. Half of the rest are the processors' own instructions (`stdarch`);
-/// with everything, a kernel needs two seconds and 170 MB more. Only `core::arch` is missed.
-fn standard_library(sysroot: &Path, folder: &Path) -> io::Result<()> {
-    let library = sysroot.join("lib/rustlib/src/rust/library");
-    fs::create_dir(folder)?;
-    ["core", "alloc", "std"]
-        .iter()
-        .try_for_each(|name| symlink(library.join(name), folder.join(name)))
 }
 
 /// What stands behind `opt-level = ` in the manifest that evcxr generates for cells.

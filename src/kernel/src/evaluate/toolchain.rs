@@ -5,7 +5,7 @@
 //! the first cell goes through the real cargo, and [`super::wrapper`] notes how it called rustc;
 //! from then on cells are compiled by the same call, also by later kernels, until the manifest
 //! changes (`:dep`). A cell that was compiled before, against the same library, is not compiled
-//! again, well or badly: the notebook that is executed anew finds what it needs.
+//! again, well or badly ([`super::kept`]).
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,9 +17,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::home;
+use super::kept::{Found, Kept};
+use super::linker::Linker;
+use super::second_try;
 use super::wrapper::{self, Settings};
 
 /// The name under which evcxr calls us as cargo.
@@ -30,10 +32,7 @@ const RUSTUP: &str = "rustup";
 const FOLDER: &str = "bin";
 
 /// Stands for the private folder, which every kernel has another of.
-const HOME: &str = "{home}";
-
-/// How many compiled cells are kept for each library.
-const KEPT: usize = 500;
+pub const HOME: &str = "{home}";
 
 /// Makes the links in the private folder.
 pub fn install(home: &Path, executable: &Path) -> io::Result<()> {
@@ -83,7 +82,7 @@ fn cargo(home: &Path, arguments: &[OsString]) -> io::Result<ExitCode> {
         && let Some(call) = Call::noted(&settings, step)
         && call.holds(home)
     {
-        return call.again(home, &settings);
+        return call.again(step, home, &settings);
     }
     let mut command = real(settings.cargo.as_os_str(), arguments);
     if step.is_some() {
@@ -206,7 +205,7 @@ impl Call {
     }
 
     /// Calls rustc as cargo did, and says what cargo would say.
-    fn again(&self, home: &Path, settings: &Settings) -> io::Result<ExitCode> {
+    fn again(&self, step: Step, home: &Path, settings: &Settings) -> io::Result<ExitCode> {
         let folder = home.to_string_lossy();
         let here = |text: &String| text.replace(HOME, &folder);
         let mut arguments: Vec<OsString> = self
@@ -225,12 +224,35 @@ impl Call {
         }
         let outputs = Outputs::of(&arguments)?;
         fs::create_dir_all(&outputs.folder)?;
-        let kept = Kept::of(settings, &arguments, home)?;
-        if let Some(code) = kept.answer(&outputs)? {
-            return Ok(code);
+        let source = fs::read_to_string(home.join("cells/src/lib.rs"))?;
+        if step == Step::Build && second_try::is_expected(home, &source) {
+            fs::write(&outputs.library, "")?;
+            artifact(&outputs.library)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let kept = Kept::of(settings, &arguments, home, &source)?;
+        match kept.find(&outputs.library)? {
+            Some(Found::Library) => {
+                artifact(&outputs.library)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            Some(Found::Messages(messages)) => {
+                messages.lines().try_for_each(compiler_message)?;
+                if step == Step::Build {
+                    second_try::expect(home, &messages);
+                }
+                return Ok(ExitCode::FAILURE);
+            }
+            None => {}
         }
         // What an earlier cell has left is not this one's.
         let _ = fs::remove_file(&outputs.dependencies);
+        let linker = (step == Step::Build)
+            .then(|| Linker::of(settings, &source))
+            .flatten();
+        let object = linker
+            .as_ref()
+            .and_then(|linker| linker.take_over(&mut arguments));
         let mut command = Command::new(here(&self.rustc));
         command
             .args(&arguments)
@@ -252,6 +274,9 @@ impl Call {
             }
         }
         let status = rustc.wait()?;
+        if let (true, Some(linker), Some(object)) = (status.success(), &linker, &object) {
+            linker.link(object, &outputs.library)?;
+        }
         // A compiler that was killed has not said what it thinks of the cell.
         if status.code().is_some() && outputs.depend_on_the_cell_alone() {
             // What cannot be kept is compiled again.
@@ -262,6 +287,9 @@ impl Call {
             };
         }
         if !status.success() {
+            if step == Step::Build {
+                second_try::expect(home, &messages);
+            }
             return Ok(ExitCode::FAILURE);
         }
         if outputs.library.is_file() {
@@ -350,89 +378,6 @@ fn only_the_cell(dependencies: &str) -> bool {
     })
 }
 
-/// What became of a cell that was compiled before: a library, or rustc's messages.
-struct Kept {
-    folder: PathBuf,
-    name: String,
-}
-
-impl Kept {
-    fn of(settings: &Settings, arguments: &[OsString], home: &Path) -> io::Result<Self> {
-        let folder = home.to_string_lossy();
-        let mut hash = Sha256::new();
-        for word in arguments {
-            hash.update(word.to_string_lossy().replace(&*folder, HOME));
-            hash.update([0]);
-        }
-        hash.update(serde_json::to_vec(&settings.identity)?);
-        hash.update(fs::read(home.join("cells/src/lib.rs"))?);
-        let hash = hash.finalize();
-        Ok(Self {
-            folder: settings.dependencies.join("cells"),
-            name: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
-        })
-    }
-
-    fn library(&self) -> PathBuf {
-        self.folder.join(format!("{}.so", self.name))
-    }
-
-    fn messages(&self) -> PathBuf {
-        self.folder.join(format!("{}.json", self.name))
-    }
-
-    /// Says what was said then, if this cell is known.
-    fn answer(&self, outputs: &Outputs) -> io::Result<Option<ExitCode>> {
-        if fs::copy(self.library(), &outputs.library).is_ok() {
-            artifact(&outputs.library)?;
-            return Ok(Some(ExitCode::SUCCESS));
-        }
-        let Ok(messages) = fs::read_to_string(self.messages()) else {
-            return Ok(None);
-        };
-        for line in messages.lines() {
-            compiler_message(line)?;
-        }
-        Ok(Some(ExitCode::FAILURE))
-    }
-
-    /// Nothing when only errors were wanted.
-    fn keep_library(&self, library: &Path) -> io::Result<()> {
-        match fs::File::open(library) {
-            Ok(mut file) => self.keep(&mut file, &self.library()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn keep_messages(&self, messages: &str) -> io::Result<()> {
-        self.keep(&mut messages.as_bytes(), &self.messages())
-    }
-
-    fn keep(&self, content: &mut dyn io::Read, file: &Path) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
-        let mut fresh = tempfile::NamedTempFile::new_in(&self.folder)?;
-        io::copy(content, &mut fresh)?;
-        fresh.persist(file)?;
-        forget_the_oldest(&self.folder, KEPT)
-    }
-}
-
-/// Leaves at most `kept` files; when there are more, the older half goes.
-fn forget_the_oldest(folder: &Path, kept: usize) -> io::Result<()> {
-    let mut files: Vec<_> = fs::read_dir(folder)?
-        .flatten()
-        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
-        .collect();
-    if files.len() > kept {
-        files.sort();
-        for (_, file) in &files[..files.len() / 2] {
-            fs::remove_file(file)?;
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -481,18 +426,5 @@ mod tests {
         assert!(of(&["stratoscope=x", "serde=y"]).is_none());
         fs::write(home.path().join("cells/Cargo.toml"), "[package] # other").expect("writes");
         assert!(!call.holds(home.path()));
-    }
-
-    #[test]
-    fn old_cells_make_room() {
-        let folder = tempfile::tempdir().expect("a folder");
-        for number in 0..5 {
-            fs::write(folder.path().join(number.to_string()), "").expect("writes");
-        }
-        let count = || fs::read_dir(folder.path()).expect("reads").count();
-        forget_the_oldest(folder.path(), 5).expect("nothing to do");
-        assert_eq!(count(), 5);
-        forget_the_oldest(folder.path(), 4).expect("removes");
-        assert_eq!(count(), 3);
     }
 }

@@ -1,0 +1,125 @@
+//! Cells that were compiled before, beside the library that they were compiled against. The notebook
+//! that is executed anew finds what it needs.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use sha2::{Digest, Sha256};
+
+use super::toolchain::HOME;
+use super::wrapper::Settings;
+
+/// How many compiled cells are kept for each library.
+const KEPT: usize = 500;
+
+/// What became of a cell that was compiled before: a library, or rustc's messages.
+pub struct Kept {
+    folder: PathBuf,
+    name: String,
+}
+
+/// What is known of a cell.
+pub enum Found {
+    Library,
+    Messages(String),
+}
+
+impl Kept {
+    /// What was kept, or will be, of the cell `source` when it is compiled with these arguments.
+    pub fn of(
+        settings: &Settings,
+        arguments: &[OsString],
+        home: &Path,
+        source: &str,
+    ) -> io::Result<Self> {
+        let folder = home.to_string_lossy();
+        let mut hash = Sha256::new();
+        for word in arguments {
+            hash.update(word.to_string_lossy().replace(&*folder, HOME));
+            hash.update([0]);
+        }
+        hash.update(serde_json::to_vec(&settings.identity)?);
+        hash.update(source);
+        let hash = hash.finalize();
+        Ok(Self {
+            folder: settings.dependencies.join("cells"),
+            name: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+        })
+    }
+
+    fn library(&self) -> PathBuf {
+        self.folder.join(format!("{}.so", self.name))
+    }
+
+    fn messages(&self) -> PathBuf {
+        self.folder.join(format!("{}.json", self.name))
+    }
+
+    /// What was made of this cell then, if it is known; a library is put where rustc would put it.
+    pub fn find(&self, library: &Path) -> io::Result<Option<Found>> {
+        if fs::copy(self.library(), library).is_ok() {
+            return Ok(Some(Found::Library));
+        }
+        match fs::read_to_string(self.messages()) {
+            Ok(messages) => Ok(Some(Found::Messages(messages))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Nothing when only errors were wanted.
+    pub fn keep_library(&self, library: &Path) -> io::Result<()> {
+        match fs::File::open(library) {
+            Ok(mut file) => self.keep(&mut file, &self.library()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Keeps rustc's messages, one JSON value a line.
+    pub fn keep_messages(&self, messages: &str) -> io::Result<()> {
+        self.keep(&mut messages.as_bytes(), &self.messages())
+    }
+
+    fn keep(&self, content: &mut dyn io::Read, file: &Path) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        let mut fresh = tempfile::NamedTempFile::new_in(&self.folder)?;
+        io::copy(content, &mut fresh)?;
+        fresh.persist(file)?;
+        forget_the_oldest(&self.folder, KEPT)
+    }
+}
+
+/// Leaves at most `kept` files; when there are more, the older half goes.
+fn forget_the_oldest(folder: &Path, kept: usize) -> io::Result<()> {
+    let mut files: Vec<_> = fs::read_dir(folder)?
+        .flatten()
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    if files.len() > kept {
+        files.sort();
+        for (_, file) in &files[..files.len() / 2] {
+            fs::remove_file(file)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_cells_make_room() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for number in 0..5 {
+            fs::write(folder.path().join(number.to_string()), "").expect("writes");
+        }
+        let count = || fs::read_dir(folder.path()).expect("reads").count();
+        forget_the_oldest(folder.path(), 5).expect("nothing to do");
+        assert_eq!(count(), 5);
+        forget_the_oldest(folder.path(), 4).expect("removes");
+        assert_eq!(count(), 3);
+    }
+}

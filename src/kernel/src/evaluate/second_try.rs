@@ -1,0 +1,110 @@
+//! evcxr compiles a cell that has an error once more, outside of the closure that catches panics,
+//! because rustc words some errors by that closure. Most errors are worded the same in both; then
+//! the second try would only take a compile's time to say what the first has said. evcxr shows the
+//! first try's errors when the second one finds none, which is what it is told here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// Errors of names and types, which stay the same whatever surrounds the code.
+const PLAIN: [&str; 23] = [
+    "E0023", "E0026", "E0027", "E0040", "E0061", "E0063", "E0107", "E0308", "E0369", "E0405",
+    "E0412", "E0422", "E0423", "E0425", "E0432", "E0433", "E0531", "E0532", "E0560", "E0599",
+    "E0604", "E0608", "E0609",
+];
+
+/// What only the first try's text contains: evcxr's call that catches panics.
+const FIRST_TRY: &str = "std::panic::catch_unwind(";
+
+fn note(home: &Path) -> PathBuf {
+    home.join("refused")
+}
+
+/// Notes that the cell was refused, if the second try would say what rustc said now.
+pub fn expect(home: &Path, messages: &str) {
+    if would_say_the_same(messages) {
+        // Without the note the cell is compiled twice.
+        let _ = fs::write(note(home), "");
+    }
+}
+
+/// Whether this is the second try of a cell whose first one was noted. A note holds for the next
+/// compile alone.
+pub fn is_expected(home: &Path, source: &str) -> bool {
+    fs::remove_file(note(home)).is_ok() && !source.contains(FIRST_TRY)
+}
+
+#[derive(Deserialize)]
+struct Message {
+    level: String,
+    message: String,
+    code: Option<Code>,
+    rendered: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Code {
+    code: String,
+}
+
+fn would_say_the_same(messages: &str) -> bool {
+    let messages: Result<Vec<Message>, _> = messages.lines().map(serde_json::from_str).collect();
+    messages.is_ok_and(|messages| {
+        let mut errors = messages.iter().filter(|it| it.level == "error").peekable();
+        errors.peek().is_some() && errors.all(is_plain)
+    })
+}
+
+fn is_plain(error: &Message) -> bool {
+    let is_summary = error.message.starts_with("aborting due to");
+    let code = error.code.as_ref().map(|code| code.code.as_str());
+    let text = error.rendered.as_deref().unwrap_or(&error.message);
+    is_summary || (code.is_some_and(|code| PLAIN.contains(&code)) && !text.contains("closure"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(code: &str, rendered: &str) -> String {
+        let code = serde_json::json!({ "code": code, "explanation": null });
+        let message = serde_json::json!({
+            "level": "error", "message": "", "code": code, "rendered": rendered, "spans": [],
+        });
+        message.to_string() + "\n"
+    }
+
+    #[test]
+    fn errors_that_a_closure_does_not_change_are_told_once() {
+        let summary = r#"{"level":"error","message":"aborting due to 1 previous error","code":null,"rendered":"error: aborting"}"#;
+        let warning = r#"{"level":"warning","message":"unused","code":null,"rendered":null}"#;
+        let mismatch = error("E0308", "mismatched types");
+        for (messages, expected) in [
+            (mismatch.clone(), true),
+            (format!("{mismatch}{warning}\n{summary}\n"), true),
+            (mismatch.clone() + &error("E0425", "no such name"), true),
+            (error("E0308", "expected closure, found integer"), false),
+            (mismatch + &error("E0596", "cannot borrow"), false),
+            (format!("{warning}\n"), false),
+            ("not JSON\n".to_owned(), false),
+            (String::new(), false),
+        ] {
+            assert_eq!(would_say_the_same(&messages), expected, "{messages}");
+        }
+    }
+
+    #[test]
+    fn a_note_holds_for_the_next_compile_alone() {
+        let home = tempfile::tempdir().expect("a folder");
+        let (first, second) = (format!("match {FIRST_TRY}"), "the cell alone");
+        assert!(!is_expected(home.path(), second));
+        expect(home.path(), &error("E0425", "no such name"));
+        assert!(!is_expected(home.path(), &first));
+        assert!(!is_expected(home.path(), second));
+        expect(home.path(), &error("E0425", "no such name"));
+        assert!(is_expected(home.path(), second));
+        assert!(!is_expected(home.path(), second));
+    }
+}
