@@ -227,6 +227,71 @@ fn what_is_shown_and_printed_arrives_before_the_cell_ends() {
 }
 
 #[test]
+fn what_the_standard_library_gives_out_has_a_type() {
+    let mut notebook = Notebook::open();
+    notebook.ok("use std::collections::{BTreeMap, HashMap, HashSet};\n\
+                 let map = HashMap::from([(\"a\", 1), (\"b\", 2)]); let set = HashSet::from([1, 2]);");
+    for (code, shown) in [
+        ("let found = map.get(\"a\").copied(); found", "Some(1)"),
+        (
+            "let more = map.values().map(|it| it + 1).max(); more",
+            "Some(3)",
+        ),
+        ("let first = set.iter().copied().min(); first", "Some(1)"),
+        (
+            "let keys = map.iter().map(|(k, v)| (k.len(), *v)).collect::<HashMap<_, _>>(); keys.len()",
+            "1",
+        ),
+        (
+            "let tree = BTreeMap::from([(1, 2)]); let last = tree.values().next_back().copied(); last",
+            "Some(2)",
+        ),
+        ("let bytes = 5_i32.to_le_bytes(); bytes", "[5, 0, 0, 0]"),
+        ("let power = 2_u64.pow(3).checked_add(1); power", "Some(9)"),
+        (
+            "let part = std::num::NonZeroU8::new(3).map(|it| it.get()); part",
+            "Some(3)",
+        ),
+        (
+            "let size = [0_u8; std::mem::size_of::<u32>()]; size.len()",
+            "4",
+        ),
+        (
+            "let joined = std::thread::spawn(|| 3_u8).join().ok(); joined",
+            "Some(3)",
+        ),
+        (
+            "let time = std::time::Duration::from_millis(1500).as_secs_f64(); time",
+            "1.5",
+        ),
+        (
+            "let words = \"a b\".split(' ').map(str::to_owned).collect::<Vec<_>>(); words",
+            "[\"a\", \"b\"]",
+        ),
+    ] {
+        assert_eq!(notebook.ok(code), format!("result: {shown}"), "{code}");
+    }
+}
+
+#[test]
+fn cells_link_what_they_name() {
+    let mut notebook = Notebook::open();
+    // What the processor cannot do by itself comes from rustc's own library.
+    let shown = notebook
+        .ok("let big = std::hint::black_box(u128::MAX) / std::hint::black_box(7); big % 1000");
+    assert_eq!(shown, "result: 636");
+    let shown = notebook.ok("unsafe extern \"C\" { fn abs(x: i32) -> i32; }\nunsafe { abs(-3) }");
+    assert_eq!(shown, "result: 3");
+    let error = notebook
+        .error("unsafe extern \"C\" { fn nobody_has_this(); }\nunsafe { nobody_has_this() }");
+    assert!(
+        error.traceback.join("\n").contains("nobody_has_this"),
+        "{error:?}"
+    );
+    assert_eq!(notebook.ok("1 + 1"), "result: 2");
+}
+
+#[test]
 fn interrupts_lose_nothing_where_the_cell_listens_or_compiles() {
     let mut notebook = Notebook::open();
     notebook.ok("let kept = 5;");
