@@ -81,7 +81,8 @@ def test_the_copies_are_equal_before_and_after_training(kernel, compiled, fitted
         assert len(checksums) >= 39, "every variable has checksums"
         for name, values in checksums.items():
             assert len(values) == 2, f"{name} has {len(values)} copies"
-            assert len(set(values)) == 1, f"the copies of {name} differ"
+            # What a metric counts is each replica's own, and summed when it is read.
+            assert name.startswith("metrics.") or len(set(values)) == 1, f"the copies of {name} differ"
     changed = [name for name in sums[0] if sums[0][name] != sums[1][name]]
     assert len(changed) > 30, "training changed the weights"
     assert "planned" not in bundle["text/plain"] and "measured" in bundle["text/plain"]
