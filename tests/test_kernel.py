@@ -153,6 +153,34 @@ def test_unknown_magics_are_told_what_was_meant(kernel):
         assert name in told
 
 
+@pytest.mark.parametrize(
+    ("code", "name", "part"),
+    [
+        ("%time", "MagicIncomplete", "which code? `%time CODE`"),
+        ("%%timeit", "MagicIncomplete", "stands above a cell"),
+        ("%placement", "MagicIncomplete", "which model?"),
+        ("%%scope\n1", "MagicIncomplete", "which strategy?"),
+        ("%dep", "MagicIncomplete", "which crate?"),
+        ("?", "MagicIncomplete", "`?NAME`"),
+        ("%pwd", "UnknownMagic", "`!pwd`"),
+        ("%profile tf2.3", "UnknownProfile", "did you mean `tf-2.3`?"),
+        ("%dep serde = ", "CompilationError", "string values must be quoted"),
+        ("%explain SC9999", "UnknownCode", "`%explain` lists all codes"),
+    ],
+)
+def test_magics_that_are_asked_wrongly_say_how(kernel, code, name, part):
+    check_error(kernel.execute(code), name, part, line=1)
+
+
+def test_the_name_of_a_scopes_strategy_may_be_part_of_the_magics(kernel):
+    kernel.run("let s = MirroredStrategy::logical(2)?;")
+    assert kernel.run("%%scope s\nlet in_scope = 7;\nin_scope").shown() == "7"
+
+
+def test_rustcs_codes_are_explained_by_rustc(kernel):
+    assert "did not match" in kernel.run("%explain E0308").shown()
+
+
 def test_a_crate_works_beside_the_facade(kernel):
     cell = kernel.execute('%dep itoa = "1"\nitoa::Buffer::new().format(42_u8).len() + ones.dims()[0]')
     told = without_ansi(str(cell.errors))
@@ -177,8 +205,11 @@ def test_a_crate_works_beside_the_facade(kernel):
         ("!kill -9 $PPID", "ProcessEnded", "memory runs out", 1),
         ("{ struct D; impl Drop for D { fn drop(&mut self) { panic!(\"second\") } } let _d = D; panic!(\"first\") }",
          "ProcessEnded", "SIGABRT", 1),
+        ("fn deep(n: u64) -> u64 { let a = std::hint::black_box([n; 64]); if n == 0 { 0 } else { deep(n - 1) + a[3] } }\n"
+         "std::thread::spawn(|| deep(100_000_000)).join().unwrap();", "ProcessEnded", "a thread that the cell started used up", 2),
+        ("let much: Vec<u8> = Vec::with_capacity(1 << 50);", "OutOfMemory", "1125899906842624 bytes", 1),
     ],
-    ids=["exit", "abort", "stack overflow", "killed", "panic in a panic"],
+    ids=["exit", "abort", "stack overflow", "killed", "panic in a panic", "stack overflow in a thread", "out of memory"],
 )
 def test_a_process_that_ends_says_where_and_what_is_lost(kernel, code, name, part, line):
     kernel.run("let precious = 1;\nfn kept() -> u8 { 7 }")
@@ -203,6 +234,34 @@ def test_a_variable_that_is_gone_is_told_where_it_went_and_how_it_comes_back(ker
     check_error(kernel.execute("never_there"), "E0425", line=1)
 
 
+def test_variables_of_a_type_that_is_defined_anew_are_not_taken_for_the_new_one(kernel):
+    """Rust tells the two apart by the names of the fields alone: a number would be read as an address."""
+    kernel.run("struct Point(usize);\nstruct Line { from: Point }\nimpl Drop for Point { fn drop(&mut self) { println!(\"point {}\", self.0); } }")
+    made = kernel.run("let line = Line { from: Point(7) };\nlet points = vec![Point(8)];\nlet plain = 1;").number
+    same = kernel.run("struct Point(usize); // the same")
+    assert not same.stream() and kernel.run("line.from.0").shown() == "7"
+    anew = kernel.run("struct Point(String);")
+    assert "lost: `line` and `points`" in anew.stream("stderr"), anew.stream("stderr")
+    assert "point 7" in anew.stream() and "point 8" in anew.stream()
+    check_error(kernel.execute("line.from.0.len()"), "E0425", f"cell {anew.number} defined its type anew", f"run cell {made} again")
+    assert kernel.run("plain").shown() == "1"
+    # A cell that defines and makes is edited and run again, as everybody does.
+    assert kernel.run("struct Edited { a: u8 }\nlet edited = Edited { a: 1 };\nedited.a").shown() == "1"
+    again = kernel.run("struct Edited { a: String }\nlet edited = Edited { a: \"now a text\".into() };\nedited.a")
+    assert again.shown() == '"now a text"' and not again.stream("stderr")
+
+
+def test_panics_that_end_the_process_are_all_told(kernel):
+    """Those of destructors: while another panic is under way, and when the cell's variables end."""
+    cell = kernel.execute('{ struct D; impl Drop for D { fn drop(&mut self) { panic!("second") } } let _d = D; panic!("first") }')
+    check_error(cell, "ProcessEnded", "panicked where no panic can be caught", line=1)
+    assert "panicked on line 1: first\n" in cell.stream("stderr") and "second" in cell.stream("stderr")
+    kernel.run('struct Bad; impl Drop for Bad { fn drop(&mut self) { panic!("at its end") } }\nlet bad = Bad;')
+    cell = kernel.execute("let bad = Bad;")
+    check_error(cell, "ProcessEnded", "panicked where no panic can be caught")
+    assert "at its end" in cell.stream("stderr")
+
+
 def test_panics_of_other_threads_say_what_they_said(kernel):
     kernel.run("let precious = 2;")
     cell = kernel.execute("let worker = std::thread::spawn(|| { if true { panic!(\"in a thread\") } 3 });\nworker.join().unwrap()")
@@ -216,11 +275,18 @@ def test_panics_of_other_threads_say_what_they_said(kernel):
 def test_what_cannot_live_between_cells_says_how_to_keep_it(kernel):
     for code, way_out in [("let text = String::from(\"a\");\nlet borrowed = &text;", "to_owned"),
                           ("let closure = |x: i32| x + 1;", "box it"),
-                          ("let words = vec![\"a\"];\nlet closure = |x: i32| x + 1;", "box it")]:
+                          ("let words = vec![\"a\"];\nlet closure = |x: i32| x + 1;", "Box<dyn Fn(i32) -> …>"),
+                          ("let boxed = Box::new(|x: i32| x + 1);", "`let boxed: Box<dyn Fn(i32) -> i32> = …;`"),
+                          ("let thread = std::thread::spawn(|| panic!());", "std::thread::JoinHandle<()>"),
+                          ("let future = async { 1 };", "Pin<Box<dyn Future<Output = i32>>>"),
+                          ("let doubled = vec![1].into_iter().map(|n| 2 * n);", "collect"),
+                          ("let lock = std::sync::Mutex::new(1);\nlet guard = lock.lock()?;", "in each cell")]:
         cell = kernel.execute(code)
         check_error(cell, "SC1011", line=code.count("\n") + 1)
         (card,) = cell.diagnostics
         assert any(way_out in fix["title"] for fix in card[DIAGNOSTIC]["fixes"]), card[DIAGNOSTIC]["fixes"]
+    cell = kernel.execute("std::thread::spawn(|| { panic!() }).join()")
+    check_error(cell, "E0277", "what never returns", line=1)
     kernel.run("let words = vec![\"a\"];")
     check_error(kernel.execute("let closure = |x: i32| x + 1;"), "SC1011", line=1)
     kernel.run("drop(words);")

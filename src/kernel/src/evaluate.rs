@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use crate::evaluator::{Evaluate, StartEvaluator};
 
 mod crates;
+mod definitions;
 mod engine;
 mod gone;
 mod home;

@@ -51,15 +51,24 @@ const STACK_BYTES: usize = 128 << 20;
 
 /// Rewrites cell `number`. A `silent` cell does not show its last expression.
 pub fn rewrite(code: &str, number: u64, silent: bool) -> Rewritten {
+    on_deep_stack(|| rewrite_here(code, number, silent))
+        .unwrap_or_else(|| apply(code, Vec::new(), Vec::new(), true))
+}
+
+/// Reads a cell with syn, on a thread whose stack is deep enough; `None`: it is too long for that.
+pub fn parse_deep<T: Send>(code: &str, read: impl FnOnce(&str) -> T + Send) -> Option<T> {
+    (code.len() <= MOST_PARSED).then(|| on_deep_stack(|| read(code)))?
+}
+
+fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|threads| {
         std::thread::Builder::new()
             .name("rewrite".to_owned())
             .stack_size(STACK_BYTES)
-            .spawn_scoped(threads, || rewrite_here(code, number, silent))
+            .spawn_scoped(threads, work)
             .ok()
             .and_then(|thread| thread.join().ok())
     })
-    .unwrap_or_else(|| apply(code, Vec::new(), Vec::new(), true))
 }
 
 /// On a thread whose stack is deep enough, and with which what proc-macro2 remembers of the text

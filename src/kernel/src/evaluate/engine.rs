@@ -14,6 +14,7 @@ use stratoscope_diagnostics::{Diagnostic, Result, Rule, Severity};
 use stratoscope_wire::{MimeBundle, ToCells, ToKernel};
 
 use super::crates::Watch;
+use super::definitions::{self, Definitions};
 use super::gone::{Gone, How};
 use super::home::{self, Home};
 use super::interrupt::Handle;
@@ -53,6 +54,8 @@ pub struct Engine {
     made_by: BTreeMap<String, u64>,
     /// Those that there were.
     gone: Gone,
+    /// The types that cells have defined.
+    defined: Definitions,
     /// Answers meanwhile.
     assistant: Assistant,
     home: Home,
@@ -123,6 +126,7 @@ impl Engine {
             streams,
             made_by: BTreeMap::new(),
             gone: Gone::default(),
+            defined: Definitions::default(),
             assistant: Assistant::default(),
             home,
         })
@@ -157,6 +161,41 @@ impl Engine {
             names = strategies.map(|(name, _)| name.to_owned()).collect();
         }
         (names.len() == 1).then(|| names.remove(0))
+    }
+
+    /// Drops the variables whose types the cell defines anew.
+    fn drop_redefined(&mut self, new: &Definitions, rewritten: &Rewritten, current: &Current) {
+        let changed = self.defined.changed_by(new);
+        let variables = self.context.variables_and_types();
+        let mut of_old_types: Vec<String> = variables
+            .filter(|(_, kind)| definitions::names_one(kind, &changed))
+            .map(|(name, _)| name.to_owned())
+            .collect();
+        if of_old_types.is_empty() {
+            return;
+        }
+        of_old_types.sort();
+        let drops: String = of_old_types
+            .iter()
+            .map(|it| format!("drop({it});"))
+            .collect();
+        let _ = self.context.execute(&drops);
+        let mut lost = Vec::new();
+        for name in of_old_types {
+            let made_in = self.made_by.remove(&name);
+            self.gone
+                .note(&name, How::TypeRedefined, current.number, made_in);
+            if !rewritten.bindings.contains(&name) {
+                lost.push(name);
+            }
+        }
+        if !lost.is_empty() {
+            let text = format!(
+                "this cell defines types anew; lost: {}\n",
+                show::names(&lost)
+            );
+            current.outputs.stream(Stream::Stderr, &text);
+        }
     }
 
     /// Hands a rewritten cell to evcxr and waits until everything it said has been shown.
@@ -330,6 +369,8 @@ impl Evaluate for Engine {
             return CellOutcome::Error(show::error_of(&errors, cell.code, cell.number));
         }
         let rewritten = rewrite(cell.code, cell.number, cell.silent);
+        let defined = Definitions::of(&magic::without_lines(cell.code));
+        self.drop_redefined(&defined, &rewritten, &current);
         let before = self.variable_names();
         let watch = Watch::start(
             self.home.path(),
@@ -338,9 +379,14 @@ impl Evaluate for Engine {
             Arc::clone(outputs),
         );
         let result = self.evaluate(&rewritten);
+        // What a cell defines is kept whenever it was compiled, however it ended.
+        let compiled = !matches!(result, Err(Error::CompilationErrors(_) | Error::Message(_)));
         drop(watch);
         let outcome = self.outcome(result, &rewritten, &before, &current);
         self.assistant.set_variables(self.list_variables());
+        if compiled {
+            self.defined.extend(defined);
+        }
         if outcome == CellOutcome::Ok {
             for note in notes {
                 let judged = self.relay.settings().judged(note);
@@ -453,6 +499,7 @@ impl Evaluate for Engine {
         let started = cleared.and_then(|_| self.context.execute(FIRST_CELL));
         self.made_by.clear();
         self.gone.clear();
+        self.defined.clear();
         self.assistant.set_variables(Vec::new());
         started.map(drop).map_err(|error| CellError {
             ename: "Error".to_owned(),

@@ -7,7 +7,7 @@ use evcxr::CompilationError;
 use stratoscope_diagnostics::rules::VariableNotKept;
 use stratoscope_diagnostics::{CellSpan, Diagnostic, Place, Rule};
 
-use crate::rewrite::Rewritten;
+use crate::rewrite::{Rewritten, parse_deep};
 
 /// What keeps variables of this cell from being handed on, if that is what these errors are about.
 pub fn refused(
@@ -194,7 +194,14 @@ fn refuse(
 
 /// What `read` makes of a `let` at the top of the cell, of its name and its value; the first that it
 /// makes something of.
-fn local<T>(code: &str, read: impl Fn(&syn::Ident, &syn::Expr) -> Option<T>) -> Option<T> {
+fn local<T: Send>(
+    code: &str,
+    read: impl Fn(&syn::Ident, &syn::Expr) -> Option<T> + Send,
+) -> Option<T> {
+    parse_deep(code, |code| find_local(code, read))?
+}
+
+fn find_local<T>(code: &str, read: impl Fn(&syn::Ident, &syn::Expr) -> Option<T>) -> Option<T> {
     let block: syn::Block = syn::parse_str(&format!("{{{code}\n}}")).ok()?;
     block.stmts.iter().find_map(|statement| {
         let syn::Stmt::Local(local) = statement else {
@@ -216,18 +223,22 @@ fn closure_in(code: &str) -> Option<String> {
 
 /// How the closure that the variable is bound to is called, as a trait: `Fn(i32) -> …`.
 fn closure_of(name: &str, code: &str) -> Option<String> {
-    let closure = local(code, |ident, value| match value {
-        syn::Expr::Closure(closure) if ident == name => Some(closure.clone()),
-        _ => None,
-    })?;
-    let operands = closure.inputs.iter().map(|operand| match operand {
-        syn::Pat::Type(typed) => text_of(code, typed.ty.as_ref()),
-        _ => None,
-    });
-    let operands: Vec<String> = operands
-        .map(|kind| kind.unwrap_or_else(|| "…".to_owned()))
-        .collect();
-    Some(format!("Fn({}) -> …", operands.join(", ")))
+    local(code, |ident, value| {
+        let syn::Expr::Closure(closure) = value else {
+            return None;
+        };
+        if ident != name {
+            return None;
+        }
+        let operands = closure.inputs.iter().map(|operand| match operand {
+            syn::Pat::Type(typed) => text_of(code, typed.ty.as_ref()),
+            _ => None,
+        });
+        let operands: Vec<String> = operands
+            .map(|kind| kind.unwrap_or_else(|| "…".to_owned()))
+            .collect();
+        Some(format!("Fn({}) -> …", operands.join(", ")))
+    })
 }
 
 /// As it is written in the cell.
@@ -253,7 +264,7 @@ fn is_guard(name: &str, code: &str) -> bool {
 }
 
 /// Whether the last call of what the variable is bound to is so, but for a `?` or `unwrap()`.
-fn method_of(name: &str, code: &str, is_so: impl Fn(&syn::ExprMethodCall) -> bool) -> bool {
+fn method_of(name: &str, code: &str, is_so: impl Fn(&syn::ExprMethodCall) -> bool + Sync) -> bool {
     let found = local(code, |ident, value| {
         let mut value = value;
         loop {

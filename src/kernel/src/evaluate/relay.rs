@@ -85,6 +85,9 @@ pub struct Current {
     pub strategy: Option<String>,
 }
 
+/// Longer than each of [`LastWords`].
+const SENTENCE_BYTES: usize = 200;
+
 /// How many cells are remembered for what their threads say later.
 const MOST_CELLS: usize = 1000;
 
@@ -104,6 +107,8 @@ pub struct Relay {
     settings: Mutex<Settings>,
     described: Mutex<Vec<Described>>,
     last_words: Mutex<Option<LastWords>>,
+    /// The end of what standard error has said: a sentence may come in pieces.
+    tail: Mutex<String>,
 }
 
 impl Relay {
@@ -137,6 +142,7 @@ impl Relay {
         self.interrupted.store(false, Ordering::SeqCst);
         self.heard.store(false, Ordering::SeqCst);
         *lock(&self.last_words) = None;
+        lock(&self.tail).clear();
         self.generation.fetch_add(1, Ordering::SeqCst);
         self.set_phase(Phase::Compiling);
     }
@@ -225,10 +231,15 @@ impl Relay {
     }
 
     fn stream(&self, cell: Option<Current>, stream: Stream, text: &str) {
-        if stream == Stream::Stderr
-            && let Some(words) = LastWords::find(text)
-        {
-            *lock(&self.last_words) = Some(words);
+        if stream == Stream::Stderr {
+            let mut tail = lock(&self.tail);
+            tail.push_str(text);
+            if let Some(words) = LastWords::find(&tail) {
+                *lock(&self.last_words) = Some(words);
+            }
+            let keep = tail.len().saturating_sub(SENTENCE_BYTES);
+            let keep = (keep..).find(|&at| tail.is_char_boundary(at));
+            tail.drain(..keep.unwrap_or(0));
         }
         if let Some(cell) = cell {
             cell.outputs.stream(stream, text);
@@ -300,6 +311,10 @@ impl Relay {
         let relay = Arc::clone(self);
         let asking = move || {
             let text = current.outputs.input(&prompt, password);
+            if text.is_none() && relay.interruption().0 {
+                // Before the answer, so that the cell knows why there is none.
+                relay.send(&ToCells::Interrupt);
+            }
             let text = text.unwrap_or_default();
             relay.send(&ToCells::InputReply { text });
         };
