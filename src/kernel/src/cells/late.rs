@@ -73,14 +73,21 @@ pub fn first(bytes: &[u8]) -> io::Result<Option<(Record<'_>, usize)>> {
     let [r0, r1, r2, r3, r4, r5, r6, r7, kind, l0, l1] = *head;
     let run = u64::from_le_bytes([r0, r1, r2, r3, r4, r5, r6, r7]);
     let length = usize::from(u16::from_le_bytes([l0, l1]));
+    let stream = match c_int::from(kind) {
+        libc::STDOUT_FILENO => Some(Stream::Stdout),
+        libc::STDERR_FILENO => Some(Stream::Stderr),
+        _ if kind == BEGINS => None,
+        _ => return Err(io::ErrorKind::InvalidData.into()),
+    };
+    if length > MOST_BYTES - HEAD_BYTES {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
     let Some(text) = rest.get(..length) else {
         return Ok(None);
     };
-    let record = match c_int::from(kind) {
-        libc::STDOUT_FILENO => Record::Text(run, Stream::Stdout, text),
-        libc::STDERR_FILENO => Record::Text(run, Stream::Stderr, text),
-        _ if kind == BEGINS => Record::Begins(run),
-        _ => return Err(io::ErrorKind::InvalidData.into()),
+    let record = match stream {
+        Some(stream) => Record::Text(run, stream, text),
+        None => Record::Begins(run),
     };
     Ok(Some((record, HEAD_BYTES + length)))
 }
