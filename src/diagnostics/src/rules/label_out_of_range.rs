@@ -65,7 +65,10 @@ impl Rule for LabelOutOfRange {
             told = told.evidence(format!("row {row}"), words::excerpt(text, 80));
         }
         told = match usize::try_from(self.largest) {
-            Ok(largest) => told.fix(format!("build the model with `num_labels = {}`", largest + 1)),
+            Ok(largest) => told.fix(format!(
+                "build the model with `num_labels = {}`",
+                largest + 1
+            )),
             Err(_) => {
                 told.fix("drop the rows without a label: a negative one often marks a test split")
             }
