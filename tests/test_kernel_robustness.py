@@ -140,6 +140,7 @@ def test_a_question_is_cancelled_by_an_interrupt(kernel):
     kernel.manager.interrupt_kernel()
     cell = kernel.collect(request, timeout=30)
     assert cell.seconds < 25
+    check_error(cell, "Interrupted", "all variables are kept", without_line=True)
     check_alive(kernel)
 
 

@@ -39,7 +39,9 @@ pub(crate) fn ask(prompt: &str, password: bool) -> Option<String> {
     if !connection.send(&question) {
         return None;
     }
-    replies.recv().ok()
+    let answer = replies.recv().ok();
+    // An interrupt cancels the question.
+    answer.filter(|_| !cell::interrupted())
 }
 
 struct Connection {

@@ -64,7 +64,8 @@ pub fn clear_output(wait: bool) {
     connection::send(&ToKernel::ClearOutput { wait });
 }
 
-/// Asks the person at the notebook for a line. `None` when nobody can be asked.
+/// Asks the person at the notebook for a line. `None` when nobody can be asked, or the question was
+/// cancelled by an interrupt.
 pub fn input(prompt: &str) -> Option<String> {
     connection::ask(prompt, false)
 }

@@ -357,9 +357,9 @@ impl Kernel {
     }
 
     fn interrupt(&self) {
-        // A question that is being asked is answered with nothing, then the cell is told.
-        self.stdin.cancel();
+        // First, so that what is answered with nothing is known to be interrupted.
         self.session.interrupt();
+        self.stdin.cancel();
     }
 
     /// `SIGINT` interrupts, `SIGTERM` ends: for front ends that send signals.
