@@ -189,6 +189,14 @@ impl<M: Module + 'static> Replicas<M> {
         }
     }
 
+    /// What has one copy of everything: a module, or the servers' modules as they are, which costs nothing.
+    pub fn one_copy(&self) -> &[M] {
+        match self.is_sharded {
+            false => &self.modules[..1],
+            true => &self.modules,
+        }
+    }
+
     /// A module with every variable's identity, in their order. Its values may be a server's rows alone: it is
     /// for visits to what belongs to variables, and costs nothing.
     pub fn outline(&self) -> &M {

@@ -281,7 +281,10 @@ fn train<N: Network>(
             }
 
             // Back on the host: once per execution, as callbacks in Keras.
-            if let Err(it) = weights_are_finite(trainer.replicas.first()) {
+            let mut kept = trainer.replicas.one_copy().iter();
+            if kept.any(|one| weights_are_finite(one).is_err())
+                && let Err(it) = weights_are_finite(trainer.replicas.first())
+            {
                 let moment = progress.moment(progress.last_rate, &[]);
                 return Err(moment.not_finite("weight", it.value, Some(it.name)));
             }

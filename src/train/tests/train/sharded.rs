@@ -118,6 +118,24 @@ fn a_step_by_hand_reaches_every_shard() {
     assert!(run(&sharded(3)) == run(&servers(3)));
 }
 
+/// A weight that is not finite is found on whichever server it is.
+#[test]
+fn a_spoilt_shard_is_found() {
+    let _turn = turn();
+    let run = |strategy: &ParameterServerStrategy| {
+        // As float32 this rate is infinite: the first step spoils every weight.
+        let model = compiled(strategy, CompileArgs::new().optimizer(SGD::new(1e39)));
+        let told = model
+            .fit(&sentences(4), fit())
+            .expect_err("no weight is finite");
+        (told.code.clone(), told.message.clone())
+    };
+    let told = run(&sharded(3));
+    assert_eq!(told.0, "SC0505");
+    assert!(told.1.contains("weight"), "{}", told.1);
+    assert_eq!(told, run(&servers(3)));
+}
+
 #[test]
 fn what_is_saved_is_whole() {
     let _turn = turn();
