@@ -237,13 +237,13 @@ def test_a_variable_that_is_gone_is_told_where_it_went_and_how_it_comes_back(ker
 def test_variables_of_a_type_that_is_defined_anew_are_not_taken_for_the_new_one(kernel):
     """Rust tells the two apart by the names of the fields alone: a number would be read as an address."""
     kernel.run("struct Point(usize);\nstruct Line { from: Point }\nimpl Drop for Point { fn drop(&mut self) { println!(\"point {}\", self.0); } }")
-    made = kernel.run("let line = Line { from: Point(7) };\nlet points = vec![Point(8)];\nlet plain = 1;").number
+    made = kernel.run("let segment = Line { from: Point(7) };\nlet points = vec![Point(8)];\nlet plain = 1;").number
     same = kernel.run("struct Point(usize); // the same")
-    assert not same.stream() and kernel.run("line.from.0").shown() == "7"
+    assert not same.stream() and kernel.run("segment.from.0").shown() == "7"
     anew = kernel.run("struct Point(String);")
-    assert "lost: `line` and `points`" in anew.stream("stderr"), anew.stream("stderr")
+    assert "lost: `points` and `segment`" in anew.stream("stderr"), anew.stream("stderr")
     assert "point 7" in anew.stream() and "point 8" in anew.stream()
-    check_error(kernel.execute("line.from.0.len()"), "E0425", f"cell {anew.number} defined its type anew", f"run cell {made} again")
+    check_error(kernel.execute("segment.from.0.len()"), "E0425", f"cell {anew.number} defined its type anew", f"run cell {made} again")
     assert kernel.run("plain").shown() == "1"
     # A cell that defines and makes is edited and run again, as everybody does.
     assert kernel.run("struct Edited { a: u8 }\nlet edited = Edited { a: 1 };\nedited.a").shown() == "1"
