@@ -109,11 +109,12 @@ impl<M: Module + 'static> Replicas<M> {
 
     /// Copies of a module, on every device that is to have one; or its rows, on every server.
     fn kept(&self, module: &M) -> Result<Vec<M>> {
-        let keepers = self.keepers().iter().enumerate();
+        let keepers = self.keepers().iter();
         match self.homes.as_ref().filter(|_| self.is_sharded) {
-            None => keepers.map(|(_, it)| copy::module(module, it)).collect(),
-            Some(homes) => keepers
-                .map(|(server, it)| shards::cut(module, homes, self.len() + server, it))
+            None => keepers.map(|it| copy::module(module, it)).collect(),
+            Some(homes) => (self.len()..)
+                .zip(keepers)
+                .map(|(home, it)| shards::cut(module, homes, home, it))
                 .collect(),
         }
     }

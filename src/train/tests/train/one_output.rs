@@ -119,7 +119,7 @@ fn what_the_loss_says_decides_what_the_number_is() {
         let args = plain_args().optimizer(Adam::new(0.05)).loss(loss);
         model.compile(args).expect("valid arguments");
         model.fit(&data, quiet().epochs(20)).expect("it trains");
-        let answers = model.predict(&data.take(20)).expect("answers");
+        let answers = model.predict(data.take(20)).expect("answers");
         assert_eq!(answers.label_names, ["0", "1"]);
         let right = (0..20).filter(|&row| answers.rows[row].label == (row % 2).to_string());
         assert!(right.count() > 17, "{activation}: {answers}");
@@ -136,7 +136,7 @@ fn what_the_loss_says_decides_what_the_number_is() {
     model.compile(args).expect("valid arguments");
     let data = make_regression(40, 4, 0).expect("numbers");
     model.fit(&data, quiet()).expect("it trains");
-    let answers = model.predict(&data.take(2)).expect("answers");
+    let answers = model.predict(data.take(2)).expect("answers");
     assert!(answers.label_names.is_empty());
     for row in &answers.rows {
         assert_eq!(
