@@ -4,11 +4,16 @@
 //! themselves. They are overwritten by their averages every `ema_overwrite_frequency` steps, and at the end
 //! of `fit!`. (tf_keras 2 begins with the variables before the first step.)
 
+use std::collections::HashMap;
 use std::fmt;
 
+use burn::module::{ModuleMapper, Param, ParamId};
+use burn::tensor::Tensor;
 use stratoscope_diagnostics::Result;
 
-use super::{bad_text, bad_value};
+use super::norm::is_flex;
+use super::step::{Moments, flat, in_place, zeros};
+use super::{bad_text, bad_value, kernel};
 use crate::args::Count;
 
 /// As written.
@@ -91,6 +96,103 @@ impl fmt::Display for Averaging {
         match self.overwrite_frequency {
             Some(every) => write!(f, ".ema_overwrite_frequency({every})"),
             None => Ok(()),
+        }
+    }
+}
+
+/// Moves the average towards the weights, and the weights to the average where it is time to.
+pub(super) fn average<const D: usize>(
+    weights: &mut Tensor<D>,
+    average: &mut Option<Tensor<1>>,
+    averaging: Averaging,
+    time: u64,
+) {
+    let momentum = averaging.momentum_at(time);
+    let overwrites = averaging.overwrites_at(time);
+    if is_flex(weights) {
+        let count = weights.shape().num_elements();
+        in_place(average.get_or_insert_with(|| zeros(count)), |average| {
+            in_place(weights, |weights| {
+                kernel::average(average, weights, momentum);
+                if overwrites {
+                    weights.copy_from_slice(average);
+                }
+            });
+        });
+        return;
+    }
+    average_of_tensors(weights, average, averaging, time);
+}
+
+/// Any other backend: the same as tensor operations.
+fn average_of_tensors<const D: usize>(
+    weights: &mut Tensor<D>,
+    average: &mut Option<Tensor<1>>,
+    averaging: Averaging,
+    time: u64,
+) {
+    let momentum = averaging.momentum_at(time);
+    let shape = weights.shape();
+    let moved = match average.take() {
+        Some(average) => {
+            average.reshape(shape).mul_scalar(momentum) + weights.clone().mul_scalar(1.0 - momentum)
+        }
+        None => weights.clone(),
+    };
+    if averaging.overwrites_at(time) {
+        *weights = moved.clone();
+    }
+    *average = Some(flat(moved));
+}
+
+/// Replaces every weight that has an average by it.
+pub(super) struct Overwrite<'a>(pub &'a HashMap<ParamId, Moments>);
+
+impl ModuleMapper for Overwrite<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let kept = self.0.get(&param.id);
+        let Some(average) = kept.and_then(|kept| kept.average.clone()) else {
+            return param;
+        };
+        let (id, tensor, mapper) = param.consume();
+        let trained = tensor.is_require_grad();
+        // Not the same memory: the next step changes the one and the other.
+        let average = average.reshape(tensor.shape()).mul_scalar(1.0);
+        let tensor = Tensor::from_inner(average);
+        let tensor = if trained {
+            tensor.require_grad()
+        } else {
+            tensor
+        };
+        Param::from_mapped_value(id, tensor, mapper)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+
+    /// On a GPU the average is moved by tensor operations; here run on the CPU.
+    #[test]
+    fn both_ways_average_alike() {
+        let averaging = Averaging {
+            momentum: 0.75,
+            overwrite_frequency: Some(3),
+        };
+        let device = Device::flex();
+        let start = || Tensor::<2>::from_data([[0.5, -0.25], [1.0, 2.0]], &device);
+        let (mut flex, mut kept) = (start(), None);
+        let (mut other, mut other_kept) = (start(), None);
+        for time in 1..=4 {
+            flex = flex.mul_scalar(1.5);
+            other = other.mul_scalar(1.5);
+            average(&mut flex, &mut kept, averaging, time);
+            average_of_tensors(&mut other, &mut other_kept, averaging, time);
+            flex.clone()
+                .into_data()
+                .assert_eq(&other.clone().into_data(), true);
         }
     }
 }

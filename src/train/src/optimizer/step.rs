@@ -10,6 +10,7 @@ use burn::optim::GradientsParams;
 use burn::tensor::{Device, Shape, Tensor};
 use burn_flex::{Flex, FlexTensor};
 
+use super::average::{Overwrite, average};
 use super::kernel::{self, AdamStep, Prepare, SgdStep};
 use super::norm::{floats, is_flex, of_tensor};
 use super::{Averaging, Clipping, Slot, UpdateRule};
@@ -24,11 +25,11 @@ pub struct OptimizerState {
 
 /// What is kept beside one parameter, flat. SGD has only the first moment, its velocity.
 #[derive(Debug, Default)]
-struct Moments {
-    first: Option<Tensor<1>>,
-    second: Option<Tensor<1>>,
-    largest: Option<Tensor<1>>,
-    average: Option<Tensor<1>>,
+pub(super) struct Moments {
+    pub first: Option<Tensor<1>>,
+    pub second: Option<Tensor<1>>,
+    pub largest: Option<Tensor<1>>,
+    pub average: Option<Tensor<1>>,
 }
 
 impl OptimizerState {
@@ -273,7 +274,7 @@ fn on_slices<const D: usize>(
 
 /// Hands out the elements of a float32 tensor of the CPU backend and puts it back, also when the work
 /// panics. Memory that somebody else shares is copied first.
-fn in_place<const D: usize>(tensor: &mut Tensor<D>, work: impl FnOnce(&mut [f32])) {
+pub(super) fn in_place<const D: usize>(tensor: &mut Tensor<D>, work: impl FnOnce(&mut [f32])) {
     let placeholder = Tensor::from_data(
         burn::tensor::TensorData::zeros::<f32, _>([0; D]),
         &Device::flex(),
@@ -294,7 +295,7 @@ fn in_place<const D: usize>(tensor: &mut Tensor<D>, work: impl FnOnce(&mut [f32]
     }
 }
 
-fn zeros(count: usize) -> Tensor<1> {
+pub(super) fn zeros(count: usize) -> Tensor<1> {
     Tensor::zeros([count], &Device::flex())
 }
 
@@ -367,75 +368,7 @@ fn on_tensors<const D: usize>(
     }
 }
 
-/// Moves the average towards the weights, and the weights to the average where it is time to.
-fn average<const D: usize>(
-    weights: &mut Tensor<D>,
-    average: &mut Option<Tensor<1>>,
-    averaging: Averaging,
-    time: u64,
-) {
-    let momentum = averaging.momentum_at(time);
-    let overwrites = averaging.overwrites_at(time);
-    if is_flex(weights) {
-        let count = weights.shape().num_elements();
-        in_place(average.get_or_insert_with(|| zeros(count)), |average| {
-            in_place(weights, |weights| {
-                kernel::average(average, weights, momentum);
-                if overwrites {
-                    weights.copy_from_slice(average);
-                }
-            });
-        });
-        return;
-    }
-    average_of_tensors(weights, average, averaging, time);
-}
-
-/// Any other backend: the same as tensor operations.
-fn average_of_tensors<const D: usize>(
-    weights: &mut Tensor<D>,
-    average: &mut Option<Tensor<1>>,
-    averaging: Averaging,
-    time: u64,
-) {
-    let momentum = averaging.momentum_at(time);
-    let shape = weights.shape();
-    let moved = match average.take() {
-        Some(average) => {
-            average.reshape(shape).mul_scalar(momentum) + weights.clone().mul_scalar(1.0 - momentum)
-        }
-        None => weights.clone(),
-    };
-    if averaging.overwrites_at(time) {
-        *weights = moved.clone();
-    }
-    *average = Some(flat(moved));
-}
-
-/// Replaces every weight that has an average by it.
-struct Overwrite<'a>(&'a HashMap<ParamId, Moments>);
-
-impl ModuleMapper for Overwrite<'_> {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let kept = self.0.get(&param.id);
-        let Some(average) = kept.and_then(|kept| kept.average.clone()) else {
-            return param;
-        };
-        let (id, tensor, mapper) = param.consume();
-        let trained = tensor.is_require_grad();
-        // Not the same memory: the next step changes the one and the other.
-        let average = average.reshape(tensor.shape()).mul_scalar(1.0);
-        let tensor = Tensor::from_inner(average);
-        let tensor = if trained {
-            tensor.require_grad()
-        } else {
-            tensor
-        };
-        Param::from_mapped_value(id, tensor, mapper)
-    }
-}
-
-fn flat<const D: usize>(tensor: Tensor<D>) -> Tensor<1> {
+pub(super) fn flat<const D: usize>(tensor: Tensor<D>) -> Tensor<1> {
     let count = tensor.shape().num_elements();
     tensor.reshape(Shape::new([count]))
 }
@@ -678,27 +611,5 @@ mod tests {
         let (mut layer, state) = averaged(SGD::new(1.0), 3);
         assert!(!state.overwrite(&mut layer), "there is none");
         assert_eq!(values(&layer)[0], -8.5);
-    }
-
-    /// On a GPU the average is moved by tensor operations; here run on the CPU.
-    #[test]
-    fn both_ways_average_alike() {
-        let averaging = Averaging {
-            momentum: 0.75,
-            overwrite_frequency: Some(3),
-        };
-        let device = Device::flex();
-        let start = || Tensor::<2>::from_data([[0.5, -0.25], [1.0, 2.0]], &device);
-        let (mut flex, mut kept) = (start(), None);
-        let (mut other, mut other_kept) = (start(), None);
-        for time in 1..=4 {
-            flex = flex.mul_scalar(1.5);
-            other = other.mul_scalar(1.5);
-            average(&mut flex, &mut kept, averaging, time);
-            average_of_tensors(&mut other, &mut other_kept, averaging, time);
-            flex.clone()
-                .into_data()
-                .assert_eq(&other.clone().into_data(), true);
-        }
     }
 }
