@@ -278,7 +278,7 @@ def test_memory_that_cannot_be_had(kernel):
     resource.prlimit(process, resource.RLIMIT_AS, (used + (256 << 20), resource.RLIM_INFINITY))
     cell = kernel.execute("let small = vec![1_u8; 1 << 20];\nlet large = vec![1_u8; 1 << 30];")
     assert "memory allocation of 1073741824 bytes failed" in cell.stream("stderr")
-    check_error(cell, "ProcessEnded", "SIGABRT", "lost: ", "`precious`", line=2)
+    check_error(cell, "OutOfMemory", "1073741824 bytes", "lost: ", "`precious`", line=2)
     assert kernel.run("vec![1_u8; 1 << 30].len()").shown() == str(1 << 30)
 
 
