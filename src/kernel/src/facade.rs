@@ -83,7 +83,8 @@ pub fn find() -> Result<Facade> {
     }
     let folder_of_view = folder.join(VIEW);
     if !view::is_current(&sources, &sysroot, &folder_of_view) {
-        view::generate(&sources, &sysroot, &folder_of_view).map_err(|error| no_view(&sources, &error))?;
+        view::generate(&sources, &sysroot, &folder_of_view)
+            .map_err(|error| no_view(&sources, &error))?;
     }
     let dependencies = snapshot(&folder, &library).map_err(|error| no_snapshot(&folder, &error))?;
     let library = dependencies.join(LIBRARY);

@@ -201,7 +201,9 @@ fn note_panic(info: &PanicHookInfo<'_>) {
         if let Some(earlier) = PANIC.take() {
             // A panic of a destructor while another was under way ends the process, and only the
             // last one would be told of.
-            let line = earlier.line.map_or(String::new(), |line| format!(" on line {line}"));
+            let line = earlier
+                .line
+                .map_or(String::new(), |line| format!(" on line {line}"));
             eprintln!("panicked{line}: {}", earlier.message);
         }
         let line = info.location().and_then(|place| place_in(statement, place));
