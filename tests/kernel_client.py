@@ -199,7 +199,8 @@ def check_card(cell, code, *in_plain):
     for text in (html, plain):
         assert code in text
     # A long one is wrapped.
-    assert json["message"].split("`")[0] in " ".join(plain.split())
+    begins = json["message"].split("`")[0]
+    assert " ".join(begins.split()) in " ".join(plain.split()), plain
     for part in in_plain:
         assert part in plain, f"{part!r} is not in:\n{plain}"
     kinds = [message.kind for message in cell.messages]
