@@ -3,6 +3,7 @@ without loss, failures that say where and what they cost."""
 
 import os
 import queue
+import re
 import time
 
 import pytest
@@ -116,6 +117,10 @@ def test_the_shell_and_the_environment(kernel):
     assert cell.shown() == '"blue"'
     assert kernel.run("!echo $COLOUR").stream() == "blue\n"
     check_error(kernel.execute("!exit 3"), "Error", "exit status: 3", line=1)
+    seen = kernel.run("!env").stream()
+    path = re.search("^PATH=(.*)$", seen, re.MULTILINE)[1]
+    assert not re.search("/stratoscope-[0-9]+-[0-9a-f]{8}/", path), "the kernel's own tools are not for cells"
+    assert not re.search("^(RUST_SRC_PATH|EVCXR_CONFIG_DIR|STRATOSCOPE_PATH)=", seen, re.MULTILINE)
 
 
 def test_an_interrupted_command_of_the_shell_costs_nothing(kernel):
@@ -419,6 +424,19 @@ def test_any_iterator_has_a_progress_bar(kernel):
     (first,) = cell.of_kind("display_data")
     states = [first["data"]["text/plain"], *(each["data"]["text/plain"] for each in cell.of_kind("update_display_data"))]
     assert "0/5" in states[0] and "5/5" in states[-1] and len(states) >= 3, states
+
+
+def test_what_rustc_warns_of_is_shown_once_and_can_be_silenced(kernel):
+    code = "fn f() -> u8 {\n    let nobody = 3;\n    4\n}\nlet v = vec![1];\nv.iter().map(|x| x + 1);"
+    found = [card[DIAGNOSTIC] for card in kernel.run(code).diagnostics]
+    assert {(each["code"], each["severity"]) for each in found} == {("unused_variables", "warning"), ("unused_must_use", "warning")}
+    plain = without_ansi(kernel.run(code.replace("nobody", "someone")).shown())
+    assert "unused variable: `someone`" in plain and "line 2" in plain and "^^^^^^^" in plain, plain
+    assert not kernel.run(code).diagnostics, "told already"
+    assert not kernel.run("f() + 1").diagnostics, "an earlier cell's"
+    kernel.run("%warnings silence unused_variables")
+    assert not kernel.run("fn g() -> u8 { let other = 3; 4 }").diagnostics
+    kernel.run("%warnings default unused_variables")
 
 
 def test_a_reset_forgets_everything(kernel):

@@ -176,6 +176,14 @@ def test_a_home_that_cannot_be_written(tmp_path):
         check_alive(kernel)
 
 
+def test_temporary_files_may_lie_deep(tmp_path):
+    """Deeper than the path of a socket may be long."""
+    folders = tmp_path / ("deep" * 20) / ("deeper" * 10)
+    folders.mkdir(parents=True)
+    with Kernel(cwd=tmp_path, env=dict(os.environ, TMPDIR=str(folders))) as kernel:
+        check_alive(kernel)
+
+
 def test_nothing_is_left_behind(tmp_path):
     """Not by kernels that end, and what a killed one left is removed by the next."""
     folders = tmp_path / "temporary"

@@ -33,20 +33,18 @@ mod show;
 mod streams;
 mod toolchain;
 mod unable;
+mod warnings;
 pub mod wrapper;
 
 /// First thing in `main`: `Some` when the process was started in another role than a command, and
 /// has played it.
 pub fn dispatch() -> Option<ExitCode> {
-    if let Some(code) = wrapper::dispatch().or_else(toolchain::dispatch) {
-        return Some(code);
-    }
-    home::choose();
-    None
+    wrapper::dispatch().or_else(toolchain::dispatch)
 }
 
 /// Makes evaluators. Called before there are other threads.
 pub fn starter() -> StartEvaluator {
+    home::choose();
     keep_memory();
     Box::new(|| Ok(Box::new(engine::Engine::start()?) as Box<dyn Evaluate>))
 }

@@ -45,7 +45,7 @@ use crate::watch::Moment;
 /// What a loop by hand has done since its last step.
 #[derive(Debug, Default)]
 pub(crate) struct ByHand {
-    /// Gradients computed since the model was made; each has a number of its own.
+    /// Gradients for training computed since the model was made; each has a number of its own.
     computed: u64,
     /// How many there were at the last step.
     at_last_step: u64,
@@ -250,7 +250,8 @@ impl<N: Network> Model<N> {
         let encoded = prepare::encode(&state.files, data, None, "gradients")?;
         let batch = encoded.batch(encoded.len())?.next();
         let number = state.by_hand.computed;
-        state.by_hand.computed += 1;
+        // A gradient without dropout is for looking at: no loop waits for it.
+        state.by_hand.computed += u64::from(training);
         match batch {
             Some(batch) => of_batch(&state, batch, loss, number, training),
             None => Ok(Gradients::zeros()),

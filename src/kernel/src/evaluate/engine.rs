@@ -24,6 +24,7 @@ use super::relay::{Current, LastWords, Relay};
 use super::show;
 use super::streams::{Heard, Streams};
 use super::unable;
+use super::warnings;
 use crate::assist::Assistant;
 use crate::cells;
 use crate::evaluator::{
@@ -107,9 +108,8 @@ impl Engine {
             .arg("cells")
             .env(stratoscope_wire::SOCKET_VARIABLE, home.socket())
             .env(cells::STREAMS_VARIABLE, home.streams())
-            .env(cells::LIBRARY_VARIABLE, &facade.library)
-            .env_remove(home::SOURCES_VARIABLE)
-            .env("PATH", home::path_without_us().unwrap_or_default());
+            .env(cells::LIBRARY_VARIABLE, &facade.library);
+        home::hide(&mut command);
         let (context, outputs) = EvalContext::with_subprocess_command(command)
             .map_err(|error| cannot_start("evcxr", &std::io::Error::other(error.to_string())))?;
         forward(outputs, &relay);
@@ -388,6 +388,12 @@ impl Evaluate for Engine {
             self.defined.extend(defined);
         }
         if outcome == CellOutcome::Ok {
+            for warning in warnings::take(self.home.path(), &rewritten) {
+                let judged = self.relay.settings().judged(warning);
+                if let Some(warning) = judged {
+                    show::diagnostic(warning, None, &current);
+                }
+            }
             for note in notes {
                 let judged = self.relay.settings().judged(note);
                 if let Some(note) = judged {

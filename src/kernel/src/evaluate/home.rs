@@ -1,8 +1,10 @@
 //! The private folder of one evaluator: evcxr's workspace, the socket, the pipes, the wrapper.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{fs, io};
 
 use super::toolchain;
@@ -14,7 +16,7 @@ use crate::view::{self, standard_library};
 const EVCXR_VARIABLE: &str = "EVCXR_CONFIG_DIR";
 
 /// Where rust-analyzer looks for the sources of the standard library.
-pub const SOURCES_VARIABLE: &str = "RUST_SRC_PATH";
+const SOURCES_VARIABLE: &str = "RUST_SRC_PATH";
 
 /// The name of that folder in ours.
 const SOURCES: &str = "library";
@@ -34,12 +36,12 @@ pub fn choose() {
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |since| since.subsec_nanos());
     let name = format!("stratoscope-{}-{nanoseconds:08x}", std::process::id());
-    let path = std::env::temp_dir().join(name);
+    let path = parent().join(name);
     let before = path_without_us().unwrap_or_default();
     let mut folders = vec![toolchain::folder(&path)];
     folders.extend(std::env::split_paths(&before));
     let ours = std::env::join_paths(folders).unwrap_or_else(|_| before.clone());
-    // SAFETY: `dispatch` calls this first thing in `main`; tests, before they start an evaluator.
+    // SAFETY: called where an evaluator is prepared; tests call it before they start one.
     unsafe {
         std::env::set_var(SOURCES_VARIABLE, path.join(SOURCES));
         std::env::set_var(EVCXR_VARIABLE, path);
@@ -48,15 +50,36 @@ pub fn choose() {
     }
 }
 
+/// Where private folders are made: among the temporary files. The path of a socket may have 108
+/// bytes, so where `TMPDIR` lies deep, as on clusters, the system's own folder is taken.
+fn parent() -> PathBuf {
+    const LONGEST: usize = 72;
+    let chosen = std::env::temp_dir();
+    let usual = PathBuf::from("/tmp");
+    let is_too_long = chosen.as_os_str().len() > LONGEST;
+    if is_too_long && usual.is_dir() {
+        usual
+    } else {
+        chosen
+    }
+}
+
+/// Keeps from the process that runs the cells, and so from what cells start, what is only for us.
+pub fn hide(command: &mut Command) {
+    for name in [SOURCES_VARIABLE, EVCXR_VARIABLE, PATH_VARIABLE] {
+        command.env_remove(name);
+    }
+    command.env("PATH", path_without_us().unwrap_or_default());
+}
+
 /// Removes the folders of kernels that were killed before they could do it: those of processes that
 /// are no more, and that belong to this user.
 pub fn sweep() {
-    let Ok(entries) = fs::read_dir(std::env::temp_dir()) else {
-        return;
-    };
+    let folders = BTreeSet::from([parent(), std::env::temp_dir()]);
+    let entries = folders.iter().filter_map(|it| fs::read_dir(it).ok());
     // SAFETY: a plain system call.
     let user = unsafe { libc::getuid() };
-    for entry in entries.flatten() {
+    for entry in entries.flatten().flatten() {
         let name = entry.file_name();
         let Some(process) = name.to_str().and_then(process_of) else {
             continue;

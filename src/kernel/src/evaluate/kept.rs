@@ -21,7 +21,7 @@ pub struct Kept {
 
 /// What is known of a cell.
 pub enum Found {
-    Library,
+    Library { warnings: String },
     Messages(String),
 }
 
@@ -59,7 +59,8 @@ impl Kept {
     /// What was made of this cell then, if it is known; a library is put where rustc would put it.
     pub fn find(&self, library: &Path) -> io::Result<Option<Found>> {
         if fs::copy(self.library(), library).is_ok() {
-            return Ok(Some(Found::Library));
+            let warnings = fs::read_to_string(self.warnings()).unwrap_or_default();
+            return Ok(Some(Found::Library { warnings }));
         }
         match fs::read_to_string(self.messages()) {
             Ok(messages) => Ok(Some(Found::Messages(messages))),
@@ -68,8 +69,15 @@ impl Kept {
         }
     }
 
-    /// Nothing when only errors were wanted.
-    pub fn keep_library(&self, library: &Path) -> io::Result<()> {
+    fn warnings(&self) -> PathBuf {
+        self.folder.join(format!("{}.warnings", self.name))
+    }
+
+    /// Keeps the library and what rustc warned of. Nothing when only errors were wanted.
+    pub fn keep_library(&self, library: &Path, warnings: &str) -> io::Result<()> {
+        if !warnings.is_empty() {
+            self.keep(&mut warnings.as_bytes(), &self.warnings())?;
+        }
         match fs::File::open(library) {
             Ok(mut file) => self.keep(&mut file, &self.library()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

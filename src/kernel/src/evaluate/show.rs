@@ -128,7 +128,12 @@ fn compiler_error(error: &CompilationError, rewritten: &Rewritten) -> Diagnostic
         diagnostic.labels.iter_mut().for_each(|it| it.text.clear());
         return diagnostic.fix("end the line with `;`, or let what never returns end with a value");
     }
-    for child in error.json["children"].as_array().into_iter().flatten() {
+    with_children(diagnostic, &error.json["children"])
+}
+
+/// With rustc's notes and suggestions.
+pub fn with_children(mut diagnostic: Diagnostic, children: &serde_json::Value) -> Diagnostic {
+    for child in children.as_array().into_iter().flatten() {
         let (Some(level), Some(text)) = (child["level"].as_str(), child["message"].as_str()) else {
             continue;
         };

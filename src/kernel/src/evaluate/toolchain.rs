@@ -22,6 +22,7 @@ use super::home;
 use super::kept::{Found, Kept};
 use super::linker::Linker;
 use super::second_try;
+use super::warnings;
 use super::wrapper::{self, Settings};
 
 /// The name under which evcxr calls us as cargo.
@@ -232,7 +233,8 @@ impl Call {
         }
         let kept = Kept::of(settings, &arguments, home, &source)?;
         match kept.find(&outputs.library)? {
-            Some(Found::Library) => {
+            Some(Found::Library { warnings: told }) => {
+                warnings::leave(home, &told);
                 artifact(&outputs.library)?;
                 return Ok(ExitCode::SUCCESS);
             }
@@ -281,7 +283,7 @@ impl Call {
         if status.code().is_some() && outputs.depend_on_the_cell_alone() {
             // What cannot be kept is compiled again.
             let _ = if status.success() {
-                kept.keep_library(&outputs.library)
+                kept.keep_library(&outputs.library, &warnings::among(&messages))
             } else {
                 kept.keep_messages(&messages)
             };
@@ -292,6 +294,7 @@ impl Call {
             }
             return Ok(ExitCode::FAILURE);
         }
+        warnings::leave(home, &warnings::among(&messages));
         if outputs.library.is_file() {
             artifact(&outputs.library)?;
         }

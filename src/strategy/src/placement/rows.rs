@@ -445,8 +445,9 @@ fn reality(devices: &[DeviceColumn]) -> Vec<String> {
         ));
     }
     if let count @ 1.. = of(DeviceKind::Logical) {
+        let shares = if count == 1 { "a share" } else { "shares" };
         told.push(format!(
-            "{}: shares of a physical one; copies and what is sent are real, memory and time are shared",
+            "{}: {shares} of a physical one; copies and what is sent are real, memory and time are shared",
             words::count(count, "logical device")
         ));
     }

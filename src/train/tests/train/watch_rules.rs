@@ -404,6 +404,9 @@ fn an_accumulator_that_is_reset_is_told_by_its_effect() {
         }
         heard(|| model.apply(sum / divisor).expect("a step")).1
     };
+    // Only looked at: no loop loses it.
+    let looked = model.evaluation_gradients(&sentences(8));
+    looked.expect("a gradient");
     assert_eq!(codes(&apply(true, 4.0)), [] as [&str; 0]);
     let lost = apply(false, 4.0);
     assert_eq!(codes(&lost), ["SC0506"]);

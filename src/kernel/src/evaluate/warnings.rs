@@ -1,0 +1,187 @@
+//! rustc's warnings about a cell that compiles. evcxr passes over them, so [`super::toolchain`]
+//! leaves them in the private folder, in rustc's words and places. Those that are about the cell's
+//! own lines are shown, each once, muted as other warnings are; what stands in earlier cells was
+//! told there.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+use stratoscope_diagnostics::{CellSpan, Diagnostic, Label, Place, Severity};
+
+use super::show;
+use crate::rewrite::Rewritten;
+
+const FILE: &str = "warnings";
+
+/// What the text around a cell brings about.
+const OURS: [&str; 4] = [
+    "redundant_semicolons",
+    "unused_braces",
+    "unused_parens",
+    "unused_qualifications",
+];
+
+/// Those among rustc's messages, a line each.
+pub fn among(messages: &str) -> String {
+    let is_warning = |line: &&str| line.contains("\"level\":\"warning\"");
+    let lines: Vec<&str> = messages.lines().filter(is_warning).collect();
+    lines.join("\n")
+}
+
+/// Leaves the warnings about the cell that was compiled last.
+pub fn leave(home: &Path, warnings: &str) {
+    let file = home.join(FILE);
+    // Without the file there are none to show.
+    let _ = match warnings.is_empty() {
+        true => fs::remove_file(file),
+        false => fs::write(file, warnings),
+    };
+}
+
+#[derive(Deserialize)]
+struct Message {
+    message: String,
+    code: Option<Code>,
+    level: String,
+    spans: Vec<Span>,
+    children: Value,
+}
+
+#[derive(Deserialize)]
+struct Code {
+    code: String,
+}
+
+#[derive(Deserialize)]
+struct Span {
+    file_name: String,
+    line_start: usize,
+    line_end: usize,
+    column_start: usize,
+    column_end: usize,
+    is_primary: bool,
+    label: Option<String>,
+}
+
+/// The warnings about this cell, taken: the next cell does not get them.
+pub fn take(home: &Path, rewritten: &Rewritten) -> Vec<Diagnostic> {
+    let (Ok(left), Ok(source)) = (
+        fs::read_to_string(home.join(FILE)),
+        fs::read_to_string(home.join("cells/src/lib.rs")),
+    ) else {
+        return Vec::new();
+    };
+    leave(home, "");
+    let mut found = Vec::new();
+    for line in left.lines() {
+        let Ok(message) = serde_json::from_str::<Message>(line) else {
+            continue;
+        };
+        let warning = message.in_cell(&source, rewritten);
+        found.extend(warning.filter(|warning| !found.contains(warning)));
+    }
+    found
+}
+
+impl Message {
+    fn in_cell(&self, source: &str, rewritten: &Rewritten) -> Option<Diagnostic> {
+        let code = &self.code.as_ref()?.code;
+        if self.level != "warning" || OURS.contains(&&**code) {
+            return None;
+        }
+        let mut warning = Diagnostic::new(code, Severity::Warning, self.message.clone());
+        let mut spans: Vec<&Span> = self.spans.iter().collect();
+        spans.sort_by_key(|span| !span.is_primary);
+        for span in spans {
+            let place = span.in_cell(source, rewritten);
+            match place {
+                Some(place) => warning.labels.push(Label {
+                    place,
+                    text: span.label.clone().unwrap_or_default(),
+                }),
+                None if span.is_primary => return None,
+                None => {}
+            }
+        }
+        let mut warning = show::with_children(warning, &self.children);
+        // `#[warn(…)]` is nothing that the cell says.
+        warning.why.retain(|why| !why.contains("on by default"));
+        (!warning.labels.is_empty()).then_some(warning)
+    }
+}
+
+impl Span {
+    /// The same place in the text of the cell, if its statement stands there.
+    fn in_cell(&self, source: &str, rewritten: &Rewritten) -> Option<Place> {
+        if self.file_name != "src/lib.rs" {
+            return None;
+        }
+        let line = source.lines().nth(self.line_start.checked_sub(1)?)?;
+        let begin = begin_of(source, self.line_start, &rewritten.text)?;
+        let indent = line.len() - line.trim_start().len();
+        // Columns count characters from 1; a span of several lines is shown to the first one's end.
+        let byte = |column: usize| {
+            let characters = line.char_indices().map(|(at, _)| at);
+            characters.chain([line.len()]).nth(column - 1)
+        };
+        let start = byte(self.column_start)?;
+        let end = match self.line_end == self.line_start {
+            true => byte(self.column_end)?,
+            false => line.len(),
+        };
+        let place = |at: usize| {
+            let inside = at.checked_sub(indent)?;
+            Some(rewritten.original_offset(begin + inside))
+        };
+        Some(Place::Span(CellSpan {
+            start: place(start)?,
+            end: place(end)?,
+        }))
+    }
+}
+
+/// Where, in the text that evcxr was given, the line of the source begins that is counted from 1.
+/// evcxr puts each statement on a line of its own, the cell's last in the source, so equal ones are
+/// counted from the end.
+fn begin_of(source: &str, number: usize, given: &str) -> Option<usize> {
+    let lines: Vec<&str> = source.lines().map(str::trim).collect();
+    let text = *lines.get(number - 1)?;
+    let from_the_end = lines[number..].iter().filter(|line| **line == text).count();
+    let places = given.rmatch_indices(text).map(|(at, _)| at);
+    places.filter(|_| !text.is_empty()).nth(from_the_end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_found_again() {
+        let given = "at(1);let a = 1;\nat(2);f();\nat(3);let b = 2;\nat(4);f();";
+        let source = "fn f() {}\nmod x {\n  let a = 1;\nat(2);\n  f();\nlet b = 2;\nf();\n}\n";
+        for (number, expected) in [
+            (3, Some("let a")),
+            (5, Some("f();\nat(3)")),
+            (6, Some("let b")),
+            (7, Some("f();")),
+            (1, None),
+            (2, None),
+        ] {
+            let found = begin_of(source, number, given).map(|at| &given[at..]);
+            match expected {
+                Some(begin) => assert!(found.is_some_and(|it| it.starts_with(begin)), "{number}"),
+                None => assert_eq!(found, None, "{number}"),
+            }
+        }
+        assert_eq!(begin_of(source, 7, given), Some(given.len() - 4));
+    }
+
+    #[test]
+    fn only_warnings_are_kept() {
+        let warning = r#"{"level":"warning","message":"unused"}"#;
+        let error = r#"{"level":"error","message":"wrong"}"#;
+        assert_eq!(among(&format!("{error}\n{warning}\n")), warning);
+    }
+}
