@@ -426,7 +426,7 @@ def test_any_iterator_has_a_progress_bar(kernel):
     assert "0/5" in states[0] and "5/5" in states[-1] and len(states) >= 3, states
 
 
-def test_what_rustc_warns_of_is_shown_once_and_can_be_silenced(kernel):
+def test_what_rustc_warns_of_is_shown_once(kernel):
     code = "fn f() -> u8 {\n    let nobody = 3;\n    4\n}\nlet v = vec![1];\nv.iter().map(|x| x + 1);"
     found = [card[DIAGNOSTIC] for card in kernel.run(code).diagnostics]
     assert {(each["code"], each["severity"]) for each in found} == {("unused_variables", "warning"), ("unused_must_use", "warning")}
@@ -434,9 +434,8 @@ def test_what_rustc_warns_of_is_shown_once_and_can_be_silenced(kernel):
     assert "unused variable: `someone`" in plain and "line 2" in plain and "^^^^^^^" in plain, plain
     assert not kernel.run(code).diagnostics, "told already"
     assert not kernel.run("f() + 1").diagnostics, "an earlier cell's"
-    kernel.run("%warnings silence unused_variables")
-    assert not kernel.run("fn g() -> u8 { let other = 3; 4 }").diagnostics
-    kernel.run("%warnings default unused_variables")
+    assert not kernel.run("#[allow(unused_variables)]\nfn g() -> u8 { let other = 3; 4 }").diagnostics
+    assert not kernel.run("let twice = 1;\nlet twice = 2;").diagnostics, "variables of the notebook"
 
 
 def test_a_reset_forgets_everything(kernel):

@@ -316,7 +316,7 @@ fn flags() -> String {
 }
 
 /// An interrupt ends us, and must end the compiler too.
-fn live_and_die_with_us(command: &mut Command) -> &mut Command {
+pub fn live_and_die_with_us(command: &mut Command) -> &mut Command {
     // SAFETY: between fork and exec, one plain system call.
     unsafe {
         command.pre_exec(|| {

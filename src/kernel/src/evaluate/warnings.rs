@@ -23,6 +23,9 @@ const OURS: [&str; 4] = [
     "unused_qualifications",
 ];
 
+/// What is said of variables, too, that one of the cell's own has shadowed.
+const UNUSED: [&str; 2] = ["unused_assignments", "unused_variables"];
+
 /// Those among rustc's messages, a line each.
 pub fn among(messages: &str) -> String {
     let is_warning = |line: &&str| line.contains("\"level\":\"warning\"");
@@ -88,7 +91,10 @@ pub fn take(home: &Path, rewritten: &Rewritten) -> Vec<Diagnostic> {
 impl Message {
     fn in_cell(&self, source: &str, rewritten: &Rewritten) -> Option<Diagnostic> {
         let code = &self.code.as_ref()?.code;
-        if self.level != "warning" || OURS.contains(&&**code) {
+        // A variable of the notebook is there for the next cell.
+        let name = self.message.split('`').nth(1).unwrap_or_default();
+        let is_kept = UNUSED.contains(&&**code) && rewritten.bindings.iter().any(|it| it == name);
+        if self.level != "warning" || OURS.contains(&&**code) || is_kept {
             return None;
         }
         let mut warning = Diagnostic::new(code, Severity::Warning, self.message.clone());

@@ -14,15 +14,15 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, symlink};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use super::{crates, toolchain};
+use super::{crates, toolchain, warnings};
 
 /// The name under which cargo calls this executable.
 pub const NAME: &str = "stratoscope-rustc";
@@ -139,7 +139,7 @@ fn wrap(link: &Path, rustc: &OsStr, mut arguments: Vec<OsString>) -> io::Result<
             if name == CELL_CRATE {
                 toolchain::note(&settings, home, rustc, &arguments);
                 match prepare_cell(&settings, &mut arguments) {
-                    Ok(()) => {}
+                    Ok(()) => return compile_cell(home, rustc, &arguments),
                     Err(Problem::Replaced(error)) => {
                         eprintln!("{error}");
                         return Ok(ExitCode::FAILURE);
@@ -150,6 +150,39 @@ fn wrap(link: &Path, rustc: &OsStr, mut arguments: Vec<OsString>) -> io::Result<
         }
     }
     Err(Command::new(rustc).args(arguments).exec())
+}
+
+/// Runs rustc, passes on what it says, and leaves its warnings.
+fn compile_cell(home: &Path, rustc: &OsStr, arguments: &[OsString]) -> io::Result<ExitCode> {
+    let mut command = Command::new(rustc);
+    command.args(arguments).stderr(Stdio::piped());
+    let mut rustc = toolchain::live_and_die_with_us(&mut command).spawn()?;
+    let mut messages = String::new();
+    if let Some(stderr) = rustc.stderr.take() {
+        for line in BufReader::new(stderr).lines() {
+            let line = line?;
+            eprintln!("{line}");
+            messages += &line;
+            messages.push('\n');
+        }
+    }
+    let status = rustc.wait()?;
+    if status.success() {
+        warnings::leave(home, &warnings::among(&messages));
+        return Ok(ExitCode::SUCCESS);
+    }
+    // cargo tells a compiler that was killed from one that refuses.
+    match (status.code(), status.signal()) {
+        (_, Some(signal)) => {
+            // SAFETY: plain system calls on our own process.
+            unsafe {
+                libc::signal(signal, libc::SIG_DFL);
+                libc::raise(signal);
+            }
+            Ok(ExitCode::FAILURE)
+        }
+        (code, None) => Ok(ExitCode::from(u8::try_from(code.unwrap_or(1)).unwrap_or(1))),
+    }
 }
 
 /// Points `ctx` at the real facade and adapts its source.
