@@ -79,15 +79,17 @@ impl Kept {
             self.keep(&mut warnings.as_bytes(), &self.warnings())?;
         }
         match fs::File::open(library) {
-            Ok(mut file) => self.keep(&mut file, &self.library()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error),
+            Ok(mut file) => self.keep(&mut file, &self.library())?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
         }
+        forget_the_oldest(&self.folder, KEPT)
     }
 
     /// Keeps rustc's messages, one JSON value a line.
     pub fn keep_messages(&self, messages: &str) -> io::Result<()> {
-        self.keep(&mut messages.as_bytes(), &self.messages())
+        self.keep(&mut messages.as_bytes(), &self.messages())?;
+        forget_the_oldest(&self.folder, KEPT)
     }
 
     fn keep(&self, content: &mut dyn io::Read, file: &Path) -> io::Result<()> {
@@ -95,7 +97,7 @@ impl Kept {
         let mut fresh = tempfile::NamedTempFile::new_in(&self.folder)?;
         io::copy(content, &mut fresh)?;
         fresh.persist(file)?;
-        forget_the_oldest(&self.folder, KEPT)
+        Ok(())
     }
 }
 

@@ -101,26 +101,14 @@ impl Pipe {
 
     /// Gives some of what is there to the sink; how many bytes, `None` when there is nothing.
     fn forward(&mut self, buffer: &mut [u8], sink: &Sink) -> Option<usize> {
-        match self.file.read(buffer) {
-            Ok(0) => None,
-            Ok(length) => {
-                self.pending.extend_from_slice(&buffer[..length]);
-                self.show(false, sink);
-                Some(length)
-            }
-            Err(error) => (error.kind() == ErrorKind::Interrupted).then_some(0),
-        }
+        let length = read(&mut self.file, buffer, &mut self.pending)?;
+        self.show(false, sink);
+        Some(length)
     }
 
     /// Gives to the sink what is there now, and not what somebody who never stops goes on writing.
     fn forward_all(&mut self, buffer: &mut [u8], sink: &Sink) {
-        let mut left = waiting(&self.file);
-        while left > 0 {
-            match self.forward(buffer, sink) {
-                Some(length) => left = left.saturating_sub(length),
-                None => return,
-            }
-        }
+        forward_what_waits(waiting(&self.file), || self.forward(buffer, sink));
     }
 
     /// Shows whole characters; what begins one stays, unless this is the end.
@@ -155,12 +143,7 @@ impl Late {
 
     /// As [`Pipe::forward`].
     fn forward(&mut self, buffer: &mut [u8], sink: &Sink) -> Option<usize> {
-        let length = match self.file.read(buffer) {
-            Ok(0) => return None,
-            Ok(length) => length,
-            Err(error) => return (error.kind() == ErrorKind::Interrupted).then_some(0),
-        };
-        self.pending.extend_from_slice(&buffer[..length]);
+        let length = read(&mut self.file, buffer, &mut self.pending)?;
         let mut read = 0;
         loop {
             match late::first(&self.pending[read..]) {
@@ -188,12 +171,28 @@ impl Late {
 
     /// As [`Pipe::forward_all`].
     fn forward_all(&mut self, buffer: &mut [u8], sink: &Sink) {
-        let mut left = waiting(&self.file);
-        while left > 0 {
-            match self.forward(buffer, sink) {
-                Some(length) => left = left.saturating_sub(length),
-                None => return,
-            }
+        forward_what_waits(waiting(&self.file), || self.forward(buffer, sink));
+    }
+}
+
+/// Adds some of what is there to what is pending; how many bytes, `None` when there is nothing.
+fn read(file: &mut File, buffer: &mut [u8], pending: &mut Vec<u8>) -> Option<usize> {
+    match file.read(buffer) {
+        Ok(0) => None,
+        Ok(length) => {
+            pending.extend_from_slice(&buffer[..length]);
+            Some(length)
+        }
+        Err(error) => (error.kind() == ErrorKind::Interrupted).then_some(0),
+    }
+}
+
+/// Calls `forward` until so many bytes were read, or there is nothing.
+fn forward_what_waits(mut left: usize, mut forward: impl FnMut() -> Option<usize>) {
+    while left > 0 {
+        match forward() {
+            Some(length) => left = left.saturating_sub(length),
+            None => return,
         }
     }
 }

@@ -14,7 +14,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 
 use serde::{Deserialize, Serialize};
 
@@ -263,27 +263,25 @@ impl Call {
             .stderr(Stdio::piped());
         let mut rustc = live_and_die_with_us(&mut command).spawn()?;
         let mut messages = String::new();
-        if let Some(stderr) = rustc.stderr.take() {
-            for line in BufReader::new(stderr).lines() {
-                let line = line?;
-                if !line.starts_with('{') {
-                    eprintln!("{line}");
-                } else if line.contains("\"$message_type\":\"diagnostic\"") {
-                    compiler_message(&line)?;
-                    messages += &line;
-                    messages.push('\n');
-                }
+        let status = listen(&mut rustc, |line| {
+            if !line.starts_with('{') {
+                eprintln!("{line}");
+            } else if line.contains("\"$message_type\":\"diagnostic\"") {
+                compiler_message(line)?;
+                messages += line;
+                messages.push('\n');
             }
-        }
-        let status = rustc.wait()?;
+            Ok(())
+        })?;
         if let (true, Some(linker), Some(object)) = (status.success(), &linker, &object) {
             linker.link(object, &outputs.library)?;
         }
+        let warnings = warnings::among(&messages);
         // A compiler that was killed has not said what it thinks of the cell.
         if status.code().is_some() && outputs.depend_on_the_cell_alone() {
             // What cannot be kept is compiled again.
             let _ = if status.success() {
-                kept.keep_library(&outputs.library, &warnings::among(&messages))
+                kept.keep_library(&outputs.library, &warnings)
             } else {
                 kept.keep_messages(&messages)
             };
@@ -294,7 +292,7 @@ impl Call {
             }
             return Ok(ExitCode::FAILURE);
         }
-        warnings::leave(home, &warnings::among(&messages));
+        warnings::leave(home, &warnings);
         if outputs.library.is_file() {
             artifact(&outputs.library)?;
         }
@@ -313,6 +311,19 @@ fn manifest(home: &Path) -> Option<String> {
 fn flags() -> String {
     let flags = std::env::var_os("RUSTFLAGS").unwrap_or_default();
     flags.to_string_lossy().into_owned()
+}
+
+/// Hands on each line of what the compiler says, and waits for its end.
+pub fn listen(
+    rustc: &mut Child,
+    mut each: impl FnMut(&str) -> io::Result<()>,
+) -> io::Result<ExitStatus> {
+    if let Some(stderr) = rustc.stderr.take() {
+        for line in BufReader::new(stderr).lines() {
+            each(&line?)?;
+        }
+    }
+    rustc.wait()
 }
 
 /// An interrupt ends us, and must end the compiler too.

@@ -14,7 +14,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -158,15 +158,12 @@ fn compile_cell(home: &Path, rustc: &OsStr, arguments: &[OsString]) -> io::Resul
     command.args(arguments).stderr(Stdio::piped());
     let mut rustc = toolchain::live_and_die_with_us(&mut command).spawn()?;
     let mut messages = String::new();
-    if let Some(stderr) = rustc.stderr.take() {
-        for line in BufReader::new(stderr).lines() {
-            let line = line?;
-            eprintln!("{line}");
-            messages += &line;
-            messages.push('\n');
-        }
-    }
-    let status = rustc.wait()?;
+    let status = toolchain::listen(&mut rustc, |line| {
+        eprintln!("{line}");
+        messages += line;
+        messages.push('\n');
+        Ok(())
+    })?;
     if status.success() {
         warnings::leave(home, &warnings::among(&messages));
         return Ok(ExitCode::SUCCESS);

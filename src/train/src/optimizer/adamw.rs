@@ -7,7 +7,6 @@ use stratoscope_diagnostics::Result;
 use super::average::Ema;
 use super::clip::Clip;
 use super::{AdamRule, Identity, IntoOptimizer, Optimizer, UpdateRule, check_adam, check_schedule};
-use crate::args::IntoCount;
 use crate::schedule::{IntoSchedule, Schedule};
 
 /// Adam with decoupled weight decay, which leaves biases and LayerNorm alone.
@@ -82,44 +81,7 @@ impl AdamW {
         self.with(|own| own.rule.amsgrad = amsgrad)
     }
 
-    /// Clips the norm of each tensor's gradient on its own.
-    pub fn clipnorm(self, clipnorm: f64) -> Self {
-        self.with(|own| own.clip.clipnorm = Some(clipnorm))
-    }
-
-    /// Clips the norm over all gradients: factor `max / (norm + 1e-6)`, at most 1. BERT uses 1.0.
-    pub fn global_clipnorm(self, global_clipnorm: f64) -> Self {
-        self.with(|own| own.clip.global_clipnorm = Some(global_clipnorm))
-    }
-
-    /// Clips each element of each gradient to ± this value.
-    pub fn clipvalue(self, clipvalue: f64) -> Self {
-        self.with(|own| own.clip.clipvalue = Some(clipvalue))
-    }
-
-    /// Keeps a moving average of the weights, which they are overwritten with when `fit!` ends. It costs the
-    /// memory of the weights once more. Default: false.
-    pub fn use_ema(self, use_ema: bool) -> Self {
-        self.with(|own| own.ema.is_used = use_ema)
-    }
-
-    /// The share of the old average in the new one, from 0 to 1. Default: 0.99.
-    pub fn ema_momentum(self, ema_momentum: f64) -> Self {
-        self.with(|own| own.ema.momentum = ema_momentum)
-    }
-
-    /// After how many steps the weights are overwritten by their averages, beside the end of `fit!`. Default: none.
-    pub fn ema_overwrite_frequency(self, steps: impl IntoCount) -> Self {
-        let steps = steps.into_count();
-        self.with(|own| own.ema.overwrite_frequency = Some(steps))
-    }
-
-    /// Changed, and so another optimizer than the one it came from.
-    fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        self.identity = Identity::default();
-        change(&mut self);
-        self
-    }
+    offered_by_every_optimizer!();
 }
 
 impl IntoOptimizer for AdamW {

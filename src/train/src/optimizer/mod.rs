@@ -1,9 +1,12 @@
 //! Optimizers: how a gradient becomes a step.
 //!
-//! [`AdamW`], [`Adam`] and [`SGD`] are what a cell writes, a file each; [`Optimizer`] is what they
+//! [`AdamW`], [`Adam`] and [`SGD`] are what a cell writes, a file each over what `builder` gives to all; [`Optimizer`] is what they
 //! resolve to, all defaults filled in and all values checked. [`OptimizerState`] holds the moments
 //! of one replica; `step` applies an update to its module, `kernel` does the arithmetic. Moments
 //! live where the weights live.
+
+#[macro_use]
+mod builder;
 
 mod adam;
 mod adamw;
