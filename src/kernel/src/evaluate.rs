@@ -7,7 +7,7 @@
 //! - [`home`] is the private folder everything lives in; [`wrapper`] is this executable in the
 //!   role of rustc's wrapper, which lets rust-analyzer and rustc see different views of the facade
 //!   ([`crate::view`]); [`toolchain`] is it in the role of cargo, which compiles a cell by what it
-//!   learnt from the cell before.
+//!   learnt from the cell before, and with the compiler that stands by ([`standby`]).
 //! - The cells run in a process of their own ([`crate::cells`]). What they show comes over the
 //!   wire ([`link`]), what they print through two pipes ([`streams`]).
 //! - [`interrupt`] stops a cell; [`show`] turns findings and rustc's errors into what a notebook
@@ -20,6 +20,7 @@ use crate::evaluator::{Evaluate, StartEvaluator};
 mod crates;
 mod definitions;
 mod engine;
+mod generated;
 mod gone;
 mod home;
 mod interrupt;
@@ -30,6 +31,7 @@ mod persist;
 mod relay;
 mod second_try;
 mod show;
+mod standby;
 mod streams;
 mod toolchain;
 mod unable;

@@ -23,12 +23,12 @@ use stratoscope_wire::ToKernel;
 use crate::connection;
 
 mod describe;
+pub mod evcxr;
 mod interrupts;
 mod last_line;
 mod scopes;
 mod shell;
 mod timing;
-mod variables;
 mod whose;
 
 /// The variable that names the file descriptor of evcxr's own channel.
@@ -107,7 +107,6 @@ pub use interrupts::sleep;
 pub use scopes::{enter, guard, leave};
 pub use shell::{ShellError, environment, shell};
 pub use timing::{clock, clocked, timeit};
-pub use variables::Variables;
 pub(crate) use whose::addressed;
 
 pub use crate::__print as print;

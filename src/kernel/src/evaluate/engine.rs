@@ -22,6 +22,7 @@ use super::link::{self, Link};
 use super::persist;
 use super::relay::{Current, LastWords, Relay};
 use super::show;
+use super::standby::Standby;
 use super::streams::{Heard, Streams};
 use super::unable;
 use super::warnings;
@@ -59,6 +60,8 @@ pub struct Engine {
     defined: Definitions,
     /// Answers meanwhile.
     assistant: Assistant,
+    /// Compiles the next cell.
+    _standby: Option<Standby>,
     home: Home,
 }
 
@@ -77,6 +80,8 @@ impl Engine {
         let executable = executable().map_err(|error| cannot_start("its executable", &error))?;
         home.configure(&facade, &executable)
             .map_err(|error| cannot_start("its settings", &error))?;
+        // Cells compile without it, too.
+        let standby = Standby::start(home.path()).ok();
         let relay = Arc::new(Relay::default());
         let streams = {
             let relay = Arc::clone(&relay);
@@ -128,6 +133,7 @@ impl Engine {
             gone: Gone::default(),
             defined: Definitions::default(),
             assistant: Assistant::default(),
+            _standby: standby,
             home,
         })
     }

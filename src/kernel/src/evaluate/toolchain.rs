@@ -5,7 +5,8 @@
 //! the first cell goes through the real cargo, and [`super::wrapper`] notes how it called rustc;
 //! from then on cells are compiled by the same call, also by later kernels, until the manifest
 //! changes (`:dep`). A cell that was compiled before, against the same library, is not compiled
-//! again, well or badly ([`super::kept`]).
+//! again, well or badly ([`super::kept`]); any other is given to the compiler that stands by
+//! ([`super::standby`]).
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -18,10 +19,12 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 
 use serde::{Deserialize, Serialize};
 
+use super::generated;
 use super::home;
 use super::kept::{Found, Kept};
 use super::linker::Linker;
 use super::second_try;
+use super::standby::{self, Order};
 use super::warnings;
 use super::wrapper::{self, Settings};
 
@@ -34,6 +37,9 @@ const FOLDER: &str = "bin";
 
 /// Stands for the private folder, which every kernel has another of.
 pub const HOME: &str = "{home}";
+
+/// What evcxr begins a cell with.
+const USUAL_ATTRIBUTES: &str = "#![allow(unused_imports, unused_mut, dead_code)]\n";
 
 /// Makes the links in the private folder.
 pub fn install(home: &Path, executable: &Path) -> io::Result<()> {
@@ -207,13 +213,7 @@ impl Call {
 
     /// Calls rustc as cargo did, and says what cargo would say.
     fn again(&self, step: Step, home: &Path, settings: &Settings) -> io::Result<ExitCode> {
-        let folder = home.to_string_lossy();
-        let here = |text: &String| text.replace(HOME, &folder);
-        let mut arguments: Vec<OsString> = self
-            .arguments
-            .iter()
-            .map(|word| here(word).into())
-            .collect();
+        let mut arguments = self.arguments_in(home);
         if let Err(problem) = wrapper::prepare_cell(settings, &mut arguments) {
             return match problem {
                 wrapper::Problem::Replaced(error) => {
@@ -255,15 +255,9 @@ impl Call {
         let object = linker
             .as_ref()
             .and_then(|linker| linker.take_over(&mut arguments));
-        let mut command = Command::new(here(&self.rustc));
-        command
-            .args(&arguments)
-            .envs(self.environment.iter().map(|(name, it)| (name, here(it))))
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped());
-        let mut rustc = live_and_die_with_us(&mut command).spawn()?;
+        let order = self.order(&arguments, home);
         let mut messages = String::new();
-        let status = listen(&mut rustc, |line| {
+        let status = compile(home, &order, &source, object.is_some(), |line| {
             if !line.starts_with('{') {
                 eprintln!("{line}");
             } else if line.contains("\"$message_type\":\"diagnostic\"") {
@@ -298,6 +292,73 @@ impl Call {
         }
         Ok(ExitCode::SUCCESS)
     }
+
+    fn arguments_in(&self, home: &Path) -> Vec<OsString> {
+        let here = |word: &String| in_folder(word, home).into();
+        self.arguments.iter().map(here).collect()
+    }
+
+    /// How rustc is to be called with these arguments.
+    fn order(&self, arguments: &[OsString], home: &Path) -> Order {
+        let words = arguments.iter().map(|word| word.to_string_lossy().into());
+        let environment = self.environment.iter();
+        Order {
+            rustc: in_folder(&self.rustc, home),
+            arguments: words.collect(),
+            environment: environment
+                .map(|(name, it)| (name.clone(), in_folder(it, home)))
+                .collect(),
+            attributes: USUAL_ATTRIBUTES.to_owned(),
+        }
+    }
+}
+
+/// How an ordinary cell will be compiled, as far as it is known.
+pub fn usual_order(home: &Path) -> Option<Order> {
+    let settings = Settings::read(home).ok()?;
+    let call = Call::noted(&settings, Step::Build)?;
+    let mut arguments = call.arguments_in(home);
+    wrapper::against_the_facade(&settings, &mut arguments);
+    Linker::of(&settings, "")?.take_over(&mut arguments)?;
+    Some(call.order(&arguments, home))
+}
+
+/// Compiles a cell and hands on each line of what rustc says: by the compiler that stands by, where
+/// the cell needs nothing but the facade and can be included.
+fn compile(
+    home: &Path,
+    order: &Order,
+    source: &str,
+    is_ordinary: bool,
+    mut each: impl FnMut(&str) -> io::Result<()>,
+) -> io::Result<ExitStatus> {
+    let mut busy = None;
+    if is_ordinary && let Some((attributes, rest)) = generated::attributes_apart(source) {
+        let order = Order {
+            attributes,
+            ..order.clone()
+        };
+        let (until_then, answer) = standby::compile(home, &order, &rest);
+        if let Some((lines, status)) = answer {
+            lines.iter().try_for_each(|line| each(line))?;
+            return Ok(status);
+        }
+        busy = Some(until_then);
+    }
+    let mut command = Command::new(&order.rustc);
+    command
+        .args(&order.arguments)
+        .envs(&order.environment)
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut rustc = live_and_die_with_us(&mut command).spawn()?;
+    let status = listen(&mut rustc, each);
+    drop(busy);
+    status
+}
+
+fn in_folder(text: &str, home: &Path) -> String {
+    text.replace(HOME, &home.to_string_lossy())
 }
 
 /// The texts that make cargo call rustc as it does.
@@ -388,7 +449,8 @@ fn only_the_cell(dependencies: &str) -> bool {
             return false;
         }
         let files = line.split_once(": ").map_or("", |(_, files)| files);
-        files.split_whitespace().all(|file| file == "src/lib.rs")
+        let is_the_cell = |file| [standby::SOURCE, standby::ROOT].contains(&file);
+        files.split_whitespace().all(is_the_cell)
     })
 }
 
@@ -404,6 +466,7 @@ mod tests {
             "/t/ctx.d: src/lib.rs\n\n/t/libctx.so: src/lib.rs\n\nsrc/lib.rs:\n",
             true,
         );
+        check("/t/ctx.d: ready.rs src/lib.rs\n\nready.rs:\n", true);
         check(
             "/t/ctx.d: src/lib.rs data.txt\n\nsrc/lib.rs:\ndata.txt:\n",
             false,

@@ -5,7 +5,7 @@
 //!   cargo gets empty files in the places where it expects their outputs.
 //! - `ctx`, the cell, is compiled against the real facade: `--extern stratoscope=…` names the
 //!   prebuilt library and `-L` its dependencies. A few lines that evcxr generates around a cell
-//!   are replaced by calls into the facade ([`generated_lines`]); the cell's own lines keep their
+//!   are replaced by calls into the facade ([`generated`]); the cell's own lines keep their
 //!   place and columns.
 //! - Everything else, such as the crates of `:dep` and cargo's probes, is rustc's own business.
 //!
@@ -22,7 +22,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use super::{crates, toolchain, warnings};
+use super::{crates, generated, toolchain, warnings};
 
 /// The name under which cargo calls this executable.
 pub const NAME: &str = "stratoscope-rustc";
@@ -189,6 +189,20 @@ pub fn prepare_cell(settings: &Settings, arguments: &mut Vec<OsString>) -> Resul
             "the facade was rebuilt while this kernel was running: restart the kernel",
         )));
     }
+    against_the_facade(settings, arguments);
+    let source = arguments.iter().find(|argument| {
+        let path = Path::new(argument);
+        path.extension() == Some(OsStr::new("rs")) && path.is_file()
+    });
+    if let Some(source) = source {
+        let text = fs::read_to_string(source)?;
+        fs::write(source, generated::adapted(&text))?;
+    }
+    Ok(())
+}
+
+/// Names the prebuilt facade in place of the view's.
+pub fn against_the_facade(settings: &Settings, arguments: &mut Vec<OsString>) {
     for index in 1..arguments.len() {
         let is_facade = arguments[index - 1] == "--extern"
             && arguments[index]
@@ -203,15 +217,6 @@ pub fn prepare_cell(settings: &Settings, arguments: &mut Vec<OsString>) -> Resul
     arguments.push(settings.sysroot.clone().into());
     arguments.push("-L".into());
     arguments.push(named("dependency=", &settings.dependencies));
-    let source = arguments.iter().find(|argument| {
-        let path = Path::new(argument);
-        path.extension() == Some(OsStr::new("rs")) && path.is_file()
-    });
-    if let Some(source) = source {
-        let text = fs::read_to_string(source)?;
-        fs::write(source, generated_lines(&text))?;
-    }
-    Ok(())
 }
 
 fn named(name: &str, path: &Path) -> OsString {
@@ -245,65 +250,6 @@ pub fn sysroot(real: &Path, folder: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Lines that evcxr 0.22 generates, as they stand in `ctx`, without their indentation, and what
-/// replaces them.
-const GENERATED: [(&str, &str); 6] = [
-    (
-        r#"eprintln!("{}", error);"#,
-        "::stratoscope::cell::failed(&error);",
-    ),
-    (
-        r#"println!("{}", evcxr_internal_runtime::USER_ERROR_OCCURRED);"#,
-        "::stratoscope::cell::protocol(evcxr_internal_runtime::USER_ERROR_OCCURRED);",
-    ),
-    (
-        r#"println!("EVCXR_PANIC_NOTIFICATION");"#,
-        "::stratoscope::cell::panicked();",
-    ),
-    (
-        r#"println!("{VARIABLE_CHANGED_TYPE}{name}");"#,
-        r#"::stratoscope::cell::protocol(&format!("{VARIABLE_CHANGED_TYPE}{name}"));"#,
-    ),
-    // A map of our own, compiled in the facade: a fifth of what an ordinary cell has to compile.
-    (
-        "variables: std::collections::HashMap<String, Box<dyn std::any::Any + 'static>>,",
-        "variables: ::stratoscope::cell::Variables,",
-    ),
-    (
-        "variables: std::collections::HashMap::new(),",
-        "variables: ::stratoscope::cell::Variables::new(),",
-    ),
-];
-
-/// evcxr's own way of showing a last expression, which only text that we could not parse reaches.
-const SHOWN_BY_EVCXR: &str = ").evcxr_display();";
-
-/// Replaces the lines by which the code around a cell speaks to evcxr over standard output, which
-/// belongs to the cell. No line is added before the end or removed, and the cell's own stay.
-fn generated_lines(text: &str) -> String {
-    let mut result = String::with_capacity(text.len() + 512);
-    for line in text.split_inclusive('\n') {
-        let replaced = GENERATED
-            .iter()
-            .find(|(generated, _)| line.trim() == *generated);
-        match replaced {
-            Some((_, replacement)) => {
-                result.push_str(replacement);
-                result.push('\n');
-            }
-            None => result.push_str(line),
-        }
-    }
-    if text.contains(SHOWN_BY_EVCXR) {
-        result.push_str(
-            "\n#[allow(dead_code)] trait EvcxrDisplay { fn evcxr_display(&self); }\n\
-             impl<T: std::fmt::Debug + ?Sized> EvcxrDisplay for T { fn evcxr_display(&self) { \
-             ::stratoscope::__result!(self) } }\n",
-        );
-    }
-    result
 }
 
 /// Gives cargo what it expects of a crate that nobody compiles: files, and on standard error the
@@ -370,19 +316,6 @@ pub fn codegen_option<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a s
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_generated_lines_change() {
-        let text = "fn f() {\n    println!(\"EVCXR_PANIC_NOTIFICATION\");\n}\n";
-        assert_eq!(
-            generated_lines(text),
-            "fn f() {\n::stratoscope::cell::panicked();\n}\n"
-        );
-        let cell = "let x = \"ü\"; println!(\"EVCXR_PANIC_NOTIFICATION\"); // mine\n";
-        assert_eq!(generated_lines(cell), cell);
-        let shown = generated_lines("(x\n).evcxr_display();\n");
-        assert!(shown.starts_with("(x\n).evcxr_display();\n\n"), "{shown}");
-    }
 
     #[test]
     fn a_crate_of_the_view_leaves_what_cargo_expects() {

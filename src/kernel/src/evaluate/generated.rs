@@ -1,0 +1,116 @@
+//! What evcxr 0.22 writes around a cell, and what stands there instead. Its code speaks to evcxr over
+//! standard output, which belongs to the cell, and every cell would compile its runtime anew: the
+//! facade has both (`stratoscope::cell`). No line is added or removed, so that what rustc says of the
+//! cell's own lines stays true.
+
+/// The first line of what holds variables, in cells without a `?` the first of the block.
+const RUNTIME: &str = "mod evcxr_internal_runtime {";
+/// The first line of what a `?` needs.
+const FAILURE: &str = "struct EvcxrUserCodeError {}";
+/// What follows the two.
+const ENTRY: &str = "#[unsafe(no_mangle)]";
+/// Their place is taken by the facade's.
+const OURS: &str = "use ::stratoscope::cell::evcxr::{self as evcxr_internal_runtime, CellError as EvcxrUserCodeError};";
+
+/// How evcxr is told of a panic.
+const PANICKED: &str = r#"println!("EVCXR_PANIC_NOTIFICATION");"#;
+const PANICKED_OURS: &str = "::stratoscope::cell::panicked();";
+
+/// evcxr's own way of showing a last expression, which only text that we could not parse reaches.
+const SHOWN_BY_EVCXR: &str = ").evcxr_display();";
+const SHOWN_BY_US: &str = "\n#[allow(dead_code)] trait EvcxrDisplay { fn evcxr_display(&self); }\n\
+    impl<T: std::fmt::Debug + ?Sized> EvcxrDisplay for T { fn evcxr_display(&self) { \
+    ::stratoscope::__result!(self) } }\n";
+
+/// The source of a cell with our lines in place of evcxr's.
+pub fn adapted(text: &str) -> String {
+    let mut result = String::with_capacity(text.len() + SHOWN_BY_US.len());
+    let mut is_in_runtime = false;
+    for line in text.split_inclusive('\n') {
+        match line.trim() {
+            RUNTIME | FAILURE if !is_in_runtime => {
+                is_in_runtime = true;
+                result.push_str(OURS);
+                result.push('\n');
+            }
+            ENTRY => {
+                is_in_runtime = false;
+                result.push_str(line);
+            }
+            _ if is_in_runtime => result.push('\n'),
+            PANICKED => {
+                result.push_str(PANICKED_OURS);
+                result.push('\n');
+            }
+            _ => result.push_str(line),
+        }
+    }
+    if text.contains(SHOWN_BY_EVCXR) {
+        result.push_str(SHOWN_BY_US);
+    }
+    result
+}
+
+/// The attributes of the whole crate, with which the source begins, and the source with empty lines in
+/// their places. `None` when there are others elsewhere.
+pub fn attributes_apart(text: &str) -> Option<(String, String)> {
+    let is_one = |line: &str| line.trim_start().starts_with("#![");
+    let mut attributes = String::new();
+    let mut rest = text;
+    while let Some((line, after)) = rest.split_once('\n') {
+        if !is_one(line) {
+            break;
+        }
+        attributes.push_str(line);
+        attributes.push('\n');
+        rest = after;
+    }
+    if rest.lines().any(is_one) {
+        return None;
+    }
+    let empty = "\n".repeat(attributes.lines().count());
+    Some((attributes, empty + rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evcxrs_runtime_gives_way_and_no_line_moves() {
+        let text = "fn mine() {}\n            struct EvcxrUserCodeError {}\n  impl X {\n  }\n        \n\
+                    mod evcxr_internal_runtime {\npub struct VariableStore {}\n}\n#[unsafe(no_mangle)]\n\
+                    pub extern \"C\" fn run_user_code_3(\nlet x = 1;\n";
+        let adapted = adapted(text);
+        let expected = format!(
+            "fn mine() {{}}\n{OURS}\n\n\n\n\n\n\n#[unsafe(no_mangle)]\n\
+             pub extern \"C\" fn run_user_code_3(\nlet x = 1;\n"
+        );
+        assert_eq!(adapted, expected);
+    }
+
+    #[test]
+    fn only_generated_lines_change() {
+        let text = "fn f() {\n    println!(\"EVCXR_PANIC_NOTIFICATION\");\n}\n";
+        assert_eq!(
+            adapted(text),
+            "fn f() {\n::stratoscope::cell::panicked();\n}\n"
+        );
+        let cell = "let x = \"ü\"; println!(\"EVCXR_PANIC_NOTIFICATION\"); // mine\n";
+        assert_eq!(adapted(cell), cell);
+        let shown = adapted("(x\n).evcxr_display();\n");
+        assert!(shown.starts_with("(x\n).evcxr_display();\n\n"), "{shown}");
+    }
+
+    #[test]
+    fn attributes_leave_their_lines() {
+        let apart = attributes_apart("#![allow(x)]\n#![allow(y)]\nfn f() {}\n");
+        let expected = ("#![allow(x)]\n#![allow(y)]\n", "\n\nfn f() {}\n");
+        assert_eq!(apart, Some((expected.0.into(), expected.1.into())));
+        assert_eq!(
+            attributes_apart("fn f() {}"),
+            Some((String::new(), "fn f() {}".into()))
+        );
+        assert_eq!(attributes_apart("fn f() {\n    #![allow(z)]\n}"), None);
+    }
+}
