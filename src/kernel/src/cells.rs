@@ -64,9 +64,9 @@ fn run() -> std::io::Result<()> {
         .map_err(|_| std::io::Error::other("the thread of the cells panicked"))
 }
 
-/// Without the kernel nobody would ever end a cell that computes; and the terminal's Ctrl-C is
-/// meant for the kernel.
-fn live_and_die_with_the_kernel() {
+/// Without the kernel nobody would ever end a process of ours, such as a cell that computes; and the
+/// terminal's Ctrl-C is meant for the kernel.
+pub fn live_and_die_with_the_kernel() {
     // SAFETY: plain system calls on our own process; failure changes nothing.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);

@@ -13,6 +13,7 @@
 //! - [`interrupt`] stops a cell; [`show`] turns findings and rustc's errors into what a notebook
 //!   shows.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use crate::evaluator::{Evaluate, StartEvaluator};
@@ -49,6 +50,12 @@ pub fn starter() -> StartEvaluator {
     home::choose();
     keep_memory();
     Box::new(|| Ok(Box::new(engine::Engine::start()?) as Box<dyn Evaluate>))
+}
+
+/// Is the process that keeps a compiler ready for the kernel whose private folder this is.
+pub fn stand_by(home: &Path) -> anyhow::Result<ExitCode> {
+    standby::main(home)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Tells the C library's allocator to take memory in large pieces, from one arena, and to keep it:

@@ -11,6 +11,7 @@
 //!
 //! What is computed is left to the crates below; how it is drawn is left to the kernel.
 
+mod ahead;
 pub mod cell;
 mod connection;
 pub mod display;

@@ -52,8 +52,13 @@ pub trait ByDebug {
 
 impl<T: Debug + ?Sized> ByDebug for &Shown<'_, T> {
     fn show(&self) {
-        send(plain(format!("{:?}", self.0)));
+        debug(&self.0);
     }
+}
+
+/// Not generic: compiled once, in the facade.
+fn debug(value: &dyn Debug) {
+    send(plain(format!("{value:?}")));
 }
 
 #[doc(hidden)]
@@ -63,9 +68,12 @@ pub trait ByName {
 
 impl<T: ?Sized> ByName for Shown<'_, T> {
     fn show(&self) {
-        let name = std::any::type_name::<T>();
-        send(plain(format!("a value of type {name} (it has no `Debug`)")));
+        name(std::any::type_name::<T>());
     }
+}
+
+fn name(name: &str) {
+    send(plain(format!("a value of type {name} (it has no `Debug`)")));
 }
 
 fn send(data: MimeBundle) {

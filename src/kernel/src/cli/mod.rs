@@ -40,6 +40,9 @@ enum Command {
     /// The process that runs the cells; started by the kernel
     #[command(hide = true)]
     Cells,
+    /// The process that keeps a compiler ready; started by the kernel
+    #[command(hide = true)]
+    Standby { home: PathBuf },
 }
 
 #[derive(Debug, clap::Args)]
@@ -77,6 +80,7 @@ pub fn main() -> ExitCode {
         Command::Run(arguments) => crate::notebook::run(&arguments, crate::evaluate::starter()),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Cells => Ok(crate::cells::main()),
+        Command::Standby { home } => crate::evaluate::stand_by(&home),
     };
     result.unwrap_or_else(|error| {
         // What the user can mend says how, in more than one line.

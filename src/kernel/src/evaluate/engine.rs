@@ -61,7 +61,7 @@ pub struct Engine {
     /// Answers meanwhile.
     assistant: Assistant,
     /// Compiles the next cell.
-    _standby: Option<Standby>,
+    standby: Option<Standby>,
     home: Home,
 }
 
@@ -81,7 +81,7 @@ impl Engine {
         home.configure(&facade, &executable)
             .map_err(|error| cannot_start("its settings", &error))?;
         // Cells compile without it, too.
-        let standby = Standby::start(home.path()).ok();
+        let standby = Standby::start(&executable, home.path()).ok();
         let relay = Arc::new(Relay::default());
         let streams = {
             let relay = Arc::clone(&relay);
@@ -133,7 +133,7 @@ impl Engine {
             gone: Gone::default(),
             defined: Definitions::default(),
             assistant: Assistant::default(),
-            _standby: standby,
+            standby,
             home,
         })
     }
@@ -536,6 +536,7 @@ impl Evaluate for Engine {
             relay: Arc::clone(&self.relay),
             link: Arc::clone(&self.link),
             process: Arc::clone(&self.process),
+            standby: self.standby.as_ref().map(Standby::id),
         })
     }
 

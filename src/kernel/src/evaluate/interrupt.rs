@@ -27,6 +27,8 @@ pub struct Handle {
     pub link: Arc<Link>,
     /// The cell process; evcxr puts a new one into the same place.
     pub process: Arc<Mutex<Child>>,
+    /// The process that keeps a compiler ready, and goes on doing so.
+    pub standby: Option<u32>,
 }
 
 impl Interrupt for Handle {
@@ -39,6 +41,7 @@ impl Interrupt for Handle {
             relay: Arc::clone(&self.relay),
             link: Arc::clone(&self.link),
             process: Arc::clone(&self.process),
+            standby: self.standby,
         };
         let _ = std::thread::Builder::new()
             .name("interrupt".to_owned())
@@ -46,7 +49,7 @@ impl Interrupt for Handle {
     }
 
     fn kill(&self) {
-        kill_compilers(self.process_id());
+        self.kill_compilers();
         self.kill_process();
     }
 }
@@ -78,9 +81,26 @@ impl Handle {
                 },
                 // A cell that has ended is still waiting to be reported.
                 _ if asked.is_some() => {}
-                _ => kill_compilers(self.process_id()),
+                _ => self.kill_compilers(),
             }
             std::thread::sleep(PERIOD);
+        }
+    }
+
+    /// Ends every process that descends from this one, but not the cell process and its own.
+    fn kill_compilers(&self) {
+        let Some(cells) = self.process_id() else {
+            return;
+        };
+        for process in descendants(std::process::id(), cells) {
+            if Some(process) == self.standby {
+                continue;
+            }
+            let Ok(process) = i32::try_from(process) else {
+                continue;
+            };
+            // SAFETY: a plain system call; the process is one of our descendants.
+            unsafe { libc::kill(process, libc::SIGKILL) };
         }
     }
 
@@ -96,18 +116,6 @@ impl Handle {
             Err(TryLockError::WouldBlock) => return,
         };
         let _ = process.kill();
-    }
-}
-
-/// Ends every process that descends from this one, but not the cell process and its own.
-fn kill_compilers(cells: Option<u32>) {
-    let Some(cells) = cells else { return };
-    for process in descendants(std::process::id(), cells) {
-        let Ok(process) = i32::try_from(process) else {
-            continue;
-        };
-        // SAFETY: a plain system call; the process is one of our descendants.
-        unsafe { libc::kill(process, libc::SIGKILL) };
     }
 }
 

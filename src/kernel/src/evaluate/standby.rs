@@ -3,7 +3,7 @@
 //! names the facade and then includes standard input. There rustc waits, the facade read, until the
 //! cell comes. Every compiler takes one cell; the next one is started as soon as it is done.
 //!
-//! [`Standby`] is the kernel's side. Our cargo ([`super::toolchain`]) sends its [`Order`] and the
+//! [`Standby`] is the kernel's side, [`main`] the process that it starts. Our cargo ([`super::toolchain`]) sends its [`Order`] and the
 //! source to a socket in the private folder and gets rustc's lines back; where no compiler stands by
 //! for just this order, it calls rustc itself.
 
@@ -14,14 +14,13 @@ use std::net::Shutdown;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 
 use super::toolchain::{self, live_and_die_with_us};
+use crate::cells::live_and_die_with_the_kernel;
 
 /// The folder in the private one. rustc is called in it, so that the source has the name there that it
 /// has in evcxr's.
@@ -32,9 +31,12 @@ pub const ROOT: &str = "ready.rs";
 /// The source, by the name that rustc's messages have to give it.
 pub const SOURCE: &str = "src/lib.rs";
 /// More than any cell has.
-const MOST_BYTES: u64 = 64 << 20;
+const MOST_BYTES: usize = 64 << 20;
 /// A name that means two things: the one error that a source can have only because it is included.
 const AMBIGUOUS: &str = "\"code\":\"E0659\"";
+
+/// rustc says so of the object when it has nothing left to do.
+const IS_WRITTEN: &str = "\"emit\":\"obj\"";
 
 /// How rustc is to be called.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +51,13 @@ pub struct Order {
     pub attributes: String,
 }
 
+/// The first line of what our cargo sends; the source follows.
+#[derive(Serialize, Deserialize)]
+struct Request {
+    order: Order,
+    bytes: usize,
+}
+
 /// How a compile has ended, and on the last line of an answer, how rustc has.
 #[derive(Serialize, Deserialize)]
 struct Ended {
@@ -56,50 +65,52 @@ struct Ended {
     status: i32,
 }
 
-/// Keeps one compiler ready, on a thread of its own, until it is dropped.
-pub struct Standby {
-    socket: PathBuf,
-    is_over: Arc<AtomicBool>,
-}
+/// The process that keeps a compiler ready, until this is dropped. A process of its own because it
+/// starts others all the time, and to start one from the kernel would mark each page of
+/// rust-analyzer's memory to be copied.
+pub struct Standby(Child);
 
 impl Standby {
     /// Starts it for the private folder `home`.
-    pub fn start(home: &Path) -> io::Result<Self> {
+    pub fn start(executable: &Path, home: &Path) -> io::Result<Self> {
         let folder = home.join(FOLDER);
         fs::create_dir_all(folder.join(SOURCE).parent().unwrap_or(&folder))?;
         symlink("/dev/stdin", folder.join(SOURCE))?;
-        let socket = folder.join(SOCKET);
-        let listener = UnixListener::bind(&socket)?;
-        let is_over = Arc::new(AtomicBool::new(false));
-        let (home, over) = (home.to_owned(), Arc::clone(&is_over));
-        std::thread::Builder::new()
-            .name("standby".to_owned())
-            .spawn(move || keep(&home, &folder, &listener, &over))?;
-        Ok(Self { socket, is_over })
+        let mut command = Command::new(executable);
+        command
+            .arg("standby")
+            .arg(home)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        Ok(Self(command.spawn()?))
+    }
+
+    /// The process's number.
+    pub fn id(&self) -> u32 {
+        self.0.id()
     }
 }
 
 impl Drop for Standby {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::SeqCst);
-        // Wakes the thread.
-        let _ = UnixStream::connect(&self.socket);
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
-fn keep(home: &Path, folder: &Path, listener: &UnixListener, is_over: &AtomicBool) {
+/// What that process does: it keeps a compiler ready, for ever.
+pub fn main(home: &Path) -> io::Result<()> {
+    live_and_die_with_the_kernel();
+    let folder = home.join(FOLDER);
+    let listener = UnixListener::bind(folder.join(SOCKET))?;
     let mut expected = toolchain::usual_order(home);
     loop {
         // Without one, cells are compiled as they would be without us.
         let ready = expected
             .as_ref()
-            .and_then(|it| Ready::start(it, folder).ok());
-        let Ok((connection, _)) = listener.accept() else {
-            return;
-        };
-        if is_over.load(Ordering::SeqCst) {
-            return;
-        }
+            .and_then(|it| Ready::start(it, &folder).ok());
+        let (connection, _) = listener.accept()?;
         // The next cell will be ordered as this one was.
         if let Ok(order) = serve(&connection, ready) {
             expected = Some(order);
@@ -107,28 +118,25 @@ fn keep(home: &Path, folder: &Path, listener: &UnixListener, is_over: &AtomicBoo
     }
 }
 
-/// Answers one order, by nothing if this compiler is not for it. Returns when our cargo has heard all
-/// it wants.
+/// Answers one order, by nothing if this compiler is not for it. Returns when our cargo is done.
 fn serve(connection: &UnixStream, ready: Option<Ready>) -> io::Result<Order> {
-    let mut reader = BufReader::new(connection.take(MOST_BYTES));
+    let mut reader = BufReader::new(connection);
     let mut line = String::new();
     reader.read_line(&mut line)?;
-    let order: Order = serde_json::from_str(&line)?;
-    let mut source = Vec::new();
-    reader.read_to_end(&mut source)?;
-    match ready.filter(|ready| ready.order == order) {
-        Some(ready) => {
-            // A client that has left, or a compiler that was ended: ours ends either way.
-            let _ = ready.compile(&source, connection);
-        }
-        None => {
-            let mut connection = connection;
-            connection.shutdown(Shutdown::Write)?;
-            // It compiles the cell itself: the next compiler would only be in its way until then.
-            let mut gone = [0];
-            let _ = connection.read(&mut gone);
-        }
+    let Request { order, bytes } = serde_json::from_str(&line)?;
+    if bytes > MOST_BYTES {
+        return Err(io::ErrorKind::InvalidData.into());
     }
+    let mut source = vec![0; bytes];
+    reader.read_exact(&mut source)?;
+    match ready.filter(|ready| ready.order == order) {
+        // A client that has left, or a compiler that was ended: ours ends either way.
+        Some(ready) => drop(ready.compile(&source, connection)),
+        None => connection.shutdown(Shutdown::Write)?,
+    }
+    // It links the cell, or compiles it itself: the next compiler would only be in its way.
+    let mut connection = connection;
+    let _ = connection.read(&mut [0]);
     Ok(order)
 }
 
@@ -167,12 +175,29 @@ impl Ready {
         if let Some(mut stdin) = self.rustc.stdin.take() {
             stdin.write_all(source)?;
         }
-        let status = toolchain::listen(&mut self.rustc, |line| writeln!(answer, "{line}"))?;
-        let ended = Ended {
-            status: status.into_raw(),
-        };
-        writeln!(answer, "{}", serde_json::to_string(&ended)?)
+        let mut is_told = false;
+        let status = toolchain::listen(&mut self.rustc, |line| {
+            if line.contains(IS_WRITTEN) {
+                // Its last word; to give back its memory takes it longer than linking takes us.
+                is_told = true;
+                return tell(answer, ExitStatus::from_raw(0));
+            }
+            writeln!(answer, "{line}")
+        })?;
+        if is_told {
+            return Ok(());
+        }
+        tell(answer, status)
     }
+}
+
+/// The last line of an answer.
+fn tell(mut answer: &UnixStream, status: ExitStatus) -> io::Result<()> {
+    let ended = Ended {
+        status: status.into_raw(),
+    };
+    writeln!(answer, "{}", serde_json::to_string(&ended)?)?;
+    answer.shutdown(Shutdown::Write)
 }
 
 impl Drop for Ready {
@@ -182,30 +207,24 @@ impl Drop for Ready {
     }
 }
 
+/// The connection to the process that keeps one. As long as it is there, the next compiler is not started.
+pub fn connect(home: &Path) -> io::Result<UnixStream> {
+    UnixStream::connect(home.join(FOLDER).join(SOCKET))
+}
+
 /// Has a cell compiled by the compiler that stands by: the lines it says, and how it ended. `None`
-/// when there is none for this order, or when it did not tell; the connection is held until the
-/// returned [`Busy`] is dropped.
-pub fn compile(home: &Path, order: &Order, source: &str) -> (Busy, Option<(Vec<String>, ExitStatus)>) {
-    let connection = UnixStream::connect(home.join(FOLDER).join(SOCKET)).ok();
-    let answer = connection
-        .as_ref()
-        .and_then(|it| ask(it, order, source).ok().flatten());
-    (Busy { _connection: connection }, answer)
-}
-
-/// While it is there, no other compiler is started.
-pub struct Busy {
-    _connection: Option<UnixStream>,
-}
-
-fn ask(
+/// when there is none for this order, or when another way of compiling the cell has to judge it.
+pub fn compile(
     mut connection: &UnixStream,
-    order: &Order,
+    order: Order,
     source: &str,
 ) -> io::Result<Option<(Vec<String>, ExitStatus)>> {
-    writeln!(connection, "{}", serde_json::to_string(order)?)?;
+    let request = Request {
+        order,
+        bytes: source.len(),
+    };
+    writeln!(connection, "{}", serde_json::to_string(&request)?)?;
     connection.write_all(source.as_bytes())?;
-    connection.shutdown(Shutdown::Write)?;
     let lines: io::Result<Vec<String>> = BufReader::new(connection).lines().collect();
     let mut lines = lines?;
     let Some(last) = lines.pop() else {

@@ -13,6 +13,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
@@ -257,7 +258,9 @@ impl Call {
             .and_then(|linker| linker.take_over(&mut arguments));
         let order = self.order(&arguments, home);
         let mut messages = String::new();
-        let status = compile(home, &order, &source, object.is_some(), |line| {
+        // Until the end: what is left to do then needs the processor, too.
+        let kernel = object.as_ref().and_then(|_| standby::connect(home).ok());
+        let status = compile(&order, &source, kernel.as_ref(), |line| {
             if !line.starts_with('{') {
                 eprintln!("{line}");
             } else if line.contains("\"$message_type\":\"diagnostic\"") {
@@ -323,27 +326,24 @@ pub fn usual_order(home: &Path) -> Option<Order> {
     Some(call.order(&arguments, home))
 }
 
-/// Compiles a cell and hands on each line of what rustc says: by the compiler that stands by, where
-/// the cell needs nothing but the facade and can be included.
+/// Compiles a cell and hands on each line of what rustc says. The kernel's compiler, if it stands by,
+/// takes cells that can be included.
 fn compile(
-    home: &Path,
     order: &Order,
     source: &str,
-    is_ordinary: bool,
+    kernel: Option<&UnixStream>,
     mut each: impl FnMut(&str) -> io::Result<()>,
 ) -> io::Result<ExitStatus> {
-    let mut busy = None;
-    if is_ordinary && let Some((attributes, rest)) = generated::attributes_apart(source) {
+    if let (Some(kernel), Some((attributes, rest))) = (kernel, generated::attributes_apart(source))
+    {
         let order = Order {
             attributes,
             ..order.clone()
         };
-        let (until_then, answer) = standby::compile(home, &order, &rest);
-        if let Some((lines, status)) = answer {
+        if let Ok(Some((lines, status))) = standby::compile(kernel, order, &rest) {
             lines.iter().try_for_each(|line| each(line))?;
             return Ok(status);
         }
-        busy = Some(until_then);
     }
     let mut command = Command::new(&order.rustc);
     command
@@ -352,9 +352,7 @@ fn compile(
         .stdin(Stdio::null())
         .stderr(Stdio::piped());
     let mut rustc = live_and_die_with_us(&mut command).spawn()?;
-    let status = listen(&mut rustc, each);
-    drop(busy);
-    status
+    listen(&mut rustc, each)
 }
 
 fn in_folder(text: &str, home: &Path) -> String {
