@@ -129,11 +129,11 @@ fn serve(connection: &UnixStream, ready: Option<Ready>) -> io::Result<Order> {
     }
     let mut source = vec![0; bytes];
     reader.read_exact(&mut source)?;
-    match ready.filter(|ready| ready.order == order) {
+    if let Some(ready) = ready.filter(|ready| ready.order == order) {
         // A client that has left, or a compiler that was ended: ours ends either way.
-        Some(ready) => drop(ready.compile(&source, connection)),
-        None => connection.shutdown(Shutdown::Write)?,
+        let _ = ready.compile(&source, connection);
     }
+    connection.shutdown(Shutdown::Write)?;
     // It links the cell, or compiles it itself: the next compiler would only be in its way.
     let mut connection = connection;
     let _ = connection.read(&mut [0]);
@@ -196,8 +196,7 @@ fn tell(mut answer: &UnixStream, status: ExitStatus) -> io::Result<()> {
     let ended = Ended {
         status: status.into_raw(),
     };
-    writeln!(answer, "{}", serde_json::to_string(&ended)?)?;
-    answer.shutdown(Shutdown::Write)
+    writeln!(answer, "{}", serde_json::to_string(&ended)?)
 }
 
 impl Drop for Ready {
@@ -225,12 +224,15 @@ pub fn compile(
     };
     writeln!(connection, "{}", serde_json::to_string(&request)?)?;
     connection.write_all(source.as_bytes())?;
-    let lines: io::Result<Vec<String>> = BufReader::new(connection).lines().collect();
-    let mut lines = lines?;
-    let Some(last) = lines.pop() else {
-        return Ok(None);
-    };
-    let ended: Ended = serde_json::from_str(&last)?;
-    let is_by_inclusion = lines.iter().any(|line| line.contains(AMBIGUOUS));
-    Ok((!is_by_inclusion).then(|| (lines, ExitStatus::from_raw(ended.status))))
+    let mut lines = Vec::new();
+    for line in BufReader::new(connection).lines() {
+        let line = line?;
+        if let Ok(ended) = serde_json::from_str::<Ended>(&line) {
+            let is_by_inclusion = lines.iter().any(|line: &String| line.contains(AMBIGUOUS));
+            let status = ExitStatus::from_raw(ended.status);
+            return Ok((!is_by_inclusion).then_some((lines, status)));
+        }
+        lines.push(line);
+    }
+    Ok(None)
 }
