@@ -297,6 +297,31 @@ def test_what_cannot_live_between_cells_says_how_to_keep_it(kernel):
     kernel.run("drop(words);")
 
 
+def test_what_has_no_type_because_it_is_wrong_is_told_by_rustc(kernel):
+    """rust-analyzer, which works out the types of variables, does not know that of a function that there is not."""
+    kernel.run("let big = vec![1, 2];")
+    for code, name, told in [("let n = 1;\nlet z = lenght(&big);", "E0425", "cannot find function `lenght`"),
+                             ("fn length(x: &[i32]) -> usize { x.len() }\nlet z = lenght(&big);", "E0425", "`lenght`"),
+                             ("let z = big.nope();", "E0599", "no method named `nope`"),
+                             ("!true\nlet z = std::fs::read_too(\"x\");", "E0425", "cannot find function `read_too`"),
+                             ("let z = consume(big);", "E0425", "cannot find function `consume`"),
+                             ("scope!(MirroredStrategy::new()?, {\n    let model = Berd::new();\n});", "E0433", "`Berd`")]:
+        cell = kernel.execute(code)
+        check_error(cell, name, told, line=2 if "\n" in code else 1)
+        assert not cell.diagnostics
+    # rustc has nothing to say against these: it wants to be told the type as well.
+    for code in ["let z = Default::default();", "let z = \"5\".parse().unwrap();"]:
+        check_error(kernel.execute(code), "SC1011", "could not be worked out", line=1)
+    assert kernel.run("big").shown() == "[1, 2]"
+
+
+def test_a_suggestion_of_signs_is_shown_as_the_line_it_makes(kernel):
+    kernel.run("fn length(x: &[i32]) -> usize { x.len() }")
+    cell = kernel.execute("let listed = vec![1];\nlet n: usize = length(listed);")
+    check_error(cell, "E0308", line=2)
+    assert "`let n: usize = length(&listed);`" in without_ansi("\n".join(cell.errors[0]["traceback"]))
+
+
 # ---------------------------------------------------------------- streams
 
 def test_much_output_arrives_whole(kernel):

@@ -10,8 +10,8 @@
 //!   learnt from the cell before, and with the compiler that stands by ([`standby`]).
 //! - The cells run in a process of their own ([`crate::cells`]). What they show comes over the
 //!   wire ([`link`]), what they print through two pipes ([`streams`]).
-//! - [`interrupt`] stops a cell; [`show`] turns findings and rustc's errors into what a notebook
-//!   shows.
+//! - [`interrupt`] stops a cell; [`show`] turns findings into what a notebook shows, [`rustc`] the
+//!   compiler's errors into findings.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,7 +29,9 @@ mod kept;
 mod link;
 mod linker;
 mod persist;
+mod question;
 mod relay;
+mod rustc;
 mod second_try;
 mod show;
 mod standby;

@@ -70,7 +70,10 @@ pub fn traceback(diagnostics: &[Diagnostic], source: &Source<'_>) -> Vec<String>
 /// are dropped here may be needed for it.
 fn brief(diagnostic: &Diagnostic, source: &Source<'_>) -> Diagnostic {
     let mut brief = resolved(diagnostic, source);
-    brief.why.clear();
+    // rustc's errors have no card.
+    if brief.code.starts_with("SC") {
+        brief.why.clear();
+    }
     brief.evidence.clear();
     brief.arguments.clear();
     brief.figure = None;

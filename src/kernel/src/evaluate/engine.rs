@@ -20,7 +20,9 @@ use super::home::{self, Home};
 use super::interrupt::Handle;
 use super::link::{self, Link};
 use super::persist;
+use super::question;
 use super::relay::{Current, LastWords, Relay};
+use super::rustc;
 use super::show;
 use super::standby::Standby;
 use super::streams::{Heard, Streams};
@@ -293,7 +295,7 @@ impl Engine {
                         current.number,
                     ));
                 }
-                let found = show::compiler_errors(&errors, rewritten);
+                let found = rustc::errors(&errors, rewritten);
                 let explain = |found| self.gone.explain(found);
                 let mut found: Vec<Diagnostic> = found.into_iter().map(explain).collect();
                 if found.is_empty() {
@@ -384,7 +386,17 @@ impl Evaluate for Engine {
             &rewritten.text,
             Arc::clone(outputs),
         );
-        let result = self.evaluate(&rewritten);
+        let mut result = self.evaluate(&rewritten);
+        let mut rewritten = rewritten;
+        if let Err(Error::Message(message)) = &result
+            && persist::is_unknown(message)
+            && let Some(asked) = question::asked(&rewritten)
+            && let Err(Error::CompilationErrors(errors)) = self.evaluate(&asked)
+            && let Some(errors) = question::answered(errors)
+        {
+            result = Err(Error::CompilationErrors(errors));
+            rewritten = asked;
+        }
         // What a cell defines is kept whenever it was compiled, however it ended.
         let compiled = !matches!(result, Err(Error::CompilationErrors(_) | Error::Message(_)));
         drop(watch);

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use stratoscope_diagnostics::{CellSpan, Diagnostic, Label, Place, Severity};
 
-use super::show;
+use super::rustc;
 use crate::rewrite::Rewritten;
 
 const FILE: &str = "warnings";
@@ -111,7 +111,7 @@ impl Message {
                 None => {}
             }
         }
-        let mut warning = show::with_children(warning, &self.children);
+        let mut warning = rustc::with_children(warning, &self.children);
         // `#[warn(…)]` is nothing that the cell says.
         warning.why.retain(|why| !why.contains("on by default"));
         (!warning.labels.is_empty()).then_some(warning)
