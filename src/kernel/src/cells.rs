@@ -16,7 +16,10 @@ use std::process::ExitCode;
 
 use libloading::Library;
 
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod in_place;
 pub mod late;
+mod order;
 mod threads;
 
 /// Names the folder with the pipes `stdout`, `stderr` and [`late::NAME`].
@@ -126,6 +129,7 @@ impl Protocol {
             let open = |name: &str| OpenOptions::new().write(true).open(folder.join(name));
             become_standard(open("stdout")?.into(), libc::STDOUT_FILENO)?;
             become_standard(open("stderr")?.into(), libc::STDERR_FILENO)?;
+            order::begin();
             let late = open(late::NAME)?;
             threads::listen(late.as_raw_fd());
             protocol.late = Some(late);

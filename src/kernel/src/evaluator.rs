@@ -230,6 +230,9 @@ pub trait Assist: Send + Sync {
 /// (no facade, no toolchain) is shown under the first cell and the kernel lives on.
 pub type StartEvaluator = Box<dyn Fn() -> Result<Box<dyn Evaluate>> + Send>;
 
+/// The name of a cell's error when the interrupt button has ended it.
+pub const INTERRUPTED: &str = "Interrupted";
+
 /// The error that tells of an interrupt.
 pub fn interrupted(number: u64, lost: Option<String>) -> CellError {
     let evalue = match &lost {
@@ -237,7 +240,7 @@ pub fn interrupted(number: u64, lost: Option<String>) -> CellError {
         None => "the cell was interrupted; all variables are kept".to_owned(),
     };
     CellError {
-        ename: "Interrupted".to_owned(),
+        ename: INTERRUPTED.to_owned(),
         traceback: vec![
             format!("Cell In[{number}]: \u{1b}[1;31minterrupted\u{1b}[0m"),
             evalue.clone(),

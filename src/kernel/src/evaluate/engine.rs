@@ -258,7 +258,12 @@ impl Engine {
             Ok(outputs) => {
                 if let Some(ending) = ending {
                     let fate = fate(&lost, rewritten, &after);
-                    return CellOutcome::Error(show::ended(ending, &fate, current));
+                    let mut error = show::ended(ending, &fate, current);
+                    // What heard the button and then failed has failed because of it.
+                    if interrupted && heard && error.ename == show::FAILED {
+                        error.ename = crate::evaluator::INTERRUPTED.to_owned();
+                    }
+                    return CellOutcome::Error(error);
                 }
                 show_outputs(&outputs, current);
                 if interrupted && heard {

@@ -61,6 +61,15 @@ fn of_error(error: &CompilationError, rewritten: &Rewritten) -> Diagnostic {
             diagnostic.labels.push(label);
         }
     }
+    if error
+        .spanned_messages()
+        .iter()
+        .any(|it| it.label.contains("CellError>`"))
+    {
+        // A closure that the kernel has put around the cell.
+        let closure = "in a closure that returns `Result`";
+        diagnostic.message = diagnostic.message.replace(closure, "in a cell");
+    }
     diagnostic.why.extend(rest.into_iter().map(str::to_owned));
     if is_never {
         diagnostic.labels.truncate(1);
@@ -101,6 +110,7 @@ pub fn with_children(mut diagnostic: Diagnostic, children: &serde_json::Value) -
 /// is the same for everybody.
 fn says_nothing(text: &str) -> bool {
     text.contains("evcxr")
+        || text.contains("`CellError`")
         || text.contains("stratoscope::__result")
         || text.starts_with("required by a bound in")
         || text.ends_with("defined here")
@@ -161,7 +171,8 @@ fn without_paths(text: &str) -> String {
     const CLOSURE: &str = "{closure@";
     let mut text = text
         .replace("stratoscope_diagnostics::", "stratoscope::diagnostics::")
-        .replace("`ctx`", "this notebook");
+        .replace("`ctx`", "this notebook")
+        .replace(" compatible with `std::result::Result<(), CellError>`", "");
     while let Some(start) = text.find(CLOSURE)
         && let Some(length) = text[start..].find('}')
     {

@@ -7,6 +7,9 @@ use stratoscope_wire::MimeBundle;
 use super::relay::{Current, Ending};
 use crate::evaluator::CellError;
 
+/// The name of the error of a cell that a `?` has ended.
+pub const FAILED: &str = "Error";
+
 /// Columns of a traceback's own lines, as of the diagnostics in it.
 const COLUMNS: usize = 100;
 
@@ -79,7 +82,7 @@ pub fn ended(ending: Ending, fate: &str, current: &Current) -> CellError {
             error_of(&all, &current.code, number)
         }
         Ending::Failed { message, line, .. } => {
-            plain_error("Error", &message, line, None, number, &current.code)
+            plain_error(FAILED, &message, line, None, number, &current.code)
         }
         Ending::Panicked {
             message,

@@ -36,8 +36,12 @@ pub(crate) fn requested() -> bool {
 
 /// Waits so many seconds, or until the interrupt button is pressed: then the cell goes on at once, and
 /// keeps its variables. `std::thread::sleep` does not hear the button.
+pub fn sleep(seconds: impl Into<f64>) {
+    wait(seconds.into());
+}
+
 #[inline(never)]
-pub fn sleep(seconds: f64) {
+fn wait(seconds: f64) {
     let begun = Instant::now();
     // What is not a number is no wait at all.
     let seconds = if seconds.is_nan() { 0.0 } else { seconds };
