@@ -3,9 +3,9 @@
 //! rust-analyzer needs sources and manifests to name types; rustc needs metadata and a library.
 //! The real facade has some 680 crates, which would cost rust-analyzer ten seconds and gigabytes,
 //! and most of them say nothing about the types that cells use. The view is a folder with one tiny
-//! manifest for each crate whose types matter: ours and burn's public ones. The manifests' `path`
-//! points at the *real* sources, so the view cannot disagree with the facade; their only
-//! dependencies are each other. What a source names beyond that stays unknown to rust-analyzer,
+//! manifest for each crate whose types matter: ours and burn's public ones. The `path` in ours points
+//! at the *real* sources, which may change and must not disagree; burn's lie beside the manifest, in
+//! [`outline`]. Their only dependencies are each other. What a source names beyond that stays unknown to rust-analyzer,
 //! which does not mind. Nobody compiles these crates (see [`crate::evaluate::wrapper`]). Beside them
 //! lies the [`standard_library`] in outline.
 
@@ -16,6 +16,7 @@ use std::process::Command;
 use std::{fs, io};
 
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 
 mod outline;
 pub mod standard_library;
@@ -35,6 +36,13 @@ const BURN: [&str; 7] = [
     "burn-optim",
 ];
 
+/// What writes the view.
+const CODE: [&str; 3] = [
+    include_str!("view.rs"),
+    include_str!("view/outline.rs"),
+    include_str!("view/standard_library.rs"),
+];
+
 /// Written last: a view without it is incomplete.
 const MANIFEST_LIST: &str = "complete";
 
@@ -51,6 +59,9 @@ pub fn generate(sources: &Path, sysroot: &Path, folder: &Path) -> io::Result<()>
         let home = fresh.path().join(&package.name);
         fs::create_dir(&home)?;
         fs::write(home.join("Cargo.toml"), package.manifest())?;
+        if let (false, Some(source)) = (package.is_ours, package.source.parent()) {
+            outline::folder(source, &home.join("src"))?;
+        }
     }
     standard_library::generate(sysroot, &fresh.path().join(standard_library::FOLDER))?;
     fs::write(fresh.path().join(MANIFEST_LIST), stamp(sources, sysroot)?)?;
@@ -71,11 +82,9 @@ pub fn is_current(sources: &Path, sysroot: &Path, folder: &Path) -> bool {
 
 /// Changes whenever the view might: with the locked versions, the features and this code.
 fn stamp(sources: &Path, sysroot: &Path) -> io::Result<String> {
-    let mut text = format!(
-        "{} {BURN:?}\n{}\n",
-        env!("CARGO_PKG_VERSION"),
-        sources.display()
-    );
+    let mut code = Sha256::new();
+    CODE.iter().for_each(|text| code.update(text));
+    let mut text = format!("{:?}\n{}\n", code.finalize(), sources.display());
     let mut manifests = vec![
         sources.join("Cargo.lock"),
         sources.join("Cargo.toml"),
@@ -110,6 +119,8 @@ struct Package {
     edition: String,
     library: String,
     source: PathBuf,
+    /// Of this checkout, and so able to change.
+    is_ours: bool,
     features: BTreeSet<String>,
     /// Name in the code → package.
     dependencies: BTreeMap<String, String>,
@@ -122,11 +133,15 @@ impl Package {
             .iter()
             .filter(|name| *name != "default")
             .collect();
+        let source = match self.is_ours {
+            true => &self.source,
+            false => Path::new("src/lib.rs"),
+        };
         let mut text = format!(
             "[package]\nname = {:?}\nversion = {:?}\nedition = {:?}\n\
              autobins = false\nautoexamples = false\nautotests = false\nautobenches = false\n\n\
              [workspace]\n\n[lib]\nname = {:?}\npath = {:?}\n\n[features]\ndefault = {features:?}\n",
-            self.name, self.version, self.edition, self.library, self.source
+            self.name, self.version, self.edition, self.library, source
         );
         for feature in features {
             let _ = writeln!(text, "{feature:?} = []");
@@ -268,6 +283,7 @@ impl Metadata {
                 edition: library.edition.clone(),
                 library: library.name.replace('-', "_"),
                 source: library.src_path.clone(),
+                is_ours: package.source.is_none(),
                 features: node.features.clone(),
                 dependencies,
             });
@@ -313,6 +329,8 @@ mod tests {
         }
         for package in &packages {
             assert!(package.source.is_file(), "{}", package.source.display());
+            let outline = view.join(&package.name).join("src/lib.rs");
+            assert_eq!(outline.is_file(), !package.is_ours, "{}", outline.display());
             for dependency in package.dependencies.values() {
                 assert!(
                     view.join(dependency).join("Cargo.toml").is_file(),

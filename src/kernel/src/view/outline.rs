@@ -1,13 +1,15 @@
 //! The outline of a Rust source: its items and their signatures, without the bodies of functions.
 //!
 //! rust-analyzer names the types of variables by signatures. Bodies, tables and the attributes that
-//! only the compiler reads are most of what there is to parse in the standard library, and in its
-//! macros they are expanded and parsed again for every integer type. A body is kept where a type
+//! only the compiler reads are most of what there is to parse in the standard library and in burn, and
+//! in their macros they are expanded and parsed again for every integer type. A body is kept where a type
 //! hangs on it: behind `-> impl Trait`, and that of a `const fn`, which may be the length of an
 //! array. Documentation is kept except in macros.
 
 use std::ops::Range;
+use std::path::Path;
 use std::str::FromStr;
+use std::{fs, io};
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
@@ -40,6 +42,28 @@ pub fn outline(text: &str) -> Option<String> {
     let mut cuts = Cuts::default();
     cuts.visit(tokens, Where::Code);
     Some(cuts.apply(text))
+}
+
+/// Writes the outlines of all sources in the folder `from` into `to`, without tests.
+pub fn folder(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let Some(name) = path.file_name() else {
+            continue;
+        };
+        let is_test = path.file_stem().is_some_and(|stem| stem == "tests");
+        if is_test {
+            continue;
+        }
+        if path.is_dir() {
+            folder(&path, &to.join(name))?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path)?;
+            fs::write(to.join(name), outline(&text).unwrap_or(text))?;
+        }
+    }
+    Ok(())
 }
 
 /// Where tokens stand.

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::{fs, io};
 
-use super::outline::outline;
+use super::outline;
 
 /// The folder in the view.
 pub const FOLDER: &str = "library";
@@ -57,7 +57,7 @@ pub fn generate(sysroot: &Path, folder: &Path) -> io::Result<()> {
         let (from, to) = (library.join(name), folder.join(name));
         fs::create_dir_all(&to)?;
         fs::copy(from.join("Cargo.toml"), to.join("Cargo.toml"))?;
-        sources(&from.join("src"), &to.join("src"))?;
+        outline::folder(&from.join("src"), &to.join("src"))?;
     }
     let root = folder.join("std/src/lib.rs");
     let text = fs::read_to_string(&root)?;
@@ -70,27 +70,6 @@ pub fn generate(sysroot: &Path, folder: &Path) -> io::Result<()> {
                 text = text.replace(theirs, ours);
             }
             fs::write(path, text)?;
-        }
-    }
-    Ok(())
-}
-
-fn sources(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let path = entry?.path();
-        let Some(name) = path.file_name() else {
-            continue;
-        };
-        let is_test = path.file_stem().is_some_and(|stem| stem == "tests");
-        if is_test {
-            continue;
-        }
-        if path.is_dir() {
-            sources(&path, &to.join(name))?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&path)?;
-            fs::write(to.join(name), outline(&text).unwrap_or(text))?;
         }
     }
     Ok(())
