@@ -7,7 +7,8 @@
 //! - [`home`] is the private folder everything lives in; [`wrapper`] is this executable in the
 //!   role of rustc's wrapper, which lets rust-analyzer and rustc see different views of the facade
 //!   ([`crate::view`]); [`toolchain`] is it in the role of cargo, which compiles a cell by what it
-//!   learnt from the cell before, and with the compiler that stands by ([`standby`]).
+//!   learnt from the cell before, and with the compiler that stands by ([`standby`]);
+//!   [`answers`] is the cargo that rust-analyzer asks.
 //! - The cells run in a process of their own ([`crate::cells`]). What they show comes over the
 //!   wire ([`link`]), what they print through two pipes ([`streams`]).
 //! - [`interrupt`] stops a cell; [`show`] turns findings into what a notebook shows, [`rustc`] the
@@ -18,6 +19,7 @@ use std::process::ExitCode;
 
 use crate::evaluator::{Evaluate, StartEvaluator};
 
+mod answers;
 mod crates;
 mod definitions;
 mod engine;
@@ -44,7 +46,9 @@ pub mod wrapper;
 /// First thing in `main`: `Some` when the process was started in another role than a command, and
 /// has played it.
 pub fn dispatch() -> Option<ExitCode> {
-    wrapper::dispatch().or_else(toolchain::dispatch)
+    wrapper::dispatch()
+        .or_else(toolchain::dispatch)
+        .or_else(answers::dispatch)
 }
 
 /// Makes evaluators. Called before there are other threads.

@@ -21,7 +21,7 @@ use stratoscope_diagnostics::rules::{
 };
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
-use crate::view;
+use crate::{outside, view};
 
 /// Names the facade or the folder it is in, in place of the one beside this executable.
 pub const VARIABLE: &str = "STRATOSCOPE_FACADE";
@@ -104,7 +104,7 @@ pub fn find() -> Result<Facade> {
 /// The checkout is gone, or cargo fails; the diagnostic has its last lines.
 pub fn build(progress: &mut dyn FnMut(&str)) -> Result<Facade> {
     let sources = sources();
-    let mut child = Command::new("cargo")
+    let mut child = outside::of(&mut Command::new("cargo"))
         .args(["build", "--workspace", "--locked"])
         .current_dir(&sources)
         .env_remove("RUSTC_WRAPPER")

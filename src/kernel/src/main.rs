@@ -29,6 +29,7 @@ mod history;
 mod jupyter;
 mod magic;
 mod notebook;
+mod outside;
 mod rewrite;
 mod session;
 mod settings;

@@ -18,6 +18,8 @@ use std::{fs, io};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
+use crate::outside;
+
 mod outline;
 pub mod standard_library;
 
@@ -44,7 +46,7 @@ const CODE: [&str; 3] = [
 ];
 
 /// Written last: a view without it is incomplete.
-const MANIFEST_LIST: &str = "complete";
+pub const MANIFEST_LIST: &str = "complete";
 
 /// Writes the view of the checkout at `sources`, and of the standard library of the rustc at
 /// `sysroot`, into `folder`, replacing an older one.
@@ -219,7 +221,7 @@ impl Metadata {
         // Crates for other platforms were never downloaded: the build does not need them.
         let platform = host()?;
         let said = |mode: &str| {
-            Command::new("cargo")
+            outside::of(&mut Command::new("cargo"))
                 .args(["metadata", "--locked", mode, "--format-version", "1"])
                 .args(["--filter-platform", &platform, "--manifest-path"])
                 .arg(sources.join("Cargo.toml"))

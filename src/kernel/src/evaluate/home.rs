@@ -1,15 +1,15 @@
 //! The private folder of one evaluator: evcxr's workspace, the socket, the pipes, the wrapper.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
 
-use super::toolchain;
 use super::wrapper::{self, Identity, Settings};
+use super::{answers, toolchain};
 use crate::facade::Facade;
+use crate::outside;
 use crate::view::{self, standard_library};
 
 /// evcxr reads its settings in the folder that this variable names.
@@ -20,9 +20,6 @@ const SOURCES_VARIABLE: &str = "RUST_SRC_PATH";
 
 /// The name of that folder in ours.
 const SOURCES: &str = "library";
-
-/// Where the `PATH` is kept that this process was started with.
-const PATH_VARIABLE: &str = "STRATOSCOPE_PATH";
 
 /// Removed when it is dropped.
 pub struct Home {
@@ -37,16 +34,15 @@ pub fn choose() {
         .map_or(0, |since| since.subsec_nanos());
     let name = format!("stratoscope-{}-{nanoseconds:08x}", std::process::id());
     let path = parent().join(name);
-    let before = path_without_us().unwrap_or_default();
+    let before = outside::value("PATH").unwrap_or_default();
     let mut folders = vec![toolchain::folder(&path)];
     folders.extend(std::env::split_paths(&before));
     let ours = std::env::join_paths(folders).unwrap_or_else(|_| before.clone());
     // SAFETY: called where an evaluator is prepared; tests call it before they start one.
     unsafe {
+        outside::replace(ours, answers::folder(&path).into());
         std::env::set_var(SOURCES_VARIABLE, path.join(SOURCES));
         std::env::set_var(EVCXR_VARIABLE, path);
-        std::env::set_var(PATH_VARIABLE, before);
-        std::env::set_var("PATH", ours);
     }
 }
 
@@ -66,10 +62,10 @@ fn parent() -> PathBuf {
 
 /// Keeps from the process that runs the cells, and so from what cells start, what is only for us.
 pub fn hide(command: &mut Command) {
-    for name in [SOURCES_VARIABLE, EVCXR_VARIABLE, PATH_VARIABLE] {
+    for name in [SOURCES_VARIABLE, EVCXR_VARIABLE] {
         command.env_remove(name);
     }
-    command.env("PATH", path_without_us().unwrap_or_default());
+    outside::of(command);
 }
 
 /// Removes the folders of kernels that were killed before they could do it: those of processes that
@@ -104,11 +100,6 @@ fn process_of(name: &str) -> Option<u32> {
 /// The folder that [`choose`] chose, in this process or in the one that started it.
 pub fn chosen() -> Option<PathBuf> {
     std::env::var_os(EVCXR_VARIABLE).map(PathBuf::from)
-}
-
-/// `PATH` as it is outside of this kernel.
-pub fn path_without_us() -> Option<OsString> {
-    std::env::var_os(PATH_VARIABLE).or_else(|| std::env::var_os("PATH"))
 }
 
 impl Home {
@@ -170,6 +161,7 @@ impl Home {
         };
         wrapper::sysroot(&facade.sysroot, &settings.sysroot)?;
         toolchain::install(&self.path, executable)?;
+        answers::install(&self.path, executable)?;
         symlink(
             facade.view.join(standard_library::FOLDER),
             self.path.join(SOURCES),

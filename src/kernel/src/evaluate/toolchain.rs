@@ -28,6 +28,7 @@ use super::second_try;
 use super::standby::{self, Order};
 use super::warnings;
 use super::wrapper::{self, Settings};
+use crate::outside;
 
 /// The name under which evcxr calls us as cargo.
 const CARGO: &str = "stratoscope-cargo";
@@ -100,13 +101,11 @@ fn cargo(home: &Path, arguments: &[OsString]) -> io::Result<ExitCode> {
     Err(command.exec())
 }
 
-/// The tool itself, with the `PATH` it would have without us.
+/// The tool itself, in the environment it would have without us.
 fn real(tool: &OsStr, arguments: &[OsString]) -> Command {
     let mut command = Command::new(tool);
     command.args(arguments);
-    if let Some(path) = home::path_without_us() {
-        command.env("PATH", path);
-    }
+    outside::of(&mut command);
     command
 }
 
@@ -360,14 +359,15 @@ fn in_folder(text: &str, home: &Path) -> String {
 }
 
 /// The texts that make cargo call rustc as it does.
-fn manifest(home: &Path) -> Option<String> {
+pub fn manifest(home: &Path) -> Option<String> {
     let cells = home.join("cells");
     let mut text = fs::read_to_string(cells.join("Cargo.toml")).ok()?;
     text += &fs::read_to_string(cells.join(".cargo/config.toml")).ok()?;
     Some(text.replace(home.to_str()?, HOME))
 }
 
-fn flags() -> String {
+/// What the environment adds to rustc's arguments.
+pub fn flags() -> String {
     let flags = std::env::var_os("RUSTFLAGS").unwrap_or_default();
     flags.to_string_lossy().into_owned()
 }

@@ -1,0 +1,182 @@
+//! What cargo tells rust-analyzer when a kernel starts: where the project is, which crates it has, what
+//! the processor can do. It takes cargo ten processes and half a second to say the same as the last
+//! time. So the answers are kept beside the library, as compiled cells are, and given again as long as
+//! nothing has changed that they are about. rust-analyzer finds this cargo because it looks in
+//! `CARGO_HOME` first.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Output};
+use std::time::UNIX_EPOCH;
+use std::{fs, str};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::toolchain::{self, HOME};
+use super::wrapper::Settings;
+use crate::outside;
+
+/// What `CARGO_HOME` is set to, in the private folder.
+const FOLDER: &str = "cargo";
+/// The executable in it.
+const CARGO: &str = "bin/cargo";
+/// Beside the library.
+const KEPT: &str = "answers";
+
+/// What rust-analyzer asks, by words of the command line. A failure of the last is an answer, too: it
+/// asks for what stable Rust does not have.
+const QUESTIONS: [&[&str]; 5] = [
+    &["--version"],
+    &["locate-project"],
+    &["metadata"],
+    &["rustc", "--print"],
+    &["config", "get"],
+];
+
+/// Makes the folder in the private one.
+pub fn install(home: &Path, executable: &Path) -> io::Result<()> {
+    let cargo = home.join(FOLDER).join(CARGO);
+    fs::create_dir_all(cargo.parent().unwrap_or(home))?;
+    symlink(executable, cargo)
+}
+
+/// The folder.
+pub fn folder(home: &Path) -> PathBuf {
+    home.join(FOLDER)
+}
+
+/// Runs as that cargo if it was called by its name.
+pub fn dispatch() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os();
+    let name = PathBuf::from(arguments.next()?);
+    let home = name.to_str()?.strip_suffix(CARGO)?.trim_end_matches('/');
+    let home = Path::new(home.strip_suffix(FOLDER)?);
+    let settings = Settings::read(home).ok()?;
+    let arguments: Vec<OsString> = arguments.collect();
+    let result = answer(home, &settings, &arguments);
+    Some(result.unwrap_or_else(|error| {
+        eprintln!("{}: {error}", name.display());
+        ExitCode::FAILURE
+    }))
+}
+
+/// What cargo has said, with [`HOME`] in place of the private folder.
+#[derive(Serialize, Deserialize)]
+struct Answer {
+    status: u8,
+    stdout: String,
+    stderr: String,
+}
+
+fn answer(home: &Path, settings: &Settings, arguments: &[OsString]) -> io::Result<ExitCode> {
+    let kept = kept(home, settings, arguments);
+    let known = kept.as_ref().and_then(|file| fs::read(file).ok());
+    if let Some(answer) = known.and_then(|it| serde_json::from_slice::<Answer>(&it).ok()) {
+        let here = |text: &str| text.replace(HOME, &home_of(home));
+        io::stdout().write_all(here(&answer.stdout).as_bytes())?;
+        io::stderr().write_all(here(&answer.stderr).as_bytes())?;
+        return Ok(ExitCode::from(answer.status));
+    }
+    let mut cargo = Command::new(&settings.cargo);
+    let output = outside::of(&mut cargo).args(arguments).output()?;
+    io::stdout().write_all(&output.stdout)?;
+    io::stderr().write_all(&output.stderr)?;
+    let status = output.status.code().and_then(|it| u8::try_from(it).ok());
+    if let (Some(file), Some(status)) = (kept, status)
+        && (status == 0 || is_about(arguments, QUESTIONS[QUESTIONS.len() - 1]))
+    {
+        // What cannot be kept is asked again.
+        let _ = keep(&file, home, status, &output);
+    }
+    Ok(ExitCode::from(status.unwrap_or(1)))
+}
+
+fn keep(file: &Path, home: &Path, status: u8, output: &Output) -> io::Result<()> {
+    let portable = |bytes: &[u8]| {
+        let text = str::from_utf8(bytes).map_err(io::Error::other)?;
+        Ok::<_, io::Error>(text.replace(&home_of(home), HOME))
+    };
+    let answer = Answer {
+        status,
+        stdout: portable(&output.stdout)?,
+        stderr: portable(&output.stderr)?,
+    };
+    let folder = file.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut fresh = tempfile::NamedTempFile::new_in(folder)?;
+    serde_json::to_writer(&mut fresh, &answer)?;
+    fresh.persist(file)?;
+    Ok(())
+}
+
+/// Where the answer is kept, if this is one of the questions: named by all that it depends on.
+fn kept(home: &Path, settings: &Settings, arguments: &[OsString]) -> Option<PathBuf> {
+    if !QUESTIONS.iter().any(|words| is_about(arguments, words)) {
+        return None;
+    }
+    let mut hash = Sha256::new();
+    for word in arguments {
+        hash.update(word.to_str()?.replace(&home_of(home), HOME));
+        hash.update([0]);
+    }
+    hash.update(toolchain::manifest(home)?);
+    hash.update(toolchain::flags());
+    // The view's crates, and the library that it is a view of.
+    hash.update(fs::read(settings.view.join(crate::view::MANIFEST_LIST)).ok()?);
+    hash.update(serde_json::to_vec(&settings.identity).ok()?);
+    let cargo_home = outside::value("CARGO_HOME").map(PathBuf::from);
+    let cargo_home = cargo_home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+    for name in ["config.toml", "config"] {
+        let metadata = cargo_home
+            .as_ref()
+            .and_then(|it| fs::metadata(it.join(name)).ok());
+        let state = metadata.map(|it| {
+            let modified = it.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+            Some((it.ino(), it.len(), modified.as_nanos()))
+        });
+        hash.update(format!("{state:?}"));
+    }
+    let name: String = hash
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    Some(settings.dependencies.join(KEPT).join(name + ".json"))
+}
+
+fn is_about(arguments: &[OsString], words: &[&str]) -> bool {
+    words
+        .iter()
+        .all(|word| arguments.iter().any(|it| it == word))
+}
+
+fn home_of(home: &Path) -> String {
+    home.to_string_lossy().trim_end_matches('/').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_rust_analyzer_asks_is_kept() {
+        let about = |line: &str| {
+            let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            QUESTIONS.iter().any(|words| is_about(&arguments, words))
+        };
+        for line in [
+            "--version",
+            "metadata --format-version 1",
+            "rustc -Z unstable-options --print cfg --target x -- -O",
+            "-Z unstable-options config get --format toml",
+        ] {
+            assert!(about(line), "{line}");
+        }
+        for line in ["build --target x", "rustc --release", "check", "add serde"] {
+            assert!(!about(line), "{line}");
+        }
+    }
+}

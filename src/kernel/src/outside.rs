@@ -1,0 +1,57 @@
+//! The environment that this process was started with. A kernel puts tools of its own in front of
+//! others, for evcxr and rust-analyzer to find; whatever else is started has to find what it would find
+//! without us.
+
+use std::ffi::OsString;
+use std::process::Command;
+
+/// What a kernel replaces.
+const REPLACED: [&str; 2] = ["PATH", "CARGO_HOME"];
+
+/// Where the value of each is kept. That of `PATH` is there whenever something was replaced.
+fn kept(name: &str) -> String {
+    format!("STRATOSCOPE_{name}")
+}
+
+/// The value of a variable, as it is outside of this kernel.
+pub fn value(name: &str) -> Option<OsString> {
+    let is_replaced = REPLACED.contains(&name) && std::env::var_os(kept("PATH")).is_some();
+    match is_replaced {
+        true => std::env::var_os(kept(name)),
+        false => std::env::var_os(name),
+    }
+}
+
+/// Replaces them. May be called again.
+///
+/// # Safety
+/// There are no other threads, or none that reads the environment.
+pub unsafe fn replace(path: OsString, cargo_home: OsString) {
+    let before = REPLACED.map(|name| (name, value(name)));
+    for (name, value) in before {
+        match value {
+            // SAFETY: the caller's promise.
+            Some(value) => unsafe { std::env::set_var(kept(name), value) },
+            // SAFETY: as above.
+            None if name == "PATH" => unsafe { std::env::set_var(kept(name), "") },
+            // SAFETY: as above.
+            None => unsafe { std::env::remove_var(kept(name)) },
+        }
+    }
+    for (name, value) in REPLACED.into_iter().zip([path, cargo_home]) {
+        // SAFETY: the caller's promise.
+        unsafe { std::env::set_var(name, value) };
+    }
+}
+
+/// Starts the command as it would be started outside.
+pub fn of(command: &mut Command) -> &mut Command {
+    for name in REPLACED {
+        match value(name) {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+        command.env_remove(kept(name));
+    }
+    command
+}
