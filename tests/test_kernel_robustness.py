@@ -2,6 +2,7 @@
 leftovers. Each is logged, answered or refused; the kernel goes on."""
 
 import contextlib
+import json
 import os
 import pathlib
 import resource
@@ -406,3 +407,22 @@ def test_two_kernels_that_start_at_the_same_time(tmp_path):
     for thread in threads:
         thread.join()
     assert found == {1: "1", 2: "2"}
+
+
+def test_what_is_kept_beside_the_library_may_be_damaged(kernel):
+    """cargo's answers and compiled cells are kept for the next kernel; one that cannot read them asks again."""
+    snapshot = pathlib.Path(next(line.split(" ", 1)[1] for line in kernel.run("!echo library $STRATOSCOPE_LIBRARY")
+                                 .stream().splitlines() if line.startswith("library"))).parent
+    answers = sorted((snapshot / "answers").glob("*.json"))
+    assert answers
+    before = [file.read_bytes() for file in answers]
+    try:
+        for file in answers:
+            file.write_text("{\"status\": 0, \"stdout\":")
+        with Kernel() as other:
+            other.run("let x = vec![1, 2];")
+            assert other.run("x.len()").shown() == "2"
+        assert all(json.loads(file.read_text())["stdout"] is not None for file in answers)
+    finally:
+        for file, content in zip(answers, before):
+            file.write_bytes(content)

@@ -7,11 +7,13 @@
 //! The list is what notebooks usually call; a method that is missing is compiled in the cell. None of
 //! it ever runs.
 
-use crate::display::IntoBundle;
 use burn::tensor::activation::{gelu, log_softmax, relu, sigmoid, softmax, tanh};
 use burn::tensor::{
-    AsIndex, Bool, Device, Distribution, ElementConversion, Int, Tensor, TensorData,
+    AsIndex, Bool, Device, Distribution, ElementConversion, Int, ReshapeArgs, Shape, Tensor,
+    TensorData, kind,
 };
+
+use crate::display::IntoBundle;
 
 #[used]
 static RANKS: [fn(); 4] = [rank::<1>, rank::<2>, rank::<3>, rank::<4>];
@@ -92,7 +94,7 @@ fn truth<const D: usize>(given: &Given<D>) {
 }
 
 /// What tensors of every kind have.
-fn read<const D: usize, K: burn::tensor::kind::Basic>(tensor: &Tensor<D, K>)
+fn read<const D: usize, K: kind::Basic>(tensor: &Tensor<D, K>)
 where
     Tensor<D, K>: Clone + std::fmt::Display,
 {
@@ -118,9 +120,9 @@ fn with_number<const D: usize, E: ElementConversion + Copy>(given: &Given<D>, nu
     compiled!(n() + number, n() * number);
 }
 
-fn made<const D: usize, S: Into<burn::tensor::Shape>>(given: &Given<D>, shape: S)
+fn made<const D: usize, S>(given: &Given<D>, shape: S)
 where
-    S: Copy + burn::tensor::ReshapeArgs<D>,
+    S: Copy + Into<Shape> + ReshapeArgs<D>,
 {
     let device = &given.device;
     compiled!(
