@@ -485,6 +485,11 @@ def test_what_rustc_warns_of_is_shown_once(kernel):
     assert not kernel.run("f() + 1").diagnostics, "an earlier cell's"
     assert not kernel.run("#[allow(unused_variables)]\nfn g() -> u8 { let other = 3; 4 }").diagnostics
     assert not kernel.run("let twice = 1;\nlet twice = 2;").diagnostics, "variables of the notebook"
+    assert "unused_variables is silenced" in kernel.run("%warnings silence unused-variables").shown()
+    assert not kernel.run("fn h() -> u8 { let third = 3; 4 }").diagnostics
+    kernel.run("%warnings default unused_variables")
+    assert kernel.run("fn k() -> u8 { let fourth = 3; 4 }").diagnostics
+    assert kernel.execute("%warnings silence unused_varables").errors[0]["ename"] == "UnknownWarning"
 
 
 def test_a_reset_forgets_everything(kernel):

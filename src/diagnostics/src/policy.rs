@@ -59,7 +59,7 @@ impl Policy {
 
     /// Decides about a code; `None` takes the decision back, and what it has told is shown again.
     pub fn set(&mut self, code: &str, level: Option<Level>) {
-        let code = code.to_ascii_uppercase();
+        let code = canonical(code);
         match level {
             Some(level) => {
                 self.levels.insert(code, level);
@@ -83,7 +83,7 @@ impl Policy {
 
     /// What was decided about a code.
     pub fn level(&self, code: &str) -> Option<Level> {
-        self.levels.get(&code.to_ascii_uppercase()).copied()
+        self.levels.get(&canonical(code)).copied()
     }
 
     /// The codes of a level, sorted.
@@ -108,6 +108,17 @@ impl Policy {
     }
 }
 
+/// Ours may be typed in small letters; rustc's lints are written in them.
+fn canonical(code: &str) -> String {
+    let is_ours = code
+        .get(..2)
+        .is_some_and(|it| it.eq_ignore_ascii_case("SC"));
+    match is_ours {
+        true => code.to_ascii_uppercase(),
+        false => code.to_owned(),
+    }
+}
+
 /// The error that a denied warning becomes.
 pub fn denied(mut warning: Diagnostic) -> Diagnostic {
     warning.severity = Severity::Error;
@@ -123,6 +134,18 @@ mod tests {
 
     fn warning(code: &str, message: &str) -> Diagnostic {
         Diagnostic::new(code, Severity::Warning, message)
+    }
+
+    #[test]
+    fn our_codes_may_be_small_and_lints_are() {
+        let mut policy = Policy::default();
+        for (typed, found) in [
+            ("sc0410", "SC0410"),
+            ("unused_variables", "unused_variables"),
+        ] {
+            policy.set(typed, Some(Level::Silenced));
+            assert_eq!(policy.judge(&warning(found, "x")), Verdict::Silenced);
+        }
     }
 
     #[test]

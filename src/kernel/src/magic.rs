@@ -13,6 +13,7 @@ use crate::evaluator::{CellError, CellOutcome, Evaluate, Outputs};
 
 mod files;
 mod line;
+mod lints;
 mod profile;
 mod table;
 mod warnings;

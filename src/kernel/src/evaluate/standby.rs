@@ -32,8 +32,12 @@ pub const ROOT: &str = "ready.rs";
 pub const SOURCE: &str = "src/lib.rs";
 /// More than any cell has.
 const MOST_BYTES: usize = 64 << 20;
-/// A name that means two things: the one error that a source can have only because it is included.
-const AMBIGUOUS: &str = "\"code\":\"E0659\"";
+/// The errors that a source can have only because it is included, by a macro: a name that means two
+/// things, and an exported macro that is called by its path.
+const BY_INCLUSION: [&str; 2] = [
+    "\"code\":\"E0659\"",
+    "\"code\":\"macro_expanded_macro_exports_accessed_by_absolute_paths\"",
+];
 
 /// rustc says so of the object when it has nothing left to do.
 const IS_WRITTEN: &str = "\"emit\":\"obj\"";
@@ -228,7 +232,8 @@ pub fn compile(
     for line in BufReader::new(connection).lines() {
         let line = line?;
         if let Ok(ended) = serde_json::from_str::<Ended>(&line) {
-            let is_by_inclusion = lines.iter().any(|line: &String| line.contains(AMBIGUOUS));
+            let by_inclusion = |line: &String| BY_INCLUSION.iter().any(|it| line.contains(it));
+            let is_by_inclusion = lines.iter().any(by_inclusion);
             let status = ExitStatus::from_raw(ended.status);
             return Ok((!is_by_inclusion).then_some((lines, status)));
         }

@@ -111,9 +111,7 @@ impl Message {
                 None => {}
             }
         }
-        let mut warning = rustc::with_children(warning, &self.children);
-        // `#[warn(…)]` is nothing that the cell says.
-        warning.why.retain(|why| !why.contains("on by default"));
+        let warning = rustc::with_children(warning, &self.children);
         (!warning.labels.is_empty()).then_some(warning)
     }
 }

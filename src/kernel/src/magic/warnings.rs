@@ -5,13 +5,14 @@ use stratoscope_diagnostics::policy::Level;
 use stratoscope_diagnostics::{Severity, rules};
 use stratoscope_wire::MimeBundle;
 
+use super::lints;
 use super::table::escaped;
 use crate::settings::Settings;
 
 const USAGE: &str = "`%warnings silence CODE`, `%warnings deny CODE`, `%warnings default CODE`, \
                      `%warnings again`";
 
-/// `silence`, `deny` or `default` with codes, `again`, or nothing: then the table. Returns what to show.
+/// `silence`, `deny` or `default` with codes or names of rustc's lints, `again`, or nothing: then the table. Returns what to show.
 ///
 /// # Errors
 /// There is no such word or code: what to say then.
@@ -30,32 +31,72 @@ pub fn answer(asked: &str, settings: &mut Settings) -> Result<MimeBundle, String
         }
         other => return Err(format!("`%warnings` has no `{other}`; there is {USAGE}")),
     };
-    let codes: Vec<String> = words.map(str::to_ascii_uppercase).collect();
+    let codes: Vec<&str> = words.collect();
     if codes.is_empty() {
         return Err(format!("which code? `%warnings {word} SC0410`"));
     }
     // All are looked up before the first is set.
-    let mut pages = Vec::new();
-    for code in &codes {
-        let Some(entry) = rules::explain(code) else {
-            return Err(format!("there is no `{code}`; `%explain` lists all codes"));
-        };
-        pages.push(&entry.page);
+    let found: Vec<Found> = codes.into_iter().map(find).collect::<Result<_, _>>()?;
+    if let (Some(Level::Denied), Some(lint)) = (level, found.iter().find(|it| it.is_lint)) {
+        let name = &lint.code;
+        return Err(format!(
+            "`{name}` is rustc's, and told after the cell has run; a cell with `#![deny({name})]` denies it before"
+        ));
     }
     let mut told = Vec::new();
-    for page in pages {
-        settings.policy.set(page.code, level);
+    for Found {
+        code,
+        shown,
+        is_error,
+        ..
+    } in found
+    {
+        settings.policy.set(&code, level);
         let what = match level {
-            Some(Level::Silenced) if page.severity == Severity::Error => {
+            Some(Level::Silenced) if is_error => {
                 "is an error and stays one; only its warnings are silenced"
             }
             Some(Level::Silenced) => "is silenced",
             Some(Level::Denied) => "is an error from now on",
             None => "is shown, once for each message",
         };
-        told.push(format!("{} {} {what}", page.code, page.name));
+        told.push(format!("{shown} {what}"));
     }
     Ok(plain(told.join("\n")))
+}
+
+/// What a warning is known by.
+struct Found {
+    code: String,
+    /// The code, and its name in words.
+    shown: String,
+    is_error: bool,
+    /// rustc's, and not ours.
+    is_lint: bool,
+}
+
+fn find(word: &str) -> Result<Found, String> {
+    if let Some(entry) = rules::explain(&word.to_ascii_uppercase()) {
+        let page = &entry.page;
+        return Ok(Found {
+            code: page.code.to_owned(),
+            shown: format!("{} {}", page.code, page.name),
+            is_error: page.severity == Severity::Error,
+            is_lint: false,
+        });
+    }
+    let lint = word.to_ascii_lowercase().replace('-', "_");
+    if lints::is_one(&lint) {
+        return Ok(Found {
+            code: lint.clone(),
+            shown: format!("rustc's {lint}"),
+            is_error: false,
+            is_lint: true,
+        });
+    }
+    Err(format!(
+        "there is no `{word}`; `%explain` lists all codes, `!rustc -W help` rustc's lints"
+    ))
 }
 
 /// What was decided and what has been told, as text and as HTML.
@@ -125,9 +166,24 @@ mod tests {
     }
 
     #[test]
+    fn rustcs_lints_are_silenced_by_their_names() {
+        let mut settings = Settings::default();
+        let answer = told("silence unused-variables", &mut settings);
+        assert_eq!(answer, "rustc's unused_variables is silenced");
+        let level = settings.policy.level("unused_variables");
+        assert_eq!(level, Some(Level::Silenced));
+    }
+
+    #[test]
     fn what_is_not_understood_changes_nothing() {
         let mut settings = Settings::default();
-        for asked in ["silence", "mute SC0407", "deny SC0407 SC9999"] {
+        for asked in [
+            "silence",
+            "mute SC0407",
+            "deny SC0407 SC9999",
+            "silence dead_cod",
+            "deny dead_code",
+        ] {
             answer(asked, &mut settings).expect_err(asked);
         }
         assert!(settings.policy.summary().is_empty());

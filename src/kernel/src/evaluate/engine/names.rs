@@ -1,0 +1,106 @@
+//! What the names in a cell are, and how they may go on: rust-analyzer's answers, and ours about the DSL.
+
+use std::collections::BTreeSet;
+
+use stratoscope_wire::MimeBundle;
+
+use super::Engine;
+use crate::evaluator::{Completion, Completions};
+
+impl Engine {
+    /// As [`crate::evaluator::Evaluate::complete`].
+    pub(super) fn completions(&mut self, code: &str, cursor: usize) -> Completions {
+        if let Some(found) = self.assistant.complete_call(code, cursor) {
+            return found;
+        }
+        let text = without_magic(code);
+        let found = self.context.completions(&text, cursor.min(text.len()));
+        match found {
+            Ok(found) => {
+                let mut seen = BTreeSet::new();
+                let items = found.completions.into_iter().map(|item| Completion {
+                    text: without_operands(item.code),
+                    kind: item.kind.to_owned(),
+                    detail: item.label,
+                });
+                // A method of several traits comes once for each.
+                let is_new = |item: &Completion| seen.insert(item.text.clone());
+                Completions {
+                    start: found.start_offset,
+                    end: found.end_offset,
+                    items: items
+                        .filter(|item| !item.text.starts_with("__"))
+                        .filter(is_new)
+                        .collect(),
+                }
+            }
+            Err(_) => Completions {
+                start: cursor,
+                end: cursor,
+                items: Vec::new(),
+            },
+        }
+    }
+
+    /// As [`crate::evaluator::Evaluate::inspect`].
+    pub(super) fn documentation(
+        &mut self,
+        code: &str,
+        cursor: usize,
+        detail_level: u8,
+    ) -> Option<MimeBundle> {
+        const NOTHING: &str = "No documentation found";
+        let ours = self
+            .assistant
+            .explain_call(code, cursor, detail_level)
+            .or_else(|| self.assistant.explain_variable(code, cursor));
+        if ours.is_some() {
+            return ours;
+        }
+        let text = without_magic(code);
+        let end = end_of_name(&text, cursor.min(text.len()));
+        let (plain, html) = self.context.hover_at(&text, end).ok()?;
+        if plain.trim() == NOTHING || plain.trim().is_empty() {
+            return None;
+        }
+        let mut bundle = MimeBundle::new();
+        bundle.insert("text/plain".to_owned(), plain.into());
+        bundle.insert("text/html".to_owned(), html.into());
+        Some(bundle)
+    }
+}
+
+/// The cell with `%%scope …` blanked, byte for byte, so that positions stay.
+fn without_magic(code: &str) -> String {
+    let mut text = String::with_capacity(code.len());
+    for line in code.split_inclusive('\n') {
+        if line.trim_start().starts_with(['%', '!']) {
+            let content = line.trim_end_matches('\n');
+            text.extend(std::iter::repeat_n(' ', content.len()));
+            text.push_str(&line[content.len()..]);
+        } else {
+            text.push_str(line);
+        }
+    }
+    text
+}
+
+/// A function's name without its operands, which would be inserted with it: `read(path)` → `read`.
+fn without_operands(mut text: String) -> String {
+    if let Some(end) = text.find('(') {
+        text.truncate(end);
+    }
+    text
+}
+
+/// The end of the name that byte `cursor` is in or behind.
+fn end_of_name(text: &str, cursor: usize) -> usize {
+    let cursor = (cursor..=text.len())
+        .find(|&at| text.is_char_boundary(at))
+        .unwrap_or(text.len());
+    let rest = &text[cursor..];
+    let length = rest
+        .find(|character: char| !character.is_alphanumeric() && character != '_')
+        .unwrap_or(rest.len());
+    cursor + length
+}

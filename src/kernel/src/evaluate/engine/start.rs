@@ -1,0 +1,144 @@
+//! Starts the evaluator: evcxr, the process that runs the cells, and the threads that hear it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+
+use evcxr::{CommandContext, EvalContext, EvalContextOutputs};
+use stratoscope_diagnostics::rules::CellsCannotRun;
+use stratoscope_diagnostics::{Diagnostic, Result, Rule};
+use stratoscope_wire::{ToCells, ToKernel};
+
+use super::{Engine, FIRST_CELL};
+use crate::assist::Assistant;
+use crate::cells;
+use crate::evaluate::definitions::Definitions;
+use crate::evaluate::gone::Gone;
+use crate::evaluate::home::{self, Home};
+use crate::evaluate::link::{self, Link};
+use crate::evaluate::relay::Relay;
+use crate::evaluate::standby::Standby;
+use crate::evaluate::streams::{Heard, Streams};
+use crate::evaluator::Stream;
+use crate::facade;
+
+impl Engine {
+    /// Starts evcxr, the cell process and the threads around them.
+    ///
+    /// # Errors
+    /// There is no facade that cells could be compiled against, or evcxr does not start.
+    pub fn start() -> Result<Self> {
+        let facade = facade::find()?;
+        // Nobody waits for it.
+        let _ = std::thread::Builder::new()
+            .name("sweep".to_owned())
+            .spawn(home::sweep);
+        let home = Home::make().map_err(|error| cannot_start("its private folder", &error))?;
+        let executable = executable().map_err(|error| cannot_start("its executable", &error))?;
+        home.configure(&facade, &executable)
+            .map_err(|error| cannot_start("its settings", &error))?;
+        // Cells compile without it, too.
+        let standby = Standby::start(&executable, home.path()).ok();
+        let relay = Arc::new(Relay::default());
+        let streams = {
+            let relay = Arc::clone(&relay);
+            let sink = move |heard: Heard<'_>| relay.hear(heard);
+            Streams::start(&home.streams(), Box::new(sink))
+        };
+        let streams = streams.map_err(|error| cannot_start("the pipes", &error))?;
+        let streams = Arc::new(streams);
+        let link = {
+            let (relay, streams) = (Arc::clone(&relay), Arc::clone(&streams));
+            let handler = move |message: ToKernel| {
+                let is_shown = message.is_shown();
+                if is_shown {
+                    // The pipes are read by another thread: what was printed first is shown first.
+                    streams.catch_up();
+                }
+                relay.receive(message);
+                if is_shown {
+                    relay.send(&ToCells::Shown);
+                }
+            };
+            Link::listen(&home.socket(), Box::new(handler))
+        };
+        let link = link.map_err(|error| cannot_start("the wire", &link::to_io(error)))?;
+        let link = Arc::new(link);
+        relay.connect(&link);
+        let mut command = Command::new(&executable);
+        command
+            .arg("cells")
+            .env(stratoscope_wire::SOCKET_VARIABLE, home.socket())
+            .env(cells::STREAMS_VARIABLE, home.streams())
+            .env(cells::LIBRARY_VARIABLE, &facade.library);
+        home::hide(&mut command);
+        let (context, outputs) = EvalContext::with_subprocess_command(command)
+            .map_err(|error| cannot_start("evcxr", &std::io::Error::other(error.to_string())))?;
+        forward(outputs, &relay);
+        let mut context = CommandContext::with_eval_context(context);
+        context.execute(FIRST_CELL).map_err(|error| {
+            cannot_start("the first cell", &std::io::Error::other(error.to_string()))
+        })?;
+        let process = context.process_handle();
+        Ok(Self {
+            context,
+            process,
+            relay,
+            link,
+            streams,
+            made_by: BTreeMap::new(),
+            gone: Gone::default(),
+            defined: Definitions::default(),
+            assistant: Assistant::default(),
+            standby,
+            home,
+        })
+    }
+}
+
+/// what goes wrong before the process has set up its pipes.
+fn forward(outputs: EvalContextOutputs, relay: &Arc<Relay>) {
+    let EvalContextOutputs { stdout, stderr } = outputs;
+    let stdout_relay = Arc::clone(relay);
+    let _ = std::thread::Builder::new()
+        .name("evcxr-stdout".to_owned())
+        .spawn(move || {
+            for line in stdout {
+                stdout_relay.hear(Heard::Text(Stream::Stdout, &format!("{line}\n")));
+            }
+        });
+    let stderr_relay = Arc::clone(relay);
+    let _ = std::thread::Builder::new()
+        .name("evcxr-stderr".to_owned())
+        .spawn(move || {
+            for line in stderr {
+                match line.as_str() {
+                    cells::STARTS => stderr_relay.set_running(true),
+                    cells::ENDED => stderr_relay.set_running(false),
+                    _ => stderr_relay.hear(Heard::Text(Stream::Stderr, &format!("{line}\n"))),
+                }
+            }
+        });
+}
+
+/// This executable, in whose other roles cells are compiled and run.
+fn executable() -> std::io::Result<PathBuf> {
+    let this = std::env::current_exe()?;
+    // A test is an executable of its own, beside the folder of the real one.
+    let real = this
+        .parent()
+        .and_then(|folder| Some(folder.parent()?.join("stratoscope")));
+    match real {
+        Some(real) if cfg!(test) => Ok(real),
+        _ => Ok(this),
+    }
+}
+
+fn cannot_start(what: &str, error: &std::io::Error) -> Box<Diagnostic> {
+    CellsCannotRun {
+        what: what.to_owned(),
+        reason: error.to_string(),
+    }
+    .error()
+}
