@@ -31,7 +31,6 @@ mod kept;
 mod link;
 mod linker;
 mod persist;
-mod question;
 mod relay;
 mod rustc;
 mod second_try;

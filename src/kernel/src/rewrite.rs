@@ -158,16 +158,6 @@ impl Rewritten {
         from..to.max(from)
     }
 
-    /// The same with something before and after it, which stands for nothing in the cell.
-    pub fn between(&self, before: &str, after: &str) -> Self {
-        let mut moved = self.clone();
-        moved.text = format!("{before}{}{after}", self.text);
-        for piece in &mut moved.pieces {
-            piece.rewritten += before.len();
-        }
-        moved
-    }
-
     /// As [`Self::original_offset`], but a place where one piece ends and the next begins stands
     /// for the beginning.
     fn start_of(&self, offset: usize) -> usize {
@@ -227,8 +217,7 @@ const TIMEIT: (&str, &str) = (
 );
 
 /// Whether a line is for evcxr, and not Rust, which may begin with `::`.
-/// Whether evcxr takes the line for a command of its own.
-pub fn is_command(line: &str) -> bool {
+fn is_command(line: &str) -> bool {
     line.starts_with(':') && !line.starts_with("::")
 }
 

@@ -17,8 +17,6 @@ use super::gone::{Gone, How};
 use super::home::Home;
 use super::interrupt::Handle;
 use super::link::Link;
-use super::persist;
-use super::question;
 use super::relay::{Current, Relay};
 use super::show;
 use super::standby::Standby;
@@ -189,17 +187,7 @@ impl Evaluate for Engine {
             &rewritten.text,
             Arc::clone(outputs),
         );
-        let mut result = self.evaluate(&rewritten);
-        let mut rewritten = rewritten;
-        if let Err(Error::Message(message)) = &result
-            && persist::is_unknown(message)
-            && let Some(asked) = question::asked(&rewritten)
-            && let Err(Error::CompilationErrors(errors)) = self.evaluate(&asked)
-            && let Some(errors) = question::answered(errors)
-        {
-            result = Err(Error::CompilationErrors(errors));
-            rewritten = asked;
-        }
+        let result = self.evaluate(&rewritten);
         // What a cell defines is kept whenever it was compiled, however it ended.
         let compiled = !matches!(result, Err(Error::CompilationErrors(_) | Error::Message(_)));
         drop(watch);

@@ -25,10 +25,12 @@ const SHOWN_BY_US: &str = "\n#[allow(dead_code)] trait EvcxrDisplay { fn evcxr_d
 /// The source of a cell with our lines in place of evcxr's.
 pub fn adapted(text: &str) -> String {
     let mut result = String::with_capacity(text.len() + SHOWN_BY_US.len());
+    // A cell that is only checked has no entry, and what comes before it is the cell.
+    let has_entry = text.lines().any(|line| line == ENTRY);
     let mut is_in_runtime = false;
     for line in text.split_inclusive('\n') {
         match line.trim() {
-            RUNTIME | FAILURE if !is_in_runtime => {
+            RUNTIME | FAILURE if has_entry && !is_in_runtime => {
                 is_in_runtime = true;
                 result.push_str(OURS);
                 result.push('\n');
@@ -87,6 +89,12 @@ mod tests {
              pub extern \"C\" fn run_user_code_3(\nlet x = 1;\n"
         );
         assert_eq!(adapted, expected);
+    }
+
+    #[test]
+    fn a_cell_that_is_only_checked_stays() {
+        let text = "struct EvcxrUserCodeError {}\nfn evcxr_analysis_wrapper() {\nlet x = 1;\n}\n";
+        assert_eq!(adapted(text), text);
     }
 
     #[test]

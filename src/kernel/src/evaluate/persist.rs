@@ -45,7 +45,7 @@ pub fn not_persistent(message: &str, rewritten: &Rewritten, code: &str) -> Optio
     let name = quoted.next()?;
     let obstacle = if message.contains("is a closure") {
         Obstacle::Closure
-    } else if is_unknown(message) {
+    } else if message.contains("determine type of variable") {
         Obstacle::Unknown
     } else if message.contains("non-static lifetime") {
         Obstacle::Reference
@@ -55,11 +55,6 @@ pub fn not_persistent(message: &str, rewritten: &Rewritten, code: &str) -> Optio
         return None;
     };
     refuse(name, obstacle, rewritten, code)
-}
-
-/// Whether this is evcxr's message about a variable whose type rust-analyzer does not know.
-pub fn is_unknown(message: &str) -> bool {
-    message.contains("determine type of variable")
 }
 
 /// The variable and its type in the line by which evcxr hands it on.

@@ -64,11 +64,13 @@ fn of_error(error: &CompilationError, rewritten: &Rewritten) -> Diagnostic {
     if error
         .spanned_messages()
         .iter()
-        .any(|it| it.label.contains("CellError>`"))
+        .any(|it| CELL_ERRORS.iter().any(|ours| it.label.contains(ours)))
     {
-        // A closure that the kernel has put around the cell.
-        let closure = "in a closure that returns `Result`";
-        diagnostic.message = diagnostic.message.replace(closure, "in a cell");
+        // What has been put around the cell to compile it, or to check it.
+        for around in ["a closure", "an async function"] {
+            let around = format!("in {around} that returns `Result`");
+            diagnostic.message = diagnostic.message.replace(&around, "in a cell");
+        }
     }
     diagnostic.why.extend(rest.into_iter().map(str::to_owned));
     if is_never {
@@ -106,11 +108,14 @@ pub fn with_children(mut diagnostic: Diagnostic, children: &serde_json::Value) -
     diagnostic
 }
 
+/// What a `?` makes of an error in a cell, and in a cell that is only checked.
+const CELL_ERRORS: [&str; 2] = ["CellError", "EvcxrUserCodeError"];
+
 /// Whether a note is about what the kernel has written around the cell, points at what is not shown, or
 /// is the same for everybody.
 fn says_nothing(text: &str) -> bool {
     text.contains("evcxr")
-        || text.contains("`CellError`")
+        || CELL_ERRORS.iter().any(|ours| text.contains(ours))
         || text.contains("stratoscope::__result")
         || text.starts_with("required by a bound in")
         || text.ends_with("defined here")
@@ -172,7 +177,11 @@ fn without_paths(text: &str) -> String {
     let mut text = text
         .replace("stratoscope_diagnostics::", "stratoscope::diagnostics::")
         .replace("`ctx`", "this notebook")
-        .replace(" compatible with `std::result::Result<(), CellError>`", "");
+        .replace(" compatible with `std::result::Result<(), CellError>`", "")
+        .replace(
+            " compatible with `std::result::Result<(), EvcxrUserCodeError>`",
+            "",
+        );
     while let Some(start) = text.find(CLOSURE)
         && let Some(length) = text[start..].find('}')
     {

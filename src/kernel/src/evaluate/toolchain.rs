@@ -109,6 +109,11 @@ fn real(tool: &OsStr, arguments: &[OsString]) -> Command {
     command
 }
 
+/// What cargo has rustc make of a cell when evcxr builds it.
+const EMIT_OF_BUILD: &str = "--emit=dep-info,link";
+/// The same when evcxr only wants to know its errors.
+pub const EMIT_OF_CHECK: &str = "--emit=dep-info,metadata";
+
 /// What evcxr has cargo do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
@@ -126,14 +131,16 @@ impl Step {
     }
 
     fn of_rustc(arguments: &[String]) -> Option<Self> {
-        let emit = arguments
-            .iter()
-            .find_map(|word| word.strip_prefix("--emit="))?;
-        match emit {
-            "dep-info,link" => Some(Self::Build),
-            "dep-info,metadata" => Some(Self::Check),
-            _ => None,
+        let has = |emit: &str| arguments.iter().any(|word| word == emit);
+        if has(EMIT_OF_BUILD) {
+            return Some(Self::Build);
         }
+        has(EMIT_OF_CHECK).then_some(Self::Check)
+    }
+
+    /// Whether evcxr is to be told. It takes whatever it hears of a check for an error.
+    fn wants(self, message: &str) -> bool {
+        self == Self::Build || !warnings::is_one(message)
     }
 
     fn file(self, settings: &Settings) -> PathBuf {
@@ -239,7 +246,8 @@ impl Call {
                 return Ok(ExitCode::SUCCESS);
             }
             Some(Found::Messages(messages)) => {
-                messages.lines().try_for_each(compiler_message)?;
+                let mut lines = messages.lines().filter(|line| step.wants(line));
+                lines.try_for_each(compiler_message)?;
                 if step == Step::Build {
                     second_try::expect(home, &messages);
                 }
@@ -263,7 +271,9 @@ impl Call {
             if !line.starts_with('{') {
                 eprintln!("{line}");
             } else if line.contains("\"$message_type\":\"diagnostic\"") {
-                compiler_message(line)?;
+                if step.wants(line) {
+                    compiler_message(line)?;
+                }
                 messages += line;
                 messages.push('\n');
             }

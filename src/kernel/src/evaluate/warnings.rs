@@ -28,9 +28,13 @@ const UNUSED: [&str; 2] = ["unused_assignments", "unused_variables"];
 
 /// Those among rustc's messages, a line each.
 pub fn among(messages: &str) -> String {
-    let is_warning = |line: &&str| line.contains("\"level\":\"warning\"");
-    let lines: Vec<&str> = messages.lines().filter(is_warning).collect();
+    let lines: Vec<&str> = messages.lines().filter(|line| is_one(line)).collect();
     lines.join("\n")
+}
+
+/// Whether rustc's message is one.
+pub fn is_one(message: &str) -> bool {
+    message.contains("\"level\":\"warning\"")
 }
 
 /// Leaves the warnings about the cell that was compiled last.

@@ -158,8 +158,12 @@ fn compile_cell(home: &Path, rustc: &OsStr, arguments: &[OsString]) -> io::Resul
     command.args(arguments).stderr(Stdio::piped());
     let mut rustc = toolchain::live_and_die_with_us(&mut command).spawn()?;
     let mut messages = String::new();
+    // evcxr takes whatever it hears of a check for an error.
+    let is_check = arguments.iter().any(|it| it == toolchain::EMIT_OF_CHECK);
     let status = toolchain::listen(&mut rustc, |line| {
-        eprintln!("{line}");
+        if !is_check || !warnings::is_one(line) {
+            eprintln!("{line}");
+        }
         messages += line;
         messages.push('\n');
         Ok(())
