@@ -441,6 +441,15 @@ def test_both_streams_arrive_in_the_order_of_writing(kernel):
     assert "".join(text for _, text in heard(cell)) == "".join(f"before {i}\nchild {i}\n" for i in range(20)) + "after\n"
 
 
+def test_tasks_of_an_executor_print_for_the_cell_that_runs(kernel):
+    """tokio's threads are started by the first cell with an `await` and work for all later ones."""
+    kernel.run("let (work, waiting) = std::sync::mpsc::channel::<String>();\n"
+               "let executor = std::thread::Builder::new().name(\"tokio-rt-worker\".to_owned())\n"
+               "    .spawn(move || { for task in waiting { println!(\"{task}\"); } })?;")
+    assert kernel.run("work.send(\"a task\".to_owned())?; sleep(0.2);").stream() == "a task\n"
+    kernel.run("drop(work); executor.join().ok();")
+
+
 def test_late_output_belongs_to_a_cell_that_asked_for_it(kernel):
     request = kernel.request("std::thread::spawn(|| { std::thread::sleep(std::time::Duration::from_millis(700)); "
                              "println!(\"late\"); });")

@@ -29,9 +29,10 @@ static PRESENT: AtomicU64 = AtomicU64::new(0);
 /// The descriptor of the third pipe; before it is set, everything goes the plain way.
 static LATE: AtomicI32 = AtomicI32::new(-1);
 
-/// Threads of the library that work for whoever calls, however old they are: see
-/// `stratoscope_strategy`'s threads.
-const OF_THE_LIBRARY: &[u8] = b"replica-";
+/// How the names of threads begin that work for whoever calls, however old they are: those of
+/// `stratoscope_strategy`, and those of tokio's executors, which evcxr starts for the first cell with an
+/// `await`. Other pools do not name theirs.
+const OF_POOLS: [&[u8]; 2] = [b"replica-", b"tokio-r"];
 
 /// What is written late goes to this descriptor from now on.
 pub fn listen(descriptor: c_int) {
@@ -70,17 +71,13 @@ pub fn end() {
 pub extern "C" fn of_another_run() -> u64 {
     let run = RUN.get();
     let is_other = run != 0 && run != PRESENT.load(Ordering::SeqCst);
-    if is_other && !is_of_the_library() {
-        run
-    } else {
-        0
-    }
+    if is_other && !is_of_a_pool() { run } else { 0 }
 }
 
-fn is_of_the_library() -> bool {
+fn is_of_a_pool() -> bool {
     // As long as the system lets names be.
     let mut name = [0_u8; 16];
     // SAFETY: the call writes at most 16 bytes.
     let known = unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) } == 0;
-    known && name.starts_with(OF_THE_LIBRARY)
+    known && OF_POOLS.iter().any(|it| name.starts_with(it))
 }
