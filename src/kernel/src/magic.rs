@@ -328,17 +328,17 @@ fn is_of_rustc(code: &str) -> bool {
     digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// What rustc answers, if it can be asked.
+fn rustc_says(arguments: &[&str]) -> Option<String> {
+    let asked = std::process::Command::new("rustc").args(arguments).output();
+    let answer = asked.ok().filter(|it| it.status.success())?;
+    String::from_utf8(answer.stdout).ok()
+}
+
 /// rustc's own page of one of its codes; where it cannot be asked, where the page is.
 fn show_rustc_page(outputs: &dyn Outputs, code: &str) {
     let code = code.to_uppercase();
-    let asked = std::process::Command::new("rustc")
-        .args(["--explain", &code])
-        .output();
-    let page = asked
-        .ok()
-        .filter(|it| it.status.success())
-        .map(|it| it.stdout);
-    let page = page.and_then(|it| String::from_utf8(it).ok());
+    let page = rustc_says(&["--explain", &code]);
     let address = format!("https://doc.rust-lang.org/error_codes/{code}.html");
     let page = page.unwrap_or_else(|| format!("{code} is rustc's: {address}"));
     let data = MimeBundle::from_iter([

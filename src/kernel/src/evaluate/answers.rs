@@ -15,7 +15,8 @@ use std::{fs, str};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::toolchain::{self, HOME};
+use super::kept;
+use super::toolchain::{self, HOME, in_folder};
 use super::wrapper::Settings;
 use crate::outside;
 
@@ -52,8 +53,10 @@ pub fn folder(home: &Path) -> PathBuf {
 pub fn dispatch() -> Option<ExitCode> {
     let mut arguments = std::env::args_os();
     let name = PathBuf::from(arguments.next()?);
-    let home = name.to_str()?.strip_suffix(CARGO)?.trim_end_matches('/');
-    let home = Path::new(home.strip_suffix(FOLDER)?);
+    let ours = Path::new(FOLDER).join(CARGO);
+    let home = name
+        .ends_with(&ours)
+        .then(|| name.ancestors().nth(ours.iter().count()))??;
     let settings = Settings::read(home).ok()?;
     let arguments: Vec<OsString> = arguments.collect();
     let result = answer(home, &settings, &arguments);
@@ -72,12 +75,11 @@ struct Answer {
 }
 
 fn answer(home: &Path, settings: &Settings, arguments: &[OsString]) -> io::Result<ExitCode> {
-    let kept = kept(home, settings, arguments);
-    let known = kept.as_ref().and_then(|file| fs::read(file).ok());
+    let file = file_of(home, settings, arguments);
+    let known = file.as_ref().and_then(|file| fs::read(file).ok());
     if let Some(answer) = known.and_then(|it| serde_json::from_slice::<Answer>(&it).ok()) {
-        let here = |text: &str| text.replace(HOME, &home_of(home));
-        io::stdout().write_all(here(&answer.stdout).as_bytes())?;
-        io::stderr().write_all(here(&answer.stderr).as_bytes())?;
+        io::stdout().write_all(in_folder(&answer.stdout, home).as_bytes())?;
+        io::stderr().write_all(in_folder(&answer.stderr, home).as_bytes())?;
         return Ok(ExitCode::from(answer.status));
     }
     let mut cargo = Command::new(&settings.cargo);
@@ -85,7 +87,7 @@ fn answer(home: &Path, settings: &Settings, arguments: &[OsString]) -> io::Resul
     io::stdout().write_all(&output.stdout)?;
     io::stderr().write_all(&output.stderr)?;
     let status = output.status.code().and_then(|it| u8::try_from(it).ok());
-    if let (Some(file), Some(status)) = (kept, status)
+    if let (Some(file), Some(status)) = (file, status)
         && (status == 0 || is_about(arguments, QUESTIONS[QUESTIONS.len() - 1]))
     {
         // What cannot be kept is asked again.
@@ -97,29 +99,24 @@ fn answer(home: &Path, settings: &Settings, arguments: &[OsString]) -> io::Resul
 fn keep(file: &Path, home: &Path, status: u8, output: &Output) -> io::Result<()> {
     let portable = |bytes: &[u8]| {
         let text = str::from_utf8(bytes).map_err(io::Error::other)?;
-        Ok::<_, io::Error>(text.replace(&home_of(home), HOME))
+        Ok::<_, io::Error>(text.replace(&*home.to_string_lossy(), HOME))
     };
     let answer = Answer {
         status,
         stdout: portable(&output.stdout)?,
         stderr: portable(&output.stderr)?,
     };
-    let folder = file.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    let mut fresh = tempfile::NamedTempFile::new_in(folder)?;
-    serde_json::to_writer(&mut fresh, &answer)?;
-    fresh.persist(file)?;
-    Ok(())
+    kept::put(&mut &*serde_json::to_vec(&answer)?, file)
 }
 
 /// Where the answer is kept, if this is one of the questions: named by all that it depends on.
-fn kept(home: &Path, settings: &Settings, arguments: &[OsString]) -> Option<PathBuf> {
+fn file_of(home: &Path, settings: &Settings, arguments: &[OsString]) -> Option<PathBuf> {
     if !QUESTIONS.iter().any(|words| is_about(arguments, words)) {
         return None;
     }
     let mut hash = Sha256::new();
     for word in arguments {
-        hash.update(word.to_str()?.replace(&home_of(home), HOME));
+        hash.update(word.to_str()?.replace(&*home.to_string_lossy(), HOME));
         hash.update([0]);
     }
     hash.update(toolchain::manifest(home)?);
@@ -139,22 +136,14 @@ fn kept(home: &Path, settings: &Settings, arguments: &[OsString]) -> Option<Path
         });
         hash.update(format!("{state:?}"));
     }
-    let name: String = hash
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    Some(settings.dependencies.join(KEPT).join(name + ".json"))
+    let name = kept::name(hash) + ".json";
+    Some(settings.dependencies.join(KEPT).join(name))
 }
 
 fn is_about(arguments: &[OsString], words: &[&str]) -> bool {
     words
         .iter()
         .all(|word| arguments.iter().any(|it| it == word))
-}
-
-fn home_of(home: &Path) -> String {
-    home.to_string_lossy().trim_end_matches('/').to_owned()
 }
 
 #[cfg(test)]

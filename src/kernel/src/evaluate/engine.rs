@@ -315,7 +315,6 @@ impl Drop for Engine {
     }
 }
 
-/// Hands what evcxr reads of the process's original streams on: our own two words about phases, and
 /// Takes the value of an expression instead of showing it.
 #[derive(Default)]
 struct Capture(Mutex<MimeBundle>);

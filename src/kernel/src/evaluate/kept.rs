@@ -41,10 +41,9 @@ impl Kept {
         }
         hash.update(serde_json::to_vec(&settings.identity)?);
         hash.update(source);
-        let hash = hash.finalize();
         Ok(Self {
             folder: settings.dependencies.join("cells"),
-            name: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            name: name(hash),
         })
     }
 
@@ -76,10 +75,10 @@ impl Kept {
     /// Keeps the library and what rustc warned of. Nothing when only errors were wanted.
     pub fn keep_library(&self, library: &Path, warnings: &str) -> io::Result<()> {
         if !warnings.is_empty() {
-            self.keep(&mut warnings.as_bytes(), &self.warnings())?;
+            put(&mut warnings.as_bytes(), &self.warnings())?;
         }
         match fs::File::open(library) {
-            Ok(mut file) => self.keep(&mut file, &self.library())?,
+            Ok(mut file) => put(&mut file, &self.library())?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(error),
         }
@@ -88,17 +87,25 @@ impl Kept {
 
     /// Keeps rustc's messages, one JSON value a line.
     pub fn keep_messages(&self, messages: &str) -> io::Result<()> {
-        self.keep(&mut messages.as_bytes(), &self.messages())?;
+        put(&mut messages.as_bytes(), &self.messages())?;
         forget_the_oldest(&self.folder, KEPT)
     }
+}
 
-    fn keep(&self, content: &mut dyn io::Read, file: &Path) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
-        let mut fresh = tempfile::NamedTempFile::new_in(&self.folder)?;
-        io::copy(content, &mut fresh)?;
-        fresh.persist(file)?;
-        Ok(())
-    }
+/// Puts `content` into `file`, under another name until it is complete: another kernel may be looking.
+pub fn put(content: &mut dyn io::Read, file: &Path) -> io::Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut fresh = tempfile::NamedTempFile::new_in(folder)?;
+    io::copy(content, &mut fresh)?;
+    fresh.persist(file)?;
+    Ok(())
+}
+
+/// The name of what depends on all that was hashed.
+pub fn name(hash: Sha256) -> String {
+    let hash = hash.finalize();
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Leaves at most `kept` files; when there are more, the older half goes.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
+use super::toolchain::EMIT_OF_BUILD;
 use super::wrapper::{self, Settings};
 
 /// What `-m` calls this machine; `None`: cells are linked by rustc.
@@ -64,9 +65,7 @@ impl Linker {
         let folder = PathBuf::from(wrapper::value_of(arguments, "--out-dir")?);
         let extra = wrapper::codegen_option(arguments, "extra-filename").unwrap_or_default();
         let object = folder.join(format!("{}{extra}.o", wrapper::CELL_CRATE));
-        let emit = arguments
-            .iter_mut()
-            .find(|word| *word == "--emit=dep-info,link")?;
+        let emit = arguments.iter_mut().find(|word| *word == EMIT_OF_BUILD)?;
         *emit = "--emit=dep-info,obj".into();
         Some(object)
     }

@@ -176,12 +176,11 @@ fn without_paths(text: &str) -> String {
     const CLOSURE: &str = "{closure@";
     let mut text = text
         .replace("stratoscope_diagnostics::", "stratoscope::diagnostics::")
-        .replace("`ctx`", "this notebook")
-        .replace(" compatible with `std::result::Result<(), CellError>`", "")
-        .replace(
-            " compatible with `std::result::Result<(), EvcxrUserCodeError>`",
-            "",
-        );
+        .replace("`ctx`", "this notebook");
+    for ours in CELL_ERRORS {
+        let around = format!(" compatible with `std::result::Result<(), {ours}>`");
+        text = text.replace(&around, "");
+    }
     while let Some(start) = text.find(CLOSURE)
         && let Some(length) = text[start..].find('}')
     {

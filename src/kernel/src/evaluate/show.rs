@@ -1,5 +1,6 @@
 //! What a notebook shows of findings and of cells that ended early. A card is displayed for our
 //! diagnostics; rustc's are only the error.
+
 use stratoscope_diagnostics::render::{self, Source};
 use stratoscope_diagnostics::{Diagnostic, check, words};
 use stratoscope_wire::MimeBundle;

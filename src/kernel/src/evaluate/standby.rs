@@ -3,9 +3,9 @@
 //! names the facade and then includes standard input. There rustc waits, the facade read, until the
 //! cell comes. Every compiler takes one cell; the next one is started as soon as it is done.
 //!
-//! [`Standby`] is the kernel's side, [`main`] the process that it starts. Our cargo ([`super::toolchain`]) sends its [`Order`] and the
-//! source to a socket in the private folder and gets rustc's lines back; where no compiler stands by
-//! for just this order, it calls rustc itself.
+//! [`Standby`] is the kernel's side, [`main`] the process that it starts. Our cargo
+//! ([`super::toolchain`]) sends its [`Order`] and the source to a socket in the private folder and gets
+//! rustc's lines back; where no compiler stands by for just this order, it calls rustc itself.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -55,6 +55,19 @@ pub struct Order {
     pub attributes: String,
 }
 
+impl Order {
+    /// rustc, called so, on `source`.
+    pub fn command(&self, source: &str) -> Command {
+        let arguments = self.arguments.iter().map(|argument| match &**argument {
+            SOURCE => source,
+            other => other,
+        });
+        let mut command = Command::new(&self.rustc);
+        command.args(arguments).envs(&self.environment);
+        command
+    }
+}
+
 /// The first line of what our cargo sends; the source follows.
 #[derive(Serialize, Deserialize)]
 struct Request {
@@ -62,7 +75,7 @@ struct Request {
     bytes: usize,
 }
 
-/// How a compile has ended, and on the last line of an answer, how rustc has.
+/// The last line of an answer: how rustc has ended.
 #[derive(Serialize, Deserialize)]
 struct Ended {
     /// As `wait` gives it.
@@ -157,14 +170,8 @@ impl Ready {
             order.attributes
         );
         fs::write(folder.join(ROOT), root)?;
-        let arguments = order.arguments.iter().map(|argument| match argument {
-            source if source == SOURCE => ROOT,
-            other => other,
-        });
-        let mut command = Command::new(&order.rustc);
+        let mut command = order.command(ROOT);
         command
-            .args(arguments)
-            .envs(&order.environment)
             .current_dir(folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -210,7 +217,8 @@ impl Drop for Ready {
     }
 }
 
-/// The connection to the process that keeps one. As long as it is there, the next compiler is not started.
+/// The connection to the process that keeps one. As long as it is there, the next compiler is not
+/// started.
 pub fn connect(home: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(home.join(FOLDER).join(SOCKET))
 }

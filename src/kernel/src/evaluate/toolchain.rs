@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::generated;
 use super::home;
-use super::kept::{Found, Kept};
+use super::kept::{self, Found, Kept};
 use super::linker::Linker;
 use super::second_try;
 use super::standby::{self, Order};
@@ -110,7 +110,7 @@ fn real(tool: &OsStr, arguments: &[OsString]) -> Command {
 }
 
 /// What cargo has rustc make of a cell when evcxr builds it.
-const EMIT_OF_BUILD: &str = "--emit=dep-info,link";
+pub const EMIT_OF_BUILD: &str = "--emit=dep-info,link";
 /// The same when evcxr only wants to know its errors.
 pub const EMIT_OF_CHECK: &str = "--emit=dep-info,metadata";
 
@@ -202,11 +202,7 @@ impl Call {
     }
 
     fn keep(&self, file: &Path) -> io::Result<()> {
-        let folder = file.parent().unwrap_or(Path::new("."));
-        let mut fresh = tempfile::NamedTempFile::new_in(folder)?;
-        serde_json::to_writer(&mut fresh, self)?;
-        fresh.persist(file)?;
-        Ok(())
+        kept::put(&mut &*serde_json::to_vec(self)?, file)
     }
 
     fn noted(settings: &Settings, step: Step) -> Option<Self> {
@@ -354,17 +350,14 @@ fn compile(
             return Ok(status);
         }
     }
-    let mut command = Command::new(&order.rustc);
-    command
-        .args(&order.arguments)
-        .envs(&order.environment)
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped());
+    let mut command = order.command(standby::SOURCE);
+    command.stdin(Stdio::null()).stderr(Stdio::piped());
     let mut rustc = live_and_die_with_us(&mut command).spawn()?;
     listen(&mut rustc, each)
 }
 
-fn in_folder(text: &str, home: &Path) -> String {
+/// The text with the private folder in place of [`HOME`].
+pub fn in_folder(text: &str, home: &Path) -> String {
     text.replace(HOME, &home.to_string_lossy())
 }
 

@@ -1,16 +1,8 @@
 //! The names of rustc's lints, as rustc lists them.
 
-use std::process::Command;
-
 /// Whether there is a lint of this name. Where rustc cannot be asked, there may be.
 pub fn is_one(name: &str) -> bool {
-    let asked = Command::new("rustc").args(["-W", "help"]).output();
-    match asked {
-        Ok(output) if output.status.success() => {
-            names(&String::from_utf8_lossy(&output.stdout)).any(|it| it == name)
-        }
-        _ => true,
-    }
+    super::rustc_says(&["-W", "help"]).is_none_or(|help| names(&help).any(|it| it == name))
 }
 
 /// A line has a name, with dashes, its level and its meaning.

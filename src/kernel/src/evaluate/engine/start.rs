@@ -97,6 +97,7 @@ impl Engine {
     }
 }
 
+/// Hands what evcxr reads of the process's original streams on: our own two words about phases, and
 /// what goes wrong before the process has set up its pipes.
 fn forward(outputs: EvalContextOutputs, relay: &Arc<Relay>) {
     let EvalContextOutputs { stdout, stderr } = outputs;
