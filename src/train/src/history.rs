@@ -59,6 +59,17 @@ pub struct ExecutionRecord {
     pub seconds: f64,
 }
 
+/// One optimizer step: a point of the curves.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct StepRecord {
+    /// Its number in the run, counted from 1; steps of the epochs before `initial_epoch` are counted.
+    pub step: u64,
+    /// The mean loss over its examples, with dropout, before the update.
+    pub loss: f64,
+    /// The rate of its update.
+    pub learning_rate: f64,
+}
+
 /// One epoch.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EpochRecord {
@@ -85,6 +96,8 @@ pub struct History {
     pub epochs: Vec<EpochRecord>,
     /// Every execution.
     pub executions: Vec<ExecutionRecord>,
+    /// Every optimizer step, whatever the number of steps in an execution.
+    pub steps: Vec<StepRecord>,
     /// What was counted.
     pub counters: Counters,
     /// The run was stopped; `fit!(…, resume = true)` goes on.
@@ -113,6 +126,7 @@ impl History {
         Self {
             epochs: Vec::new(),
             executions: Vec::new(),
+            steps: Vec::new(),
             counters: Counters::default(),
             interrupted: false,
             stopped_early: false,

@@ -95,7 +95,7 @@ pub use calls::Calls;
 pub use class_weight::IntoClassWeight;
 pub use counters::Counters;
 pub use events::{FitStarted, Observer};
-pub use history::{EpochRecord, Evaluation, ExecutionRecord, History, Measured};
+pub use history::{EpochRecord, Evaluation, ExecutionRecord, History, Measured, StepRecord};
 pub use loss::{
     BinaryCrossentropy, CategoricalCrossentropy, LabelSmoothing, Loss, MeanSquaredError,
     SparseCategoricalCrossentropy,
