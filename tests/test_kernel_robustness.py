@@ -351,7 +351,7 @@ def test_what_is_wrong_only_where_a_cell_is_included(kernel, code):
 def small_disk(folder):
     """A file system of its own, where that is allowed; whether it is."""
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256m,mode=0777", "none", folder]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256m,mode=0700", "none", folder]
     prefix = next((each for each in ([], ["sudo", "-n"]) if shutil.which((each + mount)[0])
                    and subprocess.run([*each, *mount], capture_output=True).returncode == 0), None)
     try:

@@ -151,10 +151,9 @@ impl Protocol {
         };
         for line in BufReader::new(commands).lines() {
             let Ok(line) = line else { return };
-            let mut words = line.split(' ');
-            let (Some("LOAD_AND_RUN"), Some(path), Some(function)) =
-                (words.next(), words.next(), words.next())
-            else {
+            // A path may have spaces.
+            let order = line.strip_prefix("LOAD_AND_RUN ");
+            let Some((path, function)) = order.and_then(|it| it.rsplit_once(' ')) else {
                 eprintln!("the kernel sent something unexpected: {line}");
                 std::process::exit(99);
             };

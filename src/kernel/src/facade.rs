@@ -2,7 +2,7 @@
 //!
 //! The facade is `libstratoscope.so` in the checkout's target folder, beside the metadata of its
 //! dependencies. Only the rustc that built it can use it, and rustc writes its version into every
-//! library; so what a library says about itself is compared with what `rustc` says today.
+//! library; so a rustc of that version is looked for ([`compiler`]), whatever the notebook's folder asks for.
 //!
 //! Cells are not compiled against the target folder itself: the next `cargo build` or `cargo test`
 //! there may replace metadata that the library still refers to. They use a *snapshot*: a folder of
@@ -21,7 +21,7 @@ use stratoscope_diagnostics::rules::{
 };
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
-use crate::{outside, view};
+use crate::{compiler, outside, view};
 
 /// Names the facade or the folder it is in, in place of the one beside this executable.
 pub const VARIABLE: &str = "STRATOSCOPE_FACADE";
@@ -77,10 +77,10 @@ pub fn find() -> Result<Facade> {
         .ok_or_else(|| missing(&sources))?;
     let folder = library.parent().unwrap_or(Path::new("/")).to_owned();
     let rustc = rustc_of(&library).ok_or_else(|| missing(&sources))?;
-    let (now, sysroot) = rustc_now()?;
-    if rustc != now {
-        return Err(stale(&library, &rustc, &now, &sources));
-    }
+    let Some(compiler::Compiler { sysroot, .. }) = compiler::of_version(&rustc) else {
+        let now = compiler::any().ok_or_else(|| RustcMissing.error())?;
+        return Err(stale(&library, &rustc, &now.version, &sources));
+    };
     let folder_of_view = folder.join(VIEW);
     if !view::is_current(&sources, &sysroot, &folder_of_view) {
         view::generate(&sources, &sysroot, &folder_of_view)
@@ -105,8 +105,9 @@ pub fn find() -> Result<Facade> {
 pub fn build(progress: &mut dyn FnMut(&str)) -> Result<Facade> {
     let sources = sources();
     let mut child = outside::of(&mut Command::new("cargo"))
-        .args(["build", "--workspace", "--locked"])
-        .current_dir(&sources)
+        .args(["build", "--workspace", "--locked", "--manifest-path"])
+        .arg(sources.join("Cargo.toml"))
+        .current_dir(compiler::ROOT)
         .env_remove("RUSTC_WRAPPER")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -244,23 +245,8 @@ fn forget_old_snapshots(all: &Path) {
     }
 }
 
-/// `rustc 1.95.0 (59807616e 2026-04-14)`, as the rustc in use says it, and its folder.
-pub fn rustc_now() -> Result<(String, PathBuf)> {
-    let said = |program: &Path, arguments: &[&str]| {
-        let output = Command::new(program).args(arguments).output().ok()?;
-        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        (output.status.success() && !text.is_empty()).then_some(text)
-    };
-    let found = said(Path::new("rustc"), &["--print", "sysroot"]).and_then(|sysroot| {
-        let sysroot = PathBuf::from(sysroot);
-        // Asked directly: what is on PATH may be rustup's proxy, which takes its time.
-        let version = said(&sysroot.join("bin/rustc"), &["--version"])?;
-        Some((version, sysroot))
-    });
-    found.ok_or_else(|| RustcMissing.error())
-}
-
-/// The same, as the library says it: rustc leaves `rustc version …` in the section `.comment`.
+/// `rustc 1.95.0 (59807616e 2026-04-14)`, as the library says it: rustc leaves `rustc version …` in the
+/// section `.comment`.
 fn rustc_of(library: &Path) -> Option<String> {
     let comment = elf_section(library, b".comment")?;
     let text = String::from_utf8_lossy(&comment);

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use stratoscope_diagnostics::{Entry, pages, rules};
+use stratoscope_diagnostics::rules;
 use stratoscope_wire::MimeBundle;
 
 use crate::evaluator::{CellError, CellOutcome, Evaluate, Outputs};
+use crate::pages::{self, Page};
 
 mod files;
 mod line;
@@ -184,12 +185,10 @@ impl Magic {
     ) -> CellOutcome {
         match self {
             Magic::Explain(code) if code.is_empty() => show(outputs, list_of_codes()),
-            Magic::Explain(code) => match rules::explain(code) {
-                Some(entry) => show_page(outputs, entry),
-                None if is_of_rustc(code) => show_rustc_page(outputs, code),
+            Magic::Explain(code) => match Page::of(code) {
+                Some(page) => show_page(outputs, &page),
                 None => {
-                    let evalue = format!("there is no `{code}`; `%explain` lists all codes");
-                    return fail(number, "UnknownCode", evalue);
+                    return fail(number, "UnknownCode", pages::unknown(code, "%explain"));
                 }
             },
             Magic::Help => show(outputs, help()),
@@ -307,46 +306,11 @@ fn fail(number: u64, ename: &str, evalue: String) -> CellOutcome {
     })
 }
 
-/// The page of a rule: front ends draw the Markdown, a terminal has the text.
-fn show_page(outputs: &dyn Outputs, entry: &Entry) {
+/// The page of a code: front ends draw the Markdown, a terminal has the text.
+fn show_page(outputs: &dyn Outputs, page: &Page) {
     let data = MimeBundle::from_iter([
-        (
-            "text/markdown".to_owned(),
-            Value::from(pages::markdown(entry)),
-        ),
-        (
-            "text/plain".to_owned(),
-            Value::from(pages::plain(entry).trim_end()),
-        ),
-    ]);
-    outputs.display(data, MimeBundle::new(), None, false);
-}
-
-/// `E0308` and the like.
-fn is_of_rustc(code: &str) -> bool {
-    let digits = code.strip_prefix(['E', 'e']).unwrap_or_default();
-    digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// What rustc answers, if it can be asked.
-fn rustc_says(arguments: &[&str]) -> Option<String> {
-    let asked = std::process::Command::new("rustc").args(arguments).output();
-    let answer = asked.ok().filter(|it| it.status.success())?;
-    String::from_utf8(answer.stdout).ok()
-}
-
-/// rustc's own page of one of its codes; where it cannot be asked, where the page is.
-fn show_rustc_page(outputs: &dyn Outputs, code: &str) {
-    let code = code.to_uppercase();
-    let page = rustc_says(&["--explain", &code]);
-    let address = format!("https://doc.rust-lang.org/error_codes/{code}.html");
-    let page = page.unwrap_or_else(|| format!("{code} is rustc's: {address}"));
-    let data = MimeBundle::from_iter([
-        (
-            "text/markdown".to_owned(),
-            Value::from(format!("## {code}\n{page}")),
-        ),
-        ("text/plain".to_owned(), Value::from(page.trim_end())),
+        ("text/markdown".to_owned(), Value::from(page.markdown())),
+        ("text/plain".to_owned(), Value::from(page.plain())),
     ]);
     outputs.display(data, MimeBundle::new(), None, false);
 }

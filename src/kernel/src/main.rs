@@ -22,6 +22,7 @@ fn main() -> ExitCode {
 mod assist;
 mod cells;
 mod cli;
+mod compiler;
 mod evaluate;
 mod evaluator;
 mod facade;
@@ -30,9 +31,12 @@ mod jupyter;
 mod magic;
 mod notebook;
 mod outside;
+mod pages;
+mod private;
 mod rewrite;
 mod session;
 mod settings;
+mod temporary;
 #[cfg(test)]
 mod toy;
 mod view;

@@ -3,10 +3,32 @@
 //! without us.
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// What a kernel replaces.
 const REPLACED: [&str; 2] = ["PATH", "CARGO_HOME"];
+
+/// The folder that this process was started in: the notebook's.
+static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+
+/// Notes the folder, before anything changes it.
+pub fn remember_folder() {
+    if let Ok(folder) = std::env::current_dir() {
+        let _ = FOLDER.set(folder);
+    }
+}
+
+/// The notebook's folder, if it was there.
+pub fn folder() -> Option<&'static Path> {
+    FOLDER.get().map(PathBuf::as_path)
+}
+
+/// A path as the notebook's user means it.
+pub fn path(path: &str) -> PathBuf {
+    folder().map_or_else(|| PathBuf::from(path), |folder| folder.join(path))
+}
 
 /// Where the value of each is kept. That of `PATH` is there whenever something was replaced.
 fn kept(name: &str) -> String {

@@ -18,7 +18,7 @@ use std::{fs, io};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use crate::outside;
+use crate::compiler;
 
 mod outline;
 pub mod standard_library;
@@ -51,7 +51,7 @@ pub const MANIFEST_LIST: &str = "complete";
 /// Writes the view of the checkout at `sources`, and of the standard library of the rustc at
 /// `sysroot`, into `folder`, replacing an older one.
 pub fn generate(sources: &Path, sysroot: &Path, folder: &Path) -> io::Result<()> {
-    let metadata = Metadata::read(sources)?;
+    let metadata = Metadata::read(sources, sysroot)?;
     let packages = metadata.view()?;
     let parent = folder.parent().unwrap_or(Path::new("."));
     let fresh = tempfile::Builder::new()
@@ -208,8 +208,10 @@ struct EdgeKind {
 }
 
 /// The platform that rustc builds for: `x86_64-unknown-linux-gnu`.
-fn host() -> io::Result<String> {
-    let output = Command::new("rustc").arg("-vV").output()?;
+fn host(sysroot: &Path) -> io::Result<String> {
+    let output = Command::new(compiler::rustc_of(sysroot))
+        .arg("-vV")
+        .output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned)
@@ -217,11 +219,12 @@ fn host() -> io::Result<String> {
 }
 
 impl Metadata {
-    fn read(sources: &Path) -> io::Result<Self> {
+    fn read(sources: &Path, sysroot: &Path) -> io::Result<Self> {
         // Crates for other platforms were never downloaded: the build does not need them.
-        let platform = host()?;
+        let platform = host(sysroot)?;
         let said = |mode: &str| {
-            outside::of(&mut Command::new("cargo"))
+            let mut cargo = compiler::cargo(sysroot, None, &[]);
+            cargo
                 .args(["metadata", "--locked", mode, "--format-version", "1"])
                 .args(["--filter-platform", &platform, "--manifest-path"])
                 .arg(sources.join("Cargo.toml"))
@@ -318,12 +321,12 @@ mod tests {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let folder = tempfile::tempdir().expect("a folder");
         let view = folder.path().join("view");
-        let sysroot = crate::facade::rustc_now().expect("there is a rustc").1;
+        let sysroot = crate::compiler::any().expect("there is one").sysroot;
         generate(&sources, &sysroot, &view).expect("generates");
         assert!(is_current(&sources, &sysroot, &view));
         let core = view.join(standard_library::FOLDER).join("core/src/lib.rs");
         assert!(core.is_file(), "{}", core.display());
-        let metadata = Metadata::read(&sources).expect("reads");
+        let metadata = Metadata::read(&sources, &sysroot).expect("reads");
         let packages = metadata.view().expect("is there");
         let names: Vec<&str> = packages.iter().map(|package| &*package.name).collect();
         for name in BURN.iter().chain(&["stratoscope", "stratoscope-train"]) {

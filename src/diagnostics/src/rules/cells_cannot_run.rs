@@ -19,12 +19,13 @@ impl Rule for CellsCannotRun {
         stage: Stage::Start,
         finds: "A folder, socket or process that the execution of cells needs and that cannot be set up.",
         why: "The kernel answers, but no cell can run.",
-        bad: "// TMPDIR points to a folder that cannot be written to",
-        good: "// TMPDIR points to a folder that can be written to",
+        bad: "// neither TMPDIR nor /tmp nor the cache in the home folder can be written to",
+        good: "// one of them can be written to",
         tensorflow: "",
     };
 
-    const NOT_RUN: Option<&'static str> = Some("it takes a folder that cannot be written to");
+    const NOT_RUN: Option<&'static str> =
+        Some("it takes a machine without a folder that can be written to");
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(

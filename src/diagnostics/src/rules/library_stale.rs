@@ -32,12 +32,28 @@ impl Rule for LibraryStale {
         Some("it happens before there is a kernel that could run them");
 
     fn diagnostic(&self) -> Diagnostic {
-        Self::start(format!(
-            "the library that cells are linked to was built by `{}`, but this is `{}`",
+        let told = Self::start(format!(
+            "the library that cells are linked to was built by `{}`, but there is only `{}`",
             self.built, self.now
         ))
         .why("only the compiler that built a Rust library can link to it")
         .evidence("library", self.library.clone())
-        .fix(format!("run {}", self.build))
+        .fix(format!("run {}", self.build));
+        match self.release() {
+            Some(release) => told.fix(format!(
+                "or, quicker, get that compiler back: `rustup toolchain install {release} -c rust-src`"
+            )),
+            None => told,
+        }
+    }
+}
+
+impl LibraryStale {
+    /// `1.95.0`, where it is one that rustup has: not a nightly one or one of somebody's own.
+    fn release(&self) -> Option<&str> {
+        let version = self.built.strip_prefix("rustc ")?;
+        let version = version.split_whitespace().next()?;
+        let is_release = version.bytes().all(|it| it.is_ascii_digit() || it == b'.');
+        is_release.then_some(version)
     }
 }

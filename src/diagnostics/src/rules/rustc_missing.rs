@@ -12,7 +12,7 @@ impl Rule for RustcMissing {
         name: "rustc-missing",
         severity: Severity::Error,
         stage: Stage::Start,
-        finds: "A machine without a Rust compiler on the kernel's path.",
+        finds: "A machine without a Rust compiler, neither in rustup's folder nor on the path.",
         why: "A cell is compiled before it runs.",
         bad: "// in a terminal: rustc --version → command not found",
         good: "// in a terminal: rustc --version → rustc 1.95.0",

@@ -5,10 +5,12 @@ use std::process::ExitCode;
 use anyhow::bail;
 use stratoscope_diagnostics::{pages, rules};
 
+use crate::pages::Page;
+
 /// Arguments of `stratoscope explain`.
 #[derive(Debug, clap::Args)]
 pub struct ExplainArguments {
-    /// The code, such as SC0102; without one, all are listed
+    /// The code, such as SC0102 or rustc's E0308; without one, all are listed
     code: Option<String>,
     /// All pages as JSON, for tools
     #[arg(long, conflicts_with = "code")]
@@ -27,9 +29,9 @@ pub fn run(arguments: &ExplainArguments) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     };
-    let Some(entry) = rules::explain(code) else {
-        bail!("there is no `{code}`; `stratoscope explain` lists all codes");
+    let Some(page) = Page::of(code) else {
+        bail!("{}", crate::pages::unknown(code, "stratoscope explain"));
     };
-    super::say(pages::plain(entry).trim_end());
+    super::say(&page.plain());
     Ok(ExitCode::SUCCESS)
 }

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Output};
+use std::process::{ExitCode, Output};
 use std::time::UNIX_EPOCH;
 use std::{fs, str};
 
@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use super::kept;
 use super::toolchain::{self, HOME, in_folder};
 use super::wrapper::Settings;
-use crate::outside;
+use crate::{compiler, outside};
 
 /// What `CARGO_HOME` is set to, in the private folder.
 const FOLDER: &str = "cargo";
@@ -82,8 +82,10 @@ fn answer(home: &Path, settings: &Settings, arguments: &[OsString]) -> io::Resul
         io::stderr().write_all(in_folder(&answer.stderr, home).as_bytes())?;
         return Ok(ExitCode::from(answer.status));
     }
-    let mut cargo = Command::new(&settings.cargo);
-    let output = outside::of(&mut cargo).args(arguments).output()?;
+    // rust-analyzer calls it in the package's folder.
+    let package = std::env::current_dir().ok();
+    let package = package.filter(|it| it.join("Cargo.toml").is_file());
+    let output = compiler::cargo(&settings.toolchain, package.as_deref(), arguments).output()?;
     io::stdout().write_all(&output.stdout)?;
     io::stderr().write_all(&output.stderr)?;
     let status = output.status.code().and_then(|it| u8::try_from(it).ok());

@@ -61,6 +61,8 @@ pub struct Engine {
     /// Compiles the next cell.
     standby: Option<Standby>,
     home: Home,
+    /// What the first cell says about where files go.
+    note: Option<&'static str>,
 }
 
 impl Engine {
@@ -152,6 +154,9 @@ impl Evaluate for Engine {
             strategy: self.strategy_in(cell.code),
         };
         self.relay.begin(current.clone());
+        if let Some(note) = self.note.take() {
+            outputs.stream(Stream::Stderr, &format!("{note}\n"));
+        }
         let mut errors = Vec::new();
         let mut notes = Vec::new();
         let context = CellContext {

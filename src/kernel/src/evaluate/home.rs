@@ -1,16 +1,17 @@
 //! The private folder of one evaluator: evcxr's workspace, the socket, the pipes, the wrapper.
 
-use std::collections::BTreeSet;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::{fs, io};
 
 use super::wrapper::{self, Identity, Settings};
 use super::{answers, toolchain};
 use crate::facade::Facade;
-use crate::outside;
+use crate::private::{self, PrivateFolder};
 use crate::view::{self, standard_library};
+use crate::{compiler, outside, temporary};
 
 /// evcxr reads its settings in the folder that this variable names.
 const EVCXR_VARIABLE: &str = "EVCXR_CONFIG_DIR";
@@ -21,43 +22,53 @@ const SOURCES_VARIABLE: &str = "RUST_SRC_PATH";
 /// The name of that folder in ours.
 const SOURCES: &str = "library";
 
+/// What displays and drivers keep their sockets in, where there is nothing of the kind.
+const RUNTIME: &str = "runtime";
+const RUNTIME_VARIABLE: &str = "XDG_RUNTIME_DIR";
+
+/// What is to be said about the folder for temporary files.
+static NOTE: OnceLock<String> = OnceLock::new();
+
 /// Removed when it is dropped.
 pub struct Home {
-    path: PathBuf,
+    folder: PrivateFolder,
 }
 
 /// Chooses the folder of this process's evaluator and tells evcxr; puts our tools in front of
 /// others. Called once, before there are other threads, since it changes the environment.
 pub fn choose() {
-    let nanoseconds = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| since.subsec_nanos());
-    let name = format!("stratoscope-{}-{nanoseconds:08x}", std::process::id());
-    let path = parent().join(name);
+    let temporary = temporary::find().unwrap_or_else(|problem| temporary::Temporary {
+        // What cannot be made there is reported when it is made.
+        folder: std::env::temp_dir(),
+        instead: None,
+        note: Some(format!(
+            "no folder for temporary files can be used: {problem}"
+        )),
+    });
+    if let Some(note) = temporary.note {
+        let _ = NOTE.set(note);
+    }
+    let path = temporary.folder.join(private::fresh_name());
     let before = outside::value("PATH").unwrap_or_default();
     let mut folders = vec![toolchain::folder(&path)];
     folders.extend(std::env::split_paths(&before));
     let ours = std::env::join_paths(folders).unwrap_or_else(|_| before.clone());
+    outside::remember_folder();
     // SAFETY: called where an evaluator is prepared; tests call it before they start one.
     unsafe {
         outside::replace(ours, answers::folder(&path).into());
+        if let Some(folder) = temporary.instead {
+            // rustc, too, puts files there, and so may the cells.
+            std::env::set_var("TMPDIR", folder);
+        }
         std::env::set_var(SOURCES_VARIABLE, path.join(SOURCES));
         std::env::set_var(EVCXR_VARIABLE, path);
     }
 }
 
-/// Where private folders are made: among the temporary files. The path of a socket may have 108
-/// bytes, so where `TMPDIR` lies deep, as on clusters, the system's own folder is taken.
-fn parent() -> PathBuf {
-    const LONGEST: usize = 72;
-    let chosen = std::env::temp_dir();
-    let usual = PathBuf::from("/tmp");
-    let is_too_long = chosen.as_os_str().len() > LONGEST;
-    if is_too_long && usual.is_dir() {
-        usual
-    } else {
-        chosen
-    }
+/// What the notebook's user is told about the folder for temporary files, if there is anything.
+pub fn note() -> Option<&'static str> {
+    NOTE.get().map(String::as_str)
 }
 
 /// Keeps from the process that runs the cells, and so from what cells start, what is only for us.
@@ -66,35 +77,6 @@ pub fn hide(command: &mut Command) {
         command.env_remove(name);
     }
     outside::of(command);
-}
-
-/// Removes the folders of kernels that were killed before they could do it: those of processes that
-/// are no more, and that belong to this user.
-pub fn sweep() {
-    let folders = BTreeSet::from([parent(), std::env::temp_dir()]);
-    let entries = folders.iter().filter_map(|it| fs::read_dir(it).ok());
-    // SAFETY: a plain system call.
-    let user = unsafe { libc::getuid() };
-    for entry in entries.flatten().flatten() {
-        let name = entry.file_name();
-        let Some(process) = name.to_str().and_then(process_of) else {
-            continue;
-        };
-        let is_gone = !Path::new(&format!("/proc/{process}")).exists();
-        let is_ours = entry
-            .metadata()
-            .is_ok_and(|it| it.is_dir() && it.uid() == user);
-        if is_gone && is_ours {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
-/// The process in the name of a private folder.
-fn process_of(name: &str) -> Option<u32> {
-    let (process, nanoseconds) = name.strip_prefix("stratoscope-")?.split_once('-')?;
-    let is_ours = nanoseconds.len() == 8 && nanoseconds.bytes().all(|it| it.is_ascii_hexdigit());
-    is_ours.then(|| process.parse().ok())?
 }
 
 /// The folder that [`choose`] chose, in this process or in the one that started it.
@@ -110,28 +92,31 @@ impl Home {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        // Fails when somebody else made it meanwhile: nothing of theirs is used.
-        fs::DirBuilder::new().mode(0o700).create(&path)?;
-        let home = Self { path };
+        let home = Self {
+            folder: PrivateFolder::make(path)?,
+        };
         for folder in [home.cells(), home.streams()] {
             fs::create_dir(folder)?;
         }
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(home.path().join(RUNTIME))?;
         Ok(home)
     }
 
     /// The folder itself.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.folder.path()
     }
 
     /// evcxr's workspace.
     pub fn cells(&self) -> PathBuf {
-        self.path.join("cells")
+        self.path().join("cells")
     }
 
     /// The folder of the pipes.
     pub fn streams(&self) -> PathBuf {
-        self.path.join("streams")
+        self.path().join("streams")
     }
 
     /// The line that ran last, which the facade writes down (`cell::last_line`).
@@ -143,7 +128,16 @@ impl Home {
 
     /// The socket of the wire.
     pub fn socket(&self) -> PathBuf {
-        self.path.join("wire")
+        self.path().join("wire")
+    }
+
+    /// Gives the process that runs the cells a private folder for the sockets of displays where it has
+    /// none: drivers complain of that each time a device is opened.
+    pub fn lend_runtime_folder(&self, command: &mut Command) {
+        let named = std::env::var_os(RUNTIME_VARIABLE).map(PathBuf::from);
+        if !named.is_some_and(|it| is_private(&it)) {
+            command.env(RUNTIME_VARIABLE, self.path().join(RUNTIME));
+        }
     }
 
     /// Writes evcxr's settings and the wrapper's.
@@ -152,35 +146,36 @@ impl Home {
             library: facade.library.clone(),
             dependencies: facade.dependencies.clone(),
             view: facade.view.clone(),
-            sysroot: self.path.join("sysroot"),
+            sysroot: self.path().join("sysroot"),
             identity: Identity::of(&facade.library)?,
-            rustc: facade.sysroot.join("bin/rustc"),
-            cargo: Some(facade.sysroot.join("bin/cargo"))
-                .filter(|cargo| cargo.is_file())
-                .unwrap_or_else(|| PathBuf::from("cargo")),
+            rustc: compiler::rustc_of(&facade.sysroot),
+            toolchain: facade.sysroot.clone(),
         };
         wrapper::sysroot(&facade.sysroot, &settings.sysroot)?;
-        toolchain::install(&self.path, executable)?;
-        answers::install(&self.path, executable)?;
+        toolchain::install(self.path(), executable, &settings.rustc)?;
+        answers::install(self.path(), executable)?;
         symlink(
             facade.view.join(standard_library::FOLDER),
-            self.path.join(SOURCES),
+            self.path().join(SOURCES),
         )?;
-        let wrapper = settings.install(&self.path, executable)?;
+        let wrapper = settings.install(self.path(), executable)?;
         let text = format!(
             "[evcxr]\ntmpdir = {}\nsccache = {}\noffline_mode = false\nopt_level = {}\n",
             quoted(&self.cells().to_string_lossy()),
             quoted(&wrapper.to_string_lossy()),
             quoted(&profile_and_dependency(&facade.view)),
         );
-        fs::write(self.path.join("evcxr.toml"), text)
+        fs::write(self.path().join("evcxr.toml"), text)
     }
 }
 
-impl Drop for Home {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
-    }
+/// Whether a folder belongs to this user and is open to nobody else, as a runtime folder has to be.
+fn is_private(folder: &Path) -> bool {
+    // SAFETY: a plain system call.
+    let user = unsafe { libc::getuid() };
+    let metadata = folder.is_absolute().then(|| fs::metadata(folder).ok());
+    let metadata = metadata.flatten();
+    metadata.is_some_and(|it| it.is_dir() && it.uid() == user && it.mode() & 0o077 == 0)
 }
 
 /// What stands behind `opt-level = ` in the manifest that evcxr generates for cells.
@@ -188,7 +183,8 @@ impl Drop for Home {
 /// evcxr's first evaluation happens inside its constructor, before a dependency can be added, and
 /// adding one afterwards makes rust-analyzer load everything a second time. The manifest's text is
 /// `opt-level = {}` followed by evcxr's other settings of the profile, so this value brings the
-/// whole profile and the facade along, and the rest lands in a table that cargo ignores.
+/// whole profile and the facade along, and the rest lands in a table that cargo ignores. It also ends
+/// cargo's search for a workspace, which goes through all the folders above.
 ///
 /// Cells are not optimised: what takes time, tensors and training, is in the facade, which is. An ML
 /// cell compiles in 0.30 s of processor time this way, in 0.48 s at `opt-level = 1` with four units.
@@ -202,6 +198,9 @@ fn profile_and_dependency(view: &Path) -> String {
          overflow-checks = false\n\
          incremental = false\n\
          codegen-units = 1\n\
+         \n\
+         # A package of its own, whatever lies in the folders above.\n\
+         [workspace]\n\
          \n\
          [dependencies.{}]\n\
          path = {}\n\
@@ -222,16 +221,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_private_folders_are_recognised() {
-        for (name, process) in [
-            ("stratoscope-12-0a1b2c3d", Some(12)),
-            ("stratoscope-12-0a1b2c3", None),
-            ("stratoscope-12", None),
-            ("stratoscope-x-0a1b2c3d", None),
-            ("stratoscope-eng-12345678x", None),
-            ("other-12-0a1b2c3d", None),
-        ] {
-            assert_eq!(process_of(name), process, "{name}");
+    fn a_runtime_folder_is_private() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(is_private(folder.path()));
+        for odd in ["/tmp", "/no/such/folder", "", "relative"] {
+            assert!(!is_private(Path::new(odd)), "{odd}");
         }
     }
 }

@@ -28,7 +28,7 @@ use super::second_try;
 use super::standby::{self, Order};
 use super::warnings;
 use super::wrapper::{self, Settings};
-use crate::outside;
+use crate::{compiler, outside};
 
 /// The name under which evcxr calls us as cargo.
 const CARGO: &str = "stratoscope-cargo";
@@ -43,10 +43,12 @@ pub const HOME: &str = "{home}";
 /// What evcxr begins a cell with.
 const USUAL_ATTRIBUTES: &str = "#![allow(unused_imports, unused_mut, dead_code)]\n";
 
-/// Makes the links in the private folder.
-pub fn install(home: &Path, executable: &Path) -> io::Result<()> {
+/// Makes the links in the private folder. rust-analyzer asks the `rustc` that PATH finds, which would be
+/// rustup's proxy.
+pub fn install(home: &Path, executable: &Path, rustc: &Path) -> io::Result<()> {
     fs::create_dir_all(home.join(FOLDER))?;
     symlink(executable, home.join(CARGO))?;
+    symlink(rustc, home.join(FOLDER).join("rustc"))?;
     symlink(executable, home.join(FOLDER).join(RUSTUP))
 }
 
@@ -78,7 +80,11 @@ fn rustup(home: &Path, arguments: &[OsString]) -> io::Result<ExitCode> {
     let path = match words[..] {
         ["which", "cargo"] => home.join(CARGO),
         ["which", "rustc"] => Settings::read(home)?.rustc,
-        _ => return Err(real(RUSTUP.as_ref(), arguments).exec()),
+        _ => {
+            let mut real = Command::new(RUSTUP);
+            outside::of(&mut real).current_dir(compiler::ROOT);
+            return Err(real.args(arguments).exec());
+        }
     };
     writeln!(io::stdout(), "{}", path.display())?;
     Ok(ExitCode::SUCCESS)
@@ -93,20 +99,15 @@ fn cargo(home: &Path, arguments: &[OsString]) -> io::Result<ExitCode> {
     {
         return call.again(step, home, &settings);
     }
-    let mut command = real(settings.cargo.as_os_str(), arguments);
+    // What takes minutes ends with the kernel.
+    // SAFETY: a plain system call on our own process; failure changes nothing.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    let mut command = compiler::cargo(&settings.toolchain, Some(&home.join("cells")), arguments);
     if step.is_some() {
         // What evcxr repeats in the kernel's terminal otherwise is of no use there.
         command.arg("--quiet");
     }
     Err(command.exec())
-}
-
-/// The tool itself, in the environment it would have without us.
-fn real(tool: &OsStr, arguments: &[OsString]) -> Command {
-    let mut command = Command::new(tool);
-    command.args(arguments);
-    outside::of(&mut command);
-    command
 }
 
 /// What cargo has rustc make of a cell when evcxr builds it.

@@ -45,8 +45,8 @@ pub struct Settings {
     pub identity: Identity,
     /// The compiler that built the facade.
     pub rustc: PathBuf,
-    /// The cargo beside it.
-    pub cargo: PathBuf,
+    /// The folder of that compiler, with its cargo.
+    pub toolchain: PathBuf,
 }
 
 /// Why a cell cannot be compiled.

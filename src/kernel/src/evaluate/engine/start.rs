@@ -1,7 +1,7 @@
 //! Starts the evaluator: evcxr, the process that runs the cells, and the threads that hear it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::evaluate::relay::Relay;
 use crate::evaluate::standby::Standby;
 use crate::evaluate::streams::{Heard, Streams};
 use crate::evaluator::Stream;
-use crate::facade;
+use crate::{facade, outside, private};
 
 impl Engine {
     /// Starts evcxr, the cell process and the threads around them.
@@ -33,7 +33,7 @@ impl Engine {
         // Nobody waits for it.
         let _ = std::thread::Builder::new()
             .name("sweep".to_owned())
-            .spawn(home::sweep);
+            .spawn(private::sweep);
         let home = Home::make().map_err(|error| cannot_start("its private folder", &error))?;
         let executable = executable().map_err(|error| cannot_start("its executable", &error))?;
         home.configure(&facade, &executable)
@@ -73,7 +73,15 @@ impl Engine {
             .env(cells::STREAMS_VARIABLE, home.streams())
             .env(cells::LIBRARY_VARIABLE, &facade.library);
         home::hide(&mut command);
-        let (context, outputs) = EvalContext::with_subprocess_command(command)
+        home.lend_runtime_folder(&mut command);
+        if let Some(folder) = outside::folder() {
+            command.current_dir(folder);
+        }
+        let started = {
+            let _elsewhere = Elsewhere::go(home.path());
+            EvalContext::with_subprocess_command(command)
+        };
+        let (context, outputs) = started
             .map_err(|error| cannot_start("evcxr", &std::io::Error::other(error.to_string())))?;
         forward(outputs, &relay);
         let mut context = CommandContext::with_eval_context(context);
@@ -93,7 +101,29 @@ impl Engine {
             assistant: Assistant::default(),
             standby,
             home,
+            note: home::note(),
         })
+    }
+}
+
+/// As long as it lives, this process is in another folder than the notebook's. evcxr prefers the settings
+/// that it finds in the current folder, which name programs to run, to ours.
+struct Elsewhere;
+
+impl Elsewhere {
+    fn go(folder: &Path) -> Self {
+        // It is ours, and has just been made.
+        let _ = std::env::set_current_dir(folder);
+        Self
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        if let Some(folder) = outside::folder() {
+            // A folder that was removed meanwhile is of no use to anybody.
+            let _ = std::env::set_current_dir(folder);
+        }
     }
 }
 

@@ -11,11 +11,11 @@
 
 use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use std::{fs, io};
 
 use anyhow::Context;
@@ -29,6 +29,8 @@ use super::super::connection::{Address, Channel, Connection};
 use super::log::Log;
 use super::passage::{self, Common, Known, Rules, Unfinished};
 use super::zmtp::Limits;
+use crate::private::{self, PrivateFolder};
+use crate::temporary;
 
 /// Connections of one socket. Each costs three file descriptors, and 1024 are often all there are.
 const MOST_CONNECTIONS: usize = 50;
@@ -38,7 +40,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// The doors of a kernel.
 pub struct Doors {
-    folder: PrivateFolder,
+    folder: Sockets,
     unfinished: Arc<Unfinished>,
     closing: watch::Sender<bool>,
     doors: JoinSet<()>,
@@ -48,7 +50,7 @@ impl Doors {
     /// Without a door yet.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
-            folder: PrivateFolder::make()?,
+            folder: Sockets::make()?,
             unfinished: Arc::default(),
             closing: watch::Sender::new(false),
             doors: JoinSet::new(),
@@ -254,42 +256,32 @@ impl Public {
 const LONGEST_PATH: usize = 100;
 
 /// The folder of the private sockets; removed when it is dropped.
-struct PrivateFolder {
-    path: PathBuf,
+struct Sockets {
+    folder: PrivateFolder,
     open: fs::File,
 }
 
-impl PrivateFolder {
-    /// Named as the evaluator's folder is, so that the next kernel removes what a killed one left.
+impl Sockets {
     fn make() -> io::Result<Self> {
-        let nanoseconds = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.subsec_nanos());
-        let name = format!("stratoscope-{}-{nanoseconds:08x}", std::process::id());
-        Self::make_at(std::env::temp_dir().join(name))
+        let temporary = temporary::find().map_err(io::Error::other)?;
+        Self::make_at(temporary.folder.join(private::fresh_name()))
     }
 
     fn make_at(path: PathBuf) -> io::Result<Self> {
-        fs::DirBuilder::new().mode(0o700).create(&path)?;
-        let open = fs::File::open(&path)?;
-        Ok(Self { path, open })
+        let folder = PrivateFolder::make(path)?;
+        let open = fs::File::open(folder.path())?;
+        Ok(Self { folder, open })
     }
 
     /// The path of a socket in it. Where folders of temporary files lie deep, as on clusters, the
     /// path is too long for a socket; this process then goes through the open folder.
     fn socket(&self, channel: Channel) -> PathBuf {
-        let path = self.path.join(channel.name());
+        let path = self.folder.path().join(channel.name());
         let open = PathBuf::from(format!("/proc/self/fd/{}", self.open.as_raw_fd()));
         match path.as_os_str().len() > LONGEST_PATH && open.exists() {
             true => open.join(channel.name()),
             false => path,
         }
-    }
-}
-
-impl Drop for PrivateFolder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
     }
 }
 
@@ -306,12 +298,12 @@ mod tests {
         }
         fs::create_dir_all(&deep).expect("is made");
         for parent in [&root, &deep] {
-            let folder = PrivateFolder::make_at(parent.join("private")).expect("is made");
+            let folder = Sockets::make_at(parent.join("private")).expect("is made");
             let socket = folder.socket(Channel::Heartbeat);
             let listener = UnixListener::bind(&socket).expect("is bound");
             let connected = tokio::join!(listener.accept(), UnixStream::connect(&socket));
             assert!(connected.0.is_ok() && connected.1.is_ok());
-            assert!(folder.path.join("heartbeat").exists());
+            assert!(folder.folder.path().join("heartbeat").exists());
             drop(folder);
             assert!(!parent.join("private").exists());
         }

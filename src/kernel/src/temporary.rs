@@ -1,0 +1,248 @@
+//! The folder for temporary files: the one that `TMPDIR` names, if it can be used, else another.
+//!
+//! Others must not be able to replace what we put there. So the folder, and every folder above it,
+//! belongs to this user or to the administrator, and nobody else can rename what lies in it: it is not
+//! open to others, or it is sticky, as `/tmp` is.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// The variable that names the folder.
+const VARIABLE: &str = "TMPDIR";
+/// Where it is when nothing names one.
+const USUAL: &str = "/tmp";
+/// The path of a socket may have 108 bytes.
+const LONGEST: usize = 72;
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Temporary {
+    /// The folder for our own files.
+    pub folder: PathBuf,
+    /// What `TMPDIR` is to be set to, if it names no folder that can be used.
+    pub instead: Option<PathBuf>,
+    /// What is wrong with `TMPDIR`, and what is taken in its place.
+    pub note: Option<String>,
+}
+
+/// Finds the folder for temporary files.
+///
+/// # Errors
+/// There is none; what is wrong with each that was tried.
+pub fn find() -> Result<Temporary, String> {
+    find_among(std::env::var_os(VARIABLE), &others())
+}
+
+/// Every folder in which there may be private ones.
+pub fn all() -> Vec<PathBuf> {
+    let named = named(std::env::var_os(VARIABLE));
+    let mut folders: Vec<PathBuf> = named.into_iter().chain(others()).collect();
+    folders.sort();
+    folders.dedup();
+    folders
+}
+
+/// An empty variable names nothing.
+fn named(variable: Option<OsString>) -> Option<PathBuf> {
+    variable.filter(|it| !it.is_empty()).map(PathBuf::from)
+}
+
+/// What is taken when `TMPDIR` cannot be used.
+fn others() -> Vec<PathBuf> {
+    let variable = |name| named(std::env::var_os(name));
+    let cache = variable("XDG_CACHE_HOME")
+        .or_else(|| Some(variable("HOME")?.join(".cache")))
+        .map(|cache| cache.join("stratoscope"));
+    [Some(USUAL.into()), variable("XDG_RUNTIME_DIR"), cache]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn find_among(variable: Option<OsString>, others: &[PathBuf]) -> Result<Temporary, String> {
+    let mut told = Vec::new();
+    // Most programs take an empty variable for none; Rust's take it for the current folder.
+    let is_empty = variable.as_ref().is_some_and(|it| it.is_empty());
+    let named = named(variable);
+    let problem = match &named {
+        None => None,
+        Some(named) => match wrong_with(named) {
+            None if named.as_os_str().len() <= LONGEST => {
+                return Ok(Temporary {
+                    folder: named.clone(),
+                    instead: None,
+                    note: None,
+                });
+            }
+            problem => problem,
+        },
+    };
+    if let (Some(named), Some(problem)) = (&named, &problem) {
+        told.push(format!("`{}` {problem}", shown(named)));
+    }
+    for folder in others {
+        if folder.ends_with("stratoscope") {
+            // Below the cache, which is the user's: it may be made.
+            let mut builder = fs::DirBuilder::new();
+            let _ = builder.recursive(true).mode(0o700).create(folder);
+        }
+        match wrong_with(folder) {
+            None if folder.as_os_str().len() <= LONGEST => {
+                let note = named
+                    .as_ref()
+                    .zip(problem.as_ref())
+                    .map(|(named, problem)| {
+                        format!(
+                            "TMPDIR is `{}`, which {problem}: temporary files go to `{}`",
+                            shown(named),
+                            folder.display()
+                        )
+                    });
+                return Ok(Temporary {
+                    folder: folder.clone(),
+                    instead: (note.is_some() || is_empty).then(|| folder.clone()),
+                    note,
+                });
+            }
+            None => told.push(format!("the path of `{}` is too long", folder.display())),
+            Some(problem) => told.push(format!("`{}` {problem}", folder.display())),
+        }
+    }
+    Err(told.join("; "))
+}
+
+/// A path for a message: no line ends, no escape sequences.
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().escape_debug().to_string()
+}
+
+/// Why files cannot be put into a folder, to follow its name.
+fn wrong_with(folder: &Path) -> Option<&'static str> {
+    let bytes = folder.as_os_str().as_bytes();
+    if !folder.is_absolute() {
+        return Some("is not an absolute path");
+    }
+    let is_odd = |byte: &u8| byte.is_ascii_control() || *byte == b':' || *byte == b'"';
+    if folder.to_str().is_none() || bytes.iter().any(is_odd) {
+        return Some("has characters that programs cannot handle");
+    }
+    let Ok(real) = folder.canonicalize() else {
+        return Some("does not exist");
+    };
+    if !real.is_dir() {
+        return Some("is not a folder");
+    }
+    if real.ancestors().any(is_open_to_others) {
+        return Some("is open to other users, who could replace what lies in it");
+    }
+    // The mode alone does not tell: the file system may be read-only, and the administrator's rights differ.
+    match tempfile::Builder::new()
+        .prefix("stratoscope-probe-")
+        .tempfile_in(folder)
+    {
+        Ok(_) => None,
+        Err(_) => Some("cannot be written to"),
+    }
+}
+
+/// Whether somebody else than this user and the administrator can replace what lies in a folder.
+fn is_open_to_others(folder: &Path) -> bool {
+    const WRITABLE_BY_GROUP: u32 = 0o020;
+    const WRITABLE_BY_ALL: u32 = 0o002;
+    const STICKY: u32 = 0o1000;
+    let Ok(metadata) = fs::metadata(folder) else {
+        return true;
+    };
+    // SAFETY: a plain system call.
+    let user = unsafe { libc::geteuid() };
+    // In a container the administrator may have another number than 0.
+    let administrator = fs::metadata("/").map_or(0, |it| it.uid());
+    let is_trusted = [user, administrator, 0].contains(&metadata.uid());
+    // Many systems give each user a group of its own, with the same number, and let it write.
+    let is_own_group = metadata.gid() == user;
+    let mode = metadata.mode();
+    let is_open = mode & WRITABLE_BY_ALL != 0 || (mode & WRITABLE_BY_GROUP != 0 && !is_own_group);
+    !is_trusted || (is_open && mode & STICKY == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn mode(folder: &Path, mode: u32) {
+        fs::set_permissions(folder, fs::Permissions::from_mode(mode)).expect("is ours");
+    }
+
+    #[test]
+    fn a_folder_that_can_be_used_is_taken() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let spaced = folder.path().join("a b");
+        fs::create_dir(&spaced).expect("makes");
+        for good in [folder.path(), &spaced] {
+            let found = find_among(Some(good.into()), &[]).expect("is good");
+            assert_eq!((found.folder.as_path(), found.note), (good, None));
+        }
+        // An empty variable is no variable, and nothing is said of it.
+        let others = [folder.path().to_owned()];
+        for none in [None, Some(OsString::new())] {
+            let instead = none.as_ref().map(|_| others[0].clone());
+            let found = find_among(none, &others).expect("is good");
+            assert_eq!((&found.folder, found.note), (&others[0], None));
+            assert_eq!(found.instead, instead);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_named_and_another_is_taken() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let others = [folder.path().to_owned()];
+        let file = folder.path().join("file");
+        fs::write(&file, "").expect("writes");
+        let open = folder.path().join("open");
+        fs::create_dir_all(open.join("below")).expect("makes");
+        mode(&open, 0o777);
+        let check = |named: &Path, expected: &str| {
+            let found = find_among(Some(named.into()), &others).expect("there is another");
+            assert_eq!(found.folder, others[0]);
+            assert_eq!(found.instead.as_ref(), Some(&others[0]));
+            let note = found.note.expect("says so");
+            assert!(note.contains(expected) && note.contains("TMPDIR"), "{note}");
+        };
+        check(Path::new("relative"), "not an absolute path");
+        check(&folder.path().join("none"), "does not exist");
+        check(&file, "is not a folder");
+        check(&open, "open to other users");
+        check(&open.join("below"), "open to other users");
+        check(&folder.path().join("a:b"), "cannot handle");
+        check(&folder.path().join("a\nb"), "cannot handle");
+        // With the sticky bit, as `/tmp` has it, nobody renames what belongs to another.
+        mode(&open, 0o1777);
+        assert_eq!(wrong_with(&open), None);
+    }
+
+    #[test]
+    fn a_path_that_is_too_long_for_a_socket_is_good_for_other_files() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let deep = folder.path().join("x".repeat(LONGEST));
+        fs::create_dir(&deep).expect("makes");
+        let others = [folder.path().to_owned()];
+        let found = find_among(Some(deep.into()), &others).expect("there is another");
+        assert_eq!(
+            (found.folder, found.instead, found.note),
+            (others[0].clone(), None, None)
+        );
+    }
+
+    #[test]
+    fn without_any_the_message_names_each() {
+        let told = find_among(Some("relative".into()), &["/no/such".into()]).expect_err("none");
+        assert_eq!(
+            told,
+            "`relative` is not an absolute path; `/no/such` does not exist"
+        );
+    }
+}
