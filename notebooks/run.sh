@@ -8,8 +8,15 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../tests/setup.sh"
 
+case "${1:-}" in
+    -h | --help) explain "${BASH_SOURCE[0]}" && exit ;;
+    -*) fail "unknown option $1" "usage: notebooks/run.sh [NOTEBOOK]" ;;
+esac
 notebook=${1:-$root/notebooks/fine_tune_bert.ipynb}
 [ -f "$notebook" ] || fail "there is no notebook $notebook"
+notebook=$(cd "$(dirname "$notebook")" && pwd)/$(basename "$notebook")
+# Files of the folder it was called in, such as a rust-toolchain.toml, are not meant for this.
+cd "$root"
 
 find_rust
 make_venv
@@ -20,4 +27,4 @@ say "stratoscope run $notebook"
 "$stratoscope" run "$notebook"
 
 say "Done: every cell of $(basename "$notebook") was executed; its outputs are in the file."
-printf 'To look at it:\n\n    %s/bin/jupyter lab %s\n\n' "$venv" "$notebook"
+printf 'To look at it:\n\n    %q lab %q\n\n' "$venv/bin/jupyter" "$notebook"

@@ -3,7 +3,9 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
+import time
 
 import nbformat
 import pytest
@@ -65,6 +67,45 @@ def test_run_stops_at_an_error_and_says_so_by_its_exit_code(command, tmp_path):
     assert kinds == ["display_data", "error"], "the outputs of the failed cell are kept"
     assert DIAGNOSTIC in executed.cells[2].outputs[0].data
     assert not executed.cells[3].outputs, "the cell after it was not run"
+
+
+def test_run_goes_on_where_this_error_is_expected(command, tmp_path):
+    meant = "compile!(model, optimiser = 1)?;"
+    path = notebook(tmp_path / "meant.ipynb", meant, tags=["raises-exception", "expect:SC0101"])
+    finished = command("run", path)
+    assert finished.returncode == 0 and "(expected)" in finished.stdout
+    path = notebook(tmp_path / "other.ipynb", "1 + 1", tags=["raises-exception", "expect:SC0102"])
+    finished = command("run", path)
+    assert finished.returncode == 1
+    assert "ok, but SC0102 was expected" in finished.stdout
+
+
+def test_notebooks_here_expect_their_errors_by_code(root):
+    for path in sorted((root / "notebooks").glob("*.ipynb")):
+        for cell in nbformat.read(path, as_version=4).cells:
+            tags = cell.metadata.get("tags", [])
+            if "raises-exception" in tags:
+                codes = [tag.removeprefix("expect:") for tag in tags if tag.startswith("expect:")]
+                assert len(codes) == 1, f"{path.name}, {cell.id}: which error?"
+
+
+def test_run_writes_what_there_is_when_it_is_ended_from_outside(stratoscope, tmp_path):
+    path = notebook(tmp_path / "long.ipynb", "let x = 20;\nx + 1", 'println!("begun");\nsleep(600);', "3")
+    process = subprocess.Popen([stratoscope, "run", path.name], cwd=tmp_path, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    begun = next(line for line in process.stdout if line.startswith("cell 2/3"))
+    assert "begun" in begun
+    time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM, told
+    assert "cell 2" in told and "long.ipynb" in told
+    executed = nbformat.read(path, as_version=4)
+    nbformat.validate(executed)
+    first, second, third = executed.cells[1:]
+    assert first.outputs[0].data["text/plain"] == "21"
+    assert second.outputs[-1].output_type == "error" and second.outputs[-1].ename == "Interrupted"
+    assert not third.outputs and third.execution_count is None
 
 
 def test_run_goes_on_where_an_error_is_meant(command, tmp_path):
@@ -152,19 +193,24 @@ def test_doctor_finds_everything_here(command):
     finished = command("doctor")
     assert finished.returncode == 0, finished.stdout + finished.stderr
     lines = finished.stdout.lower()
-    for part in ("toolchain", "linker", "facade", "vulkan", "cuda", "jupyter"):
+    for part in ("toolchain", "linker", "library", "temporary files", "vulkan", "cuda", "checkpoint", "jupyter"):
         assert part in lines, part
 
 
 def test_doctor_says_what_to_do(command, tmp_path):
     finished = command("doctor", env={"PATH": str(tmp_path)})
     assert finished.returncode != 0
-    assert "install Rust" in finished.stdout
+    missing = [line for line in finished.stdout.splitlines() if line.startswith("missing")]
+    # The compiler that built the library is known without a path; the linker is not.
+    assert len(missing) == 1 and "linker" in missing[0] and "→ install a C toolchain" in missing[0], finished.stdout
 
 
 def test_explain(command):
     finished = command("explain", "SC0102")
     assert finished.returncode == 0
     assert "steps_per_execution" in finished.stdout
+    finished = command("explain", "E0308")
+    assert finished.returncode == 0 and "did not match" in finished.stdout
     finished = command("explain", "SC9999")
     assert finished.returncode != 0 and "SC9999" in finished.stderr
+    assert "did you mean `SC0201`?" in command("explain", "SC201").stderr

@@ -3,9 +3,12 @@
 //!
 //! <https://nbformat.readthedocs.io/en/latest/format_description.html>
 
+mod expected;
 mod file;
 mod record;
+mod stop;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,52 +16,77 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 use crate::cli::{RunArguments, say, warn};
-use crate::evaluator::{CellError, CellOutcome, StartEvaluator};
+use crate::evaluator::{CellOutcome, StartEvaluator};
 use crate::session::{OwnedCell, Session};
+use expected::{Expected, Verdict};
 use file::Notebook;
 use record::Recorder;
+use stop::Stop;
 
-/// Executes the code cells in order. A cell that fails ends the run, unless it is tagged
-/// `raises-exception` or errors are allowed; what was executed until then is written all the same.
+/// What shells make of a process that was terminated.
+const TERMINATED: u8 = 128 + libc::SIGTERM as u8;
+
+/// Why a run ended before its last cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// This cell did not do what was expected of it.
+    Failed(usize),
+    /// The process was asked to end while this cell ran.
+    Terminated(usize),
+}
+
+/// Executes the code cells in order. A cell that fails ends the run, unless its tags say that it is meant
+/// to, or errors are allowed; what was executed until then is written all the same, also when the process
+/// is asked to end.
 pub fn run(arguments: &RunArguments, start: StartEvaluator) -> anyhow::Result<ExitCode> {
     let mut notebook = Notebook::read(&arguments.notebook)?;
     let output = arguments.output.as_ref().unwrap_or(&arguments.notebook);
+    // Wherever the process is when it writes.
+    let output = &std::path::absolute(output).unwrap_or_else(|_| output.clone());
     let session = Arc::new(Session::start(start));
-    interrupt_on_signal(session.clone())?;
+    let stop = Stop::on_signals(Arc::clone(&session))?;
 
     let began = Instant::now();
-    let failed = execute(&mut notebook, &session, arguments.allow_errors)?;
+    let ended = execute(&mut notebook, &session, &stop, arguments.allow_errors)?;
     notebook.set_language_info(crate::jupyter::language_info());
     let written = notebook.write(output);
-    let ended = session.shut_down();
-    wait(Duration::from_secs(5), ended);
+    let gone = session.shut_down();
+    wait(Duration::from_secs(5), gone);
     written?;
+    Ok(report(ended, output, began))
+}
 
-    match failed {
-        Some(cell) => {
+/// Says how it ended; the exit code.
+fn report(ended: Option<Ended>, output: &Path, began: Instant) -> ExitCode {
+    let output = output.display();
+    match ended {
+        Some(Ended::Failed(cell)) => {
             warn(&format!(
-                "cell {cell} failed; the outputs so far are in {}",
-                output.display()
+                "cell {cell} failed; the outputs so far are in {output}"
             ));
-            Ok(ExitCode::FAILURE)
+            ExitCode::FAILURE
+        }
+        Some(Ended::Terminated(cell)) => {
+            warn(&format!(
+                "ended from outside in cell {cell}; the outputs so far are in {output}"
+            ));
+            ExitCode::from(TERMINATED)
         }
         None => {
             let seconds = began.elapsed().as_secs_f64();
-            say(&format!(
-                "executed in {seconds:.1} s, written to {}",
-                output.display()
-            ));
-            Ok(ExitCode::SUCCESS)
+            say(&format!("executed in {seconds:.1} s, written to {output}"));
+            ExitCode::SUCCESS
         }
     }
 }
 
-/// Executes the cells; returns the number of the one that ended the run, if one did.
+/// Executes the cells; says why it did not come to the last one.
 fn execute(
     notebook: &mut Notebook,
     session: &Session,
+    stop: &Stop,
     allow_errors: bool,
-) -> anyhow::Result<Option<usize>> {
+) -> anyhow::Result<Option<Ended>> {
     let recorder = Recorder::new(notebook.cells());
     let code_cells = notebook.code_cells();
     let total = code_cells.len();
@@ -88,9 +116,8 @@ fn execute(
             silent: false,
         };
         let outputs = recorder.cell(index, number);
-        let outcome = session.execute(cell, outputs).blocking_recv();
-        let outcome = outcome.context("the evaluator has ended")?;
-        let error = match outcome {
+        let outcome = stop.wait_for(session.execute(cell, outputs));
+        let error = match outcome.context("the evaluator has ended")? {
             CellOutcome::Ok => None,
             CellOutcome::Error(error) => Some(error),
             CellOutcome::Interrupted { lost } => Some(crate::evaluator::interrupted(number, lost)),
@@ -101,37 +128,19 @@ fn execute(
         }
         recorder.write_into(notebook.cells_mut());
         notebook.set_execution_count(index, number);
-        let expected = notebook.has_tag(index, "raises-exception");
-        match error {
-            None => say(&format!("         ok, {seconds:.2} s")),
-            Some(CellError { ename, evalue, .. }) => {
-                let note = if expected { " (expected)" } else { "" };
-                say(&format!("         {ename}: {evalue}{note}, {seconds:.2} s"));
-                if !expected && !allow_errors {
-                    return Ok(Some(position));
-                }
-            }
+        if stop.is_requested() {
+            return Ok(Some(Ended::Terminated(position)));
+        }
+        let (said, is_failure) = match Expected::of(notebook, index).judge(error.as_ref()) {
+            Verdict::Fine(said) => (said, false),
+            Verdict::Wrong(said) => (said, true),
+        };
+        say(&format!("         {said}, {seconds:.2} s"));
+        if is_failure && !allow_errors {
+            return Ok(Some(Ended::Failed(position)));
         }
     }
     Ok(None)
-}
-
-/// The first `SIGINT` interrupts the running cell, as the notebook's button does.
-fn interrupt_on_signal(session: Arc<Session>) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let listen = move || {
-        runtime.block_on(async {
-            while tokio::signal::ctrl_c().await.is_ok() {
-                session.interrupt();
-            }
-        })
-    };
-    std::thread::Builder::new()
-        .name("interrupts".to_owned())
-        .spawn(listen)?;
-    Ok(())
 }
 
 /// Waits for an answer from the evaluator's thread, but not for ever.

@@ -101,10 +101,13 @@ impl Notebook {
         joined(&self.cells()[index]["source"])
     }
 
-    /// Whether a cell's metadata have a tag.
-    pub fn has_tag(&self, index: usize, tag: &str) -> bool {
+    /// The tags in a cell's metadata.
+    pub fn tags(&self, index: usize) -> Vec<&str> {
         let tags = self.cells()[index]["metadata"]["tags"].as_array();
-        tags.is_some_and(|tags| tags.iter().any(|it| it == tag))
+        tags.into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect()
     }
 
     /// Forgets that a cell was ever executed.
@@ -194,7 +197,8 @@ mod tests {
         assert_eq!(notebook.code_cells(), [1]);
         assert_eq!(notebook.source(0), "# Größe");
         assert_eq!(notebook.source(1), "let x = 1;\nx");
-        assert!(notebook.has_tag(1, "raises-exception") && !notebook.has_tag(0, "x"));
+        assert_eq!(notebook.tags(1), ["raises-exception"]);
+        assert!(notebook.tags(0).is_empty());
         notebook.clear(1);
         assert_eq!(notebook.cells()[1]["outputs"], json!([]));
         notebook.set_execution_count(1, 3);

@@ -10,12 +10,14 @@ fn code(source: &str, tags: &[&str]) -> Value {
            "outputs": [{"output_type": "stale"}], "source": source})
 }
 
-/// Executes; returns the cells as written, and the cell that ended the run.
-fn check(cells: Value, allow_errors: bool) -> (Vec<Value>, Option<usize>) {
+/// Executes; returns the cells as written, and why the run ended early.
+fn check(cells: Value, allow_errors: bool) -> (Vec<Value>, Option<Ended>) {
     let text = json!({"cells": cells, "metadata": {"kept": 1}, "nbformat": 4, "nbformat_minor": 5});
     let mut notebook = Notebook::parse(&text.to_string()).expect("is a notebook");
     let session = Session::start(toy::starter(Duration::ZERO));
-    let failed = execute(&mut notebook, &session, allow_errors).expect("the evaluator lives");
+    let (_request, stop) = Stop::new().expect("there is a runtime");
+    let failed = execute(&mut notebook, &session, &stop, allow_errors);
+    let failed = failed.expect("the evaluator lives");
     wait(Duration::from_secs(5), session.shut_down());
     (notebook.cells().to_vec(), failed)
 }
@@ -64,7 +66,7 @@ fn an_error_ends_the_run_unless_it_is_expected() {
         ])
     };
     let (stopped, failed) = check(cells(), false);
-    assert_eq!(failed, Some(2));
+    assert_eq!(failed, Some(Ended::Failed(2)));
     let error = &stopped[0]["outputs"][0];
     assert_eq!(
         (&error["ename"], &error["evalue"]),

@@ -1,0 +1,102 @@
+//! How a run is stopped from outside: Ctrl-C interrupts the running cell, as the notebook's button does;
+//! a request to end (`SIGTERM`, or a terminal that is closed) does the same and lets the run write what
+//! there is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{oneshot, watch};
+
+use super::TERMINATED;
+use crate::evaluator::CellOutcome;
+use crate::session::Session;
+
+/// How long an interrupted cell is waited for once the process is to end. What does not listen is ended
+/// by the interrupt after half of it.
+const PATIENCE: Duration = Duration::from_secs(6);
+
+/// Whether the run is to end.
+pub struct Stop {
+    requested: watch::Receiver<bool>,
+    /// Waits for cells.
+    runtime: Runtime,
+}
+
+impl Stop {
+    /// Listens to the signals of this process.
+    pub fn on_signals(session: Arc<Session>) -> anyhow::Result<Self> {
+        let (request, stop) = Self::new()?;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let listen = move || {
+            runtime.block_on(async {
+                // Without signals the run is stopped as any process is.
+                let _ = listen(&session, &request).await;
+            });
+        };
+        std::thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(listen)?;
+        Ok(stop)
+    }
+
+    /// One that is asked for by hand.
+    pub fn new() -> anyhow::Result<(watch::Sender<bool>, Self)> {
+        let (request, requested) = watch::channel(false);
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        Ok((request, Self { requested, runtime }))
+    }
+
+    /// Whether the run is to end.
+    pub fn is_requested(&self) -> bool {
+        *self.requested.borrow()
+    }
+
+    /// Waits for a cell, which was interrupted when the run is to end; not for ever then.
+    pub fn wait_for(
+        &self,
+        mut answer: oneshot::Receiver<CellOutcome>,
+    ) -> Result<CellOutcome, oneshot::error::RecvError> {
+        let mut requested = self.requested.clone();
+        self.runtime.block_on(async {
+            let asked = async {
+                if requested.wait_for(|it| *it).await.is_err() {
+                    // Nobody can ask any more.
+                    std::future::pending::<()>().await;
+                }
+            };
+            tokio::select! {
+                biased;
+                outcome = &mut answer => outcome,
+                () = asked => tokio::time::timeout(PATIENCE, answer)
+                    .await
+                    .unwrap_or_else(|_| Ok(not_ended())),
+            }
+        })
+    }
+}
+
+/// How a cell ends that does not.
+fn not_ended() -> CellOutcome {
+    let lost = "it had not ended when the run was ended from outside".to_owned();
+    CellOutcome::Interrupted { lost: Some(lost) }
+}
+
+async fn listen(session: &Session, request: &watch::Sender<bool>) -> std::io::Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    loop {
+        let is_end = tokio::select! {
+            _ = interrupt.recv() => false,
+            _ = terminate.recv() => true,
+            _ = hangup.recv() => true,
+        };
+        if is_end && request.send_replace(true) {
+            // The second time is meant.
+            std::process::exit(TERMINATED.into());
+        }
+        session.interrupt();
+    }
+}
