@@ -10,14 +10,15 @@
 # With CI=true a skip is a failure.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
-cd "$root"
 
 full=
 case "${1:-}" in
     '') ;;
     --full) full=1 ;;
+    -h | --help) explain "${BASH_SOURCE[0]}" && exit ;;
     *) fail "unknown option $1" "usage: tests/run.sh [--full]" ;;
 esac
+cd "$root"
 export STRATOSCOPE_FULL_TESTS=$full
 
 started=$SECONDS

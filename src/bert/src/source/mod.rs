@@ -2,6 +2,7 @@
 //! all-MiniLM-L6-v2, the hub, in that order. [`find`] says which of them it was.
 
 mod cache;
+mod environment;
 mod hub;
 mod places;
 mod python;
@@ -13,6 +14,7 @@ use stratoscope_diagnostics::Result;
 
 use crate::problem;
 
+pub use environment::python_environment;
 pub use hub::Progress;
 pub use places::Places;
 
@@ -102,7 +104,12 @@ pub fn find_in(name: &str, places: &Places, progress: &dyn Fn(&Progress)) -> Res
             "the hub".to_owned(),
             format!("`{name}` is no name there: {rule}"),
         ));
-        return Err(problem::not_found(name, tried, places.offline));
+        return Err(problem::not_found(
+            name,
+            tried,
+            places.offline,
+            places.installer(),
+        ));
     }
     let mut look = |kind: SourceKind, outcome: Outcome| match outcome {
         Ok(folder) => Some(source(full, folder, kind)),
@@ -120,7 +127,12 @@ pub fn find_in(name: &str, places: &Places, progress: &dyn Fn(&Progress)) -> Res
     if let Some(source) = look(SourceKind::HubDownload, hub::look(full, places, progress)?) {
         return Ok(source);
     }
-    Err(problem::not_found(name, tried, places.offline))
+    Err(problem::not_found(
+        name,
+        tried,
+        places.offline,
+        places.installer(),
+    ))
 }
 
 /// A folder, or the places that were tried and what was found there.

@@ -5,6 +5,8 @@ use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::environment;
+
 /// The places to look for a model. Tests fill it in; everybody else takes the environment's.
 #[derive(Clone, Debug)]
 pub struct Places {
@@ -43,21 +45,27 @@ impl Places {
             let token = std::fs::read_to_string(token_file?).ok()?;
             Some(token.trim().to_owned()).filter(|token| !token.is_empty())
         });
-        // The first is recorded by `stratoscope install` in the kernel's specification.
-        let python_prefixes = ["STRATOSCOPE_PYTHON_PREFIX", "VIRTUAL_ENV", "CONDA_PREFIX"]
-            .into_iter()
-            .filter_map(|name| Some((name.to_owned(), PathBuf::from(set(name)?))))
-            .collect();
         let endpoint = set("HF_ENDPOINT").unwrap_or_else(|| "https://huggingface.co".to_owned());
         Self {
             hub_cache,
-            python_prefixes,
+            python_prefixes: environment::known(),
             python: Some(PathBuf::from("python3")),
             offline: set("HF_HUB_OFFLINE").is_some_and(|value| is_true(&value)),
             endpoint: endpoint.trim_end_matches('/').to_owned(),
             token,
             stalled_after: Duration::from_secs(30),
         }
+    }
+}
+
+impl Places {
+    /// The Python into which a package is to be installed so that it is found here.
+    pub(super) fn installer(&self) -> Option<PathBuf> {
+        let known = self.python_prefixes.iter();
+        let found = known
+            .filter_map(|(_, prefix)| environment::interpreter(prefix))
+            .next();
+        found.or_else(|| self.python.clone())
     }
 }
 

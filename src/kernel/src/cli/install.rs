@@ -1,5 +1,6 @@
 //! `stratoscope install`: builds what cells link to, and tells Jupyter of this kernel.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -51,7 +52,8 @@ pub fn run(arguments: &InstallArguments) -> anyhow::Result<ExitCode> {
     }
 
     let mut environment = Map::new();
-    if let Some(prefix) = python::prefix() {
+    if let Some(prefix) = python_environment(arguments) {
+        python::record(&prefix);
         let prefix = prefix
             .to_str()
             .context("the Python environment's path is not UTF-8")?;
@@ -78,6 +80,15 @@ pub fn run(arguments: &InstallArguments) -> anyhow::Result<ExitCode> {
     ));
     super::say("`stratoscope doctor` checks it; `jupyter lab` offers it");
     Ok(ExitCode::SUCCESS)
+}
+
+/// The environment that the kernel is installed for: the one it is installed into, else the one that is
+/// in use.
+fn python_environment(arguments: &InstallArguments) -> Option<PathBuf> {
+    let into = arguments.location.prefix.as_ref();
+    let into = into.and_then(|prefix| std::path::absolute(prefix).ok());
+    into.filter(|prefix| python::interpreter(prefix).is_some())
+        .or_else(python::prefix)
 }
 
 /// Finds or builds the facade; returns what the kernel must know to find it again.

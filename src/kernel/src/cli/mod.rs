@@ -1,5 +1,6 @@
 //! The `stratoscope` command, a file per subcommand.
 
+mod adapters;
 mod doctor;
 mod explain;
 mod install;
@@ -35,11 +36,14 @@ enum Command {
     Doctor(doctor::DoctorArguments),
     /// Execute a notebook without Jupyter and write its outputs into it
     Run(RunArguments),
-    /// Explain a code of a diagnostic, such as SC0102
+    /// Explain a code of a diagnostic, such as SC0102, or of an error of rustc, such as E0308
     Explain(explain::ExplainArguments),
     /// The process that runs the cells; started by the kernel
     #[command(hide = true)]
     Cells,
+    /// The process that asks the drivers; started by `doctor`
+    #[command(hide = true, name = adapters::ROLE)]
+    Adapters,
     /// The process that keeps a compiler ready; started by the kernel
     #[command(hide = true)]
     Standby { home: PathBuf },
@@ -62,7 +66,8 @@ pub struct RunArguments {
     /// Write here instead of into the notebook
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Go on after a cell that fails; the exit code is 0 then
+    /// Go on after a cell that fails; the exit code is 0 then. A cell that is meant to fail is tagged
+    /// `raises-exception`, and with the code that is expected: `expect:SC0101`
     #[arg(long)]
     pub allow_errors: bool,
 }
@@ -79,6 +84,7 @@ pub fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Run(arguments) => crate::notebook::run(&arguments, crate::evaluate::starter()),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Adapters => adapters::run(),
         Command::Cells => Ok(crate::cells::main()),
         Command::Standby { home } => crate::evaluate::stand_by(&home),
     };

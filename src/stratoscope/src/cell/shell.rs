@@ -2,7 +2,8 @@
 
 use std::fmt;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitStatus, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use super::interrupts;
@@ -38,13 +39,18 @@ impl std::error::Error for ShellError {}
 /// # Errors
 /// It does not start, fails, or is interrupted.
 pub fn shell(command: &str) -> Result<(), ShellError> {
-    let mut child = Command::new("sh")
+    let mut shell = Command::new("sh");
+    shell
         .args(["-c", command])
         .stdin(Stdio::null())
         // A group of its own: what the command starts ends with it.
-        .process_group(0)
-        .spawn()
-        .map_err(ShellError::NoShell)?;
+        .process_group(0);
+    if let Some(prefix) = stratoscope_bert::source::python_environment() {
+        activate(&prefix, &mut shell);
+    }
+    let mut child = shell.spawn().map_err(ShellError::NoShell)?;
+    // Without it, a command outlives a kernel that is killed.
+    let _guard = Guard::of(child.id());
     loop {
         match child.try_wait().map_err(ShellError::NoShell)? {
             Some(status) if status.success() => return Ok(()),
@@ -59,6 +65,47 @@ pub fn shell(command: &str) -> Result<(), ShellError> {
                 return Err(ShellError::Interrupted);
             }
             None => std::thread::sleep(PERIOD),
+        }
+    }
+}
+
+/// `python` and `pip` are those of the environment in which checkpoints are looked for, so that what a
+/// notebook installs is found.
+fn activate(prefix: &Path, command: &mut Command) {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(prefix.join("bin")).chain(std::env::split_paths(&folders));
+    if let Ok(folders) = std::env::join_paths(folders) {
+        command.env("PATH", folders);
+    }
+    if prefix.join("pyvenv.cfg").is_file() {
+        command.env("VIRTUAL_ENV", prefix);
+    }
+}
+
+/// Ends a group of processes when this process ends, however it does. It is a process that waits for
+/// the end of a pipe, which only we hold open; dropping the guard ends that process alone.
+struct Guard(Option<Child>);
+
+impl Guard {
+    fn of(group: u32) -> Self {
+        let script = format!("read -r _; kill -s KILL -- -{group}");
+        let started = Command::new("sh")
+            .args(["-c", &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn();
+        Self(started.ok())
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(mut waiting) = self.0.take() {
+            // Before its pipe is closed: the group's number may already be another's.
+            let _ = waiting.kill();
+            let _ = waiting.wait();
         }
     }
 }

@@ -1,0 +1,255 @@
+//! What graphics and compute drivers say is there. A driver that is installed says nothing about a
+//! device: the loader of Vulkan comes with Mesa's software device, and NVIDIA's driver with machines
+//! that have no GPU.
+//!
+//! Drivers may crash, hang or print, so they are asked by a process of its own: this executable in the
+//! role [`ROLE`], which prints a JSON line.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::process::{Command, Stdio};
+use std::ptr::null;
+use std::time::{Duration, Instant};
+
+use libloading::Library;
+use serde::{Deserialize, Serialize};
+
+/// The hidden subcommand.
+pub const ROLE: &str = "adapters";
+/// A driver that has not answered by then is not waited for.
+const LIMIT: Duration = Duration::from_secs(20);
+/// More adapters than a machine has.
+const MOST: u32 = 64;
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Adapters {
+    /// There is a loader of Vulkan.
+    pub has_vulkan: bool,
+    /// Vulkan's devices: the name, and whether the processor plays the device.
+    pub vulkan: Vec<(String, bool)>,
+    /// There is NVIDIA's driver.
+    pub has_cuda: bool,
+    /// The GPUs that it drives.
+    pub cuda: Vec<String>,
+}
+
+/// Has a process ask the drivers. `None`: they did not answer.
+pub fn find() -> Option<Adapters> {
+    // Some drivers complain when there is none.
+    let runtime = crate::temporary::find()
+        .ok()
+        .and_then(|it| tempfile::tempdir_in(it.folder).ok());
+    let mut command = Command::new(std::env::current_exe().ok()?);
+    command
+        .arg(ROLE)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    if let Some(runtime) = &runtime {
+        command.env("XDG_RUNTIME_DIR", runtime.path());
+    }
+    let mut child = command.spawn().ok()?;
+    let started = Instant::now();
+    while child.try_wait().ok()?.is_none() {
+        if started.elapsed() > LIMIT {
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let output = child.wait_with_output().ok()?;
+    // Before the line there may be what a driver prints.
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(text.lines().last()?).ok()
+}
+
+/// What that process does.
+pub fn run() -> anyhow::Result<std::process::ExitCode> {
+    let vulkan = load(&["libvulkan.so.1", "libvulkan.so", "libvulkan.1.dylib"]);
+    let cuda = load(&["libcuda.so.1"]);
+    let found = Adapters {
+        has_vulkan: vulkan.is_some(),
+        vulkan: vulkan
+            .as_ref()
+            .and_then(|library| ask_vulkan(library).ok())
+            .unwrap_or_default(),
+        has_cuda: cuda.is_some(),
+        cuda: cuda
+            .as_ref()
+            .and_then(|library| ask_cuda(library).ok())
+            .unwrap_or_default(),
+    };
+    super::say(&serde_json::to_string(&found)?);
+    // The drivers' own threads may still be running: nothing of theirs is unloaded.
+    std::mem::forget((vulkan, cuda));
+    Ok(std::process::ExitCode::SUCCESS)
+}
+
+fn load(names: &[&str]) -> Option<Library> {
+    // SAFETY: these are drivers of the system, which any program that uses the devices loads; what
+    // runs while they load is theirs.
+    names
+        .iter()
+        .find_map(|name| unsafe { Library::new(name) }.ok())
+}
+
+/// `VkApplicationInfo`
+#[repr(C)]
+struct Application {
+    kind: u32,
+    next: *const c_void,
+    name: *const c_char,
+    version: u32,
+    engine: *const c_char,
+    engine_version: u32,
+    api_version: u32,
+}
+
+/// `VkInstanceCreateInfo`
+#[repr(C)]
+struct Creation {
+    kind: u32,
+    next: *const c_void,
+    flags: u32,
+    application: *const Application,
+    layers: u32,
+    layer_names: *const *const c_char,
+    extensions: u32,
+    extension_names: *const *const c_char,
+}
+
+/// `VkPhysicalDeviceProperties`: the beginning, and room for the rest, which has 824 bytes in all.
+#[repr(C, align(8))]
+struct Properties {
+    versions_and_ids: [u32; 4],
+    kind: u32,
+    name: [u8; 256],
+    rest: [u8; 1024],
+}
+
+/// `VK_PHYSICAL_DEVICE_TYPE_CPU`
+const IS_PROCESSOR: u32 = 4;
+
+fn ask_vulkan(library: &Library) -> Result<Vec<(String, bool)>, libloading::Error> {
+    type Create = unsafe extern "C" fn(*const Creation, *const c_void, *mut *mut c_void) -> c_int;
+    type Enumerate = unsafe extern "C" fn(*mut c_void, *mut u32, *mut *mut c_void) -> c_int;
+    type Describe = unsafe extern "C" fn(*mut c_void, *mut Properties);
+    // SAFETY: Vulkan 1.0 defines these three with these signatures.
+    let (create, enumerate, describe) = unsafe {
+        (
+            library.get::<Create>(b"vkCreateInstance")?,
+            library.get::<Enumerate>(b"vkEnumeratePhysicalDevices")?,
+            library.get::<Describe>(b"vkGetPhysicalDeviceProperties")?,
+        )
+    };
+    let application = Application {
+        kind: 0,
+        next: null(),
+        name: null(),
+        version: 0,
+        engine: null(),
+        engine_version: 0,
+        api_version: 1 << 22,
+    };
+    let creation = Creation {
+        kind: 1,
+        next: null(),
+        flags: 0,
+        application: &raw const application,
+        layers: 0,
+        layer_names: null(),
+        extensions: 0,
+        extension_names: null(),
+    };
+    let mut instance = std::ptr::null_mut();
+    // SAFETY: the structures live through the call and name no layers and no extensions.
+    if unsafe { create(&raw const creation, null(), &raw mut instance) } != 0 {
+        return Ok(Vec::new());
+    }
+    let mut devices = [std::ptr::null_mut(); MOST as usize];
+    let mut count = MOST;
+    // SAFETY: there is room for `count` devices. More than that is reported by a status above 0.
+    if unsafe { enumerate(instance, &raw mut count, devices.as_mut_ptr()) } < 0 {
+        return Ok(Vec::new());
+    }
+    let named = |device: &*mut c_void| {
+        let mut properties = Properties {
+            versions_and_ids: [0; 4],
+            kind: 0,
+            name: [0; 256],
+            rest: [0; 1024],
+        };
+        // SAFETY: the device is the instance's, and there is more room than is written to.
+        unsafe { describe(*device, &raw mut properties) };
+        (
+            until_zero(&properties.name),
+            properties.kind == IS_PROCESSOR,
+        )
+    };
+    let found = devices.iter().take(count.min(MOST) as usize);
+    Ok(found.map(named).collect())
+}
+
+fn ask_cuda(library: &Library) -> Result<Vec<String>, libloading::Error> {
+    type Init = unsafe extern "C" fn(u32) -> c_int;
+    type Count = unsafe extern "C" fn(*mut c_int) -> c_int;
+    type Device = unsafe extern "C" fn(*mut c_int, c_int) -> c_int;
+    type Name = unsafe extern "C" fn(*mut u8, c_int, c_int) -> c_int;
+    // SAFETY: CUDA's driver API defines these four with these signatures.
+    let (init, count, device, name) = unsafe {
+        (
+            library.get::<Init>(b"cuInit")?,
+            library.get::<Count>(b"cuDeviceGetCount")?,
+            library.get::<Device>(b"cuDeviceGet")?,
+            library.get::<Name>(b"cuDeviceGetName")?,
+        )
+    };
+    let mut found = Vec::new();
+    let mut devices = 0;
+    // SAFETY: the argument has to be 0; the number is written to where it is said.
+    if unsafe { init(0) } != 0 || unsafe { count(&raw mut devices) } != 0 {
+        return Ok(found);
+    }
+    for index in 0..devices {
+        let (mut handle, mut text) = (0, [0_u8; 256]);
+        // SAFETY: the index is below the count; the text has the length that is said.
+        let status = unsafe {
+            match device(&raw mut handle, index) {
+                0 => name(text.as_mut_ptr(), text.len() as c_int, handle),
+                failed => failed,
+            }
+        };
+        if status == 0 {
+            found.push(until_zero(&text));
+        }
+    }
+    Ok(found)
+}
+
+fn until_zero(bytes: &[u8]) -> String {
+    let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_drivers_say_is_read_behind_what_they_print() {
+        let found = Adapters {
+            has_vulkan: true,
+            vulkan: vec![("llvmpipe".to_owned(), true)],
+            ..Adapters::default()
+        };
+        let text = serde_json::to_string(&found).expect("is JSON");
+        assert_eq!(
+            serde_json::from_str::<Adapters>(&text).expect("reads"),
+            found
+        );
+        assert_eq!(until_zero(b"a\0b"), "a");
+        assert!(std::mem::size_of::<Properties>() >= 824);
+        assert_eq!(std::mem::offset_of!(Properties, name), 20);
+    }
+}
