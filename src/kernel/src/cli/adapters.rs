@@ -6,6 +6,8 @@
 //! role [`ROLE`], which prints a JSON line.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::ptr::null;
 use std::time::{Duration, Instant};
@@ -36,9 +38,11 @@ pub struct Adapters {
 /// Has a process ask the drivers. `None`: they did not answer.
 pub fn find() -> Option<Adapters> {
     // Some drivers complain when there is none.
-    let runtime = crate::temporary::find()
-        .ok()
-        .and_then(|it| tempfile::tempdir_in(it.folder).ok());
+    let runtime = crate::temporary::find().ok().and_then(|it| {
+        let mut builder = tempfile::Builder::new();
+        let builder = builder.permissions(fs::Permissions::from_mode(0o700));
+        builder.tempdir_in(it.folder).ok()
+    });
     let mut command = Command::new(std::env::current_exe().ok()?);
     command
         .arg(ROLE)

@@ -219,11 +219,16 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_runtime_folder_is_private() {
         let folder = tempfile::tempdir().expect("a folder");
-        assert!(is_private(folder.path()));
+        for (mode, expected) in [(0o700, true), (0o755, false), (0o777, false)] {
+            let permissions = fs::Permissions::from_mode(mode);
+            fs::set_permissions(folder.path(), permissions).expect("is ours");
+            assert_eq!(is_private(folder.path()), expected, "{mode:o}");
+        }
         for odd in ["/tmp", "/no/such/folder", "", "relative"] {
             assert!(!is_private(Path::new(odd)), "{odd}");
         }

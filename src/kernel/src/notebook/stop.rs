@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
 use super::TERMINATED;
@@ -83,20 +83,61 @@ fn not_ended() -> CellOutcome {
     CellOutcome::Interrupted { lost: Some(lost) }
 }
 
+/// `nohup` has a program ignore the end of its terminal.
+fn is_ignored(signal: libc::c_int) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: a plain system call, which writes what there is to where there is room for it; zeros are a
+    // value of that type, too.
+    unsafe {
+        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// The next of these signals; never, where they are not listened to.
+async fn heard(signals: &mut Option<Signal>) {
+    match signals {
+        Some(signals) => {
+            signals.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
 async fn listen(session: &Session, request: &watch::Sender<bool>) -> std::io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
+    let mut hangup = match is_ignored(libc::SIGHUP) {
+        true => None,
+        false => Some(signal(SignalKind::hangup())?),
+    };
     loop {
         let is_end = tokio::select! {
             _ = interrupt.recv() => false,
             _ = terminate.recv() => true,
-            _ = hangup.recv() => true,
+            () = heard(&mut hangup) => true,
         };
         if is_end && request.send_replace(true) {
             // The second time is meant.
             std::process::exit(TERMINATED.into());
         }
         session.interrupt();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_that_were_ignored_from_the_start_are_known() {
+        // Nothing here waits for a resized window.
+        let set = |action| {
+            // SAFETY: a plain system call with one of the two standard actions.
+            unsafe { libc::signal(libc::SIGWINCH, action) };
+            is_ignored(libc::SIGWINCH)
+        };
+        assert!(set(libc::SIG_IGN));
+        assert!(!set(libc::SIG_DFL));
     }
 }
