@@ -9,10 +9,12 @@
 //! hard links, made when a library is seen for the first time, which costs milliseconds and no
 //! space, and which later builds leave alone.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::{fmt, fs, io};
 
 use stratoscope_diagnostics::rules::{
@@ -44,6 +46,8 @@ pub struct Facade {
     pub rustc: String,
     /// The folder of that rustc.
     pub sysroot: PathBuf,
+    /// As long as somebody has it, the snapshot stays.
+    _in_use: Option<Arc<File>>,
 }
 
 impl Facade {
@@ -88,12 +92,14 @@ pub fn find() -> Result<Facade> {
     }
     let dependencies = snapshot(&folder, &library).map_err(|error| no_snapshot(&folder, &error))?;
     let library = dependencies.join(LIBRARY);
+    let in_use = use_snapshot(&dependencies).map(Arc::new);
     Ok(Facade {
         library,
         dependencies,
         view: folder_of_view,
         rustc,
         sysroot,
+        _in_use: in_use,
     })
 }
 
@@ -183,8 +189,27 @@ fn outside_deps(library: PathBuf) -> PathBuf {
     above.filter(|above| above.is_file()).unwrap_or(library)
 }
 
-/// How many snapshots are kept: kernels that are running use older ones.
+/// How many snapshots are kept, beside those in use.
 const SNAPSHOTS: usize = 4;
+
+/// The file in a snapshot that kernels lock, together, as long as they compile against it.
+const IN_USE: &str = "in-use";
+
+/// Says that the snapshot is in use until the file is closed. `None` where that cannot be said.
+fn use_snapshot(snapshot: &Path) -> Option<File> {
+    let path = snapshot.join(IN_USE);
+    let mut options = File::options();
+    let file = options.create(true).append(true).open(&path);
+    // Of somebody else's library.
+    let file = file.or_else(|_| File::open(&path)).ok()?;
+    file.try_lock_shared().ok().map(|()| file)
+}
+
+/// Whether a kernel compiles against it.
+fn is_in_use(snapshot: &Path) -> bool {
+    let file = File::open(snapshot.join(IN_USE));
+    file.is_ok_and(|file| file.try_lock().is_err())
+}
 
 /// The folder with the library and the metadata it was built from, as they were when this library
 /// was first seen.
@@ -240,7 +265,8 @@ fn forget_old_snapshots(all: &Path) {
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
         .collect();
     folders.sort();
-    for (_, folder) in folders.iter().rev().skip(SNAPSHOTS) {
+    let old = folders.iter().rev().skip(SNAPSHOTS);
+    for (_, folder) in old.filter(|(_, folder)| !is_in_use(folder)) {
         let _ = fs::remove_dir_all(folder);
     }
 }
@@ -261,7 +287,7 @@ fn rustc_of(library: &Path) -> Option<String> {
 fn elf_section(path: &Path, name: &[u8]) -> Option<Vec<u8>> {
     use std::os::unix::fs::FileExt;
     const SECTION_HEADER_BYTES: usize = 64;
-    let file = std::fs::File::open(path).ok()?;
+    let file = File::open(path).ok()?;
     let read = |offset: u64, length: usize| {
         let mut bytes = vec![0; length];
         file.read_exact_at(&mut bytes, offset).ok().map(|()| bytes)
@@ -356,6 +382,33 @@ mod tests {
         let this = std::env::current_exe().expect("has a path");
         let version = rustc_of(&this).expect("a version");
         assert!(version.starts_with("rustc 1."), "{version}");
+    }
+
+    #[test]
+    fn snapshots_in_use_stay() {
+        let all = tempfile::tempdir().expect("a folder");
+        let folder = |number: usize| all.path().join(number.to_string());
+        let begun = std::time::SystemTime::now();
+        for number in 0..SNAPSHOTS + 3 {
+            fs::create_dir(folder(number)).expect("makes");
+            fs::write(folder(number).join(IN_USE), "").expect("writes");
+            let age = std::time::Duration::from_secs(100 - number as u64);
+            let open = File::open(folder(number)).expect("opens");
+            open.set_modified(begun - age).expect("is ours");
+        }
+        // Two kernels use the oldest.
+        let both = [0, 0].map(|number| use_snapshot(&folder(number)).expect("is free"));
+        let count = || fs::read_dir(all.path()).expect("reads").count();
+        forget_old_snapshots(all.path());
+        assert!(folder(0).exists() && !folder(1).exists() && !folder(2).exists());
+        assert_eq!(count(), SNAPSHOTS + 1);
+        let [one, other] = both;
+        drop(one);
+        forget_old_snapshots(all.path());
+        assert_eq!(count(), SNAPSHOTS + 1);
+        drop(other);
+        forget_old_snapshots(all.path());
+        assert!(!folder(0).exists());
     }
 
     #[test]

@@ -27,6 +27,7 @@ use crate::evaluator::{
     Assist, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, Outputs, Stream,
     Variable,
 };
+use crate::facade::Facade;
 use crate::magic;
 use crate::rewrite::{Rewritten, rewrite};
 use crate::settings::Settings;
@@ -63,6 +64,8 @@ pub struct Engine {
     home: Home,
     /// What the first cell says about where files go.
     note: Option<&'static str>,
+    /// What cells are compiled against; stays as long as it is held.
+    _facade: Facade,
 }
 
 impl Engine {

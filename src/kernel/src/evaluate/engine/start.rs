@@ -102,6 +102,7 @@ impl Engine {
             standby,
             home,
             note: home::note(),
+            _facade: facade,
         })
     }
 }
