@@ -259,7 +259,7 @@ def test_the_shell_and_the_cells_have_what_they_need(tmp_path):
         assert active == sys.prefix and os.path.isabs(runtime) and mode == "700"
         source = kernel.run('stratoscope::bert::source::find("all-MiniLM-L6-v2")?.folder.display().to_string()').shown()
         assert sys.prefix in source
-        opened = kernel.execute("let device = wgpu(0)?;\nlet strategy = OneDeviceStrategy::new(device)?;")
+        opened = kernel.execute("let strategy = OneDeviceStrategy::new(wgpu(0))?;")
         assert "XDG_RUNTIME_DIR" not in opened.stream("stderr")
         # What is no file is not waited for.
         for path, reason in (("pipe", "a device or a pipe"), (".", "it is a folder"), ("/dev/zero", "a device or a pipe")):

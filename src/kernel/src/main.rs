@@ -37,6 +37,7 @@ mod rewrite;
 mod session;
 mod settings;
 mod temporary;
+mod text_file;
 #[cfg(test)]
 mod toy;
 mod view;

@@ -4,9 +4,14 @@
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use serde::Serialize;
 use serde_json::{Value, json};
+
+use crate::text_file;
+
+/// Front ends cannot open what is larger.
+const MOST_BYTES: u64 = 1 << 30;
 
 /// A notebook in memory.
 #[derive(Debug)]
@@ -17,8 +22,8 @@ pub struct Notebook {
 impl Notebook {
     /// Reads a file.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read the notebook {}", path.display()))?;
+        let text = text_file::read(path, MOST_BYTES)
+            .map_err(|reason| anyhow!("cannot read the notebook {}: {reason}", path.display()))?;
         Self::parse(&text).with_context(|| format!("{} is not a notebook", path.display()))
     }
 
