@@ -43,37 +43,40 @@ fn all(paint: Paint, diagnostic: &Diagnostic, source: &Source<'_>) -> String {
     })
 }
 
-/// The lines of a Jupyter traceback: `Cell In[3], line 2`, which editors turn into a link, then the
-/// diagnostics in colour: the message, the place, the ways out. What else stands on the card above is not
-/// said twice.
+/// The lines of a Jupyter traceback. The first begins `Cell In[3], line 2`, which editors turn into a link.
+/// A diagnostic of ours is displayed as a card before the error: its code alone follows on that line, since
+/// a front end shows both. rustc's errors have no card: they follow in colour.
 pub fn traceback(diagnostics: &[Diagnostic], source: &Source<'_>) -> Vec<String> {
     let line = diagnostics
         .iter()
         .find_map(|diagnostic| primary(&resolved(diagnostic, source), source.text));
-    let mut traceback = vec![match line {
+    let mut head = match line {
         Some((line, _)) => format!("{}, line {line}", source.name),
         None => source.name.to_owned(),
-    }];
-    for diagnostic in diagnostics {
-        traceback.extend(
-            ansi(&brief(diagnostic, source), source)
-                .lines()
-                .map(str::to_owned),
-        );
-        traceback.push(String::new());
+    };
+    let (shown, others): (Vec<_>, Vec<_>) = diagnostics
+        .iter()
+        .partition(|diagnostic| diagnostic.code.starts_with("SC"));
+    let mut codes: Vec<&str> = shown.iter().map(|shown| shown.code.as_str()).collect();
+    codes.dedup();
+    if !codes.is_empty() {
+        head = format!("{head}: {}", codes.join(", "));
     }
-    traceback.pop();
+    let mut traceback = vec![head];
+    for (index, diagnostic) in others.into_iter().enumerate() {
+        if index > 0 {
+            traceback.push(String::new());
+        }
+        let text = ansi(&brief(diagnostic, source), source);
+        traceback.extend(text.lines().map(str::to_owned));
+    }
     traceback
 }
 
-/// The diagnostic without what only its card shows. Places are resolved first, since the edits that
+/// The diagnostic without what only a card has room for. Places are resolved first, since the edits that
 /// are dropped here may be needed for it.
 fn brief(diagnostic: &Diagnostic, source: &Source<'_>) -> Diagnostic {
     let mut brief = resolved(diagnostic, source);
-    // rustc's errors have no card.
-    if brief.code.starts_with("SC") {
-        brief.why.clear();
-    }
     brief.evidence.clear();
     brief.arguments.clear();
     brief.figure = None;

@@ -185,7 +185,10 @@ impl Task {
             CellOutcome::Error(error) => error,
             CellOutcome::Interrupted { lost } => crate::evaluator::interrupted(number, lost),
         };
-        let error = Error::from(error);
+        let mut error = Error::from(error);
+        if content.stop_on_error && !content.allow_stdin {
+            error = error.for_a_log();
+        }
         if !content.silent {
             self.iopub.publish(parent, &error);
         }

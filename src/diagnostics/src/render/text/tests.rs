@@ -85,19 +85,33 @@ fn nothing_in_the_text_reaches_the_terminal() {
 }
 
 #[test]
-fn a_traceback_begins_with_the_link() {
-    let diagnostic = Diagnostic::new("SC0000", Severity::Error, "x").label(Place::span(2, 3), "");
+fn a_traceback_does_not_repeat_the_cards() {
+    let found = |code: &str| {
+        Diagnostic::new(code, Severity::Error, "no such thing").label(Place::span(2, 3), "here")
+    };
     let source = Source {
         text: "a\nb",
         name: "Cell In[7]",
     };
-    let traceback = traceback(&[diagnostic.clone(), diagnostic], &source);
-    assert_eq!(traceback[0], "Cell In[7], line 2");
+    let lines = |codes: &[&str]| {
+        let found: Vec<_> = codes.iter().map(|code| found(code)).collect();
+        traceback(&found, &source)
+    };
+    assert_eq!(lines(&["SC0101"]), ["Cell In[7], line 2: SC0101"]);
     assert_eq!(
-        traceback
-            .iter()
-            .filter(|line| line.contains("SC0000"))
-            .count(),
-        2
+        lines(&["SC0201", "SC0102", "SC0102"]),
+        ["Cell In[7], line 2: SC0201, SC0102"]
     );
+    // rustc's errors have no card.
+    let both = lines(&["SC0101", "E0308"]);
+    assert_eq!(both[0], "Cell In[7], line 2: SC0101");
+    let rest = both[1..].join("\n");
+    assert!(
+        rest.contains("no such thing") && !rest.contains("SC0101"),
+        "{rest}"
+    );
+    let two = lines(&["E0308", "E0425"]);
+    assert_eq!(two[0], "Cell In[7], line 2");
+    let heads = two.iter().filter(|line| line.contains("no such thing"));
+    assert_eq!(heads.count(), 2);
 }
