@@ -13,6 +13,7 @@ mod explain;
 mod names;
 mod offer;
 mod place;
+mod rank;
 
 /// Shared by the evaluator, which keeps its variables up to date, and whoever asks meanwhile.
 #[derive(Clone, Default)]
@@ -30,6 +31,14 @@ impl Assistant {
     pub fn complete_call(&self, code: &str, cursor: usize) -> Option<Completions> {
         let cursor = border(code, cursor);
         offer::offer(code, cursor, &self.lock())
+    }
+
+    /// Puts what Rust offers at the cursor in the order in which people want it.
+    pub fn rank(&self, code: &str, cursor: usize, items: &mut [Completion]) {
+        let cursor = border(code, cursor);
+        if code[..place::word(code, cursor).start].ends_with('.') {
+            rank::sort(items);
+        }
     }
 
     /// As [`Self::complete_call`], for what hovering shows.
@@ -68,6 +77,20 @@ impl Assist for Assistant {
     }
 }
 
+/// The name at the cursor, where it can stand alone: it is no method, no part of a path, no text.
+pub fn name_alone(code: &str, cursor: usize) -> Option<&str> {
+    let cursor = border(code, cursor);
+    let place = place::find(code, cursor);
+    let name = &code[place.word.clone()];
+    let before = &code[..place.word.start];
+    let behind = &code[place.word.end..];
+    let is_part = before.ends_with(['.', ':']) || before.ends_with("fn ");
+    let is_name = name.starts_with(|it: char| it.is_alphabetic() || it == '_');
+    // `AdamW` of `AdamW::new` is a name; `name!` is a macro, and `name =` an argument.
+    let names = is_name && !is_part && !behind.starts_with('!');
+    (names && place.text.is_none() && !place.comment).then_some(name)
+}
+
 /// The cursor, or the next place where a character begins.
 fn border(code: &str, cursor: usize) -> usize {
     (cursor.min(code.len())..=code.len())
@@ -81,5 +104,33 @@ fn item(text: impl Into<String>, kind: &str, detail: impl Into<String>) -> Compl
         text: text.into(),
         kind: kind.to_owned(),
         detail: detail.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_can_stand_alone() {
+        for (marked, expected) in [
+            (
+                "compile!(m, loss = Mean|SquaredError)",
+                Some("MeanSquaredError"),
+            ),
+            ("compile!(m, metrics = [accu|racy()])", Some("accuracy")),
+            ("compile!(m, optimizer = Ada|mW::new(1.0))", Some("AdamW")),
+            ("AdamW::ne|w(1.0)", None),
+            ("model.fi|t()", None),
+            ("vec|![1]", None),
+            ("\"te|xt\"", None),
+            ("// no|te", None),
+            ("1|2", None),
+            ("|", None),
+        ] {
+            let cursor = marked.find('|').expect("a cursor");
+            let code = marked.replacen('|', "", 1);
+            assert_eq!(name_alone(&code, cursor), expected, "{marked}");
+        }
     }
 }

@@ -24,7 +24,7 @@ pub fn table(variables: &[Variable]) -> MimeBundle {
         .map(|it| {
             [
                 it.name.clone(),
-                it.type_name.clone(),
+                short(&it.type_name),
                 it.bytes.map_or(String::new(), size),
                 it.device.clone().unwrap_or_default(),
                 cell(it),
@@ -75,6 +75,26 @@ pub fn table(variables: &[Variable]) -> MimeBundle {
     ])
 }
 
+/// A type without the paths of our own crates: `Model<Layers>`.
+fn short(type_name: &str) -> String {
+    let mut text = String::new();
+    let mut rest = type_name;
+    while let Some(at) = rest.find("stratoscope") {
+        let is_path = |it: char| it.is_alphanumeric() || it == '_' || it == ':';
+        let begins = !rest[..at].ends_with(is_path);
+        let end = rest[at..].find(|it| !is_path(it));
+        let end = end.map_or(rest.len(), |end| at + end);
+        let path = &rest[at..end];
+        text += &rest[..at];
+        text += match path.rsplit("::").next() {
+            Some(name) if begins => name,
+            _ => path,
+        };
+        rest = &rest[end..];
+    }
+    text + rest
+}
+
 /// `24 B`, `1.5 KiB`
 fn size(bytes: u64) -> String {
     let mut value = bytes as f64;
@@ -103,6 +123,26 @@ pub fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn types_of_our_own_are_named_without_their_paths() {
+        for (full, expected) in [
+            (
+                "Model<stratoscope::train::sequential::Layers>",
+                "Model<Layers>",
+            ),
+            ("Vec<stratoscope_train::Summary>", "Vec<Summary>"),
+            (
+                "stratoscope::train::Model<a::B, stratoscope::C>",
+                "Model<a::B, C>",
+            ),
+            ("a::stratoscope::B", "a::stratoscope::B"),
+            ("größe::T", "größe::T"),
+            ("stratoscope", "stratoscope"),
+        ] {
+            assert_eq!(short(full), expected);
+        }
+    }
 
     #[test]
     fn types_are_escaped_in_the_table() {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use stratoscope_wire::MimeBundle;
 
 use super::Engine;
+use crate::assist;
 use crate::evaluator::{Completion, Completions};
 
 impl Engine {
@@ -25,13 +26,15 @@ impl Engine {
                 });
                 // A method of several traits comes once for each.
                 let is_new = |item: &Completion| seen.insert(item.text.clone());
+                let mut items: Vec<Completion> = items
+                    .filter(|item| !item.text.starts_with("__"))
+                    .filter(is_new)
+                    .collect();
+                self.assistant.rank(code, cursor, &mut items);
                 Completions {
                     start: found.start_offset,
                     end: found.end_offset,
-                    items: items
-                        .filter(|item| !item.text.starts_with("__"))
-                        .filter(is_new)
-                        .collect(),
+                    items,
                 }
             }
             Err(_) => Completions {
@@ -59,10 +62,15 @@ impl Engine {
         }
         let text = without_magic(code);
         let end = end_of_name(&text, cursor.min(text.len()));
-        let (plain, html) = self.context.hover_at(&text, end).ok()?;
-        if plain.trim() == NOTHING || plain.trim().is_empty() {
-            return None;
-        }
+        let mut hover = |text: &str, end: usize| {
+            let (plain, html) = self.context.hover_at(text, end).ok()?;
+            let says = plain.trim() != NOTHING && !plain.trim().is_empty();
+            says.then_some((plain, html))
+        };
+        // In the arguments of a macro rust-analyzer sees no names; the name alone it knows.
+        let alone = assist::name_alone(code, cursor);
+        let (plain, html) =
+            hover(&text, end).or_else(|| alone.and_then(|name| hover(name, name.len())))?;
         let mut bundle = MimeBundle::new();
         bundle.insert("text/plain".to_owned(), plain.into());
         bundle.insert("text/html".to_owned(), html.into());
