@@ -3,7 +3,7 @@
 //! Source: Devlin et al. 2019, section 3; google-research/bert@eedf571 `tokenization.py`.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 use stratoscope_data::{Encoding, Tokenize};
@@ -36,6 +36,8 @@ struct Inner {
     vocab_size: usize,
     /// `tokenizer_config.json` as it was read, or what it would say.
     config: Value,
+    /// What it holds in memory, once somebody has asked.
+    bytes: OnceLock<usize>,
 }
 
 /// The names of the special tokens, as `tokenizer_config.json` may change them.
@@ -116,9 +118,19 @@ impl BertTokenizer {
             unk_id,
             vocab_size,
             config,
+            bytes: OnceLock::new(),
         };
         Ok(Self {
             inner: Arc::new(inner),
+        })
+    }
+
+    /// About how many bytes it holds: the vocabulary, by token and by id.
+    pub fn bytes(&self) -> usize {
+        *self.inner.bytes.get_or_init(|| {
+            let vocabulary = self.inner.tokenizer.get_vocab(true);
+            let entry = |token: &String| token.len() + size_of::<(String, u32)>();
+            2 * vocabulary.keys().map(entry).sum::<usize>()
         })
     }
 

@@ -1,11 +1,14 @@
 //! [`Dataset`]: examples and the names of their classes, and the ways to cut and join them.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Index;
+use std::sync::Arc;
 
-use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::{Result, words};
 
 use crate::example::{Example, Label};
 use crate::pipeline::Content;
+use crate::summary::Head;
 use crate::{problem, random};
 
 /// Examples with the names of their classes. Cutting one up keeps the names, so the parts of a data
@@ -83,11 +86,12 @@ impl Dataset {
         source: impl Into<String>,
     ) -> Self {
         let number = |(row, example): (usize, Example)| Example { row, ..example };
-        Self {
+        let data = Self {
             examples: examples.into_iter().enumerate().map(number).collect(),
             label_names,
             source: source.into(),
-        }
+        };
+        data.with_names_in_examples()
     }
 
     /// How many examples there are.
@@ -161,7 +165,7 @@ impl Dataset {
             ));
         }
         self.label_names = label_names.to_vec();
-        Ok(self)
+        Ok(self.with_names_in_examples())
     }
 
     /// Gives the classes other names, in the same order.
@@ -179,7 +183,23 @@ impl Dataset {
             return Err(problem::bad_size(place, "names", names.len(), &expects));
         }
         self.label_names = names;
-        Ok(self)
+        Ok(self.with_names_in_examples())
+    }
+
+    /// Gives each example the name of its class, after names or labels have changed.
+    #[must_use]
+    pub(crate) fn with_names_in_examples(mut self) -> Self {
+        let names = self.label_names.iter();
+        let names: Vec<Arc<str>> = names.map(|name| name.as_str().into()).collect();
+        for example in &mut self.examples {
+            example.label_name = example.class().and_then(|class| names.get(class).cloned());
+        }
+        self
+    }
+
+    /// The first `count` examples as a table: `train.head(5)`.
+    pub fn head(&self, count: usize) -> Head {
+        Head::of(self.take(count), self.len())
     }
 
     /// The first `count` examples, or all if there are fewer.
@@ -246,6 +266,28 @@ impl Dataset {
             label_names: self.label_names.clone(),
             source: self.source.clone(),
         }
+    }
+}
+
+/// `train[0]`: an example by its position.
+impl Index<usize> for Dataset {
+    type Output = Example;
+
+    /// # Panics
+    /// The data set has no such example.
+    #[track_caller]
+    fn index(&self, position: usize) -> &Example {
+        let Some(example) = self.examples.get(position) else {
+            let examples = words::count(self.len(), "example");
+            match self.len() {
+                0 => panic!("the data set is empty: it has no example {position}"),
+                length => panic!(
+                    "the data set has {examples}, numbered 0 to {}: there is no example {position}",
+                    length - 1
+                ),
+            }
+        };
+        example
     }
 }
 
@@ -341,6 +383,30 @@ mod tests {
         let code = |result: Result<Dataset>| result.expect_err("it is refused").code;
         assert_eq!(code(Dataset::from_rows(["a", "b"], ["x"])), "SC0704");
         assert_eq!(code(Dataset::from_rows([""; 0], [""; 0])), "SC0914");
+    }
+
+    #[test]
+    fn an_example_knows_the_name_of_its_class() {
+        let name = |data: &Dataset, at: usize| data[at].label_name.as_deref().map(str::to_owned);
+        let data = Dataset::from_labelled([("a", "no"), ("b", "yes")]);
+        assert_eq!(name(&data, 1).as_deref(), Some("yes"));
+        let renamed = data.clone().rename_labels(["0", "1"]).unwrap();
+        assert_eq!(name(&renamed, 1).as_deref(), Some("1"));
+        let both = ["maybe", "no", "yes"].map(str::to_owned);
+        let renumbered = data.clone().with_label_names(&both).unwrap();
+        assert_eq!(
+            (name(&renumbered, 0).as_deref(), renumbered[0].class()),
+            (Some("no"), Some(1))
+        );
+        let changed = data.map(|example| example.with_label(Label::Class(0)));
+        assert_eq!(name(&changed, 1).as_deref(), Some("no"));
+        assert_eq!(name(&Dataset::from_texts(["a"]), 0), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "has 2 examples, numbered 0 to 1: there is no example 2")]
+    fn an_example_that_is_not_there_is_named() {
+        let _ = &Dataset::from_texts(["a", "b"])[2];
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub struct Example {
     pub features: Arc<[f32]>,
     /// The label; `None` where the data set has none.
     pub label: Option<Label>,
+    /// The name of its class, as the data set says it, so that an example can be shown alone.
+    pub label_name: Option<Arc<str>>,
     /// Where it stood in its source, counted from 0. It stays the same when the data set is
     /// shuffled or divided, so that a finding can name the row in the file.
     pub row: usize,
@@ -37,6 +39,7 @@ impl Example {
             pair: None,
             features: Arc::default(),
             label: None,
+            label_name: None,
             row: 0,
             line: None,
         }
@@ -65,6 +68,8 @@ impl Example {
     /// The same with a label.
     pub fn with_label(mut self, label: Label) -> Self {
         self.label = Some(label);
+        // The data set that it joins knows the name.
+        self.label_name = None;
         self
     }
 

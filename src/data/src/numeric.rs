@@ -67,7 +67,7 @@ impl Dataset {
             data.examples[row].label = Some(label);
         }
         data.label_names = (0..classes).map(|class| class.to_string()).collect();
-        Ok(data)
+        Ok(data.with_names_in_examples())
     }
 
     /// A data set of rows of numbers without labels, such as one wants predictions for.

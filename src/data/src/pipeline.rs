@@ -67,11 +67,12 @@ impl Dataset {
     /// Each example as `change` makes it. Classes keep their names.
     pub fn map(&self, change: impl Fn(Example) -> Example) -> Self {
         let changed = self.examples.iter().cloned().map(change);
-        Self {
+        let changed = Self {
             examples: changed.collect(),
             label_names: self.label_names.clone(),
             source: self.source.clone(),
-        }
+        };
+        changed.with_names_in_examples()
     }
 
     /// Each example once: of those with the same texts, or the same numbers, the first one stays.

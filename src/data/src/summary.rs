@@ -4,6 +4,7 @@
 use std::fmt::{self, Write};
 
 use serde_json::{Value, json};
+use stratoscope_diagnostics::words;
 
 use crate::dataset::Dataset;
 use crate::example::{Example, Label};
@@ -13,6 +14,12 @@ const SHOWN_EXAMPLES: usize = 5;
 
 /// How many characters of a text are shown in plain text, where a line should not break.
 const SHOWN_CHARACTERS: usize = 72;
+
+/// Styles of a table's cells.
+const CELL: &str = "text-align:left;padding:2px 10px 2px 0;vertical-align:top";
+const HEAD: &str = "text-align:left;padding:2px 10px 4px 0;font-weight:600;\
+                    border-bottom:1px solid #80808080";
+const NUMBER: &str = "text-align:right;padding:2px 10px 2px 0;vertical-align:top";
 
 impl Dataset {
     /// The summary as plain text.
@@ -29,28 +36,12 @@ impl Dataset {
             // Writing to a string cannot fail.
             let _ = write!(text, "\n  {name:<width$}  {count:>6}  {share:>5.1} %");
         }
-        for example in self.examples.iter().take(SHOWN_EXAMPLES) {
-            let label = self.label_text(example);
-            let pair = example
-                .pair
-                .as_deref()
-                .map(|pair| format!(" | {}", shorten(pair)));
-            let texts = format!("{}{}", shorten(&example.text), pair.unwrap_or_default());
-            let _ = write!(text, "\n  {:>6}  {texts}", example.row);
-            if !label.is_empty() {
-                let _ = write!(text, "  → {label}");
-            }
-        }
-        text
+        text + &self.rows_as_text(SHOWN_EXAMPLES)
     }
 
     /// The summary as static HTML: literal inline styles and no colour of text or background but
     /// the bars', so that it reads on light and dark pages and survives sanitizing.
     pub fn to_html(&self) -> String {
-        const CELL: &str = "text-align:left;padding:2px 10px 2px 0;vertical-align:top";
-        const HEAD: &str = "text-align:left;padding:2px 10px 4px 0;font-weight:600;\
-                            border-bottom:1px solid #80808080";
-        const NUMBER: &str = "text-align:right;padding:2px 10px 2px 0;vertical-align:top";
         let mut html = format!(
             "<div style=\"font-size:13px;line-height:1.45\">\
              <div style=\"margin-bottom:6px\"><b>{}</b> · {}</div>",
@@ -79,6 +70,13 @@ impl Dataset {
             }
             html.push_str("</table>");
         }
+        html.push_str(&self.rows_as_html(SHOWN_EXAMPLES));
+        html.push_str("</div>");
+        html
+    }
+
+    /// The first examples as an HTML table.
+    fn rows_as_html(&self, count: usize) -> String {
         let (paired, labelled) = (self.is_paired(), self.is_labelled());
         let heads = [
             ("row", true),
@@ -86,12 +84,12 @@ impl Dataset {
             ("second text", paired),
             ("label", labelled),
         ];
-        html.push_str("<table style=\"border-collapse:collapse\"><tr>");
+        let mut html = String::from("<table style=\"border-collapse:collapse\"><tr>");
         for (head, _) in heads.iter().filter(|(_, shown)| *shown) {
             let _ = write!(html, "<th style=\"{HEAD}\">{head}</th>");
         }
         html.push_str("</tr>");
-        for example in self.examples.iter().take(SHOWN_EXAMPLES) {
+        for example in self.examples.iter().take(count) {
             let pair = example.pair.as_deref().unwrap_or_default();
             let _ = write!(
                 html,
@@ -108,8 +106,27 @@ impl Dataset {
             }
             html.push_str("</tr>");
         }
-        html.push_str("</table></div>");
+        html.push_str("</table>");
         html
+    }
+
+    /// A line for each of the first examples.
+    fn rows_as_text(&self, count: usize) -> String {
+        let mut text = String::new();
+        for example in self.examples.iter().take(count) {
+            let label = self.label_text(example);
+            let pair = example
+                .pair
+                .as_deref()
+                .map(|pair| format!(" | {}", shorten(pair)));
+            let texts = format!("{}{}", shorten(&example.text), pair.unwrap_or_default());
+            // Writing to a string cannot fail.
+            let _ = write!(text, "\n  {:>6}  {texts}", example.row);
+            if !label.is_empty() {
+                let _ = write!(text, "  → {label}");
+            }
+        }
+        text
     }
 
     /// The summary as JSON.
@@ -182,6 +199,103 @@ impl fmt::Debug for Dataset {
     }
 }
 
+/// The first examples of a data set: what `train.head(5)` shows.
+#[derive(Clone, PartialEq)]
+pub struct Head {
+    shown: Dataset,
+    /// How many examples the data set has.
+    all: usize,
+}
+
+impl Head {
+    pub(crate) fn of(shown: Dataset, all: usize) -> Self {
+        Self { shown, all }
+    }
+
+    fn last_line(&self) -> String {
+        let shown = self.shown.len();
+        format!("{shown} of {}", words::count(self.all, "example"))
+    }
+
+    /// A line for each example.
+    pub fn to_plain(&self) -> String {
+        let rows = self.shown.rows_as_text(self.shown.len());
+        let rows = rows.trim_start_matches('\n');
+        let end = if rows.is_empty() { "" } else { "\n" };
+        format!("{rows}{end}{}", self.last_line())
+    }
+
+    /// A table, as static HTML with inline styles only.
+    pub fn to_html(&self) -> String {
+        format!(
+            "<div style=\"font-size:13px;line-height:1.45\">{}<div style=\"opacity:0.8\">{}</div></div>",
+            self.shown.rows_as_html(self.shown.len()),
+            escape(&self.last_line())
+        )
+    }
+}
+
+impl fmt::Display for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_plain())
+    }
+}
+
+impl fmt::Debug for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_plain())
+    }
+}
+
+impl Example {
+    /// What it says and what it is to be answered with, by name.
+    fn parts(&self) -> Vec<(&'static str, String)> {
+        let place = match self.line {
+            Some(line) => format!("{}, line {line} of the file", self.row),
+            None => self.row.to_string(),
+        };
+        let text = match self.features.is_empty() {
+            true => "text",
+            false => "numbers",
+        };
+        let mut parts = vec![("row", place), (text, self.text.clone())];
+        parts.extend(self.pair.clone().map(|pair| ("second text", pair)));
+        let label = self.label.map(|label| match (label, &self.label_name) {
+            (Label::Class(class), Some(name)) if **name != *class.to_string() => {
+                format!("{name} (class {class})")
+            }
+            (Label::Class(class), _) => format!("class {class}"),
+            (Label::Value(value), _) => value.to_string(),
+        });
+        parts.push(("label", label.unwrap_or_else(|| "none".to_owned())));
+        parts
+    }
+
+    /// A line for each of its parts, as static HTML with inline styles only.
+    pub fn to_html(&self) -> String {
+        let rows = self.parts().into_iter().map(|(name, value)| {
+            format!(
+                "<tr><td style=\"{CELL};opacity:0.8\">{name}</td><td style=\"{CELL}\">{}</td></tr>",
+                escape(&value)
+            )
+        });
+        let rows: String = rows.collect();
+        format!("<table style=\"border-collapse:collapse;font-size:13px\">{rows}</table>")
+    }
+}
+
+impl fmt::Display for Example {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = self.parts();
+        let width = parts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        let lines: Vec<String> = parts
+            .into_iter()
+            .map(|(name, value)| format!("{name:width$}  {value}"))
+            .collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
 /// At most so many characters that a line does not break, with a mark where something was left out.
 fn shorten(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARACTERS) {
@@ -249,6 +363,35 @@ rows in memory: 3 examples, 2 classes
             unlabelled
                 .to_plain()
                 .starts_with("pairs in memory: 1 pairs, no labels")
+        );
+    }
+
+    #[test]
+    fn a_head_and_an_example_are_shown() {
+        let data = Dataset::from_labelled([("<b>", "fonts"), ("chess", "games")]);
+        assert_eq!(
+            data.head(1).to_plain(),
+            "       0  <b>  → fonts\n1 of 2 examples"
+        );
+        assert_eq!(
+            data.head(9).to_plain().lines().last(),
+            Some("2 of 2 examples")
+        );
+        assert_eq!(
+            Dataset::from_texts([""; 0]).head(5).to_plain(),
+            "0 of 0 examples"
+        );
+        assert!(data.head(1).to_html().contains("&lt;b&gt;"));
+        assert_eq!(
+            data[1].to_string(),
+            "row    1\ntext   chess\nlabel  games (class 1)"
+        );
+        assert!(data[0].to_html().contains("&lt;b&gt;"));
+        let pair = &Dataset::from_pairs([("a", "b")])[0];
+        assert!(
+            pair.to_string()
+                .ends_with("second text  b\nlabel        none"),
+            "{pair}"
         );
     }
 

@@ -25,6 +25,7 @@ pub mod diagnostic;
 pub mod pages;
 pub mod policy;
 pub mod profile;
+mod raise;
 pub mod render;
 pub mod rule;
 pub mod rules;
@@ -35,4 +36,5 @@ pub use diagnostic::{
     Place, Result, Severity,
 };
 pub use profile::Profile;
+pub use raise::{raise, take_raised};
 pub use rule::{Entry, Rule, RulePage, Stage};

@@ -148,6 +148,7 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             device: "cuda:1".into(),
             found: vec!["cpu:0".into(), "cuda:0".into()],
             reason: None,
+            instead: Vec::new(),
         }),
         told(BackendFailed {
             device: "wgpu:0".into(),

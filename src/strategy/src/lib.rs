@@ -49,7 +49,7 @@ pub mod placement;
 
 pub use collective::{Collective, CrossDeviceOps, Transfer};
 pub use device::{
-    BackendKind, DeviceInfo, DeviceKind, DeviceSpec, LogicalDevice, cpu, cuda, devices, wgpu,
+    BackendKind, DeviceInfo, DeviceKind, DeviceSpec, LogicalDevice, cpu, cuda, devices, gpu, wgpu,
 };
 pub use origin::Origin;
 pub use placement::PlacementReport;

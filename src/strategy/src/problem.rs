@@ -13,12 +13,18 @@ pub(crate) fn bad_size(what: &str, given: impl ToString, expects: &str) -> Box<D
     .error()
 }
 
-pub(crate) fn device_not_there(device: &str, found: Vec<String>, reason: &str) -> Box<Diagnostic> {
+pub(crate) fn device_not_there(
+    device: &str,
+    found: Vec<String>,
+    reason: &str,
+    instead: Vec<String>,
+) -> Box<Diagnostic> {
     let reason = (!reason.is_empty()).then(|| reason.to_owned());
     DeviceNotThere {
         device: device.to_owned(),
         found,
         reason,
+        instead,
     }
     .error()
 }

@@ -256,7 +256,7 @@ pub(crate) fn kind_when_read(strategy: Option<&Strategy>, rows: Option<Rows>) ->
     let label = strategy.label();
     Kind {
         kind: VariableKind::OnRead,
-        why: format!("synchronised when read, in `{label}`: each of {copies} writes its own copy"),
+        why: format!("synchronized when read, in `{label}`: each of {copies} writes its own copy"),
         ..made
     }
 }

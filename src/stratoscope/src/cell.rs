@@ -17,7 +17,7 @@ use std::os::fd::BorrowedFd;
 use std::panic::{Location, PanicHookInfo};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
-use stratoscope_diagnostics::Diagnostic;
+use stratoscope_diagnostics::{Diagnostic, take_raised};
 use stratoscope_wire::ToKernel;
 
 use crate::connection;
@@ -46,6 +46,8 @@ struct Statement {
 /// A panic as the hook saw it.
 struct Panic {
     message: String,
+    /// The diagnostic that was raised, where one was.
+    diagnostic: Option<Box<Diagnostic>>,
     line: Option<usize>,
     location: Option<String>,
 }
@@ -138,13 +140,22 @@ pub fn panicked() {
     };
     let panic = PANIC.take().or_else(elsewhere).unwrap_or(Panic {
         message: "a panic without a message".to_owned(),
+        diagnostic: None,
         line: None,
         location: None,
     });
-    connection::send(&ToKernel::Panicked {
-        message: panic.message,
-        line: panic.line.or_else(statement_line),
-        location: panic.location,
+    let line = panic.line.or_else(statement_line);
+    connection::send(&match panic.diagnostic {
+        Some(diagnostic) => ToKernel::Failed {
+            message: diagnostic.to_string(),
+            diagnostic: Some(diagnostic),
+            line,
+        },
+        None => ToKernel::Panicked {
+            message: panic.message,
+            line,
+            location: panic.location,
+        },
     });
     protocol("EVCXR_PANIC_NOTIFICATION");
 }
@@ -191,6 +202,7 @@ fn install_panic_hook() {
 }
 
 fn note_panic(info: &PanicHookInfo<'_>) {
+    let diagnostic = take_raised();
     let message = info
         .payload_as_str()
         .unwrap_or("a panic whose message is not a text")
@@ -208,6 +220,7 @@ fn note_panic(info: &PanicHookInfo<'_>) {
         let line = info.location().and_then(|place| place_in(statement, place));
         PANIC.set(Some(Panic {
             message,
+            diagnostic,
             line,
             location,
         }));
@@ -219,6 +232,7 @@ fn note_panic(info: &PanicHookInfo<'_>) {
     eprintln!("thread '{name}' panicked at {place}:\n{message}");
     *ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner) = Some(Panic {
         message,
+        diagnostic,
         line: None,
         location,
     });

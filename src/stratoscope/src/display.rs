@@ -4,13 +4,15 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use stratoscope_data::Dataset;
+use stratoscope_data::summary::Head;
+use stratoscope_data::{Dataset, Example};
 use stratoscope_diagnostics::{Diagnostic, render};
 use stratoscope_strategy::PlacementReport;
 use stratoscope_wire::{MimeBundle, ToKernel};
 
 use crate::connection;
 
+mod devices;
 mod forms;
 mod nested;
 mod tensor;
@@ -31,6 +33,14 @@ pub const DATA_SET: &str = "application/vnd.stratoscope.dataset+json";
 pub trait IntoBundle {
     /// Every representation it has.
     fn bundle(&self) -> MimeBundle;
+
+    /// Every representation of several of them: one below the other, or one table of all.
+    fn bundle_of_list(items: &[Self]) -> MimeBundle
+    where
+        Self: Sized,
+    {
+        nested::one_by_one(items)
+    }
 }
 
 /// Shows `value` below the running cell.
@@ -123,6 +133,23 @@ pub fn html_and_plain(html: impl Into<String>, text: impl Into<String>) -> MimeB
 /// A picture as SVG, and as HTML that holds it as an image: JupyterLab shows no SVG in a notebook that
 /// somebody else executed, and removes `<svg>` from its HTML, but not an image with its data.
 pub(crate) fn svg(picture: &str, alt: &str) -> MimeBundle {
+    svg_of_panels(picture, &[picture], alt)
+}
+
+/// The same of a picture whose parts are there one by one too: the page has as many in a row as its width
+/// allows, each in its own size, so that texts stay large enough.
+pub(crate) fn svg_of_panels<S: AsRef<str>>(picture: &str, panels: &[S], alt: &str) -> MimeBundle {
+    let images = panels.iter().map(|panel| {
+        let source = data_address(panel.as_ref());
+        format!("<img alt=\"{alt}\" style=\"max-width:100%;vertical-align:top\" src=\"{source}\">")
+    });
+    let mut bundle = with("image/svg+xml", picture.to_owned());
+    bundle.extend(with("text/html", images.collect()));
+    bundle
+}
+
+/// A picture as the address of an image.
+fn data_address(picture: &str) -> String {
     let mut address = String::from("data:image/svg+xml,");
     for byte in picture.bytes() {
         match byte {
@@ -144,10 +171,7 @@ pub(crate) fn svg(picture: &str, alt: &str) -> MimeBundle {
             }
         }
     }
-    let html = format!("<img alt=\"{alt}\" style=\"max-width:100%\" src=\"{address}\">");
-    let mut bundle = with("image/svg+xml", picture.to_owned());
-    bundle.extend(with("text/html", html));
-    bundle
+    address
 }
 
 /// Not generic, and not inlined: what is generic above is compiled in every cell that uses it.
@@ -203,6 +227,18 @@ impl IntoBundle for Dataset {
         let mut bundle = html_and_plain(self.to_html(), self.to_plain());
         bundle.insert(DATA_SET.to_owned(), self.to_json());
         bundle
+    }
+}
+
+impl IntoBundle for Head {
+    fn bundle(&self) -> MimeBundle {
+        html_and_plain(self.to_html(), self.to_plain())
+    }
+}
+
+impl IntoBundle for Example {
+    fn bundle(&self) -> MimeBundle {
+        html_and_plain(self.to_html(), self.to_string())
     }
 }
 

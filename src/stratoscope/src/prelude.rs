@@ -35,7 +35,7 @@ pub use stratoscope_strategy::placement::PlacementDiff;
 pub use stratoscope_strategy::{
     Aggregation, AsStrategy, CentralStorageStrategy, CrossDeviceOps, MirroredStrategy,
     OneDeviceStrategy, ParameterServerStrategy, Partitioner, PlacementReport, ReplicatedVariable,
-    Strategy, Synchronization, TpuStrategy, cpu, cuda, devices, wgpu,
+    Strategy, Synchronization, TpuStrategy, cpu, cuda, devices, gpu, wgpu,
 };
 pub use stratoscope_train::{
     Adam, AdamW, BertForSequenceClassification, BertTokenizer, CompileArgs, CompileReceipt,

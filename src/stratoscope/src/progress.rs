@@ -7,15 +7,15 @@ use std::time::{Duration, Instant, SystemTime};
 use stratoscope_diagnostics::Diagnostic;
 use stratoscope_train::events::{self, EpochEnded, ExecutionEnded, FitStarted, Observer};
 use stratoscope_train::html::escape;
-use stratoscope_train::sequential::Summary;
 use stratoscope_train::{
     BertForSequenceClassification, CompileReceipt, Counters, Evaluation, History, Model, Network,
-    Predictions, Sequential, interrupt,
+    Predictions, Sequential, Summary, interrupt,
 };
 use stratoscope_wire::MimeBundle;
 
 use crate::display::{
-    IntoBundle, PLACEMENT, display, display_as, display_update, html_and_plain, plain, svg, warn,
+    IntoBundle, PLACEMENT, display, display_as, display_update, html_and_plain, plain,
+    svg_of_panels, warn,
 };
 use crate::{cell, connection};
 
@@ -56,7 +56,8 @@ impl Plot for History {
         let picture = self.picture();
         let mut bundle = plain(picture.plain);
         if !picture.svg.is_empty() {
-            bundle.extend(svg(&picture.svg, "curves of the run"));
+            let alt = "curves of the run";
+            bundle.extend(svg_of_panels(&picture.svg, &picture.panels, alt));
         }
         display(&Shown(bundle));
     }

@@ -29,9 +29,11 @@ use stratoscope_data::{Batch, Dataset};
 use stratoscope_diagnostics::rules::{DropoutOff, MicroBatchesLost, NoLoss, NotCompiled};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::ReplicaId;
+use stratoscope_strategy::device::name_of;
 
 use crate::compile::Compiled;
 use crate::evaluate::{failed, parts, read};
+use crate::held::Held;
 use crate::loss::Loss;
 use crate::model::{Model, State};
 use crate::network::{Files, Network};
@@ -94,6 +96,23 @@ impl Gradients {
         norms
             .map(|(_, name, value)| (name.clone(), squares(value).sqrt()))
             .collect()
+    }
+
+    /// What it holds, and where.
+    pub(crate) fn held(&self) -> Held {
+        let size = |value: &Tensor<1>| value.shape().num_elements() * value.dtype().size();
+        let bytes: usize = self.values.iter().map(|(_, _, value)| size(value)).sum();
+        let mut devices: Vec<String> = Vec::new();
+        for (_, _, value) in &self.values {
+            let name = name_of(&value.device());
+            if !devices.contains(&name) {
+                devices.push(name);
+            }
+        }
+        Held {
+            bytes: bytes as u64,
+            devices,
+        }
     }
 
     /// The elements of every gradient, read from the device.

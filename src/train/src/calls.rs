@@ -16,6 +16,7 @@ use crate::model::Model;
 use crate::network::Network;
 use crate::predict::Predictions;
 use crate::receipt::CompileReceipt;
+use crate::summary::Summary;
 
 type Fit<N> = for<'a> fn(&Model<N>, &Dataset, FitArgs<'a>, Origin) -> Result<History>;
 
@@ -28,6 +29,7 @@ pub struct Calls<N: Network> {
     pub(crate) gradients: fn(&Model<N>, &Dataset, bool) -> Result<Gradients>,
     pub(crate) apply: fn(&Model<N>, Gradients) -> Result<Applied>,
     pub(crate) placement: fn(&Model<N>) -> Result<PlacementReport>,
+    pub(crate) summary: fn(&Model<N>) -> Summary,
 }
 
 impl<N: Network> Calls<N> {
@@ -41,6 +43,7 @@ impl<N: Network> Calls<N> {
             gradients: Model::gradients_in,
             apply: Model::apply_here,
             placement: Model::placement_here,
+            summary: Model::summary_here,
         }
     }
 }

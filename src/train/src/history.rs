@@ -11,6 +11,10 @@ use crate::html::{CELL, HEAD, escape, prose, rate, time, value};
 use crate::metric::Predicted;
 use crate::text::{COLUMNS, table};
 
+mod named;
+
+use named::Columns;
+
 /// The value of a metric; `None` where it is undefined, as F1 is without any positive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Measured {
@@ -119,6 +123,9 @@ pub struct History {
     pub loss_scale: Option<f64>,
     /// Replicas and devices in words.
     pub devices: String,
+    /// For `history["loss"]`.
+    #[serde(skip)]
+    named: Columns,
 }
 
 impl History {
@@ -137,6 +144,7 @@ impl History {
             averaged_weights: false,
             loss_scale: None,
             devices,
+            named: Columns::default(),
         }
     }
 
@@ -371,7 +379,7 @@ fn html_table(
 mod tests {
     use super::*;
 
-    fn history() -> History {
+    pub(super) fn history() -> History {
         let metric = |value| Measured {
             name: "accuracy",
             value,

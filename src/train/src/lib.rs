@@ -71,10 +71,12 @@ mod trainer;
 mod watch;
 
 pub mod events;
+pub mod held;
 pub mod history;
 pub mod html;
 pub mod interrupt;
 pub mod plot;
+pub mod summary;
 pub mod text;
 pub mod warnings;
 
@@ -118,3 +120,4 @@ pub use sequential::{
     Activation, Dense, Dropout, Embedding, Flatten, GlobalAveragePooling1D, Layer, Sequential,
 };
 pub use stratoscope_bert::BertTokenizer;
+pub use summary::Summary;

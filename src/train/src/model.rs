@@ -15,6 +15,7 @@ use stratoscope_strategy::{Origin, PlacementReport, Replicas, Strategy, Variable
 use crate::by_hand::ByHand;
 use crate::callbacks::in_a_callback;
 use crate::compile::Compiled;
+use crate::held::{self, Held};
 use crate::memory::Ledger;
 use crate::mixed_precision::Policy;
 use crate::network::{Files, Network};
@@ -81,6 +82,7 @@ impl<N: Network> Model<N> {
             ledger: Ledger::open(made),
         };
         state.enter_in_ledger();
+        held::register::<N>();
         let inner = Inner {
             identity: Arc::new(()),
             state: Mutex::new(state),
@@ -122,6 +124,12 @@ impl<N: Network> Model<N> {
     /// Calls `look` with replica 0's network.
     pub fn with_network<T>(&self, look: impl FnOnce(&N) -> T) -> T {
         look(self.state().replicas.first())
+    }
+
+    /// What it holds in memory, and where; `None` while a call has it.
+    pub(crate) fn held(&self) -> Option<Held> {
+        let state = self.inner().state.try_lock().ok()?;
+        Some(held::of_state(&state))
     }
 
     fn inner(&self) -> &Inner<N> {

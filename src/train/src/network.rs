@@ -57,6 +57,7 @@ use stratoscope_data::{Batch, Dataset, Encoding, Tokenize};
 use stratoscope_diagnostics::Result;
 
 use crate::calls::Calls;
+use crate::summary::LayerRow;
 
 /// A network whose last layer has one output per label, or one output for a regression.
 pub trait Network: Module + 'static {
@@ -125,6 +126,11 @@ pub trait Network: Module + 'static {
     /// `stratoscope_bert::ops`. Any other network computes in float32 under each.
     fn follows_policy() -> bool {
         false
+    }
+
+    /// Its layers for `summary()`, where it knows the shapes of their outputs; else its variables are shown.
+    fn layer_rows(&self) -> Option<Vec<LayerRow>> {
+        None
     }
 
     /// Whether its outputs are probabilities and not logits, because it ends in softmax or sigmoid.

@@ -49,8 +49,10 @@ impl CompileReceipt {
                 add("gradient_accumulation_steps", steps.to_string());
             }
             if compiled.sync_every > 1 {
-                let averaged = "local SGD, parameters averaged after so many optimizer steps";
-                add("sync_every", format!("{}: {averaged}", compiled.sync_every));
+                let every = compiled.sync_every;
+                let averaged =
+                    format!("local SGD: parameters are averaged every {every} optimizer steps");
+                add("sync_every", format!("{every} ({averaged})"));
             }
         }
         if let Some(policy) = state.policy.receipt::<N>() {
@@ -129,12 +131,12 @@ impl fmt::Display for CompileReceipt {
 /// Where the rate begins, how high it goes, where it ends, as far as it is known before `fit!`.
 fn rates(schedule: Schedule) -> String {
     if schedule.is_constant() {
-        return "the rate is the same at every step".to_owned();
+        return format!("learning rate: constant {}", short(schedule.named_rate()));
     }
     if !schedule.spans_the_run() {
         let named = short(schedule.named_rate());
         return format!(
-            "the rate is counted in optimizer steps from {named}; `fit!` shows the run's"
+            "learning rate: {named} at first, then by the number of optimizer steps; `fit!` shows its values"
         );
     }
     // Any long run has these shares.
@@ -146,7 +148,7 @@ fn rates(schedule: Schedule) -> String {
         last
     };
     format!(
-        "rate {first} at the start, {tenth} at 10 %, {half} at 50 %, {end} at the end of the run"
+        "learning rate: {first} at the start, {tenth} at 10 %, {half} at 50 %, {end} at the end of the run"
     )
 }
 

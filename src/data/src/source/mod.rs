@@ -80,11 +80,12 @@ impl Table {
                 ..Example::new(&fields[chosen.text])
             });
         }
-        Ok(Dataset {
+        let data = Dataset {
             examples,
             label_names,
             source: self.source,
-        })
+        };
+        Ok(data.with_names_in_examples())
     }
 
     /// A label that is a number.

@@ -11,6 +11,8 @@ pub struct DeviceNotThere {
     pub found: Vec<String>,
     /// Why it is not there, where that is known: `no CUDA driver (libcuda.so.1) was found`.
     pub reason: Option<String>,
+    /// What was probably meant, as it is written: `cuda(0)`. Best first.
+    pub instead: Vec<String>,
 }
 
 impl Rule for DeviceNotThere {
@@ -23,7 +25,7 @@ impl Rule for DeviceNotThere {
         why: "Nothing falls back to another device on its own: the reader would measure the wrong one.",
         bad: "let strategy = MirroredStrategy::on([cuda(6), cuda(7)])?; // no such GPU",
         good: "let strategy = MirroredStrategy::logical(2)?;",
-        tensorflow: "Constructs the strategy without a word and fails at the first use.",
+        tensorflow: "Constructs the strategy without a warning and fails at the first use.",
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -34,8 +36,11 @@ impl Rule for DeviceNotThere {
         if let Some(reason) = &self.reason {
             told = told.evidence("reason", reason.clone());
         }
+        for device in self.instead.iter().take(3) {
+            told = told.fix(format!("did you mean `{device}`?"));
+        }
         told.fix("take one of the devices that are there")
             .fix("`MirroredStrategy::logical(2)` splits one device into two logical ones")
-            .tensorflow("constructs the strategy without a word and fails at the first use")
+            .tensorflow("constructs the strategy without a warning and fails at the first use")
     }
 }

@@ -100,6 +100,7 @@ mod uneven_last_batch;
 mod unknown_compile_argument;
 mod unknown_evaluate_argument;
 mod unknown_fit_argument;
+mod unknown_history_name;
 mod unknown_identifier;
 mod unknown_label;
 mod unknown_optimizer_argument;
@@ -206,6 +207,7 @@ pub use uneven_last_batch::UnevenLastBatch;
 pub use unknown_compile_argument::UnknownCompileArgument;
 pub use unknown_evaluate_argument::UnknownEvaluateArgument;
 pub use unknown_fit_argument::UnknownFitArgument;
+pub use unknown_history_name::UnknownHistoryName;
 pub use unknown_identifier::UnknownIdentifier;
 pub use unknown_label::UnknownLabel;
 pub use unknown_optimizer_argument::UnknownOptimizerArgument;
@@ -287,6 +289,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<UpdateWithoutAggregation>(),
     page::<OneSeed>(),
     page::<MajorityCollapse>(),
+    page::<UnknownHistoryName>(),
     page::<MemoryWillNotDo>(),
     page::<OlderModelsHoldMemory>(),
     page::<ReplicasSaveNoMemory>(),

@@ -22,6 +22,10 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             variables: 105,
             head: Some("classifier".into()),
         }),
+        told(UnknownHistoryName {
+            given: "val_loss".into(),
+            known: vec!["loss".into(), "learning_rate".into()],
+        }),
         told(SoftmaxTwice {
             loss: "SparseCategoricalCrossentropy".into(),
             outputs: vec![0.75, 0.25],

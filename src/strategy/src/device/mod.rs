@@ -5,6 +5,7 @@ mod cuda_driver;
 mod processor;
 mod spec;
 pub(crate) mod start;
+pub mod table;
 
 use std::fmt;
 
@@ -14,7 +15,7 @@ use stratoscope_diagnostics::Result;
 
 use crate::problem;
 
-pub use self::spec::{DeviceSpec, cpu, cuda, wgpu};
+pub use self::spec::{DeviceSpec, cpu, cuda, gpu, wgpu};
 
 /// What computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -184,6 +185,23 @@ pub fn devices() -> Vec<DeviceInfo> {
     );
     found.extend(cuda_driver::driver().devices.iter().cloned());
     found
+}
+
+/// What a device of burn's is called in a cell: `cpu:0`, `wgpu:1`.
+pub fn name_of(device: &Device) -> String {
+    if *device == Device::flex() {
+        return processor::info().name;
+    }
+    let cuda = &cuda_driver::driver().devices;
+    if let Some(index) = (0..cuda.len()).find(|&index| *device == Device::cuda(index)) {
+        return cuda[index].name.clone();
+    }
+    let wgpu = adapters::adapters().iter();
+    let mut found = wgpu.filter(|adapter| *device == Device::wgpu(adapter.burn.clone()));
+    match found.next() {
+        Some(adapter) => adapter.info.name.clone(),
+        None => format!("{device:?}"),
+    }
 }
 
 /// The names of [`devices`], for messages.

@@ -3,14 +3,15 @@
 use std::fmt;
 
 use burn::tensor::Device;
-use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::check::suggest::similar;
+use stratoscope_diagnostics::{Diagnostic, Result, raise};
 
 use super::{BackendKind, DeviceKind, LogicalDevice};
 use super::{adapters, cuda_driver, names, processor, start};
 use crate::problem;
 
 /// A device by name, not yet looked for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub enum DeviceSpec {
     /// The processor; there is only number 0.
     Cpu(usize),
@@ -39,10 +40,20 @@ pub fn cuda(index: usize) -> DeviceSpec {
     DeviceSpec::Cuda(index)
 }
 
+/// TensorFlow's name for a GPU, which has another one here.
+///
+/// # Panics
+/// Always. In a notebook that is SC0906, which says how a GPU is written.
+#[doc(hidden)]
+pub fn gpu(index: usize) -> DeviceSpec {
+    raise(unknown(&format!("gpu:{index}")))
+}
+
 impl From<&str> for DeviceSpec {
     /// `"cuda:1"`, and TensorFlow's `"/cpu:0"`; upper and lower case are the same.
     fn from(text: &str) -> Self {
         let name = text.trim().trim_start_matches('/').to_ascii_lowercase();
+        let name = name.strip_prefix("device:").unwrap_or(&name).to_owned();
         let (prefix, index) = name.rsplit_once(':').unwrap_or((&name, "0"));
         match (prefix, index.parse()) {
             ("cpu", Ok(index)) => Self::Cpu(index),
@@ -72,6 +83,12 @@ impl fmt::Display for DeviceSpec {
     }
 }
 
+impl fmt::Debug for DeviceSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl DeviceSpec {
     /// The same device as if it had this many megabytes of memory (of 2²⁰ bytes), or less: a logical
     /// device. TensorFlow: `LogicalDeviceConfiguration(memory_limit = …)`. Plans, placements and SC0601
@@ -96,7 +113,9 @@ impl DeviceSpec {
     }
 
     fn find(&self) -> Result<LogicalDevice> {
-        let absent = |reason: &str| problem::device_not_there(&self.to_string(), names(), reason);
+        let absent = |reason: &str| {
+            problem::device_not_there(&self.to_string(), names(), reason, Vec::new())
+        };
         let (info, burn) = match self {
             Self::Cpu(0) => (processor::info(), Device::flex()),
             Self::Cpu(_) => {
@@ -123,7 +142,7 @@ impl DeviceSpec {
                 (info.clone(), Device::cuda(*index))
             }
             Self::Limited(device, bytes) => return device.find()?.limited(*bytes),
-            Self::Unknown(_) => return Err(absent("a device is `cpu:0`, `wgpu:N` or `cuda:N`")),
+            Self::Unknown(name) => return Err(unknown(name)),
         };
         let cores = info
             .cores
@@ -162,6 +181,33 @@ impl DeviceSpec {
             .find(|devices| !devices.is_empty())
             .unwrap_or_else(|| vec![cpu(0)])
     }
+}
+
+/// SC0906 for a name of no kind of device, with what was probably meant.
+fn unknown(name: &str) -> Box<Diagnostic> {
+    let (prefix, index) = name.rsplit_once(':').unwrap_or((name, "0"));
+    let prefix = prefix.rsplit(['/', ':']).next().unwrap_or(prefix);
+    let prefix = prefix.to_ascii_lowercase();
+    let index: usize = index.parse().unwrap_or(0);
+    let write = |kind: &str| format!("{kind}({index})");
+    let (reason, instead) = match prefix.as_str() {
+        "gpu" | "xla_gpu" | "vulkan" | "metal" => {
+            let there = names();
+            let mut known = vec!["cuda", "wgpu"];
+            // Those that are there come first.
+            known.sort_by_key(|kind| !there.contains(&format!("{kind}:{index}")));
+            let reason = "a GPU is `cuda(N)`, of NVIDIA, or `wgpu(N)`, of any maker";
+            (reason, known.into_iter().map(write).collect())
+        }
+        // TensorFlow's TPU is a strategy here.
+        "tpu" => ("a device is `cpu:0`, `wgpu:N` or `cuda:N`", Vec::new()),
+        other => {
+            let near = similar(other, ["cpu", "wgpu", "cuda"]);
+            let near = near.iter().map(|kind| write(kind));
+            ("a device is `cpu:0`, `wgpu:N` or `cuda:N`", near.collect())
+        }
+    };
+    problem::device_not_there(name, names(), reason, instead)
 }
 
 #[cfg(test)]
@@ -218,5 +264,27 @@ mod tests {
         check(wgpu(99), "there is no device wgpu:99");
         check(cuda(99), "there is no device cuda:99");
         check("tpu:0".into(), "there is no device tpu:0");
+    }
+
+    #[test]
+    fn a_gpu_is_written_as_it_is_called_here() {
+        let fixes = |spec: DeviceSpec| -> Vec<String> {
+            let told = spec.resolve().expect_err("no such kind of device");
+            assert_eq!(told.code, "SC0906");
+            told.fixes.into_iter().map(|fix| fix.title).collect()
+        };
+        let meant = |kind: &str, index| format!("did you mean `{kind}({index})`?");
+        for spec in ["gpu:1".into(), "/GPU:1".into(), "/device:GPU:1".into()] {
+            let fixes = fixes(spec);
+            assert!(fixes[..2].contains(&meant("cuda", 1)), "{fixes:?}");
+            assert!(fixes[..2].contains(&meant("wgpu", 1)), "{fixes:?}");
+            assert!(!fixes.iter().any(|fix| fix.contains("cpu(")), "{fixes:?}");
+        }
+        let raised = std::panic::catch_unwind(|| gpu(1));
+        assert!(raised.is_err());
+        let told = stratoscope_diagnostics::take_raised();
+        assert_eq!(told.map(|told| told.code).as_deref(), Some("SC0906"));
+        assert_eq!(fixes("cuad:0".into())[0], meant("cuda", 0));
+        assert!(!fixes("tpu:0".into())[0].contains("did you mean"));
     }
 }

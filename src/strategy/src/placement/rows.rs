@@ -163,7 +163,7 @@ impl Cell {
                     None => "checksum".to_owned(),
                 };
                 let differs = if *odd {
-                    ", not that of most copies"
+                    ", unlike that of most copies"
                 } else {
                     ""
                 };
@@ -177,7 +177,9 @@ impl Cell {
             } => match (odd, piece) {
                 (0, true) => format!("rows of {}", words::count(*variables, "variable")),
                 (0, false) => words::count(*variables, "variable"),
-                (odd, _) => format!("{odd} of {variables} copies are not what most replicas have"),
+                (odd, _) => {
+                    format!("{odd} of {variables} copies differ from those of most replicas")
+                }
             },
         }
     }
@@ -355,7 +357,7 @@ impl<'a> Sheet<'a> {
         let mut signs = Vec::new();
         let whole = |cell: &Cell| matches!(cell, Cell::Copy { rows: None, .. });
         if self.devices.len() <= most && cells().any(whole) {
-            signs.push("digits begin the checksum of a copy's bytes: equal digits, equal copies");
+            signs.push("the digits are the beginning of each copy's checksum: copies with the same digits are equal");
         }
         if self.devices.len() <= most && cells().any(proved) {
             signs.push("✓ 16: sixteen variables, each with the same checksum on every replica");
@@ -447,13 +449,13 @@ fn reality(devices: &[DeviceColumn]) -> Vec<String> {
     if let count @ 1.. = of(DeviceKind::Logical) {
         let shares = if count == 1 { "a share" } else { "shares" };
         told.push(format!(
-            "{}: {shares} of a physical one; copies and what is sent are real, memory and time are shared",
+            "{}: {shares} of a physical one; copies and transfers are real, memory and time are shared",
             words::count(count, "logical device")
         ));
     }
     if let count @ 1.. = of(DeviceKind::Simulated) {
         told.push(format!(
-            "{}: the values are computed for real, the hardware is only pretended; no time of it is measured",
+            "{}: the values are computed for real, the hardware is simulated; its times are not measured",
             words::count(count, "simulated device")
         ));
     }
@@ -497,13 +499,13 @@ fn meaning(kind: VariableKind) -> &'static str {
         }
         VariableKind::Local => "one copy, on one device",
         VariableKind::OnRead => {
-            "each replica writes a copy of its own; they are combined when somebody reads"
+            "each replica writes its own copy; the copies are combined when the variable is read"
         }
         VariableKind::Central => {
-            "one copy for all; replicas fetch it and send their gradients to where it is"
+            "one copy for all replicas, which fetch it and send their gradients to its device"
         }
         VariableKind::Sharded => {
-            "cut by rows, a shard on each of several servers; workers fetch all and send a server the gradients of its rows"
+            "cut by rows, a shard on each of several servers; workers fetch all shards and send each server the gradients of its rows"
         }
     }
 }

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use burn::tensor::{Bool, Float, Int, Tensor};
+use stratoscope_strategy::device::name_of;
+use stratoscope_train::Summary;
+use stratoscope_train::held::held;
 use stratoscope_wire::Described;
 
 /// Every variable, since the connection's thread tells of them while the cells' owns them.
@@ -12,6 +15,10 @@ static VARIABLES: Mutex<BTreeMap<String, Described>> = Mutex::new(BTreeMap::new(
 
 /// The variable has this value now.
 pub fn note(name: &str, value: &dyn Any) {
+    if let Some(summary) = value.downcast_ref::<Summary>() {
+        // It has a name by which it can be looked at later.
+        summary.keep();
+    }
     let (owned, device) = owned(value);
     let described = Described {
         name: name.to_owned(),
@@ -43,7 +50,7 @@ fn owned(value: &dyn Any) -> (u64, Option<String>) {
         (@ $kind:ty; [$($rank:literal)*]) => {
             $(if let Some(tensor) = value.downcast_ref::<Tensor<$rank, $kind>>() {
                 let bytes = tensor.shape().num_elements() * tensor.dtype().size();
-                return (bytes as u64, Some(format!("{:?}", tensor.device())));
+                return (bytes as u64, Some(name_of(&tensor.device())));
             })*
         };
     }
@@ -53,6 +60,9 @@ fn owned(value: &dyn Any) -> (u64, Option<String>) {
                 return (size_of_val(list.as_slice()) as u64, None);
             })*
         };
+    }
+    if let Some(held) = held(value) {
+        return (held.bytes, in_words(&held.devices));
     }
     tensors!(Float Int Bool; 1 2 3 4 5);
     lists!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64 bool char);
@@ -64,6 +74,18 @@ fn owned(value: &dyn Any) -> (u64, Option<String>) {
         return ((size_of_val(texts.as_slice()) + inside) as u64, None);
     }
     (0, None)
+}
+
+/// `cpu:0, cpu:1`; of many devices the first ones and how many there are.
+fn in_words(devices: &[String]) -> Option<String> {
+    const MOST: usize = 4;
+    let shown = devices.iter().take(MOST).map(String::as_str);
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match devices.len() {
+        0 => None,
+        ..=MOST => Some(shown),
+        all => Some(format!("{shown}, … ({all} devices)")),
+    }
 }
 
 #[cfg(test)]
@@ -79,6 +101,20 @@ mod tests {
         assert_eq!(owned(&7_u8), (0, None));
         let (bytes, device) = owned(&Tensor::<2>::ones([2, 3], &Device::flex()));
         assert_eq!(bytes, 24);
-        assert!(device.is_some_and(|device| device.contains("Flex")));
+        assert_eq!(device.as_deref(), Some("cpu:0"));
+        let data = stratoscope_data::Dataset::from_texts(["a text"]);
+        assert!(owned(&data).0 > 6);
+    }
+
+    #[test]
+    fn many_devices_are_counted() {
+        let names = |count: usize| (0..count).map(|it| format!("cpu:{it}")).collect::<Vec<_>>();
+        assert_eq!(in_words(&names(0)), None);
+        assert_eq!(in_words(&names(2)).as_deref(), Some("cpu:0, cpu:1"));
+        let eight = in_words(&names(8));
+        assert_eq!(
+            eight.as_deref(),
+            Some("cpu:0, cpu:1, cpu:2, cpu:3, … (8 devices)")
+        );
     }
 }

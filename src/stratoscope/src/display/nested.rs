@@ -30,8 +30,7 @@ impl<T: IntoBundle, E: Debug> IntoBundle for Result<T, E> {
 
 impl<T: IntoBundle> IntoBundle for [T] {
     fn bundle(&self) -> MimeBundle {
-        let shown = self.iter().take(MOST_SHOWN).map(IntoBundle::bundle);
-        list(shown.collect(), self.len())
+        T::bundle_of_list(self)
     }
 }
 
@@ -69,6 +68,12 @@ fn wrapped(name: &str, mut inner: MimeBundle) -> MimeBundle {
     let text = format!("{name}({})", text_of(&inner));
     inner.extend(plain(text));
     inner
+}
+
+/// The items one below the other, with what is around them.
+pub(super) fn one_by_one<T: IntoBundle>(items: &[T]) -> MimeBundle {
+    let shown = items.iter().take(MOST_SHOWN).map(IntoBundle::bundle);
+    list(shown.collect(), items.len())
 }
 
 /// One below the other. `length` counts those that were cut, too.

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use burn::tensor::{Tensor, TensorData, kind};
+use stratoscope_strategy::device::name_of;
 use stratoscope_wire::MimeBundle;
 
 use super::{IntoBundle, plain};
@@ -13,7 +14,7 @@ const CORNER: usize = 6;
 
 impl<const D: usize, K: kind::Basic> IntoBundle for Tensor<D, K> {
     fn bundle(&self) -> MimeBundle {
-        describe(&self.to_data(), &format!("{:?}", self.device()))
+        describe(&self.to_data(), &name_of(&self.device()))
     }
 }
 
@@ -23,7 +24,6 @@ fn describe(data: &TensorData, device: &str) -> MimeBundle {
     let dtype = format!("{:?}", data.dtype()).to_lowercase();
     let values: Vec<f64> = data.iter::<f64>().collect();
     let is_whole = !dtype.starts_with('f') && !dtype.starts_with("bf");
-    let device = device.trim_start_matches("Device<").trim_end_matches('>');
     let mut text = format!("Tensor {shape:?} {dtype} on {device}\n");
     if !dtype.starts_with("bool") {
         text += &statistics(&values);
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     fn text(data: TensorData) -> String {
-        let bundle = describe(&data, "Device<Flex(Cpu)>");
+        let bundle = describe(&data, "cpu:0");
         bundle["text/plain"].as_str().unwrap_or_default().to_owned()
     }
 
@@ -139,7 +139,7 @@ mod tests {
     fn shape_type_device_statistics_and_a_corner() {
         assert_eq!(
             text(TensorData::from([[1.0_f32, 2.0], [3.0, 4.5]])),
-            "Tensor [2, 2] f32 on Flex(Cpu)\n\
+            "Tensor [2, 2] f32 on cpu:0\n\
              min 1, mean 2.625, max 4.5, standard deviation 1.293\n[[1, 2],\n [3, 4.5]]"
         );
         assert!(text(TensorData::from([1_i64, 2])).ends_with("[1, 2]"));

@@ -66,13 +66,10 @@ impl Tallies {
         let mut record =
             VariableRecord::on_read(name, &shape, dtype, strategy, self.origin.clone());
         let names: Vec<&str> = metrics.iter().map(|metric| metric.name()).collect();
-        let counted = format!(
-            "what {} counts on the host, which reads every output",
-            names.join(", ")
-        );
+        let counted = format!("the counts for {}, kept on the host", names.join(", "));
         record.why = match (record.kind, strategy) {
             (VariableKind::OnRead, Some(strategy)) => format!(
-                "made by `compile!` in the scope of `{}`: {counted}, each of {} in a copy of its own",
+                "made by `compile!` in the scope of `{}`: {counted}; each of {} has its own, and reading a metric adds them up",
                 strategy.label(),
                 words::count(self.copies.len(), "replica")
             ),

@@ -61,8 +61,11 @@ impl RatePlan {
 }
 
 impl fmt::Display for RatePlan {
-    /// `0 at step 0, 5e-5 at 18, 2.778e-5 at 94, 2.942e-7 at 187`.
+    /// `0 at step 0, 5e-5 at 18, 2.778e-5 at 94, 2.942e-7 at 187`, or `constant 5e-5`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.schedule.is_constant() {
+            return write!(f, "constant {}", short(self.rate(0)));
+        }
         for (index, (step, rate)) in self.marks().into_iter().enumerate() {
             let rate = short(rate);
             match index {
@@ -97,7 +100,7 @@ mod tests {
         );
         assert_eq!(plan.highest(), 5e-5);
         assert_eq!((plan.points(5).len(), plan.points(5)[4].0), (5, 188));
-        assert_eq!(5e-5.plan(1).to_string(), "5e-5 at step 0");
+        assert_eq!(5e-5.plan(1).to_string(), "constant 5e-5");
         assert_eq!(5e-5.plan(0).points(9).len(), 1);
     }
 

@@ -12,6 +12,7 @@ use stratoscope_diagnostics::{Place, Result, Rule};
 use super::layer::{Kind, Layer};
 use crate::calls::Calls;
 use crate::network::{Network, Outputs, features};
+use crate::summary::LayerRow;
 
 /// A list of layers. Until it is built, it has none with variables.
 #[derive(Module, Debug)]
@@ -80,10 +81,6 @@ impl Layers {
             _ => None,
         });
         units.unwrap_or(1)
-    }
-
-    pub(super) fn plan(&self) -> &[Layer] {
-        &self.plan
     }
 
     /// The shape that the first layer was written with.
@@ -290,6 +287,17 @@ impl Network for Layers {
             return Err(rule.error());
         }
         Ok(())
+    }
+
+    fn layer_rows(&self) -> Option<Vec<LayerRow>> {
+        let shapes = self.input_width().map(|width| self.shapes(width));
+        let rows = self.plan.iter().zip(self.names()).enumerate();
+        let rows = rows.map(|(index, (layer, name))| LayerRow {
+            name,
+            class: layer.class(),
+            shape: shapes.as_ref().map(|shapes| shapes[index].to_string()),
+        });
+        Some(rows.collect())
     }
 
     fn puts_out_probabilities(&self) -> bool {

@@ -24,7 +24,6 @@
 mod activation;
 mod layer;
 mod layers;
-mod summary;
 
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{Origin, scope};
@@ -35,7 +34,6 @@ use crate::network::{Network, Outputs};
 pub use activation::{Activation, IntoActivation};
 pub use layer::{Dense, Dropout, Embedding, Flatten, GlobalAveragePooling1D, Layer};
 pub use layers::Layers;
-pub use summary::Summary;
 
 /// A model that is a list of layers.
 pub type Sequential = Model<Layers>;

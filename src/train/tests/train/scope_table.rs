@@ -514,11 +514,12 @@ fn layers_are_checked_and_summed_up() {
     assert_eq!(before.parameters(), None);
     assert!(before.to_plain().contains("not built"), "{before}");
     model.build((None, 5)).expect("a valid shape");
-    let expected = "layer              output shape  parameters\n\
-                    dense (Dense)      (None, 10)            60\n\
+    let expected = "Sequential\n\
+                    layer              output shape  parameters  dtype  trainable\n\
+                    dense (Dense)      (None, 10)            60  f32    yes\n\
                     dropout (Dropout)  (None, 10)             0\n\
-                    dense_1 (Dense)    (None, 1)             11\n\
-                    parameters: 71";
+                    dense_1 (Dense)    (None, 1)             11  f32    yes\n\
+                    parameters: 71 (284 B), trainable: 71, frozen: 0";
     assert_eq!(model.summary().to_plain(), expected);
     model.build(5).expect("it is that wide");
     assert_eq!(model.build(6).expect_err("another width").code, "SC0411");
