@@ -50,6 +50,30 @@ CALCULATIONS = r"""window.looks = (() => {
         }
         return found.sort((a, b) => a.ratio - b.ratio);
     };
+    // Every text and line of the pictures that hold SVG as their data: its contrast with what is behind the picture,
+    // which has no ground of its own, and the size of texts as shown. The worst first.
+    const drawn = root => {
+        const found = [];
+        for (const image of root.querySelectorAll('img[src^="data:image/svg+xml,"]')) {
+            const chain = [];
+            for (let each = image; each; each = each.parentElement) chain.unshift(each);
+            const ground = seen(chain, null, [255, 255, 255]);
+            const source = decodeURIComponent(image.src.slice('data:image/svg+xml,'.length));
+            const picture = new DOMParser().parseFromString(source, 'image/svg+xml').documentElement;
+            const scale = image.getBoundingClientRect().width / Number(picture.getAttribute('width'));
+            const hex = text => [1, 3, 5].map(at => parseInt(text.slice(at, at + 2), 16));
+            for (const each of picture.querySelectorAll('text, polyline, circle, rect')) {
+                const [ink, opacity] = each.tagName === 'polyline' || each.getAttribute('fill') === 'none'
+                    ? [each.getAttribute('stroke'), each.getAttribute('stroke-opacity') ?? each.getAttribute('opacity')]
+                    : [each.getAttribute('fill'), each.getAttribute('fill-opacity') ?? each.getAttribute('opacity')];
+                if (!/^#[0-9a-f]{6}$/i.test(ink ?? '') || Number(opacity ?? 1) < 0.5) continue;
+                const size = each.tagName === 'text' ? Number(each.getAttribute('font-size')) * scale : null;
+                found.push({ratio: ratio(over({rgb: hex(ink), a: Number(opacity ?? 1)}, ground), ground),
+                    kind: each.tagName, size, text: each.textContent.trim()});
+            }
+        }
+        return found.sort((a, b) => a.ratio - b.ratio);
+    };
     // What is wider inside than outside, where it is not cut on purpose and says so with an ellipsis.
     const overflowing = root => [root, ...root.querySelectorAll('*')]
         .filter(each => each.clientWidth > 0 && each.scrollWidth > each.clientWidth
@@ -71,7 +95,7 @@ CALCULATIONS = r"""window.looks = (() => {
         const {x, y, width, height} = node.getBoundingClientRect();
         return [x + scrollX, y + scrollY, width, height];
     };
-    return {output, contrasts, overflowing, differences, box, isShown};
+    return {output, contrasts, drawn, overflowing, differences, box, isShown};
 })(); true"""
 
 
@@ -92,6 +116,7 @@ def output(page, cell, number, html=None):
         const found = {{
             text: root.innerText,
             contrasts: looks.contrasts(root).slice(0, 8),
+            drawn: looks.drawn(root),
             overflowing: looks.overflowing(root),
         }};
         closed.forEach(each => each.open = false);

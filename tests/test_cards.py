@@ -75,6 +75,7 @@ scope!(strategy, {{
 }});
 receipt"""),
     "progress": (None, "let history = fit!(classifier, train, epochs = 2, batch_size = 16, validation_data = dev, max_length = 16)?;"),
+    "plot": (None, "history.plot();"),
     "outside": ("SC0201", f"""{MODEL.replace('model', 'outside')}
 compile!(outside, optimizer = AdamW::new(5e-5), {LOSS})?;"""),
 }
@@ -163,7 +164,7 @@ def test_every_card_is_seen(page, cards, pictures):
         left, top, cell_width, _ = seen["cell"]
         page.picture(pictures / f"card-{card.name}-{page.medium}.png", (left, top, cell_width, y + height + 8 - top))
         parts = [card.code, card.data[DIAGNOSTIC]["message"].split("`")[0]] if card.code else []
-        parts += {"placement": ["cpu:0", "cpu:1", "planned"], "progress": ["loss", "all-reduces", "100 %"],
+        parts += {"placement": ["cpu:0", "cpu:1", "planned"], "progress": ["loss", "all-reduces", "100 %"], "plot": [],
                   "outside": ["cpu:0", "cpu:1", "no copy"]}.get(card.name, [])
         for part in parts:
             assert part in seen["text"], f"{card.name}: {part}"
@@ -184,9 +185,35 @@ def test_every_text_can_be_read_on_its_background(page):
     """4.5 is WCAG's bound for text of this size. Tracebacks lie on a red ground, whatever their own colours."""
     assert len(page.tracebacks) == 6
     for kind in (page.seen, page.tracebacks):
-        assert all(seen["contrasts"] for seen in kind.values()), "there is no text"
+        assert all(seen["contrasts"] or seen["drawn"] for seen in kind.values()), "there is no text"
         found = {name: [each for each in seen["contrasts"] if each["ratio"] < 4.5] for name, seen in kind.items()}
         assert not any(found.values()), {name: each[:4] for name, each in found.items() if each}
+
+
+def test_every_curve_and_text_of_a_plot_can_be_seen(page):
+    """On a light and on a dark page: it has no ground of its own. No ink has more than 4.35 to 1 on white and on
+    JupyterLab's dark ground alike; WCAG asks for 3 to 1 of what is drawn, and of large texts."""
+    drawn = page.seen["plot"]["drawn"]
+    assert {"text", "polyline"} <= {each["kind"] for each in drawn}
+    texts = [each for each in drawn if each["kind"] == "text"]
+    assert {"loss", "accuracy", "optimizer step", "training", "validation"} <= {each["text"] for each in texts}
+    assert min(each["ratio"] for each in texts) >= 4.2, texts[0]
+    assert drawn[0]["ratio"] >= 3.7, drawn[0]
+    assert min(each["size"] for each in texts) >= 11.5, "texts are small"
+
+
+def test_an_error_is_shown_once(notebook, cards):
+    """The card says it; the error below it names the code and the place, for those who read the notebook as data."""
+    failed = [card for card in cards if card.code and card.data[DIAGNOSTIC]["severity"] == "error"]
+    assert len(failed) >= 6
+    for card in failed:
+        (error,) = (output for output in notebook.cells[card.cell].outputs if output.output_type == "error")
+        head, *rest = [without_ansi(line) for line in error.traceback]
+        assert re.fullmatch(rf"Cell In\[\d+\], line \d+: {card.code}", head), head
+        # What became of the variables is on no card.
+        told = " ".join(rest)
+        assert not re.search(r"error\[|fix|-->", told) and card.data[DIAGNOSTIC]["message"] not in told, rest
+        assert error.ename == card.code and error.evalue
 
 
 def columns(line):
