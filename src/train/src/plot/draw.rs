@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use super::{Curve, Panel};
 
 /// Size of a panel in pixels.
-const PANEL: (u32, u32) = (430, 280);
+const PANEL: (u32, u32) = (400, 270);
 /// Texts and axes: 4.2 to 1 on white, 4.4 to 1 on JupyterLab's dark ground.
 pub(super) const INK: RGBColor = RGBColor(0x7a, 0x7a, 0x7a);
 /// The lines behind the curves.
