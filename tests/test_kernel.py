@@ -281,7 +281,7 @@ def test_panics_of_other_threads_say_what_they_said(kernel):
 def test_what_cannot_live_between_cells_says_how_to_keep_it(kernel):
     for code, way_out in [("let text = String::from(\"a\");\nlet borrowed = &text;", "to_owned"),
                           ("let closure = |x: i32| x + 1;", "box it"),
-                          ("let words = vec![\"a\"];\nlet closure = |x: i32| x + 1;", "Box<dyn Fn(i32) -> …>"),
+                          ("let words = vec![\"a\"];\nlet closure = |x: i32| x + 1;", "Box<dyn Fn(i32) -> i32>"),
                           ("let boxed = Box::new(|x: i32| x + 1);", "`let boxed: Box<dyn Fn(i32) -> i32> = …;`"),
                           ("let thread = std::thread::spawn(|| panic!());", "std::thread::JoinHandle<()>"),
                           ("let future = async { 1 };", "Pin<Box<dyn Future<Output = i32>>>"),

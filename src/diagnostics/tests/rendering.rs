@@ -3,7 +3,7 @@
 use stratoscope_diagnostics::check::{CellContext, check_cell, resolve};
 use stratoscope_diagnostics::render::{self, Source};
 use stratoscope_diagnostics::rules::*;
-use stratoscope_diagnostics::{Diagnostic, Figure, Place, Rule, RulePage, Stage};
+use stratoscope_diagnostics::{Diagnostic, Figure, Fix, Place, Rule, RulePage, Stage};
 use unicode_width::UnicodeWidthStr;
 
 use common::context;
@@ -244,7 +244,32 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             problem: "is a closure, and closures cannot live between cells".into(),
             fixes: vec!["make it a function".into()],
         }),
+        told(UnknownStrategy {
+            given: "stategy".into(),
+            place: place_in(UnknownStrategy::PAGE.bad, "stategy"),
+            known: vec!["strategy".into()],
+        }),
+        told(QuestionMarkWithoutResult {
+            function: "rows".into(),
+            returns: Some("usize".into()),
+            what: "?".into(),
+            place: place_in(QuestionMarkWithoutResult::PAGE.bad, "?"),
+            function_place: place_in(QuestionMarkWithoutResult::PAGE.bad, "rows"),
+            fix: Fix {
+                title:
+                    "let `rows` return a `Result`: `-> Result<usize, Box<dyn std::error::Error>>`, \
+                        and end with `Ok(…)`"
+                        .into(),
+                edits: Vec::new(),
+            },
+        }),
     ]
+}
+
+/// Where a part of a cell stands.
+fn place_in(cell: &str, part: &str) -> Place {
+    let start = cell.find(part).expect("stands in the cell");
+    Place::span(start, start + part.len())
 }
 
 /// The bad cell of every page with what it is told, in the order of the catalogue.

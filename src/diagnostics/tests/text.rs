@@ -608,12 +608,180 @@ fn what_is_no_call_has_no_findings() {
         "macro_rules! compile { ($($t:tt)*) => { compile!(model, optimiser = 1) } }\ncompile!(a, b = 1);",
         "struct AdamW; impl AdamW { fn new(x: f64) -> Self { AdamW } }\nAdamW::new(1.0).weight_decy(1.0);",
         "struct TPUStrategy; TPUStrategy::new();",
-        "let x = (;\ncompile!(model, optimiser = 1)?;",
+        "println!(\"{}\", stringify!(compile!(model, optimiser = 1)));",
+        "mine!(compile!(model optimizer = 1));",
+        "macro_rules! mine { ($m:expr) => { fit!($m, train, epoch = 3) } }",
+        "fn f<'a>(x: &'a str, y: &'a str) -> &'a str { if x > y { x } else { y } }",
+        "let m = x as HashMap<A, B>; fit!(model, train, seed = a as Map<A, B>, epochs = 1)?;",
+        "thread::scope(|s| { s.spawn(|| 1); });",
+        "fn fit(x: u8) -> u8 { x } fit(3);",
+        "Line.fit(&[1.0], &[2.0]);",
+        "EarlyStopping::new().patience(3);",
         "compile!(model, optimizer = AdamW::new(5e-5).clone())?;",
         "fit!(model, train, epochs = if a == b { 1 } else { 2 }, seed = a <= b)?;",
         "x.fit(y); evaluate(z);",
     ] {
         assert!(check(text).is_empty(), "{text}: {:?}", codes(text));
+    }
+}
+
+/// Calls that are not written as they should be: the code, and the cell after the first way out of each
+/// finding in its turn.
+#[test]
+fn a_call_is_put_right_by_its_ways_out() {
+    let model = |name: &str| (name.to_owned(), "Model<Layers>".to_owned());
+    let data = |name: &str| (name.to_owned(), "stratoscope_data::Dataset".to_owned());
+    let context = CellContext {
+        variables: [model("bert"), data("train")].into_iter().collect(),
+        ..CellContext::default()
+    };
+    for (code, text, expected) in [
+        (
+            "SC0122",
+            "compile!(m optimizer = o)?;",
+            "compile!(m, optimizer = o)?;",
+        ),
+        (
+            "SC0122",
+            "compile!(m, optimizer = f(1) loss = l)?;",
+            "compile!(m, optimizer = f(1), loss = l)?;",
+        ),
+        ("SC0122", "evaluate!(m dev)?;", "evaluate!(m, dev)?;"),
+        (
+            "SC0123",
+            "compile!(m, optimizer: o)?;",
+            "compile!(m, optimizer = o)?;",
+        ),
+        (
+            "SC0123",
+            "compile!(m, optimizer := o)?;",
+            "compile!(m, optimizer = o)?;",
+        ),
+        (
+            "SC0123",
+            "compile!(m, AdamW::new(5e-5))?;",
+            "compile!(m, optimizer = AdamW::new(5e-5))?;",
+        ),
+        (
+            "SC0123",
+            "fit!(m, train, 3, 32)?;",
+            "fit!(m, train, epochs = 3, batch_size = 32)?;",
+        ),
+        (
+            "SC0124",
+            "compile!(optimizer = o)?;",
+            "compile!(bert, optimizer = o)?;",
+        ),
+        (
+            "SC0124",
+            "fit!(epochs = 3)?;",
+            "fit!(bert, train, epochs = 3)?;",
+        ),
+        ("SC0124", "fit!(train, bert)?;", "fit!(bert, train)?;"),
+        (
+            "SC0124",
+            "fit!(m, x, y)?;",
+            "fit!(m, Dataset::from_arrays(x, y)?)?;",
+        ),
+        (
+            "SC0124",
+            "let d = Dataset::tsv(p)?;\nfit!(&d, other, epochs = 1)?;",
+            "let d = Dataset::tsv(p)?;\nfit!(other, d, epochs = 1)?;",
+        ),
+        (
+            "SC0125",
+            "Dense(10, activation = \"relu\")",
+            "Dense(10).activation(\"relu\")",
+        ),
+        (
+            "SC0125",
+            "let l = BinaryCrossentropy(from_logits = true, label_smoothing = 0.1);",
+            "let l = BinaryCrossentropy { from_logits: true }.label_smoothing(0.1);",
+        ),
+        (
+            "SC0125",
+            "Dataset::tsv(path = \"a.tsv\")?",
+            "Dataset::tsv(\"a.tsv\")?",
+        ),
+        (
+            "SC0126",
+            "m.compile(optimizer = o)?;",
+            "compile!(m, optimizer = o)?;",
+        ),
+        (
+            "SC0126",
+            "self.m.fit(&t, epochs = 3);",
+            "fit!(self.m, t, epochs = 3)?;",
+        ),
+        (
+            "SC0126",
+            "m[0].fit(x, y, 3, epochs = 3);",
+            "fit!(m[0], Dataset::from_arrays(x, y)?, batch_size = 3, epochs = 3)?;",
+        ),
+        (
+            "SC0126",
+            "fit(m, t, epochs = 3);",
+            "fit!(m, t, epochs = 3)?;",
+        ),
+        (
+            "SC0126",
+            "let s = MirroredStrategy();",
+            "let s = MirroredStrategy::new()?;",
+        ),
+        (
+            "SC0126",
+            "let s = tf.distribute.MirroredStrategy();",
+            "let s = MirroredStrategy::new()?;",
+        ),
+        ("SC0126", "let o = Adam();", "let o = Adam::new(1e-3);"),
+        (
+            "SC0127",
+            "fit!(m, t, validation_data = None)?;",
+            "fit!(m, t)?;",
+        ),
+        (
+            "SC0127",
+            "compile!(m, optimizer = 'adam')?;",
+            "compile!(m, optimizer = \"adam\")?;",
+        ),
+        (
+            "SC0127",
+            "m.compile(optimizer='adam')",
+            "compile!(m, optimizer=\"adam\")?",
+        ),
+        ("SC0127", "# one\nlet a = 1;", "// one\nlet a = 1;"),
+        ("SC0128", "scope!(s) { a(); }", "scope!(s, { a(); });"),
+        ("SC0128", "scope!(s { a(); });", "scope!(s, { a(); });"),
+        ("SC0128", "scope(s, { a(); });", "scope!(s, { a(); });"),
+        ("SC1012", "let a = f(g(1);", "let a = f(g(1));"),
+        ("SC1012", "let a = vec![1, 2, 3;", "let a = vec![1, 2, 3];"),
+        ("SC1012", "let a = vec![1, 2, 3);", "let a = vec![1, 2, 3];"),
+        (
+            "SC1012",
+            "println!(\"{}\", v[0);",
+            "println!(\"{}\", v[0]);",
+        ),
+        ("SC1012", "println!(\"a);", "println!(\"a\");"),
+        ("SC1012", "fn f() {\n    1;\n", "fn f() {\n    1;\n}\n"),
+        ("SC1012", "let a = (1 + 2));", "let a = (1 + 2);"),
+        ("SC1012", "let a = 1", "let a = 1;"),
+    ] {
+        let mut found = check_cell(text, &context);
+        assert!(
+            found.iter().any(|found| found.code == code),
+            "{text}: {found:#?}"
+        );
+        let mut mended = text.to_owned();
+        for _ in 0..6 {
+            let next = found
+                .iter()
+                .find_map(|found| apply(&mended, found.fixes.first()?));
+            let Some(next) = next else { break };
+            mended = next;
+            found = check_cell(&mended, &context);
+        }
+        assert_eq!(mended, expected, "{text}");
+        assert!(found.is_empty(), "{mended}: {found:#?}");
     }
 }
 

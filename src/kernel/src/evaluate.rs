@@ -20,7 +20,9 @@ use std::process::ExitCode;
 use crate::evaluator::{Evaluate, StartEvaluator};
 
 mod answers;
+mod closures;
 mod crates;
+mod declared;
 mod definitions;
 mod engine;
 mod generated;
@@ -37,6 +39,7 @@ mod second_try;
 mod show;
 mod standby;
 mod streams;
+mod suggestion;
 mod toolchain;
 mod unable;
 mod warnings;

@@ -150,6 +150,19 @@ impl Rewritten {
         .min(self.original_length)
     }
 
+    /// The bytes of the cell that these of the rewritten text are a copy of; `None`: they are not, or not all
+    /// of them.
+    pub fn copied_from(&self, range: Range<usize>) -> Option<Range<usize>> {
+        let after = self
+            .pieces
+            .partition_point(|piece| piece.rewritten <= range.start);
+        // Where one piece ends and the next begins, an insertion stands at the beginning.
+        let piece = self.pieces[after.checked_sub(1)?];
+        let start = range.start - piece.rewritten;
+        let end = range.end.checked_sub(piece.rewritten)?;
+        (end <= piece.length).then(|| piece.original + start..piece.original + end)
+    }
+
     /// The bytes of the cell between two places of the rewritten text, each given as a line and a
     /// column in characters, counted from 1.
     pub fn original_range(&self, start: (usize, usize), end: (usize, usize)) -> Range<usize> {

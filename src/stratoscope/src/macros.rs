@@ -56,7 +56,8 @@ macro_rules! __print {
     }};
 }
 
-/// `strategy` is borrowed, and may be `none`; everything else is taken.
+/// `strategy` is borrowed, and may be `none`; everything else is taken. An empty list of metrics has no type
+/// of its own.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __compile_arguments {
@@ -66,6 +67,18 @@ macro_rules! __compile_arguments {
     };
     (($written:expr) strategy = $value:expr $(, $($rest:tt)*)?) => {
         $crate::__compile_arguments!(($written.strategy(&$value)) $($($rest)*)?)
+    };
+    (($written:expr) metrics = [] $(, $($rest:tt)*)?) => {
+        $crate::__compile_arguments!(($written.metrics({
+            let none: [$crate::train::Metric; 0] = [];
+            none
+        })) $($($rest)*)?)
+    };
+    (($written:expr) metrics = vec![] $(, $($rest:tt)*)?) => {
+        $crate::__compile_arguments!(($written.metrics({
+            let none: [$crate::train::Metric; 0] = [];
+            none
+        })) $($($rest)*)?)
     };
     (($written:expr) $name:ident = $value:expr $(, $($rest:tt)*)?) => {
         $crate::__compile_arguments!(($written.$name($value)) $($($rest)*)?)

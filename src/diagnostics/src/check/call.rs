@@ -9,12 +9,13 @@ use super::literal::{self, Literal};
 use super::{CellContext, calls::span_of, primary_start, suggest, table};
 use crate::arguments::{self, Accepts, Argument, CallTable, IdentifierKind};
 use crate::rules::{
-    ArgumentOfAnotherCall, BadArgumentValue, BothStepsPerExecution, ConflictingArguments,
-    DuplicateArgument, LossWithoutLogits, MissingOptimizer, StepsPerExecutionWithoutScope,
-    UnknownCompileArgument, UnknownEvaluateArgument, UnknownFitArgument, UnknownIdentifier,
-    UnknownToAVersion, WrongKindOfValue,
+    BadArgumentValue, ConflictingArguments, DuplicateArgument, LossWithoutLogits, MissingOptimizer,
+    StepsPerExecutionWithoutScope, UnknownIdentifier, UnknownToAVersion, WrongKindOfValue,
 };
-use crate::{CellSpan, Diagnostic, Edit, Place, Rule, Severity, words};
+use crate::{CellSpan, Diagnostic, Place, Rule, Severity, words};
+
+mod names;
+mod operands;
 
 /// A finding and the arguments that are at fault.
 struct Finding {
@@ -32,10 +33,14 @@ pub(super) fn check(parsed: &ParsedCall, found: &Found, context: &CellContext) -
         text: &found.text,
         chains: &found.chains,
         defined: &found.defined,
+        cell: found,
         table,
         context,
         findings: Vec::new(),
     };
+    checker.slips();
+    checker.operands();
+    checker.none();
     checker.names();
     checker.duplicates();
     checker.conflicts();
@@ -76,6 +81,7 @@ struct Checker<'a> {
     chains: &'a [Chain],
     /// Names that the cell itself defines.
     defined: &'a [String],
+    cell: &'a Found,
     table: &'static CallTable,
     context: &'a CellContext,
     findings: Vec<Finding>,
@@ -102,159 +108,6 @@ impl<'a> Checker<'a> {
 
     fn knows(&self, name: &str) -> bool {
         arguments::find(self.table.arguments, name).is_some()
-    }
-
-    /// SC0101, SC0104, SC0106, SC0114, SC0115: names that the call does not know.
-    fn names(&mut self) {
-        for (index, argument, _) in self.given() {
-            if self.knows(&argument.name) {
-                continue;
-            }
-            let diagnostic = self.unknown(argument);
-            self.found(vec![index], diagnostic);
-        }
-    }
-
-    fn unknown(&self, argument: &CallArgument) -> Diagnostic {
-        let call = &self.parsed.call;
-        let name = argument.name.as_str();
-        let place = Place::Span(argument.name_span);
-        if call.name == "compile" {
-            if name == "experimental_steps_per_execution"
-                && let Some(current) = call.argument("steps_per_execution")
-            {
-                return BothStepsPerExecution {
-                    experimental: Place::Span(argument.span),
-                    experimental_drop: Place::Span(argument.drop_span),
-                    current: Place::Span(current.span),
-                    arguments: Vec::new(),
-                }
-                .diagnostic();
-            }
-            if let Some(elsewhere) = arguments::belongs_elsewhere("compile", name) {
-                let (written, edits) = self
-                    .moved_to_optimizer(argument)
-                    .unwrap_or_else(|| (written(&elsewhere, argument), Vec::new()));
-                return ArgumentOfAnotherCall {
-                    given: name.to_owned(),
-                    place,
-                    owner: elsewhere.owner.to_owned(),
-                    written,
-                    edits,
-                    arguments: Vec::new(),
-                }
-                .diagnostic();
-            }
-        }
-        let similar = self.similar(name);
-        let hint = self.hint(argument);
-        let given = name.to_owned();
-        let drop = Place::Span(argument.drop_span);
-        let arguments = Vec::new();
-        match call.name.as_str() {
-            "compile" => UnknownCompileArgument {
-                given,
-                place,
-                drop,
-                similar,
-                hint,
-                arguments,
-            }
-            .diagnostic(),
-            "fit" => UnknownFitArgument {
-                given,
-                place,
-                drop,
-                similar,
-                hint,
-                arguments,
-            }
-            .diagnostic(),
-            _ => UnknownEvaluateArgument {
-                given,
-                place,
-                drop,
-                similar,
-                hint,
-                arguments,
-            }
-            .diagnostic(),
-        }
-    }
-
-    /// The optimizer of this call with the argument added, and the edits that move it there, if the
-    /// optimizer stands in the call and has such an argument.
-    fn moved_to_optimizer(&self, argument: &CallArgument) -> Option<(String, Vec<Edit>)> {
-        let inside = self.parsed.call.argument("optimizer")?.value_span;
-        let chain = self
-            .chains
-            .iter()
-            .find(|chain| inside.start <= chain.span.start && chain.span.end <= inside.end)?;
-        let optimizer = arguments::optimizer(&chain.optimizer)?;
-        let edit = |span, replacement: &str| Edit {
-            place: Place::Span(span),
-            replacement: replacement.to_owned(),
-        };
-        let drop = edit(argument.drop_span, "");
-        let value = argument.value.as_str();
-        if matches!(argument.name.as_str(), "learning_rate" | "lr") {
-            // A schedule has a rate of its own; only a bare number is replaced.
-            chain.rate.parse::<f64>().ok()?;
-            let written = format!("{}::new({value})", chain.optimizer);
-            return Some((written, vec![edit(chain.inside, value), drop]));
-        }
-        let name = match argument.name.as_str() {
-            "clip_norm" | "max_grad_norm" => "global_clipnorm",
-            name => name,
-        };
-        arguments::find(optimizer.arguments, name)?;
-        if value.is_empty() || chain.methods.iter().any(|method| method.name == name) {
-            return None;
-        }
-        let method = format!(".{name}({value})");
-        let end = CellSpan {
-            start: chain.span.end,
-            end: chain.span.end,
-        };
-        Some((
-            format!("{}::new(…){method}", chain.optimizer),
-            vec![edit(end, &method), drop],
-        ))
-    }
-
-    /// Names at distance 1, then the translation of another library's name, then names further off.
-    fn similar(&self, name: &str) -> Vec<String> {
-        let known = self.table.arguments.iter().map(|argument| argument.name);
-        let mut similar = suggest::similar(name, known);
-        if let Some(translated) = arguments::translated(self.table.name, name) {
-            similar.retain(|other| other != translated);
-            let near = similar
-                .iter()
-                .take_while(|other| suggest::distance(name, other) == 1)
-                .count();
-            let own = suggest::distance(name, translated) == 1;
-            similar.insert(if own { 0 } else { near }, translated.to_owned());
-        }
-        similar
-    }
-
-    /// A sentence on what the name means in Keras or in another call.
-    fn hint(&self, argument: &CallArgument) -> Option<String> {
-        let (call, name) = (self.table.name, argument.name.as_str());
-        if let Some(text) = arguments::explained(call, name) {
-            return Some(text.to_owned());
-        }
-        if let Some(elsewhere) = arguments::belongs_elsewhere(call, name) {
-            let written = written(&elsewhere, argument);
-            return Some(format!(
-                "`{name}` belongs to {}: `{written}`",
-                elsewhere.owner
-            ));
-        }
-        (name == "experimental_steps_per_execution").then(|| {
-            "TensorFlow 2.3 has `steps_per_execution` under this name; later versions dropped the prefix"
-                .to_owned()
-        })
     }
 
     /// SC0117.
@@ -319,6 +172,10 @@ impl<'a> Checker<'a> {
             let Some(known) = arguments::find(self.table.arguments, &argument.name) else {
                 continue;
             };
+            // `None` is told already.
+            if matches!(value, [TokenTree::Ident(word)] if word == "None") {
+                continue;
+            }
             if let Some(diagnostic) = self.wrong_kind(known, argument, value) {
                 self.found(vec![index], diagnostic);
                 continue;
@@ -428,8 +285,9 @@ impl<'a> Checker<'a> {
         if self.given().any(|(_, _, value)| is_optimizer(value)) {
             return;
         }
-        // A second operand is probably an optimizer without its name: rustc tells.
-        if call.operands.len() > 1 || call.arguments.iter().any(meant) {
+        // A second operand is probably an optimizer without its name: that is SC0123 already.
+        let is_unnamed = call.operands.len() > 1 || operands::has_unnamed_optimizer(self);
+        if is_unnamed || call.arguments.iter().any(meant) {
             return;
         }
         let end = model.span.end;
@@ -527,22 +385,6 @@ impl<'a> Checker<'a> {
             // A note: the argument is accepted.
             self.found(Vec::new(), diagnostic);
         }
-    }
-}
-
-/// How an argument is written where it belongs, with its own value.
-fn written(elsewhere: &arguments::Elsewhere, argument: &CallArgument) -> String {
-    let value = if argument.value.is_empty() {
-        "…"
-    } else {
-        argument.value.as_str()
-    };
-    let value = words::excerpt(value, 60);
-    match elsewhere.written {
-        // The optimizer and the loss: the value has a place of its own.
-        pattern if pattern.contains("{}") => pattern.replacen("{}", &value, 1),
-        // The calls: `…` stands for `name = value`.
-        pattern => pattern.replacen('…', &format!("{} = {value}", argument.name), 1),
     }
 }
 

@@ -4,11 +4,17 @@
 //! Read from tokens, not from parsed expressions: so a call is found wherever it stands, in another
 //! macro too, and one slip inside it does not hide the rest.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 
 use super::cell::{Header, with_tokens};
+use super::kind::{self, Kind};
+use super::plain::{self, Plain};
+use super::scope::{self, Misplaced};
+use super::segments::{self, Parts, Slip};
+use super::suggest;
 use crate::{CellSpan, arguments};
 
 /// Groups nested deeper than this are not looked into.
@@ -92,12 +98,24 @@ pub(super) struct Found {
     pub strategies: Vec<(String, CellSpan)>,
     /// Names that the cell itself defines: types and macros.
     pub defined: Vec<String>,
+    /// The functions that it defines.
+    pub functions: Vec<String>,
+    /// Variables that the cell binds, and what they are where that is seen.
+    pub bound: BTreeMap<String, Option<Kind>>,
+    /// Calls of functions and methods that may be meant as ours.
+    pub plain: Vec<Plain>,
+    /// `scope!`s that are not written as they should be.
+    pub scopes: Vec<Misplaced>,
 }
 
 /// A call and the tokens of its values, in the order of its arguments.
 pub(super) struct ParsedCall {
     pub call: Call,
+    /// Those of its operands.
+    pub operands: Vec<Vec<TokenTree>>,
     pub values: Vec<Vec<TokenTree>>,
+    /// What is not written as it should be.
+    pub slips: Vec<Slip>,
 }
 
 /// `AdamW::new(5e-5).weight_decay(0.01)`.
@@ -155,19 +173,26 @@ impl Found {
                     self.walk(text, group.stream(), in_scope, depth + 1);
                     1
                 }
-                TokenTree::Ident(_) => self.name(text, &trees[index..], in_scope, depth),
+                TokenTree::Ident(_) => self.name(text, &trees, index, in_scope, depth),
                 _ => 1,
             };
         }
     }
 
     /// Looks at the tokens from a name on; returns how many it has dealt with.
-    fn name(&mut self, text: &str, trees: &[TokenTree], in_scope: bool, depth: usize) -> usize {
-        let TokenTree::Ident(ident) = &trees[0] else {
+    fn name(
+        &mut self,
+        text: &str,
+        trees: &[TokenTree],
+        index: usize,
+        in_scope: bool,
+        depth: usize,
+    ) -> usize {
+        let TokenTree::Ident(ident) = &trees[index] else {
             return 1;
         };
         let name = ident.to_string();
-        match (name.as_str(), &trees[1..]) {
+        match (name.as_str(), &trees[index + 1..]) {
             // What a macro's definition holds is no call yet.
             (
                 "macro_rules",
@@ -188,12 +213,33 @@ impl Found {
                 self.defined.push(defined.to_string());
                 2
             }
-            (_, [TokenTree::Punct(bang), TokenTree::Group(group), ..]) if bang.as_char() == '!' => {
+            ("fn", [TokenTree::Ident(defined), ..]) => {
+                self.functions.push(defined.to_string());
+                2
+            }
+            ("let", rest) => {
+                self.bind(text, rest);
+                1
+            }
+            ("for", [TokenTree::Ident(variable), ..]) => {
+                self.bound.insert(variable.to_string(), None);
+                1
+            }
+            (_, [TokenTree::Punct(bang), TokenTree::Group(group), rest @ ..])
+                if bang.as_char() == '!' =>
+            {
                 if arguments::call(&name).is_some() {
                     let call = read_call(text, &name, ident.span(), group, in_scope);
                     self.calls.push(call);
                 }
-                self.walk(text, group.stream(), in_scope || name == "scope", depth + 1);
+                if name == "scope" {
+                    self.scopes
+                        .extend(scope::misplaced(text, ident, group, rest));
+                }
+                // What another macro makes of its tokens is not known.
+                if CALLING.contains(&name.as_str()) || arguments::call(&name).is_some() {
+                    self.walk(text, group.stream(), in_scope || name == "scope", depth + 1);
+                }
                 3
             }
             (_, [TokenTree::Punct(first), TokenTree::Punct(second), rest @ ..])
@@ -211,10 +257,92 @@ impl Found {
                 }
                 3
             }
-            _ => 1,
+            (_, [TokenTree::Group(group), ..]) if group.delimiter() == Delimiter::Parenthesis => {
+                self.plain.extend(plain::read(text, trees, index));
+                1
+            }
+            (_, [TokenTree::Punct(colon), ..]) if colon.as_char() == ':' => {
+                // An operand of a function or a closure, or a field.
+                self.bound.insert(name, None);
+                1
+            }
+            _ => {
+                if matches!(index.checked_sub(1).map(|before| &trees[before]),
+                    Some(TokenTree::Punct(bar)) if bar.as_char() == '|')
+                {
+                    self.bound.insert(name, None);
+                }
+                1
+            }
+        }
+    }
+
+    /// Notes what a `let` binds, from behind that word on.
+    fn bind(&mut self, text: &str, rest: &[TokenTree]) {
+        let is_sign = |tree: &TokenTree, sign: char| matches!(tree, TokenTree::Punct(it) if it.as_char() == sign);
+        let end = rest.iter().position(|tree| is_sign(tree, ';'));
+        let statement = &rest[..end.unwrap_or(rest.len())];
+        let equals = statement.iter().position(|tree| is_sign(tree, '='));
+        let (pattern, value) = statement.split_at(equals.unwrap_or(statement.len()));
+        let value = value.get(1..).unwrap_or_default();
+        match pattern {
+            [TokenTree::Ident(name)] => {
+                let kind = kind::of(text, value, &self.defined);
+                self.bound.insert(name.to_string(), kind);
+            }
+            [TokenTree::Ident(word), TokenTree::Ident(name)] if word == "mut" => {
+                let kind = kind::of(text, value, &self.defined);
+                self.bound.insert(name.to_string(), kind);
+            }
+            _ => self.bind_all(pattern),
+        }
+    }
+
+    /// Of these variables nothing is known.
+    fn bind_all(&mut self, pattern: &[TokenTree]) {
+        for tree in pattern {
+            match tree {
+                TokenTree::Ident(name) => {
+                    self.bound.insert(name.to_string(), None);
+                }
+                TokenTree::Group(group) => {
+                    let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+                    self.bind_all(&inner);
+                }
+                _ => {}
+            }
         }
     }
 }
+
+/// Macros whose operands are Rust, and run as it stands there.
+const CALLING: [&str; 25] = [
+    "assert",
+    "assert_eq",
+    "assert_ne",
+    "dbg",
+    "debug_assert",
+    "debug_assert_eq",
+    "debug_assert_ne",
+    "eprint",
+    "eprintln",
+    "format",
+    "format_args",
+    "join",
+    "matches",
+    "panic",
+    "print",
+    "println",
+    "scope",
+    "thread_local",
+    "todo",
+    "try",
+    "unimplemented",
+    "unreachable",
+    "vec",
+    "write",
+    "writeln",
+];
 
 pub(super) fn read_call(
     text: &str,
@@ -226,8 +354,18 @@ pub(super) fn read_call(
     let name_span = span_of(at);
     let whole = span_of(group.span());
     let inside = inside_of(group);
-    let (operands, named) = read_arguments(text, group);
+    let table = arguments::call(name).map_or(&[][..], |call| call.arguments);
+    let is_name = |name: &str| {
+        let known = table.iter().map(|argument| argument.name);
+        arguments::find(table, name).is_some() || !suggest::similar(name, known).is_empty()
+    };
+    let Parts {
+        operands,
+        named,
+        slips,
+    } = segments::read(text, group, &is_name);
     let (arguments, values) = named.into_iter().unzip();
+    let (operands, operand_values) = operands.into_iter().unzip();
     let span = CellSpan {
         start: name_span.start,
         end: whole.end,
@@ -243,17 +381,21 @@ pub(super) fn read_call(
             operands,
             arguments,
         },
+        operands: operand_values,
         values,
+        slips,
     }
 }
 
 fn read_chain(text: &str, ident: &Ident, group: &Group, rest: &[TokenTree]) -> Chain {
-    let (operands, named) = read_arguments(text, group);
+    let Parts {
+        operands, named, ..
+    } = segments::read(text, group, &|_| true);
     let methods = read_methods(text, rest);
     let after = span_of(group.span()).end;
     let start = span_of(ident.span()).start;
     let end = methods.last().map_or(after, |method| method.span.end);
-    let rate = operands.into_iter().next();
+    let rate = operands.into_iter().next().map(|(rate, _)| rate);
     let rate_span = rate.as_ref().map(|operand| operand.span);
     let rate = rate.map(|operand| operand.text);
     Chain {
@@ -297,194 +439,13 @@ pub(super) fn read_methods(text: &str, mut rest: &[TokenTree]) -> Vec<Method> {
     methods
 }
 
-type Named = Vec<(CallArgument, Vec<TokenTree>)>;
-
-/// The operands and the named arguments between brackets.
-fn read_arguments(text: &str, group: &Group) -> (Vec<Operand>, Named) {
-    let trees: Vec<TokenTree> = group.stream().into_iter().collect();
-    let inside = inside_of(group);
-    let mut operands = Vec::new();
-    let mut named: Named = Vec::new();
-    for Segment { tokens, comma } in segments(&trees) {
-        let part = &trees[tokens.clone()];
-        let (Some(first), Some(last)) = (part.first(), part.last()) else {
-            continue;
-        };
-        let span = CellSpan {
-            start: span_of(first.span()).start,
-            end: span_of(last.span()).end,
-        };
-        let comma = comma.map(|index| span_of(trees[index].span()));
-        match part {
-            [TokenTree::Ident(name), TokenTree::Punct(sign), value @ ..] if is_equals(part) => {
-                let value_span = match (value.first(), value.last()) {
-                    (Some(first), Some(last)) => CellSpan {
-                        start: span_of(first.span()).start,
-                        end: span_of(last.span()).end,
-                    },
-                    _ => {
-                        let end = span_of(sign.span()).end;
-                        CellSpan { start: end, end }
-                    }
-                };
-                let argument = CallArgument {
-                    name: name.to_string(),
-                    value: slice(text, value_span).to_owned(),
-                    name_span: span_of(name.span()),
-                    value_span,
-                    span,
-                    drop_span: drop_span(text, inside, span, comma),
-                };
-                named.push((argument, value.to_vec()));
-            }
-            // After the first name, a piece without one belongs to a value that has a comma of its own.
-            _ if named.is_empty() => operands.push(Operand {
-                text: slice(text, span).to_owned(),
-                span,
-            }),
-            _ => {}
-        }
-    }
-    (operands, named)
-}
-
-/// `name = …`, but not `name == …` or `name => …`.
-fn is_equals(part: &[TokenTree]) -> bool {
-    match part {
-        [TokenTree::Ident(_), TokenTree::Punct(sign), rest @ ..] if sign.as_char() == '=' => {
-            let double = matches!(rest.first(), Some(TokenTree::Punct(next))
-                if sign.spacing() == Spacing::Joint && matches!(next.as_char(), '=' | '>'));
-            !double
-        }
-        _ => false,
-    }
-}
-
-struct Segment {
-    /// Indices of its tokens.
-    tokens: Range<usize>,
-    /// The comma that ends it.
-    comma: Option<usize>,
-}
-
-/// Splits at the commas that separate arguments: not at those of `::<A, B>` or of `|a, b|`.
-fn segments(trees: &[TokenTree]) -> Vec<Segment> {
-    let mut segments = Vec::new();
-    let mut start = 0;
-    let mut index = 0;
-    while index < trees.len() {
-        let sign = punct(trees, index);
-        match sign {
-            Some(',') => {
-                segments.push(Segment {
-                    tokens: start..index,
-                    comma: Some(index),
-                });
-                start = index + 1;
-            }
-            Some('<')
-                if index >= 2
-                    && punct(trees, index - 1) == Some(':')
-                    && punct(trees, index - 2) == Some(':') =>
-            {
-                index = end_of_generics(trees, index);
-                continue;
-            }
-            Some('|') if begins_closure(trees, start, index) => {
-                index = (index + 1..trees.len())
-                    .find(|&next| punct(trees, next) == Some('|'))
-                    .unwrap_or(index);
-            }
-            _ => {}
-        }
-        index += 1;
-    }
-    if start < trees.len() {
-        segments.push(Segment {
-            tokens: start..trees.len(),
-            comma: None,
-        });
-    }
-    segments
-}
-
-fn punct(trees: &[TokenTree], index: usize) -> Option<char> {
-    match trees.get(index) {
-        Some(TokenTree::Punct(punct)) => Some(punct.as_char()),
-        _ => None,
-    }
-}
-
-/// The index after the `>` that closes the `<` at `open`; after `open` if nothing closes it.
-fn end_of_generics(trees: &[TokenTree], open: usize) -> usize {
-    let mut depth = 0usize;
-    for index in open..trees.len() {
-        match punct(trees, index) {
-            Some('<') => depth += 1,
-            Some('>') if !matches!(punct(trees, index - 1), Some('-' | '=')) => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return index + 1;
-        }
-    }
-    open + 1
-}
-
-/// A `|` opens a closure's parameters where an expression begins.
-fn begins_closure(trees: &[TokenTree], start: usize, index: usize) -> bool {
-    if index == start {
-        return true;
-    }
-    match &trees[index - 1] {
-        TokenTree::Punct(sign) => matches!(sign.as_char(), '=' | ',' | '('),
-        TokenTree::Ident(word) => word == "move" || word == "async" || word == "static",
-        _ => false,
-    }
-}
-
-/// What goes when an argument goes.
-fn drop_span(text: &str, inside: CellSpan, span: CellSpan, comma: Option<CellSpan>) -> CellSpan {
-    let before = &text[inside.start..span.start];
-    let Some(comma) = comma else {
-        // The last one: the comma before it goes.
-        let start = match before.trim_end().strip_suffix(',') {
-            Some(rest) => inside.start + rest.len(),
-            None => span.start,
-        };
-        return CellSpan {
-            start,
-            end: span.end,
-        };
-    };
-    let line_start = text[..span.start]
-        .rfind('\n')
-        .map_or(0, |newline| newline + 1);
-    let alone_before = text[line_start..span.start].trim().is_empty();
-    let after = &text[comma.end..];
-    let to_newline = after.find('\n').map(|newline| newline + 1);
-    match to_newline {
-        Some(length) if alone_before && after[..length].trim().is_empty() => CellSpan {
-            start: line_start,
-            end: comma.end + length,
-        },
-        _ => {
-            let spaces = after.len() - after.trim_start_matches([' ', '\t']).len();
-            CellSpan {
-                start: span.start,
-                end: comma.end + spaces,
-            }
-        }
-    }
-}
-
 /// Bytes of the cell.
 pub(super) fn span_of(span: Span) -> CellSpan {
     let Range { start, end } = span.byte_range();
     CellSpan { start, end }
 }
 
-fn inside_of(group: &Group) -> CellSpan {
+pub(super) fn inside_of(group: &Group) -> CellSpan {
     CellSpan {
         start: span_of(group.span_open()).end,
         end: span_of(group.span_close()).start,

@@ -11,7 +11,7 @@ use proc_macro2::TokenStream;
 use syn::parse::Parser;
 
 /// Longer texts are checked by their tokens alone: syn descends once per operator.
-const MOST_PARSED: usize = 32 * 1024;
+pub(super) const MOST_PARSED: usize = 32 * 1024;
 /// Longer texts are not looked at.
 const MOST_READ: usize = 1024 * 1024;
 /// Room for the deepest nesting that fits into `MOST_PARSED` bytes.
@@ -33,22 +33,9 @@ pub(super) fn with_tokens<R: Send>(
     if text.len() > MOST_READ {
         return None;
     }
-    thread::scope(|threads| {
-        thread::Builder::new()
-            .name("cell-check".into())
-            .stack_size(STACK)
-            .spawn_scoped(threads, || {
-                // A panic inside a parser must not end the kernel: no finding, rustc tells.
-                catch_unwind(AssertUnwindSafe(|| {
-                    let (tokens, header) = tokens(text)?;
-                    Some(read(tokens, header))
-                }))
-                .ok()
-                .flatten()
-            })
-            .ok()?
-            .join()
-            .ok()?
+    with_room(|| {
+        let (tokens, header) = tokens(text)?;
+        Some(read(tokens, header))
     })
 }
 
@@ -64,6 +51,32 @@ fn tokens(text: &str) -> Option<(TokenStream, Header)> {
         .and_then(|line| line.strip_prefix("%%scope"))
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
     Some((tokens, Header { scope }))
+}
+
+/// The text with all lines for the kernel replaced by spaces.
+pub(super) fn blank_everywhere(text: &str) -> String {
+    blank(text, Lines::Everywhere)
+}
+
+/// Whether a text is Rust. To be asked where there is room for its nesting: within [`with_room`].
+pub(super) fn is_rust(text: &str) -> bool {
+    tokens(text).is_some()
+}
+
+/// Reads a text that may be no Rust, on a thread whose stack holds any nesting.
+pub(super) fn with_room<R: Send>(read: impl FnOnce() -> Option<R> + Send) -> Option<R> {
+    thread::scope(|threads| {
+        thread::Builder::new()
+            .name("cell-check".into())
+            .stack_size(STACK)
+            // A panic inside a parser must not end the kernel: no finding, rustc tells.
+            .spawn_scoped(threads, || {
+                catch_unwind(AssertUnwindSafe(read)).ok().flatten()
+            })
+            .ok()?
+            .join()
+            .ok()?
+    })
 }
 
 fn parse(text: &str) -> Option<TokenStream> {

@@ -16,6 +16,7 @@ pub(super) enum Kind {
     Schedule,
     Strategy,
     DataSet,
+    Model,
 }
 
 impl Kind {
@@ -28,6 +29,7 @@ impl Kind {
             Self::Schedule => "schedule",
             Self::Strategy => "strategy",
             Self::DataSet => "data set",
+            Self::Model => "model",
         }
     }
 
@@ -44,7 +46,7 @@ impl Kind {
             Self::Metric => Some("metrics"),
             Self::Strategy => Some("strategy"),
             Self::DataSet => Some("validation_data"),
-            Self::Schedule => None,
+            Self::Schedule | Self::Model => None,
         }
     }
 
@@ -57,6 +59,7 @@ impl Kind {
             Self::Schedule => "warmup_linear(5e-5, 0.1)",
             Self::Strategy => "none",
             Self::DataSet => "dev",
+            Self::Model => "model",
         }
     }
 }
@@ -160,6 +163,7 @@ pub(super) fn of(text: &str, value: &[TokenTree], defined: &[String]) -> Option<
             _ if name.ends_with("Decay") && is_called => Kind::Schedule,
             _ if name.ends_with("Strategy") && is_called => Kind::Strategy,
             "Dataset" if is_called => Kind::DataSet,
+            "BertForSequenceClassification" | "Sequential" if is_called => Kind::Model,
             _ => return None,
         }
     } else {
@@ -188,6 +192,26 @@ pub(super) fn of(text: &str, value: &[TokenTree], defined: &[String]) -> Option<
         _ => false,
     };
     (ends && methods.iter().all(stays)).then_some(kind)
+}
+
+/// The kind of a type by its name, references and paths aside.
+pub(super) fn of_type(name: &str) -> Option<Kind> {
+    let name = name.trim_start_matches('&').trim_start_matches("mut ");
+    let name = name.split('<').next().unwrap_or(name);
+    let name = name.rsplit("::").next().unwrap_or(name);
+    Some(match name {
+        "Optimizer" => Kind::Optimizer,
+        _ if arguments::optimizer(name).is_some() => Kind::Optimizer,
+        "Loss" | "MeanSquaredError" | "LabelSmoothing" => Kind::Loss,
+        _ if name.ends_with("Crossentropy") => Kind::Loss,
+        "Metric" => Kind::Metric,
+        "Dataset" => Kind::DataSet,
+        "Schedule" | "WarmupLinear" | "BertWarmup" => Kind::Schedule,
+        _ if name.ends_with("Decay") => Kind::Schedule,
+        _ if name.ends_with("Strategy") => Kind::Strategy,
+        "BertForSequenceClassification" | "Sequential" | "Model" => Kind::Model,
+        _ => return None,
+    })
 }
 
 /// The segments of the path that the tokens begin with, and what follows it.

@@ -8,19 +8,29 @@
 mod call;
 mod calls;
 mod cell;
+mod constructors;
 mod kind;
 mod literal;
 mod optimizer;
+mod plain;
+mod python;
 mod resolve;
+mod scan;
+mod scope;
+mod segments;
 mod strategies;
 pub mod suggest;
+mod syntax;
 mod table;
+mod told;
 mod wrong_type;
 
 pub use calls::{Call, CallArgument, Operand, calls};
 pub use resolve::{resolve, resolve_at};
 pub use strategies::{name_strategy, strategies_made_in};
-pub use wrong_type::wrong_type;
+pub use told::in_our_words;
+
+use std::collections::BTreeMap;
 
 use crate::rules::{STRATEGIES, StrategyNotAvailable};
 use crate::{Diagnostic, Place, Profile, Rule};
@@ -43,15 +53,17 @@ pub struct CellContext {
     /// Whether a strategy is active or any model may be bound to one. `None` leaves SC0102 to run
     /// time; `Some(false)` says that there is no strategy at all in the notebook.
     pub active_scope: Option<bool>,
+    /// The notebook's variables and their types.
+    pub variables: BTreeMap<String, String>,
 }
 
-/// Everything the text alone decides, in the order of the text. A cell that is no Rust has no
-/// findings: rustc tells.
+/// Everything the text alone decides, in the order of the text. Of a cell that is no Rust, why it is none,
+/// unless rustc tells that well.
 pub fn check_cell(text: &str, context: &CellContext) -> Vec<Diagnostic> {
-    if !may_matter(text) {
-        return Vec::new();
-    }
-    let mut findings = cell::with_tokens(text, |tokens, header| {
+    let findings = cell::with_tokens(text, |tokens, header| {
+        if !may_matter(text) {
+            return Vec::new();
+        }
         let found = Found::read(text, tokens, header);
         let mut findings = Vec::new();
         for call in &found.calls {
@@ -77,9 +89,27 @@ pub fn check_cell(text: &str, context: &CellContext) -> Vec<Diagnostic> {
                 );
             }
         }
+        let is_told = |place: &Diagnostic, all: &[Diagnostic]| {
+            // A call inside of one that is told to be another one.
+            let start = primary_start(place);
+            all.iter().any(|other| primary_start(other) == start)
+        };
+        let plain = found.plain.iter();
+        let plain = plain.filter_map(|call| {
+            scope::without_its_mark(call).or_else(|| plain::check(call, &found))
+        });
+        for found in plain {
+            if !is_told(&found, &findings) {
+                findings.push(found);
+            }
+        }
+        findings.extend(found.scopes.iter().map(scope::Misplaced::diagnostic));
         findings
-    })
-    .unwrap_or_default();
+    });
+    let mut findings = findings.unwrap_or_else(|| {
+        let told = cell::with_room(|| syntax::explain(text, context));
+        told.into_iter().collect()
+    });
     findings.sort_by_key(primary_start);
     findings
 }
@@ -92,7 +122,8 @@ fn may_matter(text: &str) -> bool {
         .map(|optimizer| optimizer.name);
     calls
         .chain(optimizers)
-        .chain(["Strategy"])
+        .chain(constructors::words())
+        .chain(["Strategy", "scope"])
         .any(|word| text.contains(word))
 }
 

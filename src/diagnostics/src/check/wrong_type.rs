@@ -3,14 +3,14 @@
 
 use super::calls::{Call, CallArgument, calls};
 use super::kind::{self, Kind};
-use super::table;
+use super::{table, told};
 use crate::arguments::{self, CallTable};
 use crate::rules::WrongKindOfValue;
 use crate::{CellSpan, Diagnostic, Place, Rule, words};
 
 /// SC0120 in place of an error of rustc's about an argument of a call in the cell; `None`: it is about
 /// something else. Its first label is the primary one, a span of `text`.
-pub fn wrong_type(text: &str, found: &Diagnostic) -> Option<Diagnostic> {
+pub(super) fn wrong_type(text: &str, found: &Diagnostic) -> Option<Diagnostic> {
     let (expected, got) = match found.code.as_str() {
         "E0277" => of_a_trait(&found.message)?,
         "E0308" => of_a_type(&found.labels.first()?.text)?,
@@ -26,7 +26,7 @@ pub fn wrong_type(text: &str, found: &Diagnostic) -> Option<Diagnostic> {
         .filter(|call| holds(call.span))
         .min_by_key(|call| call.span.end - call.span.start)?;
     let table = arguments::call(&call.name)?;
-    let kind = kind_of_type(&got);
+    let kind = kind::of_type(&got);
     let got = kind.map_or_else(|| got.clone(), |kind| kind.word().to_owned());
     // What a macro borrows has the place of the whole call: the type alone tells which one is meant.
     let is_meant = |argument: &&CallArgument| match span == call.span {
@@ -90,7 +90,7 @@ fn of_a_trait(message: &str) -> Option<(String, String)> {
 fn of_a_type(label: &str) -> Option<(String, String)> {
     let (expected, got) = label.strip_prefix("expected ")?.split_once(", found ")?;
     let expected = without_marks(expected);
-    let expected = kind_of_type(&expected).map_or(expected.clone(), |kind| kind.word().to_owned());
+    let expected = kind::of_type(&expected).map_or(expected.clone(), |kind| kind.word().to_owned());
     Some((expected, without_marks(got)))
 }
 
@@ -105,6 +105,10 @@ fn without_article(expected: &str) -> String {
 /// the path of our own types, which says nothing to a reader of the cell.
 fn without_marks(name: &str) -> String {
     let name = name.trim_matches('`');
+    // `fn() -> Metric {stratoscope::prelude::accuracy}`: the brackets were forgotten.
+    if let Some(function) = told::is_function_item(name) {
+        return format!("the function `{function}`");
+    }
     let inferred = name
         .strip_prefix('{')
         .and_then(|name| name.strip_suffix('}'));
@@ -117,25 +121,6 @@ fn without_marks(name: &str) -> String {
         Some((_, last)) if !path.contains('<') => format!("{sign}{last}"),
         _ => name.to_owned(),
     }
-}
-
-/// The kind of a type by its name, references and paths aside.
-fn kind_of_type(name: &str) -> Option<Kind> {
-    let name = name.trim_start_matches('&').trim_start_matches("mut ");
-    let name = name.split('<').next().unwrap_or(name);
-    let name = name.rsplit("::").next().unwrap_or(name);
-    Some(match name {
-        "Optimizer" => Kind::Optimizer,
-        _ if arguments::optimizer(name).is_some() => Kind::Optimizer,
-        "Loss" | "MeanSquaredError" | "LabelSmoothing" => Kind::Loss,
-        _ if name.ends_with("Crossentropy") => Kind::Loss,
-        "Metric" => Kind::Metric,
-        "Dataset" => Kind::DataSet,
-        "Schedule" | "WarmupLinear" | "BertWarmup" => Kind::Schedule,
-        _ if name.ends_with("Decay") => Kind::Schedule,
-        _ if name.ends_with("Strategy") => Kind::Strategy,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::{Entry, Rule};
 mod accuracy_of_a_regression;
 mod architecture_mismatch;
 mod argument_nobody_wrote;
+mod argument_not_named;
 mod argument_of_another_call;
 mod backend_failed;
 mod bad_argument_value;
@@ -17,6 +18,7 @@ mod batches_are_made_by_fit;
 mod batches_are_padded;
 mod binary_loss_of_many;
 mod both_steps_per_execution;
+mod call_as_in_keras;
 mod callback_per_execution;
 mod cannot_write;
 mod cells_cannot_run;
@@ -59,10 +61,12 @@ mod memory_will_not_do;
 mod metric_of_a_batch;
 mod micro_batches_lost;
 mod missing_column;
+mod missing_comma;
 mod missing_optimizer;
 mod mixed_strategies;
 mod model_in_use;
 mod model_outside_scope;
+mod named_value_in_a_call;
 mod no_ignored_labels;
 mod no_loss;
 mod non_finite_loss;
@@ -74,11 +78,15 @@ mod optimizer_of_another_model;
 mod padding_is_masked;
 mod padding_waste;
 mod pair_without_segments;
+mod python_cell;
+mod python_spelling;
+mod question_mark_without_result;
 mod ragged_row;
 mod rate_out_of_range;
 mod replicas_save_no_memory;
 mod rustc_missing;
 mod schedule_does_not_act;
+mod scope_not_as_written;
 mod shapes_would_broadcast;
 mod shared;
 mod small_share_of_a_batch;
@@ -97,6 +105,7 @@ mod token_out_of_range;
 mod tokenizer_unusable;
 mod truncated_texts;
 mod uneven_last_batch;
+mod unfinished_code;
 mod unknown_compile_argument;
 mod unknown_evaluate_argument;
 mod unknown_fit_argument;
@@ -104,6 +113,7 @@ mod unknown_history_name;
 mod unknown_identifier;
 mod unknown_label;
 mod unknown_optimizer_argument;
+mod unknown_strategy;
 mod unknown_to_a_version;
 mod unknown_tokens;
 mod update_without_aggregation;
@@ -112,10 +122,12 @@ mod variable_not_kept;
 mod vocabulary_mismatch;
 mod warm_up_too_long;
 mod wrong_kind_of_value;
+mod wrong_operands;
 
 pub use accuracy_of_a_regression::AccuracyOfARegression;
 pub use architecture_mismatch::ArchitectureMismatch;
 pub use argument_nobody_wrote::ArgumentNobodyWrote;
+pub use argument_not_named::{ArgumentNotNamed, Unnamed};
 pub use argument_of_another_call::ArgumentOfAnotherCall;
 pub use backend_failed::BackendFailed;
 pub use bad_argument_value::BadArgumentValue;
@@ -125,6 +137,7 @@ pub use batches_are_made_by_fit::BatchesAreMadeByFit;
 pub use batches_are_padded::BatchesArePadded;
 pub use binary_loss_of_many::BinaryLossOfMany;
 pub use both_steps_per_execution::BothStepsPerExecution;
+pub use call_as_in_keras::CallAsInKeras;
 pub use callback_per_execution::CallbackPerExecution;
 pub use cannot_write::CannotWrite;
 pub use cells_cannot_run::CellsCannotRun;
@@ -167,10 +180,12 @@ pub use memory_will_not_do::MemoryWillNotDo;
 pub use metric_of_a_batch::MetricOfABatch;
 pub use micro_batches_lost::MicroBatchesLost;
 pub use missing_column::MissingColumn;
+pub use missing_comma::MissingComma;
 pub use missing_optimizer::MissingOptimizer;
 pub use mixed_strategies::MixedStrategies;
 pub use model_in_use::ModelInUse;
 pub use model_outside_scope::ModelOutsideScope;
+pub use named_value_in_a_call::NamedValueInACall;
 pub use no_ignored_labels::NoIgnoredLabels;
 pub use no_loss::NoLoss;
 pub use non_finite_loss::NonFiniteLoss;
@@ -182,11 +197,15 @@ pub use optimizer_of_another_model::OptimizerOfAnotherModel;
 pub use padding_is_masked::PaddingIsMasked;
 pub use padding_waste::PaddingWaste;
 pub use pair_without_segments::PairWithoutSegments;
+pub use python_cell::PythonCell;
+pub use python_spelling::PythonSpelling;
+pub use question_mark_without_result::QuestionMarkWithoutResult;
 pub use ragged_row::RaggedRow;
 pub use rate_out_of_range::RateOutOfRange;
 pub use replicas_save_no_memory::ReplicasSaveNoMemory;
 pub use rustc_missing::RustcMissing;
 pub use schedule_does_not_act::{ScheduleDoesNotAct, ScheduleFault};
+pub use scope_not_as_written::ScopeNotAsWritten;
 pub use shapes_would_broadcast::ShapesWouldBroadcast;
 pub use small_share_of_a_batch::SmallShareOfABatch;
 pub use softmax_over_one::SoftmaxOverOne;
@@ -204,6 +223,7 @@ pub use token_out_of_range::TokenOutOfRange;
 pub use tokenizer_unusable::TokenizerUnusable;
 pub use truncated_texts::TruncatedTexts;
 pub use uneven_last_batch::UnevenLastBatch;
+pub use unfinished_code::UnfinishedCode;
 pub use unknown_compile_argument::UnknownCompileArgument;
 pub use unknown_evaluate_argument::UnknownEvaluateArgument;
 pub use unknown_fit_argument::UnknownFitArgument;
@@ -211,6 +231,7 @@ pub use unknown_history_name::UnknownHistoryName;
 pub use unknown_identifier::UnknownIdentifier;
 pub use unknown_label::UnknownLabel;
 pub use unknown_optimizer_argument::UnknownOptimizerArgument;
+pub use unknown_strategy::UnknownStrategy;
 pub use unknown_to_a_version::UnknownToAVersion;
 pub use unknown_tokens::UnknownTokens;
 pub use update_without_aggregation::UpdateWithoutAggregation;
@@ -219,6 +240,7 @@ pub use variable_not_kept::VariableNotKept;
 pub use vocabulary_mismatch::VocabularyMismatch;
 pub use warm_up_too_long::WarmUpTooLong;
 pub use wrong_kind_of_value::WrongKindOfValue;
+pub use wrong_operands::WrongOperands;
 
 /// Every rule, in the order of the codes.
 pub const CATALOGUE: &[Entry] = &[
@@ -243,6 +265,14 @@ pub const CATALOGUE: &[Entry] = &[
     page::<UnknownToAVersion>(),
     page::<WrongKindOfValue>(),
     page::<ModelInUse>(),
+    page::<MissingComma>(),
+    page::<ArgumentNotNamed>(),
+    page::<WrongOperands>(),
+    page::<NamedValueInACall>(),
+    page::<CallAsInKeras>(),
+    page::<PythonSpelling>(),
+    page::<ScopeNotAsWritten>(),
+    page::<UnknownStrategy>(),
     page::<ModelOutsideScope>(),
     page::<OptimizerOfAnotherModel>(),
     page::<StrategyNotUsed>(),
@@ -328,6 +358,9 @@ pub const CATALOGUE: &[Entry] = &[
     page::<CellsCannotRun>(),
     page::<LibraryNotHeld>(),
     page::<VariableNotKept>(),
+    page::<UnfinishedCode>(),
+    page::<PythonCell>(),
+    page::<QuestionMarkWithoutResult>(),
 ];
 
 /// The rule of a code, if there is one. Upper and lower case are the same.

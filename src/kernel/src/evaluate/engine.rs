@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use evcxr::{CommandContext, Error, EvalOutputs};
-use stratoscope_diagnostics::Severity;
 use stratoscope_diagnostics::check::{self, CellContext, check_cell};
 use stratoscope_diagnostics::policy::Level;
+use stratoscope_diagnostics::{Profile, Severity};
 use stratoscope_wire::{MimeBundle, ToCells};
 
 use super::crates::Watch;
+use super::declared::Declared;
 use super::definitions::{self, Definitions};
 use super::gone::{Gone, How};
 use super::home::Home;
@@ -53,6 +54,8 @@ pub struct Engine {
     streams: Arc<Streams>,
     /// Variable → the cell that made it.
     made_by: BTreeMap<String, u64>,
+    /// Where they were declared.
+    declared: Declared,
     /// Those that there were.
     gone: Gone,
     /// The types that cells have defined.
@@ -87,6 +90,18 @@ impl Engine {
             .collect();
         variables.sort_by(|a, b| a.name.cmp(&b.name));
         variables
+    }
+
+    /// What the checks of a cell know of the notebook.
+    fn known_to_checks(&self, profile: Option<Profile>) -> CellContext {
+        let variables = self.context.variables_and_types();
+        CellContext {
+            profile,
+            variables: variables
+                .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
+                .collect(),
+            ..CellContext::default()
+        }
     }
 
     /// The variable that holds the strategy: the one that the cell makes, or the notebook's only one.
@@ -162,10 +177,7 @@ impl Evaluate for Engine {
         }
         let mut errors = Vec::new();
         let mut notes = Vec::new();
-        let context = CellContext {
-            profile: current.profile,
-            ..CellContext::default()
-        };
+        let context = self.known_to_checks(current.profile);
         for found in check_cell(&magic::without_lines(cell.code), &context) {
             // A note is about a cell that works; whether this one does is not known yet.
             let is_denied = self.relay.settings().policy.level(&found.code) == Some(Level::Denied);
@@ -205,7 +217,7 @@ impl Evaluate for Engine {
             self.defined.extend(defined);
         }
         if outcome == CellOutcome::Ok {
-            for warning in warnings::take(self.home.path(), &rewritten) {
+            for warning in warnings::take(self.home.path(), &rewritten, cell.code) {
                 let judged = self.relay.settings().judged(warning);
                 if let Some(warning) = judged {
                     show::diagnostic(warning, None, &current);
@@ -275,6 +287,7 @@ impl Evaluate for Engine {
         let cleared = self.context.execute(":clear");
         let started = cleared.and_then(|_| self.context.execute(FIRST_CELL));
         self.made_by.clear();
+        self.declared = Declared::default();
         self.gone.clear();
         self.defined.clear();
         self.assistant.set_variables(Vec::new());

@@ -3,10 +3,13 @@
 //! evcxr hands a variable on by the name of its type, as rust-analyzer writes it. A type that has no
 //! name (a closure's, an `impl Trait`, `!`) or none that the next cell may use cannot be handed on.
 
+use std::collections::BTreeMap;
+
 use evcxr::CompilationError;
 use stratoscope_diagnostics::rules::VariableNotKept;
 use stratoscope_diagnostics::{CellSpan, Diagnostic, Place, Rule};
 
+use super::closures;
 use crate::rewrite::{Rewritten, parse_deep};
 
 /// What keeps variables of this cell from being handed on, if that is what these errors are about.
@@ -14,10 +17,19 @@ pub fn refused(
     errors: &[CompilationError],
     rewritten: &Rewritten,
     code: &str,
+    variables: &BTreeMap<String, String>,
 ) -> Option<Diagnostic> {
-    let told = |error: &CompilationError| not_persistent(&error.message(), rewritten, code);
+    let told =
+        |error: &CompilationError| not_persistent(&error.message(), rewritten, code, variables);
     if let Some(found) = errors.iter().find_map(told) {
         return Some(found);
+    }
+    // rustc would have it moved, and then it would be refused as well.
+    if let Some(name) = errors
+        .iter()
+        .find_map(|error| borrowing(error, rewritten, code))
+    {
+        return refuse(&name, Obstacle::Closure, rewritten, code, variables);
     }
     // evcxr's own code does not compile. That of the cell may be wrong as well: then it comes first.
     // Warnings about it are among the errors.
@@ -28,19 +40,41 @@ pub fn refused(
     }
     if let Some(name) = closure_in(code) {
         // Where a variable borrows, that hides from evcxr that another is a closure.
-        return refuse(&name, Obstacle::Closure, rewritten, code);
+        return refuse(&name, Obstacle::Closure, rewritten, code, variables);
     }
     errors.iter().find_map(|error| {
         let spans = error.json["spans"].as_array()?;
         let (name, kind) = spans
             .iter()
             .find_map(|span| handed_on(span["text"][0]["text"].as_str()?))?;
-        refuse(name, Obstacle::of_type(kind), rewritten, code)
+        refuse(name, Obstacle::of_type(kind), rewritten, code, variables)
     })
 }
 
+/// The variable that is bound to the closure of which rustc says that it borrows from this cell.
+fn borrowing(error: &CompilationError, rewritten: &Rewritten, code: &str) -> Option<String> {
+    let name = closure_in(code)?;
+    if error.code() != Some("E0373") {
+        return None;
+    }
+    let primary = error.spanned_messages().iter().find(|it| it.is_primary)?;
+    let span = primary.span?;
+    let place = rewritten.original_range(
+        (span.start_line, span.start_column),
+        (span.end_line, span.end_column),
+    );
+    let before = code.get(..place.start)?.trim_end();
+    let before = before.strip_suffix('=')?.trim_end();
+    before.ends_with(&name).then_some(name)
+}
+
 /// evcxr's messages about variables that cannot live between cells, as diagnostics.
-pub fn not_persistent(message: &str, rewritten: &Rewritten, code: &str) -> Option<Diagnostic> {
+pub fn not_persistent(
+    message: &str,
+    rewritten: &Rewritten,
+    code: &str,
+    variables: &BTreeMap<String, String>,
+) -> Option<Diagnostic> {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let name = quoted.next()?;
     let obstacle = if message.contains("is a closure") {
@@ -54,7 +88,7 @@ pub fn not_persistent(message: &str, rewritten: &Rewritten, code: &str) -> Optio
     } else {
         return None;
     };
-    refuse(name, obstacle, rewritten, code)
+    refuse(name, obstacle, rewritten, code, variables)
 }
 
 /// The variable and its type in the line by which evcxr hands it on.
@@ -94,16 +128,20 @@ impl<'a> Obstacle<'a> {
     }
 
     /// What is wrong, to follow the variable's name, and what to type instead, best first.
-    fn told(self, name: &str, code: &str) -> (String, Vec<String>) {
+    fn told(
+        self,
+        name: &str,
+        code: &str,
+        variables: &BTreeMap<String, String>,
+    ) -> (String, Vec<String>) {
         let block = "keep it inside a block `{ … }`, then it need not live longer".to_owned();
         match self {
             Self::Closure => {
-                let called = closure_of(name, code).unwrap_or_else(|| "Fn()".to_owned());
-                let boxed = format!(
-                    "make it a function, or box it: `let {name}: Box<dyn {called}> = Box::new(…);`"
-                );
                 let problem = "is a closure, which cannot live between cells";
-                (problem.to_owned(), vec![boxed])
+                (
+                    problem.to_owned(),
+                    closures::ways_out(name, code, variables),
+                )
             }
             Self::Reference if is_guard(name, code) => {
                 let again = "take it again in each cell that needs it, inside a block `{ … }`";
@@ -172,11 +210,12 @@ fn refuse(
     obstacle: Obstacle<'_>,
     rewritten: &Rewritten,
     code: &str,
+    variables: &BTreeMap<String, String>,
 ) -> Option<Diagnostic> {
     if !rewritten.bindings.iter().any(|binding| binding == name) {
         return None;
     }
-    let (problem, fixes) = obstacle.told(name, code);
+    let (problem, fixes) = obstacle.told(name, code, variables);
     let place = word_position(code, name).map(|start| {
         Place::Span(CellSpan {
             start,
@@ -219,34 +258,6 @@ fn closure_in(code: &str) -> Option<String> {
     local(code, |name, value| {
         matches!(value, syn::Expr::Closure(_)).then(|| name.to_string())
     })
-}
-
-/// How the closure that the variable is bound to is called, as a trait: `Fn(i32) -> …`.
-fn closure_of(name: &str, code: &str) -> Option<String> {
-    local(code, |ident, value| {
-        let syn::Expr::Closure(closure) = value else {
-            return None;
-        };
-        if ident != name {
-            return None;
-        }
-        let operands = closure.inputs.iter().map(|operand| match operand {
-            syn::Pat::Type(typed) => text_of(code, typed.ty.as_ref()),
-            _ => None,
-        });
-        let operands: Vec<String> = operands
-            .map(|kind| kind.unwrap_or_else(|| "…".to_owned()))
-            .collect();
-        Some(format!("Fn({}) -> …", operands.join(", ")))
-    })
-}
-
-/// As it is written in the cell.
-fn text_of(code: &str, part: &impl syn::spanned::Spanned) -> Option<String> {
-    // Behind the brace that the cell was given to be a block.
-    let range = part.span().byte_range();
-    let text = code.get(range.start.checked_sub(1)?..range.end.checked_sub(1)?);
-    text.map(str::to_owned)
 }
 
 /// Whether the variable is bound to `….map(|x| …)` or the like.
@@ -324,8 +335,6 @@ mod tests {
         assert!(is_adapted("doubled", code) && !is_adapted("numbers", code));
         assert_eq!(closure_in("let f = |x: u8| x;").as_deref(), Some("f"));
         assert_eq!(closure_in(code), None);
-        let called = closure_of("f", "// ü\nlet f = |x: &[u8], y| x[0];");
-        assert_eq!(called.as_deref(), Some("Fn(&[u8], …) -> …"));
         let code =
             "let a = m.lock()?; let b = c.borrow_mut(); let d = m.lock().unwrap(); let e = f();";
         let guards = ["a", "b", "d", "e"].map(|name| is_guard(name, code));

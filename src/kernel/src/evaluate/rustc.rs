@@ -3,18 +3,19 @@
 use std::fmt::Write as _;
 
 use evcxr::CompilationError;
-use stratoscope_diagnostics::{CellSpan, Diagnostic, Label, Place, Severity};
+use stratoscope_diagnostics::{CellSpan, Diagnostic, Edit, Fix, Label, Place, Severity};
 
+use super::suggestion::{self, Suggestion, is_generated};
 use crate::rewrite::Rewritten;
 
-/// rustc's errors.
-pub fn errors(told: &[CompilationError], rewritten: &Rewritten) -> Vec<Diagnostic> {
+/// rustc's errors about a cell of this text.
+pub fn errors(told: &[CompilationError], rewritten: &Rewritten, code: &str) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = Vec::new();
     for error in told
         .iter()
         .filter(|error| matches!(error.level(), "error" | ""))
     {
-        let diagnostic = of_error(error, rewritten);
+        let diagnostic = of_error(error, rewritten, code);
         // One mistake in a macro's argument is reported once for each use the macro makes of it.
         if !found.contains(&diagnostic) {
             found.push(diagnostic);
@@ -23,11 +24,14 @@ pub fn errors(told: &[CompilationError], rewritten: &Rewritten) -> Vec<Diagnosti
     found
 }
 
-fn of_error(error: &CompilationError, rewritten: &Rewritten) -> Diagnostic {
+fn of_error(error: &CompilationError, rewritten: &Rewritten, cell: &str) -> Diagnostic {
     let code = error.code().unwrap_or("CompilationError");
     let told = without_paths(&error.message());
     let (headline, rest) = headline(&told);
     let mut message = without_dot(headline);
+    if let Some(plain) = in_plain_words(&message) {
+        message = plain;
+    }
     // What never returns has every type until there is none, and then `!`.
     let is_never = message.starts_with("the trait bound `!: IntoBundle` is not satisfied");
     if is_never {
@@ -50,11 +54,11 @@ fn of_error(error: &CompilationError, rewritten: &Rewritten) -> Diagnostic {
             end: range.end,
         });
         // What only repeats the message is no label.
-        let repeats = message.label.ends_with(&error.message());
-        let text = if repeats {
+        let text = without_paths(&message.label);
+        let text = if message.label.ends_with(&error.message()) || is_generated(&text) {
             String::new()
         } else {
-            without_paths(&message.label)
+            text
         };
         let label = Label { place, text };
         if !diagnostic.labels.contains(&label) {
@@ -78,11 +82,16 @@ fn of_error(error: &CompilationError, rewritten: &Rewritten) -> Diagnostic {
         diagnostic.labels.iter_mut().for_each(|it| it.text.clear());
         return diagnostic.fix("end the line with `;`, or let what never returns end with a value");
     }
-    with_children(diagnostic, &error.json["children"])
+    with_children(diagnostic, &error.json["children"], rewritten, cell)
 }
 
-/// With rustc's notes and suggestions.
-pub fn with_children(mut diagnostic: Diagnostic, children: &serde_json::Value) -> Diagnostic {
+/// With rustc's notes and suggestions, as far as they are about what somebody has typed.
+pub fn with_children(
+    mut diagnostic: Diagnostic,
+    children: &serde_json::Value,
+    rewritten: &Rewritten,
+    cell: &str,
+) -> Diagnostic {
     for child in children.as_array().into_iter().flatten() {
         let (Some(level), Some(text)) = (child["level"].as_str(), child["message"].as_str()) else {
             continue;
@@ -91,21 +100,47 @@ pub fn with_children(mut diagnostic: Diagnostic, children: &serde_json::Value) -
         if says_nothing(&text) {
             continue;
         }
-        // Of a change in several places, one says little.
         let spans = child["spans"].as_array().map_or(&[][..], Vec::as_slice);
-        if let [span] = spans
-            && let Some(instead) = suggestion(span)
-            && !text.contains(&format!("`{instead}`"))
-        {
-            let _ = write!(text, ": `{instead}`");
+        let suggested = spans
+            .iter()
+            .map(|span| suggestion::of_span(span, rewritten, cell));
+        let suggested: Vec<Suggestion> = suggested.collect();
+        if suggested.contains(&Suggestion::NotOurs) {
+            continue;
         }
-        diagnostic = match level {
-            "help" if !is_a_fact(&text) => diagnostic.fix(text),
-            "help" | "note" => diagnostic.why(text),
-            _ => diagnostic,
-        };
+        let edits = edits_of(&suggested);
+        // Of a change in several places, one says little.
+        if let [Suggestion::Type { shown, .. }] = suggested.as_slice()
+            && !text.contains(&format!("`{shown}`"))
+        {
+            let _ = write!(text, ": `{shown}`");
+        }
+        match level {
+            "help" if !is_a_fact(&text) => diagnostic.fixes.push(Fix { title: text, edits }),
+            "help" | "note" => diagnostic = diagnostic.why(text),
+            _ => {}
+        }
     }
     diagnostic
+}
+
+/// The edits of a suggestion, if all of it is about the cell.
+fn edits_of(suggested: &[Suggestion]) -> Vec<Edit> {
+    let edits = suggested.iter().map(|part| match part {
+        Suggestion::Type { edit, .. } => edit.clone(),
+        _ => None,
+    });
+    edits.collect::<Option<Vec<Edit>>>().unwrap_or_default()
+}
+
+/// What rustc says of the end of the text that it was given, which is not the cell's end.
+fn in_plain_words(message: &str) -> Option<String> {
+    let at_the_end = ["<end of input>", "keyword `fn`", "`evcxr_variable_store`"];
+    let end = at_the_end.iter().find(|end| message.contains(*end))?;
+    let found = ["found reserved ", "found "]
+        .iter()
+        .find(|found| message.contains(&format!("{found}{end}")))?;
+    Some(message.replace(&format!("{found}{end}"), "found the end of the cell"))
 }
 
 /// What a `?` makes of an error in a cell, and in a cell that is only checked.
@@ -114,9 +149,9 @@ const CELL_ERRORS: [&str; 2] = ["CellError", "EvcxrUserCodeError"];
 /// Whether a note is about what the kernel has written around the cell, points at what is not shown, or
 /// is the same for everybody.
 fn says_nothing(text: &str) -> bool {
-    text.contains("evcxr")
-        || CELL_ERRORS.iter().any(|ours| text.contains(ours))
-        || text.contains("stratoscope::__result")
+    is_generated(text)
+        || text.starts_with("this error originates in the macro")
+        || text.contains("in this macro invocation")
         || text.starts_with("required by a bound in")
         || text.ends_with("defined here")
         || text.ends_with("on by default")
@@ -132,42 +167,6 @@ fn is_a_fact(text: &str) -> bool {
     ]
     .iter()
     .any(|begin| text.starts_with(begin))
-}
-
-/// What to type, of a span with a suggestion: the replacement, or the whole line with it where it is
-/// only put in, or nothing but signs, and the line is not long.
-fn suggestion(span: &serde_json::Value) -> Option<String> {
-    const LONG: usize = 80;
-    let replacement = span["suggested_replacement"].as_str()?;
-    let trimmed = replacement.trim();
-    if trimmed.is_empty() || replacement.contains("stratoscope::cell") {
-        return None;
-    }
-    let line = || {
-        let [line] = span["text"].as_array()?.as_slice() else {
-            return None;
-        };
-        let characters: Vec<char> = line["text"].as_str()?.chars().collect();
-        let column = |name: &str| usize::try_from(line[name].as_u64()?.checked_sub(1)?).ok();
-        let (start, end) = (column("highlight_start")?, column("highlight_end")?);
-        let is_sign = |character: char| !character.is_alphanumeric();
-        if start < end && !trimmed.chars().all(is_sign) {
-            return None;
-        }
-        let before: String = characters.get(..start)?.iter().collect();
-        let after: String = characters.get(end..)?.iter().collect();
-        let whole = format!("{before}{replacement}{after}");
-        let whole = as_typed(whole.trim());
-        (whole.len() <= LONG).then(|| whole.to_owned())
-    };
-    Some(line().unwrap_or_else(|| trimmed.to_owned()))
-}
-
-/// A line without what the kernel puts around a last expression.
-fn as_typed(line: &str) -> &str {
-    line.strip_prefix("::stratoscope::__result!(")
-        .and_then(|it| it.strip_suffix(");"))
-        .unwrap_or(line)
 }
 
 /// rustc names the facade's modules in full, the cell's crate by a name nobody knows, and closures by
@@ -186,7 +185,28 @@ fn without_paths(text: &str) -> String {
     {
         text.replace_range(start..=start + length, "{closure}");
     }
+    while let Some(place) = place_in_source(&text) {
+        text.replace_range(place, "this notebook");
+    }
     text
+}
+
+/// A place in the text that rustc was given, with its path: `/tmp/…/src/lib.rs:108:51`.
+fn place_in_source(text: &str) -> Option<std::ops::Range<usize>> {
+    const SOURCE: &str = "src/lib.rs";
+    let at = text.find(SOURCE)?;
+    let is_path = |it: char| it.is_alphanumeric() || "/._-~".contains(it);
+    let before = text[..at].trim_end_matches(is_path).len();
+    let rest = &text[at + SOURCE.len()..];
+    let is_number = |it: char| it.is_ascii_digit() || it == ':';
+    let numbers = rest.len() - rest.trim_start_matches(is_number).len();
+    // A range in a closure's name: `108:51: 108:58`.
+    let rest = &rest[numbers..];
+    let second = rest
+        .strip_prefix(' ')
+        .map_or(0, |it| it.len() - it.trim_start_matches(is_number).len());
+    let more = if second > 0 { 1 + second } else { 0 };
+    Some(before..at + SOURCE.len() + numbers + more)
 }
 
 /// What a message of several lines, such as cargo's, is about, and the rest of it in words: a notebook's
@@ -240,29 +260,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_in_is_shown_in_its_line() {
-        let span = |line: &str, start: u64, end: u64, replacement: &str| {
-            serde_json::json!({
-                "suggested_replacement": replacement,
-                "text": [{ "text": line, "highlight_start": start, "highlight_end": end }],
-            })
-        };
-        let long = format!("let x = 5 // {}", "x".repeat(80));
-        for (span, expected) in [
-            (span("    let x = 5", 14, 14, ";"), Some("let x = 5;")),
-            (span("let x = 5;", 5, 5, "mut "), Some("let mut x = 5;")),
-            (span("if x = 1 {", 6, 7, "=="), Some("if x == 1 {")),
+    fn nothing_generated_is_named() {
+        for (text, expected) in [
             (
-                span("::stratoscope::__result!(f(x));", 28, 28, "&"),
-                Some("f(&x)"),
+                "expected expression, found keyword `fn`",
+                Some("expected expression, found the end of the cell"),
             ),
-            (span("let ü = lenght(x);", 9, 15, "length"), Some("length")),
-            (span(&long, 10, 10, ";"), Some(";")),
-            (span("f(x)", 9, 9, "&"), Some("&")),
-            (span("f(x)", 3, 4, ""), None),
+            (
+                "expected `;`, found <end of input>",
+                Some("expected `;`, found the end of the cell"),
+            ),
+            ("expected `;`, found keyword `let`", None),
         ] {
-            assert_eq!(suggestion(&span).as_deref(), expected, "{span}");
+            assert_eq!(in_plain_words(text).as_deref(), expected, "{text}");
         }
+        assert_eq!(
+            without_paths("at /tmp/a-1/cells/src/lib.rs:12:5, not src/main.rs"),
+            "at this notebook, not src/main.rs"
+        );
+        assert!(says_nothing("required by `evcxr_variable_store`"));
     }
 
     #[test]

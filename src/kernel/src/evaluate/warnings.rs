@@ -73,7 +73,7 @@ struct Span {
 }
 
 /// The warnings about this cell, taken: the next cell does not get them.
-pub fn take(home: &Path, rewritten: &Rewritten) -> Vec<Diagnostic> {
+pub fn take(home: &Path, rewritten: &Rewritten, code: &str) -> Vec<Diagnostic> {
     let (Ok(left), Ok(source)) = (
         fs::read_to_string(home.join(FILE)),
         fs::read_to_string(home.join("cells/src/lib.rs")),
@@ -86,14 +86,14 @@ pub fn take(home: &Path, rewritten: &Rewritten) -> Vec<Diagnostic> {
         let Ok(message) = serde_json::from_str::<Message>(line) else {
             continue;
         };
-        let warning = message.in_cell(&source, rewritten);
+        let warning = message.in_cell(&source, rewritten, code);
         found.extend(warning.filter(|warning| !found.contains(warning)));
     }
     found
 }
 
 impl Message {
-    fn in_cell(&self, source: &str, rewritten: &Rewritten) -> Option<Diagnostic> {
+    fn in_cell(&self, source: &str, rewritten: &Rewritten, cell: &str) -> Option<Diagnostic> {
         let code = &self.code.as_ref()?.code;
         // A variable of the notebook is there for the next cell.
         let name = self.message.split('`').nth(1).unwrap_or_default();
@@ -115,7 +115,7 @@ impl Message {
                 None => {}
             }
         }
-        let warning = rustc::with_children(warning, &self.children);
+        let warning = rustc::with_children(warning, &self.children, rewritten, cell);
         (!warning.labels.is_empty()).then_some(warning)
     }
 }

@@ -39,6 +39,7 @@ impl Engine {
         for name in &rewritten.bindings {
             if after.contains(name) {
                 self.made_by.insert(name.clone(), current.number);
+                self.declared.note(name, current.number, &current.code);
             } else if !lost.contains(name) {
                 let how = match how {
                     How::Moved => How::Moved,
@@ -49,6 +50,7 @@ impl Engine {
             }
         }
         self.made_by.retain(|name, _| after.contains(name));
+        self.declared.retain(|name| after.contains(name));
         self.gone.retain(|name| !after.contains(name));
         match result {
             Ok(outputs) => {
@@ -87,7 +89,8 @@ impl Engine {
             }
             Err(_) if interrupted => CellOutcome::Interrupted { lost: None },
             Err(Error::CompilationErrors(errors)) => {
-                let refused = persist::refused(&errors, rewritten, &current.code);
+                let known = self.known_to_checks(current.profile);
+                let refused = persist::refused(&errors, rewritten, &current.code, &known.variables);
                 if let Some(found) = refused {
                     let found = show::diagnostic(found, None, current);
                     return CellOutcome::Error(show::error_of(
@@ -96,8 +99,11 @@ impl Engine {
                         current.number,
                     ));
                 }
-                let found = rustc::errors(&errors, rewritten);
-                let explain = |found| self.gone.explain(found);
+                let found = rustc::errors(&errors, rewritten, &current.code);
+                let explain = |found| {
+                    self.declared
+                        .explain(self.gone.explain(found), &current.code)
+                };
                 let mut found: Vec<Diagnostic> = found.into_iter().map(explain).collect();
                 if found.is_empty() {
                     found.push(Diagnostic::new(
@@ -106,16 +112,27 @@ impl Engine {
                         "the cell does not compile",
                     ));
                 }
-                // What is about an argument of the DSL is told in its words, on a card.
-                let in_our_words = |found: Diagnostic| {
-                    let ours = check::wrong_type(&current.code, &found);
-                    ours.map_or(found, |ours| show::diagnostic(ours, None, current))
-                };
-                let found: Vec<Diagnostic> = found.into_iter().map(in_our_words).collect();
-                CellOutcome::Error(show::error_of(&found, &current.code, current.number))
+                // What is about the DSL is told in its words, on a card.
+                let mut told: Vec<Diagnostic> = Vec::new();
+                for found in found {
+                    let ours = check::in_our_words(&current.code, &found, &known);
+                    // Two names in one call are one mistake.
+                    let is_same = |ours: &Diagnostic| {
+                        told.iter()
+                            .any(|other| other.code == ours.code && other.fixes == ours.fixes)
+                    };
+                    match ours {
+                        Some(ours) if is_same(&ours) => {}
+                        Some(ours) => told.push(show::diagnostic(ours, None, current)),
+                        None => told.push(found),
+                    }
+                }
+                CellOutcome::Error(show::error_of(&told, &current.code, current.number))
             }
             Err(Error::Message(message)) => {
-                let found = persist::not_persistent(&message, rewritten, &current.code);
+                let known = self.known_to_checks(current.profile);
+                let found =
+                    persist::not_persistent(&message, rewritten, &current.code, &known.variables);
                 CellOutcome::Error(match found {
                     Some(found) => {
                         let found = show::diagnostic(found, None, current);

@@ -13,6 +13,7 @@ use stratoscope_wire::{ToCells, ToKernel};
 use super::{Engine, FIRST_CELL};
 use crate::assist::Assistant;
 use crate::cells;
+use crate::evaluate::declared::Declared;
 use crate::evaluate::definitions::Definitions;
 use crate::evaluate::gone::Gone;
 use crate::evaluate::home::{self, Home};
@@ -96,6 +97,7 @@ impl Engine {
             link,
             streams,
             made_by: BTreeMap::new(),
+            declared: Declared::default(),
             gone: Gone::default(),
             defined: Definitions::default(),
             assistant: Assistant::default(),

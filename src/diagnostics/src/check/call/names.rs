@@ -1,0 +1,183 @@
+//! Names of arguments that the call does not know: what they look like, where they belong, what they mean in
+//! Keras.
+
+use super::super::calls::CallArgument;
+use super::super::suggest;
+use super::Checker;
+use crate::arguments;
+use crate::rules::{
+    ArgumentOfAnotherCall, BothStepsPerExecution, UnknownCompileArgument, UnknownEvaluateArgument,
+    UnknownFitArgument,
+};
+use crate::{CellSpan, Diagnostic, Edit, Place, Rule, words};
+
+impl Checker<'_> {
+    /// SC0101, SC0104, SC0106, SC0114, SC0115: names that the call does not know.
+    pub(super) fn names(&mut self) {
+        for (index, argument, _) in self.given() {
+            if self.knows(&argument.name) {
+                continue;
+            }
+            let diagnostic = self.unknown(argument);
+            self.found(vec![index], diagnostic);
+        }
+    }
+
+    fn unknown(&self, argument: &CallArgument) -> Diagnostic {
+        let call = &self.parsed.call;
+        let name = argument.name.as_str();
+        let place = Place::Span(argument.name_span);
+        if call.name == "compile" {
+            if name == "experimental_steps_per_execution"
+                && let Some(current) = call.argument("steps_per_execution")
+            {
+                return BothStepsPerExecution {
+                    experimental: Place::Span(argument.span),
+                    experimental_drop: Place::Span(argument.drop_span),
+                    current: Place::Span(current.span),
+                    arguments: Vec::new(),
+                }
+                .diagnostic();
+            }
+            if let Some(elsewhere) = arguments::belongs_elsewhere("compile", name) {
+                let (written, edits) = self
+                    .moved_to_optimizer(argument)
+                    .unwrap_or_else(|| (written(&elsewhere, argument), Vec::new()));
+                return ArgumentOfAnotherCall {
+                    given: name.to_owned(),
+                    place,
+                    owner: elsewhere.owner.to_owned(),
+                    written,
+                    edits,
+                    arguments: Vec::new(),
+                }
+                .diagnostic();
+            }
+        }
+        let similar = self.similar(name);
+        let hint = self.hint(argument);
+        let given = name.to_owned();
+        let drop = Place::Span(argument.drop_span);
+        let arguments = Vec::new();
+        match call.name.as_str() {
+            "compile" => UnknownCompileArgument {
+                given,
+                place,
+                drop,
+                similar,
+                hint,
+                arguments,
+            }
+            .diagnostic(),
+            "fit" => UnknownFitArgument {
+                given,
+                place,
+                drop,
+                similar,
+                hint,
+                arguments,
+            }
+            .diagnostic(),
+            _ => UnknownEvaluateArgument {
+                given,
+                place,
+                drop,
+                similar,
+                hint,
+                arguments,
+            }
+            .diagnostic(),
+        }
+    }
+
+    /// The optimizer of this call with the argument added, and the edits that move it there, if the
+    /// optimizer stands in the call and has such an argument.
+    fn moved_to_optimizer(&self, argument: &CallArgument) -> Option<(String, Vec<Edit>)> {
+        let inside = self.parsed.call.argument("optimizer")?.value_span;
+        let chain = self
+            .chains
+            .iter()
+            .find(|chain| inside.start <= chain.span.start && chain.span.end <= inside.end)?;
+        let optimizer = arguments::optimizer(&chain.optimizer)?;
+        let edit = |span, replacement: &str| Edit {
+            place: Place::Span(span),
+            replacement: replacement.to_owned(),
+        };
+        let drop = edit(argument.drop_span, "");
+        let value = argument.value.as_str();
+        if matches!(argument.name.as_str(), "learning_rate" | "lr") {
+            // A schedule has a rate of its own; only a bare number is replaced.
+            chain.rate.parse::<f64>().ok()?;
+            let written = format!("{}::new({value})", chain.optimizer);
+            return Some((written, vec![edit(chain.inside, value), drop]));
+        }
+        let name = match argument.name.as_str() {
+            "clip_norm" | "max_grad_norm" => "global_clipnorm",
+            name => name,
+        };
+        arguments::find(optimizer.arguments, name)?;
+        if value.is_empty() || chain.methods.iter().any(|method| method.name == name) {
+            return None;
+        }
+        let method = format!(".{name}({value})");
+        let end = CellSpan {
+            start: chain.span.end,
+            end: chain.span.end,
+        };
+        Some((
+            format!("{}::new(…){method}", chain.optimizer),
+            vec![edit(end, &method), drop],
+        ))
+    }
+
+    /// Names at distance 1, then the translation of another library's name, then names further off.
+    pub(super) fn similar(&self, name: &str) -> Vec<String> {
+        let known = self.table.arguments.iter().map(|argument| argument.name);
+        let mut similar = suggest::similar(name, known);
+        if let Some(translated) = arguments::translated(self.table.name, name) {
+            similar.retain(|other| other != translated);
+            let near = similar
+                .iter()
+                .take_while(|other| suggest::distance(name, other) == 1)
+                .count();
+            let own = suggest::distance(name, translated) == 1;
+            similar.insert(if own { 0 } else { near }, translated.to_owned());
+        }
+        similar
+    }
+
+    /// A sentence on what the name means in Keras or in another call.
+    fn hint(&self, argument: &CallArgument) -> Option<String> {
+        let (call, name) = (self.table.name, argument.name.as_str());
+        if let Some(text) = arguments::explained(call, name) {
+            return Some(text.to_owned());
+        }
+        if let Some(elsewhere) = arguments::belongs_elsewhere(call, name) {
+            let written = written(&elsewhere, argument);
+            return Some(format!(
+                "`{name}` belongs to {}: `{written}`",
+                elsewhere.owner
+            ));
+        }
+        (name == "experimental_steps_per_execution").then(|| {
+            "TensorFlow 2.3 has `steps_per_execution` under this name; later versions dropped the prefix"
+                .to_owned()
+        })
+    }
+}
+
+/// How an argument is written where it belongs, with its own value.
+fn written(elsewhere: &arguments::Elsewhere, argument: &CallArgument) -> String {
+    let value = if argument.value.is_empty() {
+        "…"
+    } else {
+        argument.value.as_str()
+    };
+    let value = words::excerpt(value, 60);
+    match elsewhere.written {
+        // The optimizer and the loss: the value has a place of its own.
+        pattern if pattern.contains("{}") => pattern.replacen("{}", &value, 1),
+        // The calls: `…` stands for `name = value`.
+        pattern => pattern.replacen('…', &format!("{} = {value}", argument.name), 1),
+    }
+}

@@ -1,0 +1,373 @@
+//! What stands in a call beside its named arguments: the model and the data, a missing comma, `name: value`,
+//! values without names.
+
+use proc_macro2::TokenTree;
+
+use super::super::calls::Operand;
+use super::super::kind::{self, Kind};
+use super::super::literal::{self, Literal};
+use super::super::segments::Slip;
+use super::Checker;
+use crate::arguments::{self, IdentifierKind};
+use crate::rules::{ArgumentNotNamed, MissingComma, Unnamed, WrongOperands};
+use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule, words};
+
+fn insert(at: usize, text: impl Into<String>) -> Edit {
+    Edit {
+        place: Place::span(at, at),
+        replacement: text.into(),
+    }
+}
+
+impl Checker<'_> {
+    /// SC0122 and SC0123: how the parts are written.
+    pub(super) fn slips(&mut self) {
+        let parsed = self.parsed;
+        for slip in &parsed.slips {
+            match slip {
+                Slip::Comma { after, before } => {
+                    let before_text = self.text.get(before.start..before.end).unwrap_or_default();
+                    let facts = MissingComma {
+                        call: parsed.call.name.clone(),
+                        before: before_text.to_owned(),
+                        place: Place::Span(*before),
+                        insert: Place::span(*after, *after),
+                        arguments: Vec::new(),
+                    };
+                    self.found(Vec::new(), facts.diagnostic());
+                }
+                Slip::Colon { argument, sign } => {
+                    let given = &parsed.call.arguments[*argument];
+                    // Only the sign: what stands around it stays.
+                    let spaced = self.text[..sign.start].ends_with(char::is_whitespace);
+                    let replacement = if spaced { "=" } else { " =" };
+                    let facts = ArgumentNotNamed {
+                        call: parsed.call.name.clone(),
+                        given: Unnamed::Colon(given.name.clone()),
+                        place: Place::Span(given.span),
+                        fix: Fix {
+                            title: written(&given.name, &given.value),
+                            edits: vec![Edit {
+                                place: Place::Span(*sign),
+                                replacement: replacement.to_owned(),
+                            }],
+                        },
+                        arguments: Vec::new(),
+                    };
+                    self.found(vec![*argument], facts.diagnostic());
+                }
+                Slip::Unnamed(operand, tokens) => self.unnamed(operand, tokens),
+            }
+        }
+    }
+
+    /// SC0123 and SC0124: which operands there are.
+    pub(super) fn operands(&mut self) {
+        let parsed = self.parsed;
+        let wanted = self.table.operands.len();
+        let kinds: Vec<Option<Kind>> = parsed
+            .call
+            .operands
+            .iter()
+            .zip(&parsed.operands)
+            .map(|(operand, tokens)| self.kind_of(operand, tokens))
+            .collect();
+        if self.wrong_order(&kinds) || self.without_a_model(&kinds) {
+            return;
+        }
+        let operands: Vec<(&Operand, &Vec<TokenTree>)> = parsed
+            .call
+            .operands
+            .iter()
+            .zip(&parsed.operands)
+            .skip(wanted)
+            .collect();
+        // `fit!(model, x, y)`: the data as Keras takes it.
+        if let [(labels, tokens), rest @ ..] = operands.as_slice()
+            && wanted == 2
+            && literal::read(tokens).is_none()
+            && kinds[2].is_none()
+        {
+            self.arrays(labels);
+            for (operand, tokens) in rest {
+                self.unnamed(operand, tokens);
+            }
+            return;
+        }
+        for (operand, tokens) in operands {
+            self.unnamed(operand, tokens);
+        }
+        if parsed.call.operands.len() + 1 == wanted {
+            self.without_data();
+        }
+    }
+
+    /// What an operand is, where the cell or the notebook shows it.
+    fn kind_of(&self, operand: &Operand, tokens: &[TokenTree]) -> Option<Kind> {
+        let name = operand.text.trim_start_matches('&').trim();
+        if let Some(bound) = self.cell.bound.get(name) {
+            return *bound;
+        }
+        let known = self.context.variables.get(name);
+        let of_type = known.and_then(|kind| kind::of_type(kind));
+        of_type.or_else(|| kind::of(self.text, tokens, self.defined))
+    }
+
+    /// `fit!(train, model)`.
+    fn wrong_order(&mut self, kinds: &[Option<Kind>]) -> bool {
+        let call = &self.parsed.call;
+        let [first, second, ..] = call.operands.as_slice() else {
+            return false;
+        };
+        let is_swapped = match kinds {
+            [Some(Kind::DataSet), other, ..] => *other != Some(Kind::DataSet),
+            [None, Some(Kind::Model), ..] => true,
+            _ => false,
+        };
+        if call.name == "compile" || !is_swapped {
+            return false;
+        }
+        let lent = |text: &str| text.trim_start_matches('&').trim_start().to_owned();
+        let edit = |at: CellSpan, text: &str| Edit {
+            place: Place::Span(at),
+            replacement: lent(text),
+        };
+        let facts = WrongOperands {
+            message: format!(
+                "`{}!` takes the model first, then the data: `{}` is no model",
+                call.name, first.text
+            ),
+            place: Place::Span(first.span),
+            label: "the data set".to_owned(),
+            fix: Fix {
+                title: format!(
+                    "write `{}!({}, {}, …)`",
+                    call.name,
+                    lent(&second.text),
+                    lent(&first.text)
+                ),
+                edits: vec![
+                    edit(first.span, &second.text),
+                    edit(second.span, &first.text),
+                ],
+            },
+            arguments: Vec::new(),
+        };
+        self.found(Vec::new(), facts.diagnostic());
+        true
+    }
+
+    /// `compile!(optimizer = …)`, `fit!(train, epochs = 3)`.
+    fn without_a_model(&mut self, kinds: &[Option<Kind>]) -> bool {
+        let call = &self.parsed.call;
+        let is_data = matches!(kinds, [Some(Kind::DataSet)]) && call.name != "compile";
+        if !(call.operands.is_empty() || is_data) {
+            return false;
+        }
+        let model = self.only_one(Kind::Model).unwrap_or("model").to_owned();
+        let is_empty = call.operands.is_empty() && call.arguments.is_empty();
+        let data = if is_data || call.name == "compile" {
+            String::new()
+        } else {
+            format!(", {}", self.only_one(Kind::DataSet).unwrap_or("train"))
+        };
+        let operands = format!("{model}{data}");
+        let at = match (call.operands.first(), call.arguments.first()) {
+            (Some(operand), _) => operand.span.start,
+            (None, Some(argument)) => argument.span.start,
+            (None, None) => call.inside.start,
+        };
+        let comma = if is_empty { "" } else { ", " };
+        let facts = WrongOperands {
+            message: format!("`{}!` needs the model as its first operand", call.name),
+            place: Place::Span(call.name_span),
+            label: "no model here".to_owned(),
+            fix: Fix {
+                title: format!("write `{}!({operands}, …)`", call.name),
+                edits: vec![insert(at, format!("{operands}{comma}"))],
+            },
+            arguments: Vec::new(),
+        };
+        self.found(Vec::new(), facts.diagnostic());
+        true
+    }
+
+    /// `fit!(model, epochs = 3)`.
+    fn without_data(&mut self) {
+        let call = &self.parsed.call;
+        let Some(model) = call.operands.last() else {
+            return;
+        };
+        let data = self.only_one(Kind::DataSet).unwrap_or("train").to_owned();
+        let facts = WrongOperands {
+            message: format!("`{}!` needs the data set as its second operand", call.name),
+            place: Place::Span(call.name_span),
+            label: "no data here".to_owned(),
+            fix: Fix {
+                title: format!("write `{}!({}, {data}, …)`", call.name, model.text),
+                edits: vec![insert(model.span.end, format!(", {data}"))],
+            },
+            arguments: Vec::new(),
+        };
+        self.found(Vec::new(), facts.diagnostic());
+    }
+
+    /// `fit!(model, x, y)`.
+    fn arrays(&mut self, labels: &Operand) {
+        let call = &self.parsed.call;
+        let [model, features, ..] = call.operands.as_slice() else {
+            return;
+        };
+        let pair = format!("Dataset::from_arrays({}, {})?", features.text, labels.text);
+        let facts = WrongOperands {
+            message: format!(
+                "`{}!` takes one data set: examples and labels together",
+                call.name
+            ),
+            place: Place::Span(labels.span),
+            label: "a second operand for the data".to_owned(),
+            fix: Fix {
+                title: format!(
+                    "write `{}!({}, {}, …)`",
+                    call.name,
+                    model.text,
+                    words::excerpt(&pair, 60)
+                ),
+                edits: vec![Edit {
+                    place: Place::span(features.span.start, labels.span.end),
+                    replacement: pair,
+                }],
+            },
+            arguments: Vec::new(),
+        };
+        self.found(Vec::new(), facts.diagnostic());
+    }
+
+    /// SC0123: a value without its name.
+    fn unnamed(&mut self, operand: &Operand, tokens: &[TokenTree]) {
+        let call = &self.parsed.call;
+        let name = self.name_for(operand, tokens);
+        let fix = match &name {
+            Some(name) => Fix {
+                title: written(name, &operand.text),
+                edits: vec![insert(operand.span.start, format!("{name} = "))],
+            },
+            None => {
+                let names = self.table.arguments.iter().map(|argument| argument.name);
+                let names: Vec<&str> = names.collect();
+                Fix {
+                    title: format!(
+                        "write its name before it, one of {}",
+                        words::names(&names, 20)
+                    ),
+                    edits: Vec::new(),
+                }
+            }
+        };
+        let facts = ArgumentNotNamed {
+            call: call.name.clone(),
+            given: Unnamed::Value(words::excerpt(&operand.text, 40)),
+            place: Place::Span(operand.span),
+            fix,
+            arguments: Vec::new(),
+        };
+        self.found(Vec::new(), facts.diagnostic());
+    }
+
+    /// The argument that a value is probably meant for.
+    fn name_for(&self, operand: &Operand, tokens: &[TokenTree]) -> Option<String> {
+        let call = &self.parsed.call;
+        let is_free = |name: &&str| {
+            arguments::find(self.table.arguments, name).is_some() && call.argument(name).is_none()
+        };
+        let name = match (self.kind_of(operand, tokens), literal::read(tokens)) {
+            (Some(kind), _) => kind.argument(),
+            (None, Some(Literal::Text(text))) => [
+                (IdentifierKind::Optimizer, "optimizer"),
+                (IdentifierKind::Loss, "loss"),
+                (IdentifierKind::Metric, "metrics"),
+            ]
+            .into_iter()
+            .find(|(kind, _)| kind.knows(&text))
+            .map(|(_, name)| name),
+            (None, Some(Literal::Integer(_))) => ["epochs", "batch_size"].into_iter().find(is_free),
+            (None, _) if call.name == "compile" => {
+                ["optimizer", "loss", "metrics"].into_iter().find(is_free)
+            }
+            (None, _) => None,
+        };
+        name.filter(is_free).map(str::to_owned)
+    }
+
+    /// The notebook's variable of this kind, if there is one and no more.
+    fn only_one(&self, kind: Kind) -> Option<&str> {
+        let of_cell = self.cell.bound.iter();
+        let of_cell = of_cell.filter(|(_, found)| **found == Some(kind));
+        let of_cell: Vec<&str> = of_cell.map(|(name, _)| name.as_str()).collect();
+        if let [only] = of_cell.as_slice() {
+            return Some(only);
+        }
+        let variables = self.context.variables.iter();
+        let variables = variables.filter(|(_, name)| kind::of_type(name) == Some(kind));
+        let mut variables = variables.map(|(name, _)| name.as_str());
+        match (variables.next(), variables.next()) {
+            (Some(only), None) if of_cell.is_empty() => Some(only),
+            _ => None,
+        }
+    }
+}
+
+/// What to write, as a title.
+fn written(name: &str, value: &str) -> String {
+    let line = value.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("write `{name} = {}`", words::excerpt(&line, 60))
+}
+
+/// An optimizer is among the values without a name.
+pub(super) fn has_unnamed_optimizer(checker: &Checker<'_>) -> bool {
+    checker.parsed.slips.iter().any(|slip| match slip {
+        Slip::Unnamed(operand, tokens) => {
+            checker.name_for(operand, tokens).as_deref() == Some("optimizer")
+        }
+        _ => false,
+    })
+}
+
+/// SC0127 of `None`, which Python writes for an argument that is not given.
+impl Checker<'_> {
+    pub(super) fn none(&mut self) {
+        use crate::rules::PythonSpelling;
+        for (index, argument, value) in self.given() {
+            let is_none = matches!(value, [TokenTree::Ident(word)] if word == "None");
+            let is_known = arguments::find(self.table.arguments, &argument.name).is_some();
+            if !is_none || !is_known {
+                continue;
+            }
+            let fix = if argument.name == "strategy" {
+                Fix {
+                    title: "write `strategy = none`".to_owned(),
+                    edits: vec![Edit {
+                        place: Place::Span(argument.value_span),
+                        replacement: "none".to_owned(),
+                    }],
+                }
+            } else {
+                Fix {
+                    title: format!("leave `{}` out: its default holds", argument.name),
+                    edits: vec![Edit {
+                        place: Place::Span(argument.drop_span),
+                        replacement: String::new(),
+                    }],
+                }
+            };
+            let diagnostic: Diagnostic = PythonSpelling {
+                given: "None".to_owned(),
+                reason: "an argument that is not wanted is not written here".to_owned(),
+                places: vec![Place::Span(argument.value_span)],
+                fix,
+            }
+            .diagnostic();
+            self.found(vec![index], diagnostic);
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Calls of functions and methods that are written as Keras has them: `model.fit(train, epochs = 3)`,
+//! `Dense(10, activation = "relu")`, `Adam(1e-3)`, `MirroredStrategy()`. Rust has no named arguments,
+//! so rustc's errors about them speak of variables that nobody meant.
+
+use proc_macro2::{Delimiter, TokenTree};
+
+use super::calls::{CallArgument, Found, Operand, inside_of, slice, span_of};
+use super::segments::{self, Parts};
+use super::{constructors, suggest};
+use crate::rules::{CallAsInKeras, NamedValueInACall};
+use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule, arguments, words};
+
+/// A call of a function or a method.
+#[derive(Debug)]
+pub(super) struct Plain {
+    pub name: String,
+    pub name_span: CellSpan,
+    /// What stands before the method's dot.
+    pub receiver: Option<CellSpan>,
+    /// The segment before the name's `::`.
+    pub path: Option<String>,
+    /// With the receiver or the path, to the closing bracket.
+    pub span: CellSpan,
+    pub inside: CellSpan,
+    pub operands: Vec<Operand>,
+    pub named: Vec<CallArgument>,
+    /// Whether the last operand is a block.
+    pub ends_in_block: bool,
+    /// Whether a `?` follows.
+    pub is_tried: bool,
+}
+
+/// Reads the call whose name stands at `index`, if it may be meant as one of ours.
+pub(super) fn read(text: &str, trees: &[TokenTree], index: usize) -> Option<Plain> {
+    let TokenTree::Ident(ident) = &trees[index] else {
+        return None;
+    };
+    let Some(TokenTree::Group(group)) = trees.get(index + 1) else {
+        return None;
+    };
+    let name = ident.to_string();
+    let Parts {
+        operands, named, ..
+    } = segments::read(text, group, &|_| false);
+    let is_ours = arguments::call(&name).is_some() || name == "scope";
+    if named.is_empty() && !is_ours && !constructors::is_one(&name) {
+        return None;
+    }
+    let (receiver, path, start) = before(trees, index);
+    let span = CellSpan {
+        start: start.map_or(span_of(ident.span()).start, |tree| {
+            span_of(tree.span()).start
+        }),
+        end: span_of(group.span()).end,
+    };
+    let receiver = receiver.map(|last| CellSpan {
+        start: span.start,
+        end: span_of(last.span()).end,
+    });
+    let ends_in_block = operands.last().is_some_and(|(_, tokens)| {
+        matches!(tokens.as_slice(), [TokenTree::Group(block)] if block.delimiter() == Delimiter::Brace)
+    });
+    Some(Plain {
+        name,
+        name_span: span_of(ident.span()),
+        receiver,
+        path,
+        span,
+        inside: inside_of(group),
+        operands: operands.into_iter().map(|(operand, _)| operand).collect(),
+        named: named.into_iter().map(|(argument, _)| argument).collect(),
+        ends_in_block,
+        is_tried: matches!(trees.get(index + 2), Some(TokenTree::Punct(mark)) if mark.as_char() == '?'),
+    })
+}
+
+/// What stands before a name: the last token of a method's receiver, the segment before a path's `::`,
+/// and the first token of either.
+fn before(
+    trees: &[TokenTree],
+    index: usize,
+) -> (Option<&TokenTree>, Option<String>, Option<&TokenTree>) {
+    let sign = |at: usize| match trees.get(at) {
+        Some(TokenTree::Punct(sign)) => Some(sign.as_char()),
+        _ => None,
+    };
+    let mut at = index;
+    let mut receiver = None;
+    let mut path = None;
+    loop {
+        if at >= 2 && sign(at - 1) == Some('.') && sign(at - 2) != Some('.') {
+            receiver = receiver.or(Some(&trees[at - 2]));
+            at -= 2;
+        } else if at >= 3 && sign(at - 1) == Some(':') && sign(at - 2) == Some(':') {
+            if at == index {
+                path = Some(trees[at - 3].to_string());
+            }
+            at -= 3;
+        } else {
+            break;
+        }
+        // `f(x)?.name(…)`, `models[0].name(…)`: to the name that they begin with.
+        while at > 0
+            && (matches!(trees[at], TokenTree::Group(_)) || sign(at) == Some('?'))
+            && matches!(&trees[at - 1], TokenTree::Ident(_) | TokenTree::Group(_))
+        {
+            at -= 1;
+        }
+    }
+    (receiver, path, (at < index).then(|| &trees[at]))
+}
+
+/// What is to be said about a call.
+pub(super) fn check(plain: &Plain, found: &Found) -> Option<Diagnostic> {
+    let name = plain.name.as_str();
+    if plain.receiver.is_none()
+        && (found.functions.contains(&plain.name) || found.defined.contains(&plain.name))
+    {
+        return None;
+    }
+    if let Some(table) = arguments::call(name) {
+        let known = |argument: &CallArgument| {
+            let names = table.arguments.iter().map(|known| known.name);
+            arguments::find(table.arguments, &argument.name).is_some()
+                || arguments::translated(name, &argument.name).is_some()
+                || matches!(argument.name.as_str(), "x" | "y")
+                || !suggest::similar(&argument.name, names).is_empty()
+        };
+        if plain.path.is_some() || !plain.named.iter().any(known) {
+            return None;
+        }
+        return Some(match plain.receiver {
+            Some(receiver) => of_a_method(&found.text, plain, receiver),
+            None => without_its_mark(&found.text, plain),
+        });
+    }
+    if let Some(fix) = constructors::written(&found.text, plain) {
+        let facts = CallAsInKeras {
+            given: shortened(&found.text, plain.span),
+            written: fix.title.clone(),
+            place: Place::Span(plain.name_span),
+            reason: constructors::reason(name).to_owned(),
+            edits: fix.edits,
+        };
+        return Some(match plain.named.first() {
+            Some(argument) => NamedValueInACall {
+                callee: name.to_owned(),
+                argument: argument.name.clone(),
+                place: Place::Span(argument.span),
+                written: facts.written,
+                edits: facts.edits,
+            }
+            .diagnostic(),
+            None => facts.diagnostic(),
+        });
+    }
+    None
+}
+
+/// The values of a call's named arguments in their order, for a function whose operands have no names.
+pub(super) fn without_names(text: &str, plain: &Plain) -> Fix {
+    let edits: Vec<Edit> = plain
+        .named
+        .iter()
+        .map(|argument| Edit {
+            place: Place::span(argument.span.start, argument.value_span.start),
+            replacement: String::new(),
+        })
+        .collect();
+    let operands = plain.operands.iter().map(|operand| operand.text.as_str());
+    let values = plain.named.iter().map(|argument| argument.value.as_str());
+    let all: Vec<&str> = operands.chain(values).collect();
+    let callee = slice(
+        text,
+        CellSpan {
+            start: plain.span.start,
+            end: plain.name_span.end,
+        },
+    );
+    Fix {
+        title: words::excerpt(&format!("{callee}({})", all.join(", ")), 76),
+        edits,
+    }
+}
+
+/// `compile(model, …)`, which lacks its `!`.
+fn without_its_mark(text: &str, plain: &Plain) -> Diagnostic {
+    let name = &plain.name;
+    let insert = |at: usize, sign: &str| Edit {
+        place: Place::span(at, at),
+        replacement: sign.to_owned(),
+    };
+    let mut edits = vec![insert(plain.name_span.end, "!")];
+    if !plain.is_tried {
+        edits.push(insert(plain.span.end, "?"));
+    }
+    let inside = words::excerpt(slice(text, plain.inside).trim(), 50);
+    CallAsInKeras {
+        given: format!("{name}(…)"),
+        written: format!("{name}!({inside})?"),
+        place: Place::Span(plain.name_span),
+        reason: format!(
+            "`{name}!` is a macro, which is called with a `!`: only so can arguments have names"
+        ),
+        edits,
+    }
+    .diagnostic()
+}
+
+/// `model.fit(train, epochs = 3)`.
+pub(super) fn of_a_method(text: &str, plain: &Plain, receiver: CellSpan) -> Diagnostic {
+    let (name, model) = (&plain.name, slice(text, receiver));
+    let value = |name: &str| {
+        let argument = plain.named.iter().find(|argument| argument.name == name);
+        argument.map(|argument| argument.value.as_str())
+    };
+    let lent = |text: &str| -> String { text.trim_start_matches('&').trim_start().to_owned() };
+    let operands: Vec<&str> = plain.operands.iter().map(|it| it.text.as_str()).collect();
+    let data: Vec<String> = match (operands.as_slice(), value("x"), value("y")) {
+        _ if name == "compile" => operands.iter().map(|it| (*it).to_owned()).collect(),
+        ([x, y, rest @ ..], _, _) => {
+            let pair = format!("Dataset::from_arrays({x}, {y})?");
+            let rest = rest.iter().map(|it| (*it).to_owned());
+            std::iter::once(pair).chain(rest).collect()
+        }
+        ([x], _, Some(y)) => vec![format!("Dataset::from_arrays({x}, {y})?")],
+        ([data], ..) => vec![lent(data)],
+        ([], Some(x), Some(y)) => vec![format!("Dataset::from_arrays({x}, {y})?")],
+        ([], Some(x), None) => vec![lent(x)],
+        ([], _, _) => vec!["train".to_owned()],
+    };
+    let named = plain
+        .named
+        .iter()
+        .filter(|argument| name == "compile" || !matches!(argument.name.as_str(), "x" | "y"));
+    let named = named.map(|argument| format!("{} = {}", argument.name, argument.value));
+    let parts: Vec<String> = std::iter::once(model.to_owned())
+        .chain(data)
+        .chain(named)
+        .collect();
+    let written = format!("{name}!({})", parts.join(", "));
+    let tried = if plain.is_tried { "" } else { "?" };
+    // Lines stay as they are typed where nothing but the beginning changes.
+    let edits = if name == "compile" {
+        let end = plain.inside.start;
+        let comma = if slice(text, plain.inside).trim_start().is_empty() {
+            ""
+        } else {
+            ", "
+        };
+        vec![
+            Edit {
+                place: Place::span(plain.span.start, end),
+                replacement: format!("compile!({model}{comma}"),
+            },
+            Edit {
+                place: Place::span(plain.span.end, plain.span.end),
+                replacement: tried.to_owned(),
+            },
+        ]
+    } else {
+        vec![Edit {
+            place: Place::Span(plain.span),
+            replacement: format!("{written}{tried}"),
+        }]
+    };
+    let edits = edits.into_iter().filter(|edit| {
+        edit.place != Place::span(plain.span.end, plain.span.end) || !edit.replacement.is_empty()
+    });
+    CallAsInKeras {
+        given: format!("{}.{name}(…)", words::excerpt(model, 30)),
+        written: words::excerpt(&format!("{written}?"), 76),
+        place: Place::Span(plain.name_span),
+        reason: format!(
+            "`{name}!` is a macro here, and the model its first operand: Rust's methods take no arguments by name"
+        ),
+        edits: edits.collect(),
+    }
+    .diagnostic()
+}
+
+/// A call without what stands between its brackets, if that is long.
+fn shortened(text: &str, span: CellSpan) -> String {
+    let whole = slice(text, span);
+    if whole.chars().count() <= 40 && !whole.contains('\n') {
+        return whole.to_owned();
+    }
+    let name = whole.split('(').next().unwrap_or_default();
+    format!("{name}(…)")
+}

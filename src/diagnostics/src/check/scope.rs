@@ -1,0 +1,113 @@
+//! `scope!` that is not written as it should be: `scope!(strategy) { … }`, `scope!(strategy { … })`.
+
+use proc_macro2::{Delimiter, Group, Ident, TokenTree};
+
+use super::calls::{inside_of, slice, span_of};
+use super::plain::Plain;
+use crate::rules::ScopeNotAsWritten;
+use crate::{CellSpan, Diagnostic, Edit, Place, Rule, words};
+
+/// One of them.
+pub(super) struct Misplaced {
+    /// The name of the macro.
+    name: CellSpan,
+    /// What it should be, shortened.
+    written: String,
+    edits: Vec<Edit>,
+}
+
+fn insert(at: usize, text: &str) -> Edit {
+    Edit {
+        place: Place::span(at, at),
+        replacement: text.to_owned(),
+    }
+}
+
+fn is_block(tree: &TokenTree) -> bool {
+    matches!(tree, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace)
+}
+
+/// What is wrong with `scope!` and this group, if something is; `rest` follows it.
+pub(super) fn misplaced(
+    text: &str,
+    ident: &Ident,
+    group: &Group,
+    rest: &[TokenTree],
+) -> Option<Misplaced> {
+    let trees: Vec<TokenTree> = group.stream().into_iter().collect();
+    let is_comma =
+        |tree: &TokenTree| matches!(tree, TokenTree::Punct(sign) if sign.as_char() == ',');
+    if trees.iter().any(is_comma) || group.delimiter() != Delimiter::Parenthesis {
+        return None;
+    }
+    let name = span_of(ident.span());
+    let strategy = |span: CellSpan| words::excerpt(slice(text, span).trim(), 40);
+    match (trees.as_slice(), rest) {
+        // The block stands behind the brackets.
+        ([_, ..], [block, after @ ..]) if is_block(block) && !trees.iter().any(is_block) => {
+            let close = inside_of(group).end;
+            let end = span_of(block.span()).end;
+            let is_ended = matches!(after.first(), Some(TokenTree::Punct(sign))
+                if matches!(sign.as_char(), ';' | '.' | '?'));
+            let ending = if is_ended { ")" } else { ");" };
+            let gap = Edit {
+                place: Place::span(close, span_of(block.span()).start),
+                replacement: ", ".to_owned(),
+            };
+            Some(Misplaced {
+                name,
+                written: format!("scope!({}, {{ … }});", strategy(inside_of(group))),
+                edits: vec![gap, insert(end, ending)],
+            })
+        }
+        // No comma before the block.
+        ([strategies @ .., block], _) if is_block(block) && !strategies.is_empty() => {
+            let last = strategies.last().map(|tree| span_of(tree.span()).end)?;
+            let span = CellSpan {
+                start: inside_of(group).start,
+                end: last,
+            };
+            Some(Misplaced {
+                name,
+                written: format!("scope!({}, {{ … }});", strategy(span)),
+                edits: vec![insert(last, ",")],
+            })
+        }
+        // No strategy.
+        ([block], _) if is_block(block) => Some(Misplaced {
+            name,
+            written: "scope!(strategy, { … });".to_owned(),
+            edits: vec![insert(inside_of(group).start, "strategy, ")],
+        }),
+        _ => None,
+    }
+}
+
+impl Misplaced {
+    /// The finding.
+    pub(super) fn diagnostic(&self) -> Diagnostic {
+        ScopeNotAsWritten {
+            place: Place::Span(self.name),
+            written: self.written.clone(),
+            edits: self.edits.clone(),
+        }
+        .diagnostic()
+    }
+}
+
+/// `scope(strategy, { … })`, which lacks its `!`.
+pub(super) fn without_its_mark(plain: &Plain) -> Option<Diagnostic> {
+    let is_one = plain.name == "scope" && plain.receiver.is_none() && plain.path.is_none();
+    let [strategy, _] = plain.operands.as_slice() else {
+        return None;
+    };
+    if !is_one || !plain.ends_in_block {
+        return None;
+    }
+    let facts = ScopeNotAsWritten {
+        place: Place::Span(plain.name_span),
+        written: format!("scope!({}, {{ … }});", words::excerpt(&strategy.text, 40)),
+        edits: vec![insert(plain.name_span.end, "!")],
+    };
+    Some(facts.diagnostic())
+}

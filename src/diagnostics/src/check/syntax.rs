@@ -1,0 +1,353 @@
+//! Cells that are no Rust, explained before rustc reads on past their end: brackets and texts that are never
+//! closed, statements without their end, Python. What else is wrong, rustc tells well.
+
+use std::str::FromStr;
+
+use proc_macro2::TokenStream;
+use syn::parse::Parser;
+
+use super::calls::{Found, span_of};
+use super::cell::{self, Header, MOST_PARSED};
+use super::scan::{self, Flaw, Scan, closing};
+use super::scope::Misplaced;
+use super::{CellContext, check_cell, python};
+use crate::render::apply;
+use crate::rules::{PythonCell, PythonSpelling, UnfinishedCode};
+use crate::{Diagnostic, Edit, Fix, Place, Rule};
+
+/// What is wrong with a cell that is no Rust; `None`: rustc tells.
+pub(super) fn explain(text: &str, context: &CellContext) -> Option<Diagnostic> {
+    if text.len() > MOST_PARSED {
+        return None;
+    }
+    let code = cell::blank_everywhere(text);
+    let seen = scan::scan(&code);
+    if let Some(line) = python::first_line(text, &seen) {
+        return Some(python_cell(text, line));
+    }
+    if let Some(found) = spelling(text, &seen, context) {
+        return Some(found);
+    }
+    if let Some(flaw) = seen.flaw {
+        return Some(unfinished(text, flaw));
+    }
+    if !seen.comments.is_empty() || !seen.quoted.is_empty() || !seen.prefixed.is_empty() {
+        // More than a spelling: lines of Python without a word that shows it.
+        let first = [&seen.comments, &seen.quoted, &seen.prefixed];
+        let first = first.into_iter().flatten().map(|span| span.start).min()?;
+        let line = text[..first].matches('\n').count();
+        return Some(python_cell(text, line));
+    }
+    misplaced_scope(text, &code).or_else(|| ends_early(text, &code))
+}
+
+/// SC0128: a block behind `scope!(…)` is no Rust.
+fn misplaced_scope(text: &str, code: &str) -> Option<Diagnostic> {
+    let tokens = TokenStream::from_str(code).ok()?;
+    let found = Found::read(text, tokens, Header::default());
+    found.scopes.first().map(Misplaced::diagnostic)
+}
+
+fn is_rust(text: &str) -> bool {
+    cell::is_rust(text)
+}
+
+fn line_span(text: &str, number: usize) -> Option<(usize, usize)> {
+    let start: usize = text.split_inclusive('\n').take(number).map(str::len).sum();
+    let line = text.lines().nth(number)?;
+    let indent = line.len() - line.trim_start().len();
+    Some((start + indent, start + line.trim_end().len()))
+}
+
+fn python_cell(text: &str, line: usize) -> Diagnostic {
+    let (start, end) = line_span(text, line).unwrap_or((0, text.len()));
+    PythonCell {
+        line: text[start..end].to_owned(),
+        place: Place::span(start, end),
+        forms: python::forms(text),
+    }
+    .diagnostic()
+}
+
+/// SC0127, where the cell is Rust but for some spellings.
+fn spelling(text: &str, seen: &Scan, context: &CellContext) -> Option<Diagnostic> {
+    let found = python::spellings(text, seen);
+    let first = found.first()?;
+    let edits = found.iter().map(|spelling| Edit {
+        place: Place::Span(spelling.span),
+        replacement: spelling.rust.clone(),
+    });
+    let mut fix = Fix {
+        title: format!("write `{}`", first.rust),
+        edits: edits.collect(),
+    };
+    let mended = apply(text, &fix)?;
+    if !is_rust(&mended) {
+        return None;
+    }
+    // What else is wrong is put right with it, as far as that can be done by edits.
+    let done = settled(mended.clone(), context);
+    if done != mended {
+        fix.edits = vec![difference(text, &done)];
+        fix.title = format!("write `{}`", changed_line(text, &done));
+    }
+    let facts = PythonSpelling {
+        given: text[first.span.start..first.span.end].to_owned(),
+        reason: first.reason.to_owned(),
+        places: found
+            .iter()
+            .map(|spelling| Place::Span(spelling.span))
+            .collect(),
+        fix,
+    };
+    Some(facts.diagnostic())
+}
+
+/// The text after the first ways out of all that is found in it.
+fn settled(mut text: String, context: &CellContext) -> String {
+    for _ in 0..6 {
+        let found = check_cell(&text, context);
+        let next = found
+            .iter()
+            .find_map(|found| apply(&text, found.fixes.first()?));
+        match next {
+            Some(next) if next != text => text = next,
+            _ => break,
+        }
+    }
+    text
+}
+
+/// One edit that makes `new` of `old`.
+fn difference(old: &str, new: &str) -> Edit {
+    let same = |(a, b): &(char, char)| a == b;
+    let head: usize = old
+        .chars()
+        .zip(new.chars())
+        .take_while(same)
+        .map(|(it, _)| it.len_utf8())
+        .sum();
+    let tail: usize = old[head..]
+        .chars()
+        .rev()
+        .zip(new[head..].chars().rev())
+        .take_while(same)
+        .map(|(it, _)| it.len_utf8())
+        .sum();
+    Edit {
+        place: Place::span(head, old.len() - tail),
+        replacement: new[head..new.len() - tail].to_owned(),
+    }
+}
+
+/// The first line of `new` that is another one in `old`.
+fn changed_line(old: &str, new: &str) -> String {
+    let mut lines = new.lines().zip(old.lines().chain(std::iter::repeat("")));
+    let changed = lines.find(|(new, old)| new != old);
+    crate::words::excerpt(changed.map_or("", |(new, _)| new.trim()), 76)
+}
+
+fn unfinished(text: &str, flaw: Flaw) -> Diagnostic {
+    let facts = match flaw {
+        Flaw::Text { at } => UnfinishedCode {
+            message: "this text is never closed: its second `\"` is missing".to_owned(),
+            labels: vec![(Place::span(at, at + 1), "the text begins here".to_owned())],
+            fix: inserted(text, at, "\"", &line_ends(text, at)),
+        },
+        Flaw::Comment { at } => UnfinishedCode {
+            message: "this comment is never closed: its `*/` is missing".to_owned(),
+            labels: vec![(
+                Place::span(at, at + 2),
+                "the comment begins here".to_owned(),
+            )],
+            fix: inserted(
+                text,
+                at,
+                "*/",
+                &[line_ends(text, at).pop().unwrap_or(text.len()), text.len()],
+            ),
+        },
+        Flaw::Unopened { at, bracket } => {
+            let fix = Fix {
+                title: format!("leave the `{bracket}` out"),
+                edits: vec![Edit {
+                    place: Place::span(at, at + 1),
+                    replacement: String::new(),
+                }],
+            };
+            UnfinishedCode {
+                message: format!("this `{bracket}` closes nothing"),
+                labels: vec![(
+                    Place::span(at, at + 1),
+                    "no bracket is open here".to_owned(),
+                )],
+                fix: Some(checked(text, fix)),
+            }
+        }
+        Flaw::Unclosed { at, bracket, found } => unclosed(text, at, bracket, found),
+    };
+    facts.diagnostic()
+}
+
+fn unclosed(text: &str, at: usize, bracket: char, found: Option<(usize, char)>) -> UnfinishedCode {
+    let wanted = closing(bracket);
+    let mut labels = vec![(
+        Place::span(at, at + 1),
+        "opened here, never closed".to_owned(),
+    )];
+    let mut ends = Vec::new();
+    if let Some((place, other)) = found {
+        labels.push((
+            Place::span(place, place + 1),
+            format!("`{wanted}` is expected before this `{other}`"),
+        ));
+        ends.push(place);
+    }
+    ends.extend(line_ends(text, at));
+    ends.push(text.trim_end().len());
+    let sign = wanted.to_string();
+    let mut fix = inserted(text, at, &sign, &ends);
+    let is_found = |fix: &Option<Fix>| fix.as_ref().is_some_and(|fix| !fix.edits.is_empty());
+    if bracket == '{' && found.is_none() {
+        // A block is closed on a line of its own.
+        let below = inserted(text, at, "\n}", &[text.trim_end().len()]);
+        fix = if is_found(&below) { below } else { fix };
+    }
+    if let Some((place, other)) = found
+        && !is_found(&fix)
+    {
+        let instead = Fix {
+            title: format!("write `{wanted}` for this `{other}`"),
+            edits: vec![Edit {
+                place: Place::span(place, place + 1),
+                replacement: sign.clone(),
+            }],
+        };
+        let instead = checked(text, instead);
+        if !instead.edits.is_empty() {
+            fix = Some(instead);
+        }
+    }
+    UnfinishedCode {
+        message: format!("this `{bracket}` is never closed: its `{wanted}` is missing"),
+        labels,
+        fix,
+    }
+}
+
+/// Places on the line of `at` at which something that was forgotten may end, the likeliest first.
+fn line_ends(text: &str, at: usize) -> Vec<usize> {
+    let end = text[at..]
+        .find('\n')
+        .map_or(text.len(), |newline| at + newline);
+    let line = text[at..end]
+        .split("//")
+        .next()
+        .unwrap_or_default()
+        .trim_end();
+    let mut ends = Vec::new();
+    for ending in [")?;", ");", "?;", ";", ")", ",", " {"] {
+        if let Some(rest) = line.strip_suffix(ending)
+            && !rest.is_empty()
+        {
+            ends.push(at + rest.len());
+        }
+    }
+    ends.push(at + line.len());
+    ends
+}
+
+/// `sign` at the first of these places at which it makes the cell Rust; in words where none does.
+fn inserted(text: &str, after: usize, sign: &str, places: &[usize]) -> Option<Fix> {
+    let fix = |place: usize| Fix {
+        title: format!("put the missing `{}` there", sign.trim()),
+        edits: vec![Edit {
+            place: Place::span(place, place),
+            replacement: sign.to_owned(),
+        }],
+    };
+    let works = |place: &&usize| {
+        **place > after && apply(text, &fix(**place)).is_some_and(|text| is_rust(&text))
+    };
+    Some(match places.iter().find(works) {
+        Some(place) => fix(*place),
+        None => Fix {
+            title: format!("add the missing `{}`", sign.trim()),
+            edits: Vec::new(),
+        },
+    })
+}
+
+/// The fix, in words alone if its edits do not make the cell Rust.
+fn checked(text: &str, mut fix: Fix) -> Fix {
+    if !apply(text, &fix).is_some_and(|text| is_rust(&text)) {
+        fix.edits.clear();
+    }
+    fix
+}
+
+/// A cell that ends in the middle of a statement.
+fn ends_early(text: &str, code: &str) -> Option<Diagnostic> {
+    let tokens = TokenStream::from_str(code).ok()?;
+    let error = syn::Block::parse_within.parse2(tokens.clone()).err()?;
+    let told = error.to_string();
+    let expected = told.strip_prefix("unexpected end of input, ")?;
+    // Where a group ends early, the place is its bracket; of the cell itself there is none.
+    if !error.span().byte_range().is_empty() {
+        return None;
+    }
+    let end = tokens
+        .into_iter()
+        .last()
+        .map(|last| span_of(last.span()).end)?;
+    let start = text[..end]
+        .char_indices()
+        .next_back()
+        .map_or(0, |(at, _)| at);
+    let place = Place::span(start, end);
+    let insert = |sign: &str| Edit {
+        place: Place::span(end, end),
+        replacement: sign.to_owned(),
+    };
+    let (message, label, fix) = if expected.contains("`;`") {
+        let fix = Fix {
+            title: "put a `;` at its end".to_owned(),
+            edits: vec![insert(";")],
+        };
+        (
+            "the last statement has no `;` at its end",
+            "`;` is missing after this",
+            fix,
+        )
+    } else if expected.contains("curly braces") || expected.contains('{') {
+        let fix = Fix {
+            title: "add the block: `{ … }`".to_owned(),
+            edits: Vec::new(),
+        };
+        (
+            "the cell ends before the block `{ … }` of its last statement",
+            "a block is missing after this",
+            fix,
+        )
+    } else {
+        let fix = Fix {
+            title: "finish the statement, or leave it out".to_owned(),
+            edits: Vec::new(),
+        };
+        (
+            "the cell ends in the middle of a statement",
+            "something is missing after this",
+            fix,
+        )
+    };
+    let facts = UnfinishedCode {
+        message: message.to_owned(),
+        labels: vec![(place, label.to_owned())],
+        fix: Some(if fix.edits.is_empty() {
+            fix
+        } else {
+            checked(text, fix)
+        }),
+    };
+    Some(facts.diagnostic())
+}

@@ -1,0 +1,329 @@
+//! What only rustc finds, and says in the words of the language: the same in those of the notebook.
+
+use proc_macro2::TokenStream;
+use syn::parse::Parser;
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
+
+use super::calls::{Found, span_of};
+use super::cell::with_tokens;
+use super::{CellContext, kind, plain, suggest, wrong_type::wrong_type};
+use crate::rules::{
+    NamedValueInACall, QuestionMarkWithoutResult, ScopeNotAsWritten, UnknownStrategy,
+};
+use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule, words};
+
+/// An error of rustc's in the words of the notebook; `None`: rustc's are the better ones. Its first label is
+/// the primary one, a span of `text`.
+pub fn in_our_words(text: &str, found: &Diagnostic, context: &CellContext) -> Option<Diagnostic> {
+    if let Some(ours) = wrong_type(text, found) {
+        return Some(ours);
+    }
+    let Place::Span(span) = found.labels.first()?.place else {
+        return None;
+    };
+    match found.code.as_str() {
+        "E0425" => unknown_strategy(text, span, context).or_else(|| named_value(text, span)),
+        "E0061" | "E0599" => of_a_method(text, span),
+        "E0277"
+            if found
+                .message
+                .starts_with("the `?` operator can only be used") =>
+        {
+            without_result(text, span)
+        }
+        _ => None,
+    }
+}
+
+/// SC0129: the name stands where a strategy is expected.
+fn unknown_strategy(text: &str, span: CellSpan, context: &CellContext) -> Option<Diagnostic> {
+    let given = text.get(span.start..span.end)?;
+    let before = text[..span.start].trim_end();
+    let before = before.strip_suffix('&').unwrap_or(before).trim_end();
+    let opens = before.strip_suffix('(').map(str::trim_end);
+    let is_scope = opens.is_some_and(|it| it.ends_with("scope!")) || before.ends_with("%%scope");
+    let is_name = given.chars().all(|it| it.is_alphanumeric() || it == '_');
+    if !is_scope || !is_name {
+        return None;
+    }
+    let mut known = super::strategies_made_in(text);
+    for (name, type_name) in &context.variables {
+        if kind::of_type(type_name) == Some(kind::Kind::Strategy) && !known.contains(name) {
+            known.push(name.clone());
+        }
+    }
+    known.retain(|name| name != given);
+    known.sort_by_key(|name| suggest::distance(given, name));
+    let facts = UnknownStrategy {
+        given: given.to_owned(),
+        place: Place::Span(span),
+        known,
+    };
+    Some(facts.diagnostic())
+}
+
+/// SC0125: the name stands before a `=` between a call's brackets.
+fn named_value(text: &str, span: CellSpan) -> Option<Diagnostic> {
+    with_tokens(text, |tokens, header| {
+        let found = Found::read(text, tokens, header);
+        let is_meant = |plain: &&plain::Plain| {
+            let mut named = plain.named.iter();
+            named.any(|argument| argument.name_span == span)
+        };
+        let call = found.plain.iter().find(is_meant)?;
+        let argument = call.named.iter().find(|it| it.name_span == span)?;
+        let fix = plain::without_names(text, call);
+        let facts = NamedValueInACall {
+            callee: call.name.clone(),
+            argument: argument.name.clone(),
+            place: Place::Span(argument.span),
+            written: fix.title,
+            edits: fix.edits,
+        };
+        Some(facts.diagnostic())
+    })?
+}
+
+/// SC0126 and SC0128: methods that Keras's models and strategies have.
+fn of_a_method(text: &str, span: CellSpan) -> Option<Diagnostic> {
+    with_tokens(text, |tokens, header| {
+        let found = Found::read(text, tokens, header);
+        let call = found.plain.iter().find(|call| call.name_span == span)?;
+        let receiver = call.receiver?;
+        if call.name == "scope" && call.operands.is_empty() {
+            let strategy = words::excerpt(&text[receiver.start..receiver.end], 40);
+            let facts = ScopeNotAsWritten {
+                place: Place::Span(span),
+                written: format!("scope!({strategy}, {{ … }});"),
+                edits: Vec::new(),
+            };
+            return Some(facts.diagnostic());
+        }
+        crate::arguments::call(&call.name)?;
+        Some(plain::of_a_method(text, call, receiver))
+    })?
+}
+
+/// SC1014: the function around a `?` returns no `Result`.
+fn without_result(text: &str, span: CellSpan) -> Option<Diagnostic> {
+    with_tokens(text, |tokens, _| {
+        let function = function_around(tokens, span)?;
+        let what = match text.get(span.start..span.end)? {
+            given if given.starts_with("scope") => "scope!",
+            _ => "?",
+        };
+        let returns = match &function.sig.output {
+            syn::ReturnType::Default => None,
+            syn::ReturnType::Type(_, kind) => {
+                let span = span_of(kind.span());
+                Some(text.get(span.start..span.end)?.to_owned())
+            }
+        };
+        let facts = QuestionMarkWithoutResult {
+            function: function.sig.ident.to_string(),
+            returns,
+            what: what.to_owned(),
+            place: Place::Span(span),
+            function_place: Place::Span(span_of(function.sig.ident.span())),
+            fix: with_result(text, &function),
+        };
+        Some(facts.diagnostic())
+    })?
+}
+
+/// The innermost function of the cell that a place is in.
+fn function_around(tokens: TokenStream, span: CellSpan) -> Option<syn::ImplItemFn> {
+    struct Functions(CellSpan, Option<syn::ImplItemFn>);
+    impl Functions {
+        fn note(&mut self, signature: &syn::Signature, block: &syn::Block) {
+            let braces = block.brace_token.span;
+            let (start, end) = (span_of(braces.open()).start, span_of(braces.close()).end);
+            if start <= self.0.start && self.0.end <= end {
+                self.1 = Some(syn::ImplItemFn {
+                    attrs: Vec::new(),
+                    vis: syn::Visibility::Inherited,
+                    defaultness: None,
+                    sig: signature.clone(),
+                    block: block.clone(),
+                });
+            }
+        }
+    }
+    impl<'ast> Visit<'ast> for Functions {
+        fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
+            self.note(&function.sig, &function.block);
+            visit::visit_item_fn(self, function);
+        }
+        fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
+            self.note(&function.sig, &function.block);
+            visit::visit_impl_item_fn(self, function);
+        }
+    }
+    let statements = syn::Block::parse_within.parse2(tokens).ok()?;
+    let mut functions = Functions(span, None);
+    for statement in &statements {
+        functions.visit_stmt(statement);
+    }
+    functions.1
+}
+
+/// The function as one that returns a `Result`; in words where more than its two ends would change.
+fn with_result(text: &str, function: &syn::ImplItemFn) -> Fix {
+    const ERROR: &str = "Box<dyn std::error::Error>";
+    let edit = |start: usize, end: usize, replacement: String| Edit {
+        place: Place::span(start, end),
+        replacement,
+    };
+    let name = &function.sig.ident;
+    let mut edits = Vec::new();
+    let kind = match &function.sig.output {
+        syn::ReturnType::Default => {
+            let at = span_of(function.sig.paren_token.span.close()).end;
+            edits.push(edit(at, at, format!(" -> Result<(), {ERROR}>")));
+            "()".to_owned()
+        }
+        syn::ReturnType::Type(_, kind) => {
+            let CellSpan { start, end } = span_of(kind.span());
+            let written = text[start..end].to_owned();
+            edits.push(edit(start, end, format!("Result<{written}, {ERROR}>")));
+            written
+        }
+    };
+    let title = format!(
+        "let `{name}` return a `Result`: `-> Result<{kind}, {ERROR}>`, and end with `Ok(…)`"
+    );
+    let close = span_of(function.block.brace_token.span.close()).start;
+    match function.block.stmts.last() {
+        Some(syn::Stmt::Expr(value, None)) if kind != "()" => {
+            let CellSpan { start, end } = span_of(value.span());
+            edits.push(edit(start, start, "Ok(".to_owned()));
+            edits.push(edit(end, end, ")".to_owned()));
+        }
+        Some(last) if kind == "()" => {
+            let end = span_of(last.span()).end;
+            let is_open = match last {
+                syn::Stmt::Expr(value, None) => !matches!(
+                    value,
+                    syn::Expr::If(_)
+                        | syn::Expr::ForLoop(_)
+                        | syn::Expr::While(_)
+                        | syn::Expr::Loop(_)
+                        | syn::Expr::Match(_)
+                        | syn::Expr::Block(_)
+                ),
+                syn::Stmt::Macro(called) => called.semi_token.is_none(),
+                _ => false,
+            };
+            let mark = if is_open { ";" } else { "" };
+            let gap = if text[end..close].contains('\n') {
+                "\n    "
+            } else {
+                " "
+            };
+            edits.push(edit(end, end, format!("{mark}{gap}Ok(())")));
+        }
+        _ => edits.clear(),
+    }
+    // Each `return` would have to change as well.
+    if has_return(&function.block) {
+        edits.clear();
+    }
+    Fix { title, edits }
+}
+
+fn has_return(block: &syn::Block) -> bool {
+    struct Returns(bool);
+    impl<'ast> Visit<'ast> for Returns {
+        fn visit_expr_return(&mut self, _: &'ast syn::ExprReturn) {
+            self.0 = true;
+        }
+    }
+    let mut returns = Returns(false);
+    returns.visit_block(block);
+    returns.0
+}
+
+/// What is called as a function and is a value: `metrics = [accuracy]`.
+pub(super) fn is_function_item(kind: &str) -> Option<String> {
+    let (_, path) = kind.strip_suffix('}')?.rsplit_once('{')?;
+    let name = path.rsplit("::").next()?;
+    kind.contains("fn(").then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Severity;
+    use crate::render::apply;
+
+    fn told(text: &str, code: &str, message: &str, at: &str) -> Option<Diagnostic> {
+        let start = text.rfind(at).expect("stands in the cell");
+        let place = Place::span(start, start + at.len());
+        let found = Diagnostic::new(code, Severity::Error, message).label(place, "");
+        let variables = [("mirrored", "MirroredStrategy"), ("stage", "usize")];
+        let context = CellContext {
+            variables: variables
+                .into_iter()
+                .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
+                .collect(),
+            ..CellContext::default()
+        };
+        in_our_words(text, &found, &context)
+    }
+
+    #[test]
+    fn a_strategy_that_is_not_there_is_one_of_the_live_ones() {
+        let text = "let miroed = 1;\nscope!(mirored, { let a = 1; });";
+        let found = told(text, "E0425", "cannot find value `mirored`", "mirored").expect("ours");
+        assert_eq!(found.code, "SC0129");
+        assert_eq!(found.fixes[0].title, "did you mean `mirrored`?");
+        let text = "%%scope mirored\nlet a = 1;";
+        assert!(told(text, "E0425", "", "mirored").is_some());
+        assert!(told("f(mirored);", "E0425", "", "mirored").is_none());
+    }
+
+    #[test]
+    fn a_name_in_a_call_is_no_variable() {
+        let text = "area(2.0, height = 3.0);";
+        let found = told(text, "E0425", "cannot find value `height`", "height").expect("ours");
+        assert_eq!(found.code, "SC0125");
+        let mended = apply(text, &found.fixes[0]).expect("an edit");
+        assert_eq!(mended, "area(2.0, 3.0);");
+    }
+
+    #[test]
+    fn a_method_of_keras_is_a_macro() {
+        let text = "let e = model.evaluate(&dev)?;";
+        let found = told(text, "E0061", "takes 2 arguments", "evaluate").expect("ours");
+        let mended = apply(text, &found.fixes[0]).expect("an edit");
+        assert_eq!(mended, "let e = evaluate!(model, dev)?;");
+    }
+
+    #[test]
+    fn a_function_is_changed_at_both_ends() {
+        const ERROR: &str = "the `?` operator can only be used in a function that returns";
+        for (text, expected) in [
+            (
+                "fn f() { g()?; }",
+                "fn f() -> Result<(), Box<dyn std::error::Error>> { g()?; Ok(()) }",
+            ),
+            (
+                "fn f(x: u8) -> usize {\n    let y = g()?;\n    y.len()\n}",
+                "fn f(x: u8) -> Result<usize, Box<dyn std::error::Error>> {\n    let y = g()?;\n    Ok(y.len())\n}",
+            ),
+            (
+                "fn f() { g()?; println!() }",
+                "fn f() -> Result<(), Box<dyn std::error::Error>> { g()?; println!(); Ok(()) }",
+            ),
+        ] {
+            let found = told(text, "E0277", ERROR, "?").expect("ours");
+            assert_eq!(found.code, "SC1014");
+            assert_eq!(apply(text, &found.fixes[0]).as_deref(), Some(expected));
+        }
+        let text = "fn f() -> u8 { if a { return 1; } g()?; 2 }";
+        let found = told(text, "E0277", ERROR, "?").expect("ours");
+        assert!(found.fixes[0].edits.is_empty());
+        assert!(told("g()?;", "E0277", ERROR, "?").is_none());
+    }
+}

@@ -1,0 +1,41 @@
+//! SC0127 `python-spelling`.
+
+use crate::{Diagnostic, Fix, Place, Rule, RulePage, Severity, Stage};
+
+/// A word or a sign of Python in a cell that is Rust otherwise.
+#[derive(Clone, Debug)]
+pub struct PythonSpelling {
+    /// The first one, as typed.
+    pub given: String,
+    /// What Rust has in its place, a sentence.
+    pub reason: String,
+    /// Where all of them stand.
+    pub places: Vec<Place>,
+    /// What to write.
+    pub fix: Fix,
+}
+
+impl Rule for PythonSpelling {
+    const PAGE: RulePage = RulePage {
+        code: "SC0127",
+        name: "python-spelling",
+        severity: Severity::Error,
+        stage: Stage::Text,
+        finds: "A cell of Rust with a word or a sign of Python in it: `'text'`, `# comment`, `and`, `or`, `not`, \
+                `elif`, `None` for an argument.",
+        why: "rustc reads `'text'` as a character that is too long and `#` as an attribute, and says so.",
+        bad: "let name = 'all-MiniLM-L6-v2';",
+        good: "let name = \"all-MiniLM-L6-v2\";",
+        tensorflow: "",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let mut told = Self::start(format!("`{}` is Python's spelling", self.given));
+        for place in &self.places {
+            told = told.label(place.clone(), "Python");
+        }
+        let mut told = told.why(self.reason.clone());
+        told.fixes.push(self.fix.clone());
+        told
+    }
+}

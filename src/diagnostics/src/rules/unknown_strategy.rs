@@ -1,0 +1,52 @@
+//! SC0129 `unknown-strategy`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// A scope of a strategy that the notebook does not have.
+#[derive(Clone, Debug)]
+pub struct UnknownStrategy {
+    /// The name as typed.
+    pub given: String,
+    /// Where it stands.
+    pub place: Place,
+    /// The variables that hold a strategy, the nearest name first.
+    pub known: Vec<String>,
+}
+
+impl Rule for UnknownStrategy {
+    const PAGE: RulePage = RulePage {
+        code: "SC0129",
+        name: "unknown-strategy",
+        severity: Severity::Error,
+        stage: Stage::Start,
+        finds: "A `scope!` or `%%scope` of a variable that does not exist.",
+        why: "The variable that is meant is one that holds a strategy, not the one whose name is most like it.",
+        bad: "let strategy = MirroredStrategy::logical(2)?;\nscope!(stategy, {\n    let inside = 1;\n});",
+        good: "let strategy = MirroredStrategy::logical(2)?;\nscope!(strategy, {\n    let inside = 1;\n});",
+        tensorflow: "Raises a NameError.",
+    };
+
+    fn diagnostic(&self) -> Diagnostic {
+        let told = Self::start(format!("there is no strategy `{}`", self.given))
+            .label(self.place.clone(), "not a variable of this notebook");
+        let told = match self.known.as_slice() {
+            [] => told
+                .why("no variable of this notebook holds a strategy")
+                .fix(format!(
+                    "make one: `let {} = MirroredStrategy::logical(2)?;`",
+                    self.given
+                )),
+            known => told.why(format!(
+                "variables that hold a strategy: {}",
+                words::names(known, 8)
+            )),
+        };
+        self.known.iter().take(3).fold(told, |told, name| {
+            told.fix_edit(
+                format!("did you mean `{name}`?"),
+                self.place.clone(),
+                name.clone(),
+            )
+        })
+    }
+}

@@ -1,0 +1,243 @@
+//! A closure cannot live between cells, since its type has no name. What can: a function, or the closure
+//! in a box, with its types written out as far as the cell and the notebook show them.
+
+use std::collections::BTreeMap;
+
+use stratoscope_diagnostics::words;
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
+
+use crate::rewrite::parse_deep;
+
+/// What stands where a type is not known.
+const UNKNOWN: &str = "…";
+/// Types that are copied, and that arithmetic keeps.
+const NUMBERS: [&str; 14] = [
+    "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128",
+    "usize",
+];
+/// The most characters of code in a way out.
+const MOST: usize = 120;
+
+/// What is known of a closure that a variable is bound to.
+struct Closure {
+    /// Its parameters and their types.
+    parameters: Vec<(String, Option<String>)>,
+    returns: Option<String>,
+    body: String,
+    /// Whether the body is a block.
+    is_block: bool,
+    /// Names in the body that are no parameters.
+    others: Vec<String>,
+    /// The closure as typed, without `move`.
+    text: String,
+    /// The type of a number in the body.
+    number: Option<&'static str>,
+}
+
+/// Ways out for the closure that `name` is bound to, best first.
+pub fn ways_out(name: &str, code: &str, variables: &BTreeMap<String, String>) -> Vec<String> {
+    let closure = parse_deep(code, |code| find(name, code)).flatten();
+    let Some(closure) = closure else {
+        return vec![
+            "make it a function".to_owned(),
+            format!("or box it: `let {name}: Box<dyn Fn()> = Box::new(…);`"),
+        ];
+    };
+    let captured: Vec<(&String, &String)> = closure
+        .others
+        .iter()
+        .filter_map(|other| variables.get_key_value(other))
+        .collect();
+    // Arithmetic on one type of number gives that type.
+    let mut numbers = captured.iter().map(|(_, kind)| kind.as_str());
+    let guess = match numbers.next() {
+        Some(first) if NUMBERS.contains(&first) && numbers.all(|kind| kind == first) => Some(first),
+        None if closure.others.is_empty() => closure.number,
+        _ => None,
+    };
+    let unknown = || guess.unwrap_or(UNKNOWN).to_owned();
+    let kinds: Vec<String> = closure
+        .parameters
+        .iter()
+        .map(|(_, kind)| kind.clone().unwrap_or_else(unknown))
+        .collect();
+    let number = match kinds.first() {
+        Some(kind) if captured.is_empty() || guess.is_some() => Some(kind.as_str()),
+        Some(_) => None,
+        None => guess,
+    };
+    let number = number.filter(|kind| NUMBERS.contains(kind) && closure.is_arithmetic());
+    let returns = closure
+        .returns
+        .clone()
+        .or(number.map(str::to_owned))
+        .unwrap_or_else(|| UNKNOWN.to_owned());
+    let boxed = format!(
+        "let {name}: Box<dyn Fn({}) -> {returns}> = Box::new(move {});",
+        kinds.join(", "),
+        closure.text
+    );
+    let boxed = words::excerpt(&boxed, MOST);
+    let names = closure.parameters.iter().map(|(name, _)| name);
+    let own = names
+        .zip(&kinds)
+        .map(|(name, kind)| format!("{name}: {kind}"));
+    let lent = captured
+        .iter()
+        .map(|(name, kind)| match NUMBERS.contains(&kind.as_str()) {
+            true => format!("{name}: {kind}"),
+            false => format!("{name}: &{kind}"),
+        });
+    let operands: Vec<String> = own.chain(lent).collect();
+    let body = match closure.is_block {
+        true => closure.body.clone(),
+        false => format!("{{ {} }}", closure.body),
+    };
+    let function = format!("fn {name}({}) -> {returns} {body}", operands.join(", "));
+    let function = words::excerpt(&function, MOST);
+    let mut ways = vec![format!("make it a function: `{function}`")];
+    ways.push(format!("or box it, with its types: `{boxed}`"));
+    ways
+}
+
+impl Closure {
+    /// Whether the value has the type of its operands: sums and products of them.
+    fn is_arithmetic(&self) -> bool {
+        !self.is_block
+            && !self.body.contains(['(', '<', '>', '!', '"', '[', '{'])
+            && !self.body.contains("==")
+            && !self.body.contains(" as ")
+    }
+}
+
+fn find(name: &str, code: &str) -> Option<Closure> {
+    let text = format!("{{{code}\n}}");
+    let block: syn::Block = syn::parse_str(&text).ok()?;
+    block.stmts.iter().find_map(|statement| {
+        let syn::Stmt::Local(local) = statement else {
+            return None;
+        };
+        let bound = match &local.pat {
+            syn::Pat::Type(typed) => typed.pat.as_ref(),
+            other => other,
+        };
+        match (bound, local.init.as_ref()?.expr.as_ref()) {
+            (syn::Pat::Ident(bound), syn::Expr::Closure(closure)) if bound.ident == name => {
+                Some(read(&text, closure))
+            }
+            _ => None,
+        }
+    })
+}
+
+fn read(text: &str, closure: &syn::ExprClosure) -> Closure {
+    let parameters = closure.inputs.iter().map(|operand| match operand {
+        syn::Pat::Type(operand) => (typed(text, &operand.pat), Some(typed(text, &operand.ty))),
+        other => (typed(text, other), None),
+    });
+    let parameters: Vec<(String, Option<String>)> = parameters.collect();
+    let returns = match &closure.output {
+        syn::ReturnType::Default => None,
+        syn::ReturnType::Type(_, kind) => Some(typed(text, kind)),
+    };
+    let mut names = Names::default();
+    names.visit_expr(&closure.body);
+    let is_parameter = |name: &String| parameters.iter().any(|(other, _)| other == name);
+    let others = names.found.into_iter().filter(|name| !is_parameter(name));
+    let whole = typed(text, closure);
+    Closure {
+        others: others.collect(),
+        returns,
+        body: typed(text, &closure.body),
+        is_block: matches!(*closure.body, syn::Expr::Block(_)),
+        text: whole.trim_start_matches("move ").to_owned(),
+        number: names.number,
+        parameters,
+    }
+}
+
+/// As it is typed, on one line.
+fn typed(text: &str, part: &impl Spanned) -> String {
+    let typed = text.get(part.span().byte_range()).unwrap_or(UNKNOWN);
+    typed.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[derive(Default)]
+struct Names {
+    found: Vec<String>,
+    number: Option<&'static str>,
+}
+
+impl<'ast> Visit<'ast> for Names {
+    fn visit_expr_path(&mut self, path: &'ast syn::ExprPath) {
+        if let Some(name) = path.path.get_ident() {
+            let name = name.to_string();
+            if !self.found.contains(&name) {
+                self.found.push(name);
+            }
+        }
+        visit::visit_expr_path(self, path);
+    }
+
+    fn visit_lit(&mut self, literal: &'ast syn::Lit) {
+        match literal {
+            syn::Lit::Float(number) if number.suffix().is_empty() => self.number = Some("f64"),
+            syn::Lit::Int(number) if number.suffix().is_empty() => {
+                self.number = self.number.or(Some("i32"));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(code: &str, expected: [&str; 2]) {
+        let variables = [("v", "i32"), ("names", "Vec<String>")];
+        let variables = variables
+            .into_iter()
+            .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
+            .collect();
+        let ways = ways_out("f", code, &variables);
+        let code: Vec<&str> = ways
+            .iter()
+            .filter_map(|way| way.split('`').nth(1))
+            .collect();
+        assert_eq!(code, expected);
+    }
+
+    #[test]
+    fn types_are_written_out_where_they_are_seen() {
+        check(
+            "// ü\nlet f = |x| x + v;",
+            [
+                "fn f(x: i32, v: i32) -> i32 { x + v }",
+                "let f: Box<dyn Fn(i32) -> i32> = Box::new(move |x| x + v);",
+            ],
+        );
+        check(
+            "let f = |x: f32| 2.0 * x;",
+            [
+                "fn f(x: f32) -> f32 { 2.0 * x }",
+                "let f: Box<dyn Fn(f32) -> f32> = Box::new(move |x: f32| 2.0 * x);",
+            ],
+        );
+        check(
+            "let f = move |i: usize| -> usize { names[i].len() };",
+            [
+                "fn f(i: usize, names: &Vec<String>) -> usize { names[i].len() }",
+                "let f: Box<dyn Fn(usize) -> usize> = Box::new(move |i: usize| -> usize { names[i].len() });",
+            ],
+        );
+        check(
+            "let f = |x| x > 3;",
+            [
+                "fn f(x: i32) -> … { x > 3 }",
+                "let f: Box<dyn Fn(i32) -> …> = Box::new(move |x| x > 3);",
+            ],
+        );
+    }
+}
