@@ -6,14 +6,15 @@ import pytest
 from kernel_client import DIAGNOSTIC, check_card, check_error
 
 GIVEN = """let model = Sequential([Dense(2).input_shape(2)])?;
-let rows = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]];
+let rows = [[1.0_f32, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]];
 let train = Dataset::from_arrays(rows, [0, 1, 0, 1])?;
 let dev = Dataset::from_arrays(rows, [0, 1, 0, 1])?;
 let x = vec![[1.0_f32, 2.0], [3.0, 4.0]];
-let y = vec![0, 1];
-compile!(model, optimizer = AdamW::new(1e-3), loss = SparseCategoricalCrossentropy { from_logits: true })?;"""
+let y = vec![0, 1];"""
 
 LOSS = "loss = SparseCategoricalCrossentropy { from_logits: true }"
+# Before a cell that trains: others compile without a loss.
+COMPILED = f"compile!(model, optimizer = AdamW::new(1e-3), {LOSS})?;"
 
 # What is typed, the code, and what it becomes when the first way out is taken, until there is none.
 MENDED = {
@@ -36,8 +37,8 @@ MENDED = {
         'compile!(model, optimizer = AdamW::new(1e-3), loss = "sparse_categorical_crossentropy", metrics = ["accuracy"])?;'),
     "epochs by position": ("fit!(model, train, 1)?;", "SC0123", "fit!(model, train, epochs = 1)?;"),
     "by position behind names": (
-        "compile!(model, loss = \"mse\", AdamW::new(1e-3))?;", "SC0123",
-        "compile!(model, loss = \"mse\", optimizer = AdamW::new(1e-3))?;"),
+        'compile!(model, loss = "sparse_categorical_crossentropy", AdamW::new(1e-3))?;', "SC0123",
+        'compile!(model, loss = "sparse_categorical_crossentropy", optimizer = AdamW::new(1e-3))?;'),
     "validation data by position": (
         "fit!(model, train, epochs = 1, dev)?;", "SC0123", "fit!(model, train, epochs = 1, validation_data = dev)?;"),
     # SC0124
@@ -83,7 +84,7 @@ MENDED = {
         "model.compile(optimizer = AdamW::new(1e-3))", "SC0126", "compile!(model, optimizer = AdamW::new(1e-3))?"),
     "compile as a method, on lines": (
         f"model.compile(\n    optimizer = AdamW::new(1e-3),\n    {LOSS},\n);", "SC0126",
-        f"compile!(model, \n    optimizer = AdamW::new(1e-3),\n    {LOSS},\n)?;"),
+        f"compile!(model,\n    optimizer = AdamW::new(1e-3),\n    {LOSS},\n)?;"),
     "fit as a method": ("model.fit(&train, epochs = 1);", "SC0126", "fit!(model, train, epochs = 1)?;"),
     "fit as a method, with arrays": (
         "let history = model.fit(&x, &y, epochs = 1, batch_size = 2)?;", "SC0126",
@@ -115,9 +116,11 @@ MENDED = {
         "compile!(model, optimizer = AdamW::new(1e-3), strategy = none)?;"),
     "True": ("fit!(model, train, epochs = 1, shuffle = True)?;", "SC0103", "fit!(model, train, epochs = 1, shuffle = true)?;"),
     "texts in single quotes": (
-        "compile!(model, optimizer = 'adamw', loss = 'mse')?;", "SC0127", 'compile!(model, optimizer = "adamw", loss = "mse")?;'),
+        "compile!(model, optimizer = 'adamw', loss = 'sparse_categorical_crossentropy')?;", "SC0127",
+        'compile!(model, optimizer = "adamw", loss = "sparse_categorical_crossentropy")?;'),
     "a line of Keras": (
-        "model.compile(optimizer='adam', loss='mse')", "SC0127", 'compile!(model, optimizer="adam", loss="mse")?'),
+        "model.compile(optimizer='adam', loss='sparse_categorical_crossentropy')", "SC0127",
+        'compile!(model, optimizer="adam", loss="sparse_categorical_crossentropy")?'),
     "a comment": ("# train\nfit!(model, train, epochs = 1)?;", "SC0127", "// train\nfit!(model, train, epochs = 1)?;"),
     # SC0128
     "the block behind the brackets": (
@@ -204,6 +207,11 @@ def given(kernel):
     kernel.run(GIVEN)
 
 
+def prepare(kernel, code):
+    if "fit" in code or "evaluate" in code or "train!" in code:
+        kernel.run(COMPILED)
+
+
 def errors(cell):
     return [bundle[DIAGNOSTIC] for bundle in cell.diagnostics if bundle[DIAGNOSTIC]["severity"] == "error"]
 
@@ -221,6 +229,7 @@ def applied(code, fix):
 @pytest.mark.parametrize("name", MENDED)
 def test_a_call_is_explained_and_the_way_out_works(kernel, name):
     code, ename, expected = MENDED[name]
+    prepare(kernel, code)
     cell = kernel.execute(code)
     assert cell.errors, f"{code!r} is no error"
     check_error(cell, ename)
@@ -255,5 +264,6 @@ def test_python_is_called_python(kernel, name):
 
 @pytest.mark.parametrize("name", FINE)
 def test_what_is_right_is_left_alone(kernel, name):
+    prepare(kernel, FINE[name])
     cell = kernel.run(FINE[name])
     assert not errors(cell)

@@ -243,10 +243,11 @@ pub(super) fn of_a_method(text: &str, plain: &Plain, receiver: CellSpan) -> Diag
     // Lines stay as they are typed where nothing but the beginning changes.
     let edits = if name == "compile" {
         let end = plain.inside.start;
-        let comma = if slice(text, plain.inside).trim_start().is_empty() {
-            ""
-        } else {
-            ", "
+        let inside = slice(text, plain.inside);
+        let comma = match inside.trim().is_empty() {
+            true => "",
+            false if inside.starts_with('\n') => ",",
+            false => ", ",
         };
         vec![
             Edit {

@@ -291,7 +291,8 @@ fn ends_early(text: &str, code: &str) -> Option<Diagnostic> {
     let tokens = TokenStream::from_str(code).ok()?;
     let error = syn::Block::parse_within.parse2(tokens.clone()).err()?;
     let told = error.to_string();
-    let expected = told.strip_prefix("unexpected end of input, ")?;
+    let expected = told.strip_prefix("unexpected end of input, ");
+    let expected = expected.or_else(|| told.strip_prefix("expected `;`").and(Some("`;`")))?;
     // Where a group ends early, the place is its bracket; of the cell itself there is none.
     if !error.span().byte_range().is_empty() {
         return None;

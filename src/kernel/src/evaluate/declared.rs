@@ -127,7 +127,9 @@ fn immutable(found: &Diagnostic) -> Option<&str> {
         }
         _ => return None,
     };
+    // Of a field or an element, `p.x`, the variable.
     let name = &message[place.0..place.1];
+    let name = name.split(['.', '[']).next().unwrap_or(name);
     let is_name = name.chars().all(|it| it.is_alphanumeric() || it == '_');
     is_name.then_some(name)
 }

@@ -51,10 +51,11 @@ pub fn refused(
     })
 }
 
-/// The variable that is bound to the closure of which rustc says that it borrows from this cell.
+/// The variable that is bound to the closure of which rustc says that it borrows from this cell, or that
+/// its types are not known: with these it would be refused as well.
 fn borrowing(error: &CompilationError, rewritten: &Rewritten, code: &str) -> Option<String> {
     let name = closure_in(code)?;
-    if error.code() != Some("E0373") {
+    if !matches!(error.code(), Some("E0282" | "E0283" | "E0284" | "E0373")) {
         return None;
     }
     let primary = error.spanned_messages().iter().find(|it| it.is_primary)?;
@@ -63,9 +64,13 @@ fn borrowing(error: &CompilationError, rewritten: &Rewritten, code: &str) -> Opt
         (span.start_line, span.start_column),
         (span.end_line, span.end_column),
     );
-    let before = code.get(..place.start)?.trim_end();
-    let before = before.strip_suffix('=')?.trim_end();
-    before.ends_with(&name).then_some(name)
+    let before = code.get(..place.start)?;
+    let statement = &before[before.rfind("let ")?..];
+    let (bound, value) = statement.split_once('=')?;
+    let is_value = value.trim().is_empty() || value.trim_start().starts_with(['|', 'm']);
+    let bound = bound.split(':').next()?.trim_start_matches("let ").trim();
+    let bound = bound.trim_start_matches("mut ").trim();
+    (bound == name && is_value && !value.contains(';')).then_some(name)
 }
 
 /// evcxr's messages about variables that cannot live between cells, as diagnostics.

@@ -65,6 +65,9 @@ fn of_error(error: &CompilationError, rewritten: &Rewritten, cell: &str) -> Diag
             diagnostic.labels.push(label);
         }
     }
+    if diagnostic.labels.is_empty() {
+        diagnostic.labels.extend(named_in(error, cell));
+    }
     if error
         .spanned_messages()
         .iter()
@@ -82,7 +85,65 @@ fn of_error(error: &CompilationError, rewritten: &Rewritten, cell: &str) -> Diag
         diagnostic.labels.iter_mut().for_each(|it| it.text.clear());
         return diagnostic.fix("end the line with `;`, or let what never returns end with a value");
     }
+    let mixed = mixed_numbers(&diagnostic);
+    diagnostic.fixes.extend(mixed);
     with_children(diagnostic, &error.json["children"], rewritten, cell)
+}
+
+/// The place of what a message names, where rustc's own is lost: evcxr moves a cell's `use` lines.
+fn named_in(error: &CompilationError, cell: &str) -> Option<Label> {
+    let message = error.message();
+    let mut named = message.split('`').skip(1).step_by(2);
+    let (start, name) = named.find_map(|name| Some((cell.find(name)?, name)))?;
+    let label = error.json["spans"][0]["label"].as_str();
+    let text = label.map(without_paths).unwrap_or_default();
+    Some(Label {
+        place: Place::span(start, start + name.len()),
+        text: if is_generated(&text) {
+            String::new()
+        } else {
+            text
+        },
+    })
+}
+
+/// Numbers of two types: what to do, in place of a list of all types that do mix.
+fn mixed_numbers(diagnostic: &Diagnostic) -> Option<Fix> {
+    const SIGNS: [&str; 10] = [
+        "cannot add",
+        "cannot subtract",
+        "cannot multiply",
+        "cannot divide",
+        "cannot calculate",
+        "can't compare",
+        "cannot add-assign",
+        "cannot subtract-assign",
+        "cannot multiply-assign",
+        "cannot divide-assign",
+    ];
+    let message = &diagnostic.message;
+    if diagnostic.code != "E0277" || !SIGNS.iter().any(|sign| message.starts_with(sign)) {
+        return None;
+    }
+    let is_number = |kind: &str| {
+        let kind = kind.trim_start_matches('&');
+        matches!(kind, "{float}" | "{integer}" | "isize" | "usize")
+            || (kind.starts_with(['i', 'u', 'f']) && kind[1..].parse::<u8>().is_ok())
+    };
+    let kinds: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let title = match kinds.as_slice() {
+        [] if message.contains("integer") && message.contains("float") => {
+            "write the integer as a float, as in `1.0`"
+        }
+        [_, ..] if kinds.iter().all(|kind| is_number(kind)) => {
+            "numbers of two types do not mix: convert one of them, as in `n as f64`"
+        }
+        _ => return None,
+    };
+    Some(Fix {
+        title: title.to_owned(),
+        edits: Vec::new(),
+    })
 }
 
 /// With rustc's notes and suggestions, as far as they are about what somebody has typed.
@@ -149,7 +210,12 @@ const CELL_ERRORS: [&str; 2] = ["CellError", "EvcxrUserCodeError"];
 /// Whether a note is about what the kernel has written around the cell, points at what is not shown, or
 /// is the same for everybody.
 fn says_nothing(text: &str) -> bool {
+    // Which types of burn's crates an operator is for helps nobody.
+    let is_of_an_operator = text
+        .starts_with("the following other types implement trait `std::ops::")
+        || text.starts_with("multiple `impl`s satisfying");
     is_generated(text)
+        || is_of_an_operator
         || text.starts_with("this error originates in the macro")
         || text.contains("in this macro invocation")
         || text.starts_with("required by a bound in")

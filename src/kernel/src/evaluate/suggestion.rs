@@ -109,7 +109,8 @@ fn line_of_another_cell(lines: &[Value], replacement: &str, is_name: bool) -> Op
     }
     let whole = format!("{}{replacement}{}", text.get(..start)?, text.get(end..)?);
     let whole = whole.trim();
-    (whole.chars().count() <= LONG).then(|| whole.to_owned())
+    // What is put in as a line of its own stands before a line of another statement.
+    (whole.chars().count() <= LONG && !whole.contains('\n')).then(|| whole.to_owned())
 }
 
 /// Bytes of a line of rustc's that are marked.
