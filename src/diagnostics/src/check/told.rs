@@ -109,9 +109,11 @@ fn of_a_method(text: &str, span: CellSpan) -> Option<Diagnostic> {
 fn without_result(text: &str, span: CellSpan) -> Option<Diagnostic> {
     with_tokens(text, |tokens, _| {
         let function = function_around(tokens, span)?;
-        let what = match text.get(span.start..span.end)? {
-            given if given.starts_with("scope") => "scope!",
-            _ => "?",
+        // Of a `scope!`, which brings a `?` with it, rustc marks the end.
+        let scope = text[..span.end].rfind("scope!");
+        let (what, place) = match (text.get(span.start..span.end)?, scope) {
+            ("?", _) | (_, None) => ("?", Place::Span(span)),
+            (_, Some(at)) => ("scope!", Place::span(at, at + "scope!".len())),
         };
         let returns = match &function.sig.output {
             syn::ReturnType::Default => None,
@@ -124,7 +126,7 @@ fn without_result(text: &str, span: CellSpan) -> Option<Diagnostic> {
             function: function.sig.ident.to_string(),
             returns,
             what: what.to_owned(),
-            place: Place::Span(span),
+            place,
             function_place: Place::Span(span_of(function.sig.ident.span())),
             fix: with_result(text, &function),
         };
@@ -321,6 +323,9 @@ mod tests {
             assert_eq!(found.code, "SC1014");
             assert_eq!(apply(text, &found.fixes[0]).as_deref(), Some(expected));
         }
+        let text = "fn f() { scope!(s, { g(); }); }";
+        let found = told(text, "E0277", ERROR, ";").expect("ours");
+        assert_eq!(found.labels[0].place, Place::span(9, 15));
         let text = "fn f() -> u8 { if a { return 1; } g()?; 2 }";
         let found = told(text, "E0277", ERROR, "?").expect("ours");
         assert!(found.fixes[0].edits.is_empty());

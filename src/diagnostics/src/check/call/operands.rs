@@ -1,7 +1,7 @@
 //! What stands in a call beside its named arguments: the model and the data, a missing comma, `name: value`,
 //! values without names.
 
-use proc_macro2::TokenTree;
+use proc_macro2::{Delimiter, TokenTree};
 
 use super::super::calls::Operand;
 use super::super::kind::{self, Kind};
@@ -280,6 +280,15 @@ impl Checker<'_> {
         let is_free = |name: &&str| {
             arguments::find(self.table.arguments, name).is_some() && call.argument(name).is_none()
         };
+        // The argument that Keras has at this place, or else the first that is not given.
+        let place = call.operands.iter().position(|it| it.span == operand.span);
+        let place = place.and_then(|place| place.checked_sub(self.table.operands.len()));
+        let by_place = |names: &[&'static str]| {
+            let there = place.and_then(|place| names.get(place)).copied();
+            there
+                .filter(is_free)
+                .or_else(|| names.iter().copied().find(is_free))
+        };
         let name = match (self.kind_of(operand, tokens), literal::read(tokens)) {
             (Some(kind), _) => kind.argument(),
             (None, Some(Literal::Text(text))) => [
@@ -290,10 +299,9 @@ impl Checker<'_> {
             .into_iter()
             .find(|(kind, _)| kind.knows(&text))
             .map(|(_, name)| name),
-            (None, Some(Literal::Integer(_))) => ["epochs", "batch_size"].into_iter().find(is_free),
-            (None, _) if call.name == "compile" => {
-                ["optimizer", "loss", "metrics"].into_iter().find(is_free)
-            }
+            (None, Some(Literal::Integer(_))) => by_place(&["epochs", "batch_size"]),
+            (None, None) if is_list(tokens) => Some("metrics"),
+            (None, _) if call.name == "compile" => by_place(&["optimizer", "loss", "metrics"]),
             (None, _) => None,
         };
         name.filter(is_free).map(str::to_owned)
@@ -315,6 +323,11 @@ impl Checker<'_> {
             _ => None,
         }
     }
+}
+
+/// `[…]`
+fn is_list(tokens: &[TokenTree]) -> bool {
+    matches!(tokens, [TokenTree::Group(list)] if list.delimiter() == Delimiter::Bracket)
 }
 
 /// What to write, as a title.
