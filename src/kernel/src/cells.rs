@@ -171,8 +171,7 @@ impl Protocol {
 
     fn load_and_run(&mut self, path: &str, function: &str) -> Result<(), libloading::Error> {
         type Entry = extern "C" fn(*mut c_void) -> *mut c_void;
-        // SAFETY: the library is what rustc made of a cell; the kernel names its entry.
-        let library = unsafe { Library::new(path) }?;
+        let library = load(path)?;
         // SAFETY: every cell's entry has this signature.
         let entry = unsafe { library.get::<Entry>(function.as_bytes()) }?;
         threads::begin(self.loaded.len() as u64 + 1);
@@ -181,6 +180,17 @@ impl Protocol {
         self.loaded.push(library);
         Ok(())
     }
+}
+
+/// Loads a cell. The statics of one that has some are those of the cells that come, too.
+fn load(path: &str) -> Result<Library, libloading::Error> {
+    use libloading::os::unix::{Library as Native, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
+    let symbol = crate::rewrite::items::SYMBOL.as_bytes();
+    let has_statics =
+        std::fs::read(path).is_ok_and(|bytes| bytes.windows(symbol.len()).any(|it| it == symbol));
+    let scope = if has_statics { RTLD_GLOBAL } else { RTLD_LOCAL };
+    // SAFETY: the library is what rustc made of a cell; the kernel names its entry.
+    unsafe { Native::open(Some(path), RTLD_NOW | scope) }.map(Library::from)
 }
 
 impl Drop for Protocol {

@@ -1,7 +1,11 @@
 //! A cell as its author typed it, turned into what evcxr is given, and the way back.
 //!
-//! - `begin(number)` comes first, `at(line, last_line)` before each statement: a variable, an
-//!   error and a panic then know their line.
+//! - `begin(number)` comes first, a mark before each statement ([`statement`]), for which rustc is
+//!   given `at(line, last_line)?`: a variable, an error and a panic then know their line, and an
+//!   interrupted cell stops there.
+//! - A `return` of the cell's own ends it as a `?` does, but without an error.
+//! - Items without a name that stand alone get one ([`items`]), so that they can be run again, and
+//!   statics a symbol, so that all cells share them.
 //! - `scope!(strategy, { … });` as a statement becomes `enter`, its statements and `leave`, since
 //!   evcxr only keeps what top-level `let`s bind. `%%scope strategy` does it to a whole cell. As
 //!   an expression it becomes a block with a guard, which rust-analyzer can see through.
@@ -13,36 +17,28 @@
 //! What was copied is remembered piece by piece, so that every place rustc talks about can be
 //! found in the cell again. Nothing is formatted or reordered.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use proc_macro2::Span;
-use syn::parse::{ParseStream, Parser};
+use syn::parse::Parser;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{Block, Expr, Macro, MacroDelimiter, Pat, Stmt, Token};
+use syn::{Block, Expr, Stmt};
 
-use crate::magic::{self, Timed};
+use crate::magic::Timed;
 
-/// What evcxr is given.
-#[derive(Clone, Debug)]
-pub struct Rewritten {
-    /// The text.
-    pub text: String,
-    /// The names that the cell's top-level `let`s bind, in order.
-    pub bindings: Vec<String>,
-    /// Whether there is anything to run: not only commands and comments.
-    pub runs: bool,
-    pieces: Vec<Piece>,
-    original_length: usize,
-}
+mod head;
+pub mod items;
+mod shape;
+pub mod statement;
+mod text;
 
-/// A stretch of the cell that was copied.
-#[derive(Clone, Copy, Debug)]
-struct Piece {
-    rewritten: usize,
-    original: usize,
-    length: usize,
-}
+use head::{Head, head, is_command};
+use shape::{Scope, in_braces, names, never_returns, opened_scope};
+use statement::Facts;
+use text::apply;
+pub use text::{Rewritten, line_of, offset_of};
 
 /// Longer cells are handed over as they are: syn descends once per operator, and nobody types them.
 const MOST_PARSED: usize = 32 << 10;
@@ -52,7 +48,7 @@ const STACK_BYTES: usize = 128 << 20;
 /// Rewrites cell `number`. A `silent` cell does not show its last expression.
 pub fn rewrite(code: &str, number: u64, silent: bool) -> Rewritten {
     on_deep_stack(|| rewrite_here(code, number, silent))
-        .unwrap_or_else(|| apply(code, Vec::new(), Vec::new(), true))
+        .unwrap_or_else(|| apply(code, Vec::new(), Bound::default(), true))
 }
 
 /// Reads a cell with syn, on a thread whose stack is deep enough; `None`: it is too long for that.
@@ -86,7 +82,8 @@ fn rewrite_here(code: &str, number: u64, silent: bool) -> Rewritten {
         base: head,
         silent,
         edits: Vec::new(),
-        bindings: Vec::new(),
+        bound: Bound::default(),
+        functions: 0,
     };
     let has_code = body
         .lines()
@@ -109,12 +106,12 @@ fn rewrite_here(code: &str, number: u64, silent: bool) -> Rewritten {
     }
     if runs {
         if timed == Some(Timed::Often) {
+            let lines = (line_of(code, head), line_of(code, code.len()));
+            editor.insert(head, at(lines.0, lines.1, &Facts::default()));
             editor.insert(head, TIMEIT.0);
             editor.insert(code.len(), TIMEIT.1);
-            let Editor {
-                edits, bindings, ..
-            } = editor;
-            return apply(code, edits, bindings, runs);
+            let Editor { edits, bound, .. } = editor;
+            return apply(code, edits, bound, runs);
         }
         if timed == Some(Timed::Once) {
             editor.insert(head, "::stratoscope::cell::clock();");
@@ -122,6 +119,7 @@ fn rewrite_here(code: &str, number: u64, silent: bool) -> Rewritten {
         let parsed = (body.len() <= MOST_PARSED).then(|| Block::parse_within.parse_str(body));
         if let Some(Ok(statements)) = parsed {
             editor.statements(&statements, true);
+            editor.items(&statements, number);
         }
         if timed == Some(Timed::Once) {
             editor.insert(code.len(), "\n::stratoscope::cell::clocked();");
@@ -130,97 +128,8 @@ fn rewrite_here(code: &str, number: u64, silent: bool) -> Rewritten {
             editor.insert(code.len(), "\n::stratoscope::cell::leave();");
         }
     }
-    let Editor {
-        edits, bindings, ..
-    } = editor;
-    apply(code, edits, bindings, runs)
-}
-
-impl Rewritten {
-    /// The place in the cell that byte `offset` of the rewritten text stands for. What was not
-    /// copied stands for the end of what was copied before it.
-    pub fn original_offset(&self, offset: usize) -> usize {
-        let after = self
-            .pieces
-            .partition_point(|piece| piece.rewritten <= offset);
-        match after.checked_sub(1).map(|index| self.pieces[index]) {
-            Some(piece) => piece.original + (offset - piece.rewritten).min(piece.length),
-            None => self.pieces.first().map_or(0, |piece| piece.original),
-        }
-        .min(self.original_length)
-    }
-
-    /// The bytes of the cell that these of the rewritten text are a copy of; `None`: they are not, or not all
-    /// of them.
-    pub fn copied_from(&self, range: Range<usize>) -> Option<Range<usize>> {
-        let after = self
-            .pieces
-            .partition_point(|piece| piece.rewritten <= range.start);
-        // Where one piece ends and the next begins, an insertion stands at the beginning.
-        let piece = self.pieces[after.checked_sub(1)?];
-        let start = range.start - piece.rewritten;
-        let end = range.end.checked_sub(piece.rewritten)?;
-        (end <= piece.length).then(|| piece.original + start..piece.original + end)
-    }
-
-    /// The bytes of the cell between two places of the rewritten text, each given as a line and a
-    /// column in characters, counted from 1.
-    pub fn original_range(&self, start: (usize, usize), end: (usize, usize)) -> Range<usize> {
-        let from = self.start_of(offset_of(&self.text, start));
-        let to = self.original_offset(offset_of(&self.text, end));
-        from..to.max(from)
-    }
-
-    /// As [`Self::original_offset`], but a place where one piece ends and the next begins stands
-    /// for the beginning.
-    fn start_of(&self, offset: usize) -> usize {
-        let next = self
-            .pieces
-            .partition_point(|piece| piece.rewritten < offset);
-        match self.pieces.get(next) {
-            Some(piece) if piece.rewritten == offset => piece.original,
-            _ => self.original_offset(offset),
-        }
-    }
-}
-
-/// Byte offset of a line and a column in characters, counted from 1; the text's end if there is
-/// no such place.
-pub fn offset_of(text: &str, (line, column): (usize, usize)) -> usize {
-    let mut start = 0;
-    for (index, content) in text.split_inclusive('\n').enumerate() {
-        if index + 1 == line {
-            let within = content
-                .char_indices()
-                .nth(column.saturating_sub(1))
-                .map_or(content.trim_end_matches('\n').len(), |(byte, _)| byte);
-            return start + within;
-        }
-        start += content.len();
-    }
-    text.len()
-}
-
-/// The line of byte `offset`, counted from 1.
-pub fn line_of(text: &str, offset: usize) -> usize {
-    let offset = offset.min(text.len());
-    1 + text.as_bytes()[..offset]
-        .iter()
-        .filter(|&&byte| byte == b'\n')
-        .count()
-}
-
-/// What stands above a cell's Rust code.
-#[derive(Default)]
-struct Head {
-    /// Where the Rust code starts.
-    end: usize,
-    /// The strategy of `%%scope`.
-    scope: Option<Range<usize>>,
-    /// Lines that stand for Rust, and that Rust.
-    lines: Vec<(Range<usize>, String)>,
-    /// `%time` or `%timeit` stands before the code.
-    timed: Option<Timed>,
+    let Editor { edits, bound, .. } = editor;
+    apply(code, edits, bound, runs)
 }
 
 /// Around what `%timeit` repeats; the `?`s of its code are those of the closure.
@@ -229,58 +138,22 @@ const TIMEIT: (&str, &str) = (
     "\n}); Ok(()) })?;",
 );
 
-/// Whether a line is for evcxr, and not Rust, which may begin with `::`.
-fn is_command(line: &str) -> bool {
-    line.starts_with(':') && !line.starts_with("::")
-}
-
-/// Passes over evcxr's command lines and the magics.
-fn head(code: &str) -> Head {
-    let mut head = Head::default();
-    for line in code.split_inclusive('\n') {
-        let start = head.end;
-        let content = line.trim();
-        if let Some(strategy) = content.strip_prefix("%%scope") {
-            let strategy = strategy.trim();
-            // From behind: the name of the strategy may be a part of the magic's.
-            let from = start + line.rfind(strategy).unwrap_or(0);
-            head.end = start + line.len();
-            head.scope = (!strategy.is_empty()).then(|| from..from + strategy.len());
-            return head;
-        }
-        if let Some((timed, length)) = magic::timed(line) {
-            head.lines.push((start..start + length, String::new()));
-            head.end = start + length;
-            head.timed = Some(timed);
-            return head;
-        }
-        if let Some(rust) = magic::rust_of_line(content) {
-            let from = start + line.len() - line.trim_start().len();
-            let number = line_of(code, from);
-            // A command of evcxr's begins its line; anything else is a statement of this line.
-            let rust = match is_command(&rust) {
-                true => rust,
-                false => format!("{}{rust}", at(number, number)),
-            };
-            head.lines.push((from..from + content.len(), rust));
-        } else if !(is_command(line.trim_start_matches(' '))
-            || content.is_empty()
-            || content.starts_with("//"))
-        {
-            break;
-        }
-        head.end += line.len();
-    }
-    head
-}
-
 /// Collects what is to be changed.
 struct Editor<'a> {
     code: &'a str,
     base: usize,
     silent: bool,
     edits: Vec<Edit>,
-    bindings: Vec<String>,
+    bound: Bound,
+    /// How many closures and the like are around what is visited.
+    functions: usize,
+}
+
+/// What the top-level `let`s bind.
+#[derive(Default)]
+struct Bound {
+    names: Vec<String>,
+    lines: BTreeMap<String, usize>,
 }
 
 /// Bytes of the cell and what replaces them.
@@ -292,7 +165,10 @@ struct Edit {
 impl Editor<'_> {
     fn prologue(&mut self, number: u64, scope: Option<&Range<usize>>, head: usize) {
         // No leading `::`: evcxr takes a first line that begins with a colon for a command.
-        let begin = format!("stratoscope::cell::begin({number});");
+        let begin = format!(
+            "stratoscope::cell::begin({number});{}",
+            statement::UNCHECKED
+        );
         let Some(strategy) = scope else {
             self.insert(head, begin);
             return;
@@ -304,7 +180,10 @@ impl Editor<'_> {
         let line = line_of(self.code, strategy.start);
         self.replace(
             line_start..strategy.start,
-            format!("{begin}{}::stratoscope::cell::enter(&(", at(line, line)),
+            format!(
+                "{begin}{}::stratoscope::cell::enter(&(",
+                at(line, line, &Facts::default())
+            ),
         );
         self.insert(strategy.end, "))?;");
     }
@@ -324,7 +203,11 @@ impl Editor<'_> {
         let range = self.range(statement.span());
         let (first, last) = self.lines(&range);
         if let Stmt::Local(local) = statement {
-            names(&local.pat, &mut self.bindings);
+            let known = self.bound.names.len();
+            names(&local.pat, &mut self.bound.names);
+            for name in &self.bound.names[known..] {
+                self.bound.lines.insert(name.clone(), first);
+            }
         }
         let (called, has_semicolon) = match statement {
             Stmt::Macro(statement) => (Some(&statement.mac), statement.semi_token.is_some()),
@@ -338,7 +221,7 @@ impl Editor<'_> {
             self.open(&scope, &range, shows && is_last && !has_semicolon);
             return;
         }
-        self.insert(range.start, at(first, last));
+        self.insert(range.start, at(first, last, &Facts::of(statement)));
         let shown = is_last && !has_semicolon;
         let is_value = shows && !never_returns(statement) && !called.is_some_and(in_braces);
         if shown && is_value {
@@ -383,7 +266,10 @@ impl Editor<'_> {
         let (_, last) = self.lines(&strategy);
         self.replace(
             statement.start..strategy.start,
-            format!("{}::stratoscope::cell::enter(&(", at(first, last)),
+            format!(
+                "{}::stratoscope::cell::enter(&(",
+                at(first, last, &Facts::default())
+            ),
         );
         self.replace(strategy.end..opening.end, "))?;");
         self.statements(&scope.block.stmts, shows);
@@ -391,6 +277,26 @@ impl Editor<'_> {
             closing.start..statement.end,
             "::stratoscope::cell::leave();",
         );
+    }
+
+    /// Names what evcxr would keep for ever, as often as it is run.
+    /// The same for statics, which are to keep their values.
+    fn items(&mut self, statements: &[Stmt], number: u64) {
+        for (place, text) in items::named(statements, |span| self.range(span), self.code) {
+            self.insert(place, text);
+        }
+        for (index, span) in items::statics(statements).into_iter().enumerate() {
+            let symbol = items::symbol(number, index);
+            let place = self.range(span).start;
+            self.insert(place, format!("#[unsafe(export_name = \"{symbol}\")] "));
+        }
+    }
+
+    /// Visits what has a `return` of its own.
+    fn inside(&mut self, visit: impl FnOnce(&mut Self)) {
+        self.functions += 1;
+        visit(self);
+        self.functions -= 1;
     }
 
     fn insert(&mut self, at: usize, text: impl Into<String>) {
@@ -415,7 +321,7 @@ impl Editor<'_> {
     }
 }
 
-/// Finds the `scope!`s that are values, wherever they stand.
+/// Finds the `scope!`s that are values, wherever they stand, and each `return` of the cell's own.
 impl<'ast> Visit<'ast> for Editor<'_> {
     fn visit_expr_macro(&mut self, expression: &'ast syn::ExprMacro) {
         match opened_scope(&expression.mac) {
@@ -435,135 +341,57 @@ impl<'ast> Visit<'ast> for Editor<'_> {
         }
     }
 
+    fn visit_expr_return(&mut self, expression: &'ast syn::ExprReturn) {
+        if let (Some(value), 0) = (&expression.expr, self.functions) {
+            let range = self.range(value.span());
+            self.insert(range.start, "::stratoscope::cell::evcxr::early(");
+            self.visit_expr(value);
+            self.insert(range.end, ")");
+        } else {
+            visit::visit_expr_return(self, expression);
+        }
+    }
+
+    fn visit_expr_closure(&mut self, expression: &'ast syn::ExprClosure) {
+        self.inside(|editor| visit::visit_expr_closure(editor, expression));
+    }
+
+    fn visit_expr_async(&mut self, expression: &'ast syn::ExprAsync) {
+        self.inside(|editor| visit::visit_expr_async(editor, expression));
+    }
+
     fn visit_item(&mut self, _: &'ast syn::Item) {
         // A function's `?` is its own: there the macro does it.
     }
 }
 
-fn at(first: usize, last: usize) -> String {
-    format!("::stratoscope::cell::at({first}, {last});")
-}
-
-/// The operands of `scope!`.
-struct Scope {
-    strategy: Expr,
-    block: Block,
-}
-
-/// The operands of `called` if it is `scope!(strategy, { … })`.
-fn opened_scope(called: &Macro) -> Option<Scope> {
-    if called.path.segments.last()?.ident != "scope" {
-        return None;
-    }
-    let operands = |input: ParseStream<'_>| {
-        let strategy = input.parse()?;
-        input.parse::<Token![,]>()?;
-        let block = input.parse()?;
-        input.parse::<Option<Token![,]>>()?;
-        Ok(Scope { strategy, block })
-    };
-    operands.parse2(called.tokens.clone()).ok()
-}
-
-/// `name! { … }` at the end of a cell defines things more often than it is a value.
-fn in_braces(called: &Macro) -> bool {
-    matches!(called.delimiter, MacroDelimiter::Brace(_))
-}
-
-/// Expressions of type `!`, whose value nobody can see.
-fn never_returns(statement: &Stmt) -> bool {
-    const MACROS: [&str; 4] = ["panic", "todo", "unimplemented", "unreachable"];
-    const FUNCTIONS: [&str; 3] = ["exit", "abort", "resume_unwind"];
-    let last_is = |path: &syn::Path, names: &[&str]| {
-        let last = path.segments.last();
-        last.is_some_and(|segment| names.iter().any(|name| segment.ident == name))
-    };
-    match statement {
-        Stmt::Macro(statement) => last_is(&statement.mac.path, &MACROS),
-        Stmt::Expr(Expr::Macro(expression), _) => last_is(&expression.mac.path, &MACROS),
-        Stmt::Expr(Expr::Call(call), _) => {
-            matches!(&*call.func, Expr::Path(function) if last_is(&function.path, &FUNCTIONS))
-        }
-        Stmt::Expr(expression, _) => {
-            matches!(
-                expression,
-                Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) | Expr::Loop(_)
-            ) || matches!(expression, Expr::Block(block)
-            if block.block.stmts.last().is_some_and(never_returns))
-        }
-        _ => false,
-    }
-}
-
-/// The names a pattern binds.
-fn names(pattern: &Pat, into: &mut Vec<String>) {
-    match pattern {
-        Pat::Ident(pattern) => {
-            into.push(pattern.ident.to_string());
-            if let Some((_, inner)) = &pattern.subpat {
-                names(inner, into);
-            }
-        }
-        Pat::Type(pattern) => names(&pattern.pat, into),
-        Pat::Paren(pattern) => names(&pattern.pat, into),
-        Pat::Reference(pattern) => names(&pattern.pat, into),
-        Pat::Tuple(pattern) => pattern.elems.iter().for_each(|inner| names(inner, into)),
-        Pat::TupleStruct(pattern) => pattern.elems.iter().for_each(|inner| names(inner, into)),
-        Pat::Slice(pattern) => pattern.elems.iter().for_each(|inner| names(inner, into)),
-        Pat::Struct(pattern) => pattern
-            .fields
-            .iter()
-            .for_each(|field| names(&field.pat, into)),
-        _ => {}
-    }
-}
-
-fn apply(code: &str, mut edits: Vec<Edit>, bindings: Vec<String>, runs: bool) -> Rewritten {
-    // Stable: insertions at one place keep the order in which they were made.
-    edits.sort_by_key(|edit| edit.range.start);
-    let mut text = String::with_capacity(code.len() + 64 * edits.len());
-    let mut pieces = Vec::new();
-    let mut position = 0;
-    for edit in edits {
-        // An edit that would undo another cannot come from nested statements; leave the text be.
-        if edit.range.start < position {
-            continue;
-        }
-        copy(code, position..edit.range.start, &mut text, &mut pieces);
-        text.push_str(&edit.text);
-        position = edit.range.end;
-    }
-    copy(code, position..code.len(), &mut text, &mut pieces);
-    Rewritten {
-        text,
-        bindings,
-        runs,
-        pieces,
-        original_length: code.len(),
-    }
-}
-
-fn copy(code: &str, range: Range<usize>, text: &mut String, pieces: &mut Vec<Piece>) {
-    if range.is_empty() {
-        return;
-    }
-    pieces.push(Piece {
-        rewritten: text.len(),
-        original: range.start,
-        length: range.len(),
-    });
-    text.push_str(&code[range]);
+/// What stands before a statement on these lines. rust-analyzer sees a number, which takes it no time;
+/// rustc is given a call of `at` in its place.
+fn at(first: usize, last: usize, facts: &Facts) -> String {
+    statement::mark(first, last, facts)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Leaves out what [`statement`] tests.
+    fn without_facts(text: &str) -> String {
+        let text = text.replace(statement::UNCHECKED, "");
+        let mut parts = text.split("0/*at ");
+        let mut result = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (facts, rest) = part.split_once("*/").expect("a whole mark");
+            let (lines, _) = facts.split_once(':').expect("a whole mark");
+            result += &format!("§at({lines}){rest}");
+        }
+        result
+    }
+
     /// Shortens what is written around a cell, to keep the expectations readable.
     fn check(cell: &str, expected: &str) {
         let rewritten = rewrite(cell, 7, false);
-        let text = rewritten
-            .text
+        let text = without_facts(&rewritten.text)
             .replace("::stratoscope::cell::", "§")
             .replace("stratoscope::cell::", "§")
             .replace("::stratoscope::__result!", "§show");
@@ -598,7 +426,7 @@ mod tests {
         );
         check(
             "%timeit f(a)?",
-            "§begin(7);§timeit(|| { let _ = ::std::hint::black_box({ f(a)?\n}); Ok(()) })?;",
+            "§begin(7);§at(1, 1);§timeit(|| { let _ = ::std::hint::black_box({ f(a)?\n}); Ok(()) })?;",
         );
     }
 
@@ -641,6 +469,23 @@ mod tests {
     }
 
     #[test]
+    fn a_return_of_the_cells_own_ends_it() {
+        check(
+            "if a { return Ok(()); }",
+            "§begin(7);§at(1, 1);§show(if a { return §evcxr::early(Ok(())); });",
+        );
+        check("return;", "§begin(7);§at(1, 1);return;");
+        check(
+            "let f = || { return 3; };",
+            "§begin(7);§at(1, 1);let f = || { return 3; };",
+        );
+        check(
+            "fn f() -> u8 { return 3; }",
+            "§begin(7);fn f() -> u8 { return 3; }",
+        );
+    }
+
+    #[test]
     fn scopes_are_opened_up() {
         check(
             "scope!(s, {\n    let m = f()?;\n    g(m);\n});\nm",
@@ -664,6 +509,10 @@ mod tests {
         check(
             "if x { scope!(a, { f() }) } else { 2 }",
             "§begin(7);§at(1, 1);§show(if x { { let _scope = §guard(&(a))?; f() } } else { 2 });",
+        );
+        check(
+            "static A: u8 = 1;",
+            "§begin(7);#[unsafe(export_name = \"stratoscope_static_000000_7_0\")] static A: u8 = 1;",
         );
         check(
             "fn f() { scope!(a, { 1 }) }",
@@ -708,6 +557,7 @@ mod tests {
         assert_eq!(&cell[range], "ü");
         assert!(rewritten.original_range((99, 1), (99, 2)).end <= cell.len());
         assert_eq!(rewritten.bindings, ["ü"]);
+        assert_eq!(rewritten.binding_lines.get("ü"), Some(&1));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Called by the code that the kernel writes around a cell; not meant to be called by hand.
 //!
-//! A cell becomes `begin(number)`, then `at(line, last_line)` before each of its statements, and
+//! A cell becomes `begin(number)`, then `at(line, last_line)?` before each of its statements, and
 //! `enter`/`leave` where a `scope!` was opened up. What ends it early arrives here too: `failed`
 //! (a `?` met an error) and `panicked`. Each tells the kernel, on the wire, what happened and
 //! where in the cell.
@@ -26,6 +26,7 @@ mod describe;
 pub mod evcxr;
 mod interrupts;
 mod last_line;
+mod places;
 mod scopes;
 mod shell;
 mod timing;
@@ -87,12 +88,17 @@ pub fn begin(number: u64) {
     PANIC.set(None);
     *ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner) = None;
     interrupts::clear();
+    evcxr::begin();
+    places::begin(number);
     scopes::begin(number);
 }
 
 /// The statement on these lines of the cell comes next.
+///
+/// # Errors
+/// The interrupt button was pressed: the statement must not run.
 #[track_caller]
-pub fn at(line: u32, last_line: u32) {
+pub fn at(line: u32, last_line: u32) -> Result<(), evcxr::Interrupted> {
     let compiled = Location::caller();
     last_line::set(line);
     STATEMENT.set(Some(Statement {
@@ -100,8 +106,10 @@ pub fn at(line: u32, last_line: u32) {
         compiled,
     }));
     if let Some(cell) = CELL.get() {
+        places::statement(compiled, (line, last_line));
         scopes::statement(cell, line);
     }
+    evcxr::interruption()
 }
 
 pub(crate) use describe::all as described;
@@ -111,7 +119,9 @@ pub use shell::{ShellError, environment, shell};
 pub use timing::{clock, clocked, timeit};
 pub(crate) use whose::addressed;
 
+pub use crate::__dbg as dbg;
 pub use crate::__print as print;
+pub use places::place;
 
 /// What was printed without a line's end is seen now, and not with the rest of its line.
 #[doc(hidden)]
@@ -134,6 +144,7 @@ pub fn failed<T: Display + ?Sized>(error: &T) {
 /// The cell panicked and was caught: the cell is over.
 pub fn panicked() {
     scopes::reset();
+    evcxr::note_panic();
     let elsewhere = || {
         let mut elsewhere = ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner);
         elsewhere.take()
@@ -228,7 +239,10 @@ fn note_panic(info: &PanicHookInfo<'_>) {
     }
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("<unnamed>");
-    let place = location.as_deref().unwrap_or("an unknown place");
+    let place = info.location().map_or_else(
+        || "an unknown place".to_owned(),
+        |it| places::place(it.file(), it.line()),
+    );
     eprintln!("thread '{name}' panicked at {place}:\n{message}");
     *ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner) = Some(Panic {
         message,

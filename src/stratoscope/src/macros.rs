@@ -56,6 +56,30 @@ macro_rules! __print {
     }};
 }
 
+/// The standard library's `dbg!`, with the cell's name and line. A notebook has it in place of that.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __dbg {
+    () => {
+        ::std::eprintln!("[{}]", $crate::cell::place(::std::file!(), ::std::line!()))
+    };
+    ($value:expr $(,)?) => {
+        // A `match`, so that what the expression borrows lives as long as in the standard library's.
+        match $value {
+            value => {
+                ::std::eprintln!(
+                    "[{}] {} = {:#?}",
+                    $crate::cell::place(::std::file!(), ::std::line!()),
+                    ::std::stringify!($value),
+                    &value
+                );
+                value
+            }
+        }
+    };
+    ($($value:expr),+ $(,)?) => { ($($crate::cell::dbg!($value)),+,) };
+}
+
 /// `strategy` is borrowed, and may be `none`; everything else is taken. An empty list of metrics has no type
 /// of its own.
 #[doc(hidden)]

@@ -34,7 +34,7 @@ pub mod socket;
 pub mod transport;
 
 pub use error::WireError;
-pub use message::{Described, ToCells, ToKernel};
+pub use message::{Described, KeptVariable, ToCells, ToKernel};
 pub use number::number;
 pub use transport::{Reader, Writer};
 

@@ -75,6 +75,12 @@ pub enum ToKernel {
         /// In order of their names.
         variables: Vec<Described>,
     },
+    /// A cell was ended early: those of its variables that are kept nevertheless, and those that it
+    /// shadows and that are there again.
+    Kept {
+        /// In any order.
+        variables: Vec<KeptVariable>,
+    },
     /// From a thread that was started by another cell than the one that runs.
     Late {
         /// In which run of the process: its first cell is run 1.
@@ -115,6 +121,20 @@ pub struct Described {
     pub bytes: u64,
     /// The device of its numbers, if it has one.
     pub device: Option<String>,
+}
+
+/// A variable of a cell that was ended early.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptVariable {
+    /// Its name.
+    pub name: String,
+    /// Its type, as Rust code.
+    pub type_name: String,
+    /// Whether it is declared `mut`.
+    pub is_mutable: bool,
+    /// Whether the cell has made it; otherwise it is what it was before.
+    pub is_new: bool,
 }
 
 /// Kernel → cell process.
@@ -239,6 +259,19 @@ mod tests {
             },
             json!({"kind": "described",
                    "variables": [{"name": "x", "bytes": 24, "device": null}]}),
+        );
+        check(
+            ToKernel::Kept {
+                variables: vec![KeptVariable {
+                    name: "x".into(),
+                    type_name: "Vec<u8>".into(),
+                    is_mutable: true,
+                    is_new: false,
+                }],
+            },
+            json!({"kind": "kept",
+                   "variables": [{"name": "x", "type_name": "Vec<u8>", "is_mutable": true,
+                                  "is_new": false}]}),
         );
         check(
             ToKernel::Late {

@@ -13,11 +13,12 @@ use stratoscope_wire::{MimeBundle, ToCells};
 
 use super::crates::Watch;
 use super::declared::Declared;
-use super::definitions::{self, Definitions};
-use super::gone::{Gone, How};
+use super::definitions::Definitions;
+use super::gone::Gone;
 use super::home::Home;
 use super::interrupt::Handle;
 use super::link::Link;
+use super::nesting;
 use super::relay::{Current, Relay};
 use super::show;
 use super::standby::Standby;
@@ -33,6 +34,7 @@ use crate::magic;
 use crate::rewrite::{Rewritten, rewrite};
 use crate::settings::Settings;
 
+mod kept;
 mod names;
 mod outcome;
 mod start;
@@ -42,7 +44,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What every notebook has in scope; the `?` makes evcxr allow it in later cells, which otherwise
 /// costs the first such cell a second compile.
-const FIRST_CELL: &str = "use stratoscope::prelude::*;\nuse stratoscope::cell::print;\n\
+const FIRST_CELL: &str = "use stratoscope::prelude::*;\nuse stratoscope::cell::{dbg, print};\n\
                           ::stratoscope::cell::ready()?;";
 
 /// The evaluator. Fields are dropped in this order: evcxr ends the cell process first.
@@ -60,6 +62,10 @@ pub struct Engine {
     gone: Gone,
     /// The types that cells have defined.
     defined: Definitions,
+    /// What evcxr takes for variables and is none ([`kept`]).
+    masked: BTreeSet<String>,
+    /// How often types were defined anew.
+    generation: u32,
     /// Answers meanwhile.
     assistant: Assistant,
     /// Compiles the next cell.
@@ -73,14 +79,19 @@ pub struct Engine {
 
 impl Engine {
     fn variable_names(&self) -> BTreeSet<String> {
+        self.list_names().map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// Name and type of every variable.
+    fn list_names(&self) -> impl Iterator<Item = (&str, &str)> {
         let variables = self.context.variables_and_types();
-        variables.map(|(name, _)| name.to_owned()).collect()
+        variables.filter(|(name, _)| !self.masked.contains(*name))
     }
 
     /// Name, type and cell of every variable, in order of their names.
     fn list_variables(&self) -> Vec<Variable> {
-        let variables = self.context.variables_and_types();
-        let mut variables: Vec<Variable> = variables
+        let mut variables: Vec<Variable> = self
+            .list_names()
             .map(|(name, type_name)| Variable {
                 name: name.to_owned(),
                 type_name: type_name.to_owned(),
@@ -108,46 +119,12 @@ impl Engine {
     fn strategy_in(&self, code: &str) -> Option<String> {
         let mut names = check::strategies_made_in(code);
         if names.is_empty() {
-            let variables = self.context.variables_and_types();
-            let strategies = variables.filter(|(_, kind)| kind.ends_with("Strategy"));
+            let strategies = self
+                .list_names()
+                .filter(|(_, kind)| kind.ends_with("Strategy"));
             names = strategies.map(|(name, _)| name.to_owned()).collect();
         }
         (names.len() == 1).then(|| names.remove(0))
-    }
-
-    /// Drops the variables whose types the cell defines anew.
-    fn drop_redefined(&mut self, new: &Definitions, rewritten: &Rewritten, current: &Current) {
-        let changed = self.defined.changed_by(new);
-        let variables = self.context.variables_and_types();
-        let mut of_old_types: Vec<String> = variables
-            .filter(|(_, kind)| definitions::names_one(kind, &changed))
-            .map(|(name, _)| name.to_owned())
-            .collect();
-        if of_old_types.is_empty() {
-            return;
-        }
-        of_old_types.sort();
-        let drops: String = of_old_types
-            .iter()
-            .map(|it| format!("drop({it});"))
-            .collect();
-        let _ = self.context.execute(&drops);
-        let mut lost = Vec::new();
-        for name in of_old_types {
-            let made_in = self.made_by.remove(&name);
-            self.gone
-                .note(&name, How::TypeRedefined, current.number, made_in);
-            if !rewritten.bindings.contains(&name) {
-                lost.push(name);
-            }
-        }
-        if !lost.is_empty() {
-            let text = format!(
-                "this cell defines types anew; lost: {}\n",
-                show::names(&lost)
-            );
-            current.outputs.stream(Stream::Stderr, &text);
-        }
     }
 
     /// Hands a rewritten cell to evcxr and waits until everything it said has been shown.
@@ -164,6 +141,9 @@ impl Engine {
 
 impl Evaluate for Engine {
     fn execute(&mut self, cell: Cell<'_>, outputs: &Arc<dyn Outputs>) -> CellOutcome {
+        if let Some(error) = nesting::too_deep(cell.code, cell.number) {
+            return CellOutcome::Error(error);
+        }
         let current = Current {
             code: cell.code.into(),
             number: cell.number,
@@ -199,8 +179,10 @@ impl Evaluate for Engine {
         }
         let rewritten = rewrite(cell.code, cell.number, cell.silent);
         let defined = Definitions::of(&magic::without_lines(cell.code));
-        self.drop_redefined(&defined, &rewritten, &current);
-        let before = self.variable_names();
+        let of_old_types = self.of_old_types(&defined);
+        let is_new_generation = self.begin_generation(&defined);
+        let mut before = self.variable_names();
+        self.mask(&of_old_types);
         let watch = Watch::start(
             self.home.path(),
             cell.number,
@@ -211,13 +193,17 @@ impl Evaluate for Engine {
         // What a cell defines is kept whenever it was compiled, however it ended.
         let compiled = !matches!(result, Err(Error::CompilationErrors(_) | Error::Message(_)));
         drop(watch);
-        let outcome = self.outcome(result, &rewritten, &before, &current);
-        self.assistant.set_variables(self.list_variables());
+        let warnings = warnings::take(self.home.path(), &rewritten, cell.code);
+        self.end_generation(is_new_generation, compiled);
         if compiled {
+            before.retain(|name| !of_old_types.contains(name));
+            self.drop_redefined(of_old_types, &rewritten, &current);
             self.defined.extend(defined);
         }
+        let outcome = self.outcome(result, &rewritten, &before, &current);
+        self.assistant.set_variables(self.list_variables());
         if outcome == CellOutcome::Ok {
-            for warning in warnings::take(self.home.path(), &rewritten, cell.code) {
+            for warning in warnings {
                 let judged = self.relay.settings().judged(warning);
                 if let Some(warning) = judged {
                     show::diagnostic(warning, None, &current);
@@ -262,10 +248,20 @@ impl Evaluate for Engine {
     }
 
     fn complete(&mut self, code: &str, cursor: usize) -> Completions {
+        if nesting::too_deep(code, 0).is_some() {
+            return Completions {
+                start: cursor,
+                end: cursor,
+                items: Vec::new(),
+            };
+        }
         self.completions(code, cursor)
     }
 
     fn inspect(&mut self, code: &str, cursor: usize, detail_level: u8) -> Option<MimeBundle> {
+        if nesting::too_deep(code, 0).is_some() {
+            return None;
+        }
         self.documentation(code, cursor, detail_level)
     }
 
@@ -290,6 +286,8 @@ impl Evaluate for Engine {
         self.declared = Declared::default();
         self.gone.clear();
         self.defined.clear();
+        self.masked.clear();
+        self.mask(&BTreeSet::new());
         self.assistant.set_variables(Vec::new());
         started.map(drop).map_err(|error| CellError {
             ename: "Error".to_owned(),

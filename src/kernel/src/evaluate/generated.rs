@@ -3,6 +3,10 @@
 //! facade has both (`stratoscope::cell`). No line is added or removed, so that what rustc says of the
 //! cell's own lines stays true.
 
+use std::fmt::Write;
+
+use crate::rewrite::statement;
+
 /// The first line of what holds variables, in cells without a `?` the first of the block.
 const RUNTIME: &str = "mod evcxr_internal_runtime {";
 /// The first line of what a `?` needs.
@@ -11,6 +15,10 @@ const FAILURE: &str = "struct EvcxrUserCodeError {}";
 const ENTRY: &str = "#[unsafe(no_mangle)]";
 /// Their place is taken by the facade's.
 const OURS: &str = "use ::stratoscope::cell::evcxr::{self as evcxr_internal_runtime, CellError as EvcxrUserCodeError};";
+
+/// Around the cell's own statements, which may end with a `?`.
+pub const OPENING: &str = "let _ = (|| -> std::result::Result<(), EvcxrUserCodeError> {";
+pub const CLOSING: &str = "Ok(())})();";
 
 /// How evcxr is told of a panic.
 const PANICKED: &str = r#"println!("EVCXR_PANIC_NOTIFICATION");"#;
@@ -22,9 +30,22 @@ const SHOWN_BY_US: &str = "\n#[allow(dead_code)] trait EvcxrDisplay { fn evcxr_d
     impl<T: std::fmt::Debug + ?Sized> EvcxrDisplay for T { fn evcxr_display(&self) { \
     ::stratoscope::__result!(self) } }\n";
 
-/// The source of a cell with our lines in place of evcxr's.
-pub fn adapted(text: &str) -> String {
+/// What a cell's function gives back: its variables.
+const RESULT: &str = "evcxr_variable_store";
+const RESULT_OURS: &str = "::stratoscope::cell::evcxr::finished(evcxr_variable_store)";
+/// The type of what it gives back in cells that have variables.
+const STORE: &str = "*mut evcxr_internal_runtime::VariableStore";
+
+/// Before the variables' types are compared.
+const CHECKS: &str = "{let mut vars_ok = true;";
+
+/// The source of a cell with our lines in place of evcxr's, and without the variables `masked`, which
+/// evcxr takes for variables and which are not there any more.
+pub fn adapted(text: &str, masked: &[String]) -> String {
     let mut result = String::with_capacity(text.len() + SHOWN_BY_US.len());
+    let is_masked = |line: &str| masked.iter().any(|name| concerns(line, name));
+    let has_store = text.contains(STORE);
+    let mut is_the_cells = false;
     // A cell that is only checked has no entry, and what comes before it is the cell.
     let has_entry = text.lines().any(|line| line == ENTRY);
     let mut is_in_runtime = false;
@@ -40,6 +61,28 @@ pub fn adapted(text: &str) -> String {
                 result.push_str(line);
             }
             _ if is_in_runtime => result.push('\n'),
+            CHECKS if !masked.is_empty() => {
+                result.push_str(CHECKS);
+                result.push_str(&format!("evcxr_variable_store.forget(&{masked:?});\n"));
+            }
+            _ if line.trim_start().starts_with(statement::UNCHECKED) => {
+                // A comment may follow.
+                result.push_str(&line.trim_start()[statement::UNCHECKED.len()..]);
+            }
+            // What the cell binds anew is there.
+            OPENING => {
+                is_the_cells = true;
+                result.push_str(line);
+            }
+            CLOSING => {
+                is_the_cells = false;
+                result.push_str(line);
+            }
+            _ if !is_the_cells && is_masked(line) => result.push('\n'),
+            RESULT if has_entry && has_store => {
+                result.push_str(RESULT_OURS);
+                result.push('\n');
+            }
             PANICKED => {
                 result.push_str(PANICKED_OURS);
                 result.push('\n');
@@ -51,6 +94,30 @@ pub fn adapted(text: &str) -> String {
         result.push_str(SHOWN_BY_US);
     }
     result
+}
+
+/// The source with a call of `at` in place of each mark, for a cell that runs as a whole.
+pub fn with_calls(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        match statement::read_mark(line) {
+            Some((lines, _)) => {
+                let _ = writeln!(result, "::stratoscope::cell::at({lines})?;");
+            }
+            None => result.push_str(line),
+        }
+    }
+    result
+}
+
+/// Whether evcxr compares, loads or puts back the variable in this line.
+fn concerns(line: &str, name: &str) -> bool {
+    const WAYS: [&str; 3] = ["check_variable::<", "take_variable::<", "put_variable::<"];
+    let rest = line.split_once("evcxr_variable_store.");
+    rest.is_some_and(|(_, rest)| {
+        WAYS.iter().any(|way| rest.starts_with(way))
+            && rest.contains(&format!(">(stringify!({name})"))
+    })
 }
 
 /// The attributes of the whole crate, with which the source begins, and the source with empty lines in
@@ -83,7 +150,7 @@ mod tests {
         let text = "fn mine() {}\n            struct EvcxrUserCodeError {}\n  impl X {\n  }\n        \n\
                     mod evcxr_internal_runtime {\npub struct VariableStore {}\n}\n#[unsafe(no_mangle)]\n\
                     pub extern \"C\" fn run_user_code_3(\nlet x = 1;\n";
-        let adapted = adapted(text);
+        let adapted = adapted(text, &[]);
         let expected = format!(
             "fn mine() {{}}\n{OURS}\n\n\n\n\n\n\n#[unsafe(no_mangle)]\n\
              pub extern \"C\" fn run_user_code_3(\nlet x = 1;\n"
@@ -94,20 +161,50 @@ mod tests {
     #[test]
     fn a_cell_that_is_only_checked_stays() {
         let text = "struct EvcxrUserCodeError {}\nfn evcxr_analysis_wrapper() {\nlet x = 1;\n}\n";
-        assert_eq!(adapted(text), text);
+        assert_eq!(adapted(text, &[]), text);
     }
 
     #[test]
     fn only_generated_lines_change() {
         let text = "fn f() {\n    println!(\"EVCXR_PANIC_NOTIFICATION\");\n}\n";
         assert_eq!(
-            adapted(text),
+            adapted(text, &[]),
             "fn f() {\n::stratoscope::cell::panicked();\n}\n"
         );
         let cell = "let x = \"ü\"; println!(\"EVCXR_PANIC_NOTIFICATION\"); // mine\n";
-        assert_eq!(adapted(cell), cell);
-        let shown = adapted("(x\n).evcxr_display();\n");
+        assert_eq!(adapted(cell, &[]), cell);
+        let shown = adapted("(x\n).evcxr_display();\n", &[]);
         assert!(shown.starts_with("(x\n).evcxr_display();\n\n"), "{shown}");
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_loaded() {
+        let text = "#[unsafe(no_mangle)]\n  -> *mut evcxr_internal_runtime::VariableStore {\n\
+            {let mut vars_ok = true;\n\
+            vars_ok &= evcxr_variable_store.check_variable::<P>(stringify!(gone));\n\
+            let gone = evcxr_variable_store.take_variable::<P>(stringify!(gone));\n\
+            let x = evcxr_variable_store.take_variable::<P>(stringify!(x));\n\
+            let _ = (|| -> std::result::Result<(), EvcxrUserCodeError> {\n\
+            evcxr_variable_store.put_variable::<Q>(stringify!(gone), gone);\n\
+            Ok(())})();\n\
+            evcxr_variable_store.put_variable::<P>(stringify!(gone), gone);\n\
+            evcxr_variable_store\n";
+        let expected = "#[unsafe(no_mangle)]\n  -> *mut evcxr_internal_runtime::VariableStore {\n\
+            {let mut vars_ok = true;evcxr_variable_store.forget(&[\"gone\"]);\n\n\n\
+            let x = evcxr_variable_store.take_variable::<P>(stringify!(x));\n\
+            let _ = (|| -> std::result::Result<(), EvcxrUserCodeError> {\n\
+            evcxr_variable_store.put_variable::<Q>(stringify!(gone), gone);\n\
+            Ok(())})();\n\n\
+            ::stratoscope::cell::evcxr::finished(evcxr_variable_store)\n";
+        assert_eq!(adapted(text, &["gone".to_owned()]), expected);
+    }
+
+    #[test]
+    fn marks_become_calls() {
+        let mark = statement::mark(3, 4, &statement::Facts::default());
+        let text = format!("{mark}\nf();\n{}\n", statement::UNCHECKED);
+        let expected = "::stratoscope::cell::at(3, 4)?;\nf();\n\n";
+        assert_eq!(with_calls(&adapted(&text, &[])), expected);
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub enum How {
     TypeRedefined,
     /// It never came: the cell that binds it failed.
     NotMade,
+    /// It never came: the cell returned before the line that binds it.
+    Returned,
 }
 
 /// What is known of one that is gone.
@@ -33,7 +35,7 @@ struct Loss {
 }
 
 /// By name.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Gone(BTreeMap<String, Loss>);
 
 impl Gone {
@@ -41,6 +43,16 @@ impl Gone {
     pub fn note(&mut self, name: &str, how: How, cell: u64, made_in: Option<u64>) {
         let loss = Loss { how, cell, made_in };
         self.0.insert(name.to_owned(), loss);
+    }
+
+    /// The same, unless it is known where the variable went before.
+    pub fn note_if_new(&mut self, name: &str, how: How, cell: u64) {
+        let loss = Loss {
+            how,
+            cell,
+            made_in: Some(cell),
+        };
+        self.0.entry(name.to_owned()).or_insert(loss);
     }
 
     /// Only those stay gone of which `is_gone` holds.
@@ -91,10 +103,12 @@ impl Loss {
             How::Moved => format!("cell {cell} moved it"),
             How::TypeRedefined => format!("it was lost when cell {cell} defined its type anew"),
             How::NotMade => format!("cell {cell}, which binds it, failed before it was kept"),
+            How::Returned => format!("cell {cell} returned before the line that binds it"),
         };
         let mut ways = Vec::new();
         match (self.how, self.made_in) {
-            (How::NotMade, _) => ways.push(format!("mend cell {cell} and run it again")),
+            (How::NotMade, _) => ways.push(format!("correct cell {cell} and run it again")),
+            (How::Returned, _) => ways.push(format!("bind it before the `return` of cell {cell}")),
             (_, Some(made)) if made != cell => ways.push(format!("run cell {made} again")),
             _ => ways.push("run the cell again that made it".to_owned()),
         }
@@ -136,7 +150,7 @@ mod tests {
         check(
             &gone,
             "c",
-            ": cell 6, which binds it, failed before it was kept; mend cell 6 and run it again",
+            ": cell 6, which binds it, failed before it was kept; correct cell 6 and run it again",
         );
         check(
             &gone,

@@ -21,9 +21,9 @@ const MACHINE: Option<&str> = if cfg!(all(target_os = "linux", target_arch = "x8
     None
 };
 
-/// What is written for the linker: nothing but the function that runs the cell can be seen from
-/// outside.
-const VISIBLE: &str = "{ global: run_user_code_*; local: *; };\n";
+/// What is written for the linker: nothing but the function that runs the cell and its statics can be
+/// seen from outside.
+const VISIBLE: &str = "{ global: run_user_code_*; stratoscope_static_*; local: *; };\n";
 
 /// The folder, beside the library that cells are compiled against, with what linking needs.
 const FOLDER: &str = "link";
@@ -96,7 +96,7 @@ impl Linker {
     }
 
     fn visible(&self) -> PathBuf {
-        self.folder.join("visible")
+        self.folder.join("visible-statics")
     }
 
     /// The library without contents.
@@ -107,7 +107,7 @@ impl Linker {
 
     /// Makes what every link needs, once for each library.
     fn prepare(&self) -> io::Result<()> {
-        if self.stub().is_file() {
+        if self.stub().is_file() && self.visible().is_file() {
             return Ok(());
         }
         fs::create_dir_all(&self.folder)?;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use stratoscope_diagnostics::{Diagnostic, Profile};
-use stratoscope_wire::{Described, ToCells, ToKernel};
+use stratoscope_wire::{Described, KeptVariable, ToCells, ToKernel};
 
 use super::link::Link;
 use super::show;
@@ -40,6 +40,15 @@ pub enum Ending {
         line: Option<usize>,
         location: Option<String>,
     },
+}
+
+impl Ending {
+    /// The line of the cell it came from.
+    pub fn line(&self) -> Option<usize> {
+        match self {
+            Self::Failed { line, .. } | Self::Panicked { line, .. } => *line,
+        }
+    }
 }
 
 /// What the standard library said before it ended the process.
@@ -98,6 +107,7 @@ pub struct Relay {
     /// The cells by their runs in the present process.
     runs: Mutex<BTreeMap<u64, Current>>,
     ending: Mutex<Option<Ending>>,
+    kept: Mutex<Option<Vec<KeptVariable>>>,
     phase: AtomicU8,
     /// Counts executed cells.
     generation: AtomicU64,
@@ -138,6 +148,7 @@ impl Relay {
     /// A cell begins.
     pub fn begin(&self, current: Current) {
         *lock(&self.ending) = None;
+        *lock(&self.kept) = None;
         *lock(&self.current) = Some(current);
         self.interrupted.store(false, Ordering::SeqCst);
         self.heard.store(false, Ordering::SeqCst);
@@ -151,6 +162,11 @@ impl Relay {
     pub fn end(&self) -> Option<Ending> {
         self.set_phase(Phase::Idle);
         lock(&self.ending).take()
+    }
+
+    /// What a cell that was ended early has kept of its own; `None`: it went to its end.
+    pub fn take_kept(&self) -> Option<Vec<KeptVariable>> {
+        lock(&self.kept).take()
     }
 
     /// Whether the interrupt button was pressed, and whether the cell heard.
@@ -299,6 +315,7 @@ impl Relay {
                 });
             }
             ToKernel::Input { prompt, password } => self.ask(current, prompt, password),
+            ToKernel::Kept { variables } => *lock(&self.kept) = Some(variables),
             ToKernel::Described { variables } => *lock(&self.described) = variables,
             ToKernel::Interrupted => self.heard.store(true, Ordering::SeqCst),
             // The link's own business; and nothing is late twice.

@@ -15,6 +15,12 @@ const PLAIN: [&str; 23] = [
     "E0604", "E0608", "E0609",
 ];
 
+/// Whether an error of this kind stays the same whatever surrounds the code.
+pub fn is_same_anywhere(code: &str) -> bool {
+    // What a `?` cannot convert, it cannot convert in any closure.
+    PLAIN.contains(&code) || code == "E0277"
+}
+
 /// What only the first try's text contains: evcxr's call that catches panics.
 const FIRST_TRY: &str = "std::panic::catch_unwind(";
 

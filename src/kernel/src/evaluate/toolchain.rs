@@ -20,6 +20,7 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 
 use serde::{Deserialize, Serialize};
 
+use super::attempts::Attempts;
 use super::generated;
 use super::home;
 use super::kept::{self, Found, Kept};
@@ -152,6 +153,16 @@ impl Step {
     }
 }
 
+/// What came of a source.
+enum Said {
+    /// A library, and these warnings.
+    Compiled(String),
+    /// Nothing, for these reasons.
+    Refused(String),
+    /// The compiler was ended.
+    Killed(String),
+}
+
 /// How cargo called rustc for a cell. The private folder is written as [`HOME`].
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Call {
@@ -229,33 +240,62 @@ impl Call {
         }
         let outputs = Outputs::of(&arguments)?;
         fs::create_dir_all(&outputs.folder)?;
-        let source = fs::read_to_string(home.join("cells/src/lib.rs"))?;
-        if step == Step::Build && second_try::is_expected(home, &source) {
+        let file = home.join("cells/src/lib.rs");
+        let mut attempts = Attempts::begin(home, &file)?;
+        if step == Step::Build && second_try::is_expected(home, attempts.text()) {
             fs::write(&outputs.library, "")?;
             artifact(&outputs.library)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let kept = Kept::of(settings, &arguments, home, &source)?;
-        match kept.find(&outputs.library)? {
-            Some(Found::Library { warnings: told }) => {
-                warnings::leave(home, &told);
-                artifact(&outputs.library)?;
-                return Ok(ExitCode::SUCCESS);
+        let said = loop {
+            let said = self.attempt(step, home, settings, &arguments, attempts.text())?;
+            match &said {
+                Said::Refused(messages) if attempts.again(messages)? => {}
+                _ => break said,
             }
-            Some(Found::Messages(messages)) => {
-                let mut lines = messages.lines().filter(|line| step.wants(line));
-                lines.try_for_each(compiler_message)?;
+        };
+        match said {
+            Said::Compiled(told) => {
+                warnings::leave(home, &told);
+                if outputs.library.is_file() {
+                    artifact(&outputs.library)?;
+                }
+                Ok(ExitCode::SUCCESS)
+            }
+            Said::Refused(messages) | Said::Killed(messages) => {
+                let lines = messages.lines().filter(|line| step.wants(line));
+                for line in lines {
+                    compiler_message(&attempts.as_of_evcxr(line))?;
+                }
                 if step == Step::Build {
                     second_try::expect(home, &messages);
                 }
-                return Ok(ExitCode::FAILURE);
+                Ok(ExitCode::FAILURE)
             }
+        }
+    }
+
+    /// Compiles one source of a cell, or finds what came of it before.
+    fn attempt(
+        &self,
+        step: Step,
+        home: &Path,
+        settings: &Settings,
+        arguments: &[OsString],
+        source: &str,
+    ) -> io::Result<Said> {
+        let mut arguments = arguments.to_vec();
+        let outputs = Outputs::of(&arguments)?;
+        let kept = Kept::of(settings, &arguments, home, source)?;
+        match kept.find(&outputs.library)? {
+            Some(Found::Library { warnings }) => return Ok(Said::Compiled(warnings)),
+            Some(Found::Messages(messages)) => return Ok(Said::Refused(messages)),
             None => {}
         }
         // What an earlier cell has left is not this one's.
         let _ = fs::remove_file(&outputs.dependencies);
         let linker = (step == Step::Build)
-            .then(|| Linker::of(settings, &source))
+            .then(|| Linker::of(settings, source))
             .flatten();
         let object = linker
             .as_ref()
@@ -264,13 +304,10 @@ impl Call {
         let mut messages = String::new();
         // Until the end: what is left to do then needs the processor, too.
         let kernel = object.as_ref().and_then(|_| standby::connect(home).ok());
-        let status = compile(&order, &source, kernel.as_ref(), |line| {
+        let status = compile(&order, source, kernel.as_ref(), |line| {
             if !line.starts_with('{') {
                 eprintln!("{line}");
             } else if line.contains("\"$message_type\":\"diagnostic\"") {
-                if step.wants(line) {
-                    compiler_message(line)?;
-                }
                 messages += line;
                 messages.push('\n');
             }
@@ -289,17 +326,11 @@ impl Call {
                 kept.keep_messages(&messages)
             };
         }
-        if !status.success() {
-            if step == Step::Build {
-                second_try::expect(home, &messages);
-            }
-            return Ok(ExitCode::FAILURE);
-        }
-        warnings::leave(home, &warnings);
-        if outputs.library.is_file() {
-            artifact(&outputs.library)?;
-        }
-        Ok(ExitCode::SUCCESS)
+        Ok(match (status.success(), status.code()) {
+            (true, _) => Said::Compiled(warnings),
+            (false, Some(_)) => Said::Refused(messages),
+            (false, None) => Said::Killed(messages),
+        })
     }
 
     fn arguments_in(&self, home: &Path) -> Vec<OsString> {

@@ -22,7 +22,8 @@ use std::process::{Command, ExitCode, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use super::{crates, generated, toolchain, warnings};
+use super::attempts::Attempts;
+use super::{crates, toolchain, warnings};
 
 /// The name under which cargo calls this executable.
 pub const NAME: &str = "stratoscope-rustc";
@@ -139,7 +140,7 @@ fn wrap(link: &Path, rustc: &OsStr, mut arguments: Vec<OsString>) -> io::Result<
             if name == CELL_CRATE {
                 toolchain::note(&settings, home, rustc, &arguments);
                 match prepare_cell(&settings, &mut arguments) {
-                    Ok(()) => return compile_cell(home, rustc, &arguments),
+                    Ok(source) => return compile_cell(home, rustc, &arguments, source.as_deref()),
                     Err(Problem::Replaced(error)) => {
                         eprintln!("{error}");
                         return Ok(ExitCode::FAILURE);
@@ -153,21 +154,42 @@ fn wrap(link: &Path, rustc: &OsStr, mut arguments: Vec<OsString>) -> io::Result<
 }
 
 /// Runs rustc, passes on what it says, and leaves its warnings.
-fn compile_cell(home: &Path, rustc: &OsStr, arguments: &[OsString]) -> io::Result<ExitCode> {
-    let mut command = Command::new(rustc);
-    command.args(arguments).stderr(Stdio::piped());
-    let mut rustc = toolchain::live_and_die_with_us(&mut command).spawn()?;
-    let mut messages = String::new();
+fn compile_cell(
+    home: &Path,
+    rustc: &OsStr,
+    arguments: &[OsString],
+    source: Option<&Path>,
+) -> io::Result<ExitCode> {
     // evcxr takes whatever it hears of a check for an error.
     let is_check = arguments.iter().any(|it| it == toolchain::EMIT_OF_CHECK);
-    let status = toolchain::listen(&mut rustc, |line| {
-        if !is_check || !warnings::is_one(line) {
-            eprintln!("{line}");
+    let mut attempts = source.map(|it| Attempts::begin(home, it)).transpose()?;
+    let (status, messages) = loop {
+        let mut command = Command::new(rustc);
+        command.args(arguments).stderr(Stdio::piped());
+        let mut rustc = toolchain::live_and_die_with_us(&mut command).spawn()?;
+        let mut messages = String::new();
+        let status = toolchain::listen(&mut rustc, |line| {
+            messages += line;
+            messages.push('\n');
+            Ok(())
+        })?;
+        let is_refused = status.code().is_some() && !status.success();
+        let goes_on = match &mut attempts {
+            Some(attempts) if is_refused => attempts.again(&messages)?,
+            _ => false,
+        };
+        if !goes_on {
+            break (status, messages);
         }
-        messages += line;
-        messages.push('\n');
-        Ok(())
-    })?;
+    };
+    for line in messages.lines() {
+        if !is_check || !warnings::is_one(line) {
+            match &attempts {
+                Some(attempts) => eprintln!("{}", attempts.as_of_evcxr(line)),
+                None => eprintln!("{line}"),
+            }
+        }
+    }
     if status.success() {
         warnings::leave(home, &warnings::among(&messages));
         return Ok(ExitCode::SUCCESS);
@@ -186,8 +208,11 @@ fn compile_cell(home: &Path, rustc: &OsStr, arguments: &[OsString]) -> io::Resul
     }
 }
 
-/// Points `ctx` at the real facade and adapts its source.
-pub fn prepare_cell(settings: &Settings, arguments: &mut Vec<OsString>) -> Result<(), Problem> {
+/// Points `ctx` at the real facade. Returns its source.
+pub fn prepare_cell(
+    settings: &Settings,
+    arguments: &mut Vec<OsString>,
+) -> Result<Option<PathBuf>, Problem> {
     if Identity::of(&settings.library).ok() != Some(settings.identity) {
         return Err(Problem::Replaced(as_rustc_says(
             "the facade was rebuilt while this kernel was running: restart the kernel",
@@ -198,11 +223,7 @@ pub fn prepare_cell(settings: &Settings, arguments: &mut Vec<OsString>) -> Resul
         let path = Path::new(argument);
         path.extension() == Some(OsStr::new("rs")) && path.is_file()
     });
-    if let Some(source) = source {
-        let text = fs::read_to_string(source)?;
-        fs::write(source, generated::adapted(&text))?;
-    }
-    Ok(())
+    Ok(source.map(PathBuf::from))
 }
 
 /// Names the prebuilt facade in place of the view's.
@@ -217,6 +238,9 @@ pub fn against_the_facade(settings: &Settings, arguments: &mut Vec<OsString>) {
         }
     }
     arguments.retain(|argument| argument != "-Cprefer-dynamic");
+    // A notebook is where people want to be told. The facade stays as it was built.
+    arguments.push("-Coverflow-checks=on".into());
+    arguments.push("-Cdebug-assertions=on".into());
     arguments.push("--sysroot".into());
     arguments.push(settings.sysroot.clone().into());
     arguments.push("-L".into());

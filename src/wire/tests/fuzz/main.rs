@@ -11,7 +11,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::Value;
-use stratoscope_wire::{Described, MimeBundle, Reader, ToCells, ToKernel, WireError, Writer};
+use stratoscope_wire::{
+    Described, KeptVariable, MimeBundle, Reader, ToCells, ToKernel, WireError, Writer,
+};
 
 #[global_allocator]
 static ALLOCATOR: counting::Counting = counting::Counting;
@@ -83,6 +85,18 @@ fn to_kernel() -> impl Strategy<Value = ToKernel> {
             device,
         },
     );
+    let kept = (
+        any::<String>(),
+        any::<String>(),
+        any::<bool>(),
+        any::<bool>(),
+    )
+        .prop_map(|(name, type_name, is_mutable, is_new)| KeptVariable {
+            name,
+            type_name,
+            is_mutable,
+            is_new,
+        });
     prop_oneof![
         (any::<u32>(), any::<u32>()).prop_map(|(version, pid)| ToKernel::Hello { version, pid }),
         (bundle(), bundle(), any::<Option<String>>(), any::<bool>()).prop_map(
@@ -108,6 +122,7 @@ fn to_kernel() -> impl Strategy<Value = ToKernel> {
         (any::<String>(), any::<bool>())
             .prop_map(|(prompt, password)| ToKernel::Input { prompt, password }),
         vec(described, 0..4).prop_map(|variables| ToKernel::Described { variables }),
+        vec(kept, 0..4).prop_map(|variables| ToKernel::Kept { variables }),
         (any::<u64>(), bundle()).prop_map(|(run, data)| ToKernel::Late {
             run,
             message: Box::new(ToKernel::Result { data }),

@@ -28,6 +28,7 @@ impl Engine {
                 let is_new = |item: &Completion| seen.insert(item.text.clone());
                 let mut items: Vec<Completion> = items
                     .filter(|item| !item.text.starts_with("__"))
+                    .filter(|item| !self.masked.contains(&item.text))
                     .filter(is_new)
                     .collect();
                 self.assistant.rank(code, cursor, &mut items);

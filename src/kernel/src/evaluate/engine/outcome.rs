@@ -6,7 +6,7 @@ use evcxr::{Error, EvalOutputs};
 use stratoscope_diagnostics::{Diagnostic, Severity, check};
 
 use super::Engine;
-use crate::evaluate::gone::How;
+use crate::evaluate::gone::{Gone, How};
 use crate::evaluate::relay::{Current, LastWords};
 use crate::evaluate::{persist, rustc, show, unable};
 use crate::evaluator::{CellError, CellOutcome, INTERRUPTED};
@@ -23,39 +23,12 @@ impl Engine {
     ) -> CellOutcome {
         let ending = self.relay.end();
         let (interrupted, heard) = self.relay.interruption();
-        let after = self.variable_names();
-        let lost: Vec<String> = before.difference(&after).cloned().collect();
-        let how = match &result {
-            Err(Error::SubprocessTerminated(_)) if interrupted => How::Interrupted,
-            Err(Error::SubprocessTerminated(_)) => How::ProcessEnded,
-            Err(Error::TypeRedefinedVariablesLost(_)) => How::TypeRedefined,
-            Ok(_) if ending.is_none() => How::Moved,
-            _ => How::MovedAndFailed,
-        };
-        for name in &lost {
-            let made_in = self.made_by.get(name).copied();
-            self.gone.note(name, how, current.number, made_in);
-        }
-        for name in &rewritten.bindings {
-            if after.contains(name) {
-                self.made_by.insert(name.clone(), current.number);
-                self.declared.note(name, current.number, &current.code);
-            } else if !lost.contains(name) {
-                let how = match how {
-                    How::Moved => How::Moved,
-                    _ => How::NotMade,
-                };
-                self.gone
-                    .note(name, how, current.number, Some(current.number));
-            }
-        }
-        self.made_by.retain(|name, _| after.contains(name));
-        self.declared.retain(|name| after.contains(name));
-        self.gone.retain(|name| !after.contains(name));
+        let Settled { after, lost, gone } =
+            self.settle(&result, ending.is_some(), rewritten, before, current);
         match result {
             Ok(outputs) => {
                 if let Some(ending) = ending {
-                    let fate = fate(&lost, rewritten, &after);
+                    let fate = fate(&lost, rewritten, &after, ending.line());
                     let mut error = show::ended(ending, &fate, current);
                     // What heard the button and then failed has failed because of it.
                     if interrupted && heard && error.ename == show::FAILED {
@@ -100,10 +73,8 @@ impl Engine {
                     ));
                 }
                 let found = rustc::errors(&errors, rewritten, &current.code);
-                let explain = |found| {
-                    self.declared
-                        .explain(self.gone.explain(found), &current.code)
-                };
+                let explain =
+                    |found| self.declared.explain(gone.explain(found), &current.code);
                 let mut found: Vec<Diagnostic> = found.into_iter().map(explain).collect();
                 if found.is_empty() {
                     found.push(Diagnostic::new(
@@ -159,6 +130,74 @@ impl Engine {
     }
 }
 
+/// What has become of the variables.
+struct Settled {
+    /// Those that there are now.
+    after: BTreeSet<String>,
+    /// Those that there are no more.
+    lost: Vec<String>,
+    /// What was gone when the cell began, and what it has lost.
+    gone: Gone,
+}
+
+impl Engine {
+    /// Adopts what a cell has kept that was ended early, and notes what has become of all variables.
+    fn settle(
+        &mut self,
+        result: &std::result::Result<EvalOutputs, Error>,
+        has_failed: bool,
+        rewritten: &Rewritten,
+        before: &BTreeSet<String>,
+        current: &Current,
+    ) -> Settled {
+        let (interrupted, _) = self.relay.interruption();
+        let kept = self.relay.take_kept();
+        let has_run = result.is_ok() && kept.is_none();
+        let kept = kept.unwrap_or_default();
+        match result {
+            Err(Error::SubprocessTerminated(_)) => self.masked.clear(),
+            _ => self.adopt(&kept),
+        }
+        self.unmask(if has_run { &rewritten.bindings } else { &[] });
+        let after = self.variable_names();
+        let lost: Vec<String> = before.difference(&after).cloned().collect();
+        let how = match result {
+            Err(Error::SubprocessTerminated(_)) if interrupted => How::Interrupted,
+            Err(Error::SubprocessTerminated(_)) => How::ProcessEnded,
+            Err(Error::TypeRedefinedVariablesLost(_)) => How::TypeRedefined,
+            Ok(_) if !has_failed => How::Moved,
+            _ => How::MovedAndFailed,
+        };
+        for name in &lost {
+            let made_in = self.made_by.get(name).copied();
+            self.gone.note(name, how, current.number, made_in);
+        }
+        let gone = self.gone.clone();
+        for name in &rewritten.bindings {
+            let is_made = has_run || kept.iter().any(|it| it.name == *name && it.is_new);
+            if after.contains(name) {
+                if is_made {
+                    self.made_by.insert(name.clone(), current.number);
+                    self.declared.note(name, current.number, &current.code);
+                }
+            } else if !lost.contains(name) {
+                let made_in = Some(current.number);
+                match how {
+                    How::Moved if has_run => {
+                        self.gone.note(name, how, current.number, made_in);
+                    }
+                    How::Moved => self.gone.note(name, How::Returned, current.number, made_in),
+                    _ => self.gone.note_if_new(name, How::NotMade, current.number),
+                }
+            }
+        }
+        self.made_by.retain(|name, _| after.contains(name));
+        self.declared.retain(|name| after.contains(name));
+        self.gone.retain(|name| !after.contains(name));
+        Settled { after, lost, gone }
+    }
+}
+
 /// What a command of evcxr's (`:dep`, `:vars`) has to say.
 fn show_outputs(outputs: &EvalOutputs, current: &Current) {
     if outputs.is_empty() {
@@ -172,16 +211,27 @@ fn show_outputs(outputs: &EvalOutputs, current: &Current) {
     current.outputs.result(data);
 }
 
-/// Which variables a cell that ended early cost.
-fn fate(lost: &[String], rewritten: &Rewritten, after: &BTreeSet<String>) -> String {
-    let mut unfinished: Vec<String> = Vec::new();
-    for name in &rewritten.bindings {
-        // A name that is bound twice is one variable.
-        let told = unfinished.contains(name) || lost.contains(name);
-        if !(told || after.contains(name)) {
-            unfinished.push(name.clone());
-        }
-    }
+/// Which variables a cell cost that was ended on `line`.
+fn fate(
+    lost: &[String],
+    rewritten: &Rewritten,
+    after: &BTreeSet<String>,
+    line: Option<usize>,
+) -> String {
+    // A name that is bound twice is one variable.
+    let bound: BTreeSet<&String> = rewritten.bindings.iter().collect();
+    let unfinished = bound
+        .into_iter()
+        .filter(|name| !lost.contains(name) && !after.contains(*name));
+    let was_reached = |name: &&String| {
+        let of_its_let = rewritten.binding_lines.get(*name).copied();
+        of_its_let < line
+    };
+    let (given_up, not_bound): (Vec<&String>, Vec<&String>) = unfinished.partition(was_reached);
+    let names = |names: Vec<&String>| {
+        let names: Vec<String> = names.into_iter().cloned().collect();
+        show::names(&names)
+    };
     let mut parts = Vec::new();
     if !lost.is_empty() {
         parts.push(format!(
@@ -189,15 +239,20 @@ fn fate(lost: &[String], rewritten: &Rewritten, after: &BTreeSet<String>) -> Str
             show::names(lost)
         ));
     }
-    if !unfinished.is_empty() {
+    if !given_up.is_empty() {
         parts.push(format!(
-            "not kept, because the cell did not end: {}",
-            show::names(&unfinished)
+            "not kept, because the cell moves, lends or binds them again: {}",
+            names(given_up)
+        ));
+    }
+    if !not_bound.is_empty() {
+        parts.push(format!(
+            "not kept, because their line did not end: {}",
+            names(not_bound)
         ));
     }
     if !after.is_empty() {
-        let kept: Vec<String> = after.iter().cloned().collect();
-        parts.push(format!("kept: {}", show::names(&kept)));
+        parts.push(format!("kept: {}", names(after.iter().collect())));
     }
     parts.join("; ")
 }

@@ -1,6 +1,6 @@
 //! Starts the evaluator: evcxr, the process that runs the cells, and the threads that hear it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -100,6 +100,8 @@ impl Engine {
             declared: Declared::default(),
             gone: Gone::default(),
             defined: Definitions::default(),
+            masked: BTreeSet::new(),
+            generation: 0,
             assistant: Assistant::default(),
             standby,
             home,

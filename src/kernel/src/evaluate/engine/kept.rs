@@ -1,0 +1,128 @@
+//! What is left of the variables after a cell, where that is not what evcxr takes it for.
+//!
+//! evcxr knows two ends of a cell: it has run, or it has failed and none of its variables are there.
+//! What a cell has kept although it was ended early is made known to evcxr by a small cell of our own
+//! ([`Engine::adopt`]). What is gone although the cell has run is masked: evcxr's source of each later
+//! cell does without it ([`attempts::mask`]).
+
+use std::collections::BTreeSet;
+
+use stratoscope_wire::KeptVariable;
+
+use super::Engine;
+use crate::evaluate::attempts;
+use crate::evaluate::definitions::{self, Definitions};
+use crate::evaluate::gone::How;
+use crate::evaluate::relay::Current;
+use crate::evaluate::show;
+use crate::evaluator::Stream;
+use crate::rewrite::Rewritten;
+
+impl Engine {
+    /// The variables whose types the cell defines anew.
+    pub(super) fn of_old_types(&self, new: &Definitions) -> BTreeSet<String> {
+        let changed = self.defined.changed_by(new);
+        if changed.is_empty() {
+            return BTreeSet::new();
+        }
+        let variables = self.context.variables_and_types();
+        variables
+            .filter(|(name, _)| !self.masked.contains(*name))
+            .filter(|(_, kind)| definitions::names_one(kind, &changed))
+            .map(|(name, _)| name.to_owned())
+            .collect()
+    }
+
+    /// Has the next cell compiled with statics of its own, if it defines a type anew: those of the old
+    /// type are laid out otherwise. Whether it does.
+    pub(super) fn begin_generation(&self, new: &Definitions) -> bool {
+        let is_new = !self.defined.changed_by(new).is_empty();
+        if is_new {
+            attempts::set_generation(self.home.path(), self.generation + 1);
+        }
+        is_new
+    }
+
+    /// It has run, or has not been compiled.
+    pub(super) fn end_generation(&mut self, is_new: bool, compiled: bool) {
+        if is_new && compiled {
+            self.generation += 1;
+        } else if is_new {
+            attempts::set_generation(self.home.path(), self.generation);
+        }
+    }
+
+    /// Has the next cell compiled without what is masked, and without these.
+    pub(super) fn mask(&self, more: &BTreeSet<String>) {
+        let names: Vec<String> = self.masked.union(more).cloned().collect();
+        attempts::mask(self.home.path(), &names);
+    }
+
+    /// The cell has defined the types of these variables anew, and has run: they are gone.
+    pub(super) fn drop_redefined(
+        &mut self,
+        of_old_types: BTreeSet<String>,
+        rewritten: &Rewritten,
+        current: &Current,
+    ) {
+        let mut lost = Vec::new();
+        for name in of_old_types {
+            let made_in = self.made_by.remove(&name);
+            self.gone
+                .note(&name, How::TypeRedefined, current.number, made_in);
+            if !rewritten.bindings.contains(&name) {
+                lost.push(name.clone());
+            }
+            self.masked.insert(name);
+        }
+        if !lost.is_empty() {
+            let text = format!(
+                "this cell defines types anew; lost: {}\n",
+                show::names(&lost)
+            );
+            current.outputs.stream(Stream::Stderr, &text);
+        }
+    }
+
+    /// Makes known to evcxr what a cell has kept that was ended early. What it does not take is lost.
+    pub(super) fn adopt(&mut self, kept: &[KeptVariable]) {
+        if kept.is_empty() {
+            return;
+        }
+        for variable in kept {
+            self.masked.remove(&variable.name);
+        }
+        // What is masked is dropped when the next cell begins.
+        self.mask(&BTreeSet::new());
+        let all: String = kept.iter().map(adoption).collect();
+        if self.context.execute(&all).is_err() {
+            for variable in kept {
+                let _ = self.context.execute(&adoption(variable));
+            }
+        }
+    }
+
+    /// What evcxr does not know any more, or what the cell has made anew, need not be masked.
+    pub(super) fn unmask(&mut self, made: &[String]) {
+        let known: BTreeSet<&str> = self
+            .context
+            .variables_and_types()
+            .map(|(name, _)| name)
+            .collect();
+        self.masked
+            .retain(|name| known.contains(name.as_str()) && !made.contains(name));
+        self.mask(&BTreeSet::new());
+    }
+}
+
+/// The declaration of a variable whose value is there.
+fn adoption(variable: &KeptVariable) -> String {
+    let KeptVariable {
+        name, type_name, ..
+    } = variable;
+    let mutability = if variable.is_mutable { "mut " } else { "" };
+    format!(
+        "let {mutability}{name}: {type_name} = \
+         evcxr_variable_store.take_variable::<{type_name}>({name:?});\n"
+    )
+}

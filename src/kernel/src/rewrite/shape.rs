@@ -1,0 +1,78 @@
+//! What statements are, as far as they are rewritten in different ways.
+
+use syn::parse::{ParseStream, Parser};
+use syn::{Block, Expr, Macro, MacroDelimiter, Pat, Stmt, Token};
+
+/// The operands of `scope!`.
+pub struct Scope {
+    pub strategy: Expr,
+    pub block: Block,
+}
+
+/// The operands of `called` if it is `scope!(strategy, { … })`.
+pub fn opened_scope(called: &Macro) -> Option<Scope> {
+    if called.path.segments.last()?.ident != "scope" {
+        return None;
+    }
+    let operands = |input: ParseStream<'_>| {
+        let strategy = input.parse()?;
+        input.parse::<Token![,]>()?;
+        let block = input.parse()?;
+        input.parse::<Option<Token![,]>>()?;
+        Ok(Scope { strategy, block })
+    };
+    operands.parse2(called.tokens.clone()).ok()
+}
+
+/// `name! { … }` at the end of a cell defines things more often than it is a value.
+pub fn in_braces(called: &Macro) -> bool {
+    matches!(called.delimiter, MacroDelimiter::Brace(_))
+}
+
+/// Expressions of type `!`, whose value nobody can see.
+pub fn never_returns(statement: &Stmt) -> bool {
+    const MACROS: [&str; 4] = ["panic", "todo", "unimplemented", "unreachable"];
+    const FUNCTIONS: [&str; 3] = ["exit", "abort", "resume_unwind"];
+    let last_is = |path: &syn::Path, names: &[&str]| {
+        let last = path.segments.last();
+        last.is_some_and(|segment| names.iter().any(|name| segment.ident == name))
+    };
+    match statement {
+        Stmt::Macro(statement) => last_is(&statement.mac.path, &MACROS),
+        Stmt::Expr(Expr::Macro(expression), _) => last_is(&expression.mac.path, &MACROS),
+        Stmt::Expr(Expr::Call(call), _) => {
+            matches!(&*call.func, Expr::Path(function) if last_is(&function.path, &FUNCTIONS))
+        }
+        Stmt::Expr(expression, _) => {
+            matches!(
+                expression,
+                Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) | Expr::Loop(_)
+            ) || matches!(expression, Expr::Block(block)
+            if block.block.stmts.last().is_some_and(never_returns))
+        }
+        _ => false,
+    }
+}
+
+/// The names a pattern binds.
+pub fn names(pattern: &Pat, into: &mut Vec<String>) {
+    match pattern {
+        Pat::Ident(pattern) => {
+            into.push(pattern.ident.to_string());
+            if let Some((_, inner)) = &pattern.subpat {
+                names(inner, into);
+            }
+        }
+        Pat::Type(pattern) => names(&pattern.pat, into),
+        Pat::Paren(pattern) => names(&pattern.pat, into),
+        Pat::Reference(pattern) => names(&pattern.pat, into),
+        Pat::Tuple(pattern) => pattern.elems.iter().for_each(|inner| names(inner, into)),
+        Pat::TupleStruct(pattern) => pattern.elems.iter().for_each(|inner| names(inner, into)),
+        Pat::Slice(pattern) => pattern.elems.iter().for_each(|inner| names(inner, into)),
+        Pat::Struct(pattern) => pattern
+            .fields
+            .iter()
+            .for_each(|field| names(&field.pat, into)),
+        _ => {}
+    }
+}
