@@ -266,7 +266,8 @@ fn below_zero(
         rows: targets.iter().filter(negative).count(),
         // Not another size of the head: the label below 0 is what has to go.
         largest: -1,
-        num_labels: usize::try_from(classes).unwrap_or_default(),
+        classes: usize::try_from(classes).unwrap_or_default(),
+        head: None,
         source: "arrays in memory".to_owned(),
         text: None,
         call: call.to_owned(),

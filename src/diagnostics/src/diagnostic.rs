@@ -42,6 +42,27 @@ pub enum Place {
         /// The argument's name as typed.
         name: String,
     },
+    /// The value of a field in an argument of a call: `false` in `loss = L { from_logits: false }`.
+    Field {
+        /// As in [`Self::Argument`].
+        call: String,
+        /// The argument.
+        argument: String,
+        /// The field.
+        field: String,
+    },
+    /// An operand of a call, if it is written as this number: 4 in `Dense(4)`. Of several such calls
+    /// the last one before or in the statement at `line` is meant.
+    Operand {
+        /// The last name of its path: `from_pretrained`, `Dense`.
+        call: String,
+        /// Counted from 0.
+        index: usize,
+        /// The number.
+        value: usize,
+        /// The line of the statement that holds the call, counted from 1.
+        line: usize,
+    },
     /// The first operand of `call!`: the model.
     Model {
         /// Name without `!`.
@@ -74,6 +95,15 @@ impl Place {
         Self::Argument {
             call: call.into(),
             name: name.into(),
+        }
+    }
+
+    /// A field in the argument `argument` of `call`.
+    pub fn field(call: &str, argument: &str, field: &str) -> Self {
+        Self::Field {
+            call: call.to_owned(),
+            argument: argument.to_owned(),
+            field: field.to_owned(),
         }
     }
 
@@ -172,7 +202,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// It does this without a word.
+    /// It does this without a message.
     pub fn does(profile: Profile, does: impl Into<String>) -> Self {
         let does = does.into();
         Self {
@@ -312,9 +342,10 @@ impl Diagnostic {
         self
     }
 
-    /// Sets what TensorFlow does.
-    pub fn tensorflow(mut self, text: impl Into<String>) -> Self {
-        self.tensorflow = Some(text.into());
+    /// Sets what TensorFlow does: a [`Quote`](crate::tensorflow::Quote) of the tables. An empty one says
+    /// nothing.
+    pub fn tensorflow(mut self, quote: impl Into<String>) -> Self {
+        self.tensorflow = Some(quote.into()).filter(|text| !text.is_empty());
         self
     }
 

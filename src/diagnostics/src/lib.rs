@@ -29,6 +29,7 @@ mod raise;
 pub mod render;
 pub mod rule;
 pub mod rules;
+pub mod tensorflow;
 pub mod words;
 
 pub use diagnostic::{

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::rules::CATALOGUE;
-use crate::{Entry, RulePage, Severity, words};
+use crate::{Entry, RulePage, Severity, Stage, words};
 
 /// What the cells of all pages take for granted: a name and the statement that makes it. A cell that
 /// makes the name itself, or does not use it, does without.
@@ -30,6 +30,16 @@ fn severity(page: &RulePage) -> &'static str {
     }
 }
 
+/// How often a finding is shown; nothing to say of an error.
+fn shown(entry: &Entry) -> &'static str {
+    match (entry.page.severity, entry.once) {
+        (Severity::Error, _) => "",
+        _ if entry.page.stage == Stage::Page => "",
+        (_, true) => "; shown once a session",
+        (_, false) => "; shown in every cell that has it",
+    }
+}
+
 /// The page as Markdown.
 pub fn markdown(entry: &Entry) -> String {
     let page = &entry.page;
@@ -41,12 +51,13 @@ pub fn markdown(entry: &Entry) -> String {
         given = format!("## Before either cell\n\n{given}");
     }
     let mut out = format!(
-        "# {} `{}`\n\n*{}*, found {}.\n\n## What it finds\n\n{}\n\n## Why it matters\n\n{}\n\n\
-         {given}## A cell that triggers it\n\n```rust\n{}\n```\n\n## The same cell, mended\n\n```rust\n{}\n```\n",
+        "# {} `{}`\n\n*{}*, found {}{}.\n\n## What it finds\n\n{}\n\n## Why it matters\n\n{}\n\n\
+         {given}## A cell that triggers it\n\n```rust\n{}\n```\n\n## The same cell, corrected\n\n```rust\n{}\n```\n",
         page.code,
         page.name,
         severity(page),
         page.stage.words(),
+        shown(entry),
         page.finds,
         page.why,
         page.bad,
@@ -71,18 +82,19 @@ pub fn plain(entry: &Entry) -> String {
             .join("\n")
     };
     let mut out = format!(
-        "{} {}\n{}, found {}\n\n{}\n\n{}\n",
+        "{} {}\n{}, found {}{}\n\n{}\n\n{}\n",
         page.code,
         page.name,
         severity(page),
         page.stage.words(),
+        shown(entry),
         wrapped(page.finds),
         wrapped(page.why)
     );
     let given = entry.given.iter().map(|cell| ("Before either cell", *cell));
     let cells = [
         ("A cell that triggers it", page.bad),
-        ("The same cell, mended", page.good),
+        ("The same cell, corrected", page.good),
     ];
     for (title, cell) in given.chain(cells) {
         out += &format!("\n{title}:\n\n{}\n", indented(cell));
@@ -109,6 +121,8 @@ pub fn json() -> Value {
             "good": page.good,
             "tensorflow": page.tensorflow,
             "not_run": entry.not_run,
+            "once": entry.once,
+            "tolerates": entry.tolerates,
         })
     };
     let granted = |(name, statement): &(&str, &str)| json!({"name": name, "statement": statement});

@@ -1,11 +1,16 @@
-//! What is done with a warning or a note: shown once, silenced by its code, or made an error.
+//! What is done with a warning or a note: shown, silenced by its code, or made an error.
 //!
-//! A value that is told what was found and answers what to do. The kernel holds one for a notebook
-//! (`%warnings`), the training crate one for the process it runs in.
+//! A warning is shown in every cell in which its condition holds, once for each place: a loop does not
+//! repeat it. A note, and a warning whose rule says so ([`Rule::ONCE`](crate::Rule::ONCE)), is shown once a
+//! session.
+//!
+//! The policy is a value that gets what was found and answers what to do. The kernel holds one for a
+//! notebook (`%warnings`), the training crate one for the process it runs in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Diagnostic, Severity};
+use crate::rules::explain;
+use crate::{Diagnostic, Place, Severity};
 
 /// What was decided about a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +26,7 @@ pub enum Level {
 pub enum Verdict {
     /// Show it.
     Show,
-    /// It was shown before, word for word.
+    /// It was shown before, word for word, in this cell or in the session.
     Repeated,
     /// Its code is silenced.
     Silenced,
@@ -29,26 +34,51 @@ pub enum Verdict {
     Denied,
 }
 
-/// Decisions by code, and what was told so far.
+/// Code and message.
+type Key = (String, String);
+
+/// Decisions by code, and what was found so far.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     levels: BTreeMap<String, Level>,
-    /// Code and message → how often it was found.
-    told: BTreeMap<(String, String), usize>,
-    /// What is shown once more, although it was told.
-    forgotten: BTreeSet<(String, String)>,
+    /// How often each was found.
+    found: BTreeMap<Key, usize>,
+    /// What is shown once more, although it was shown.
+    forgotten: BTreeSet<Key>,
+    /// What the present cell has shown, and where: the place and the line of the statement.
+    in_this_cell: Vec<(Key, Option<Place>, Option<usize>)>,
+}
+
+/// Whether what has this code is shown once a session.
+fn once(found: &Diagnostic) -> bool {
+    // What rustc warns of has no page: it is about the text, which is known by then.
+    explain(&found.code).is_none_or(|entry| entry.once)
 }
 
 impl Policy {
-    /// What to do with a diagnostic that was just found. An error is always shown.
-    pub fn judge(&mut self, found: &Diagnostic) -> Verdict {
+    /// A cell begins, or a call of a plain program: what was found before may be shown again.
+    pub fn begin(&mut self) {
+        self.in_this_cell.clear();
+    }
+
+    /// What to do with a diagnostic that was just found, by the statement at `line` of a cell. An error is
+    /// always shown.
+    pub fn judge(&mut self, found: &Diagnostic, line: Option<usize>) -> Verdict {
         if found.severity == Severity::Error {
             return Verdict::Show;
         }
         let key = (found.code.clone(), found.message.clone());
-        let times = self.told.entry(key.clone()).or_insert(0);
+        let times = self.found.entry(key.clone()).or_insert(0);
         *times += 1;
-        let shown_before = *times > 1 && !self.forgotten.remove(&key);
+        let was_found = *times > 1;
+        let was_forgotten = self.forgotten.remove(&key);
+        let place = found.labels.first().map(|label| label.place.clone());
+        let shown = (key, place, line);
+        let in_this_cell = self.in_this_cell.contains(&shown);
+        let shown_before = !was_forgotten && (in_this_cell || was_found && once(found));
+        if !in_this_cell {
+            self.in_this_cell.push(shown);
+        }
         match self.levels.get(&found.code) {
             Some(Level::Silenced) => Verdict::Silenced,
             Some(Level::Denied) => Verdict::Denied,
@@ -57,7 +87,7 @@ impl Policy {
         }
     }
 
-    /// Decides about a code; `None` takes the decision back, and what it has told is shown again.
+    /// Decides about a code; `None` takes the decision back, and what it has shown is shown again.
     pub fn set(&mut self, code: &str, level: Option<Level>) {
         let code = canonical(code);
         match level {
@@ -66,7 +96,7 @@ impl Policy {
             }
             None => {
                 self.levels.remove(&code);
-                self.forget(|told| told == code);
+                self.forget(|known| known == code);
             }
         }
     }
@@ -77,7 +107,7 @@ impl Policy {
     }
 
     fn forget(&mut self, of: impl Fn(&str) -> bool) {
-        let keys = self.told.keys().filter(|(code, _)| of(code));
+        let keys = self.found.keys().filter(|(code, _)| of(code));
         self.forgotten.extend(keys.cloned());
     }
 
@@ -92,13 +122,13 @@ impl Policy {
         decided.map(|(code, _)| code.clone()).collect()
     }
 
-    /// Every code that was decided about or has been told: how often, and its last message.
+    /// Every code that was decided about or was found: how often, and its last message.
     pub fn summary(&self) -> Vec<(&str, usize, Option<&str>)> {
         let mut rows: BTreeMap<&str, (usize, Option<&str>)> = BTreeMap::new();
         for code in self.levels.keys() {
             rows.entry(code).or_default();
         }
-        for ((code, message), times) in &self.told {
+        for ((code, message), times) in &self.found {
             let row = rows.entry(code).or_default();
             *row = (row.0 + times, Some(message));
         }
@@ -144,15 +174,16 @@ mod tests {
             ("unused_variables", "unused_variables"),
         ] {
             policy.set(typed, Some(Level::Silenced));
-            assert_eq!(policy.judge(&warning(found, "x")), Verdict::Silenced);
+            assert_eq!(policy.judge(&warning(found, "x"), None), Verdict::Silenced);
         }
     }
 
     #[test]
-    fn a_warning_is_shown_once_and_again_when_asked() {
+    fn a_note_is_shown_once_a_session_and_again_when_asked() {
         let mut policy = Policy::default();
         let check = |policy: &mut Policy, message: &str, expected| {
-            let verdict = policy.judge(&warning("SC0410", message));
+            policy.begin();
+            let verdict = policy.judge(&warning("SC0410", message), None);
             assert_eq!(verdict, expected, "{message}");
         };
         check(&mut policy, "34 of 128", Verdict::Show);
@@ -168,17 +199,39 @@ mod tests {
     }
 
     #[test]
+    fn a_warning_is_shown_in_every_cell_and_once_for_a_place() {
+        let mut policy = Policy::default();
+        let mut check = |line: usize, expected| {
+            let found = warning("SC0302", "logits").label(Place::call("compile"), "here");
+            assert_eq!(policy.judge(&found, Some(line)), expected, "line {line}");
+            if line == 9 {
+                policy.begin();
+            }
+        };
+        check(2, Verdict::Show);
+        // A loop comes by again; another call of the cell is another place.
+        check(2, Verdict::Repeated);
+        check(5, Verdict::Show);
+        check(9, Verdict::Show);
+        check(2, Verdict::Show);
+    }
+
+    #[test]
     fn a_code_is_silenced_denied_and_taken_back() {
         let mut policy = Policy::default();
         let found = warning("SC0701", "41 texts in both");
         policy.set("sc0701", Some(Level::Silenced));
-        assert_eq!(policy.judge(&found), Verdict::Silenced);
+        assert_eq!(policy.judge(&found, None), Verdict::Silenced);
         policy.set("SC0701", Some(Level::Denied));
-        assert_eq!(policy.judge(&found), Verdict::Denied);
-        assert_eq!(policy.judge(&found), Verdict::Denied, "an error repeats");
+        assert_eq!(policy.judge(&found, None), Verdict::Denied);
+        assert_eq!(
+            policy.judge(&found, None),
+            Verdict::Denied,
+            "an error repeats"
+        );
         assert_eq!(policy.codes(Level::Denied), ["SC0701"]);
         policy.set("SC0701", None);
-        assert_eq!(policy.judge(&found), Verdict::Show);
+        assert_eq!(policy.judge(&found, None), Verdict::Show);
         assert_eq!(denied(found).severity, Severity::Error);
     }
 
@@ -187,7 +240,7 @@ mod tests {
         let mut policy = Policy::default();
         policy.set("SC0201", Some(Level::Silenced));
         let error = Diagnostic::new("SC0201", Severity::Error, "outside");
-        assert_eq!(policy.judge(&error), Verdict::Show);
-        assert_eq!(policy.judge(&error), Verdict::Show);
+        assert_eq!(policy.judge(&error, None), Verdict::Show);
+        assert_eq!(policy.judge(&error, None), Verdict::Show);
     }
 }

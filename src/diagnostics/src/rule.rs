@@ -67,7 +67,7 @@ pub struct RulePage {
     pub why: &'static str,
     /// A cell that triggers it.
     pub bad: &'static str,
-    /// The same cell, mended.
+    /// The same cell, corrected.
     pub good: &'static str,
     /// What TensorFlow does with the bad cell; empty where it has no counterpart.
     pub tensorflow: &'static str,
@@ -82,6 +82,10 @@ pub struct Entry {
     pub given: &'static [&'static str],
     /// [`Rule::NOT_RUN`].
     pub not_run: Option<&'static str>,
+    /// [`Rule::ONCE`].
+    pub once: bool,
+    /// [`Rule::TOLERATES`].
+    pub tolerates: &'static [&'static str],
 }
 
 /// The facts of one kind of problem. Implemented once per file in [`crate::rules`].
@@ -97,6 +101,14 @@ pub trait Rule {
     /// machine. `None`: `tests/test_rules.py` runs both, the bad one must show the code and the good
     /// one nothing.
     const NOT_RUN: Option<&'static str> = None;
+
+    /// Whether a finding is shown once a session. A warning is shown in every cell that has it; a
+    /// note says what is as well read once, and its repetition would be noise.
+    const ONCE: bool = matches!(Self::PAGE.severity, Severity::Note);
+
+    /// Codes that the page's good cell may show, because the tests run it on a tiny checkpoint and a few
+    /// rows: of each it is true there, and none would show with the real ones.
+    const TOLERATES: &'static [&'static str] = &[];
 
     /// Tells the facts.
     fn diagnostic(&self) -> Diagnostic;

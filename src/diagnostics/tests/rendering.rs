@@ -11,6 +11,8 @@ use common::context;
 mod common;
 #[path = "rendering/data.rs"]
 mod data;
+#[path = "rendering/fixes.rs"]
+mod fixes;
 #[path = "rendering/scopes.rs"]
 mod scopes;
 #[path = "rendering/training.rs"]
@@ -61,8 +63,14 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             label: 2,
             row: 17,
             rows: 412,
-            largest: 2,
-            num_labels: 2,
+            largest: 7,
+            classes: 2,
+            head: Some(HeadWritten {
+                call: Some("from_pretrained"),
+                elsewhere: None,
+                line: Some(1),
+                is_binary: false,
+            }),
             source: "mnli/train.tsv".into(),
             text: Some("the premise does not follow".into()),
             call: "fit".into(),

@@ -15,8 +15,9 @@ pub struct Settings {
 
 impl Settings {
     /// The diagnostic as it is to be shown: an error if its code is denied. `None`: not at all.
-    pub fn judged(&mut self, found: Diagnostic) -> Option<Diagnostic> {
-        match self.policy.judge(&found) {
+    /// `line`: that of the statement that found it.
+    pub fn judged(&mut self, found: Diagnostic, line: Option<usize>) -> Option<Diagnostic> {
+        match self.policy.judge(&found, line) {
             Verdict::Show => Some(found),
             Verdict::Denied => Some(policy::denied(found)),
             Verdict::Repeated | Verdict::Silenced => None,

@@ -3,7 +3,8 @@
 
 use stratoscope_diagnostics::rules::{
     AccuracyOfARegression, BinaryLossOfMany, ClipPerTensor, DecayOfEverything, LabelsNotOneHot,
-    LossWithoutLogits, RateOutOfRange, ShapesWouldBroadcast, SoftmaxOverOne,
+    LogitNeverNegative, LossWithoutLogits, NoProbabilities, Probabilities, RateOutOfRange,
+    ShapesWouldBroadcast, SoftmaxOverOne, SoftmaxTwice,
 };
 use stratoscope_diagnostics::{Diagnostic, Rule};
 
@@ -13,15 +14,21 @@ use crate::model::State;
 use crate::network::{Files, Network};
 use crate::optimizer::{Clipping, Optimizer, UpdateRule};
 use crate::problem;
+use crate::sequential::Activation;
 
 /// What the head cannot be trained or measured with.
-pub(crate) fn refused(
-    files: &impl Files,
+pub(crate) fn refused<N: Network>(
+    state: &State<N>,
     loss: Option<Loss>,
     metrics: &[Metric],
 ) -> Vec<Diagnostic> {
+    let files = &state.files;
+    let activation = state.replicas.first().output_activation();
     let mut problems: Vec<Diagnostic> = loss
-        .and_then(|loss| of_loss(loss, files.classes()))
+        .and_then(|loss| {
+            of_loss(loss, files.classes())
+                .or_else(|| of_activation(loss, files.classes(), activation))
+        })
         .into_iter()
         .collect();
     problems.extend(
@@ -47,10 +54,62 @@ fn of_loss(loss: Loss, classes: Option<usize>) -> Option<Diagnostic> {
             Some(BinaryLossOfMany { outputs }.diagnostic())
         }
         (Loss::SparseCategoricalCrossentropy(_) | Loss::CategoricalCrossentropy(_), None) => {
-            Some(SoftmaxOverOne { loss: name }.diagnostic())
+            let in_the_head = false;
+            Some(
+                SoftmaxOverOne {
+                    loss: name,
+                    in_the_head,
+                }
+                .diagnostic(),
+            )
         }
         _ => None,
     }
+}
+
+/// SC0305 for a softmax over the only output, whatever the loss.
+fn of_activation(
+    loss: Loss,
+    classes: Option<usize>,
+    activation: Option<Activation>,
+) -> Option<Diagnostic> {
+    let is_constant = classes.is_none() && activation == Some(Activation::Softmax);
+    let rule = SoftmaxOverOne {
+        loss: loss.name().to_owned(),
+        in_the_head: true,
+    };
+    is_constant.then(|| rule.diagnostic())
+}
+
+/// What the loss takes the outputs for, against what they are: SC0302, SC0303, SC0315. Nothing where the
+/// network does not say what its last layer does.
+fn of_outputs(
+    loss: Loss,
+    classes: Option<usize>,
+    activation: Option<Activation>,
+) -> Option<Diagnostic> {
+    let (from_logits, activation) = (loss.from_logits()?, activation?);
+    let name = activation.name().to_owned();
+    let told = match (from_logits, activation.makes_probabilities()) {
+        (false, true) => return None,
+        (false, false) => LossWithoutLogits {
+            loss: loss.name().to_owned(),
+            binary: classes.is_none(),
+            outputs: NoProbabilities::Activation(name),
+        }
+        .diagnostic(),
+        (true, true) => SoftmaxTwice {
+            loss: loss.name().to_owned(),
+            classes: classes.unwrap_or(1),
+            outputs: Probabilities::Activation(name),
+        }
+        .diagnostic(),
+        (true, false) if classes.is_none() && activation == Activation::Relu => {
+            LogitNeverNegative.diagnostic()
+        }
+        (true, false) => return None,
+    };
+    Some(told)
 }
 
 fn of_metric(metric: Metric, loss: Option<Loss>, outputs: Option<usize>) -> Option<Diagnostic> {
@@ -78,11 +137,8 @@ pub(crate) fn told<N: Network>(
 ) -> Vec<Diagnostic> {
     let mut told = Vec::new();
     if let Some(loss) = loss {
-        let logits = !state.replicas.first().puts_out_probabilities();
-        if loss.from_logits() == Some(false) && logits {
-            let loss = loss.name().to_owned();
-            told.push(LossWithoutLogits { loss, place: None }.diagnostic());
-        }
+        let activation = state.replicas.first().output_activation();
+        told.extend(of_outputs(loss, state.files.classes(), activation));
         // With smoothing it is the one that is needed.
         if let (Loss::CategoricalCrossentropy(smoothed), Some(classes)) =
             (loss, state.files.classes())

@@ -16,6 +16,7 @@ use crate::args::IntoCount;
 use crate::calls::Calls;
 use crate::model::Model;
 use crate::network::{Files, Network};
+use crate::sequential::Activation;
 
 /// BERT with a classifier, or a regression, on its pooled output.
 pub type BertForSequenceClassification = Model<SequenceClassifier>;
@@ -119,6 +120,11 @@ impl Network for SequenceClassifier {
 
     fn save(&self, files: &BertFiles, folder: &Path) -> Result<Vec<PathBuf>> {
         checkpoint::save(folder, self, &files.config, &files.tokenizer)
+    }
+
+    /// The head is a dense layer: what it puts out are logits, or the number of a regression.
+    fn output_activation(&self) -> Option<Activation> {
+        Some(Activation::Linear)
     }
 
     fn follows_policy() -> bool {

@@ -266,7 +266,8 @@ impl<N: Network> Model<N> {
     pub(crate) fn gradients_in(&self, data: &Dataset, training: bool) -> Result<Gradients> {
         let mut state = self.state();
         let loss = loss_of(&state, "gradients")?;
-        let encoded = prepare::encode(&state.files, data, None, "gradients")?;
+        let encoded =
+            prepare::encode(&state.files, &state.head_written(), data, None, "gradients")?;
         let batch = encoded.batch(encoded.len())?.next();
         let number = state.by_hand.computed;
         // A gradient without dropout is for looking at: no loop waits for it.

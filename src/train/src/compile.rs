@@ -22,7 +22,7 @@ use crate::optimizer::{Optimizer, OptimizerState};
 use crate::problem;
 use crate::receipt::CompileReceipt;
 use crate::trainer::Apart;
-use crate::warnings::notice;
+use crate::warnings::{begin_call, notice};
 
 /// How a model is trained: every default filled in, every value checked.
 #[derive(Debug)]
@@ -68,6 +68,7 @@ impl<N: Network> Model<N> {
         args: CompileArgs,
         compiled_at: Origin,
     ) -> Result<CompileReceipt> {
+        begin_call();
         let mut state = self.state();
         let mut problems = Vec::new();
         let mut warnings = Vec::new();
@@ -126,7 +127,7 @@ impl<N: Network> Model<N> {
             }
             steps_per_execution = 1;
         }
-        problems.extend(agreement::refused(&state.files, args.loss, &args.metrics));
+        problems.extend(agreement::refused(&state, args.loss, &args.metrics));
         if let Some(optimizer) = &args.optimizer {
             warnings.extend(agreement::told(&state, optimizer, args.loss));
         }

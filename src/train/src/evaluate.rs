@@ -19,6 +19,7 @@ use crate::metric::{Metric, Tallies, Tally};
 use crate::model::Model;
 use crate::network::{Files, Network};
 use crate::prepare;
+use crate::warnings;
 use crate::watch::new_head;
 
 /// Batches made ahead of the one that is computed.
@@ -41,6 +42,7 @@ impl<N: Network> Model<N> {
         args: EvaluateArgs,
         origin: Origin,
     ) -> Result<Evaluation> {
+        warnings::begin_call();
         let plan = args.resolve()?;
         let mut state = self.free_state("evaluate")?;
         if state.compiled.is_some() {
@@ -67,7 +69,13 @@ impl<N: Network> Model<N> {
             }
             None => data,
         };
-        let encoded = prepare::encode(&state.files, data, plan.max_length, "evaluate")?;
+        let encoded = prepare::encode(
+            &state.files,
+            &state.head_written(),
+            data,
+            plan.max_length,
+            "evaluate",
+        )?;
         new_head(&state, "evaluate")?;
         let classes = state.files.classes();
         let metrics = &compiled.metrics;

@@ -33,7 +33,7 @@ use crate::problem;
 use crate::receipt::names;
 use crate::run::{Prepared, Progress, SavedRun, Signature};
 use crate::trainer::{self, Trainer};
-use crate::warnings::notice;
+use crate::warnings::{self, notice};
 use crate::watch::{self, Before, EpochOf, gradients_are_finite, weights_are_finite};
 
 impl<N: Network> Model<N> {
@@ -57,6 +57,7 @@ impl<N: Network> Model<N> {
         args: FitArgs<'_>,
         origin: Origin,
     ) -> Result<History> {
+        warnings::begin_call();
         let mut plan = args.resolve()?;
         let mut state = self.free_state("fit")?;
         check_compiled(&state, &plan)?;
@@ -229,7 +230,10 @@ fn train<N: Network>(
                     let spoilt = watch::spoilt_weight(trainer.replicas.first());
                     return Err(moment.not_finite("loss", loss, spoilt.map(|it| it.name)));
                 }
-                progress.watch.outputs(trainer.compiled.loss, &answers)?;
+                let network = trainer.replicas.first();
+                progress
+                    .watch
+                    .outputs(network, trainer.compiled.loss, &answers)?;
                 let parts = answers.iter().map(|(part, _)| (part.size(), part.seq));
                 trainer.compiled.last_batch = parts.collect();
                 // Replicas that sit a batch out are the last ones.
@@ -359,6 +363,8 @@ fn train<N: Network>(
             training_loss: record.loss,
             validation: record.validation.as_ref(),
             label_names: &data.label_names,
+            optimizer: trainer.compiled.optimizer.name,
+            pretrained: files.source().is_some(),
         })?;
         progress.next_epoch();
         let patience = plan.stopping.as_ref().map(|stopping| stopping.patience);

@@ -55,6 +55,8 @@ pub(crate) struct State<N: Network> {
     pub by_hand: ByHand,
     /// Its line in the list of models that hold memory.
     pub ledger: Arc<Ledger>,
+    /// The statement that made the model; its variables may be younger.
+    pub made: Origin,
 }
 
 impl<N: Network> Model<N> {
@@ -68,8 +70,9 @@ impl<N: Network> Model<N> {
             .into_iter()
             .map(|known| (known.name, known.id))
             .collect();
-        let made = format!("{}, {origin}", files.model_name());
+        let entry = format!("{}, {origin}", files.model_name());
         let state = State {
+            made: origin.clone(),
             replicas: Replicas::place(network, &names, origin)?,
             files,
             compiled: None,
@@ -79,7 +82,7 @@ impl<N: Network> Model<N> {
             alone: false,
             has_learnt: false,
             by_hand: ByHand::default(),
-            ledger: Ledger::open(made),
+            ledger: Ledger::open(entry),
         };
         state.enter_in_ledger();
         held::register::<N>();

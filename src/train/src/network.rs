@@ -57,6 +57,7 @@ use stratoscope_data::{Batch, Dataset, Encoding, Tokenize};
 use stratoscope_diagnostics::Result;
 
 use crate::calls::Calls;
+use crate::sequential::Activation;
 use crate::summary::LayerRow;
 
 /// A network whose last layer has one output per label, or one output for a regression.
@@ -133,10 +134,17 @@ pub trait Network: Module + 'static {
         None
     }
 
-    /// Whether its outputs are probabilities and not logits, because it ends in softmax or sigmoid.
-    fn puts_out_probabilities(&self) -> bool {
-        false
+    /// What its last layer does to the outputs: [`Activation::Linear`] where they are logits or plain
+    /// numbers. `None`, the default, where that is not known; `fit!` then looks at the first batch.
+    fn output_activation(&self) -> Option<Activation> {
+        None
     }
+}
+
+/// Whether a network is known to put out probabilities and not logits.
+pub(crate) fn puts_out_probabilities(network: &impl Network) -> bool {
+    let activation = network.output_activation();
+    activation.is_some_and(Activation::makes_probabilities)
 }
 
 /// The numbers of a batch on a device.

@@ -12,7 +12,7 @@ use crate::evaluate::{PREFETCHED, answers};
 use crate::html::{CELL, HEAD, escape};
 use crate::loss::Loss;
 use crate::model::{Model, State};
-use crate::network::{Files, Network};
+use crate::network::{Files, Network, puts_out_probabilities};
 use crate::prepare;
 use crate::watch::new_head;
 
@@ -196,7 +196,7 @@ impl Head {
             return Self::Classes;
         }
         let loss = state.compiled.as_ref().and_then(|compiled| compiled.loss);
-        let logits = !state.replicas.first().puts_out_probabilities();
+        let logits = !puts_out_probabilities(state.replicas.first());
         match loss {
             Some(Loss::BinaryCrossentropy(loss)) => Self::Binary {
                 is_logit: loss.loss.from_logits && logits,

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use stratoscope_data::{Dataset, Encoded, Example, Label};
 use stratoscope_diagnostics::rules::{
-    EmptyDataSet, LabelOutOfRange, MissingColumn, TextTooLong, TruncatedTexts,
+    EmptyDataSet, HeadWritten, LabelOutOfRange, MissingColumn, TextTooLong, TruncatedTexts,
 };
 use stratoscope_diagnostics::{Result, Rule};
 
@@ -63,6 +63,7 @@ pub(crate) fn binary_labels(
 /// As [`encode`]; SC0701, SC0702, SC0703, SC0707, SC0308 and SC0410 where they are denied.
 pub(crate) fn splits(
     files: &impl Files,
+    head: &HeadWritten,
     compiled: Option<&Compiled>,
     train: &Dataset,
     validation: Option<&Dataset>,
@@ -77,8 +78,8 @@ pub(crate) fn splits(
         }
         (data, _) => data,
     };
-    let encoded = encode(files, train, plan.max_length, "fit")?;
-    let validated = validation.map(|data| encode(files, data, plan.max_length, "fit"));
+    let encoded = encode(files, head, train, plan.max_length, "fit")?;
+    let validated = validation.map(|data| encode(files, head, data, plan.max_length, "fit"));
     let validated = validated.transpose()?;
     if let Some(compiled) = compiled {
         let (data, split) = match validation {
@@ -120,6 +121,7 @@ pub(crate) fn splits(
 /// SC0409 where they are denied.
 pub(crate) fn encode(
     files: &impl Files,
+    head: &HeadWritten,
     data: &Dataset,
     max_length: Option<usize>,
     call: &str,
@@ -147,7 +149,7 @@ pub(crate) fn encode(
         .error());
     }
     let data = match files.classes() {
-        Some(classes) => with_classes(files, data, classes, call)?,
+        Some(classes) => with_classes(files, head, data, classes, call)?,
         None => with_numbers(data)?,
     };
     texts::empty(&data, call).map_or(Ok(()), notice)?;
@@ -183,6 +185,7 @@ pub(crate) fn report_truncated(encoded: &Encoded, call: &str) -> Result<()> {
 
 fn with_classes<'a>(
     files: &impl Files,
+    head: &HeadWritten,
     data: &'a Dataset,
     classes: usize,
     call: &str,
@@ -202,7 +205,8 @@ fn with_classes<'a>(
             row: first.row,
             rows: data.examples.iter().filter(too_large).count(),
             largest: largest.unwrap_or_default() as i64,
-            num_labels: classes,
+            classes,
+            head: Some(head.clone()),
             source: data.source.clone(),
             text: Some(first.text.clone()),
             call: call.to_owned(),

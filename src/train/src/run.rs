@@ -283,8 +283,14 @@ impl Prepared {
         };
         let loss = state.compiled.as_ref().and_then(|compiled| compiled.loss);
         let files = files.with_binary_labels(prepare::binary_labels(&state.files, loss, train));
-        let (train, validation) =
-            prepare::splits(&files, state.compiled.as_ref(), train, validation, plan)?;
+        let (train, validation) = prepare::splits(
+            &files,
+            &state.head_written(),
+            state.compiled.as_ref(),
+            train,
+            validation,
+            plan,
+        )?;
         let in_steps = |steps: u64| usize::try_from(steps).unwrap_or(usize::MAX);
         let in_steps = |steps: u64| in_steps(steps).saturating_mul(plan.batch_size);
         let prepared = Self {

@@ -1,5 +1,5 @@
-//! What is done with the warnings of this process: all are told, once each, unless their code is
-//! silenced or denied.
+//! What is done with the warnings of this process: each is shown by every call that finds it, notes once,
+//! unless their code is silenced or denied.
 //!
 //! ```
 //! use stratoscope_train::warnings;
@@ -48,13 +48,18 @@ pub fn deny_only(codes: &[String]) {
     });
 }
 
+/// A call of the user's begins: what an earlier one has shown may be shown again.
+pub(crate) fn begin_call() {
+    with_policy(Policy::begin);
+}
+
 /// Tells of a warning or a note, to whoever observes the process; the caller goes on.
 ///
 /// # Errors
 /// The warning itself, where its code is denied.
 pub(crate) fn notice(found: Diagnostic) -> Result<()> {
     let observer = observer();
-    match with_policy(|policy| policy.judge(&found)) {
+    match with_policy(|policy| policy.judge(&found, None)) {
         Verdict::Denied => return Err(Box::new(policy::denied(found))),
         Verdict::Silenced => {}
         Verdict::Repeated if !observer.counts_notices() => {}

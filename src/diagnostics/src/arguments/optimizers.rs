@@ -9,6 +9,9 @@ pub struct Optimizer {
     pub name: &'static str,
     /// Its methods, one argument each.
     pub arguments: &'static [Argument],
+    /// The rate that it is usually given here, as code: of AdamW that of BERT's recipe, of the others
+    /// Keras's default.
+    pub usual_rate: &'static str,
 }
 
 /// The optimizers that exist.
@@ -16,14 +19,17 @@ pub const OPTIMIZERS: &[Optimizer] = &[
     Optimizer {
         name: "AdamW",
         arguments: ADAMW,
+        usual_rate: "5e-5",
     },
     Optimizer {
         name: "Adam",
         arguments: ADAM,
+        usual_rate: "1e-3",
     },
     Optimizer {
         name: "SGD",
         arguments: SGD,
+        usual_rate: "0.01",
     },
 ];
 

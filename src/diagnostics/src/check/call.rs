@@ -1,15 +1,15 @@
 //! What the text decides about one call of `compile!`, `fit!` or `evaluate!`. All its problems are
 //! told at once, each beside the same table.
 
-use proc_macro2::{Delimiter, TokenTree};
+use proc_macro2::TokenTree;
 
 use super::calls::{CallArgument, Chain, Found, ParsedCall};
 use super::kind::{self, Expected, Kind};
 use super::literal::{self, Literal};
-use super::{CellContext, calls::span_of, primary_start, suggest, table};
+use super::{CellContext, primary_start, suggest, table};
 use crate::arguments::{self, Accepts, Argument, CallTable, IdentifierKind};
 use crate::rules::{
-    BadArgumentValue, ConflictingArguments, DuplicateArgument, LossWithoutLogits, MissingOptimizer,
+    BadArgumentValue, ConflictingArguments, DuplicateArgument, MissingOptimizer,
     StepsPerExecutionWithoutScope, UnknownIdentifier, UnknownToAVersion, WrongKindOfValue,
 };
 use crate::{CellSpan, Diagnostic, Place, Rule, Severity, words};
@@ -45,9 +45,9 @@ pub(super) fn check(parsed: &ParsedCall, found: &Found, context: &CellContext) -
     checker.duplicates();
     checker.conflicts();
     checker.values();
+    checker.pair_of_arrays();
     if parsed.call.name == "compile" {
         checker.optimizer();
-        checker.logits();
         checker.scope();
         checker.versions();
     }
@@ -172,7 +172,7 @@ impl<'a> Checker<'a> {
             let Some(known) = arguments::find(self.table.arguments, &argument.name) else {
                 continue;
             };
-            // `None` is told already.
+            // `None` has a diagnostic of its own.
             if matches!(value, [TokenTree::Ident(word)] if word == "None") {
                 continue;
             }
@@ -215,7 +215,10 @@ impl<'a> Checker<'a> {
     ) -> Option<Diagnostic> {
         let expected = kind::expected(known)?;
         let kind = kind::of(self.text, value, self.defined);
+        let arrays =
+            kind::arrays(&argument.value).filter(|_| expected == Expected::Kind(Kind::DataSet));
         let got = match (kind, expected) {
+            _ if arrays.is_some() => "two arrays",
             (Some(kind), expected) if expected == Expected::Kind(kind) => return None,
             (Some(kind), _) => kind.word(),
             // Texts name losses, metrics and optimizers; no literal is anything else of ours.
@@ -235,10 +238,36 @@ impl<'a> Checker<'a> {
             expected: expected.to_owned(),
             got: got.to_owned(),
             place: Place::Span(argument.value_span),
-            fixes: kind::ways_out(&self.parsed.call, known, argument, kind),
+            fixes: match arrays {
+                Some(arrays) => vec![kind::of_arrays(&arrays, argument.value_span)],
+                None => kind::ways_out(&self.parsed.call, known, argument, kind),
+            },
             arguments: Vec::new(),
         };
         Some(facts.diagnostic())
+    }
+
+    /// SC0120 for `(x, y)` in place of the data set.
+    fn pair_of_arrays(&mut self) {
+        let call = &self.parsed.call;
+        if call.name == "compile" {
+            return;
+        }
+        if let Some(data) = call.operands.get(1)
+            && let Some(arrays) = kind::arrays(&data.text)
+        {
+            let diagnostic = WrongKindOfValue {
+                argument: String::new(),
+                given: words::excerpt(&data.text, 60),
+                expected: Kind::DataSet.word().to_owned(),
+                got: "two arrays".to_owned(),
+                place: Place::Span(data.span),
+                fixes: vec![kind::of_arrays(&arrays, data.span)],
+                arguments: Vec::new(),
+            }
+            .diagnostic();
+            self.found(Vec::new(), diagnostic);
+        }
     }
 
     fn unknown_identifier(
@@ -298,46 +327,6 @@ impl<'a> Checker<'a> {
         }
         .diagnostic();
         self.found(Vec::new(), diagnostic);
-    }
-
-    /// SC0302: `from_logits: false` in the loss.
-    fn logits(&mut self) {
-        for (_, argument, value) in self.given() {
-            if argument.name != "loss" {
-                continue;
-            }
-            let [path @ .., TokenTree::Group(fields)] = value else {
-                continue;
-            };
-            let Some(TokenTree::Ident(loss)) = path.last() else {
-                continue;
-            };
-            if fields.delimiter() != Delimiter::Brace || !loss.to_string().ends_with("Crossentropy")
-            {
-                continue;
-            }
-            let fields: Vec<TokenTree> = fields.stream().into_iter().collect();
-            for field in fields.windows(3) {
-                if let [
-                    TokenTree::Ident(name),
-                    TokenTree::Punct(colon),
-                    TokenTree::Ident(flag),
-                ] = field
-                    && name == "from_logits"
-                    && colon.as_char() == ':'
-                    && flag == "false"
-                {
-                    let place = Some(Place::Span(span_of(flag.span())));
-                    let diagnostic = LossWithoutLogits {
-                        loss: loss.to_string(),
-                        place,
-                    }
-                    .diagnostic();
-                    // A warning: the argument is accepted.
-                    self.found(Vec::new(), diagnostic);
-                }
-            }
-        }
     }
 
     /// SC0102, where the notebook is known to have no strategy at all.

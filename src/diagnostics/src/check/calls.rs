@@ -122,7 +122,6 @@ pub(super) struct ParsedCall {
 pub(super) struct Chain {
     /// The type's name.
     pub optimizer: String,
-    pub optimizer_span: CellSpan,
     /// Between the brackets of the constructor.
     pub inside: CellSpan,
     /// From the type's name to the last method.
@@ -228,6 +227,11 @@ impl Found {
             (_, [TokenTree::Punct(bang), TokenTree::Group(group), rest @ ..])
                 if bang.as_char() == '!' =>
             {
+                // What is only turned into text is no call, and what a macro of the cell makes of its
+                // operands is its own affair.
+                if name == "stringify" || self.defined.contains(&name) {
+                    return 3;
+                }
                 if arguments::call(&name).is_some() {
                     let call = read_call(text, &name, ident.span(), group, in_scope);
                     self.calls.push(call);
@@ -400,7 +404,6 @@ fn read_chain(text: &str, ident: &Ident, group: &Group, rest: &[TokenTree]) -> C
     let rate = rate.map(|operand| operand.text);
     Chain {
         optimizer: ident.to_string(),
-        optimizer_span: span_of(ident.span()),
         inside: inside_of(group),
         span: CellSpan { start, end },
         after,

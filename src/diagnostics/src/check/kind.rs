@@ -1,11 +1,11 @@
 //! What a value is, where its text shows it: `Adam::new(1e-3)` is an optimizer, whatever argument it is
 //! written for. Names of the prelude only; anything else is left to the compiler.
 
-use proc_macro2::{Delimiter, TokenTree};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use super::calls::{Call, CallArgument, Method};
+use super::calls::{Call, CallArgument, Method, span_of};
 use crate::arguments::{self, Accepts, Argument, IdentifierKind, METRICS};
-use crate::{Edit, Fix, Place, words};
+use crate::{CellSpan, Edit, Fix, Place, words};
 
 /// What values of the DSL are, in its own words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Kind {
             Self::Metric => "[accuracy()]",
             Self::Schedule => "warmup_linear(5e-5, 0.1)",
             Self::Strategy => "none",
-            Self::DataSet => "dev",
+            Self::DataSet => "Dataset::tsv(\"dev.tsv\")?",
             Self::Model => "model",
         }
     }
@@ -120,6 +120,14 @@ pub(super) fn ways_out(
                 format!("AdamW::new({})", argument.value),
             ),
         },
+        // A number in place of an optimizer is its rate.
+        Some(Expected::Kind(Kind::Optimizer)) if argument.value.parse::<f64>().is_ok() => {
+            let written = format!("AdamW::new({})", rate(&argument.value));
+            Fix {
+                title: format!("write `{} = {written}`", argument.name),
+                edits: edit(argument.value_span, written),
+            }
+        }
         Some(Expected::Kind(kind)) => Fix {
             title: format!("write `{} = {}`", argument.name, kind.example()),
             edits: edit(argument.value_span, kind.example().to_owned()),
@@ -130,6 +138,53 @@ pub(super) fn ways_out(
         },
     });
     fixes
+}
+
+/// A number as a rate, which is a float.
+fn rate(text: &str) -> String {
+    match text.parse::<u64>() {
+        Ok(_) => format!("{text}.0"),
+        Err(_) => text.to_owned(),
+    }
+}
+
+/// The two elements of `(x, y)`, as text.
+pub(super) fn arrays(text: &str) -> Option<[String; 2]> {
+    let tokens: Vec<TokenTree> = text.parse::<TokenStream>().ok()?.into_iter().collect();
+    let [TokenTree::Group(pair)] = tokens.as_slice() else {
+        return None;
+    };
+    let elements: Vec<TokenTree> = pair.stream().into_iter().collect();
+    let is_comma =
+        |tree: &TokenTree| matches!(tree, TokenTree::Punct(sign) if sign.as_char() == ',');
+    let parts: Vec<String> = elements
+        .split(is_comma)
+        .filter(|part| !part.is_empty())
+        .filter_map(|part| {
+            let (first, last) = (part.first()?, part.last()?);
+            let (start, end) = (span_of(first.span()).start, span_of(last.span()).end);
+            text.get(start..end).map(str::to_owned)
+        })
+        .collect();
+    let parts = <[String; 2]>::try_from(parts).ok()?;
+    (pair.delimiter() == Delimiter::Parenthesis).then_some(parts)
+}
+
+/// The way out for two arrays in place of a data set.
+pub(super) fn of_arrays([x, y]: &[String; 2], place: CellSpan) -> Fix {
+    // Rows may be borrowed, what they are answered with is copied.
+    let y = match y.strip_prefix('&') {
+        Some(y) => format!("{y}.iter().copied()"),
+        None => y.clone(),
+    };
+    let written = format!("Dataset::from_arrays({x}, {y})?");
+    Fix {
+        title: format!("write `{written}`"),
+        edits: vec![Edit {
+            place: Place::Span(place),
+            replacement: written,
+        }],
+    }
 }
 
 /// What the tokens of a value are. `defined`: names that the cell itself defines, of which nothing is
@@ -243,8 +298,6 @@ fn named(path: &[String]) -> Option<(String, bool)> {
 #[cfg(test)]
 mod tests {
     use std::str::FromStr;
-
-    use proc_macro2::TokenStream;
 
     use super::*;
 

@@ -172,7 +172,7 @@ pub(super) fn number(interval: Interval, literal: &Literal) -> Result<(), Refusa
 }
 
 /// A number as Rust reads it back: small ones with an exponent.
-fn decimal(value: f64) -> String {
+pub(super) fn decimal(value: f64) -> String {
     match value {
         small if small != 0.0 && small.abs() < 1e-3 => format!("{small:e}"),
         _ => format!("{value:?}"),

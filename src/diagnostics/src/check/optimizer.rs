@@ -4,6 +4,7 @@
 //! and is left to rustc.
 
 use super::calls::{CallArgument, Chain, Method};
+use super::literal::Literal;
 use super::{literal, suggest, table};
 use crate::arguments::{self, Interval, OPTIMIZERS};
 use crate::rules::{BadArgumentValue, ConflictingArguments, UnknownOptimizerArgument};
@@ -136,14 +137,20 @@ fn of_method(chain: &Chain, known: &[&str], method: &Method) -> Vec<Fix> {
         .iter()
         .find(|other| arguments::find(other.arguments, &method.name).is_some());
     if let Some(other) = other {
-        let fix = Fix {
-            title: format!(
-                "`{}` has it: `{}::new(…).{}(…)`",
-                other.name, other.name, method.name
-            ),
-            edits: vec![edit(chain.optimizer_span, other.name)],
+        let name = &method.name;
+        let drop = Fix {
+            title: format!("drop `.{name}({})`", method.value),
+            edits: vec![edit(method.span, "")],
         };
-        fixes.insert(0, fix);
+        // In words: whose optimizer it is decides, not we.
+        let take = Fix {
+            title: format!(
+                "or take `{}`, which has `.{name}({})`",
+                other.name, method.value
+            ),
+            edits: Vec::new(),
+        };
+        fixes.splice(0..0, [drop, take]);
     }
     fixes
 }
@@ -196,7 +203,7 @@ fn numbers(chain: &Chain, optimizer: &arguments::Optimizer) -> Vec<Diagnostic> {
     };
     if let Some(span) = chain.rate_span
         && let Some(rate) = literal::read_text(&chain.rate)
-        && let Err(refusal) = literal::number(Interval::NotNegative, &rate)
+        && let Err(refusal) = judge_rate(&rate, optimizer.usual_rate)
     {
         refused("learning_rate", &chain.rate, span, refusal);
     }
@@ -209,6 +216,33 @@ fn numbers(chain: &Chain, optimizer: &arguments::Optimizer) -> Vec<Diagnostic> {
         }
     }
     findings
+}
+
+/// A rate is a float that is not negative. The nearest one is offered, unless that is a rate that nobody
+/// means: then the usual one of this optimizer.
+fn judge_rate(rate: &Literal, usual: &str) -> Result<(), literal::Refusal> {
+    /// Above this a rate with the wrong sign is no slip of the sign alone.
+    const HIGHEST: f64 = 0.1;
+    let usual = || Some(usual.to_owned());
+    let replacement = match *rate {
+        Literal::Float(value) if Interval::NotNegative.holds(value) => return Ok(()),
+        // Rust does not make a float of an integer by itself.
+        Literal::Integer(value) if value >= 0 => Some(format!("{value}.0")),
+        Literal::Float(value) if (-HIGHEST..0.0).contains(&value) => Some(literal::decimal(-value)),
+        Literal::Text(ref text) => match text.trim().parse::<f64>() {
+            Ok(value) if Interval::NotNegative.holds(value) => Some(literal::decimal(value)),
+            _ => usual(),
+        },
+        _ => usual(),
+    };
+    let expects = match rate {
+        Literal::Integer(0..) => "a float, with a point or an exponent",
+        _ => Interval::NotNegative.words(),
+    };
+    Err(literal::Refusal {
+        expects: expects.to_owned(),
+        replacement,
+    })
 }
 
 fn edit(span: CellSpan, replacement: &str) -> Edit {

@@ -8,7 +8,7 @@ use proc_macro2::{TokenStream, TokenTree};
 
 use super::calls::{Call, DEEPEST, Method, read_call, read_methods};
 use super::cell::with_tokens;
-use super::table;
+use super::{places, table};
 use crate::{CellSpan, Diagnostic, Label, Place, Severity, arguments};
 
 /// Turns named places and lines into spans of `text`.
@@ -20,12 +20,8 @@ pub fn resolve(text: &str, diagnostic: &mut Diagnostic) {
 /// one name, the one at or after that line is meant, a place that is not found is the
 /// line, and a diagnostic without any place in the cell gets the line.
 pub fn resolve_at(text: &str, diagnostic: &mut Diagnostic, line: Option<usize>) {
-    let named = |place: &Place| {
-        matches!(
-            place,
-            Place::Argument { .. } | Place::Model { .. } | Place::Call { .. }
-        )
-    };
+    let named =
+        |place: &Place| !matches!(place, Place::Span(_) | Place::Line(_) | Place::File { .. });
     let edits = diagnostic.fixes.iter().flat_map(|fix| &fix.edits);
     let places = diagnostic.labels.iter().map(|label| &label.place);
     if places.chain(edits.map(|edit| &edit.place)).any(named) {
@@ -59,8 +55,9 @@ fn finish(text: &str, diagnostic: &mut Diagnostic, line: Option<usize>) {
     for label in &mut diagnostic.labels {
         let lost = match &label.place {
             Place::Line(line) => Some(*line),
-            Place::Argument { .. } | Place::Model { .. } | Place::Call { .. } => line,
             Place::Span(_) | Place::File { .. } => None,
+            // Still a name.
+            _ => line,
         };
         if let Some(span) = lost.and_then(|line| line_span(text, line)) {
             label.place = Place::Span(span);
@@ -131,45 +128,90 @@ impl Resolver<'_> {
         let mut resolved = diagnostic.clone();
         self.fill_table(&mut resolved);
         for label in &mut resolved.labels {
-            if let Some(span) = self.span(&label.place, false) {
+            if let Some(span) = self.span(&label.place) {
                 label.place = Place::Span(span);
             }
         }
         for edit in resolved.fixes.iter_mut().flat_map(|fix| &mut fix.edits) {
-            if let Some(span) = self.span(&edit.place, edit.replacement.is_empty()) {
+            if let Some(span) = self.edited(&edit.place, edit.replacement.is_empty()) {
                 edit.place = Place::Span(span);
             }
         }
         resolved
     }
 
-    /// The span of a named place; with `drops`, of all that goes when it goes.
-    fn span(&self, place: &Place, drops: bool) -> Option<CellSpan> {
+    /// What is marked for a named place: where the place itself is not in the text, the argument or the call
+    /// that holds it.
+    fn span(&self, place: &Place) -> Option<CellSpan> {
         match place {
             Place::Argument { call, name } => {
                 let found = self.call(call, Some(name))?;
-                match found.call.argument(name) {
-                    Some(argument) if drops => Some(argument.drop_span),
-                    Some(argument) => Some(argument.span),
-                    None => {
-                        let method = found.methods.iter().find(|method| method.name == *name);
-                        method
-                            .map(|method| method.span)
-                            .or((!drops).then_some(found.call.span))
-                    }
-                }
+                let argument = found.call.argument(name).map(|argument| argument.span);
+                let mut methods = found.methods.iter();
+                let method = methods.find(|method| method.name == *name);
+                let place = argument.or(method.map(|method| method.span));
+                Some(place.unwrap_or(found.call.span))
+            }
+            Place::Field { call, argument, .. } => {
+                let whole = || self.span(&Place::argument(call, argument));
+                self.edited(place, false).or_else(whole)
             }
             Place::Model { call } => {
                 let found = self.call(call, None)?.call;
-                Some(
-                    found
-                        .operands
-                        .first()
-                        .map_or(found.span, |operand| operand.span),
-                )
+                let model = found.operands.first();
+                Some(model.map_or(found.span, |operand| operand.span))
             }
             Place::Call { call } => Some(head_of(self.text, &self.call(call, None)?.call)),
+            Place::Operand { .. } => self.edited(place, false),
             Place::Span(_) | Place::Line(_) | Place::File { .. } => None,
+        }
+    }
+
+    /// What an edit of a named place replaces: the place itself, or nothing is replaced. With `drops`, all that
+    /// goes when it goes.
+    fn edited(&self, place: &Place, drops: bool) -> Option<CellSpan> {
+        match place {
+            Place::Argument { call, name } => {
+                let found = self.call(call, Some(name))?;
+                let argument = found.call.argument(name).map(|argument| match drops {
+                    true => argument.drop_span,
+                    false => argument.span,
+                });
+                let mut methods = found.methods.iter();
+                let method = methods.find(|method| method.name == *name);
+                argument.or(method.map(|method| method.span))
+            }
+            Place::Field {
+                call,
+                argument,
+                field,
+            } => {
+                let found = self.call(call, Some(argument))?;
+                let value = found.call.argument(argument)?.value_span;
+                places::field(&self.tokens, value, field)
+            }
+            Place::Operand {
+                call,
+                index,
+                value,
+                line,
+            } => {
+                let statement = places::statement(&self.tokens, line_span(self.text, *line)?.start);
+                let mut calls = Vec::new();
+                self.find(self.tokens.clone(), &[call.as_str()], false, 0, &mut calls);
+                let operands = calls.into_iter().filter_map(|found| {
+                    let inside = statement.contains(&found.call.span.start);
+                    found
+                        .call
+                        .operands
+                        .into_iter()
+                        .nth(*index)
+                        .filter(|_| inside)
+                });
+                let written = operands.filter(|it| it.text.parse() == Ok(*value));
+                written.last().map(|operand| operand.span)
+            }
+            _ => self.span(place),
         }
     }
 

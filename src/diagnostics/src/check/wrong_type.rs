@@ -49,7 +49,16 @@ pub(super) fn wrong_type(text: &str, found: &Diagnostic) -> Option<Diagnostic> {
                 arguments: Vec::new(),
             };
             let told = facts.diagnostic();
-            Some(told.fix("load one, such as `Dataset::tsv(\"train.tsv\")?`"))
+            // A pair under a name: its two halves.
+            if !facts.got.trim_start_matches('&').starts_with('(') {
+                return Some(
+                    told.fix("make one of arrays: `Dataset::from_arrays(x, y)?`")
+                        .fix("or load one, such as `Dataset::tsv(\"train.tsv\")?`"),
+                );
+            }
+            let written = format!("Dataset::from_arrays({0}.0, {0}.1)?", data.text);
+            let title = format!("write `{written}`");
+            Some(told.fix_edit(title, Place::Span(data.span), written))
         }
         _ => None,
     }

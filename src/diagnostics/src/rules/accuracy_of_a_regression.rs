@@ -1,5 +1,6 @@
 //! SC0310 `accuracy-of-a-regression`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A metric of classes on a model that predicts a number.
@@ -25,8 +26,7 @@ impl Rule for AccuracyOfARegression {
               compile!(model, optimizer = AdamW::new(5e-5), loss = MeanSquaredError, metrics = [accuracy()])?;",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 1)?;\n\
                compile!(model, optimizer = AdamW::new(5e-5), loss = MeanSquaredError, metrics = [pearson()])?;",
-        tensorflow: "Computes it without a word: 0.0 on most regressions. On one logit it takes the threshold 0.5, \
-                     so that logits of 0.3 and 0.9 with the label 1 have accuracy 0.5.",
+        tensorflow: tensorflow::page("SC0310"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -47,8 +47,6 @@ impl Rule for AccuracyOfARegression {
         .why(why)
         .fix("write `metrics = [pearson(), spearman()]`")
         .fix("for two classes by one logit: `loss = BinaryCrossentropy { from_logits: true }`")
-        .tensorflow(
-            "computes it without a word: 0.0 on most regressions; on one logit with threshold 0.5",
-        )
+        .tensorflow(Quote::of("SC0310"))
     }
 }

@@ -1,5 +1,6 @@
 //! SC0903 `architecture-mismatch`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// A checkpoint of another architecture than the class that was to load it.
@@ -26,9 +27,7 @@ impl Rule for ArchitectureMismatch {
         why: "Tensors of the same name and shape can mean something else; the model would load and be wrong.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"./roberta\", 8)?;",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
-        tensorflow: "transformers warns (\"You are using a model of type roberta to instantiate a model of \
-                     type bert. This is not supported for all configurations of models and can yield \
-                     errors.\") and goes on.",
+        tensorflow: tensorflow::page("SC0903"),
     };
 
     const GIVEN: &'static [&'static str] = &["model.save_pretrained(\"roberta\")?;\n\
@@ -45,6 +44,6 @@ impl Rule for ArchitectureMismatch {
         .label(Place::file(&self.path, None), format!("`{}`", self.field))
         .why("tensors of the same name can mean something else in another architecture")
         .fix("load a BERT checkpoint, such as \"all-MiniLM-L6-v2\" or \"bert-base-uncased\"")
-        .tensorflow("transformers warns and goes on")
+        .tensorflow(Quote::of("SC0903"))
     }
 }

@@ -1,5 +1,6 @@
 //! SC0109 `argument-nobody-wrote`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// A combination of library versions in which one passes an argument that the other does not know. It
@@ -22,9 +23,7 @@ impl Rule for ArgumentNobodyWrote {
               loss = \"sparse_categorical_crossentropy\")?; // fails in Python on TensorFlow 2.3",
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = \"sparse_categorical_crossentropy\", metrics = [\"accuracy\"])?; // runs on 2.4 and later",
-        tensorflow: "2.3 with transformers 4.17.0: TypeError: Invalid keyword argument(s) in `compile`: \
-                     {'steps_per_execution'}. Another TensorFlow or another transformers is the way out; a \
-                     strategy changes nothing.",
+        tensorflow: tensorflow::page("SC0109"),
     };
 
     const NOT_RUN: Option<&'static str> =
@@ -33,6 +32,6 @@ impl Rule for ArgumentNobodyWrote {
     fn diagnostic(&self) -> Diagnostic {
         Self::start("this combination of libraries passes an argument that you did not write")
             .why("transformers 4.11.3 to 4.17.0 always pass `steps_per_execution`; TensorFlow 2.3 has no such name")
-            .fix("take TensorFlow 2.4 or later, or transformers 4.18 or later")
+            .fix("take TensorFlow 2.4 or later, or transformers 4.10 or earlier")
     }
 }

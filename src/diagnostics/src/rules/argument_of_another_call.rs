@@ -1,6 +1,6 @@
 //! SC0106 `argument-of-another-call`.
 
-use super::shared::unknown_to_compile;
+use crate::tensorflow::{self, Quote};
 use crate::{ArgumentRow, Diagnostic, Edit, Fix, Place, Rule, RulePage, Severity, Stage};
 
 /// An argument of the optimizer, the loss or `fit!` written in `compile!`.
@@ -32,7 +32,7 @@ impl Rule for ArgumentOfAnotherCall {
         why: "One setting has one place. Accepted in two, the second one would silently win.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), weight_decay = 0.01)?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5).weight_decay(0.01))?;",
-        tensorflow: "A `TypeError` about an unknown argument, without a word on where it belongs.",
+        tensorflow: tensorflow::page("SC0106"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -47,9 +47,7 @@ impl Rule for ArgumentOfAnotherCall {
             edits: self.edits.clone(),
         });
         told.arguments(self.arguments.clone())
-            .tensorflow(
-                "raises a TypeError about an unknown argument, without a word on where it belongs",
-            )
-            .answers(|profile| unknown_to_compile(profile, &self.given))
+            .tensorflow(Quote::of("SC0106"))
+            .answers(|profile| tensorflow::answer("compile", &self.given, profile))
     }
 }

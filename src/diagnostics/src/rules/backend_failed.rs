@@ -1,5 +1,6 @@
 //! SC0907 `backend-failed`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// A compute backend that did not start, or failed while it worked.
@@ -22,7 +23,7 @@ impl Rule for BackendFailed {
         why: "Tensors that were made before live on; nothing was moved to another device on its own.",
         bad: "let strategy = OneDeviceStrategy::new(wgpu(0))?; // the driver refuses",
         good: "let strategy = OneDeviceStrategy::new(cpu(0))?;",
-        tensorflow: "",
+        tensorflow: tensorflow::page("SC0907"),
     };
 
     const NOT_RUN: Option<&'static str> = Some("it takes a driver that refuses");

@@ -1,5 +1,6 @@
 //! SC0103 `bad-argument-value`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{ArgumentRow, Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A literal that the argument cannot take, such as 0 for a count.
@@ -21,6 +22,32 @@ pub struct BadArgumentValue {
     pub arguments: Vec<ArgumentRow>,
 }
 
+impl BadArgumentValue {
+    /// The argument with this value as it is written: `epochs = 3`, `Adam::new(1e-3)`, `.beta_1(0.9)`.
+    fn written(&self, value: &str) -> String {
+        match (self.call.strip_suffix("::new"), self.argument.as_str()) {
+            (Some(optimizer), "learning_rate") => format!("{optimizer}::new({value})"),
+            (Some(_), method) => format!(".{method}({value})"),
+            (None, name) => format!("{name} = {value}"),
+        }
+    }
+
+    /// Why a rate that can be written is still no good one.
+    fn too_high(&self) -> Option<String> {
+        /// From here on a step of Adam is larger than the weights it changes.
+        const HIGH: f64 = 0.1;
+        let optimizer = self.call.strip_suffix("::new")?;
+        let rate: f64 = self.replacement.as_ref()?.parse().ok()?;
+        let is_adam = matches!(optimizer, "Adam" | "AdamW");
+        (self.argument == "learning_rate" && is_adam && rate >= HIGH).then(|| {
+            format!(
+                "a rate of {rate:?} is too high: {optimizer} moves every weight by about the rate at every step, and \
+                 weights are around 0.05; Keras's default is 1e-3, BERT is tuned with 2e-5 to 5e-5"
+            )
+        })
+    }
+}
+
 impl Rule for BadArgumentValue {
     const PAGE: RulePage = RulePage {
         code: "SC0103",
@@ -34,35 +61,36 @@ impl Rule for BadArgumentValue {
         why: "A count of 0 has no meaning, and a fraction would have to be rounded without being asked.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), steps_per_execution = 0)?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5), steps_per_execution = 1)?;",
-        tensorflow: "`steps_per_execution = 0` counts as 1 without a word on TensorFlow 2.4 to tf_keras 2.18, \
-                     and fails in `fit` on Keras 3; −1 fails in `fit`; 2.5 and '16' fail in `compile` with \
-                     \"Cannot convert 2.5 to EagerTensor of dtype int64\", on Keras 3 in `fit`.",
+        tensorflow: tensorflow::page("SC0103"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
         let told = Self::start(format!(
-            "`{} = {}`: expected {}",
-            self.argument, self.given, self.expects
+            "`{}`: expected {}",
+            self.written(&self.given),
+            self.expects
         ))
         .label(self.place.clone(), format!("expected {}", self.expects))
         .arguments(self.arguments.clone());
         let told = match &self.replacement {
             Some(value) => told.fix_edit(
-                format!("write `{} = {value}`", self.argument),
+                format!("write `{}`", self.written(value)),
                 self.place.clone(),
                 value.clone(),
             ),
             None => told.fix(format!("give `{}` {}", self.argument, self.expects)),
         };
+        let told = match self.too_high() {
+            Some(note) => told.why(note),
+            None => told,
+        };
         match self.argument.as_str() {
-            "steps_per_execution" => told.tensorflow(
-                "0 counts as 1 without a word on TensorFlow 2.4 to tf_keras 2.18 and fails in `fit` on \
-                 Keras 3; negative, fractional and text values fail in `compile` or only in `fit`, by version",
-            ),
-            "batch_size" => told.tensorflow(
-                "`batch_size = 0` trains anyway on TensorFlow 2.3 to 2.6 and on Keras 3; tf_keras 2.18 says \
-                 \"Expected batch_size to be positive. Received is 0.\"",
-            ),
+            case @ ("steps_per_execution" | "batch_size") => {
+                told.tensorflow(Quote::case("SC0103", case))
+            }
+            case @ "learning_rate" if self.given.trim_start().starts_with('-') => {
+                told.tensorflow(Quote::case("SC0103", case))
+            }
             _ => told,
         }
     }

@@ -1,5 +1,6 @@
 //! SC0909 `bad-configuration`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A field of a checkpoint's `config.json` with a value that makes no network.
@@ -28,7 +29,7 @@ impl Rule for BadConfiguration {
               let model = BertForSequenceClassification::from_pretrained(\"./uneven-heads\", 8)?;",
         good: "// config.json: \"num_attention_heads\" divides \"hidden_size\"\n\
               let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
-        tensorflow: "",
+        tensorflow: tensorflow::page("SC0909"),
     };
 
     const GIVEN: &'static [&'static str] = &["model.save_pretrained(\"uneven-heads\")?;\n\

@@ -1,5 +1,6 @@
 //! SC0915 `bad-size`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A number that a function cannot take: a size of 0, a negative one, a share above 1.
@@ -25,7 +26,7 @@ impl Rule for BadSize {
         why: "A batch of 0 rows or a head of 0 classes has no meaning; rounding it up would hide a slip.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 0)?;",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
-        tensorflow: "Differs by argument; `batch_size = 0` trains anyway on TensorFlow 2.3 to 2.6 and Keras 3.",
+        tensorflow: tensorflow::page("SC0915"),
     };
 
     fn diagnostic(&self) -> Diagnostic {

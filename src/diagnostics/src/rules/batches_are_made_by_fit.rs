@@ -1,5 +1,6 @@
 //! SC0705 `batches-are-made-by-fit`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// A `batch_size` beside a data set that is already in batches, which does not exist here.
@@ -14,12 +15,12 @@ impl Rule for BatchesAreMadeByFit {
         stage: Stage::Page,
         finds: "The trap of a batched data set with a `batch_size` beside it, or an unbatched one without. Here \
                 a data set is a list of examples; `fit!` makes the batches.",
-        why: "Elsewhere the argument is ignored without a word: the batches stay what they were, and the \
+        why: "Elsewhere the argument is ignored without a message: the batches stay what they were, and the \
               learning rate was chosen for others.",
         bad: "// dataset.batch(8), then model.fit(dataset, batch_size=32): batches of 8\nlet data = train.take(64);",
         good: "compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { \
                from_logits: true })?;\nfit!(model, train.take(64), batch_size = 8)?;",
-        tensorflow: "Nothing is said: `batch_size` is ignored beside a Dataset, on every version.",
+        tensorflow: tensorflow::page("SC0705"),
     };
 
     const NOT_RUN: Option<&'static str> = Some("both are valid: no program here shows it");

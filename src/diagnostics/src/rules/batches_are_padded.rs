@@ -1,5 +1,6 @@
 //! SC0406 `batches-are-padded`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// Rows of different lengths in one batch, which are padded here.
@@ -15,13 +16,11 @@ impl Rule for BatchesArePadded {
         finds: "The error of making a tensor of texts with different numbers of tokens. Here every batch is \
                 padded to its own longest row.",
         why: "A tensor is rectangular. Elsewhere padding has to be asked for, and NumPy makes arrays of objects \
-              without a word.",
+              without a message.",
         bad: "// tokenizer(texts), without padding, then tf.constant(…)\nlet data = \
               Dataset::from_texts([\"chess\", \"a mail server\"]);",
         good: "let data = Dataset::from_texts([\"chess\", \"a mail server\"]);\nmodel.predict(data)?;",
-        tensorflow: "\"ValueError: Unable to create tensor, you should probably activate truncation and/or \
-                     padding with 'padding=True' 'truncation=True' to have batched tensors with the same \
-                     length. …\" With NumPy output nothing is said.",
+        tensorflow: tensorflow::page("SC0406"),
     };
 
     const NOT_RUN: Option<&'static str> = Some("both are valid: no program here shows it");

@@ -1,5 +1,6 @@
 //! SC0306 `binary-loss-of-many`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// The binary cross-entropy on a head with more than one output.
@@ -24,8 +25,7 @@ impl Rule for BinaryLossOfMany {
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 2)?;\n\
                compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;",
-        tensorflow: "Keras 2: \"ValueError: `logits` and `labels` must have the same shape, received ((None, 2) vs \
-                     (None, 1)).\"; Keras 3: \"Arguments `target` and `output` must have the same rank (ndim).\"",
+        tensorflow: tensorflow::page("SC0306"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -40,10 +40,11 @@ impl Rule for BinaryLossOfMany {
         )
         .why("it compares every output with a 0 or 1 of its own, and a text has one class number")
         .fix("write `loss = SparseCategoricalCrossentropy { from_logits: true }`")
-        .fix("or build the model with `num_labels = 1` for two classes by one logit")
-        .tensorflow(format!(
-            "ValueError: `logits` and `labels` must have the same shape, received ((None, {outputs}) vs \
-             (None, 1))."
+        .fix("or build the model with one output for two classes: `from_pretrained(\"…\", 1)` or `Dense(1)`")
+        .tensorflow(Quote::with(
+            "SC0306",
+            "",
+            &[("outputs", outputs.to_string())],
         ))
     }
 }

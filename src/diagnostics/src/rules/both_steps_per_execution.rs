@@ -1,6 +1,6 @@
 //! SC0104 `both-steps-per-execution`.
 
-use super::shared::unknown_to_compile;
+use crate::tensorflow::{self, Quote};
 use crate::{Answer, ArgumentRow, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
 
 /// `steps_per_execution` and its name of TensorFlow 2.3 in one call.
@@ -27,8 +27,7 @@ impl Rule for BothStepsPerExecution {
         why: "They are two names of one setting; if the values differ, one of them would be lost.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), steps_per_execution = 1, experimental_steps_per_execution = 1)?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5), steps_per_execution = 1)?;",
-        tensorflow: "A `TypeError` in every version: 2.3 does not know the first name, 2.4 and later refuse \
-                     the second one beside the first.",
+        tensorflow: tensorflow::page("SC0104"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -38,7 +37,7 @@ impl Rule for BothStepsPerExecution {
             .why("both names mean the number of batches run per compiled call")
             .fix_edit("drop the old name", self.experimental_drop.clone(), "")
             .arguments(self.arguments.clone())
-            .tensorflow("raises a TypeError in every version, each time about the other name")
+            .tensorflow(Quote::of("SC0104"))
             .answers(answer)
     }
 }
@@ -49,5 +48,5 @@ fn answer(profile: Profile) -> Answer {
         Profile::Tf23 => "steps_per_execution",
         _ => "experimental_steps_per_execution",
     };
-    unknown_to_compile(profile, refused)
+    tensorflow::answer("compile", refused, profile)
 }

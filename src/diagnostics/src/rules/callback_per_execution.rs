@@ -1,5 +1,6 @@
 //! SC0108 `callback-per-execution`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// A callback of batches in a model whose executions hold several.
@@ -39,8 +40,7 @@ impl Rule for CallbackPerExecution {
                });\n\
                fit!(model, train.take(64), batch_size = 8, \
                callbacks = [on_batch_end(|batch| println!(\"{:.3}\", batch.loss))])?;",
-        tensorflow: "Nothing is said. `on_train_batch_end` runs once per execution with the number of its last \
-                     batch: 3, 7, … for 4.",
+        tensorflow: tensorflow::page("SC0108"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -63,7 +63,7 @@ impl Rule for CallbackPerExecution {
             )
             .fix("read `first_batch` and `batches` of what it is given: it is the range of the execution")
             .fix("or compile with `steps_per_execution = 1` to be called at every batch")
-            .tensorflow("says nothing, and calls it every so many batches too")
+            .tensorflow(Quote::of("SC0108"))
     }
 }
 

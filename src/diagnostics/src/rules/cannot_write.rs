@@ -1,5 +1,6 @@
 //! SC0908 `cannot-write`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A file or folder that cannot be written.
@@ -21,7 +22,7 @@ impl Rule for CannotWrite {
         why: "A checkpoint that is believed to be on disk and is not costs a training run.",
         bad: "model.save_pretrained(\"/proc/model\")?;",
         good: "model.save_pretrained(std::env::temp_dir().join(\"model\"))?;",
-        tensorflow: "",
+        tensorflow: tensorflow::page("SC0908"),
     };
 
     fn diagnostic(&self) -> Diagnostic {

@@ -1,5 +1,6 @@
 //! SC1006 `cells-cannot-run`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// Something that the execution of cells needs could not be set up.
@@ -21,7 +22,7 @@ impl Rule for CellsCannotRun {
         why: "The kernel answers, but no cell can run.",
         bad: "// neither TMPDIR nor /tmp nor the cache in the home folder can be written to",
         good: "// one of them can be written to",
-        tensorflow: "",
+        tensorflow: tensorflow::page("SC1006"),
     };
 
     const NOT_RUN: Option<&'static str> =

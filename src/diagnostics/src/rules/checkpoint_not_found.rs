@@ -1,5 +1,6 @@
 //! SC0901 `checkpoint-not-found`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// A checkpoint that is in none of the places where it could be.
@@ -24,8 +25,7 @@ impl Rule for CheckpointNotFound {
         why: "A model with random weights in its place would train, badly.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"no-such-checkpoint\", 8)?;",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
-        tensorflow: "transformers: \"OSError: no-such-checkpoint is not a local folder and is not a valid \
-                     model identifier listed on 'https://huggingface.co/models'\".",
+        tensorflow: tensorflow::page("SC0901"),
     };
 
     fn diagnostic(&self) -> Diagnostic {

@@ -1,5 +1,6 @@
 //! SC0902 `checkpoint-unreadable`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A file of a checkpoint that is missing, truncated or not what its name says.
@@ -21,7 +22,7 @@ impl Rule for CheckpointUnreadable {
         why: "Half of a checkpoint is a model with half of its weights at random.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"./half-downloaded\", 8)?;",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
-        tensorflow: "",
+        tensorflow: tensorflow::page("SC0902"),
     };
 
     const GIVEN: &'static [&'static str] = &["model.save_pretrained(\"half-downloaded\")?;\n\

@@ -1,5 +1,6 @@
 //! SC0314 `class-order-differs`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// The same classes, numbered differently by the data and by the model.
@@ -35,7 +36,7 @@ impl Rule for ClassOrderDiffers {
                compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
                fit!(model, Dataset::from_rows([\"a game of chess\", \"a mail server\"], [\"game\", \"server\"])?)?;",
-        tensorflow: "Nothing is said: labels are numbers, and the accuracy is that of other classes.",
+        tensorflow: tensorflow::page("SC0314"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -57,6 +58,6 @@ impl Rule for ClassOrderDiffers {
                 moved.iter().take(5).cloned().collect::<Vec<_>>().join("; "),
             )
             .fix("nothing to do; `data.with_label_names(&model.label_names())?` writes it down")
-            .tensorflow("says nothing, and counts each of these as another class")
+            .tensorflow(Quote::of("SC0314"))
     }
 }

@@ -1,5 +1,6 @@
 //! SC0308 `classes-as-numbers`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// A regression whose labels look like classes.
@@ -32,7 +33,7 @@ impl Rule for ClassesAsNumbers {
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
                let texts = [\"a game of chess\", \"a mail server\", \"a platform game\", \"a web server\"];\n\
                fit!(model, Dataset::from_rows(texts, [\"game\", \"server\", \"game\", \"server\"])?)?;",
-        tensorflow: "Nothing is said: `num_labels = 1` silently selects the mean squared error.",
+        tensorflow: tensorflow::page("SC0308"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -45,8 +46,11 @@ impl Rule for ClassesAsNumbers {
         .why("the squared error pulls one number towards the classes' numbers: it is not a choice between them")
         .evidence("labels", words::names(&self.labels, 8))
         .evidence("rows", format!("{} in {}", words::thousands(self.rows), self.source))
-        .fix(format!("build the model with `num_labels = {values}` and take a cross-entropy"))
+        .fix(format!(
+            "build the model with {values} outputs, `from_pretrained(\"…\", {values})` or `Dense({values})`, and take a \
+             cross-entropy"
+        ))
         .fix("or, for two classes and one output, `loss = BinaryCrossentropy { from_logits: true }`")
-        .tensorflow("says nothing: one label selects the squared error")
+        .tensorflow(Quote::of("SC0308"))
     }
 }

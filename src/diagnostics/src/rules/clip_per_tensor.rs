@@ -1,5 +1,6 @@
 //! SC0508 `clip-per-tensor`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// `clipnorm`, which many take for a clip of the global norm.
@@ -25,7 +26,7 @@ impl Rule for ClipPerTensor {
               loss = SparseCategoricalCrossentropy { from_logits: true })?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5).global_clipnorm(1.0), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;",
-        tensorflow: "The same meaning, in all versions, and nothing is said.",
+        tensorflow: tensorflow::page("SC0508"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -46,6 +47,6 @@ impl Rule for ClipPerTensor {
             "write `.global_clipnorm({:?})` if the whole gradient was meant",
             self.clipnorm
         ))
-        .tensorflow("means the same by `clipnorm`, without a word")
+        .tensorflow(Quote::of("SC0508"))
     }
 }

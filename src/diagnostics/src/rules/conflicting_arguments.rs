@@ -1,5 +1,6 @@
 //! SC0118 `conflicting-arguments`.
 
+use crate::tensorflow;
 use crate::{ArgumentRow, Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// Two arguments that exclude each other.
@@ -35,8 +36,7 @@ impl Rule for ConflictingArguments {
         why: "One of the two would be ignored.",
         bad: "fit!(model, train, validation_data = dev, validation_split = 0.1)?;",
         good: "fit!(model, train, validation_data = dev)?;",
-        tensorflow: "Ignores `validation_split` where `validation_data` is given, without a word; tf_keras and \
-                     Keras 3 refuse two kinds of gradient clipping at once.",
+        tensorflow: tensorflow::page("SC0118"),
     };
 
     fn diagnostic(&self) -> Diagnostic {

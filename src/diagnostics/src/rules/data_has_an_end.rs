@@ -1,5 +1,6 @@
 //! SC0706 `data-has-an-end`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// A data set that repeats for ever, which does not exist here.
@@ -14,12 +15,11 @@ impl Rule for DataHasAnEnd {
         stage: Stage::Page,
         finds: "The trap of an endless data set without `steps_per_epoch`. Here a data set is a list of \
                 examples, and an epoch goes through it once.",
-        why: "With `repeat()` and no number of steps, an epoch never ends: Keras 3 trains on without a word.",
+        why: "With `repeat()` and no number of steps, an epoch never ends: Keras 3 trains on without a message.",
         bad: "// train.repeat(), then model.fit(dataset) without steps_per_epoch\nlet data = train.take(64);",
         good: "compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { \
                from_logits: true })?;\nfit!(model, train.take(64), epochs = 2)?;",
-        tensorflow: "Keras 2: \"ValueError: When providing an infinite dataset, you must specify the number of \
-                     steps to run\"; Keras 3 never ends.",
+        tensorflow: tensorflow::page("SC0706"),
     };
 
     const NOT_RUN: Option<&'static str> = Some("both are valid: no program here shows it");

@@ -1,5 +1,6 @@
 //! SC0911 `data-unreadable`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A data file that is missing or is not text of its format.
@@ -23,7 +24,7 @@ impl Rule for DataUnreadable {
         why: "Rows that are skipped in silence are rows that nobody knows are missing.",
         bad: "let train = Dataset::tsv(\"trian.tsv\")?;",
         good: "let train = Dataset::tsv(\"train.tsv\")?;",
-        tensorflow: "",
+        tensorflow: tensorflow::page("SC0911"),
     };
 
     const GIVEN: &'static [&'static str] =

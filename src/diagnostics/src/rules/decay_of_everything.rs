@@ -1,5 +1,6 @@
 //! SC0507 `decay-of-everything`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// Weight decay on variables that BERT's recipe leaves alone.
@@ -28,8 +29,7 @@ impl Rule for DecayOfEverything {
               loss = SparseCategoricalCrossentropy { from_logits: true })?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5).weight_decay(0.01), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;",
-        tensorflow: "Keras decays every variable, by 0.004, unless `exclude_from_weight_decay(var_names=[…])` is \
-                     called before the optimizer is built.",
+        tensorflow: tensorflow::page("SC0507"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -47,6 +47,6 @@ impl Rule for DecayOfEverything {
         .evidence("for example", words::names(&self.also, 3))
         .fix("drop `decay_all_parameters(true)`")
         .fix("or exclude them by name: `.exclude_from_weight_decay([\"bias\", \"LayerNorm\"])`")
-        .tensorflow("decays every variable unless names are excluded, without a word")
+        .tensorflow(Quote::of("SC0507"))
     }
 }

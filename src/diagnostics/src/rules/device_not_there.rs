@@ -1,5 +1,6 @@
 //! SC0906 `device-not-there`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage, words};
 
 /// A device that this machine does not have.
@@ -25,7 +26,7 @@ impl Rule for DeviceNotThere {
         why: "Nothing falls back to another device on its own: the reader would measure the wrong one.",
         bad: "let strategy = MirroredStrategy::on([cuda(6), cuda(7)])?; // no such GPU",
         good: "let strategy = MirroredStrategy::logical(2)?;",
-        tensorflow: "Constructs the strategy without a warning and fails at the first use.",
+        tensorflow: tensorflow::page("SC0906"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -41,6 +42,6 @@ impl Rule for DeviceNotThere {
         }
         told.fix("take one of the devices that are there")
             .fix("`MirroredStrategy::logical(2)` splits one device into two logical ones")
-            .tensorflow("constructs the strategy without a warning and fails at the first use")
+            .tensorflow(Quote::of("SC0906"))
     }
 }

@@ -1,5 +1,6 @@
 //! SC0604 `devices-are-declared-any-time`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// TensorFlow's rule that devices must be configured before anything else, which does not exist here.
@@ -19,8 +20,7 @@ impl Rule for DevicesAreDeclaredAnyTime {
         bad: "// tf.config.set_logical_device_configuration(…) first, or never\n\
               let strategy = MirroredStrategy::logical(2)?;",
         good: "let two = MirroredStrategy::logical(2)?;\nlet four = MirroredStrategy::logical(4)?;",
-        tensorflow: "\"RuntimeError: Virtual devices cannot be modified after being initialized\"; for memory \
-                     growth \"Physical devices cannot be modified after being initialized\".",
+        tensorflow: tensorflow::page("SC0604"),
     };
 
     const NOT_RUN: Option<&'static str> = Some("both are valid: what is told is a habit");

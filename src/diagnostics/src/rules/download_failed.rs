@@ -1,5 +1,6 @@
 //! SC0916 `download-failed`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// A file of a checkpoint that the hub did not give.
@@ -25,7 +26,7 @@ impl Rule for DownloadFailed {
         why: "Nothing half-fetched is used: the next attempt begins where this one broke off.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"bert-base-uncased\", 8)?; // no network",
         good: "let model = BertForSequenceClassification::from_pretrained(\"./bert-base-uncased\", 8)?; // a folder",
-        tensorflow: "",
+        tensorflow: tensorflow::page("SC0916"),
     };
 
     const NOT_RUN: Option<&'static str> = Some("it takes a network that fails");

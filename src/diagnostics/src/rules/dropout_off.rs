@@ -1,5 +1,6 @@
 //! SC0509 `dropout-off`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// Training without dropout.
@@ -28,8 +29,7 @@ impl Rule for DropoutOff {
               falls faster, validation loss turns earlier.",
         bad: "let gradients = model.evaluation_gradients(&batch)?; // no dropout\nmodel.apply(gradients)?;",
         good: "let gradients = model.gradients(&batch)?;\nmodel.apply(gradients)?;",
-        tensorflow: "A hand-written loop that calls `model(x)` without `training=True` runs without dropout, and \
-                     nothing is said.",
+        tensorflow: tensorflow::page("SC0509"),
     };
 
     const GIVEN: &'static [&'static str] = &[
@@ -64,6 +64,6 @@ impl Rule for DropoutOff {
                 .fix("compute them with `model.gradients(…)`")
                 .fix("or let `fit!` set the mode"),
         };
-        told.tensorflow("says nothing: `model(x)` without `training=True` has no dropout")
+        told.tensorflow(Quote::of("SC0509"))
     }
 }

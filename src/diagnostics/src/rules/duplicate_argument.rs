@@ -1,5 +1,6 @@
 //! SC0117 `duplicate-argument`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{ArgumentRow, Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// One argument written twice in a call.
@@ -31,7 +32,7 @@ impl Rule for DuplicateArgument {
         why: "The later value would silently win.",
         bad: "fit!(model, train, epochs = 3, batch_size = 32, epochs = 4)?;",
         good: "fit!(model, train, epochs = 4, batch_size = 32)?;",
-        tensorflow: "A `SyntaxError`: Python refuses a repeated keyword argument.",
+        tensorflow: tensorflow::page("SC0117"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -45,6 +46,6 @@ impl Rule for DuplicateArgument {
         .fix_edit("drop the second one", self.second_drop.clone(), "")
         .fix_edit("drop the first one", self.first_drop.clone(), "")
         .arguments(self.arguments.clone())
-        .tensorflow("raises a SyntaxError: Python refuses a repeated keyword argument")
+        .tensorflow(Quote::of("SC0117"))
     }
 }

@@ -1,5 +1,6 @@
 //! SC0914 `empty-data-set`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Profile, Rule, RulePage, Severity, Stage};
 
 /// A data set without a single example.
@@ -22,8 +23,7 @@ impl Rule for EmptyDataSet {
         why: "An epoch of no batches ends at once and looks like a success.",
         bad: "let train = Dataset::tsv(\"only-a-header.tsv\")?;",
         good: "let train = Dataset::tsv(\"train.tsv\")?;",
-        tensorflow: "2.3: \"UnboundLocalError: local variable 'logs' referenced before assignment\"; tf_keras \
-                     2.18: \"Expected input data to be non-empty.\"; Keras 3: no error, an empty history.",
+        tensorflow: tensorflow::page("SC0914"),
     };
 
     const GIVEN: &'static [&'static str] = &[
@@ -35,7 +35,7 @@ impl Rule for EmptyDataSet {
         Self::start(format!("no examples in {}", self.source))
             .why(format!("{} needs at least one", self.wanted_by))
             .fix("check that the file has rows below its header, and that a split leaves some")
-            .tensorflow("fails in `fit`; Keras 3 trains nothing without a word")
+            .tensorflow(Quote::of("SC0914"))
             .answers(answer)
     }
 }

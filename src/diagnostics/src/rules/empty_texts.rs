@@ -1,5 +1,6 @@
 //! SC0409 `empty-texts`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// Rows without a text.
@@ -36,7 +37,7 @@ impl Rule for EmptyTexts {
                let data = Dataset::from_rows([\"a game of chess\", \"  \", \"a mail server\"], \
                [\"game\", \"game\", \"server\"])?;\n\
                fit!(model, data.filter(|example| !example.text.trim().is_empty()))?;",
-        tensorflow: "An empty text trains as [CLS] [SEP] without a word; a NaN of pandas fails in the tokenizer.",
+        tensorflow: tensorflow::page("SC0409"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -60,6 +61,6 @@ impl Rule for EmptyTexts {
             .evidence(if self.rows > 5 { "the first rows" } else { "rows" }, shown.join(", "))
             .fix("drop them: `data.filter(|example| !example.text.trim().is_empty())`")
             .fix("or read another column: `Columns::new().text(…)`")
-            .tensorflow("trains on them without a word")
+            .tensorflow(Quote::of("SC0409"))
     }
 }

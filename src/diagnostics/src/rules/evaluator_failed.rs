@@ -1,5 +1,6 @@
 //! SC0900 `evaluator-failed`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// What executes cells panicked while it started: our bug.
@@ -19,7 +20,7 @@ impl Rule for EvaluatorFailed {
         why: "It is a bug of this program and not of a cell. No cell runs; magics such as `%explain` still do.",
         bad: "1 + 1 // any cell",
         good: "1 + 1 // after the kernel was started again",
-        tensorflow: "",
+        tensorflow: tensorflow::page("SC0900"),
     };
 
     const NOT_RUN: Option<&'static str> = Some("it takes a bug of the kernel");

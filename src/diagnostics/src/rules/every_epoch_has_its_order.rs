@@ -1,5 +1,6 @@
 //! SC0708 `every-epoch-has-its-order`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// The same order in every epoch by mistake, which cannot happen here.
@@ -18,7 +19,7 @@ impl Rule for EveryEpochHasItsOrder {
         bad: "// DistributedSampler without set_epoch\nlet data = train.take(64);",
         good: "compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { \
                from_logits: true })?;\nfit!(model, train.take(64), epochs = 2, shuffle = true, seed = 7)?;",
-        tensorflow: "",
+        tensorflow: tensorflow::page("SC0708"),
     };
 
     const NOT_RUN: Option<&'static str> = Some("both are valid: no program here shows it");

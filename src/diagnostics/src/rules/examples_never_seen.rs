@@ -1,5 +1,6 @@
 //! SC0707 `examples-never-seen`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, words};
 
 /// `steps_per_epoch` that is not the number of batches of the data.
@@ -37,7 +38,7 @@ impl Rule for ExamplesNeverSeen {
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
                fit!(model, train.take(52), batch_size = 8)?;",
-        tensorflow: "Too few steps: nothing is said. Too many: \"Your input ran out of data; interrupting training.\"",
+        tensorflow: tensorflow::page("SC0707"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -79,10 +80,13 @@ impl Rule for ExamplesNeverSeen {
             Place::argument("fit", "steps_per_epoch"),
             "",
         )
-        .tensorflow(match too_many {
-            true => "warns, and ends the whole training",
-            false => "says nothing",
-        })
+        .tensorflow(Quote::case(
+            "SC0707",
+            match too_many {
+                true => "too many",
+                false => "too few",
+            },
+        ))
         .answers(|profile| answer(profile, too_many, steps_per_epoch * self.epochs))
     }
 }
@@ -99,6 +103,6 @@ fn answer(profile: Profile, too_many: bool, batches: u64) -> Answer {
                  to use the repeat() function when building your dataset."
             ),
         ),
-        false => Answer::does(profile, "trains on the first batches without a word"),
+        false => Answer::does(profile, "trains on the first batches without a message"),
     }
 }

@@ -1,5 +1,6 @@
 //! SC0205 `fit-in-another-scope`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
 
 /// A run that stands in the scope of a strategy that is not the model's.
@@ -31,9 +32,7 @@ impl Rule for FitInAnotherScope {
                let model = Sequential([Dense(1).input_shape(5)])?;\n    \
                compile!(model, optimizer = Adam::new(0.01), loss = MeanSquaredError)?;\n    \
                fit!(model, make_regression(16, 5, 0)?)?;\n});",
-        tensorflow: "Keras 2 raises in `fit` when it makes the optimizer's slots; a model that was not built trains \
-                     under the strategy after all. Keras 3: \"RuntimeError: Mixing different tf.distribute.Strategy \
-                     objects\".",
+        tensorflow: tensorflow::page("SC0205"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -56,7 +55,7 @@ impl Rule for FitInAnotherScope {
             .why(why)
             .fix("build and compile the model in this scope")
             .fix("or call `fit!` outside of it: a model trains under its own strategy wherever `fit!` stands")
-            .tensorflow("raises in `fit`, or trains on one device, by version and kind of model")
+            .tensorflow(Quote::of("SC0205"))
             .answers(answer)
     }
 }

@@ -1,5 +1,6 @@
 //! SC0307 `float-class-labels`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// Numbers as labels, for a head of classes.
@@ -36,8 +37,7 @@ impl Rule for FloatClassLabels {
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
                fit!(model, Dataset::from_rows([\"a game of chess\", \"a mail server\"], [\"1\", \"0\"])?)?;",
-        tensorflow: "Keras casts them to integers without a word. transformers on PyTorch takes floats for several \
-                     labels at once, and fails later: \"Target size (…) must be the same as input size (…)\".",
+        tensorflow: tensorflow::page("SC0307"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -62,6 +62,6 @@ impl Rule for FloatClassLabels {
             false => told.fix("make classes of them: `data.map(|example| …)` with `Label::Class(…)`"),
         };
         told.fix("or predict the number: a head of 1 output and `loss = MeanSquaredError`")
-            .tensorflow("Keras casts them without a word; transformers takes floats for several labels at once")
+            .tensorflow(Quote::of("SC0307"))
     }
 }

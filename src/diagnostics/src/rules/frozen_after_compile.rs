@@ -1,5 +1,6 @@
 //! SC0110 `frozen-after-compile`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// Variables that were frozen, or freed again, between `compile!` and `fit!`.
@@ -29,8 +30,7 @@ impl Rule for FrozenAfterCompile {
         good: "model.freeze(\"bert.embeddings\")?;\n\
                compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
-        tensorflow: "Nothing is said. Which flags hold, those of `compile` or those of `fit`, depends on the \
-                     version; the documentation asks to compile again.",
+        tensorflow: tensorflow::page("SC0110"),
     };
 
     const GIVEN: &'static [&'static str] = &["let train = train.take(48);"];

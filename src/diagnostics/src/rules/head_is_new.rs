@@ -1,5 +1,6 @@
 //! SC0510 `head-is-new`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// Predictions of a head that was never trained.
@@ -31,9 +32,7 @@ impl Rule for HeadIsNew {
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
                fit!(model, train)?;\n\
                model.predict([\"simple DNS server\"])?",
-        tensorflow: "transformers warns when it loads: \"Some weights of … were not initialized from the model \
-                     checkpoint at … and are newly initialized: […] You should probably TRAIN this model on a \
-                     down-stream task to be able to use it for predictions and inference.\"",
+        tensorflow: tensorflow::page("SC0510"),
     };
 
     const GIVEN: &'static [&'static str] = &["let train = train.take(48);"];
@@ -57,6 +56,6 @@ impl Rule for HeadIsNew {
         }
         told.fix("train it first: `fit!(model, train, epochs = 3)?`")
             .fix("or load a checkpoint that was trained for this task")
-            .tensorflow("transformers warns when it loads such a model, once")
+            .tensorflow(Quote::of("SC0510"))
     }
 }

@@ -1,5 +1,6 @@
 //! SC0411 `input-does-not-fit`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, words};
 
 /// Examples of another kind or width than the model was made for.
@@ -52,8 +53,7 @@ impl Rule for InputDoesNotFit {
         good: "let model = Sequential([Dense(1).input_shape(5)])?;\n\
                compile!(model, optimizer = Adam::new(0.01), loss = MeanSquaredError)?;\n\
                fit!(model, make_regression(16, 5, 0)?)?;",
-        tensorflow: "\"ValueError: Input 0 of layer sequential is incompatible with the layer: expected axis -1 of \
-                     input shape to have value 8 but received input with shape (None, 5)\"",
+        tensorflow: tensorflow::page("SC0411"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -68,7 +68,7 @@ impl Rule for InputDoesNotFit {
                     "give rows of {wants}, or build the model for {given}: `.input_shape({given})` in its \
                      first layer"
                 ))
-                .tensorflow("raises a ValueError at the first batch")
+                .tensorflow(Quote::of("SC0411"))
                 .answers(|profile| answer(profile, wants, given)),
             (Examples::Texts, _) => {
                 told.fix("give texts: `Dataset::from_labelled`, `Dataset::tsv` and the like")

@@ -1,5 +1,6 @@
 //! SC0301 `label-out-of-range`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, words};
 
 /// A class label that the head has no output for.
@@ -13,14 +14,86 @@ pub struct LabelOutOfRange {
     pub rows: usize,
     /// The largest label: as many outputs and one more take them all.
     pub largest: i64,
-    /// Outputs of the head.
-    pub num_labels: usize,
+    /// Classes that there are: the outputs of the head, or 2 for one output under a binary loss.
+    pub classes: usize,
+    /// Where the outputs of the head are written; `None` where no head is known yet.
+    pub head: Option<HeadWritten>,
     /// The data set, as its author named it: a path, usually.
     pub source: String,
     /// The row's text.
     pub text: Option<String>,
     /// Name of the call without `!` that looked at the data: `fit`, `evaluate`.
     pub call: String,
+}
+
+/// Where the number of a head's outputs was written.
+#[derive(Clone, Debug, Default)]
+pub struct HeadWritten {
+    /// The call that has it: `Dense`, `from_pretrained`; `None` for a network of one's own.
+    pub call: Option<&'static str>,
+    /// `In[3], line 2`, where the model was made by another cell.
+    pub elsewhere: Option<String>,
+    /// The line of the statement, where the present cell made the model.
+    pub line: Option<usize>,
+    /// Whether it has one output, which decides between two classes.
+    pub is_binary: bool,
+}
+
+impl HeadWritten {
+    /// The call with this many outputs, as code.
+    fn with(&self, outputs: usize) -> String {
+        match self.call {
+            Some("Dense") => format!("Dense({outputs})"),
+            Some(call) => format!("{call}(\"…\", {outputs})"),
+            None => format!("Outputs::new(\"…\", {outputs})"),
+        }
+    }
+
+    /// Adds what to write so that the head has `wanted` outputs instead of `now`.
+    fn fix(&self, told: Diagnostic, now: usize, wanted: usize) -> Diagnostic {
+        let now = if self.is_binary { 1 } else { now };
+        let place = match &self.elsewhere {
+            Some(place) => format!(" in {place}"),
+            None => String::new(),
+        };
+        let also = match self.is_binary {
+            true => ", and `loss = SparseCategoricalCrossentropy { from_logits: true }`",
+            false => "",
+        };
+        let title = format!("write `{}`{place}{also}", self.with(wanted));
+        match (self.call, self.line) {
+            (Some(call), Some(line)) if !self.is_binary => {
+                let place = Place::Operand {
+                    call: call.to_owned(),
+                    index: usize::from(call != "Dense"),
+                    value: now,
+                    line,
+                };
+                told.fix_edit(title, place, wanted.to_string())
+            }
+            _ => told.fix(title),
+        }
+    }
+}
+
+impl LabelOutOfRange {
+    fn message(&self) -> String {
+        let Self {
+            label,
+            row,
+            classes,
+            ..
+        } = self;
+        if *label < 0 {
+            return format!("label {label} at row {row}: classes are counted from 0");
+        }
+        match &self.head {
+            Some(head) if head.is_binary => {
+                format!("label {label} at row {row}: one output decides between the labels 0 and 1")
+            }
+            _ => format!("label {label} at row {row}: the head has {classes} outputs"),
+        }
+    }
 }
 
 impl Rule for LabelOutOfRange {
@@ -40,41 +113,28 @@ impl Rule for LabelOutOfRange {
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
               compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               fit!(model, train)?;",
-        tensorflow: "On the CPU, at the first bad batch: \"Received a label value of 2 which is outside the \
-                     valid range of [0, 2).\" On a GPU: NaN, no error.",
+        tensorflow: tensorflow::page("SC0301"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let Self {
-            label,
-            row,
-            num_labels,
-            ..
-        } = self;
-        let mut told = Self::start(format!(
-            "label {label} at row {row} with num_labels = {num_labels}"
-        ))
-        .label(
-            Place::call(&self.call),
-            format!("labels must be 0 to {}", num_labels.saturating_sub(1)),
-        )
-        .why("the loss picks the logit of the label, and the head has none for this one")
-        .evidence("data", self.source.clone())
-        .evidence("rows with such a label", words::thousands(self.rows));
-        if let Some(text) = &self.text {
-            told = told.evidence(format!("row {row}"), words::excerpt(text, 80));
+        let Self { label, classes, .. } = self;
+        let mut told = Self::start(self.message())
+            .label(
+                Place::call(&self.call),
+                format!("labels must be 0 to {}", classes.saturating_sub(1)),
+            )
+            .why("the loss picks the output of the label, and the head has none for this one")
+            .evidence("data", self.source.clone())
+            .evidence("rows with such a label", words::thousands(self.rows));
+        if let Some(text) = self.text.as_ref().filter(|text| !text.is_empty()) {
+            told = told.evidence(format!("row {}", self.row), words::excerpt(text, 80));
         }
-        told = match usize::try_from(self.largest) {
-            Ok(largest) => told.fix(format!(
-                "build the model with `num_labels = {}`",
-                largest + 1
-            )),
-            Err(_) => {
-                told.fix("drop the rows without a label: a negative one often marks a test split")
-            }
+        told = match (usize::try_from(self.largest), &self.head) {
+            (Ok(largest), Some(head)) => head.fix(told, *classes, largest + 1),
+            _ => told.fix("drop the rows without a label: a negative one often marks a test split"),
         };
         told.fix("or map the labels so that they count from 0")
-            .tensorflow("fails at the first bad batch on the CPU; on a GPU the loss is NaN, no error")
+            .tensorflow(Quote::of("SC0301"))
             .answers(|profile| {
                 let does = "fails at the first bad batch on the CPU; on a GPU the loss is NaN, no error";
                 // Graph mode prints a space in front until 2.6; two spaces stand before the values.
@@ -84,7 +144,7 @@ impl Rule for LabelOutOfRange {
                 };
                 let says = format!(
                     "InvalidArgumentError: {space}Received a label value of {label} which is outside the \
-                     valid range of [0, {num_labels}).  Label values: …"
+                     valid range of [0, {classes}).  Label values: …"
                 );
                 Answer::says(profile, does, says)
             })

@@ -1,5 +1,6 @@
 //! SC0304 `labels-not-one-hot`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// The categorical cross-entropy on labels that are class numbers.
@@ -24,10 +25,7 @@ impl Rule for LabelsNotOneHot {
               loss = CategoricalCrossentropy { from_logits: true })?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;",
-        tensorflow: "Integers with the categorical loss, Keras 2: \"ValueError: Shapes (None, 1) and (None, 3) are \
-                     incompatible\"; Keras 3: \"Arguments `target` and `output` must have the same rank (ndim).\" \
-                     One-hot rows with the sparse loss, Keras 2: \"logits and labels must have the same first \
-                     dimension, got logits shape [16,3] and labels shape [48]\".",
+        tensorflow: tensorflow::page("SC0304"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -42,8 +40,10 @@ impl Rule for LabelsNotOneHot {
         .why("the loss is then that of `SparseCategoricalCrossentropy`; only label smoothing needs this one")
         .fix("write `loss = SparseCategoricalCrossentropy { from_logits: true }`")
         .fix("or keep it for `.label_smoothing(0.1)`")
-        .tensorflow(format!(
-            "ValueError: Shapes (None, 1) and (None, {classes}) are incompatible"
+        .tensorflow(Quote::with(
+            "SC0304",
+            "",
+            &[("classes", classes.to_string())],
         ))
     }
 }

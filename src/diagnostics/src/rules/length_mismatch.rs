@@ -1,5 +1,6 @@
 //! SC0704 `length-mismatch`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Profile, Rule, RulePage, Severity, Stage, words};
 
 /// Two lists that belong together and differ in length.
@@ -25,8 +26,7 @@ impl Rule for LengthMismatch {
         why: "Cut to the shorter one, every pair after a missing row would be wrong.",
         bad: "let reviews = Dataset::from_rows(texts, labels)?; // 4 texts, 2 labels",
         good: "let reviews = Dataset::from_rows(texts[..2].to_vec(), labels)?; // 2 texts, 2 labels",
-        tensorflow: "\"Data cardinality is ambiguous: x sizes: 16, y sizes: 8. Make sure all arrays contain \
-                     the same number of samples.\"",
+        tensorflow: tensorflow::page("SC0704"),
     };
 
     const GIVEN: &'static [&'static str] = &[
@@ -44,7 +44,7 @@ impl Rule for LengthMismatch {
         ))
         .why("each row needs both; cut to the shorter list, the pairs could be wrong")
         .fix(format!("give as many {} as {}", self.second, self.first))
-        .tensorflow("raises a ValueError in `fit`")
+        .tensorflow(Quote::of("SC0704"))
         .answers(|profile| answer(profile, self.first_length, self.second_length))
     }
 }

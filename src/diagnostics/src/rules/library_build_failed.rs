@@ -1,5 +1,6 @@
 //! SC1005 `library-build-failed`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// The library that cells are linked to could not be built.
@@ -21,7 +22,7 @@ impl Rule for LibraryBuildFailed {
         why: "Without the library no cell can run.",
         bad: "// in a terminal: stratoscope install → error: no space left on device",
         good: "// in a terminal: stratoscope install → built",
-        tensorflow: "",
+        tensorflow: tensorflow::page("SC1005"),
     };
 
     const NOT_RUN: Option<&'static str> =

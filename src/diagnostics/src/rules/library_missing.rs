@@ -1,5 +1,6 @@
 //! SC1002 `library-missing`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// The library that cells are linked to is not built.
@@ -19,7 +20,7 @@ impl Rule for LibraryMissing {
         why: "It contains burn and stratoscope, and is built once for all notebooks.",
         bad: "// in a terminal: stratoscope doctor → library: not built",
         good: "// in a terminal: stratoscope install → the library is built once",
-        tensorflow: "",
+        tensorflow: tensorflow::page("SC1002"),
     };
 
     const NOT_RUN: Option<&'static str> =

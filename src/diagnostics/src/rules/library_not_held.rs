@@ -1,5 +1,6 @@
 //! SC1007 `library-not-held`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// The library that cells are linked to cannot be kept as it is while a notebook runs.
@@ -22,7 +23,7 @@ impl Rule for LibraryNotHeld {
               began with, so that one must stay.",
         bad: "1 + 1 // target/ belongs to somebody else",
         good: "1 + 1 // target/ can be written to",
-        tensorflow: "",
+        tensorflow: tensorflow::page("SC1007"),
     };
 
     const NOT_RUN: Option<&'static str> = Some("it takes a folder that cannot be written to");

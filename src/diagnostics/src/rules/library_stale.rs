@@ -1,5 +1,6 @@
 //! SC1003 `library-stale`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// The library that cells are linked to was built by another compiler.
@@ -25,7 +26,7 @@ impl Rule for LibraryStale {
         why: "Only the compiler that built a Rust library can link to it.",
         bad: "// in a terminal: rustup update → the library is older than rustc",
         good: "// in a terminal: stratoscope install → built again",
-        tensorflow: "",
+        tensorflow: tensorflow::page("SC1003"),
     };
 
     const NOT_RUN: Option<&'static str> =

@@ -1,14 +1,64 @@
 //! SC0302 `loss-without-logits`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
-/// `from_logits: false` on a head that puts out logits.
+/// `from_logits: false` on a head whose outputs are no probabilities.
 #[derive(Clone, Debug)]
 pub struct LossWithoutLogits {
-    /// The loss as typed: `SparseCategoricalCrossentropy`.
+    /// The loss: `SparseCategoricalCrossentropy`.
     pub loss: String,
-    /// Where `false` stands; `None` when told at run time.
-    pub place: Option<Place>,
+    /// Whether the loss is one of a single output.
+    pub binary: bool,
+    /// How it is known what the outputs are.
+    pub outputs: NoProbabilities,
+}
+
+/// How outputs are known to be no probabilities.
+#[derive(Clone, Debug)]
+pub enum NoProbabilities {
+    /// The last layer has this activation: `linear`, `relu`, `tanh`.
+    Activation(String),
+    /// The first batch has outputs below 0 or above 1.
+    Seen {
+        /// The lowest.
+        lowest: f32,
+        /// The highest.
+        highest: f32,
+        /// Examples of the batch.
+        examples: usize,
+    },
+}
+
+impl LossWithoutLogits {
+    /// The activation that makes probabilities of the outputs.
+    fn activation(&self) -> &'static str {
+        match self.binary {
+            true => "sigmoid",
+            false => "softmax",
+        }
+    }
+
+    /// The ways out, best first.
+    fn fixes(&self, told: Diagnostic) -> Diagnostic {
+        let activation = self.activation();
+        let place = Place::field("compile", "loss", "from_logits");
+        match &self.outputs {
+            NoProbabilities::Activation(own) if own == "linear" => told
+                .fix_edit("write `from_logits: true`", place, "true")
+                .fix(format!(
+                    "or make probabilities of the outputs: `.activation(\"{activation}\")` on the last layer"
+                )),
+            // A logit that is never negative can never speak for class 0.
+            NoProbabilities::Activation(own) => told.fix(format!(
+                "write `.activation(\"{activation}\")` on the last layer instead of `.activation(\"{own}\")`"
+            )),
+            NoProbabilities::Seen { .. } => told.fix(format!(
+                "if the outputs are logits: `loss = {} {{ from_logits: true }}`",
+                self.loss
+            )),
+        }
+    }
 }
 
 impl Rule for LossWithoutLogits {
@@ -16,36 +66,48 @@ impl Rule for LossWithoutLogits {
         code: "SC0302",
         name: "loss-without-logits",
         severity: Severity::Warning,
-        stage: Stage::Text,
-        finds: "A cross-entropy with `from_logits: false`. BERT's heads put out logits, not probabilities.",
-        why: "Logits taken for probabilities are clamped to [0, 1]: most gradients vanish, and the loss \
+        stage: Stage::Compile,
+        finds: "A cross-entropy with `from_logits: false` on a head whose outputs are no probabilities: BERT's \
+                heads, and networks that do not end in softmax or sigmoid. Of a network of one's own \
+                nothing is known at `compile!`; `fit!` then looks at the outputs of the first batch.",
+        why: "Outputs taken for probabilities are clamped to [0, 1]: most gradients vanish, and the loss \
               starts far from ln(classes). Nothing fails, the model just does not learn.",
-        bad: "compile!(model, optimizer = AdamW::new(5e-5), \
+        bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
+              compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: false })?;",
-        good: "compile!(model, optimizer = AdamW::new(5e-5), \
+        good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
+               compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;",
-        tensorflow: "Trains without a word: on a fresh 2-class BERT the loss was 2.65 instead of 0.69. There \
-                     `from_logits` is false by default, in the text form `'sparse_categorical_crossentropy'` \
-                     too; here that text means `from_logits: true`.",
+        tensorflow: tensorflow::page("SC0302"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let told = Self::start("the head outputs logits; `from_logits` is false");
-        let told = match &self.place {
-            Some(place) => told
-                .label(place.clone(), "logits would be taken for probabilities")
-                .fix_edit("write `from_logits: true`", place.clone(), "true"),
-            None => told
-                .label(
-                    Place::argument("compile", "loss"),
-                    "logits would be taken for probabilities",
-                )
-                .fix(format!(
-                    "write `loss = {} {{ from_logits: true }}`",
-                    self.loss
-                )),
+        let message = match &self.outputs {
+            NoProbabilities::Activation(own) if own == "linear" => {
+                "the head outputs logits; `from_logits` is false".to_owned()
+            }
+            NoProbabilities::Activation(own) => format!(
+                "the head ends in `{own}`, whose outputs are no probabilities; `from_logits` is false"
+            ),
+            NoProbabilities::Seen {
+                lowest, highest, ..
+            } => format!(
+                "outputs from {lowest:.3} to {highest:.3} are no probabilities; `from_logits` is false"
+            ),
         };
-        told.why("logits are clamped to [0, 1] when they are taken for probabilities: most gradients vanish")
-            .tensorflow("trains without a word (loss 2.65 instead of 0.69 on a fresh 2-class BERT)")
+        let told = Self::start(message);
+        let told = match &self.outputs {
+            NoProbabilities::Activation(_) => told.label(
+                Place::field("compile", "loss", "from_logits"),
+                "the outputs would be taken for probabilities",
+            ),
+            NoProbabilities::Seen { examples, .. } => told
+                .label(Place::call("fit"), "seen in the first batch")
+                .evidence("examples looked at", examples.to_string()),
+        };
+        let told = told.why(
+            "what is taken for a probability is clamped to [0, 1]: beyond that every gradient is 0",
+        );
+        self.fixes(told).tensorflow(Quote::of("SC0302"))
     }
 }

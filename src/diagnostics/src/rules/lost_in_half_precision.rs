@@ -1,5 +1,6 @@
 //! SC0511 `lost-in-half-precision`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// Gradients that a 16-bit format would turn into 0 or infinity.
@@ -34,8 +35,7 @@ impl Rule for LostInHalfPrecision {
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
                set_global_policy(\"float32\")?; // of the models that follow\n\
                fit!(model, train)?; // the loss is scaled",
-        tensorflow: "`fit` under `mixed_float16` scales the loss by itself; a hand-written loop has to do it, and is \
-                     not told.",
+        tensorflow: tensorflow::page("SC0511"),
     };
 
     const GIVEN: &'static [&'static str] = &[
@@ -61,6 +61,6 @@ impl Rule for LostInHalfPrecision {
             "in a loop by hand: scale the loss by {:.0}, or take bfloat16, `set_global_policy(\"mixed_bfloat16\")?`",
             self.scale
         ))
-        .tensorflow("a hand-written loop under `mixed_float16` without LossScaleOptimizer loses them silently")
+        .tensorflow(Quote::of("SC0511"))
     }
 }

@@ -1,5 +1,6 @@
 //! SC0703 `majority-baseline`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// Nearly all examples are of one class, and accuracy is all that is measured.
@@ -36,7 +37,7 @@ impl Rule for MajorityBaseline {
                let data = Dataset::from_labelled((0..40).map(|row| match row % 20 {\n    \
               0 => (\"a mail server\", \"server\"),\n    _ => (\"a game of chess\", \"game\"),\n}));\n\
               fit!(model, data)?;",
-        tensorflow: "Nothing is said.",
+        tensorflow: tensorflow::page("SC0703"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -58,6 +59,6 @@ impl Rule for MajorityBaseline {
         .evidence("classes", words::thousands(self.classes))
         .fix("measure what the majority cannot give: `metrics = [accuracy(), macro_f1(), mcc()]`")
         .fix("weigh the rare classes more: `fit!(…, class_weight = \"balanced\")`")
-        .tensorflow("says nothing")
+        .tensorflow(Quote::of("SC0703"))
     }
 }

@@ -1,6 +1,7 @@
 //! SC0517 `majority-collapse`.
 
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use crate::tensorflow::{self, Quote};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// All predictions of a split are of one class, the labels are not.
 #[derive(Clone, Debug)]
@@ -21,6 +22,50 @@ pub struct MajorityCollapse {
     pub rate: f64,
     /// The mean loss of the split.
     pub loss: f64,
+    /// Optimizer steps so far.
+    pub steps: u64,
+    /// The optimizer's type: `AdamW`.
+    pub optimizer: String,
+    /// Whether the weights came from a checkpoint.
+    pub pretrained: bool,
+}
+
+impl MajorityCollapse {
+    /// From this rate on pretrained weights are usually lost.
+    const HIGH: f64 = 2e-4;
+    /// A fresh head answers everything alike for about so many steps.
+    const FEW: u64 = 50;
+
+    /// What to do about the rate, where it may be the cause.
+    fn about_the_rate(&self, told: Diagnostic) -> Diagnostic {
+        let optimizer = &self.optimizer;
+        if self.steps < Self::FEW && (!self.pretrained || self.rate < Self::HIGH) {
+            return told.fix(format!(
+                "train longer: {} is little for a head that begins at random",
+                words::count(
+                    usize::try_from(self.steps).unwrap_or(usize::MAX),
+                    "optimizer step"
+                )
+            ));
+        }
+        if !self.pretrained {
+            return told.fix(format!(
+                "try a lower rate, such as `{optimizer}::new({:e})`: a tenth of this one",
+                self.rate / 10.0
+            ));
+        }
+        let told = match self.rate >= Self::HIGH {
+            true => told.fix(format!(
+                "lower the rate, which is {:.0} times 5e-5, and load the model again: these weights have \
+                 lost what was pretrained",
+                self.rate / 5e-5
+            )),
+            false => told,
+        };
+        told.fix(format!(
+            "warm up and clip: `{optimizer}::new(warmup_linear(5e-5, 0.1)).global_clipnorm(1.0)`"
+        ))
+    }
 }
 
 impl Rule for MajorityCollapse {
@@ -31,7 +76,7 @@ impl Rule for MajorityCollapse {
         stage: Stage::Training,
         finds: "An epoch after which every prediction of the validation data (without any: of the training data) \
                 is the same class, while the labels are of several.",
-        why: "The model answers without looking at the text. Usual causes: a rate that is too high (SC0501), no \
+        why: "The model answers without looking at its input. Usual causes: a rate that is too high (SC0501), no \
               warm-up, outputs that are probabilities under `from_logits: true` (SC0303), labels that are \
               shuffled against the texts, a step of the preparation that makes all inputs alike, or one class that is nearly all of the data. Accuracy then equals \
               the share of that class and looks better than chance.",
@@ -49,12 +94,12 @@ impl Rule for MajorityCollapse {
                compile!(model, optimizer = Adam::new(0.01), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
                fit!(model, data, epochs = 5, validation_split = 0.25)?;",
-        tensorflow: "Nothing is said; the loss stays near ln(classes) and the accuracy at the share of one class.",
+        tensorflow: tensorflow::page("SC0517"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
         let share = 100.0 * self.of_this_class as f64 / self.examples.max(1) as f64;
-        let mut told = Self::start(format!(
+        let told = Self::start(format!(
             "all {} {} predictions are `{}` after epoch {}",
             self.examples,
             self.split,
@@ -80,15 +125,8 @@ impl Rule for MajorityCollapse {
             ),
         )
         .evidence("highest rate so far", format!("{:.3e}", self.rate));
-        if self.rate >= 2e-4 {
-            told = told.fix(format!(
-                "of a pretrained model: lower the rate, which is {:.0} times 5e-5, and build it anew, since these \
-                 weights are spoilt",
-                self.rate / 5e-5
-            ));
-        }
-        told.fix("warm up and clip: `AdamW::new(warmup_linear(5e-5, 0.1)).global_clipnorm(1.0)`")
+        self.about_the_rate(told)
             .fix("look at the class counts and at a few labelled examples as they are after your own preparation")
-            .tensorflow("says nothing")
+            .tensorflow(Quote::of("SC0517"))
     }
 }

@@ -1,5 +1,6 @@
 //! SC0601 `memory-will-not-do`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A run that is planned to need more memory than there is.
@@ -46,8 +47,7 @@ impl Rule for MemoryWillNotDo {
                loss = SparseCategoricalCrossentropy { from_logits: true }, gradient_accumulation_steps = 16)?;\n\
                });\n\
                fit!(model, train, batch_size = 32)?;",
-        tensorflow: "\"ResourceExhaustedError: OOM when allocating tensor with shape…\" in the first step; \
-                     `torch.OutOfMemoryError` in PyTorch.",
+        tensorflow: tensorflow::page("SC0601"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -77,8 +77,6 @@ impl Rule for MemoryWillNotDo {
             told = told.fix("cut the texts: `max_length = 64`");
         }
         told.fix("freeze what need not be trained: `model.freeze(\"bert.embeddings\")?`")
-            .tensorflow(
-                "ResourceExhaustedError: OOM when allocating tensor with shape…, in the first step",
-            )
+            .tensorflow(Quote::of("SC0601"))
     }
 }

@@ -1,5 +1,6 @@
 //! SC0311 `metric-of-a-batch`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage, words};
 
 /// Metrics that are no means of their batches' values.
@@ -28,8 +29,7 @@ impl Rule for MetricOfABatch {
               println!(\"{mean}\");",
         good: "let all = evaluate!(model, dev.take(16))?;\n\
                println!(\"{:?}\", all.metric(\"macro_f1\"));",
-        tensorflow: "A function given as a metric is averaged over batches. `F1Score` counts over the split since \
-                     Keras 2.13; Keras 3's `PearsonCorrelation` averages per example and is NaN on one output.",
+        tensorflow: tensorflow::page("SC0311"),
     };
 
     const GIVEN: &'static [&'static str] = &["compile!(model, optimizer = AdamW::new(5e-5), \

@@ -1,5 +1,6 @@
 //! SC0506 `micro-batches-lost`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A loop by hand that does not make the mean of its micro-batches.
@@ -28,7 +29,7 @@ impl Rule for MicroBatchesLost {
               not divided, the step is as many times too large.",
         bad: "let mut sum = Gradients::zeros();\nfor (index, batch) in micro_batches.iter().enumerate() {\n    sum = model.gradients(batch)?; // made anew each time\n    if index % 4 == 3 { println!(\"{}\", model.apply(sum.clone() / 4.0)?); }\n}",
         good: "let mut sum = Gradients::zeros();\nfor (index, batch) in micro_batches.iter().enumerate() {\n    sum += model.gradients(batch)?;\n    if index % 4 == 3 { println!(\"{}\", model.apply(sum.clone() / 4.0)?); }\n}",
-        tensorflow: "Nothing is said: the loop is Python, and nobody counts.",
+        tensorflow: tensorflow::page("SC0506"),
     };
 
     const GIVEN: &'static [&'static str] = &[
@@ -66,6 +67,6 @@ impl Rule for MicroBatchesLost {
             .evidence("norm of the step's gradient", format!("{:.4e}", self.norm))
             .fix("let `fit!` do it: `gradient_accumulation_steps = 4` in `compile!`")
             .fix("or make the sum before the loop, add to it in the loop, divide once")
-            .tensorflow("says nothing")
+            .tensorflow(Quote::of("SC0506"))
     }
 }

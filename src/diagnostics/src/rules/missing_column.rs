@@ -1,5 +1,6 @@
 //! SC0313 `missing-column`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, words};
 
 /// A column that the data set was asked for and does not have.
@@ -23,9 +24,7 @@ impl Rule for MissingColumn {
         why: "Without labels there is nothing to learn, and a text taken for a label trains on noise.",
         bad: "let train = Dataset::tsv(\"reviews.tsv\")?; // columns: text, target",
         good: "let train = Dataset::tsv(\"labelled.tsv\")?; // columns: text, label",
-        tensorflow: "TensorFlow 2.3–2.6 blames the gradients (\"No gradients provided for any variable\"); \
-                     tf_keras 2.18: \"Target data is missing. Your model was compiled with loss=…\"; Keras 3: \
-                     \"None values not supported.\"",
+        tensorflow: tensorflow::page("SC0313"),
     };
 
     const GIVEN: &'static [&'static str] = &[
@@ -51,7 +50,7 @@ impl Rule for MissingColumn {
             "rename the column to `{}`, or say which column it is",
             self.column
         ))
-        .tensorflow("compiles, and fails in `fit`; 2.3 to 2.6 blame the gradients for it")
+        .tensorflow(Quote::of("SC0313"))
         .answers(answer)
     }
 }

@@ -1,5 +1,6 @@
 //! SC0116 `missing-optimizer`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Answer, ArgumentRow, Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// `compile!` without `optimizer`.
@@ -25,7 +26,7 @@ impl Rule for MissingOptimizer {
         bad: "compile!(model, loss = SparseCategoricalCrossentropy { from_logits: true })?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;",
-        tensorflow: "Takes RMSprop at 0.001 without a word.",
+        tensorflow: tensorflow::page("SC0116"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -41,7 +42,7 @@ impl Rule for MissingOptimizer {
             None => told.fix(title),
         };
         told.arguments(self.arguments.clone())
-            .tensorflow("takes RMSprop at 0.001 without a word")
+            .tensorflow(Quote::of("SC0116"))
             .answers(|profile| Answer::does(profile, "takes RMSprop at 0.001, no message"))
     }
 }

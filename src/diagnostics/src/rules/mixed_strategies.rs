@@ -1,5 +1,6 @@
 //! SC0204 `mixed-strategies`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A scope entered inside the scope of a different strategy.
@@ -28,7 +29,7 @@ impl Rule for MixedStrategies {
         good: "scope!(one_device, {\n    \
               let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
               });",
-        tensorflow: "\"RuntimeError: Mixing different tf.distribute.Strategy objects: … is not …\"",
+        tensorflow: tensorflow::page("SC0204"),
     };
 
     const GIVEN: &'static [&'static str] = &["let mirrored = MirroredStrategy::logical(2)?;\n\
@@ -44,7 +45,7 @@ impl Rule for MixedStrategies {
         .fix(format!(
             "leave `{active}`'s scope first, or use it for these statements too"
         ))
-        .tensorflow("raises a RuntimeError when the inner scope is entered")
+        .tensorflow(Quote::of("SC0204"))
         .answers(|profile| {
             let object = "<tensorflow.python.distribute.mirrored_strategy.MirroredStrategy object at 0x7f…>";
             let says = format!(

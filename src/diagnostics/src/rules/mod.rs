@@ -53,6 +53,7 @@ mod library_build_failed;
 mod library_missing;
 mod library_not_held;
 mod library_stale;
+mod logit_never_negative;
 mod loss_without_logits;
 mod lost_in_half_precision;
 mod majority_baseline;
@@ -165,14 +166,15 @@ pub use float_class_labels::FloatClassLabels;
 pub use frozen_after_compile::FrozenAfterCompile;
 pub use head_is_new::HeadIsNew;
 pub use input_does_not_fit::{Examples, InputDoesNotFit};
-pub use label_out_of_range::LabelOutOfRange;
+pub use label_out_of_range::{HeadWritten, LabelOutOfRange};
 pub use labels_not_one_hot::LabelsNotOneHot;
 pub use length_mismatch::LengthMismatch;
 pub use library_build_failed::LibraryBuildFailed;
 pub use library_missing::LibraryMissing;
 pub use library_not_held::LibraryNotHeld;
 pub use library_stale::LibraryStale;
-pub use loss_without_logits::LossWithoutLogits;
+pub use logit_never_negative::LogitNeverNegative;
+pub use loss_without_logits::{LossWithoutLogits, NoProbabilities};
 pub use lost_in_half_precision::LostInHalfPrecision;
 pub use majority_baseline::MajorityBaseline;
 pub use majority_collapse::MajorityCollapse;
@@ -209,7 +211,7 @@ pub use scope_not_as_written::ScopeNotAsWritten;
 pub use shapes_would_broadcast::ShapesWouldBroadcast;
 pub use small_share_of_a_batch::SmallShareOfABatch;
 pub use softmax_over_one::SoftmaxOverOne;
-pub use softmax_twice::SoftmaxTwice;
+pub use softmax_twice::{Probabilities, SoftmaxTwice};
 pub use sources_unreadable::SourcesUnreadable;
 pub use splits_overlap::SplitsOverlap;
 pub use steps_per_execution_saves_nothing::StepsPerExecutionSavesNothing;
@@ -292,6 +294,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<NoIgnoredLabels>(),
     page::<MissingColumn>(),
     page::<ClassOrderDiffers>(),
+    page::<LogitNeverNegative>(),
     page::<TextTooLong>(),
     page::<TokenOutOfRange>(),
     page::<UnknownTokens>(),
@@ -375,5 +378,7 @@ const fn page<R: Rule>() -> Entry {
         page: R::PAGE,
         given: R::GIVEN,
         not_run: R::NOT_RUN,
+        once: R::ONCE,
+        tolerates: R::TOLERATES,
     }
 }

@@ -1,5 +1,6 @@
 //! SC0121 `model-in-use`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A callback that asks something of the model that is being trained.
@@ -30,7 +31,7 @@ impl Rule for ModelInUse {
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
                fit!(model, train.take(32), \
                callbacks = [on_epoch_end(|epoch| println!(\"{:.3}\", epoch.loss))])?;",
-        tensorflow: "A callback may call `model.evaluate`; it runs between two batches.",
+        tensorflow: tensorflow::page("SC0121"),
     };
 
     fn diagnostic(&self) -> Diagnostic {

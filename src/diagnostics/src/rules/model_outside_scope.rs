@@ -1,5 +1,6 @@
 //! SC0201 `model-outside-scope`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Figure, Place, Profile, Rule, RulePage, Severity, Stage, words};
 
 /// A model whose variables were made outside the scope of the live strategy.
@@ -41,9 +42,7 @@ impl Rule for ModelOutsideScope {
                let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \
                compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\n});",
-        tensorflow: "With model and `compile` outside, every version compiles and trains on one device \
-                     without a word. With `compile` inside, Keras 2 raises a ValueError there, Keras 3 only \
-                     in `fit`.",
+        tensorflow: tensorflow::page("SC0201"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -94,10 +93,10 @@ impl Rule for ModelOutsideScope {
                  builds it",
             )
             .fix("pass `strategy = none` to `compile!` to train on one device on purpose")
-            .tensorflow(match self.compile_inside {
-                false => "TensorFlow would compile this and train on one device without a word",
-                true => "raises a ValueError here; Keras 3 compiles, and fails only in `fit`",
-            })
+            .tensorflow(Quote::case("SC0201", match self.compile_inside {
+                false => "outside",
+                true => "inside",
+            }))
             .answers(|profile| answer(profile, self.compile_inside));
         match &self.figure {
             Some(figure) => told.figure(figure.clone()),

@@ -1,5 +1,6 @@
 //! SC0312 `no-ignored-labels`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// Labels that the loss leaves out, as −100 in other libraries, which do not exist here.
@@ -18,7 +19,7 @@ impl Rule for NoIgnoredLabels {
               without a label is not in the data.",
         bad: "let data = Dataset::jsonl(\"with-100.jsonl\")?; // a label of −100 is a class of its own, named `-100`",
         good: "let data = Dataset::jsonl(\"with-100.jsonl\")?.filter(|example| example.class() != Some(0));",
-        tensorflow: "transformers divides 0 by 0 when no label of a batch is left: NaN, without a word.",
+        tensorflow: tensorflow::page("SC0312"),
     };
 
     const GIVEN: &'static [&'static str] = &["std::fs::write(\"with-100.jsonl\", concat!(\n    \

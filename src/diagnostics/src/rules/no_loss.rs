@@ -1,5 +1,6 @@
 //! SC0113 `no-loss`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
 
 /// `fit!` on a model that was compiled without a loss.
@@ -18,9 +19,7 @@ impl Rule for NoLoss {
         bad: "compile!(model, optimizer = AdamW::new(5e-5))?;\nfit!(model, train)?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
-        tensorflow: "TensorFlow 2.3–2.6: \"No gradients provided for any variable: […]\"; tf_keras 2.18: \"No \
-                     loss found. You may have forgotten to provide a `loss` argument in the `compile()` \
-                     method.\"; Keras 3: \"No loss to compute. Provide a `loss` argument in `compile()`.\"",
+        tensorflow: tensorflow::page("SC0113"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -30,7 +29,7 @@ impl Rule for NoLoss {
                 "compile it with one: `loss = SparseCategoricalCrossentropy { from_logits: true }` for \
                  classes, `loss = MeanSquaredError` for a score",
             )
-            .tensorflow("compiles, and fails in `fit`; 2.3 to 2.6 blame the gradients for it")
+            .tensorflow(Quote::of("SC0113"))
             .answers(answer)
     }
 }

@@ -1,5 +1,6 @@
 //! SC0112 `not-compiled`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
 
 /// `fit!` or `evaluate!` on a model that was never compiled.
@@ -22,9 +23,7 @@ impl Rule for NotCompiled {
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
                compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
-        tensorflow: "Keras 2: \"You must compile your model before training/testing. Use \
-                     `model.compile(optimizer, loss)`.\"; Keras 3: \"You must call `compile()` before using \
-                     the model.\"",
+        tensorflow: tensorflow::page("SC0112"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -38,7 +37,7 @@ impl Rule for NotCompiled {
                 "compile it first: `compile!(model, optimizer = AdamW::new(5e-5), \
                  loss = SparseCategoricalCrossentropy { from_logits: true })?;`",
             )
-            .tensorflow("raises here too, as soon as `fit` or `evaluate` begins")
+            .tensorflow(Quote::of("SC0112"))
             .answers(|profile| answer(profile, &self.call))
     }
 }

@@ -1,5 +1,6 @@
 //! SC0111 `nothing-to-train`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// `fit!` on a model of which every variable is frozen.
@@ -22,8 +23,7 @@ impl Rule for NothingToTrain {
               the first.",
         bad: "model.freeze(\"\")?;\ncompile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
         good: "model.freeze(\"bert\")?; // the head stays free\ncompile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
-        tensorflow: "Keras 2 trains without a word; Keras 3 warns: \"The model does not have any trainable \
-                     weights.\"",
+        tensorflow: tensorflow::page("SC0111"),
     };
 
     const GIVEN: &'static [&'static str] = &["let train = train.take(48);"];
@@ -37,6 +37,6 @@ impl Rule for NothingToTrain {
         .label(Place::model("fit"), "nothing in it may change")
         .why("a step changes trainable variables only, and there is none")
         .fix(format!("free the head: `model.unfreeze(\"{head}\")?`"))
-        .tensorflow("Keras 2 trains without a word; Keras 3 warns")
+        .tensorflow(Quote::of("SC0111"))
     }
 }

@@ -1,5 +1,6 @@
 //! SC0602 `older-models-hold-memory`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// Models of earlier cells that still have their weights and moments.
@@ -36,7 +37,7 @@ impl Rule for OlderModelsHoldMemory {
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
                });\n\
                fit!(second, train)?;",
-        tensorflow: "Nothing is said until memory runs out.",
+        tensorflow: tensorflow::page("SC0602"),
     };
 
     const GIVEN: &'static [&'static str] = &[
@@ -48,6 +49,8 @@ impl Rule for OlderModelsHoldMemory {
          });\n\
          fit!(first, train)?;",
     ];
+
+    const TOLERATES: &'static [&'static str] = &["SC0601"];
 
     fn diagnostic(&self) -> Diagnostic {
         let hold = if self.models.len() == 1 {
@@ -68,6 +71,6 @@ impl Rule for OlderModelsHoldMemory {
             told = told.evidence(model.clone(), bytes.clone());
         }
         told.fix("drop the variable that is not needed any more, `drop(name);`: `%vars` lists what there is")
-            .tensorflow("says nothing until memory runs out")
+            .tensorflow(Quote::of("SC0602"))
     }
 }

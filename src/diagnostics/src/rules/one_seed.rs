@@ -1,5 +1,6 @@
 //! SC0516 `one-seed`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// A result on few examples, from one seed. How far others would be from it takes several runs to know.
@@ -19,7 +20,7 @@ impl Rule for OneSeed {
         bad: "fit!(model, train, epochs = 3)?;\nevaluate!(model, dev)?; // 0.86, and that is all",
         good: "for seed in 0..5 {\n    fit!(model, train, epochs = 3, seed = seed)?;\n    \
                println!(\"{}\", evaluate!(model, dev)?);\n}",
-        tensorflow: "Nothing is said. BERT's own page speaks of a high variance on small data.",
+        tensorflow: tensorflow::page("SC0516"),
     };
 
     const NOT_RUN: Option<&'static str> = Some("they train five times over");

@@ -1,5 +1,6 @@
 //! SC0202 `optimizer-of-another-model`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
 
 /// An optimizer that already holds the state of another model.
@@ -28,9 +29,7 @@ impl Rule for OptimizerOfAnotherModel {
         good: "compile!(first, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               fit!(first, train)?;\n\
               compile!(second, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;",
-        tensorflow: "TensorFlow 2.3 and 2.6 accept it without a word; tf_keras 2.18 raises a KeyError (\"The \
-                     optimizer cannot recognize variable …\") and Keras 3 a ValueError (\"Unknown variable: \
-                     …\"), both in `fit`.",
+        tensorflow: tensorflow::page("SC0202"),
     };
 
     const GIVEN: &'static [&'static str] = &[
@@ -55,7 +54,7 @@ impl Rule for OptimizerOfAnotherModel {
             "make a new one: `optimizer = {}::new(5e-5)`",
             self.optimizer
         ))
-        .tensorflow("2.3 to 2.6 accept it without a word; later versions fail in `fit`")
+        .tensorflow(Quote::of("SC0202"))
         .answers(answer)
     }
 }
@@ -64,7 +63,7 @@ impl Rule for OptimizerOfAnotherModel {
 fn answer(profile: Profile) -> Answer {
     let says = match profile {
         Profile::Tf23 | Profile::Tf24 => {
-            return Answer::does(profile, "accepts it without a word");
+            return Answer::does(profile, "accepts it without a message");
         }
         Profile::TfKeras218 => {
             "KeyError: 'The optimizer cannot recognize variable dense_2/kernel:0. This usually means you are \

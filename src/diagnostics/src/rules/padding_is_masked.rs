@@ -1,5 +1,6 @@
 //! SC0404 `padding-is-masked`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// Padding without an attention mask, which cannot happen here.
@@ -19,8 +20,7 @@ impl Rule for PaddingIsMasked {
         bad: "// ids padded by hand, and no attention_mask\nlet data = Dataset::from_texts([\"chess\", \"a long \
               text beside it\"]);",
         good: "let data = Dataset::from_texts([\"chess\", \"a long text beside it\"]);\nmodel.predict(data)?;",
-        tensorflow: "Nothing is said. PyTorch warns once: \"We strongly recommend passing in an \
-                     `attention_mask` since your input_ids may be padded.\"",
+        tensorflow: tensorflow::page("SC0404"),
     };
 
     const NOT_RUN: Option<&'static str> = Some("both are valid: no program here shows it");

@@ -1,5 +1,6 @@
 //! SC0410 `padding-waste`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// Batches that are mostly padding.
@@ -39,7 +40,7 @@ impl Rule for PaddingWaste {
                let texts = vec![\"chess\".to_owned(); 32];\n\
                let data = Dataset::from_rows(texts, (0..32).map(|row| [\"game\", \"server\"][row % 2]))?;\n\
                fit!(model, data, max_length = 64)?;",
-        tensorflow: "Nothing is said; `padding=\"max_length\"`, the habit of most scripts, pads every batch to the limit.",
+        tensorflow: tensorflow::page("SC0410"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -57,6 +58,6 @@ impl Rule for PaddingWaste {
             )
             .fix(format!("a `max_length` of {} keeps 95 % of the rows whole", self.most))
             .fix("or take smaller batches, in which fewer rows wait for a long one")
-            .tensorflow("says nothing")
+            .tensorflow(Quote::of("SC0410"))
     }
 }

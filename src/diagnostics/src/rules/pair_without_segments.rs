@@ -1,5 +1,6 @@
 //! SC0405 `pair-without-segments`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, words};
 
 /// Pairs that reach the model as one segment.
@@ -37,7 +38,7 @@ impl Rule for PairWithoutSegments {
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
                let pairs = [(\"a chess game\", \"a game of chess\"), (\"a mail server\", \"a platform game\")];\n\
                fit!(model, Dataset::from_pair_rows(pairs, [\"same\", \"other\"])?)?;",
-        tensorflow: "Nothing is said. A type id of 2 or more fails on the CPU: \"indices[0,1] = 2 is not in [0, 2)\".",
+        tensorflow: tensorflow::page("SC0405"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -61,11 +62,11 @@ impl Rule for PairWithoutSegments {
             ),
             false => told.fix("load the checkpoint's own tokenizer: BERT's numbers the second text 1"),
         };
-        told.tensorflow("says nothing").answers(answer)
+        told.tensorflow(Quote::of("SC0405")).answers(answer)
     }
 }
 
 /// keras-semantics, catalogue row 32.
 fn answer(profile: Profile) -> Answer {
-    Answer::does(profile, "trains without a word")
+    Answer::does(profile, "trains without a message")
 }

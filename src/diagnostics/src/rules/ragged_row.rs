@@ -1,5 +1,6 @@
 //! SC0912 `ragged-row`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// A row with another number of fields than the header.
@@ -29,7 +30,7 @@ impl Rule for RaggedRow {
         why: "A tab inside a text moves every field after it: the label would be a piece of the text.",
         bad: "let train = Dataset::tsv(\"ragged.tsv\")?; // line 3 has 3 fields, the header 2",
         good: "let train = Dataset::tsv(\"train.tsv\")?; // every line has 2 fields",
-        tensorflow: "",
+        tensorflow: tensorflow::page("SC0912"),
     };
 
     const GIVEN: &'static [&'static str] = &[

@@ -1,5 +1,6 @@
 //! SC0501 `rate-out-of-range`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A learning rate far from those that BERT is tuned with.
@@ -37,12 +38,13 @@ impl Rule for RateOutOfRange {
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
                compile!(model, optimizer = AdamW::new(warmup_linear(5e-5, 0.1)), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;",
-        tensorflow: "Nothing is said: `optimizer='adam'` has the rate 1e-3, and `compile` without an optimizer \
-                     takes RMSprop at 1e-3.",
+        tensorflow: tensorflow::page("SC0501"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
         let rate = self.rate;
+        // The user's own, with another rate.
+        let optimizer = self.optimizer.split("::").next().unwrap_or("AdamW");
         let message = if rate >= Self::HIGH {
             format!(
                 "the rate {rate:e} is {:.0} to {:.0} times BERT's usual 2e-5 … 5e-5",
@@ -69,9 +71,11 @@ impl Rule for RateOutOfRange {
             told = told.why("a text names an optimizer with Keras's default rate");
         }
         told.evidence("in force", self.optimizer.clone())
-            .fix("take a rate from 2e-5 to 5e-5 with warm-up: `AdamW::new(warmup_linear(5e-5, 0.1))`")
+            .fix(format!(
+                "take a rate from 2e-5 to 5e-5 with warm-up: `{optimizer}::new(warmup_linear(5e-5, 0.1))`"
+            ))
             .fix("a head alone may learn at 1e-3: `model.freeze(\"bert\")?` before `compile!`")
-            .tensorflow("says nothing; `optimizer='adam'` has the rate 1e-3")
+            .tensorflow(Quote::of("SC0501"))
     }
 }
 

@@ -1,5 +1,6 @@
 //! SC0603 `replicas-save-no-memory`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// Replicas or executions in the hope of less memory. What was hoped for is in no text.
@@ -21,7 +22,7 @@ impl Rule for ReplicasSaveNoMemory {
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true }, gradient_accumulation_steps = 4)?;\n\
                fit!(model, train, batch_size = 8)?; // the step of 32, the activations of 8",
-        tensorflow: "The same, without a word.",
+        tensorflow: tensorflow::page("SC0603"),
     };
 
     const NOT_RUN: Option<&'static str> =

@@ -1,5 +1,6 @@
 //! SC1001 `rustc-missing`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// No Rust compiler where cells are to be compiled.
@@ -16,7 +17,7 @@ impl Rule for RustcMissing {
         why: "A cell is compiled before it runs.",
         bad: "// in a terminal: rustc --version → command not found",
         good: "// in a terminal: rustc --version → rustc 1.95.0",
-        tensorflow: "",
+        tensorflow: tensorflow::page("SC1001"),
     };
 
     const NOT_RUN: Option<&'static str> =

@@ -1,5 +1,6 @@
 //! SC0502 `schedule-does-not-act`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// What is wrong with a schedule over the steps of a run.
@@ -53,7 +54,7 @@ impl Rule for ScheduleDoesNotAct {
               BERT's rates; after a cosine has come to its end, the remaining epochs change nothing.",
         bad: "let decay = ExponentialDecay::new(3e-5, 1000, 0.96).staircase(true);\ncompile!(model, optimizer = AdamW::new(decay), loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train, epochs = 3, batch_size = 32)?;",
         good: "compile!(model, optimizer = AdamW::new(warmup_linear(3e-5, 0.1)), loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train, epochs = 3, batch_size = 32)?;",
-        tensorflow: "Nothing is said. `PolynomialDecay(2e-5, 100)` rises from 2e-5 to 1e-4 in all versions.",
+        tensorflow: tensorflow::page("SC0502"),
     };
 
     const GIVEN: &'static [&'static str] = &["let train = train.take(48);"];
@@ -95,6 +96,6 @@ impl Rule for ScheduleDoesNotAct {
             .fix(format!(
                 "or set its `decay_steps` to {steps}, and its end to 0"
             ))
-            .tensorflow("says nothing")
+            .tensorflow(Quote::of("SC0502"))
     }
 }

@@ -1,5 +1,6 @@
 //! SC0309 `shapes-would-broadcast`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A squared error between several outputs and one number.
@@ -24,7 +25,7 @@ impl Rule for ShapesWouldBroadcast {
               compile!(model, optimizer = AdamW::new(5e-5), loss = MeanSquaredError)?;",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 1)?;\n\
                compile!(model, optimizer = AdamW::new(5e-5), loss = MeanSquaredError)?;",
-        tensorflow: "Keras 2 broadcasts without a word; Keras 3: \"Incompatible shapes: [16] vs. [16,2]\".",
+        tensorflow: tensorflow::page("SC0309"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -40,7 +41,7 @@ impl Rule for ShapesWouldBroadcast {
         )
         .why("each output would be compared with a number that is not its own")
         .fix("write `loss = SparseCategoricalCrossentropy { from_logits: true }`")
-        .fix("or build the model with `num_labels = 1` to predict a number")
-        .tensorflow("Keras 2 broadcasts without a word; Keras 3: \"Incompatible shapes\"")
+        .fix("or build the model with one output to predict a number: `from_pretrained(\"…\", 1)` or `Dense(1)`")
+        .tensorflow(Quote::of("SC0309"))
     }
 }

@@ -1,6 +1,6 @@
 //! What several rules tell in the same words.
 
-use crate::{Answer, Diagnostic, Place, Profile, words};
+use crate::{Diagnostic, Place, words};
 
 /// An argument whose name the call does not know: the facts of SC0101, SC0114 and SC0115 alike.
 pub(super) struct Unknown<'a> {
@@ -45,33 +45,4 @@ pub(super) fn unknown_argument(diagnostic: Diagnostic, facts: Unknown<'_>) -> Di
         told = told.fix_edit(format!("drop `{}`", facts.given), facts.drop.clone(), "");
     }
     told
-}
-
-/// What `Model.compile` of a version says of an argument it does not know. keras-semantics E1–E3.
-pub(super) fn unknown_to_compile(profile: Profile, name: &str) -> Answer {
-    let says = match profile {
-        Profile::Tf23 | Profile::Tf24 => {
-            format!("TypeError: Invalid keyword argument(s) in `compile`: {{'{name}'}}")
-        }
-        Profile::TfKeras218 => format!(
-            "TypeError: Invalid keyword argument(s) in `compile()`: ({{'{name}'}},). Valid keyword arguments \
-             include \"cloning\", \"experimental_run_tf_function\", \"distribute\", \"target_tensors\", or \
-             \"sample_weight_mode\"."
-        ),
-        Profile::Keras3 => {
-            format!("TypeError: Trainer.compile() got an unexpected keyword argument '{name}'")
-        }
-    };
-    Answer::says(profile, "raises in `compile`", says)
-}
-
-/// What `Model.fit` and `Model.evaluate` say of an argument they do not know.
-pub(super) fn unknown_to_method(profile: Profile, method: &str, name: &str) -> Answer {
-    let owner = match profile {
-        Profile::Tf23 | Profile::Tf24 => "",
-        Profile::TfKeras218 => "Model.",
-        Profile::Keras3 => "TensorFlowTrainer.",
-    };
-    let says = format!("TypeError: {owner}{method}() got an unexpected keyword argument '{name}'");
-    Answer::says(profile, format!("raises in `{method}`"), says)
 }

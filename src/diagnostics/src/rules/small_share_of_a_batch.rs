@@ -1,5 +1,6 @@
 //! SC0513 `small-share-of-a-batch`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A global batch that leaves little for each replica.
@@ -24,7 +25,7 @@ impl Rule for SmallShareOfABatch {
               a higher rate.",
         bad: "fit!(model, train.take(24), batch_size = 6)?; // 3 for each of two replicas",
         good: "fit!(model, train.take(24), batch_size = 12)?; // 6 for each of two replicas",
-        tensorflow: "The same meaning: the batch of `fit` and of `Dataset.batch` is global. Nothing is said.",
+        tensorflow: tensorflow::page("SC0513"),
     };
 
     const GIVEN: &'static [&'static str] = &[
@@ -58,6 +59,6 @@ impl Rule for SmallShareOfABatch {
                 "for {batch_size} on each replica write `batch_size = {}`",
                 batch_size * replicas
             ))
-            .tensorflow("means the same, without a word")
+            .tensorflow(Quote::of("SC0513"))
     }
 }

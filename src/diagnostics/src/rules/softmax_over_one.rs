@@ -1,5 +1,6 @@
 //! SC0305 `softmax-over-one`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A cross-entropy of classes on a head with one output.
@@ -7,6 +8,8 @@ use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 pub struct SoftmaxOverOne {
     /// The loss: `SparseCategoricalCrossentropy`.
     pub loss: String,
+    /// Whether the head itself ends in softmax; the loss may then be any.
+    pub in_the_head: bool,
 }
 
 impl Rule for SoftmaxOverOne {
@@ -15,7 +18,7 @@ impl Rule for SoftmaxOverOne {
         name: "softmax-over-one",
         severity: Severity::Error,
         stage: Stage::Compile,
-        finds: "A cross-entropy of classes on a model with `num_labels = 1`.",
+        finds: "A cross-entropy of classes on a head with one output, or a head with one output that ends in softmax.",
         why: "Softmax over one class is always 1. The loss is 0 for every text, whatever the weights: nothing \
               is learnt, and accuracy looks perfect where all labels are 0.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 1)?;\n\
@@ -24,11 +27,20 @@ impl Rule for SoftmaxOverOne {
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 2)?;\n\
                compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;",
-        tensorflow: "With labels that are all 0 it trains without a word, loss 0.0 and accuracy 1.0; otherwise \
-                     \"Received a label value of 1 which is outside the valid range of [0, 1).\"",
+        tensorflow: tensorflow::page("SC0305"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
+        if self.in_the_head {
+            return Self::start("softmax over one class is always 1: the head is one output with softmax")
+                .label(
+                    Place::model("compile"),
+                    "puts out 1 for every example",
+                )
+                .why("whatever the weights, the output is 1 and every gradient is 0")
+                .fix("for two classes: `Dense(1).activation(\"sigmoid\")` with `loss = BinaryCrossentropy { from_logits: false }`")
+                .fix("for a number: `Dense(1)` with `loss = MeanSquaredError`");
+        }
         Self::start("softmax over one class is always 1: the head has 1 output")
             .label(
                 Place::argument("compile", "loss"),
@@ -38,9 +50,19 @@ impl Rule for SoftmaxOverOne {
                 "`{}` of a single output is 0 for every text, whatever the weights",
                 self.loss
             ))
-            .fix("for two classes by one output: `loss = BinaryCrossentropy { from_logits: true }`")
-            .fix("or build the model with an output for each class: `num_labels = 2`")
-            .fix("for a number: `loss = MeanSquaredError`")
-            .tensorflow("trains without a word where all labels are 0: loss 0.0, accuracy 1.0")
+            .fix_edit(
+                "for two classes by one output: `loss = BinaryCrossentropy { from_logits: true }`",
+                Place::argument("compile", "loss"),
+                "loss = BinaryCrossentropy { from_logits: true }",
+            )
+            .fix(
+                "or build the model with an output for each class: `from_pretrained(\"…\", 2)` or `Dense(2)`",
+            )
+            .fix_edit(
+                "for a number: `loss = MeanSquaredError`",
+                Place::argument("compile", "loss"),
+                "loss = MeanSquaredError",
+            )
+            .tensorflow(Quote::of("SC0305"))
     }
 }

@@ -1,5 +1,6 @@
 //! SC1004 `sources-unreadable`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// The names and types of the library cannot be read from its sources.
@@ -21,7 +22,7 @@ impl Rule for SourcesUnreadable {
         why: "The kernel names the types of variables by them, to keep variables between cells.",
         bad: "// in a terminal: mv stratoscope elsewhere, after it was installed",
         good: "// in a terminal: stratoscope install, from the new place",
-        tensorflow: "",
+        tensorflow: tensorflow::page("SC1004"),
     };
 
     const NOT_RUN: Option<&'static str> =

@@ -1,5 +1,6 @@
 //! SC0701 `splits-overlap`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// Examples that are both trained and validated on.
@@ -35,8 +36,10 @@ impl Rule for SplitsOverlap {
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
                let train = train.shuffled(1);\n\
                fit!(model, train.take(64), validation_data = train.skip(64).take(32).without(&train.take(64)))?;",
-        tensorflow: "Nothing is said.",
+        tensorflow: tensorflow::page("SC0701"),
     };
+
+    const TOLERATES: &'static [&'static str] = &["SC0517"];
 
     fn diagnostic(&self) -> Diagnostic {
         let percent = 100.0 * self.shared as f64 / self.validation.max(1) as f64;
@@ -72,6 +75,6 @@ impl Rule for SplitsOverlap {
             false => told.fix("drop them: `validation_data = dev.without(&train)`"),
         };
         told.fix("`%warnings deny SC0701` makes an error of it")
-            .tensorflow("says nothing")
+            .tensorflow(Quote::of("SC0701"))
     }
 }

@@ -1,5 +1,6 @@
 //! SC0107 `steps-per-execution-saves-nothing`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// `steps_per_execution` taken for accumulation or for local SGD. What was meant is in no text: SC0102 says
@@ -22,8 +23,7 @@ impl Rule for StepsPerExecutionSavesNothing {
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               steps_per_execution = 4)?; // one step out of four batches?",
         good: "compile!(model, optimizer = AdamW::new(5e-5), gradient_accumulation_steps = 4)?;",
-        tensorflow: "The same: the argument changes neither gradients nor steps nor all-reduces, in every \
-                     version that has it.",
+        tensorflow: tensorflow::page("SC0107"),
     };
 
     const NOT_RUN: Option<&'static str> =

@@ -1,6 +1,6 @@
 //! SC0102 `steps-per-execution-without-scope`.
 
-use super::shared::unknown_to_compile;
+use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
 
 /// `steps_per_execution` above 1 while no strategy is active and the model is bound to none.
@@ -32,9 +32,7 @@ impl Rule for StepsPerExecutionWithoutScope {
                compile!(model,\n        optimizer = AdamW::new(5e-5),\n        \
                loss = SparseCategoricalCrossentropy { from_logits: true },\n        \
                steps_per_execution = 16,\n    )?;\n});",
-        tensorflow: "TensorFlow ≥ 2.4 accepts it on a single device without any strategy; TensorFlow 2.3 \
-                     rejects the name everywhere, inside a scope too (there it is \
-                     `experimental_steps_per_execution`).",
+        tensorflow: tensorflow::page("SC0102"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -49,7 +47,7 @@ impl Rule for StepsPerExecutionWithoutScope {
                 .label(place.clone(), "dropped: no strategy is active")
                 .why("`drop_unsupported = true`: compile went on with `steps_per_execution = 1`")
                 .fix_edit("drop the argument", place, "")
-                .tensorflow(TENSORFLOW)
+                .tensorflow(Quote::of("SC0102"))
                 .answers(answer);
         }
         let value = self.value;
@@ -69,18 +67,15 @@ impl Rule for StepsPerExecutionWithoutScope {
                  `%%scope strategy` as the first line of this one",
             )
             .fix_edit("drop the argument", place, "")
-            .tensorflow(TENSORFLOW)
+            .tensorflow(Quote::of("SC0102"))
             .answers(answer)
     }
 }
 
-const TENSORFLOW: &str = "TensorFlow ≥ 2.4 accepts it on a single device without any strategy; TensorFlow 2.3 rejects \
-                          the name everywhere (there it is `experimental_steps_per_execution`)";
-
 /// keras-semantics E4.
 fn answer(profile: Profile) -> Answer {
     match profile {
-        Profile::Tf23 => unknown_to_compile(profile, "steps_per_execution"),
+        Profile::Tf23 => tensorflow::answer("compile", "steps_per_execution", profile),
         _ => Answer::does(profile, "accepts this call"),
     }
 }

@@ -1,5 +1,6 @@
 //! SC0804 `strategy-not-available`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// The strategies that exist here.
@@ -30,7 +31,7 @@ impl Rule for StrategyNotAvailable {
         why: "One that only pretended to be there would train on other devices than the reader believes.",
         bad: "let strategy = MultiWorkerMirroredStrategy::new()?;",
         good: "let strategy = MirroredStrategy::logical(2)?;",
-        tensorflow: "Has it. Without TF_CONFIG a MultiWorkerMirroredStrategy is one worker, without a word.",
+        tensorflow: tensorflow::page("SC0804"),
     };
 
     fn diagnostic(&self) -> Diagnostic {

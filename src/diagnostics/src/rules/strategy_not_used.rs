@@ -1,5 +1,6 @@
 //! SC0203 `strategy-not-used`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// A loop of one's own that computes on one replica although the model has several. Our own calls
@@ -21,8 +22,7 @@ impl Rule for StrategyNotUsed {
         bad: "for batch in batches {\n    \
               model.with_network(|network| network.logits(&batch, mode, &device)); // replica 0, every time\n}",
         good: "fit!(model, train, batch_size = 32)?; // each replica has its share of the 32",
-        tensorflow: "A loop that never calls `strategy.run` computes on one device, without a word; on 2.6 the \
-                     replicas then differ, since only the first is updated.",
+        tensorflow: tensorflow::page("SC0203"),
     };
 
     const NOT_RUN: Option<&'static str> =

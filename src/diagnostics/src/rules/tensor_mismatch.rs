@@ -1,5 +1,6 @@
 //! SC0904 `tensor-mismatch`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// A tensor that is missing from a checkpoint, or has another shape or element type.
@@ -28,8 +29,7 @@ impl Rule for TensorMismatch {
         why: "Left at random, one layer is enough to make the rest worthless.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"./edited-config\", 8)?;",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
-        tensorflow: "transformers: a RuntimeError for a wrong shape, a warning only for a missing tensor \
-                     (\"Some weights … were not initialized from the model checkpoint\").",
+        tensorflow: tensorflow::page("SC0904"),
     };
 
     const GIVEN: &'static [&'static str] = &["model.save_pretrained(\"edited-config\")?;\n\

@@ -1,5 +1,6 @@
 //! SC0401 `text-too-long`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// Texts, or a `max_length`, that have more tokens than the model has positions.
@@ -28,7 +29,7 @@ impl Rule for TextTooLong {
         why: "There is no embedding for the position. On a GPU TensorFlow reads zeros instead of failing.",
         bad: "fit!(model, train, max_length = 1024)?;",
         good: "fit!(model, train, max_length = 64)?;",
-        tensorflow: "CPU: \"indices[0,512] = 512 is not in [0, 512)\"; GPU: zeros, no error.",
+        tensorflow: tensorflow::page("SC0401"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -63,8 +64,6 @@ impl Rule for TextTooLong {
         told.why("there is an embedding per position, and none for the ones beyond")
             .fix(format!("truncate: `max_length = {limit}` or less"))
             .fix("or split the texts into windows")
-            .tensorflow(format!(
-                "CPU: indices[0,{limit}] = {limit} is not in [0, {limit}); GPU: zeros, no error"
-            ))
+            .tensorflow(Quote::with("SC0401", "", &[("limit", limit.to_string())]))
     }
 }

@@ -1,5 +1,6 @@
 //! SC0408 `texts-are-values`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// A tokenizer in a compiled map, where texts are symbolic elsewhere.
@@ -19,8 +20,7 @@ impl Rule for TextsAreValues {
         bad: "// dataset.map(lambda text: tokenizer(text)) fails in TensorFlow\nlet upper = train.map(|mut \
               example| { example.text = example.text.to_uppercase(); example });",
         good: "let clean = train.map(|mut example| { example.text = example.text.trim().to_owned(); example });",
-        tensorflow: "transformers: \"ValueError: text input must be of type `str` (single example), `List[str]` \
-                     (batch or single pretokenized example) …\"",
+        tensorflow: tensorflow::page("SC0408"),
     };
 
     const NOT_RUN: Option<&'static str> = Some("both are valid: no program here shows it");

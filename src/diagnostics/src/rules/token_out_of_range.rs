@@ -1,5 +1,6 @@
 //! SC0402 `token-out-of-range`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// A token id for which the model has no vector.
@@ -31,8 +32,7 @@ fit!(model, train)?;",
         good: "// the tokenizer is the model's own
 let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;
 fit!(model, train)?;",
-        tensorflow: "\"The maximum value of input_ids (…) must be smaller than the embedding layer's input \
-                     dimension (…). The likely cause is some problem at tokenization time.\"",
+        tensorflow: tensorflow::page("SC0402"),
     };
 
     const NOT_RUN: Option<&'static str> =
@@ -52,6 +52,6 @@ fit!(model, train)?;",
             None => told,
         };
         told.fix("load the tokenizer of the same checkpoint as the model")
-            .tensorflow("says \"The maximum value of input_ids must be smaller than the embedding layer's input dimension\"")
+            .tensorflow(Quote::of("SC0402"))
     }
 }

@@ -1,5 +1,6 @@
 //! SC0910 `tokenizer-unusable`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// Tokenizer files that give no WordPiece tokenizer.
@@ -22,7 +23,7 @@ impl Rule for TokenizerUnusable {
         why: "A model without the tokenizer it was trained with sees words it does not know.",
         bad: "let tokenizer = BertTokenizer::from_pretrained(\"./bpe-tokenizer\")?;",
         good: "let tokenizer = BertTokenizer::from_pretrained(\"all-MiniLM-L6-v2\")?;",
-        tensorflow: "",
+        tensorflow: tensorflow::page("SC0910"),
     };
 
     const GIVEN: &'static [&'static str] = &["model.save_pretrained(\"bpe-tokenizer\")?;\n\

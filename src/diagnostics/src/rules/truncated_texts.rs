@@ -1,5 +1,6 @@
 //! SC0407 `truncated-texts`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// Texts that were cut at `max_length`.
@@ -27,7 +28,7 @@ impl Rule for TruncatedTexts {
         why: "What was cut off is not learnt from. In sentence pairs it may be the half that decides.",
         bad: "fit!(model, reviews, max_length = 8)?; // half of the reviews are longer",
         good: "fit!(model, reviews, max_length = 16)?;",
-        tensorflow: "Nothing is said; the tokenizer warns once where truncation was not asked for.",
+        tensorflow: tensorflow::page("SC0407"),
     };
 
     const GIVEN: &'static [&'static str] = &["let reviews = Dataset::from_labelled([\n\
@@ -51,6 +52,15 @@ impl Rule for TruncatedTexts {
                 words::thousands(self.total)
             ),
         )
-        .fix("raise `max_length` if the end of the texts matters; time grows with it")
+        .fix(match self.call.as_str() {
+            // `predict` takes all that the model takes, and has no such argument.
+            "predict" => format!(
+                "the model takes no more than {} tokens: split longer texts, if their end matters",
+                self.max_length
+            ),
+            _ => {
+                "raise `max_length` if the end of the texts matters; time grows with it".to_owned()
+            }
+        })
     }
 }

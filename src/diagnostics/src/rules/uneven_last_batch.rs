@@ -1,5 +1,6 @@
 //! SC0512 `uneven-last-batch`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A last batch that does not divide evenly over the replicas.
@@ -25,9 +26,7 @@ impl Rule for UnevenLastBatch {
               share more: 5 samples as 3 + 2 gave the gradient 101.0 instead of 81.2.",
         bad: "fit!(model, train.take(37), batch_size = 32)?; // the last batch: 3 + 2",
         good: "fit!(model, train.take(36), batch_size = 32)?; // the last batch: 2 + 2",
-        tensorflow: "`fit` on 2.3 and tf_keras averages the replicas' means, and so biases this step, while the loss it \
-                     shows is right; Keras 3 fails: \"Inputs to operation AddN of type AddN must have the same size \
-                     and shape.\"",
+        tensorflow: tensorflow::page("SC0512"),
     };
 
     const GIVEN: &'static [&'static str] = &[
@@ -52,8 +51,6 @@ impl Rule for UnevenLastBatch {
         .why("replicas are weighted by their examples, so the step is that of one device")
         .evidence("examples of the last batch", size.to_string())
         .fix("nothing to do: the weighting is automatic")
-        .tensorflow(
-            "biases this step (a gradient of 101.0 instead of 81.2 for 3 + 2); Keras 3 fails on it",
-        )
+        .tensorflow(Quote::of("SC0512"))
     }
 }

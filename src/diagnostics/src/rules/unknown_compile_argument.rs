@@ -1,9 +1,8 @@
 //! SC0101 `unknown-compile-argument`.
 
-use super::shared::{Unknown, unknown_argument, unknown_to_compile};
-use crate::{
-    Answer, ArgumentRow, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, arguments,
-};
+use super::shared::{Unknown, unknown_argument};
+use crate::tensorflow::{self, Quote};
+use crate::{ArgumentRow, Diagnostic, Place, Rule, RulePage, Severity, Stage, arguments};
 
 /// An argument of `compile!` whose name is not in the table of arguments.
 #[derive(Clone, Debug)]
@@ -34,8 +33,7 @@ impl Rule for UnknownCompileArgument {
               than those on the screen.",
         bad: "compile!(model, optimiser = AdamW::new(5e-5), loss = \"sparse_categorical_crossentropy\")?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5), loss = \"sparse_categorical_crossentropy\")?;",
-        tensorflow: "A `TypeError` when the line runs. Keras 2 lists legacy names only, two of which raise \
-                     errors themselves; Keras 3 names the first unknown argument and lists none.",
+        tensorflow: tensorflow::page("SC0101"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -56,30 +54,7 @@ impl Rule for UnknownCompileArgument {
             },
         )
         .arguments(self.arguments.clone())
-        .tensorflow("raises a TypeError when the line runs, not before")
-        .answers(|profile| answer(profile, &self.given))
+        .tensorflow(Quote::argument("compile", &self.given))
+        .answers(|profile| tensorflow::answer("compile", &self.given, profile))
     }
-}
-
-/// Two old names are known and refused all the same. keras-semantics E8, E9.
-fn answer(profile: Profile, given: &str) -> Answer {
-    let says = match (given, profile) {
-        (_, Profile::Keras3) => return unknown_to_compile(profile, given),
-        ("distribute", Profile::Tf23 | Profile::Tf24) => {
-            "ValueError: Distribute argument in compile is not available in TF 2.0 please create the model \
-             under the distribution strategy scope."
-        }
-        ("distribute", Profile::TfKeras218) => {
-            "ValueError: `distribute` argument in compile is not available in TF 2.0. Please create the \
-             model under the `strategy.scope()`. Received: …."
-        }
-        ("target_tensors", Profile::Tf23 | Profile::Tf24) => {
-            "ValueError: target_tensors argument is not supported when executing eagerly."
-        }
-        ("target_tensors", Profile::TfKeras218) => {
-            "ValueError: `target_tensors` argument is not supported when executing eagerly. Received: …."
-        }
-        _ => return unknown_to_compile(profile, given),
-    };
-    Answer::says(profile, "raises in `compile`", says)
 }

@@ -1,6 +1,7 @@
 //! SC0115 `unknown-evaluate-argument`.
 
-use super::shared::{Unknown, unknown_argument, unknown_to_method};
+use super::shared::{Unknown, unknown_argument};
+use crate::tensorflow::{self, Quote};
 use crate::{ArgumentRow, Diagnostic, Place, Rule, RulePage, Severity, Stage, arguments};
 
 /// An argument of `evaluate!` whose name is not in the table of arguments.
@@ -31,9 +32,10 @@ impl Rule for UnknownEvaluateArgument {
               question.",
         bad: "evaluate!(model, dev, batchsize = 64)?;",
         good: "evaluate!(model, dev, batch_size = 64)?;",
-        tensorflow: "A `TypeError` when the line runs: `evaluate() got an unexpected keyword argument \
-                     'batchsize'`.",
+        tensorflow: tensorflow::page("SC0115"),
     };
+
+    const TOLERATES: &'static [&'static str] = &["SC0510"];
 
     fn diagnostic(&self) -> Diagnostic {
         let told = Self::start(format!("`evaluate!` has no argument `{}`", self.given));
@@ -53,7 +55,7 @@ impl Rule for UnknownEvaluateArgument {
             },
         )
         .arguments(self.arguments.clone())
-        .tensorflow("raises a TypeError when the line runs, not before")
-        .answers(|profile| unknown_to_method(profile, "evaluate", &self.given))
+        .tensorflow(Quote::argument("evaluate", &self.given))
+        .answers(|profile| tensorflow::answer("evaluate", &self.given, profile))
     }
 }

@@ -1,6 +1,7 @@
 //! SC0114 `unknown-fit-argument`.
 
-use super::shared::{Unknown, unknown_argument, unknown_to_method};
+use super::shared::{Unknown, unknown_argument};
+use crate::tensorflow::{self, Quote};
 use crate::{ArgumentRow, Diagnostic, Place, Rule, RulePage, Severity, Stage, arguments};
 
 /// An argument of `fit!` whose name is not in the table of arguments.
@@ -31,7 +32,7 @@ impl Rule for UnknownFitArgument {
         why: "Ignored, it would leave the default in force: `epoch = 3` would train one epoch.",
         bad: "fit!(model, train, epoch = 3)?;",
         good: "fit!(model, train, epochs = 3)?;",
-        tensorflow: "A `TypeError` when the line runs: `fit() got an unexpected keyword argument 'epoch'`.",
+        tensorflow: tensorflow::page("SC0114"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -52,7 +53,7 @@ impl Rule for UnknownFitArgument {
             },
         )
         .arguments(self.arguments.clone())
-        .tensorflow("raises a TypeError when the line runs, not before")
-        .answers(|profile| unknown_to_method(profile, "fit", &self.given))
+        .tensorflow(Quote::argument("fit", &self.given))
+        .answers(|profile| tensorflow::answer("fit", &self.given, profile))
     }
 }

@@ -1,5 +1,6 @@
 //! SC0105 `unknown-identifier`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{
     Answer, ArgumentRow, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, words,
 };
@@ -34,8 +35,7 @@ impl Rule for UnknownIdentifier {
               minutes of loading; here the names are known when the cell is read.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), metrics = [\"acuracy\"])?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5), metrics = [\"accuracy\"])?;",
-        tensorflow: "A wrong optimizer fails in `compile` (\"Unknown optimizer: …\"), a wrong loss or metric \
-                     compiles and fails at the first batch of `fit`.",
+        tensorflow: tensorflow::page("SC0105"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -58,18 +58,14 @@ impl Rule for UnknownIdentifier {
                 "take a {kind} from the list, or pass a value of a type of your own"
             ));
         }
-        told.arguments(self.arguments.clone())
-            .tensorflow(tensorflow(kind))
+        let told = told.arguments(self.arguments.clone());
+        let case = match kind.as_str() {
+            "optimizer" => "optimizer",
+            "loss" | "metric" => "fit",
+            _ => return told,
+        };
+        told.tensorflow(Quote::case("SC0105", case))
             .answers(|profile| answer(profile, kind, &self.given))
-    }
-}
-
-fn tensorflow(kind: &str) -> String {
-    match kind {
-        "optimizer" => "raises a ValueError in `compile`".to_owned(),
-        _ => format!(
-            "compiles, and fails at the first batch of `fit`: the {kind} is looked up only there"
-        ),
     }
 }
 

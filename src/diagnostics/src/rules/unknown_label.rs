@@ -1,5 +1,6 @@
 //! SC0913 `unknown-label`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// A label that is none of the known classes.
@@ -29,7 +30,7 @@ impl Rule for UnknownLabel {
               class.",
         bad: "let dev = Dataset::tsv_with_labels(\"misspelt.tsv\", &train.label_names)?; // `gamse` in line 2",
         good: "let dev = Dataset::tsv_with_labels(\"dev.tsv\", &train.label_names)?; // `games` in line 2",
-        tensorflow: "",
+        tensorflow: tensorflow::page("SC0913"),
     };
 
     const GIVEN: &'static [&'static str] = &[

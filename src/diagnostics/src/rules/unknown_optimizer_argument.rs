@@ -1,6 +1,7 @@
 //! SC0504 `unknown-optimizer-argument`.
 
-use crate::{Answer, Diagnostic, Fix, Place, Profile, Rule, RulePage, Severity, Stage, words};
+use crate::tensorflow::{self, Quote};
+use crate::{Diagnostic, Fix, Place, Rule, RulePage, Severity, Stage, words};
 
 /// A misspelt or misplaced argument of an optimizer.
 #[derive(Clone, Debug)]
@@ -29,8 +30,7 @@ impl Rule for UnknownOptimizerArgument {
               dropped.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5).weight_decy(0.01))?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5).weight_decay(0.01))?;",
-        tensorflow: "TensorFlow 2.3–2.6 take `lr` with a log line; tf_keras 2.18 ignores it and trains at the \
-                     default rate, with a log line; Keras 3: \"Argument(s) not recognized: {'lr': 0.001}\".",
+        tensorflow: tensorflow::page("SC0504"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -45,47 +45,9 @@ impl Rule for UnknownOptimizerArgument {
                 words::names(&self.known, 16)
             ));
         told = told
-            .tensorflow(match self.given.as_str() {
-                "lr" => "takes it as an old name, ignores it or refuses it, by version",
-                _ => "raises when the optimizer is made",
-            })
-            .answers(|profile| answer(profile, &self.given));
+            .tensorflow(Quote::argument(&self.optimizer, &self.given))
+            .answers(|profile| tensorflow::answer(&self.optimizer, &self.given, profile));
         told.fixes = self.fixes.clone();
         told
-    }
-}
-
-/// keras-semantics §1.3.
-fn answer(profile: Profile, given: &str) -> Answer {
-    let does = "raises when the optimizer is made";
-    match (profile, given) {
-        (Profile::Tf23 | Profile::Tf24, "lr") => {
-            Answer::does(profile, "takes it as the learning rate, an old name")
-        }
-        (Profile::TfKeras218, "lr") => Answer::says(
-            profile,
-            "ignores it and trains at the default rate; only a log line tells",
-            "`lr` is deprecated in TF-Keras optimizer, please use `learning_rate` or use the legacy \
-             optimizer, e.g.,tf.keras.optimizers.legacy.Adam.",
-        ),
-        (Profile::Tf23 | Profile::Tf24, _) => Answer::says(
-            profile,
-            does,
-            format!("TypeError: Unexpected keyword argument passed to optimizer: {given}"),
-        ),
-        (Profile::TfKeras218, _) => Answer::says(
-            profile,
-            does,
-            // Two spaces, as it prints them.
-            format!(
-                "TypeError: {given} is not a valid argument, kwargs should be empty  for \
-                 `optimizer_experimental.Optimizer`."
-            ),
-        ),
-        (Profile::Keras3, _) => Answer::says(
-            profile,
-            does,
-            format!("ValueError: Argument(s) not recognized: {{'{given}': …}}"),
-        ),
     }
 }

@@ -1,6 +1,6 @@
 //! SC0119 `unknown-to-a-version`.
 
-use super::shared::unknown_to_compile;
+use crate::tensorflow;
 use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
 
 /// An argument that is fine here, in a notebook whose profile is a version that does not know it.
@@ -37,8 +37,7 @@ impl Rule for UnknownToAVersion {
         good: "let strategy = OneDeviceStrategy::new(cpu(0))?;\nscope!(strategy, {\n    \
                let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \
                compile!(model, optimizer = AdamW::new(5e-5))?;\n});",
-        tensorflow: "2.3 knows `experimental_steps_per_execution` only and raises a TypeError; from 2.4 on the \
-                     name is accepted everywhere.",
+        tensorflow: tensorflow::page("SC0119"),
     };
 
     const GIVEN: &'static [&'static str] = &["%profile tf-2.3"];
@@ -61,7 +60,7 @@ impl Rule for UnknownToAVersion {
         .fix("nothing is to be done here; `%profile off` ends these notes")
         .answers(
             |version| match UnknownToAVersion::concerns(version, argument) {
-                true => unknown_to_compile(version, argument),
+                true => tensorflow::answer("compile", argument, version),
                 false => Answer::does(version, "accepts this call"),
             },
         )

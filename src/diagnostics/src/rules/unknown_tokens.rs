@@ -1,5 +1,6 @@
 //! SC0403 `unknown-tokens`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// A large share of the words is not in the vocabulary.
@@ -38,7 +39,7 @@ impl Rule for UnknownTokens {
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
                fit!(model, Dataset::from_rows([\"a game of chess\", \"a mail server\"], [\"game\", \"server\"])?)?;",
-        tensorflow: "Nothing is said.",
+        tensorflow: tensorflow::page("SC0403"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -74,6 +75,6 @@ impl Rule for UnknownTokens {
         }
         told.fix("load the tokenizer of the same checkpoint as the weights")
             .fix("or take a checkpoint trained on this language, such as a multilingual one")
-            .tensorflow("says nothing")
+            .tensorflow(Quote::of("SC0403"))
     }
 }

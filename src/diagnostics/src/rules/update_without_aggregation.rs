@@ -1,5 +1,6 @@
 //! SC0515 `update-without-aggregation`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Profile, Rule, RulePage, Severity, Stage, words};
 
 /// Replicas that each bring a value for one variable, and nothing that says how to make one of them.
@@ -33,8 +34,7 @@ impl Rule for UpdateWithoutAggregation {
         good: "let two = MirroredStrategy::logical(2)?;\n\
                let counter = two.variable(\"counter\", 1.0, Synchronization::Auto, Aggregation::Mean)?;\n\
                counter.replica_update(|replica| replica.0 as f32)?;",
-        tensorflow: "Its documentation promises an error; 2.3, 2.6 and 2.18 let each replica update its own copy, \
-                     without a word.",
+        tensorflow: tensorflow::page("SC0515"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -62,16 +62,14 @@ impl Rule for UpdateWithoutAggregation {
         told.evidence("kind", kind)
             .why("an aggregation says which number the replicas mean together")
             .fix("give `Aggregation::Mean`, `Aggregation::Sum` or `Aggregation::OnlyFirstReplica`")
-            .tensorflow(
-                "each replica updates its own copy, without a word: the copies differ from then on",
-            )
+            .tensorflow(Quote::of("SC0515"))
             .answers(|profile| {
                 let does = match profile {
                     // Measured on 2.3, 2.6 and 2.18.
                     Profile::Tf24 => {
-                        "each replica updates its own copy, without a word (seen on 2.6)"
+                        "each replica updates its own copy, without a message (seen on 2.6)"
                     }
-                    _ => "each replica updates its own copy, without a word",
+                    _ => "each replica updates its own copy, without a message",
                 };
                 Answer::does(profile, does)
             })

@@ -1,5 +1,6 @@
 //! SC0702 `validation-of-other-classes`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// Validation data that holds one class, or classes that training never shows.
@@ -39,7 +40,7 @@ impl Rule for ValidationOfOtherClasses {
                sorted.examples.sort_by_key(|example| example.class());\n\
                let (train, dev) = sorted.stratified_split(0.1, 0)?;\n\
                fit!(model, train, validation_data = dev)?;",
-        tensorflow: "Nothing is said: sorted labels leave training all 0 and validation all 1.",
+        tensorflow: tensorflow::page("SC0702"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -67,6 +68,6 @@ impl Rule for ValidationOfOtherClasses {
         }
         told.fix("divide each class alike: `let (train, dev) = data.stratified_split(0.1, 0)?;`")
             .fix("or shuffle before: `fit!(model, data.shuffled(0), validation_split = 0.1)?`")
-            .tensorflow("says nothing")
+            .tensorflow(Quote::of("SC0702"))
     }
 }

@@ -1,5 +1,6 @@
 //! SC1011 `variable-not-kept`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A variable whose type cannot live between cells.
@@ -26,7 +27,7 @@ impl Rule for VariableNotKept {
         why: "A cell is a program of its own; what it binds is handed to the next one by its type.",
         bad: "let double = |x: f32| 2.0 * x;",
         good: "fn double(x: f32) -> f32 { 2.0 * x }",
-        tensorflow: "",
+        tensorflow: tensorflow::page("SC1011"),
     };
 
     fn diagnostic(&self) -> Diagnostic {

@@ -1,5 +1,6 @@
 //! SC0905 `vocabulary-mismatch`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// A tokenizer whose vocabulary is not of the size of the model's word embeddings.
@@ -23,7 +24,7 @@ impl Rule for VocabularyMismatch {
         why: "Ids beyond the table have no vector, and the ids below it belong to other words.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"./other-vocabulary\", 8)?; // the tokenizer of another checkpoint",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
-        tensorflow: "Nothing is said until an id is out of range.",
+        tensorflow: tensorflow::page("SC0905"),
     };
 
     const NOT_RUN: Option<&'static str> = Some("it takes the tokenizer of another checkpoint");

@@ -1,5 +1,6 @@
 //! SC0503 `warm-up-too-long`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A warm-up that does not end within the run.
@@ -31,7 +32,7 @@ impl Rule for WarmUpTooLong {
               data sets need it most.",
         bad: "let cosine = CosineDecay::new(5e-5, 2000).warmup_steps(1000);\ncompile!(model, optimizer = AdamW::new(cosine), loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train, epochs = 2, batch_size = 16)?;",
         good: "compile!(model, optimizer = AdamW::new(warmup_linear(5e-5, 0.1)), loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train, epochs = 2, batch_size = 16)?;",
-        tensorflow: "Nothing is said.",
+        tensorflow: tensorflow::page("SC0503"),
     };
 
     const GIVEN: &'static [&'static str] = &["let train = train.take(48);"];
@@ -56,6 +57,6 @@ impl Rule for WarmUpTooLong {
             ),
         )
         .fix("warm up for a tenth of the run: `warmup_linear(5e-5, 0.1)`")
-        .tensorflow("says nothing")
+        .tensorflow(Quote::of("SC0503"))
     }
 }

@@ -1,5 +1,6 @@
 //! SC0120 `wrong-kind-of-value`.
 
+use crate::tensorflow::{self, Quote};
 use crate::{ArgumentRow, Diagnostic, Fix, Place, Rule, RulePage, Severity, Stage};
 
 /// A value that is something else than the argument takes: an optimizer for a loss.
@@ -35,8 +36,7 @@ impl Rule for WrongKindOfValue {
         bad: "compile!(model, optimizer = AdamW::new(5e-5), loss = Adam::new(1e-3))?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;",
-        tensorflow: "An optimizer that is none fails in `compile` (\"Could not interpret optimizer \
-                     identifier\"); losses and metrics are looked at only at the first batch of `fit`.",
+        tensorflow: tensorflow::page("SC0120"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -64,12 +64,8 @@ impl Rule for WrongKindOfValue {
             .arguments(self.arguments.clone());
         told.fixes = self.fixes.clone();
         match argument.as_str() {
-            "optimizer" => told.tensorflow(
-                "raises a ValueError in `compile`: Could not interpret optimizer identifier",
-            ),
-            "loss" | "metrics" => told.tensorflow(
-                "compiles: losses and metrics are looked at only at the first batch of `fit`",
-            ),
+            "optimizer" => told.tensorflow(Quote::case("SC0120", "optimizer")),
+            "loss" | "metrics" => told.tensorflow(Quote::case("SC0120", "fit")),
             _ => told,
         }
     }

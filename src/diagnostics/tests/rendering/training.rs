@@ -26,14 +26,21 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             given: "val_loss".into(),
             known: vec!["loss".into(), "learning_rate".into()],
         }),
+        told(LossWithoutLogits {
+            loss: "SparseCategoricalCrossentropy".into(),
+            binary: false,
+            outputs: NoProbabilities::Activation("linear".into()),
+        }),
         told(SoftmaxTwice {
             loss: "SparseCategoricalCrossentropy".into(),
-            outputs: vec![0.75, 0.25],
-            examples: 32,
+            classes: 3,
+            outputs: Probabilities::Activation("softmax".into()),
         }),
+        told(LogitNeverNegative),
         told(LabelsNotOneHot { classes: 3 }),
         told(SoftmaxOverOne {
             loss: "SparseCategoricalCrossentropy".into(),
+            in_the_head: false,
         }),
         told(BinaryLossOfMany { outputs: 2 }),
         told(ShapesWouldBroadcast {
@@ -110,12 +117,15 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
         told(MajorityCollapse {
             class: "games".into(),
             examples: 400,
-            of_this_class: 65,
-            classes: 8,
+            of_this_class: 105,
+            classes: 4,
             split: "validation".into(),
             epoch: 0,
-            rate: 2e-3,
-            loss: 2.0794,
+            rate: 1e-2,
+            loss: 1.3863,
+            steps: 60,
+            optimizer: "Adam".into(),
+            pretrained: false,
         }),
         told(UpdateWithoutAggregation {
             variable: "counter".into(),

@@ -165,7 +165,7 @@ impl Evaluate for Engine {
                 notes.push(found);
                 continue;
             }
-            let Some(found) = self.relay.settings().judged(found) else {
+            let Some(found) = self.relay.settings().judged(found, None) else {
                 continue;
             };
             let found = show::diagnostic(found, None, &current);
@@ -204,13 +204,13 @@ impl Evaluate for Engine {
         self.assistant.set_variables(self.list_variables());
         if outcome == CellOutcome::Ok {
             for warning in warnings {
-                let judged = self.relay.settings().judged(warning);
+                let judged = self.relay.settings().judged(warning, None);
                 if let Some(warning) = judged {
                     show::diagnostic(warning, None, &current);
                 }
             }
             for note in notes {
-                let judged = self.relay.settings().judged(note);
+                let judged = self.relay.settings().judged(note, None);
                 if let Some(note) = judged {
                     show::diagnostic(note, None, &current);
                 }

@@ -154,6 +154,7 @@ impl Relay {
         self.heard.store(false, Ordering::SeqCst);
         *lock(&self.last_words) = None;
         lock(&self.tail).clear();
+        self.settings().policy.begin();
         self.generation.fetch_add(1, Ordering::SeqCst);
         self.set_phase(Phase::Compiling);
     }
@@ -285,7 +286,7 @@ impl Relay {
             ToKernel::Result { data } => outputs.result(data),
             ToKernel::ClearOutput { wait } => outputs.clear(wait),
             ToKernel::Diagnostic { diagnostic, line } => {
-                let judged = self.settings().judged(*diagnostic);
+                let judged = self.settings().judged(*diagnostic, line);
                 if let Some(diagnostic) = judged {
                     // What has no place is about the whole cell.
                     let line = line.filter(|_| !diagnostic.labels.is_empty());

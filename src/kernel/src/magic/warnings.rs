@@ -40,7 +40,7 @@ pub fn answer(asked: &str, settings: &mut Settings) -> Result<MimeBundle, String
     if let (Some(Level::Denied), Some(lint)) = (level, found.iter().find(|it| it.is_lint)) {
         let name = &lint.code;
         return Err(format!(
-            "`{name}` is rustc's, and told after the cell has run; a cell with `#![deny({name})]` denies it before"
+            "`{name}` is rustc's, and known after the cell has run; a cell with `#![deny({name})]` denies it before"
         ));
     }
     let mut told = Vec::new();
@@ -99,7 +99,7 @@ fn find(word: &str) -> Result<Found, String> {
     ))
 }
 
-/// What was decided and what has been told, as text and as HTML.
+/// What was decided and what was found, as text and as HTML.
 fn table(settings: &Settings) -> MimeBundle {
     let summary = settings.policy.summary();
     if summary.is_empty() {
@@ -107,13 +107,13 @@ fn table(settings: &Settings) -> MimeBundle {
     }
     let mut lines = String::new();
     let mut html = String::from(
-        "<table><thead><tr><th>code</th><th></th><th>told</th><th>last message</th></tr></thead><tbody>",
+        "<table><thead><tr><th>code</th><th></th><th>found</th><th>last message</th></tr></thead><tbody>",
     );
     for (code, times, message) in summary {
         let level = match settings.policy.level(code) {
             Some(Level::Silenced) => "silenced",
             Some(Level::Denied) => "denied",
-            None => "shown once",
+            None => "shown",
         };
         let message = message.unwrap_or("–");
         lines += &format!("{code}  {level:<10}  {times:>3} ×  {message}\n");
@@ -154,7 +154,7 @@ mod tests {
         told("silence sc0407, SC0505", &mut settings);
         assert_eq!(settings.policy.level("SC0407"), Some(Level::Silenced));
         let found = Diagnostic::new("SC0302", Severity::Warning, "the head outputs logits");
-        let shown = settings.judged(found).expect("is shown");
+        let shown = settings.judged(found, None).expect("is shown");
         assert_eq!(shown.severity, Severity::Error);
         let table = told("", &mut settings);
         assert!(

@@ -9,6 +9,7 @@ use stratoscope_data::{Batch, Dataset, RandomStream};
 use stratoscope_diagnostics::rules::{BadSize, TokenOutOfRange};
 use stratoscope_diagnostics::{Place, Result, Rule};
 
+use super::activation::Activation;
 use super::layer::{Kind, Layer};
 use crate::calls::Calls;
 use crate::network::{Network, Outputs, features};
@@ -300,11 +301,18 @@ impl Network for Layers {
         Some(rows.collect())
     }
 
-    fn puts_out_probabilities(&self) -> bool {
-        let last = self.plan.iter().rev();
-        let mut last = last.skip_while(|layer| matches!(layer.kind, Kind::Dropout { .. }));
-        last.next()
-            .is_some_and(|layer| layer.activation.makes_probabilities())
+    /// The activation of the last layer with outputs, or of a `Dropout` behind it. Of two that are
+    /// applied to each other nothing is said.
+    fn output_activation(&self) -> Option<Activation> {
+        let dense = |layer: &Layer| matches!(layer.kind, Kind::Dense { .. });
+        let head = self.plan.iter().rposition(dense)?;
+        let applied = self.plan[head..].iter().map(|layer| layer.activation);
+        let mut applied = applied.filter(|&activation| activation != Activation::Linear);
+        match (applied.next(), applied.next()) {
+            (None, _) => Some(Activation::Linear),
+            (only, None) => only,
+            (Some(_), Some(_)) => None,
+        }
     }
 
     fn follows_policy() -> bool {

@@ -3,10 +3,11 @@
 
 use stratoscope_data::{Dataset, Label};
 use stratoscope_diagnostics::rules::{
-    DropoutOff, FrozenAfterCompile, HeadIsNew, LabelOutOfRange, NothingToTrain, ScheduleDoesNotAct,
-    ScheduleFault, SmallShareOfABatch, UnevenLastBatch, WarmUpTooLong,
+    DropoutOff, FrozenAfterCompile, HeadIsNew, HeadWritten, LabelOutOfRange, NothingToTrain,
+    ScheduleDoesNotAct, ScheduleFault, SmallShareOfABatch, UnevenLastBatch, WarmUpTooLong,
 };
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
+use stratoscope_strategy::{Origin, origin};
 
 use crate::compile::Compiled;
 use crate::loss::Loss;
@@ -45,7 +46,7 @@ impl Before<'_> {
             return Ok(());
         };
         self.something_to_train(state)?;
-        self.labels(compiled)?;
+        self.labels(state, compiled)?;
         let findings = [
             frozen_after_compile(state, compiled),
             self.dropout(state),
@@ -84,7 +85,7 @@ impl Before<'_> {
     }
 
     /// A binary loss knows the labels 0 and 1, and what lies between.
-    fn labels(&self, compiled: &Compiled) -> Result<()> {
+    fn labels<N: Network>(&self, state: &State<N>, compiled: &Compiled) -> Result<()> {
         let Some(Loss::BinaryCrossentropy(_)) = compiled.loss else {
             return Ok(());
         };
@@ -111,7 +112,11 @@ impl Before<'_> {
             row: first.row,
             rows: 1 + wrong.count(),
             largest: largest as i64,
-            num_labels: 2,
+            classes: 2,
+            head: Some(HeadWritten {
+                is_binary: true,
+                ..state.head_written()
+            }),
             source: self.dataset.source.clone(),
             text: Some(first.text.clone()),
             call: "fit".to_owned(),
@@ -149,6 +154,29 @@ impl Before<'_> {
             examples,
         };
         (replicas > 1 && size % replicas != 0).then(|| rule.diagnostic())
+    }
+}
+
+impl<N: Network> State<N> {
+    /// Where the number of the head's outputs was written.
+    pub(crate) fn head_written(&self) -> HeadWritten {
+        let (cell, line) = (self.made.cell, self.made.line);
+        let is_here = cell.is_some() && cell == origin::current_cell();
+        HeadWritten {
+            call: match self.files.model_name() {
+                "BertForSequenceClassification" => Some("from_pretrained"),
+                "Sequential" => Some("Dense"),
+                _ => None,
+            },
+            elsewhere: match (cell, line) {
+                _ if is_here || self.made == Origin::default() => None,
+                (Some(cell), Some(line)) => Some(format!("`In[{cell}]`, line {line}")),
+                (Some(cell), None) => Some(format!("`In[{cell}]`")),
+                (None, _) => Some(self.made.to_string()),
+            },
+            line: line.filter(|_| is_here).map(|line| line as usize),
+            is_binary: false,
+        }
     }
 }
 

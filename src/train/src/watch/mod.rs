@@ -7,7 +7,10 @@ mod before;
 mod finite;
 
 use stratoscope_data::Batch;
-use stratoscope_diagnostics::rules::{MajorityCollapse, NonFiniteLoss, SoftmaxTwice};
+use stratoscope_diagnostics::rules::{
+    LossWithoutLogits, MajorityCollapse, NoProbabilities, NonFiniteLoss, Probabilities,
+    SoftmaxTwice,
+};
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
 use crate::evaluate::Answer;
@@ -36,20 +39,25 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Looks at the outputs of the first batch. SC0303.
+    /// Looks at the outputs of the first batch, where `compile!` could not know what they are.
+    /// SC0302, SC0303.
     ///
     /// # Errors
-    /// SC0303, where it is denied.
+    /// SC0302 or SC0303, where it is denied.
     pub(crate) fn outputs(
         &mut self,
+        network: &impl Network,
         loss: Option<Loss>,
         answers: &[(Batch, Answer)],
     ) -> Result<()> {
-        if std::mem::replace(&mut self.outputs_seen, true) {
+        if std::mem::replace(&mut self.outputs_seen, true) || network.output_activation().is_some()
+        {
             return Ok(());
         }
-        let of_logits = loss.filter(|loss| loss.from_logits() == Some(true));
-        let told = of_logits.and_then(|loss| softmax_twice(loss, answers));
+        let told = loss.and_then(|loss| match loss.from_logits()? {
+            true => softmax_twice(loss, answers),
+            false => no_probabilities(loss, answers),
+        });
         told.map_or(Ok(()), notice)
     }
 
@@ -95,6 +103,10 @@ pub(crate) struct EpochOf<'a> {
     pub training_loss: f64,
     pub validation: Option<&'a Evaluation>,
     pub label_names: &'a [String],
+    /// The optimizer's type: `AdamW`.
+    pub optimizer: &'a str,
+    /// Whether the weights came from a checkpoint.
+    pub pretrained: bool,
 }
 
 fn softmax_twice(loss: Loss, answers: &[(Batch, Answer)]) -> Option<Diagnostic> {
@@ -115,10 +127,31 @@ fn softmax_twice(loss: Loss, answers: &[(Batch, Answer)]) -> Option<Diagnostic> 
             first.get_or_insert_with(|| row.to_vec());
         }
     }
+    let first = first?;
     let rule = SoftmaxTwice {
         loss: loss.name().to_owned(),
-        outputs: first?,
-        examples,
+        classes: first.len(),
+        outputs: Probabilities::Seen { first, examples },
+    };
+    Some(rule.diagnostic())
+}
+
+fn no_probabilities(loss: Loss, answers: &[(Batch, Answer)]) -> Option<Diagnostic> {
+    let outputs = || answers.iter().flat_map(|(_, answer)| &answer.outputs);
+    let lowest = outputs().copied().fold(f32::INFINITY, f32::min);
+    let highest = outputs().copied().fold(f32::NEG_INFINITY, f32::max);
+    let rounding = ROUNDING as f32;
+    if lowest >= -rounding && highest <= 1.0 + rounding {
+        return None;
+    }
+    let rule = LossWithoutLogits {
+        loss: loss.name().to_owned(),
+        binary: matches!(loss, Loss::BinaryCrossentropy(_)),
+        outputs: NoProbabilities::Seen {
+            lowest,
+            highest,
+            examples: answers.iter().map(|(part, _)| part.size()).sum(),
+        },
     };
     Some(rule.diagnostic())
 }
@@ -149,6 +182,9 @@ fn collapse(
         epoch: ended.epoch,
         rate,
         loss,
+        steps: ended.steps,
+        optimizer: ended.optimizer.to_owned(),
+        pretrained: ended.pretrained,
     };
     Some(rule.diagnostic())
 }
@@ -233,6 +269,24 @@ mod tests {
     }
 
     #[test]
+    fn logits_are_told_from_probabilities() {
+        let loss = Loss::SparseCategoricalCrossentropy(SparseCategoricalCrossentropy {
+            from_logits: false,
+        });
+        let check = |outputs: &[f32], width, message: Option<&str>| {
+            let told = no_probabilities(loss, &answers(outputs, width)).map(|told| told.message);
+            assert_eq!(told.as_deref(), message, "{outputs:?}");
+        };
+        // They need not add up to 1: the loss divides by their sum.
+        check(&[0.75, 0.25, 0.5, 0.9], 2, None);
+        check(&[0.0, 1.0], 1, None);
+        let message = "outputs from -0.500 to 1.500 are no probabilities; `from_logits` is false";
+        check(&[1.5, -0.5, 0.5, 0.5], 2, Some(message));
+        let message = "outputs from 0.250 to 3.000 are no probabilities; `from_logits` is false";
+        check(&[0.25, 3.0], 1, Some(message));
+    }
+
+    #[test]
     fn one_answer_for_all_is_a_collapse() {
         let names = ["games", "net", "math"].map(str::to_owned);
         let check = |labels: [u64; 3], predictions: [u64; 3], steps, is_last, expected: bool| {
@@ -254,6 +308,8 @@ mod tests {
                 training_loss: 1.2,
                 validation: Some(&validation),
                 label_names: &names,
+                optimizer: "AdamW",
+                pretrained: false,
             };
             let counts = &validation.predictions;
             let told = collapse(counts, "validation", 1.1, &ended, 2e-3);
@@ -266,6 +322,7 @@ mod tests {
             if let Some(told) = told {
                 let message = "all 30 validation predictions are `net` after epoch 1";
                 assert_eq!(told.message, message);
+                assert!(!format!("{told:?}").contains("pretrained"), "{told:?}");
             }
         };
         check([10, 10, 10], [0, 30, 0], 60, false, true);

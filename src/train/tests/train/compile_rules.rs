@@ -144,7 +144,7 @@ fn the_truth_table_of_scopes() {
     assert!(told.message.ends_with("on cpu:0 only"), "{told}");
     assert!(told.figure.is_some(), "the grid shows the variables");
     let tensorflow = |told: &Diagnostic| told.tensorflow.clone().unwrap_or_default();
-    assert!(tensorflow(&told).contains("without a word"), "{told:?}");
+    assert!(tensorflow(&told).contains("say nothing"), "{told:?}");
     // Both at once: the whole cell in a scope cures both.
     let args = || plain_args().steps_per_execution(16);
     refused(outside.compile(args()), &["SC0201", "SC0102"]);

@@ -70,7 +70,11 @@ fn labels_are_checked_before_the_first_step() {
     let example = |class| Example::new("w10 w11").with_label(Label::Class(class));
     let five = [0, 1, 3, 2, 3].map(example);
     let too_large = Dataset::from_examples(five, names, "five rows");
-    check(too_large, "SC0301", "label 3 at row 2 with num_labels = 3");
+    check(
+        too_large,
+        "SC0301",
+        "label 3 at row 2: the head has 3 outputs",
+    );
     check(Dataset::from_texts(["w10"]), "SC0313", "label");
     check(sentences(0), "SC0914", "no examples");
 }

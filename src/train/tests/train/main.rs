@@ -6,6 +6,7 @@ mod compile_rules;
 mod counters;
 mod data_rules;
 mod fit_arguments;
+mod heads;
 mod interrupted;
 mod mixed_precision;
 mod one_output;

@@ -2,14 +2,14 @@
 //! Keras.
 
 use super::super::calls::CallArgument;
-use super::super::suggest;
+use super::super::{moved, suggest};
 use super::Checker;
 use crate::arguments;
 use crate::rules::{
     ArgumentOfAnotherCall, BothStepsPerExecution, UnknownCompileArgument, UnknownEvaluateArgument,
     UnknownFitArgument,
 };
-use crate::{CellSpan, Diagnostic, Edit, Place, Rule, words};
+use crate::{Diagnostic, Place, Rule, words};
 
 impl Checker<'_> {
     /// SC0101, SC0104, SC0106, SC0114, SC0115: names that the call does not know.
@@ -40,8 +40,7 @@ impl Checker<'_> {
                 .diagnostic();
             }
             if let Some(elsewhere) = arguments::belongs_elsewhere("compile", name) {
-                let (written, edits) = self
-                    .moved_to_optimizer(argument)
+                let (written, edits) = moved::to_optimizer(call, self.chains, argument)
                     .unwrap_or_else(|| (written(&elsewhere, argument), Vec::new()));
                 return ArgumentOfAnotherCall {
                     given: name.to_owned(),
@@ -88,46 +87,6 @@ impl Checker<'_> {
             }
             .diagnostic(),
         }
-    }
-
-    /// The optimizer of this call with the argument added, and the edits that move it there, if the
-    /// optimizer stands in the call and has such an argument.
-    fn moved_to_optimizer(&self, argument: &CallArgument) -> Option<(String, Vec<Edit>)> {
-        let inside = self.parsed.call.argument("optimizer")?.value_span;
-        let chain = self
-            .chains
-            .iter()
-            .find(|chain| inside.start <= chain.span.start && chain.span.end <= inside.end)?;
-        let optimizer = arguments::optimizer(&chain.optimizer)?;
-        let edit = |span, replacement: &str| Edit {
-            place: Place::Span(span),
-            replacement: replacement.to_owned(),
-        };
-        let drop = edit(argument.drop_span, "");
-        let value = argument.value.as_str();
-        if matches!(argument.name.as_str(), "learning_rate" | "lr") {
-            // A schedule has a rate of its own; only a bare number is replaced.
-            chain.rate.parse::<f64>().ok()?;
-            let written = format!("{}::new({value})", chain.optimizer);
-            return Some((written, vec![edit(chain.inside, value), drop]));
-        }
-        let name = match argument.name.as_str() {
-            "clip_norm" | "max_grad_norm" => "global_clipnorm",
-            name => name,
-        };
-        arguments::find(optimizer.arguments, name)?;
-        if value.is_empty() || chain.methods.iter().any(|method| method.name == name) {
-            return None;
-        }
-        let method = format!(".{name}({value})");
-        let end = CellSpan {
-            start: chain.span.end,
-            end: chain.span.end,
-        };
-        Some((
-            format!("{}::new(…){method}", chain.optimizer),
-            vec![edit(end, &method), drop],
-        ))
     }
 
     /// Names at distance 1, then the translation of another library's name, then names further off.

@@ -1,0 +1,253 @@
+//! Training, memory, data and files: SC05 to SC09.
+
+use super::Does::{Depends, Raises, RaisesLater, Silent, Warns};
+use super::{NOTHING_IS_SAID, SAYS_NOTHING, SILENT, Situation, row};
+
+pub(super) const RUNS: &[Situation] = &[
+    row(
+        "SC0501",
+        "",
+        SILENT,
+        "says nothing; `optimizer='adam'` has the rate 1e-3",
+        "Nothing is said: `optimizer='adam'` has the rate 1e-3, and `compile` without an optimizer takes RMSprop at \
+         1e-3.",
+    ),
+    row(
+        "SC0502",
+        "",
+        SILENT,
+        SAYS_NOTHING,
+        "Nothing is said. `PolynomialDecay(2e-5, 100)` rises from 2e-5 to 1e-4 in all versions.",
+    ),
+    row("SC0503", "", SILENT, SAYS_NOTHING, NOTHING_IS_SAID),
+    row(
+        "SC0504",
+        "",
+        [Depends; 4],
+        "",
+        "TensorFlow 2.3–2.6 take `lr` as an old name; tf_keras 2.18 ignores it and trains at the default rate, with a log \
+         line; Keras 3: \"Argument(s) not recognized: {'lr': 0.001}\". `weight_decay` of Adam and SGD is refused by \
+         2.3–2.6 and accepted later. Any other name raises when the optimizer is made.",
+    ),
+    row(
+        "SC0505",
+        "",
+        SILENT,
+        "`fit` goes on with `loss: nan` unless `TerminateOnNaN` is given",
+        "`fit` goes on with `loss: nan` unless `TerminateOnNaN` is given; on 2.18 a ReLU model with NaN weights can even \
+         show a finite loss.",
+    ),
+    row(
+        "SC0506",
+        "",
+        SILENT,
+        SAYS_NOTHING,
+        "Nothing is said: the loop is Python, and nobody counts.",
+    ),
+    row(
+        "SC0507",
+        "",
+        SILENT,
+        "Keras decays every variable unless names are excluded, and says nothing",
+        "Keras decays every variable, by 0.004, unless `exclude_from_weight_decay(var_names=[…])` is called before the \
+         optimizer is built.",
+    ),
+    row(
+        "SC0508",
+        "",
+        SILENT,
+        "means the same by `clipnorm`, and says nothing",
+        "The same meaning, in all versions, and nothing is said.",
+    ),
+    row(
+        "SC0509",
+        "",
+        SILENT,
+        "says nothing: `model(x)` without `training=True` has no dropout",
+        "A hand-written loop that calls `model(x)` without `training=True` runs without dropout, and nothing is said.",
+    ),
+    row(
+        "SC0510",
+        "",
+        [Warns; 4],
+        "transformers warns when it loads such a model, once",
+        "transformers warns when it loads: \"Some weights of … were not initialized from the model checkpoint at … and are \
+         newly initialized: […] You should probably TRAIN this model on a down-stream task to be able to use it for \
+         predictions and inference.\"",
+    ),
+    row(
+        "SC0511",
+        "",
+        SILENT,
+        "a hand-written loop under `mixed_float16` without LossScaleOptimizer loses them, and nothing is said",
+        "`fit` under `mixed_float16` scales the loss by itself; a hand-written loop has to do it, and nothing says so.",
+    ),
+    row(
+        "SC0512",
+        "",
+        [Silent, Silent, Silent, RaisesLater],
+        "biases this step (a gradient of 101.0 instead of 81.2 for 3 + 2); Keras 3 fails on it",
+        "`fit` on 2.3 and tf_keras averages the replicas' means, and so biases this step, while the loss it shows is \
+         right; Keras 3 fails: \"Inputs to operation AddN of type AddN must have the same size and shape.\"",
+    ),
+    row(
+        "SC0513",
+        "",
+        SILENT,
+        "means the same, and says nothing",
+        "The same meaning: the batch of `fit` and of `Dataset.batch` is global. Nothing is said.",
+    ),
+    row(
+        "SC0515",
+        "",
+        SILENT,
+        "each replica updates its own copy, and nothing is said: the copies differ from then on",
+        "Its documentation promises an error; 2.3, 2.6 and 2.18 let each replica update its own copy, and nothing is \
+         said.",
+    ),
+    row(
+        "SC0516",
+        "",
+        SILENT,
+        "",
+        "Nothing is said. BERT's own page speaks of a high variance on small data.",
+    ),
+    row(
+        "SC0517",
+        "",
+        SILENT,
+        SAYS_NOTHING,
+        "Nothing is said; the loss stays near ln(classes) and the accuracy at the share of one class.",
+    ),
+    row(
+        "SC0601",
+        "",
+        [Raises; 4],
+        "ResourceExhaustedError: OOM when allocating tensor with shape…, in the first step",
+        "\"ResourceExhaustedError: OOM when allocating tensor with shape…\" in the first step; `torch.OutOfMemoryError` in \
+         PyTorch.",
+    ),
+    row(
+        "SC0602",
+        "",
+        SILENT,
+        "says nothing until memory runs out",
+        "Nothing is said until memory runs out.",
+    ),
+    row("SC0603", "", SILENT, "", "The same, and nothing is said."),
+    row(
+        "SC0604",
+        "",
+        [Raises; 4],
+        "",
+        "\"RuntimeError: Virtual devices cannot be modified after being initialized\"; for memory growth \"Physical devices \
+         cannot be modified after being initialized\".",
+    ),
+    row("SC0701", "", SILENT, SAYS_NOTHING, NOTHING_IS_SAID),
+    row(
+        "SC0702",
+        "",
+        SILENT,
+        SAYS_NOTHING,
+        "Nothing is said: sorted labels leave training all 0 and validation all 1.",
+    ),
+    row("SC0703", "", SILENT, SAYS_NOTHING, NOTHING_IS_SAID),
+    row(
+        "SC0704",
+        "",
+        [Raises; 4],
+        "raises a ValueError in `fit`",
+        "\"Data cardinality is ambiguous: x sizes: 16, y sizes: 8. Make sure all arrays contain the same number of \
+         samples.\"",
+    ),
+    row(
+        "SC0705",
+        "",
+        SILENT,
+        "",
+        "Nothing is said: `batch_size` is ignored beside a Dataset, on every version.",
+    ),
+    row(
+        "SC0706",
+        "",
+        [Raises, Raises, Raises, Silent],
+        "",
+        "Keras 2: \"ValueError: When providing an infinite dataset, you must specify the number of steps to run\"; Keras 3 \
+         never ends.",
+    ),
+    row(
+        "SC0707",
+        "too few",
+        SILENT,
+        SAYS_NOTHING,
+        "Too few steps: nothing is said. Too many: \"Your input ran out of data; interrupting training.\"",
+    ),
+    row(
+        "SC0707",
+        "too many",
+        [Warns; 4],
+        "warns, and ends the whole training",
+        "",
+    ),
+    row(
+        "SC0804",
+        "",
+        SILENT,
+        "",
+        "Has it. Without TF_CONFIG a MultiWorkerMirroredStrategy is one worker, and nothing is said.",
+    ),
+    row(
+        "SC0901",
+        "",
+        [Raises; 4],
+        "",
+        "transformers: \"OSError: no-such-checkpoint is not a local folder and is not a valid model identifier listed on \
+         'https://huggingface.co/models'\".",
+    ),
+    row(
+        "SC0903",
+        "",
+        [Warns; 4],
+        "transformers warns and goes on",
+        "transformers warns (\"You are using a model of type roberta to instantiate a model of type bert. This is not \
+         supported for all configurations of models and can yield errors.\") and goes on.",
+    ),
+    row(
+        "SC0904",
+        "",
+        [Raises; 4],
+        "",
+        "transformers: a RuntimeError for a wrong shape, a warning only for a missing tensor (\"Some weights … were not \
+         initialized from the model checkpoint\").",
+    ),
+    row(
+        "SC0905",
+        "",
+        SILENT,
+        "",
+        "Nothing is said until an id is out of range.",
+    ),
+    row(
+        "SC0906",
+        "",
+        [RaisesLater; 4],
+        "constructs the strategy, says nothing, and fails at the first use",
+        "Constructs the strategy, says nothing, and fails at the first use.",
+    ),
+    row(
+        "SC0914",
+        "",
+        [Raises, Raises, Raises, Silent],
+        "fails in `fit`; Keras 3 trains nothing, and says nothing",
+        "2.3: \"UnboundLocalError: local variable 'logs' referenced before assignment\"; 2.4 and 2.6: \"Expect x to be a \
+         non-empty array or dataset.\"; tf_keras 2.18: \"Expected input data to be non-empty.\"; Keras 3: no error, an \
+         empty history.",
+    ),
+    row(
+        "SC0915",
+        "",
+        [Depends; 4],
+        "",
+        "Differs by argument; `batch_size = 0` trains anyway on TensorFlow 2.3 to 2.6 and Keras 3.",
+    ),
+];
