@@ -5,8 +5,9 @@
 #     tests/run.sh --full     # also the long ones: 5 seeds, the PyTorch comparison, soaks, fuzzing
 #
 # Needs what `notebooks/run.sh` needs. As root on Debian it installs lavapipe (a software Vulkan
-# device, for the tests of the wgpu backend) and Chromium (for those in JupyterLab); otherwise tests
-# that need a missing one are skipped, and the last line says so.
+# device, for the tests of the wgpu backend), Chromium (for those in JupyterLab) and qemu-user (an older
+# processor, for `tests/test_processors.py`); otherwise tests that need a missing one are skipped, and the
+# last line says so.
 # With CI=true a skip is a failure.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
@@ -31,6 +32,7 @@ system_packages() {
     local wanted=()
     ls /usr/share/vulkan/icd.d/*lvp* >/dev/null 2>&1 || wanted+=(mesa-vulkan-drivers libvulkan1)
     command -v chromium >/dev/null || wanted+=(chromium fonts-dejavu-core)
+    command -v qemu-x86_64 >/dev/null || [ "$(uname -m)" != x86_64 ] || wanted+=(qemu-user)
     [ ${#wanted[@]} -gt 0 ] || return 0
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         say "apt-get install ${wanted[*]}"

@@ -120,14 +120,50 @@ def test_a_head_without_classes(kernel, tiny, labels):
         ("", "SC0914", []),
         ("text\ttarget\na game\tgames\n", "SC0313", ["label", "target"]),
         (b"text\tlabel\n\xff\xfe\tgames\n", "SC0911", ["UTF-8"]),
+        ("text\tlabel\na game\tgames\na font\t\n", "SC0416", ["line 3", "`label`"]),
+        ("text\tlabel\tlabel\na game\tgames\t1\n", "SC0417", ["2 columns named `label`"]),
     ],
-    ids=["a field missing", "a field too many", "only a header", "empty", "no label column", "not UTF-8"],
+    ids=["a field missing", "a field too many", "only a header", "empty", "no label column", "not UTF-8",
+         "no label", "two label columns"],
 )
 def test_a_broken_data_file(kernel, tmp_path, content, code, parts):
     path = tmp_path / "broken.tsv"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     told = check_refused(kernel, f'let broken = Dataset::tsv("{path}")?;', *parts, code_is=[code])
     assert "broken.tsv" in json.dumps(told)
+
+
+def test_control_characters_are_shown_and_not_obeyed(kernel):
+    cell = kernel.run(r"""let odd = Dataset::from_labelled([("a \u{1b}[31mred\u{7} text", "x\u{1b}[2J"), ("b", "y")]);
+odd""")
+    assert "\ufffd" in cell.shown() and "\x1b" not in cell.shown()
+    error = kernel.execute(r'Dataset::tsv("no\u{1b}[31mfile.tsv")?').errors[0]
+    assert "\x1b" not in error["evalue"], error
+
+
+@pytest.mark.parametrize("damage", ["special_tokens = {}", "ids = [999999]", "no special_tokens"])
+def test_a_damaged_tokenizer(kernel, tiny, tmp_path, damage):
+    kernel.run(f'let whole = {BERT.format(tiny)};\nwhole.save_pretrained("{tmp_path / "saved"}")?;')
+    file = tmp_path / "saved" / "tokenizer.json"
+    content = json.loads(file.read_text())
+    content["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+    }
+    if damage == "special_tokens = {}":
+        content["post_processor"]["special_tokens"] = {}
+    elif damage == "ids = [999999]":
+        special = {"id": "[CLS]", "ids": [999999], "tokens": ["[CLS]"]}
+        content["post_processor"]["special_tokens"] = {"[CLS]": special}
+    file.write_text(json.dumps(content))
+    check_refused(kernel, f'let none = {BERT.format(tmp_path / "saved")};', "tokenizer.json", code_is=["SC0910"])
+
+
+@pytest.mark.parametrize("layers", ["Dense(1000000000000usize)", "Embedding(1u64 << 40, 64), Flatten(), Dense(1)",
+                                    "Dense(1u64 << 20).input_shape(1u64 << 40), Dense(1)"])
+def test_sizes_that_no_memory_holds(kernel, layers):
+    check_refused(kernel, f"let none = Sequential([{layers}])?;", "must be at most", code_is=["SC0915"])
 
 
 def test_an_unknown_label(kernel, tmp_path):

@@ -53,6 +53,8 @@ pub struct BertConfig {
 
 /// Larger sizes than any BERT has: a damaged file must not make us reserve terabytes.
 const LARGEST_SIZE: usize = 1 << 24;
+/// Labels have names, and a row of weights each.
+const MOST_LABELS: usize = 1 << 20;
 /// Layers and heads are far fewer.
 const LARGEST_COUNT: usize = 4096;
 /// A configuration is a few kilobytes.
@@ -136,7 +138,7 @@ impl BertConfig {
                 LARGEST_SIZE,
             ),
             ("type_vocab_size", self.type_vocab_size, LARGEST_COUNT),
-            ("num_labels", self.labels.len(), LARGEST_SIZE),
+            ("num_labels", self.labels.len(), MOST_LABELS),
         ];
         for (field, value, largest) in sizes {
             if value == 0 || value > largest {
@@ -206,8 +208,8 @@ impl BertConfig {
     /// # Errors
     /// SC0915 for 0 labels, or more than any task has.
     pub fn with_num_labels(mut self, num_labels: usize) -> Result<Self> {
-        if num_labels == 0 || num_labels > LARGEST_SIZE {
-            return Err(problem::bad_num_labels(num_labels, LARGEST_SIZE));
+        if num_labels == 0 || num_labels > MOST_LABELS {
+            return Err(problem::bad_num_labels(num_labels, MOST_LABELS));
         }
         if self.labels.len() != num_labels {
             self.labels = (0..num_labels)
@@ -434,7 +436,7 @@ impl Fields<'_> {
                 None => self.invalid("id2label", value, expected),
             };
         }
-        let count = self.size("num_labels", 2)?.min(LARGEST_SIZE + 1);
+        let count = self.size("num_labels", 2)?.min(MOST_LABELS + 1);
         Ok((0..count).map(|index| format!("LABEL_{index}")).collect())
     }
 }

@@ -15,6 +15,8 @@ use tokenizers::processors::bert::BertProcessing;
 use tokenizers::utils::truncation::{TruncationParams, truncate_encodings};
 use tokenizers::{AddedToken, ModelWrapper, Tokenizer};
 
+mod sound;
+
 use crate::checkpoint::{create_folder, read_bytes, read_text, write};
 use crate::{problem, source};
 
@@ -68,14 +70,16 @@ impl BertTokenizer {
         let json = folder.join("tokenizer.json");
         let (path, tokenizer) = if json.exists() {
             let bytes = read_bytes(&json, LARGEST_FILE)?;
-            let tokenizer = Tokenizer::from_bytes(&bytes)
-                .map_err(|error| problem::tokenizer(&json, error.to_string()))?;
+            let tokenizer = sound::guarded(|| Tokenizer::from_bytes(&bytes))
+                .and_then(|tokenizer| tokenizer.map_err(|error| error.to_string()))
+                .map_err(|reason| problem::tokenizer(&json, reason))?;
             (json, tokenizer)
         } else {
             let vocabulary = folder.join("vocab.txt");
             let text = read_text(&vocabulary, LARGEST_FILE)?;
-            let tokenizer = from_vocabulary(&text, &config, &special)
-                .map_err(|error| problem::tokenizer(&vocabulary, error.to_string()))?;
+            let tokenizer = sound::guarded(|| from_vocabulary(&text, &config, &special))
+                .and_then(|tokenizer| tokenizer.map_err(|error| error.to_string()))
+                .map_err(|reason| problem::tokenizer(&vocabulary, reason))?;
             (vocabulary, tokenizer)
         };
         Self::check(tokenizer, config, &special, &path)
@@ -101,7 +105,8 @@ impl BertTokenizer {
         };
         let (unk_id, pad_id) = (id(&unk)?, id(&special.pad)?);
         let (cls, sep) = (id(&special.cls)?, id(&special.sep)?);
-        let largest = tokenizer.get_vocab(true).into_values().max().unwrap_or(0);
+        let vocab_size = sound::vocab_size(&tokenizer).map_err(refuse)?;
+        sound::of_templates(&tokenizer, vocab_size).map_err(refuse)?;
         if tokenizer.get_post_processor().is_none() {
             let post_processor =
                 BertProcessing::new((special.sep.clone(), sep), (special.cls.clone(), cls));
@@ -111,7 +116,6 @@ impl BertTokenizer {
         tokenizer
             .with_truncation(None)
             .map_err(|error| refuse(error.to_string()))?;
-        let vocab_size = largest as usize + 1;
         let inner = Inner {
             tokenizer,
             pad_id,
@@ -120,9 +124,11 @@ impl BertTokenizer {
             config,
             bytes: OnceLock::new(),
         };
-        Ok(Self {
+        let tokenizer = Self {
             inner: Arc::new(inner),
-        })
+        };
+        sound::probe(&tokenizer).map_err(refuse)?;
+        Ok(tokenizer)
     }
 
     /// About how many bytes it holds: the vocabulary, by token and by id.
@@ -189,7 +195,7 @@ impl BertTokenizer {
 
     /// Encodes without special tokens, then cuts and adds them: what `tokenizers` does itself, but
     /// with a length per call.
-    fn try_encode(
+    pub(crate) fn try_encode(
         &self,
         text: &str,
         pair: Option<&str>,

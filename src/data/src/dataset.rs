@@ -40,7 +40,8 @@ impl Dataset {
         Self::from_examples(examples, Vec::new(), "pairs in memory")
     }
 
-    /// A data set of texts and the names of their classes. The classes are numbered in sorted order.
+    /// A data set of texts and the names of their classes. The classes are numbered in sorted order. An empty
+    /// name is no class: the example has no label.
     pub fn from_labelled<T: Into<String>, L: AsRef<str>>(
         rows: impl IntoIterator<Item = (T, L)>,
     ) -> Self {
@@ -48,7 +49,8 @@ impl Dataset {
             .into_iter()
             .map(|(text, label)| (text.into(), label.as_ref().to_owned()))
             .unzip();
-        let label_names = sorted_label_names(labels.iter().map(String::as_str));
+        let named = labels.iter().filter(|label| !label.trim().is_empty());
+        let label_names = sorted_label_names(named.map(String::as_str));
         let class_of = index_of(&label_names);
         let examples = texts.into_iter().zip(&labels).map(|(text, label)| Example {
             label: class_of
@@ -63,7 +65,8 @@ impl Dataset {
     /// `y`. The classes are numbered in sorted order.
     ///
     /// # Errors
-    /// SC0704 unless there are as many labels as texts; SC0914 if there are none.
+    /// SC0704 unless there are as many labels as texts; SC0914 if there are none; SC0416 for a label that is
+    /// empty.
     pub fn from_rows<T: Into<String>, L: AsRef<str>>(
         texts: impl IntoIterator<Item = T>,
         labels: impl IntoIterator<Item = L>,
@@ -75,6 +78,18 @@ impl Dataset {
         }
         if texts.is_empty() {
             return Err(problem::empty("rows in memory", "Dataset::from_rows"));
+        }
+        let rows = labels.iter().enumerate();
+        let missing = rows.filter(|(_, label)| label.as_ref().trim().is_empty());
+        let missing: Vec<usize> = missing.map(|(row, _)| row).collect();
+        if !missing.is_empty() {
+            return Err(problem::missing_labels(
+                "Dataset::from_rows",
+                "rows in memory",
+                None,
+                &missing,
+                labels.len(),
+            ));
         }
         Ok(Self::from_labelled(texts.into_iter().zip(labels)))
     }

@@ -31,7 +31,7 @@ impl Dataset {
     ///
     /// # Errors
     /// SC0704 unless `y` is as long as `x`, SC0914 for no rows, SC0915 for rows of different lengths
-    /// or an integer that numbers no class, SC0301 for a class below 0.
+    /// or an integer that numbers no class, SC0301 for a class below 0, SC0416 for a label that is NaN.
     pub fn from_arrays<X: AsRef<[f32]>, Y: IntoTarget>(
         x: impl IntoIterator<Item = X>,
         y: impl IntoIterator<Item = Y>,
@@ -41,6 +41,19 @@ impl Dataset {
         let targets: Vec<Target> = y.into_iter().map(IntoTarget::into_target).collect();
         if targets.len() != data.len() {
             return Err(problem::lengths_of_arrays(data.len(), targets.len()));
+        }
+        let is_missing = |target: &Target| matches!(target, Target::Value(value) if value.is_nan());
+        let missing: Vec<usize> = (0..targets.len())
+            .filter(|&row| is_missing(&targets[row]))
+            .collect();
+        if !missing.is_empty() {
+            return Err(problem::missing_labels(
+                CALL,
+                "arrays in memory",
+                None,
+                &missing,
+                targets.len(),
+            ));
         }
         let too_large = |target: &Target| target.class().is_some_and(|class| class >= MOST_CLASSES);
         if let Some(row) = targets.iter().position(too_large) {

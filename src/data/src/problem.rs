@@ -4,7 +4,8 @@
 use std::fmt::Display;
 
 use stratoscope_diagnostics::rules::{
-    BadSize, DataUnreadable, EmptyDataSet, LengthMismatch, MissingColumn, RaggedRow, UnknownLabel,
+    BadSize, DataUnreadable, DuplicateColumn, EmptyDataSet, LengthMismatch, MissingColumn,
+    MissingLabels, RaggedRow, UnknownLabel,
 };
 use stratoscope_diagnostics::{Diagnostic, Place, Rule};
 
@@ -40,6 +41,41 @@ pub(crate) fn missing_column(call: &str, path: &str, column: &str, found: &[Stri
         path: path.to_owned(),
     };
     called(call, "read here", rule.diagnostic())
+}
+
+/// SC0417: a column that is needed and there more than once, at these places counted from 0.
+pub(crate) fn duplicate_column(call: &str, path: &str, column: &str, places: &[usize]) -> Problem {
+    let rule = DuplicateColumn {
+        column: column.to_owned(),
+        positions: places.iter().map(|place| place + 1).collect(),
+        path: path.to_owned(),
+    };
+    called(call, "read here", rule.diagnostic())
+}
+
+/// SC0416: rows without a label. `missing`: their lines, counted from 1, in a file; else their numbers,
+/// counted from 0.
+pub(crate) fn missing_labels(
+    call: &str,
+    source: &str,
+    column: Option<&str>,
+    missing: &[usize],
+    rows: usize,
+) -> Problem {
+    const SHOWN: usize = 5;
+    let rule = MissingLabels {
+        source: source.to_owned(),
+        column: column.map(str::to_owned),
+        is_file: column.is_some(),
+        first: missing.iter().take(SHOWN).copied().collect(),
+        count: missing.len(),
+        rows,
+        call: call.to_owned(),
+    };
+    match column {
+        Some(_) => called(call, "read here", rule.diagnostic()),
+        None => rule.error(),
+    }
 }
 
 /// SC0913: labels that the classes do not have; `example` is the first, of `rows` in all.

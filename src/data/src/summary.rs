@@ -36,7 +36,7 @@ impl Dataset {
             // Writing to a string cannot fail.
             let _ = write!(text, "\n  {name:<width$}  {count:>6}  {share:>5.1} %");
         }
-        text + &self.rows_as_text(SHOWN_EXAMPLES)
+        words::visible(&(text + &self.rows_as_text(SHOWN_EXAMPLES)))
     }
 
     /// The summary as static HTML: literal inline styles and no colour of text or background but

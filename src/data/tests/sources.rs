@@ -214,3 +214,131 @@ fn empty_files() {
     let (_folder, path) = file("t.jsonl", "\n \n");
     check(Dataset::jsonl(path), "SC0914", None, &[]);
 }
+
+/// An empty, blank or null label is no class, in any format; it is left out or filled in where that is said.
+#[test]
+fn rows_without_a_label_are_named() {
+    type Read = fn(&PathBuf, &Columns) -> Result<Dataset>;
+    let formats: [(&str, &str, Read, usize); 4] = [
+        (
+            "gaps.tsv",
+            "text\tlabel\na fine game\tgames\na mail server\t\na song\t \na font\tfonts\n",
+            |path, columns| Dataset::tsv_with(path, columns),
+            3,
+        ),
+        (
+            "gaps.csv",
+            "text,label\na fine game,games\na mail server,\na song,\"\"\na font,fonts\n",
+            |path, columns| Dataset::csv_with(path, columns),
+            3,
+        ),
+        (
+            "gaps.jsonl",
+            "{\"text\": \"a fine game\", \"label\": \"games\"}\n\
+             {\"text\": \"a mail server\", \"label\": null}\n\
+             {\"text\": \"a song\", \"label\": \"\"}\n\
+             {\"text\": \"a font\", \"label\": \"fonts\"}\n",
+            |path, columns| Dataset::jsonl_with(path, columns),
+            2,
+        ),
+        (
+            "named.csv",
+            "text,kind\na fine game,games\na mail server,\na song,\na font,fonts\n",
+            |path, columns| Dataset::csv_with(path, &columns.clone().label("kind")),
+            3,
+        ),
+    ];
+    for (name, content, read, line) in formats {
+        let (_folder, path) = file(name, content);
+        let columns = Columns::new();
+        let facts = ["2 of 4 rows have no label", "drop_missing", "fill_missing"];
+        check(read(&path, &columns), "SC0416", Some(line), &facts);
+        let dropped = read(&path, &columns.clone().drop_missing()).expect("two rows are left");
+        assert_eq!(dropped.label_names, ["fonts", "games"], "{name}");
+        assert_eq!(dropped.len(), 2, "{name}");
+        let filled = read(&path, &columns.fill_missing("unknown")).expect("four rows");
+        assert_eq!(filled.label_names, ["fonts", "games", "unknown"], "{name}");
+        assert_eq!(filled.class_counts(), [1, 1, 2], "{name}");
+    }
+    let (_folder, path) = file("numbers.tsv", "text\tscore\na\t0.5\nb\t\n");
+    let scores = Columns::new().value("score");
+    check(
+        Dataset::tsv_with(&path, &scores),
+        "SC0416",
+        Some(3),
+        &["1 of 2 rows has"],
+    );
+    let filled = Dataset::tsv_with(&path, &scores.fill_missing("0.25")).expect("two numbers");
+    assert_eq!(filled.examples[1].label, Some(Label::Value(0.25)));
+    let (_folder, path) = file("none.tsv", "text\tlabel\na\t\n");
+    let none = Dataset::tsv_with(&path, &Columns::new().drop_missing());
+    assert_eq!(none.expect_err("no row is left").code, "SC0914");
+}
+
+#[test]
+fn labels_in_memory_are_there_or_missing() {
+    let rows = Dataset::from_rows(["a", "b", "c"], ["x", "", "y"]);
+    check(rows, "SC0416", None, &["row 1", "1 of 3 rows"]);
+    let arrays = Dataset::from_arrays([[1.0_f32], [2.0]], [0.5_f32, f32::NAN]);
+    check(arrays, "SC0416", None, &["row 1"]);
+    // Made without a `?`, it has a row without a label, which is found when it is used.
+    let labelled = Dataset::from_labelled([("a", "x"), ("b", ""), ("c", "y")]);
+    assert_eq!(labelled.label_names, ["x", "y"]);
+    assert_eq!(labelled.examples[1].label, None);
+}
+
+/// Two columns of a name that is read are not taken for one; of a name that is not read, they do no harm.
+#[test]
+fn a_second_column_of_the_name_is_not_ignored() {
+    let (_folder, path) = file("two.csv", "text,label,label\na,x,1\nb,y,2\n");
+    check(
+        Dataset::csv(&path),
+        "SC0417",
+        Some(1),
+        &["2 columns named `label`", "2, 3"],
+    );
+    let (_folder, path) = file("two.tsv", "text\tlabel\ttext\na\tx\tb\n");
+    check(
+        Dataset::tsv(&path),
+        "SC0417",
+        Some(1),
+        &["2 columns named `text`"],
+    );
+    let (_folder, path) = file("other.csv", "text,note,label,note\na,1,x,2\n");
+    assert_eq!(
+        Dataset::csv(&path)
+            .expect("nobody reads `note`")
+            .label_names,
+        ["x"]
+    );
+    let twice = [
+        r#"{"text": "a", "label": "x", "label": "y"}"#,
+        r#"{"text": "a", "label": "x", "note": {"label": 1}, "lab\u0065l": "y"}"#,
+    ];
+    for line in twice {
+        let (_folder, path) = file("two.jsonl", line);
+        check(
+            Dataset::jsonl(&path),
+            "SC0911",
+            Some(1),
+            &["`label` is there twice"],
+        );
+    }
+    let once = r#"{"text": "\"label\": {", "label": "x", "note": {"label": [":", {"text": 1}]}}"#;
+    let (_folder, path) = file("once.jsonl", once);
+    assert_eq!(
+        Dataset::jsonl(&path).expect("each key is there once").len(),
+        1
+    );
+}
+
+/// Texts and labels are shown, and never obeyed.
+#[test]
+fn control_characters_are_shown() {
+    let data = Dataset::from_labelled([("a \u{1b}[31mred\u{7} text", "x\u{1b}[2J"), ("b", "y")]);
+    let shown = data.to_plain();
+    assert!(
+        shown.contains('\u{fffd}') && !shown.contains('\u{1b}'),
+        "{shown:?}"
+    );
+}

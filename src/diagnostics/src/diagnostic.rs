@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Profile;
+use crate::{Profile, words};
 
 /// A range of bytes in the text of the cell as its author typed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -385,9 +385,9 @@ impl Diagnostic {
     pub fn one_line(&self) -> String {
         match self.fixes.first() {
             Some(fix) if fix.title.starts_with("did you mean") => {
-                format!("{}; {}", self.message, fix.title)
+                words::visible(&format!("{}; {}", self.message, fix.title))
             }
-            _ => self.message.clone(),
+            _ => words::visible(&self.message),
         }
     }
 }

@@ -57,6 +57,13 @@ pub fn excerpt(text: &str, most: usize) -> String {
     format!("{}…", cut.trim_end())
 }
 
+/// A text of others that a terminal shows and does not obey: a control character is shown as `�`. Line ends
+/// and tabs stay.
+pub fn visible(text: &str) -> String {
+    let obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
+    text.replace(obeyed, "\u{fffd}")
+}
+
 /// Lines of at most `columns` columns, broken between words.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = Vec::new();
@@ -102,6 +109,16 @@ mod tests {
         assert_eq!(wrap("aa bb cc", 5), ["aa bb", "cc"]);
         assert_eq!(wrap("aa  bb", 10), ["aa  bb"]);
         assert_eq!(wrap("aaaaaaaa b", 3), ["aaaaaaaa", "b"]);
+    }
+
+    #[test]
+    fn nothing_is_obeyed() {
+        let text = "red\u{1b}[31m\ttab\nline\u{7}\u{9b}\r";
+        assert_eq!(
+            visible(text),
+            "red\u{fffd}[31m\ttab\nline\u{fffd}\u{fffd}\u{fffd}"
+        );
+        assert_eq!(visible("grün ✓"), "grün ✓");
     }
 
     #[test]

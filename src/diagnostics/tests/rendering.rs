@@ -179,6 +179,20 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             text: "a text\twith a tab\tgames".into(),
             rows: 2,
         }),
+        told(MissingLabels {
+            source: "gaps.tsv".into(),
+            column: Some("label".into()),
+            is_file: true,
+            first: vec![3, 8, 21],
+            count: 14,
+            rows: 200,
+            call: "Dataset::tsv".into(),
+        }),
+        told(DuplicateColumn {
+            column: "label".into(),
+            positions: vec![2, 4],
+            path: "two_labels.csv".into(),
+        }),
         told(UnknownLabel {
             label: "gamse".into(),
             path: "dev.tsv".into(),

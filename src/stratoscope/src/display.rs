@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde_json::Value;
 use stratoscope_data::summary::Head;
 use stratoscope_data::{Dataset, Example};
-use stratoscope_diagnostics::{Diagnostic, render};
+use stratoscope_diagnostics::{Diagnostic, render, words};
 use stratoscope_strategy::PlacementReport;
 use stratoscope_wire::{MimeBundle, ToKernel};
 
@@ -123,10 +123,11 @@ pub fn plain(text: impl Into<String>) -> MimeBundle {
     with("text/plain", text.into())
 }
 
-/// A bundle of HTML and what front ends without HTML show instead.
+/// A bundle of HTML and what front ends without HTML show instead. Labels, texts and names of others may hold
+/// control characters, which a terminal is not to obey.
 pub fn html_and_plain(html: impl Into<String>, text: impl Into<String>) -> MimeBundle {
     let mut bundle = with("text/html", html.into());
-    bundle.extend(with("text/plain", text.into()));
+    bundle.extend(with("text/plain", words::visible(&text.into())));
     bundle
 }
 

@@ -39,9 +39,11 @@ pub use stratoscope_strategy::{
 };
 pub use stratoscope_train::{
     Adam, AdamW, BertForSequenceClassification, BertTokenizer, CompileArgs, CompileReceipt,
-    CosineDecay, EvaluateArgs, Evaluation, ExponentialDecay, FitArgs, History, Loss,
-    MeanSquaredError, Metric, Model, Predictions, SGD, Schedule, SparseCategoricalCrossentropy,
-    accuracy, constant, f1, macro_f1, mcc, pearson, spearman, warmup_linear,
+    CosineDecay, EvaluateArgs, Evaluation, ExponentialDecay, FitArgs, Hinge, History, Huber,
+    KlDivergence, LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, Metric, Model, Predictions,
+    SGD, Schedule, SparseCategoricalCrossentropy, SquaredHinge, accuracy, auc, constant, f1,
+    macro_f1, mae, mcc, mse, pearson, precision, recall, rmse, spearman, top_k_accuracy,
+    warmup_linear,
 };
 
 // What is called while a model trains, and files with columns of their own.

@@ -9,7 +9,7 @@ use stratoscope_diagnostics::rules::{
 use stratoscope_diagnostics::{Diagnostic, Rule};
 
 use crate::loss::Loss;
-use crate::metric::Metric;
+use crate::metric::{Answers, Metric};
 use crate::model::State;
 use crate::network::{Files, Network};
 use crate::optimizer::{Clipping, Optimizer, UpdateRule};
@@ -42,18 +42,19 @@ pub(crate) fn refused<N: Network>(
 /// `classes`: the outputs of the head; `None` for one output.
 fn of_loss(loss: Loss, classes: Option<usize>) -> Option<Diagnostic> {
     let name = loss.name().to_owned();
-    match (loss, classes) {
-        (Loss::MeanSquaredError(_), Some(outputs)) => Some(
+    match classes {
+        Some(outputs) if loss.is_regression() => Some(
             ShapesWouldBroadcast {
                 outputs,
                 loss: name,
             }
             .diagnostic(),
         ),
-        (Loss::BinaryCrossentropy(_), Some(outputs)) => {
-            Some(BinaryLossOfMany { outputs }.diagnostic())
+        Some(outputs) if loss.is_binary() => {
+            let loss = name;
+            Some(BinaryLossOfMany { outputs, loss }.diagnostic())
         }
-        (Loss::SparseCategoricalCrossentropy(_) | Loss::CategoricalCrossentropy(_), None) => {
+        None if !loss.is_regression() && !loss.is_binary() => {
             let in_the_head = false;
             Some(
                 SoftmaxOverOne {
@@ -114,18 +115,19 @@ fn of_outputs(
 
 fn of_metric(metric: Metric, loss: Option<Loss>, outputs: Option<usize>) -> Option<Diagnostic> {
     // One output under a binary loss decides between two classes.
-    let classes = match loss.and_then(|loss| loss.threshold()) {
-        Some(_) => outputs.or(Some(2)),
-        None => outputs,
+    let answers = match outputs {
+        Some(classes) => Answers::Classes(classes),
+        None if loss.is_some_and(|loss| loss.is_binary()) => Answers::TwoClasses,
+        None => Answers::Number,
     };
-    if classes.is_none() && metric.is_of_classes() {
+    if answers == Answers::Number && metric.is_of_classes() {
         let rule = AccuracyOfARegression {
             metric: metric.name().to_owned(),
             loss: loss.map(|loss| loss.name().to_owned()),
         };
         return Some(rule.diagnostic());
     }
-    let expects = metric.objection(classes)?;
+    let expects = metric.objection(answers)?;
     Some(problem::bad_value("compile", "metrics", metric, expects))
 }
 

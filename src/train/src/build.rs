@@ -112,6 +112,7 @@ impl<N: Network> State<N> {
             Some(device) => device.training(),
             None => cpu(0).resolve()?.training(),
         };
+        self.replicas.first().fits(width)?;
         let network = self.replicas.first().clone().build(width, &device);
         self.place(network, strategy, origin)
     }

@@ -157,7 +157,7 @@ impl<N: Network> Model<N> {
             .iter()
             .map(|_| OptimizerState::default())
             .collect();
-        let tally = tally(state.files.classes(), args.loss);
+        let tally = tally(state.files.classes(), args.loss, &args.metrics);
         let tallies = Tallies::new(tally, state.replicas.strategy(), compiled_at);
         state.compiled = Some(Compiled {
             optimizer,

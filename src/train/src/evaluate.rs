@@ -119,7 +119,8 @@ pub(crate) fn on_replicas<N: Network>(
     } = asked;
     let start = Instant::now();
     let strategy = replicas.strategy();
-    let mut tallies = Tallies::new(tally(classes, Some(loss)), strategy, Origin::default());
+    let empty = tally(classes, Some(loss), metrics);
+    let mut tallies = Tallies::new(empty, strategy, Origin::default());
     let (mut sum, mut examples) = (0.0, 0);
     for batch in data.batch(batch_size)?.prefetch(PREFETCHED) {
         // Replicas that sit a batch out are the last ones.
@@ -216,13 +217,15 @@ pub(crate) fn failed(device: &str, reason: &str) -> Box<Diagnostic> {
     .error()
 }
 
-/// An empty tally for a head under a loss.
-pub(crate) fn tally(classes: Option<usize>, loss: Option<Loss>) -> Tally {
-    match (classes, loss.and_then(|loss| loss.threshold())) {
+/// An empty tally of what metrics need, for a head under a loss.
+pub(crate) fn tally(classes: Option<usize>, loss: Option<Loss>, metrics: &[Metric]) -> Tally {
+    let tally = match (classes, loss.and_then(|loss| loss.threshold())) {
         (Some(classes), _) => Tally::of_classes(classes),
         (None, Some(threshold)) => Tally::of_two_classes_by_one_output(threshold),
         (None, None) => Tally::of_numbers(),
-    }
+    };
+    let of_logits = loss.is_none_or(|loss| loss.from_logits() != Some(false));
+    tally.measuring(metrics, of_logits)
 }
 
 /// The values of metrics.

@@ -200,9 +200,8 @@ fn train<N: Network>(
         if progress.batch == 0 {
             // Here and not at the end: between runs, what was counted last can be looked at.
             let compiled = &mut *trainer.compiled;
-            compiled.tallies = compiled
-                .tallies
-                .emptied(tally(trainer.classes, compiled.loss));
+            let empty = tally(trainer.classes, compiled.loss, &compiled.metrics);
+            compiled.tallies = compiled.tallies.emptied(empty);
             listeners.callbacks.epoch_begins(epoch);
         }
         let order = match plan.shuffle {

@@ -99,11 +99,15 @@ pub use counters::Counters;
 pub use events::{FitStarted, Observer};
 pub use history::{EpochRecord, Evaluation, ExecutionRecord, History, Measured, StepRecord};
 pub use loss::{
-    BinaryCrossentropy, CategoricalCrossentropy, LabelSmoothing, Loss, MeanSquaredError,
-    SparseCategoricalCrossentropy,
+    BinaryCrossentropy, CategoricalCrossentropy, Hinge, Huber, KlDivergence, LabelSmoothing,
+    LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, SparseCategoricalCrossentropy,
+    SquaredHinge,
 };
 pub use memory::{MemoryPlan, memory_plan};
-pub use metric::{Metric, accuracy, f1, macro_f1, mcc, pearson, spearman};
+pub use metric::{
+    Metric, accuracy, auc, f1, macro_f1, mae, mcc, mse, pearson, precision, recall, rmse, spearman,
+    top_k_accuracy,
+};
 pub use mixed_precision::{Policy, global_policy, set_global_policy};
 pub use model::Model;
 pub use network::{Files, Input, Network, Outputs, features};

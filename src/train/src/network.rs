@@ -82,6 +82,14 @@ pub trait Network: Module + 'static {
         true
     }
 
+    /// Whether its variables for rows of `width` numbers fit into memory. Asked before [`build`](Self::build).
+    ///
+    /// # Errors
+    /// SC0915 for sizes that do not.
+    fn fits(&self, _width: usize) -> Result<()> {
+        Ok(())
+    }
+
     /// The network with its variables, for rows of `width` numbers, made on `device`. Called once,
     /// if it is not built, in the scope that places the variables.
     #[must_use]

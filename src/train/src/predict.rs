@@ -201,6 +201,8 @@ impl Head {
             Some(Loss::BinaryCrossentropy(loss)) => Self::Binary {
                 is_logit: loss.loss.from_logits && logits,
             },
+            // A margin of 0 is a half; the further from it, the surer.
+            Some(Loss::Hinge(_) | Loss::SquaredHinge(_)) => Self::Binary { is_logit: true },
             Some(_) => Self::Number,
             None if state.files.binary_labels().is_some() => Self::Binary { is_logit: logits },
             None => Self::Number,
@@ -365,7 +367,7 @@ impl Predictions {
             let shown = words::excerpt(&format!("{}{pair}", row.text), 100);
             let _ = writeln!(text, "{:width$}  {share}  {shown}", row.label);
         }
-        text
+        words::visible(&text)
     }
 }
 

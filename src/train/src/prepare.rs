@@ -47,7 +47,7 @@ pub(crate) fn binary_labels(
     loss: Option<Loss>,
     data: &Dataset,
 ) -> Option<[String; 2]> {
-    if files.classes().is_some() || !matches!(loss, Some(Loss::BinaryCrossentropy(_))) {
+    if files.classes().is_some() || !loss.is_some_and(|loss| loss.is_binary()) {
         return None;
     }
     let of_data = <[String; 2]>::try_from(data.label_names.clone()).ok();

@@ -65,6 +65,10 @@ impl Loader {
         let Some(found) = candidate else {
             // The pooler is absent from checkpoints of heads that do not use it.
             if is_head || name.starts_with("bert.pooler.") {
+                // The network will be thrown away, and its sizes may be any.
+                if !(self.missing.is_empty() && self.wrong_shapes.is_empty()) {
+                    return Filled::Refused;
+                }
                 self.record(name, shape, Origin::New);
                 return Filled::New;
             }

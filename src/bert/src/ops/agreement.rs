@@ -1,4 +1,5 @@
-//! The fused operations against the portable ones: outputs and every gradient, on odd shapes.
+//! The fused operations against the portable ones: outputs and every gradient, on odd shapes, with each set
+//! of instructions that this processor has.
 //!
 //! Tolerances: both forms compute in float32 and differ in the order of their sums; outputs and
 //! gradients agree to 1e-5 and 1e-4 of the largest element of the tensor compared, or of 1 where
@@ -104,11 +105,16 @@ fn check(
     fused: impl Fn(&Case) -> Tensor<3>,
     portable: impl Fn(&Case) -> Tensor<3>,
 ) {
-    let (found, expected) = (run(case, fused), run(case, portable));
-    assert_close(what, &found.output, &expected.output, 1e-5);
-    for (index, (found, expected)) in found.gradients.iter().zip(&expected.gradients).enumerate() {
-        assert_close(&format!("{what}, gradient {index}"), found, expected, 1e-4);
-    }
+    let expected = run(case, portable);
+    cpu::at_each_level(|level| {
+        let found = run(case, &fused);
+        let what = format!("{what} ({level:?})");
+        assert_close(&what, &found.output, &expected.output, 1e-5);
+        let gradients = found.gradients.iter().zip(&expected.gradients);
+        for (index, (found, expected)) in gradients.enumerate() {
+            assert_close(&format!("{what}, gradient {index}"), found, expected, 1e-4);
+        }
+    });
 }
 
 /// Ones, but the last `index % (sequence + 1)` positions of sequence `index` are padding; so the
@@ -431,15 +437,15 @@ fn the_bits_do_not_depend_on_the_number_of_threads() {
         })
     };
     let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let one = pool(1).expect("a pool of one").install(all);
-    for threads in [2, 3, 5] {
-        let many = pool(threads).expect("a pool").install(all);
-        assert!(one.output == many.output, "output on {threads} threads");
-        assert!(
-            one.gradients == many.gradients,
-            "gradients on {threads} threads"
-        );
-    }
+    cpu::at_each_level(|level| {
+        let one = pool(1).expect("a pool of one").install(all);
+        for threads in [2, 3, 5] {
+            let many = pool(threads).expect("a pool").install(all);
+            let what = format!("{level:?} on {threads} threads");
+            assert!(one.output == many.output, "output, {what}");
+            assert!(one.gradients == many.gradients, "gradients, {what}");
+        }
+    });
 }
 
 #[test]
@@ -455,13 +461,16 @@ fn two_replicas_at_once_compute_what_each_does_alone() {
             linear_gelu(c.threes[0].clone(), c.twos[0].clone(), c.ones[0].clone())
         })
     };
-    let expected = [alone(10), alone(11)];
-    let threads = [10, 11].map(|salt| std::thread::spawn(move || [0; 20].map(|_| alone(salt))));
-    for (thread, expected) in threads.into_iter().zip(expected) {
-        for found in thread.join().expect("no panic") {
-            assert!(found.output == expected.output && found.gradients == expected.gradients);
+    cpu::at_each_level(|level| {
+        let expected = [alone(10), alone(11)];
+        let threads = [10, 11].map(|salt| std::thread::spawn(move || [0; 20].map(|_| alone(salt))));
+        for (thread, expected) in threads.into_iter().zip(expected) {
+            for found in thread.join().expect("no panic") {
+                assert!(found.output == expected.output, "{level:?}");
+                assert!(found.gradients == expected.gradients, "{level:?}");
+            }
         }
-    }
+    });
 }
 
 #[test]

@@ -26,6 +26,11 @@ pub use precision::{Precision, rounded};
 use fused::FusedOps;
 use key::Mask;
 
+/// Whether loops may be compiled for AVX2: the processor has it, and `STRATOSCOPE_CPU` does not forbid it.
+pub fn allows_avx2() -> bool {
+    cpu::level() >= cpu::Level::Avx2
+}
+
 /// The entries of `table` at the indices. In training the entry `padding` gets no gradient.
 ///
 /// # Shapes

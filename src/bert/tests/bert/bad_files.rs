@@ -424,3 +424,35 @@ fn a_tokenizer_of_another_model_is_noticed() {
         "byte_fallback":false,"vocab":{"<unk>":0,"a":1},"merges":[]}}"###;
     refused("tokenizer.json", bpe, "SC0910");
 }
+
+/// Sizes that fit no memory are found by the tensors that are there, before anything new is made.
+#[test]
+fn sizes_that_no_memory_holds() {
+    for (field, size) in [
+        ("hidden_size", 1_u64 << 24),
+        ("intermediate_size", 1 << 24),
+        ("vocab_size", 1 << 24),
+        ("max_position_embeddings", 1 << 24),
+    ] {
+        let folder = copy();
+        set(folder.path(), field, size.into());
+        let error = load(folder.path(), &LoadOptions::new()).expect_err("another size");
+        assert!(
+            ["SC0904", "SC0909"].contains(&error.code.as_str()),
+            "{field}: {error}"
+        );
+        // Without a pooler and a head, which are made anew.
+        let folder = copy();
+        rewrite(
+            folder.path(),
+            &mut |name, dtype, shape, data| match name.contains("pooler")
+                || name.starts_with("classifier")
+            {
+                true => Vec::new(),
+                false => vec![(name.to_owned(), dtype, shape, data)],
+            },
+        );
+        set(folder.path(), field, size.into());
+        load(folder.path(), &LoadOptions::new()).expect_err("another size");
+    }
+}

@@ -1,6 +1,7 @@
 //! The crate against the reference implementation and against damaged files, one process for all.
 
 mod bad_files;
+mod bad_tokenizers;
 mod fixtures;
 mod minilm;
 mod parity;

@@ -22,6 +22,19 @@ pub struct Columns {
     text: Option<String>,
     pair: Option<String>,
     label: Wanted,
+    missing: Missing,
+}
+
+/// What becomes of a row without a label.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// It is an error.
+    #[default]
+    Refused,
+    /// It is left out.
+    Dropped,
+    /// It has this label.
+    Filled(String),
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,6 +99,23 @@ impl Columns {
         self
     }
 
+    /// Leaves out rows whose label is empty, blank or `null`. Without this they are an error.
+    pub fn drop_missing(mut self) -> Self {
+        self.missing = Missing::Dropped;
+        self
+    }
+
+    /// Gives this label to rows whose label is empty, blank or `null`.
+    pub fn fill_missing(mut self, label: impl Into<String>) -> Self {
+        self.missing = Missing::Filled(label.into());
+        self
+    }
+
+    /// What becomes of a row without a label.
+    pub(crate) fn missing(&self) -> &Missing {
+        &self.missing
+    }
+
     /// No labels, even if there is a column of that name.
     pub fn unlabelled(mut self) -> Self {
         self.label = Wanted::Nothing;
@@ -96,9 +126,24 @@ impl Columns {
     pub(crate) fn choose(&self, table: &Table) -> Result<Chosen> {
         let find = |name: &str| table.header.iter().position(|column| column == name);
         let need = |name: &str| {
-            find(name).ok_or_else(|| {
-                problem::missing_column(table.call, &table.source, name, &table.header)
-            })
+            let places = table.header.iter().enumerate();
+            let places = places.filter(|(_, column)| *column == name);
+            let places: Vec<usize> = places.map(|(place, _)| place).collect();
+            match places[..] {
+                [place] => Ok(place),
+                [] => Err(problem::missing_column(
+                    table.call,
+                    &table.source,
+                    name,
+                    &table.header,
+                )),
+                _ => Err(problem::duplicate_column(
+                    table.call,
+                    &table.source,
+                    name,
+                    &places,
+                )),
+            }
         };
         let layout = LAYOUTS.iter().find(|(text, pair, _)| {
             find(text).is_some() && pair.is_none_or(|pair| find(pair).is_some())

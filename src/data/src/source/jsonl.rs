@@ -1,6 +1,7 @@
 //! JSON Lines: one object a line. The keys of the first object are the columns; later objects may
 //! have more keys, which are not read, but not fewer.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -44,6 +45,11 @@ fn table(source: &str, text: &str) -> Result<Table> {
             |reason: String| problem::unreadable(CALL, source, Some(line_number), reason);
         let object: Map<String, Value> =
             serde_json::from_str(line).map_err(|error| unreadable(not_an_object(&error)))?;
+        // The parser keeps the last of them.
+        if let Some(key) = key_that_is_there_twice(line) {
+            let key = words::excerpt(&key, 40);
+            return Err(unreadable(format!("the key `{key}` is there twice")));
+        }
         if header.is_empty() {
             header = object.keys().cloned().collect();
         }
@@ -71,6 +77,47 @@ fn table(source: &str, text: &str) -> Result<Table> {
         call: CALL,
         header,
         rows,
+    })
+}
+
+/// The first key of a JSON object that occurs again in it; `line` is one.
+fn key_that_is_there_twice(line: &str) -> Option<String> {
+    let mut seen = BTreeSet::new();
+    let (mut depth, mut last) = (0_usize, None);
+    let mut rest = line;
+    while let Some(at) = rest.find(['{', '[', '}', ']', '"', ':']) {
+        let (sign, after) = (rest.as_bytes()[at], &rest[at + 1..]);
+        rest = after;
+        match sign {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                let end = end_of_text(after)?;
+                last = Some(&after[..end]);
+                rest = &after[end + 1..];
+            }
+            // A colon of the object itself: the text before it is a key.
+            _ if depth == 1 => {
+                let key = last.take()?;
+                // Two ways to write a key are one key.
+                let key: String = serde_json::from_str(&format!("\"{key}\"")).ok()?;
+                if !seen.insert(key.clone()) {
+                    return Some(key);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Where the quote stands that ends a text, before which `text` begins.
+fn end_of_text(text: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    text.bytes().position(|byte| {
+        let ends = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        ends
     })
 }
 

@@ -1,5 +1,5 @@
 //! Where data sets come from: a file each for a format or a collection. All of them fill a
-//! `Table` and leave the choice of columns and the numbering of classes to it.
+//! `Table` and leave the choice of columns, the numbering of classes and rows without a label to it.
 
 mod columns;
 mod csv;
@@ -23,7 +23,7 @@ pub use columns::Columns;
 pub use debian::{debian_pairs, debian_sections};
 pub use glue::Glue;
 
-use columns::LabelColumn;
+use columns::{LabelColumn, Missing};
 
 /// The largest file that is read. Everything is held in memory, so a larger one is refused before
 /// it drives the machine into swapping.
@@ -51,8 +51,11 @@ pub(crate) struct TableRow {
 
 impl Table {
     /// Picks the columns, numbers the classes in sorted order, and makes the examples.
-    fn dataset(self, columns: &Columns) -> Result<Dataset> {
+    fn dataset(mut self, columns: &Columns) -> Result<Dataset> {
         let chosen = columns.choose(&self)?;
+        if let LabelColumn::Class(column) | LabelColumn::Value(column) = chosen.label {
+            self.settle_missing(column, columns.missing())?;
+        }
         if self.rows.is_empty() {
             return Err(problem::empty(&self.source, self.call));
         }
@@ -86,6 +89,36 @@ impl Table {
             source: self.source,
         };
         Ok(data.with_names_in_examples())
+    }
+
+    /// Leaves out rows whose label is missing, or fills it in.
+    ///
+    /// # Errors
+    /// SC0416 where neither was asked for.
+    fn settle_missing(&mut self, column: usize, missing: &Missing) -> Result<()> {
+        let is_missing = |row: &TableRow| row.fields[column].trim().is_empty();
+        match missing {
+            Missing::Dropped => self.rows.retain(|row| !is_missing(row)),
+            Missing::Filled(label) => {
+                for row in self.rows.iter_mut().filter(|row| is_missing(row)) {
+                    row.fields[column].clone_from(label);
+                }
+            }
+            Missing::Refused => {
+                let rows = self.rows.iter().filter(|row| is_missing(row));
+                let lines: Vec<usize> = rows.map(|row| row.line).collect();
+                if !lines.is_empty() {
+                    return Err(problem::missing_labels(
+                        self.call,
+                        &self.source,
+                        Some(&self.header[column]),
+                        &lines,
+                        self.rows.len(),
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// A label that is a number.

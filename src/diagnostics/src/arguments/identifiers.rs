@@ -30,14 +30,29 @@ impl IdentifierKind {
         }
     }
 
-    /// Whether a text names one. Keras takes optimizers in any case, losses and metrics in lower.
+    /// Whether a text names one. Keras takes optimizers in any case, losses and metrics in lower, and its
+    /// classes by their names.
     pub fn knows(self, text: &str) -> bool {
         match self {
             Self::Optimizer => self
                 .names()
                 .iter()
                 .any(|name| name.eq_ignore_ascii_case(text)),
-            _ => self.names().contains(&text),
+            _ => self.canonical(text).is_some(),
+        }
+    }
+
+    /// The name that stands for all of the same meaning: `mae` for `mean_absolute_error`.
+    pub fn canonical(self, text: &str) -> Option<&'static str> {
+        let also = match self {
+            Self::Loss => LOSSES_TOO,
+            Self::Metric => METRICS_TOO,
+            Self::Optimizer => &[],
+        };
+        let meant = also.iter().find(|(_, others)| others.contains(&text));
+        match meant {
+            Some((name, _)) => Some(name),
+            None => self.names().iter().copied().find(|name| *name == text),
         }
     }
 }
@@ -50,9 +65,51 @@ pub const LOSSES: &[&str] = &[
     "bce",
     "mean_squared_error",
     "mse",
+    "mean_absolute_error",
+    "mae",
+    "huber",
+    "log_cosh",
+    "kl_divergence",
+    "kld",
+    "hinge",
+    "squared_hinge",
 ];
 
-/// Texts in `metrics`; those after `spearman` are Keras's other names for `accuracy`.
+/// The types of the losses, as they are written without a text.
+pub const LOSS_TYPES: &[&str] = &[
+    "SparseCategoricalCrossentropy",
+    "CategoricalCrossentropy",
+    "BinaryCrossentropy",
+    "MeanSquaredError",
+    "MeanAbsoluteError",
+    "Huber",
+    "LogCosh",
+    "KlDivergence",
+    "Hinge",
+    "SquaredHinge",
+];
+
+/// Losses by other names of Keras: of the same function, of its class, of older versions.
+const LOSSES_TOO: &[(&str, &[&str])] = &[
+    (
+        "sparse_categorical_crossentropy",
+        &["SparseCategoricalCrossentropy"],
+    ),
+    ("categorical_crossentropy", &["CategoricalCrossentropy"]),
+    ("binary_crossentropy", &["bce", "BCE", "BinaryCrossentropy"]),
+    ("mean_squared_error", &["mse", "MSE", "MeanSquaredError"]),
+    ("mean_absolute_error", &["mae", "MAE", "MeanAbsoluteError"]),
+    ("huber", &["Huber", "huber_loss"]),
+    ("log_cosh", &["LogCosh", "logcosh"]),
+    (
+        "kl_divergence",
+        &["kld", "KLD", "KLDivergence", "kullback_leibler_divergence"],
+    ),
+    ("hinge", &["Hinge"]),
+    ("squared_hinge", &["SquaredHinge"]),
+];
+
+/// Texts in `metrics`; those after `top_k_accuracy` are Keras's other names for some of them.
 pub const METRICS: &[&str] = &[
     "accuracy",
     "f1",
@@ -60,10 +117,53 @@ pub const METRICS: &[&str] = &[
     "mcc",
     "pearson",
     "spearman",
+    "mae",
+    "mse",
+    "rmse",
+    "precision",
+    "recall",
+    "auc",
+    "top_k_accuracy",
     "acc",
     "sparse_categorical_accuracy",
     "categorical_accuracy",
     "binary_accuracy",
+    "mean_absolute_error",
+    "mean_squared_error",
+    "root_mean_squared_error",
+    "top_k_categorical_accuracy",
+    "sparse_top_k_categorical_accuracy",
+];
+
+/// Metrics by other names of Keras. Its class `Accuracy` is not among them: it compares numbers.
+const METRICS_TOO: &[(&str, &[&str])] = &[
+    (
+        "accuracy",
+        &[
+            "acc",
+            "sparse_categorical_accuracy",
+            "categorical_accuracy",
+            "binary_accuracy",
+            "SparseCategoricalAccuracy",
+            "CategoricalAccuracy",
+            "BinaryAccuracy",
+        ],
+    ),
+    ("mae", &["mean_absolute_error", "MAE", "MeanAbsoluteError"]),
+    ("mse", &["mean_squared_error", "MSE", "MeanSquaredError"]),
+    ("rmse", &["root_mean_squared_error", "RootMeanSquaredError"]),
+    ("precision", &["Precision"]),
+    ("recall", &["Recall"]),
+    ("auc", &["AUC"]),
+    (
+        "top_k_accuracy",
+        &[
+            "top_k_categorical_accuracy",
+            "sparse_top_k_categorical_accuracy",
+            "TopKCategoricalAccuracy",
+            "SparseTopKCategoricalAccuracy",
+        ],
+    ),
 ];
 
 /// Texts for `optimizer`.
@@ -83,6 +183,14 @@ pub fn foreign_identifier(
         (IdentifierKind::Loss, "l2" | "mean_square_error") => {
             ("mse", "the mean of the squared errors is `mse`")
         }
+        (IdentifierKind::Loss, "l1") => ("mae", "the mean of the errors' sizes is `mae`"),
+        (IdentifierKind::Loss, "smooth_l1" | "smooth_l1_loss" | "smoothl1") => {
+            ("huber", "with the same border of 1 it is Keras's `huber`")
+        }
+        (IdentifierKind::Loss, "kl" | "kl_div" | "kldiv") => (
+            "kl_divergence",
+            "labels are class numbers here, of which distributions are made",
+        ),
         (IdentifierKind::Loss, "binary" | "log_loss" | "bcewithlogits") => (
             "binary_crossentropy",
             "two classes by one logit are `binary_crossentropy`, with `num_labels = 1`",
@@ -90,6 +198,14 @@ pub fn foreign_identifier(
         (IdentifierKind::Metric, "f1_score" | "f1score" | "f1_binary") => (
             "f1",
             "`f1` is the positive class of two; `macro_f1` the mean over classes",
+        ),
+        (IdentifierKind::Metric, "roc_auc" | "roc_auc_score" | "auroc") => (
+            "auc",
+            "it is the area under the ROC curve, with Keras's 200 thresholds",
+        ),
+        (IdentifierKind::Metric, "top_5_accuracy" | "top5" | "top_5") => (
+            "top_k_accuracy",
+            "by its name it looks at the 5 largest outputs; `top_k_accuracy(3)` at 3",
         ),
         (IdentifierKind::Metric, "f1_macro") => ("macro_f1", "the mean over classes is `macro_f1`"),
         (IdentifierKind::Metric, "matthews_corrcoef" | "matthews_correlation" | "matthews") => {

@@ -14,7 +14,9 @@ pub use compile::COMPILE;
 pub use elsewhere::{Elsewhere, belongs_elsewhere, explained, translated};
 pub use evaluate::EVALUATE;
 pub use fit::FIT;
-pub use identifiers::{IdentifierKind, LOSSES, METRICS, OPTIMIZER_NAMES, foreign_identifier};
+pub use identifiers::{
+    IdentifierKind, LOSS_TYPES, LOSSES, METRICS, OPTIMIZER_NAMES, foreign_identifier,
+};
 pub use optimizers::{ADAM, ADAMW, OPTIMIZERS, Optimizer, SGD, optimizer};
 
 /// One argument of a call.

@@ -214,7 +214,7 @@ pub(super) fn of(text: &str, value: &[TokenTree], defined: &[String]) -> Option<
     let kind = if is_type {
         match name.as_str() {
             _ if arguments::optimizer(&name).is_some() && is_called => Kind::Optimizer,
-            _ if name.ends_with("Crossentropy") || name == "MeanSquaredError" => Kind::Loss,
+            _ if arguments::LOSS_TYPES.contains(&name.as_str()) => Kind::Loss,
             _ if name.ends_with("Decay") && is_called => Kind::Schedule,
             _ if name.ends_with("Strategy") && is_called => Kind::Strategy,
             "Dataset" if is_called => Kind::DataSet,
@@ -257,8 +257,8 @@ pub(super) fn of_type(name: &str) -> Option<Kind> {
     Some(match name {
         "Optimizer" => Kind::Optimizer,
         _ if arguments::optimizer(name).is_some() => Kind::Optimizer,
-        "Loss" | "MeanSquaredError" | "LabelSmoothing" => Kind::Loss,
-        _ if name.ends_with("Crossentropy") => Kind::Loss,
+        "Loss" | "LabelSmoothing" => Kind::Loss,
+        _ if arguments::LOSS_TYPES.contains(&name) => Kind::Loss,
         "Metric" => Kind::Metric,
         "Dataset" => Kind::DataSet,
         "Schedule" | "WarmupLinear" | "BertWarmup" => Kind::Schedule,
@@ -321,6 +321,8 @@ mod tests {
             Some(Kind::Loss),
         );
         check("MeanSquaredError", Some(Kind::Loss));
+        check("Huber { delta: 0.5 }", Some(Kind::Loss));
+        check("top_k_accuracy(3)", Some(Kind::Metric));
         check("accuracy()", Some(Kind::Metric));
         check("[accuracy(), macro_f1()]", Some(Kind::Metric));
         check("warmup_linear(5e-5, 0.1)", Some(Kind::Schedule));

@@ -18,7 +18,8 @@ impl Rule for AccuracyOfARegression {
         name: "accuracy-of-a-regression",
         severity: Severity::Error,
         stage: Stage::Compile,
-        finds: "A metric of classes (`accuracy`, `f1`, `macro_f1`, `mcc`) on a model that predicts a number.",
+        finds: "A metric of classes (`accuracy`, `f1`, `macro_f1`, `mcc`, `precision`, `recall`, `auc`, top-k) \
+                on a model that predicts a number.",
         why: "A predicted 2.9 never equals a labelled 3: accuracy stays at 0, or means something else. With one \
               logit and `BinaryCrossentropy` accuracy is right here: the threshold is 0 for logits and 0.5 for \
               probabilities.",
@@ -42,10 +43,10 @@ impl Rule for AccuracyOfARegression {
         ))
         .label(
             Place::argument("compile", "metrics"),
-            "wants a metric of numbers: `pearson()` or `spearman()`",
+            "wants a metric of numbers: `mae()`, `rmse()`, `pearson()`",
         )
         .why(why)
-        .fix("write `metrics = [pearson(), spearman()]`")
+        .fix("write `metrics = [mae(), pearson()]`")
         .fix("for two classes by one logit: `loss = BinaryCrossentropy { from_logits: true }`")
         .tensorflow(Quote::of("SC0310"))
     }

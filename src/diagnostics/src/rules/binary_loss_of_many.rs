@@ -3,11 +3,13 @@
 use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
-/// The binary cross-entropy on a head with more than one output.
+/// A loss of two classes by one output on a head with more than one output.
 #[derive(Clone, Debug)]
 pub struct BinaryLossOfMany {
     /// Outputs of the head.
     pub outputs: usize,
+    /// The loss: `BinaryCrossentropy`, `Hinge`.
+    pub loss: String,
 }
 
 impl Rule for BinaryLossOfMany {
@@ -16,7 +18,8 @@ impl Rule for BinaryLossOfMany {
         name: "binary-loss-of-many",
         severity: Severity::Error,
         stage: Stage::Compile,
-        finds: "`BinaryCrossentropy` on a model with two or more outputs and one class per text.",
+        finds: "`BinaryCrossentropy`, `Hinge` or `SquaredHinge` on a model with two or more outputs and one class per \
+                text.",
         why: "The binary cross-entropy compares each output with a 0 or 1 of its own. A class number is one \
               value for all outputs: the shapes do not match.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 2)?;\n\
@@ -30,9 +33,10 @@ impl Rule for BinaryLossOfMany {
 
     fn diagnostic(&self) -> Diagnostic {
         let outputs = self.outputs;
-        Self::start(format!(
-            "`BinaryCrossentropy` needs one logit or (N, {outputs}) labels; the head has {outputs} outputs \
-             and one class number per text"
+        let diagnostic = Self::start(format!(
+            "`{}` needs one logit or (N, {outputs}) labels; the head has {outputs} outputs and one class \
+             number per text",
+            self.loss
         ))
         .label(
             Place::argument("compile", "loss"),
@@ -40,11 +44,14 @@ impl Rule for BinaryLossOfMany {
         )
         .why("it compares every output with a 0 or 1 of its own, and a text has one class number")
         .fix("write `loss = SparseCategoricalCrossentropy { from_logits: true }`")
-        .fix("or build the model with one output for two classes: `from_pretrained(\"…\", 1)` or `Dense(1)`")
-        .tensorflow(Quote::with(
-            "SC0306",
-            "",
-            &[("outputs", outputs.to_string())],
-        ))
+        .fix("or build the model with one output for two classes: `from_pretrained(\"…\", 1)` or `Dense(1)`");
+        match self.loss.as_str() {
+            "BinaryCrossentropy" => diagnostic.tensorflow(Quote::with(
+                "SC0306",
+                "",
+                &[("outputs", outputs.to_string())],
+            )),
+            _ => diagnostic,
+        }
     }
 }

@@ -36,6 +36,7 @@ mod devices_are_declared_any_time;
 mod download_failed;
 mod dropout_off;
 mod duplicate_argument;
+mod duplicate_column;
 mod empty_data_set;
 mod empty_texts;
 mod evaluator_failed;
@@ -63,6 +64,7 @@ mod metric_of_a_batch;
 mod micro_batches_lost;
 mod missing_column;
 mod missing_comma;
+mod missing_labels;
 mod missing_optimizer;
 mod mixed_strategies;
 mod model_in_use;
@@ -156,6 +158,7 @@ pub use devices_are_declared_any_time::DevicesAreDeclaredAnyTime;
 pub use download_failed::DownloadFailed;
 pub use dropout_off::DropoutOff;
 pub use duplicate_argument::DuplicateArgument;
+pub use duplicate_column::DuplicateColumn;
 pub use empty_data_set::EmptyDataSet;
 pub use empty_texts::EmptyTexts;
 pub use evaluator_failed::EvaluatorFailed;
@@ -183,6 +186,7 @@ pub use metric_of_a_batch::MetricOfABatch;
 pub use micro_batches_lost::MicroBatchesLost;
 pub use missing_column::MissingColumn;
 pub use missing_comma::MissingComma;
+pub use missing_labels::MissingLabels;
 pub use missing_optimizer::MissingOptimizer;
 pub use mixed_strategies::MixedStrategies;
 pub use model_in_use::ModelInUse;
@@ -306,6 +310,8 @@ pub const CATALOGUE: &[Entry] = &[
     page::<EmptyTexts>(),
     page::<PaddingWaste>(),
     page::<InputDoesNotFit>(),
+    page::<MissingLabels>(),
+    page::<DuplicateColumn>(),
     page::<RateOutOfRange>(),
     page::<ScheduleDoesNotAct>(),
     page::<WarmUpTooLong>(),

@@ -3,7 +3,7 @@
 use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
-/// A squared error between several outputs and one number.
+/// A distance between several outputs and one number.
 #[derive(Clone, Debug)]
 pub struct ShapesWouldBroadcast {
     /// Outputs of the head, C.
@@ -18,7 +18,8 @@ impl Rule for ShapesWouldBroadcast {
         name: "shapes-would-broadcast",
         severity: Severity::Error,
         stage: Stage::Compile,
-        finds: "`MeanSquaredError` on a model with more than one output.",
+        finds: "A loss of numbers (`MeanSquaredError`, `MeanAbsoluteError`, `Huber`, `LogCosh`) on a model with more \
+                than one output.",
         why: "Outputs (16, 2) minus labels (16) broadcasts: every output is compared with the number of \
               another text, or with a class number taken for a quantity. The loss falls all the same.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 2)?;\n\

@@ -42,7 +42,10 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             loss: "SparseCategoricalCrossentropy".into(),
             in_the_head: false,
         }),
-        told(BinaryLossOfMany { outputs: 2 }),
+        told(BinaryLossOfMany {
+            outputs: 2,
+            loss: "BinaryCrossentropy".into(),
+        }),
         told(ShapesWouldBroadcast {
             outputs: 2,
             loss: "MeanSquaredError".into(),

@@ -1,11 +1,13 @@
 //! What values arguments take: traits, so that a wrong one is answered in the words of the DSL.
 
+use stratoscope_diagnostics::arguments::IdentifierKind;
 use stratoscope_diagnostics::rules::BadArgumentValue;
 use stratoscope_diagnostics::{Place, Result, Rule};
 
 use crate::loss::{
-    BinaryCrossentropy, CategoricalCrossentropy, LabelSmoothing, Loss, MeanSquaredError,
-    SparseCategoricalCrossentropy,
+    BinaryCrossentropy, CategoricalCrossentropy, Hinge, Huber, KlDivergence, LabelSmoothing,
+    LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, SparseCategoricalCrossentropy,
+    SquaredHinge,
 };
 use crate::metric::Metric;
 use crate::problem;
@@ -13,13 +15,14 @@ use crate::problem;
 /// What `compile!` takes as its loss: a type, or a text that names one.
 #[diagnostic::on_unimplemented(
     message = "expected a loss, got `{Self}`",
-    label = "`SparseCategoricalCrossentropy {{ from_logits: true }}`, `BinaryCrossentropy {{ … }}`, `MeanSquaredError`, or a text that names one"
+    label = "`SparseCategoricalCrossentropy {{ from_logits: true }}`, `BinaryCrossentropy {{ … }}`, `MeanSquaredError`, `Huber {{ delta: 1.0 }}`, or a text that names one"
 )]
 pub trait IntoLoss {
     /// The loss.
     ///
     /// # Errors
-    /// SC0105 for a text that names none, SC0103 for a label smoothing that is no share.
+    /// SC0105 for a text that names none, SC0103 for a label smoothing that is no share and a `delta` that is
+    /// no size.
     fn into_loss(self) -> Result<Loss>;
 }
 
@@ -29,15 +32,36 @@ impl IntoLoss for Loss {
     }
 }
 
-impl IntoLoss for SparseCategoricalCrossentropy {
-    fn into_loss(self) -> Result<Loss> {
-        Ok(Loss::SparseCategoricalCrossentropy(self))
-    }
+macro_rules! into_loss {
+    ($($loss:ident),*) => {$(
+        impl IntoLoss for $loss {
+            fn into_loss(self) -> Result<Loss> {
+                Ok(Loss::$loss(self))
+            }
+        }
+    )*};
 }
 
-impl IntoLoss for MeanSquaredError {
+into_loss!(
+    SparseCategoricalCrossentropy,
+    KlDivergence,
+    MeanSquaredError,
+    MeanAbsoluteError,
+    LogCosh,
+    Hinge,
+    SquaredHinge
+);
+
+impl IntoLoss for Huber {
     fn into_loss(self) -> Result<Loss> {
-        Ok(Loss::MeanSquaredError(self))
+        if self.is_valid() {
+            return Ok(Loss::Huber(self));
+        }
+        let given = format!("Huber {{ delta: {:?} }}", self.delta);
+        let expects = "a finite `delta` above 0";
+        Err(Box::new(problem::bad_value(
+            "compile", "loss", given, expects,
+        )))
     }
 }
 
@@ -77,15 +101,21 @@ fn smoothed<L>(loss: LabelSmoothing<L>, build: impl Fn(LabelSmoothing<L>) -> Los
 }
 
 impl IntoLoss for &str {
-    /// A cross-entropy that is named by a text takes logits, unlike Keras's.
+    /// A cross-entropy or a divergence that is named by a text takes logits, unlike Keras's.
     fn into_loss(self) -> Result<Loss> {
-        match self {
+        match IdentifierKind::Loss.canonical(self).unwrap_or(self) {
             "sparse_categorical_crossentropy" => {
                 SparseCategoricalCrossentropy { from_logits: true }.into_loss()
             }
             "categorical_crossentropy" => CategoricalCrossentropy { from_logits: true }.into_loss(),
-            "binary_crossentropy" | "bce" => BinaryCrossentropy { from_logits: true }.into_loss(),
-            "mean_squared_error" | "mse" => MeanSquaredError.into_loss(),
+            "binary_crossentropy" => BinaryCrossentropy { from_logits: true }.into_loss(),
+            "kl_divergence" => KlDivergence { from_logits: true }.into_loss(),
+            "mean_squared_error" => MeanSquaredError.into_loss(),
+            "mean_absolute_error" => MeanAbsoluteError.into_loss(),
+            "huber" => Huber::default().into_loss(),
+            "log_cosh" => LogCosh.into_loss(),
+            "hinge" => Hinge.into_loss(),
+            "squared_hinge" => SquaredHinge.into_loss(),
             _ => Err(problem::unknown_loss(self)),
         }
     }
@@ -100,7 +130,7 @@ impl IntoLoss for String {
 /// One metric: a value, or a text that names one.
 #[diagnostic::on_unimplemented(
     message = "expected a metric, got `{Self}`",
-    label = "`accuracy()`, `macro_f1()`, `f1()`, `mcc()`, `pearson()`, `spearman()`, or a text that names one"
+    label = "`accuracy()`, `macro_f1()`, `precision()`, `auc()`, `mae()`, `pearson()`, or a text that names one"
 )]
 pub trait IntoMetric {
     /// The metric.
@@ -252,6 +282,14 @@ mod tests {
     fn texts_are_resolved_or_refused() {
         let loss = "mse".into_loss().expect("a loss");
         assert_eq!(loss, Loss::MeanSquaredError(MeanSquaredError));
+        let loss = "MAE".into_loss().expect("a loss");
+        assert_eq!(loss, Loss::MeanAbsoluteError(MeanAbsoluteError));
+        let written = "huber".into_loss().expect("a loss").to_string();
+        assert_eq!(written, "Huber { delta: 1.0 }");
+        for delta in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let told = Huber { delta }.into_loss().expect_err("no size");
+            assert_eq!(told.code, "SC0103", "{told}");
+        }
         let told = "sparse_categorical_crossentropi"
             .into_loss()
             .expect_err("a slip");

@@ -36,7 +36,8 @@ impl EarlyStopping {
     }
 
     /// What is watched: `loss`, a metric's name, or either of the validation data with `val_` in
-    /// front. A loss is better when it is lower, a metric when it is higher. Default: `val_loss`.
+    /// front. A loss is better when it is lower, and so are `mae`, `mse` and `rmse`; other metrics are when
+    /// they are higher. Default: `val_loss`.
     pub fn monitor(mut self, name: impl Into<String>) -> Self {
         self.monitor = name.into();
         self
@@ -194,7 +195,10 @@ impl Monitor {
             "loss" => Some(loss),
             _ => {
                 let metric = metrics.iter().find(|metric| metric.name == name)?;
-                metric.value.map(|value| -value)
+                let low_is_better = Metric::by_name(name).is_some_and(Metric::is_distance);
+                metric
+                    .value
+                    .map(|value| if low_is_better { value } else { -value })
             }
         };
         match self.0.strip_prefix("val_") {
@@ -243,6 +247,9 @@ mod tests {
         assert_eq!(value("accuracy"), Some(-0.25));
         assert_eq!(value("val_accuracy"), Some(-0.5));
         assert_eq!(value("val_f1"), None);
+        let mut epoch = epoch();
+        epoch.metrics[0].name = "rmse";
+        assert_eq!(Monitor("rmse".to_owned()).value(&epoch), Some(0.25));
     }
 
     #[test]

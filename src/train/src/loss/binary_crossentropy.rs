@@ -1,10 +1,11 @@
 //! `−y log p − (1 − y) log (1 − p)`: two classes by one output. Keras's `BinaryCrossentropy`; in PyTorch
 //! `BCEWithLogitsLoss`.
 
+use burn::tensor::Tensor;
 use burn::tensor::activation::log_sigmoid;
-use burn::tensor::{Tensor, TensorData};
 use stratoscope_data::Labels;
 
+use super::labels::column;
 use super::{EPSILON, LabelSmoothing};
 
 /// Cross-entropy between labels of 0 and 1 and one output, for models with `num_labels = 1`.
@@ -30,16 +31,11 @@ impl BinaryCrossentropy {
 
 impl LabelSmoothing<BinaryCrossentropy> {
     pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
-        let labels: Vec<f32> = match labels {
-            Labels::Values(values) => values.clone(),
-            Labels::Classes(classes) => classes.iter().map(|&class| class as f32).collect(),
-            Labels::Absent => return Tensor::zeros([1], &outputs.device()),
+        let share = self.share as f32;
+        let smooth = |label: f32| label * (1.0 - share) + 0.5 * share;
+        let Some(labels) = column(labels, &outputs.device(), smooth) else {
+            return Tensor::zeros([1], &outputs.device());
         };
-        let smooth = |label: f32| label * (1.0 - self.share as f32) + 0.5 * self.share as f32;
-        let labels: Vec<f32> = labels.into_iter().map(smooth).collect();
-        // [B, 1], never [B]: against [B, 1] outputs that would broadcast to [B, B].
-        let shape = [labels.len(), 1];
-        let labels = Tensor::<2>::from_data(TensorData::new(labels, shape), &outputs.device());
         let others = labels.clone().neg().add_scalar(1.0);
         let (one, zero) = if self.loss.from_logits {
             (log_sigmoid(outputs.clone()), log_sigmoid(outputs.neg()))

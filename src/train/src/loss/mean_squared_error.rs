@@ -1,7 +1,9 @@
 //! `(output − label)²`. Keras's `MeanSquaredError`, HF's loss for `num_labels = 1`.
 
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::Tensor;
 use stratoscope_data::Labels;
+
+use super::labels::errors;
 
 /// Squared distance between one output and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,15 +11,7 @@ pub struct MeanSquaredError;
 
 impl MeanSquaredError {
     pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
-        let labels: Vec<f32> = match labels {
-            Labels::Values(values) => values.clone(),
-            Labels::Classes(classes) => classes.iter().map(|&class| class as f32).collect(),
-            Labels::Absent => return Tensor::zeros([1], &outputs.device()),
-        };
-        // [B, 1], never [B]: against [B, 1] outputs that would broadcast to [B, B].
-        let shape = [labels.len(), 1];
-        let labels = Tensor::from_data(TensorData::new(labels, shape), &outputs.device());
-        (outputs - labels).powi_scalar(2).sum()
+        errors(outputs, labels).powi_scalar(2).sum()
     }
 }
 

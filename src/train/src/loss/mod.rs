@@ -4,7 +4,13 @@
 
 mod binary_crossentropy;
 mod categorical_crossentropy;
+mod hinge;
+mod huber;
+mod kl_divergence;
 mod label_smoothing;
+mod labels;
+mod log_cosh;
+mod mean_absolute_error;
 mod mean_squared_error;
 mod sparse_categorical_crossentropy;
 
@@ -15,7 +21,12 @@ use stratoscope_data::Labels;
 
 pub use binary_crossentropy::BinaryCrossentropy;
 pub use categorical_crossentropy::CategoricalCrossentropy;
+pub use hinge::{Hinge, SquaredHinge};
+pub use huber::Huber;
+pub use kl_divergence::KlDivergence;
 pub use label_smoothing::LabelSmoothing;
+pub use log_cosh::LogCosh;
+pub use mean_absolute_error::MeanAbsoluteError;
 pub use mean_squared_error::MeanSquaredError;
 pub use sparse_categorical_crossentropy::SparseCategoricalCrossentropy;
 
@@ -33,6 +44,18 @@ pub enum Loss {
     BinaryCrossentropy(LabelSmoothing<BinaryCrossentropy>),
     /// A number.
     MeanSquaredError(MeanSquaredError),
+    /// A number.
+    MeanAbsoluteError(MeanAbsoluteError),
+    /// A number.
+    Huber(Huber),
+    /// A number.
+    LogCosh(LogCosh),
+    /// Classes as one-hot distributions.
+    KlDivergence(KlDivergence),
+    /// Two classes by the sign of one output.
+    Hinge(Hinge),
+    /// Two classes by the sign of one output.
+    SquaredHinge(SquaredHinge),
 }
 
 impl Loss {
@@ -46,12 +69,34 @@ impl Loss {
             Self::CategoricalCrossentropy(loss) => loss.sum(logits, labels),
             Self::BinaryCrossentropy(loss) => loss.sum(logits, labels),
             Self::MeanSquaredError(loss) => loss.sum(logits, labels),
+            Self::MeanAbsoluteError(loss) => loss.sum(logits, labels),
+            Self::Huber(loss) => loss.sum(logits, labels),
+            Self::LogCosh(loss) => loss.sum(logits, labels),
+            Self::KlDivergence(loss) => loss.sum(logits, labels),
+            Self::Hinge(loss) => loss.sum(logits, labels),
+            Self::SquaredHinge(loss) => loss.sum(logits, labels),
         }
     }
 
     /// Whether it wants numbers instead of classes.
     pub fn is_regression(&self) -> bool {
-        matches!(self, Self::MeanSquaredError(_))
+        matches!(
+            self,
+            Self::MeanSquaredError(_)
+                | Self::MeanAbsoluteError(_)
+                | Self::Huber(_)
+                | Self::LogCosh(_)
+        )
+    }
+
+    /// Whether it wants one output that decides between two classes.
+    pub fn is_binary(&self) -> bool {
+        self.threshold().is_some()
+    }
+
+    /// Whether the labels of its two classes may be −1 and 1 too.
+    pub(crate) fn takes_signs(&self) -> bool {
+        matches!(self, Self::Hinge(_) | Self::SquaredHinge(_))
     }
 
     /// Whether the outputs are logits; `None` where there is no such choice.
@@ -60,7 +105,8 @@ impl Loss {
             Self::SparseCategoricalCrossentropy(loss) => Some(loss.from_logits),
             Self::CategoricalCrossentropy(smoothed) => Some(smoothed.loss.from_logits),
             Self::BinaryCrossentropy(smoothed) => Some(smoothed.loss.from_logits),
-            Self::MeanSquaredError(_) => None,
+            Self::KlDivergence(loss) => Some(loss.from_logits),
+            _ => None,
         }
     }
 
@@ -68,6 +114,7 @@ impl Loss {
     pub fn threshold(&self) -> Option<f64> {
         match self {
             Self::BinaryCrossentropy(smoothed) => Some(smoothed.loss.threshold()),
+            Self::Hinge(_) | Self::SquaredHinge(_) => Some(0.0),
             _ => None,
         }
     }
@@ -79,6 +126,12 @@ impl Loss {
             Self::CategoricalCrossentropy(_) => "CategoricalCrossentropy",
             Self::BinaryCrossentropy(_) => "BinaryCrossentropy",
             Self::MeanSquaredError(_) => "MeanSquaredError",
+            Self::MeanAbsoluteError(_) => "MeanAbsoluteError",
+            Self::Huber(_) => "Huber",
+            Self::LogCosh(_) => "LogCosh",
+            Self::KlDivergence(_) => "KlDivergence",
+            Self::Hinge(_) => "Hinge",
+            Self::SquaredHinge(_) => "SquaredHinge",
         }
     }
 }
@@ -88,6 +141,9 @@ impl fmt::Display for Loss {
         f.write_str(self.name())?;
         if let Some(from_logits) = self.from_logits() {
             write!(f, " {{ from_logits: {from_logits} }}")?;
+        }
+        if let Self::Huber(Huber { delta }) = self {
+            write!(f, " {{ delta: {delta:?} }}")?;
         }
         f.write_str(&match self {
             Self::CategoricalCrossentropy(smoothed) => smoothed.suffix(),

@@ -1,16 +1,22 @@
 //! Metrics: numbers that are measured beside the loss. Keras argument: `metrics`.
 //!
 //! A metric is a pure function of a [`Tally`] of the *whole* split. Averages of batches would be
-//! wrong for all of them but accuracy, and even for that one when the last batch is short. `None`
-//! means undefined (an empty denominator): it is shown as such, never as NaN or as 0.
+//! wrong for most of them, and for accuracy too when the last batch is short. `None` means undefined
+//! (an empty denominator): it is shown as such, never as NaN or as 0.
 
+mod auc;
 mod correlation;
+mod distance;
 mod f1;
 mod mcc;
+mod precision_recall;
 mod tallies;
 mod tally;
+mod top_k;
 
 use std::fmt;
+
+use stratoscope_diagnostics::arguments::IdentifierKind;
 
 pub(crate) use tallies::Tallies;
 pub use tally::{Predicted, Tally};
@@ -30,6 +36,34 @@ pub enum Metric {
     Pearson,
     /// Spearman's rank correlation of outputs and labels, for a regression.
     Spearman,
+    /// The mean distance of outputs and labels.
+    Mae,
+    /// The mean squared distance of outputs and labels.
+    Mse,
+    /// The root of the mean squared distance of outputs and labels.
+    Rmse,
+    /// The share of the examples taken for class 1 that are of it, for two classes.
+    Precision,
+    /// The share of the examples of class 1 that are taken for it, for two classes.
+    Recall,
+    /// The area under the ROC curve, for two classes.
+    Auc,
+    /// The share of examples whose label is among the `k` largest outputs.
+    TopKAccuracy {
+        /// How many outputs are looked at.
+        k: usize,
+    },
+}
+
+/// What the outputs of a model are to its metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answers {
+    /// One number.
+    Number,
+    /// One number, by which two classes are told apart.
+    TwoClasses,
+    /// One output a class.
+    Classes(usize),
 }
 
 /// The share of examples whose largest output is the label's.
@@ -63,15 +97,59 @@ pub fn spearman() -> Metric {
     Metric::Spearman
 }
 
+/// The mean distance of outputs and labels: Keras's `MeanAbsoluteError`.
+pub fn mae() -> Metric {
+    Metric::Mae
+}
+
+/// The mean squared distance of outputs and labels: Keras's `MeanSquaredError`.
+pub fn mse() -> Metric {
+    Metric::Mse
+}
+
+/// The root of the mean squared distance, over the whole split: Keras's `RootMeanSquaredError`.
+pub fn rmse() -> Metric {
+    Metric::Rmse
+}
+
+/// Precision of the positive class, class 1 of two: Keras's `Precision`.
+pub fn precision() -> Metric {
+    Metric::Precision
+}
+
+/// Recall of the positive class, class 1 of two: Keras's `Recall`.
+pub fn recall() -> Metric {
+    Metric::Recall
+}
+
+/// The area under the ROC curve, for two classes, with Keras's 200 thresholds: Keras's `AUC`. Of logits
+/// probabilities are made first.
+pub fn auc() -> Metric {
+    Metric::Auc
+}
+
+/// The share of examples whose label is among the `k` largest outputs: Keras's
+/// `SparseTopKCategoricalAccuracy`. By the name `"top_k_accuracy"`, `k` is 5.
+pub fn top_k_accuracy(k: usize) -> Metric {
+    Metric::TopKAccuracy { k }
+}
+
 impl Metric {
-    /// Every metric.
-    pub const ALL: [Self; 6] = [
+    /// Every metric; the one that has a `k`, with Keras's.
+    pub const ALL: [Self; 13] = [
         Self::Accuracy,
         Self::F1,
         Self::MacroF1,
         Self::Mcc,
         Self::Pearson,
         Self::Spearman,
+        Self::Mae,
+        Self::Mse,
+        Self::Rmse,
+        Self::Precision,
+        Self::Recall,
+        Self::Auc,
+        Self::TopKAccuracy { k: top_k::K },
     ];
 
     /// Its name in tables and as text: `macro_f1`.
@@ -83,28 +161,43 @@ impl Metric {
             Self::Mcc => "mcc",
             Self::Pearson => "pearson",
             Self::Spearman => "spearman",
+            Self::Mae => "mae",
+            Self::Mse => "mse",
+            Self::Rmse => "rmse",
+            Self::Precision => "precision",
+            Self::Recall => "recall",
+            Self::Auc => "auc",
+            Self::TopKAccuracy { k } => top_k::name(k),
         }
     }
 
     /// The metric of a name, as Keras users write it. Keras's names for the kinds of accuracy are
     /// one here: whether labels are class numbers, or one output decides, is known from the model.
     pub fn by_name(name: &str) -> Option<Self> {
-        match name {
-            "acc" | "sparse_categorical_accuracy" | "categorical_accuracy" | "binary_accuracy" => {
-                Some(Self::Accuracy)
-            }
-            _ => Self::ALL.into_iter().find(|metric| metric.name() == name),
-        }
+        let name = IdentifierKind::Metric.canonical(name)?;
+        Some(match name {
+            "top_k_accuracy" => Self::TopKAccuracy { k: top_k::K },
+            _ => Self::ALL.into_iter().find(|metric| metric.name() == name)?,
+        })
     }
 
-    /// Whether the mean of the batches' values would be another number (SC0311).
+    /// Whether the mean of the batches' values would be another number (SC0311). What is a mean over
+    /// examples is only wrong where the last batch is short.
     pub(crate) fn needs_the_split(self) -> bool {
-        self != Self::Accuracy
+        !matches!(
+            self,
+            Self::Accuracy | Self::Mae | Self::Mse | Self::TopKAccuracy { .. }
+        )
     }
 
     /// Whether it counts classes.
     pub(crate) fn is_of_classes(self) -> bool {
-        !matches!(self, Self::Pearson | Self::Spearman)
+        !matches!(self, Self::Pearson | Self::Spearman) && !self.is_distance()
+    }
+
+    /// Whether it is a distance of outputs and labels: the lower the better.
+    pub(crate) fn is_distance(self) -> bool {
+        matches!(self, Self::Mae | Self::Mse | Self::Rmse)
     }
 
     /// Its value for a split; `None` where it is undefined.
@@ -116,18 +209,38 @@ impl Metric {
             Self::Mcc => mcc::of(tally),
             Self::Pearson => correlation::pearson(tally.pairs()),
             Self::Spearman => correlation::spearman(tally.pairs()),
+            Self::Mae => distance::absolute(tally.pairs()),
+            Self::Mse => distance::squared(tally.pairs()),
+            Self::Rmse => distance::root(tally.pairs()),
+            Self::Precision => precision_recall::precision(tally),
+            Self::Recall => precision_recall::recall(tally),
+            Self::Auc => tally.scores().and_then(auc::of),
+            Self::TopKAccuracy { k } => top_k::of(k, tally.ranks()),
         }
     }
 
-    /// What it needs the labels to be, if these are not it: classes, exactly two, or numbers.
-    pub(crate) fn objection(self, classes: Option<usize>) -> Option<&'static str> {
-        match (self, classes) {
-            (Self::Pearson | Self::Spearman, None) => None,
-            (Self::Pearson | Self::Spearman, Some(_)) => Some("a metric of classes"),
-            (_, None) => Some("a metric of numbers: `pearson()` or `spearman()`"),
-            (Self::F1, Some(2)) => None,
-            (Self::F1, Some(_)) => Some("`macro_f1()`, as the labels are more than two"),
-            (_, Some(_)) => None,
+    /// What is needed in its place, if it cannot measure such answers.
+    pub(crate) fn objection(self, answers: Answers) -> Option<&'static str> {
+        match (self, answers) {
+            (Self::TopKAccuracy { k: 0 }, _) => Some("`k` ≥ 1"),
+            (Self::TopKAccuracy { .. }, Answers::TwoClasses) => {
+                Some("`accuracy()`, as one output decides between two classes")
+            }
+            (_, Answers::Number) if self.is_of_classes() => {
+                Some("a metric of numbers: `mae()`, `rmse()`, `pearson()` or `spearman()`")
+            }
+            (_, Answers::TwoClasses) if self.is_distance() => None,
+            (_, Answers::TwoClasses | Answers::Classes(_)) if !self.is_of_classes() => {
+                Some("a metric of classes: `accuracy()` or `macro_f1()`")
+            }
+            (_, Answers::Classes(2)) => None,
+            (Self::F1, Answers::Classes(_)) => {
+                Some("`macro_f1()`, as there are more than two classes")
+            }
+            (Self::Precision | Self::Recall | Self::Auc, Answers::Classes(_)) => {
+                Some("`macro_f1()` or `accuracy()`: it is of two classes, and there are more")
+            }
+            _ => None,
         }
     }
 }
@@ -272,15 +385,137 @@ mod tests {
         assert_eq!(classes, accuracy(0.0));
     }
 
+    /// Values of scikit-learn 1.7 (`mean_absolute_error`, `mean_squared_error`, `root_mean_squared_error`) for
+    /// the example of their documentation, and of Keras's for the same numbers.
+    #[test]
+    fn distances() {
+        let mut tally = Tally::of_numbers();
+        for (label, output) in [(3.0, 2.5), (-0.5, 0.0), (2.0, 2.0), (7.0, 8.0)] {
+            tally.add_number(label, output);
+        }
+        check(Metric::Mae, &tally, Some(0.5));
+        check(Metric::Mse, &tally, Some(0.375));
+        check(Metric::Rmse, &tally, Some(0.612_372_435_695_794_5));
+        check(Metric::Mae, &Tally::of_numbers(), None);
+    }
+
+    /// The examples in the documentation of Keras's `Precision`, `Recall` and `AUC`.
+    #[test]
+    fn keras_own_examples() {
+        use stratoscope_data::Labels;
+        let all = [Metric::Precision, Metric::Recall, Metric::Auc, Metric::Mae];
+        let labels = Labels::Classes(vec![0, 1, 1, 1]);
+        let mut tally = Tally::of_two_classes_by_one_output(0.5).measuring(&all, false);
+        tally.add(&labels, &[1.0, 0.0, 1.0, 1.0]);
+        check(Metric::Precision, &tally, Some(2.0 / 3.0));
+        check(Metric::Recall, &tally, Some(2.0 / 3.0));
+        check(Metric::Mae, &tally, Some(0.5));
+        assert_eq!(tally.examples(), 4, "pairs are beside the classes");
+        let mut tally = Tally::of_two_classes_by_one_output(0.5).measuring(&all, false);
+        tally.add(&Labels::Classes(vec![0, 0, 1, 1]), &[0.0, 0.5, 0.3, 0.9]);
+        check(Metric::Auc, &tally, Some(0.75));
+        check(
+            Metric::Precision,
+            &Tally::of_two_classes_by_one_output(0.5),
+            None,
+        );
+    }
+
+    /// One logit, the two logits of two classes and their probabilities are one answer.
+    #[test]
+    fn logits_and_probabilities_have_the_same_area() {
+        use stratoscope_data::Labels;
+        let metrics = [Metric::Auc, Metric::Mse];
+        let labels = Labels::Classes(vec![0, 1, 0, 1, 1]);
+        let logits = [-1.5_f32, 0.25, 0.5, 2.0, -0.75];
+        let pairs = logits.map(|logit| [0.5, 0.5 + logit]).concat();
+        let shares = logits.map(|logit| 1.0 / (1.0 + (-logit).exp()));
+        let counted = |tally: Tally, of_logits, outputs: &[f32]| {
+            let mut tally = tally.measuring(&metrics, of_logits);
+            tally.add(&labels, outputs);
+            tally
+        };
+        let logit = counted(Tally::of_two_classes_by_one_output(0.0), true, &logits);
+        let share = counted(Tally::of_two_classes_by_one_output(0.5), false, &shares);
+        let two = counted(Tally::of_classes(2), true, &pairs);
+        // 6 pairs of a 0 and a 1, of which 4 are in order.
+        for tally in [&logit, &share, &two] {
+            check(Metric::Auc, tally, Some(4.0 / 6.0));
+        }
+        let squares: f64 = std::iter::zip([0.0, 1.0, 0.0, 1.0, 1.0], shares)
+            .map(|(label, share)| (label - f64::from(share)).powi(2))
+            .sum();
+        let found = Metric::Mse.value(&logit).expect("five examples");
+        assert!((found - squares / 5.0).abs() < 1e-6 * squares, "{found}");
+    }
+
+    #[test]
+    fn the_label_among_the_best() {
+        use stratoscope_data::Labels;
+        let metric = top_k_accuracy(2);
+        let mut tally = Tally::of_classes(3).measuring(&[metric], true);
+        let outputs = [0.1, 0.9, 0.8, 0.05, 0.95, 0.0, 0.3, 0.2, 0.1];
+        tally.add(&Labels::Classes(vec![2, 1, 2]), &outputs);
+        check(metric, &tally, Some(2.0 / 3.0));
+        check(top_k_accuracy(1), &tally, Some(1.0 / 3.0));
+        check(top_k_accuracy(3), &tally, Some(1.0));
+    }
+
+    #[test]
+    fn what_a_metric_cannot_measure() {
+        let refused = |answers: Answers| -> Vec<&str> {
+            let refused = Metric::ALL.into_iter();
+            let refused = refused.filter(|metric| metric.objection(answers).is_some());
+            refused.map(Metric::name).collect()
+        };
+        let numbers = ["pearson", "spearman", "mae", "mse", "rmse"];
+        assert_eq!(refused(Answers::Classes(2)), numbers);
+        let two = ["precision", "recall", "auc"];
+        assert_eq!(
+            refused(Answers::Classes(3)),
+            [&["f1"][..], &numbers, &two].concat()
+        );
+        assert_eq!(
+            refused(Answers::TwoClasses),
+            ["pearson", "spearman", "top_5_accuracy"]
+        );
+        assert_eq!(
+            refused(Answers::Number),
+            [
+                &["accuracy", "f1", "macro_f1", "mcc"][..],
+                &two,
+                &["top_5_accuracy"]
+            ]
+            .concat()
+        );
+        assert!(top_k_accuracy(0).objection(Answers::Classes(3)).is_some());
+    }
+
     #[test]
     fn every_name_of_the_table_is_a_metric() {
         use stratoscope_diagnostics::arguments::METRICS;
-        let names: Vec<&str> = Metric::ALL.iter().map(|metric| metric.name()).collect();
+        let name = |metric: Metric| match metric {
+            Metric::TopKAccuracy { .. } => "top_k_accuracy",
+            _ => metric.name(),
+        };
+        let names = Metric::ALL.map(name);
         assert_eq!(names, METRICS[..names.len()]);
         // What follows are other names of these.
         assert!(METRICS.iter().all(|name| Metric::by_name(name).is_some()));
         for metric in Metric::ALL {
-            assert_eq!(Metric::by_name(metric.name()), Some(metric));
+            assert_eq!(Metric::by_name(name(metric)), Some(metric));
         }
+        for (keras, ours) in [
+            ("mean_absolute_error", Metric::Mae),
+            ("MSE", Metric::Mse),
+            ("RootMeanSquaredError", Metric::Rmse),
+            ("AUC", Metric::Auc),
+            ("sparse_top_k_categorical_accuracy", top_k_accuracy(5)),
+            ("BinaryAccuracy", Metric::Accuracy),
+        ] {
+            assert_eq!(Metric::by_name(keras), Some(ours), "{keras}");
+        }
+        // Keras's class of this name compares numbers for equality.
+        assert_eq!(Metric::by_name("Accuracy"), None);
     }
 }

@@ -50,23 +50,34 @@ impl Tallies {
         Tally::sum(&self.copies)
     }
 
-    /// A row for the state of these metrics, if there are any.
+    /// A row for each variable of the state of these metrics.
     pub(crate) fn shown(&self, report: PlacementReport, metrics: &[Metric]) -> PlacementReport {
         if metrics.is_empty() {
             return report;
         }
-        let bytes: Vec<Vec<u8>> = self.copies.iter().map(Tally::bytes).collect();
-        let most = bytes.iter().map(Vec::len).max().unwrap_or(0);
-        let (name, shape, dtype) = match self.copies[0].classes() {
-            // A label and an output an example.
-            0 => ("metrics.pairs", [most / 16, 2], DType::F64),
-            classes => ("metrics.confusion_matrix", [classes, classes], DType::U64),
-        };
-        let strategy = self.strategy.as_ref();
-        let mut record =
-            VariableRecord::on_read(name, &shape, dtype, strategy, self.origin.clone());
+        let states: Vec<_> = self.copies.iter().map(Tally::state).collect();
         let names: Vec<&str> = metrics.iter().map(|metric| metric.name()).collect();
         let counted = format!("the counts for {}, kept on the host", names.join(", "));
+        let variables = 0..states[0].len();
+        variables.fold(report, |report, index| {
+            // The copies of pairs are as long as what each has seen.
+            let copies = states.iter().map(|state| &state[index]);
+            let Some((name, shape, _)) = copies.clone().max_by_key(|(_, _, bytes)| bytes.len())
+            else {
+                return report;
+            };
+            let dtype = match *name {
+                "metrics.pairs" => DType::F64,
+                _ => DType::U64,
+            };
+            let bytes: Vec<Vec<u8>> = copies.map(|(_, _, bytes)| bytes.clone()).collect();
+            report.with_variable(&self.record(name, shape, dtype, &counted), &bytes)
+        })
+    }
+
+    fn record(&self, name: &str, shape: &[usize], dtype: DType, counted: &str) -> VariableRecord {
+        let strategy = self.strategy.as_ref();
+        let mut record = VariableRecord::on_read(name, shape, dtype, strategy, self.origin.clone());
         record.why = match (record.kind, strategy) {
             (VariableKind::OnRead, Some(strategy)) => format!(
                 "made by `compile!` in the scope of `{}`: {counted}; each of {} has its own, and reading a metric adds them up",
@@ -75,7 +86,7 @@ impl Tallies {
             ),
             _ => format!("made by `compile!`: {counted}"),
         };
-        report.with_variable(&record, &bytes)
+        record
     }
 }
 
@@ -121,7 +132,11 @@ mod tests {
         for replicas in 1..=7 {
             let strategy = MirroredStrategy::logical(replicas).expect("logical devices");
             let strategy = strategy.strategy();
-            for (tally, as_classes) in [(Tally::of_classes(3), true), (Tally::of_numbers(), false)]
+            let top = [Metric::TopKAccuracy { k: 2 }];
+            let classes = Tally::of_classes(3).measuring(&top, true);
+            let two = Tally::of_two_classes_by_one_output(0.3);
+            let two = two.measuring(&[Metric::Auc, Metric::Rmse], true);
+            for (tally, as_classes) in [(classes, true), (two, false), (Tally::of_numbers(), false)]
             {
                 let made = Tallies::new(tally.clone(), Some(&strategy), Origin::default());
                 assert_eq!(made.copies.len(), replicas);
@@ -137,6 +152,12 @@ mod tests {
                     let value = |tallies: &Tallies| metric.value(&tallies.read()).map(f64::to_bits);
                     assert_eq!(value(&many), value(&alone), "{metric} on {replicas}");
                 }
+                let state = alone.read().state();
+                assert!(
+                    state
+                        .iter()
+                        .all(|(.., bytes)| bytes.iter().any(|&it| it > 0))
+                );
                 assert_eq!(many.emptied(tally).read().examples(), 0);
             }
         }

@@ -3,6 +3,9 @@
 use serde::Serialize;
 use stratoscope_data::Labels;
 
+use super::auc::Scores;
+use super::{Metric, top_k};
+
 /// How often each class is a label, and how often it was predicted; empty for numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Predicted {
@@ -12,7 +15,8 @@ pub struct Predicted {
     pub predictions: Vec<u64>,
 }
 
-/// Labels beside predictions. Classes are counted in a confusion matrix, numbers are kept in pairs.
+/// Labels beside predictions. Classes are counted in a confusion matrix, numbers are kept in pairs; what
+/// only some metrics need is counted for them alone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
     classes: usize,
@@ -22,6 +26,14 @@ pub struct Tally {
     pairs: Vec<(f64, f64)>,
     /// Where one output decides between two classes: above this it is class 1.
     threshold: Option<f64>,
+    /// Whether outputs are logits, of which probabilities are made.
+    of_logits: bool,
+    /// Whether the pairs are kept beside the classes: for distances of labels and probabilities.
+    keeps_pairs: bool,
+    /// How often each rank was that of the label; empty where nobody asks.
+    ranks: Vec<u64>,
+    /// The probabilities of class 1, where somebody asks.
+    scores: Option<Box<Scores>>,
 }
 
 impl Tally {
@@ -47,6 +59,22 @@ impl Tally {
         Self::default()
     }
 
+    /// The same, with what these metrics need. `of_logits`: whether outputs are logits.
+    pub(crate) fn measuring(mut self, metrics: &[Metric], of_logits: bool) -> Self {
+        let needs = |test: fn(&Metric) -> bool| metrics.iter().any(test);
+        self.of_logits = of_logits;
+        if self.threshold.is_some() {
+            self.keeps_pairs = needs(|metric| metric.is_distance());
+        } else if self.classes > 0 && needs(|it| matches!(it, Metric::TopKAccuracy { .. })) {
+            // The last is for outputs that are not finite.
+            self.ranks = vec![0; self.classes + 1];
+        }
+        if self.classes == 2 && needs(|metric| *metric == Metric::Auc) {
+            self.scores = Some(Box::new(Scores::empty()));
+        }
+        self
+    }
+
     /// What several tallies of the same kind have counted together. Pairs come in the order of their values,
     /// so that it does not matter who counted which.
     pub(crate) fn sum(tallies: &[Self]) -> Self {
@@ -55,6 +83,12 @@ impl Tally {
         for tally in tallies {
             for (count, other) in sum.confusion.iter_mut().zip(&tally.confusion) {
                 *count += other;
+            }
+            for (count, other) in sum.ranks.iter_mut().zip(&tally.ranks) {
+                *count += other;
+            }
+            if let (Some(scores), Some(other)) = (&mut sum.scores, &tally.scores) {
+                scores.merge(other);
             }
             sum.pairs.extend_from_slice(&tally.pairs);
         }
@@ -65,48 +99,94 @@ impl Tally {
         sum
     }
 
-    /// What is kept, as it lies in memory.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
-        let counts = self.confusion.iter().flat_map(|count| count.to_le_bytes());
-        let pairs = self
-            .pairs
-            .iter()
-            .flat_map(|(label, output)| [label, output]);
-        counts
-            .chain(pairs.flat_map(|number| number.to_le_bytes()))
-            .collect()
+    /// What is kept, variable by variable: name, shape, bytes as they lie in memory.
+    pub(crate) fn state(&self) -> Vec<(&'static str, Vec<usize>, Vec<u8>)> {
+        let counts = |counts: &[u64]| -> Vec<u8> {
+            counts
+                .iter()
+                .flat_map(|count| count.to_le_bytes())
+                .collect()
+        };
+        let mut state = Vec::new();
+        if self.classes > 0 {
+            let shape = vec![self.classes, self.classes];
+            state.push(("metrics.confusion_matrix", shape, counts(&self.confusion)));
+        }
+        if self.classes == 0 || self.keeps_pairs {
+            let pairs = self
+                .pairs
+                .iter()
+                .flat_map(|(label, output)| [label, output]);
+            let bytes = pairs.flat_map(|number| number.to_le_bytes()).collect();
+            // A label and an output an example.
+            state.push(("metrics.pairs", vec![self.pairs.len(), 2], bytes));
+        }
+        if !self.ranks.is_empty() {
+            state.push(("metrics.ranks", vec![self.ranks.len()], counts(&self.ranks)));
+        }
+        if let Some(scores) = &self.scores {
+            let scores: Vec<u64> = scores.all().collect();
+            state.push(("metrics.scores", vec![2, scores.len() / 2], counts(&scores)));
+        }
+        state
     }
 
     /// Adds a batch: `outputs` has the rows of the batch, [B, C], row-major.
     pub fn add(&mut self, labels: &Labels, outputs: &[f32]) {
+        let labels: Vec<f64> = match labels {
+            Labels::Classes(labels) => labels.iter().map(|&label| f64::from(label)).collect(),
+            Labels::Values(labels) => labels.iter().map(|&label| f64::from(label)).collect(),
+            Labels::Absent => return,
+        };
+        // A label that is no class has no output, and counts nothing.
+        let class = |label: f64| match label >= 0.0 && label.fract() == 0.0 {
+            true => label as usize,
+            false => usize::MAX,
+        };
         if let Some(threshold) = self.threshold {
-            let labels: Vec<bool> = match labels {
-                Labels::Classes(labels) => labels.iter().map(|&label| label == 1).collect(),
-                Labels::Values(labels) => labels.iter().map(|&label| label > 0.5).collect(),
-                Labels::Absent => return,
-            };
             for (label, &output) in labels.into_iter().zip(outputs) {
-                self.add_class(label.into(), (f64::from(output) > threshold).into());
+                let (is_one, output) = (label > 0.5, f64::from(output));
+                self.add_class(is_one.into(), (output > threshold).into());
+                let probability = self.probability(output);
+                self.add_score(is_one, probability);
+                if self.keeps_pairs {
+                    self.add_number(label, probability);
+                }
             }
-            return;
+        } else if self.classes > 0 {
+            for (label, row) in labels.into_iter().zip(outputs.chunks_exact(self.classes)) {
+                let label = class(label);
+                self.add_class(label, largest(row));
+                if let Some(count) = top_k::rank(label, row).and_then(|it| self.ranks.get_mut(it)) {
+                    *count += 1;
+                }
+                if let (&[zero, one], true) = (row, label < 2) {
+                    // Of two outputs the difference is the logit; of two probabilities the second is it.
+                    let output = match self.of_logits {
+                        true => f64::from(one) - f64::from(zero),
+                        false => f64::from(one),
+                    };
+                    self.add_score(label == 1, self.probability(output));
+                }
+            }
+        } else {
+            for (label, &output) in labels.into_iter().zip(outputs) {
+                self.add_number(label, f64::from(output));
+            }
         }
-        match labels {
-            Labels::Classes(labels) if self.classes > 0 => {
-                for (&label, row) in labels.iter().zip(outputs.chunks_exact(self.classes)) {
-                    self.add_class(label as usize, largest(row));
-                }
-            }
-            Labels::Classes(labels) => {
-                for (&label, &output) in labels.iter().zip(outputs) {
-                    self.add_number(f64::from(label), f64::from(output));
-                }
-            }
-            Labels::Values(labels) => {
-                for (&label, &output) in labels.iter().zip(outputs) {
-                    self.add_number(f64::from(label), f64::from(output));
-                }
-            }
-            Labels::Absent => {}
+    }
+
+    /// What an output says of class 1.
+    fn probability(&self, output: f64) -> f64 {
+        match self.of_logits {
+            true => 1.0 / (1.0 + (-output).exp()),
+            false => output,
+        }
+    }
+
+    fn add_score(&mut self, is_one: bool, probability: f64) {
+        if let Some(scores) = &mut self.scores {
+            scores.add(is_one, probability);
         }
     }
 
@@ -163,7 +243,20 @@ impl Tally {
 
     /// Examples in all.
     pub fn examples(&self) -> u64 {
-        self.confusion.iter().sum::<u64>() + self.pairs.len() as u64
+        match self.classes {
+            0 => self.pairs.len() as u64,
+            _ => self.confusion.iter().sum(),
+        }
+    }
+
+    /// How often each rank was that of the label: how many outputs were larger than its own.
+    pub(super) fn ranks(&self) -> &[u64] {
+        &self.ranks
+    }
+
+    /// The probabilities of class 1.
+    pub(super) fn scores(&self) -> Option<&Scores> {
+        self.scores.as_deref()
     }
 
     /// Labels and outputs that are numbers.

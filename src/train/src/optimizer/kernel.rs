@@ -175,7 +175,7 @@ fn adam_block(
         ) {
             body::<false>(weights, first, second, gradients, prepare, step);
         }
-        if std::arch::is_x86_feature_detected!("avx2") {
+        if stratoscope_bert::ops::allows_avx2() {
             // SAFETY: the processor has what the function was compiled for.
             return unsafe { avx2(weights, first, second, gradients, prepare, step) };
         }

@@ -190,10 +190,17 @@ fn at_least_one(
     let given = given.into_count();
     let found = given.value().and_then(|count| usize::try_from(count).ok());
     found.filter(|&count| count > 0).unwrap_or_else(|| {
+        let given = given.to_string();
+        let is_small = given == "0" || given.starts_with('-');
+        let expects = if is_small {
+            "at least 1"
+        } else {
+            "far smaller"
+        };
         let rule = BadSize {
             what: name.to_owned(),
-            given: given.to_string(),
-            expects: "at least 1".to_owned(),
+            given,
+            expects: expects.to_owned(),
             place: Some(Place::call(call)),
         };
         problem.get_or_insert_with(|| rule.error());

@@ -11,6 +11,7 @@ use stratoscope_diagnostics::{Place, Result, Rule};
 
 use super::activation::Activation;
 use super::layer::{Kind, Layer};
+use super::room;
 use crate::calls::Calls;
 use crate::network::{Network, Outputs, features};
 use crate::summary::LayerRow;
@@ -47,7 +48,8 @@ impl Layers {
     /// Layers that wait for the width of their input.
     ///
     /// # Errors
-    /// SC0915 for a layer that cannot come at its place, SC0105 for an unknown activation.
+    /// SC0915 for a layer that cannot come at its place or that no memory holds, SC0105 for an unknown
+    /// activation.
     pub(super) fn new(plan: Vec<Layer>) -> Result<Self> {
         let mut sequences = false;
         for (index, layer) in plan.iter().enumerate() {
@@ -68,11 +70,15 @@ impl Layers {
             };
             return Err(rule.error());
         }
-        Ok(Self {
+        let layers = Self {
             layers: Vec::new(),
             plan,
             input: None,
-        })
+        };
+        room::outputs(layers.outputs())?;
+        // However wide the input will be, it is no narrower.
+        room::check(&layers.plan, &layers.inputs(1))?;
+        Ok(layers)
     }
 
     /// The outputs of the last layer that has some of its own.
@@ -126,7 +132,7 @@ impl Layers {
                     ..shape
                 },
                 Kind::Flatten => Shape {
-                    width: shape.positions.unwrap_or(1) * shape.width,
+                    width: shape.positions.unwrap_or(1).saturating_mul(shape.width),
                     positions: None,
                 },
             };
@@ -135,10 +141,14 @@ impl Layers {
         layers.collect()
     }
 
+    /// The width of each layer's input, and of the last one's output.
+    fn inputs(&self, width: usize) -> Vec<usize> {
+        let outputs = self.shapes(width).into_iter().map(|it| it.width);
+        std::iter::once(width).chain(outputs).collect()
+    }
+
     fn weights(&self, width: usize, device: &Device) -> Vec<Weights> {
-        let inputs =
-            std::iter::once(width).chain(self.shapes(width).into_iter().map(|it| it.width));
-        let layers = self.plan.iter().zip(inputs).enumerate();
+        let layers = self.plan.iter().zip(self.inputs(width)).enumerate();
         let layers = layers.map(|(index, (layer, inputs))| match layer.kind {
             Kind::Dense { units } => {
                 // Glorot and Bengio 2010, the uniform form.
@@ -243,6 +253,10 @@ impl Network for Layers {
 
     fn is_built(&self) -> bool {
         self.input.is_some()
+    }
+
+    fn fits(&self, width: usize) -> Result<()> {
+        room::check(&self.plan, &self.inputs(width))
     }
 
     fn build(mut self, width: usize, device: &Device) -> Self {

@@ -24,6 +24,7 @@
 mod activation;
 mod layer;
 mod layers;
+mod room;
 
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{Origin, scope};
@@ -55,6 +56,7 @@ pub fn Sequential(layers: impl IntoIterator<Item = Layer>) -> Result<Sequential>
 fn of_layers(layers: Vec<Layer>, origin: Origin) -> Result<Sequential> {
     let mut network = Layers::new(layers)?;
     if let Some(width) = network.declared().transpose()? {
+        network.fits(width)?;
         network = network.build(width, &scope::device()?);
     }
     let outputs = Outputs::new("Sequential", network.outputs());

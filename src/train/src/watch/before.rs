@@ -84,17 +84,18 @@ impl Before<'_> {
         Err(rule.error())
     }
 
-    /// A binary loss knows the labels 0 and 1, and what lies between.
+    /// A binary loss knows the labels 0 and 1, and what lies between; a hinge −1 too.
     fn labels<N: Network>(&self, state: &State<N>, compiled: &Compiled) -> Result<()> {
-        let Some(Loss::BinaryCrossentropy(_)) = compiled.loss else {
+        let Some(loss) = compiled.loss.filter(Loss::is_binary) else {
             return Ok(());
         };
+        let least = if loss.takes_signs() { -1.0 } else { 0.0 };
         let value = |label: Option<Label>| match label {
             Some(Label::Class(class)) => class as f64,
             Some(Label::Value(value)) => f64::from(value),
             _ => 0.0,
         };
-        let outside = |value: f64| !(0.0..=1.0).contains(&value);
+        let outside = |value: f64| !(least..=1.0).contains(&value);
         let values = self.dataset.examples.iter();
         let largest = values
             .map(|example| value(example.label))

@@ -9,7 +9,8 @@ use stratoscope_train::{
 };
 
 use crate::support::{
-    cross_entropy, largest_difference, load, plain_args, sentences, tiny_bert, turn, weights,
+    assert_near, assert_near_weights, cross_entropy, load, plain_args, sentences, tiny_bert, turn,
+    weights,
 };
 
 struct Case {
@@ -161,19 +162,9 @@ fn uneven_batches_weigh_by_example() {
     let (single, alone) = run(&case(1, 1), 13);
     let (double, split) = run(&case(2, 1), 13);
     for (left, right) in alone.executions.iter().zip(&split.executions) {
-        assert!(
-            (left.loss - right.loss).abs() < 1e-5,
-            "{} {}",
-            left.loss,
-            right.loss
-        );
+        assert_near(left.loss, right.loss);
     }
-    let near = |left, right| {
-        for ((name, left), (_, right)) in weights(left).iter().zip(weights(right)) {
-            let difference = largest_difference(left, &right);
-            assert!(difference < 1e-5, "`{name}` is off by {difference:e}");
-        }
-    };
+    let near = |left, right| assert_near_weights(&weights(left), &weights(right));
     near(&single, &double);
     // All of an epoch in one step: three batches accumulated, and one batch of 13.
     let (accumulated, _) = run(&case(2, 3), 13);
@@ -207,10 +198,7 @@ fn a_batch_smaller_than_the_replicas() {
         5,
     );
     assert_eq!(history.counters.all_reduces, 4);
-    for ((name, left), (_, right)) in weights(&single).iter().zip(weights(&triple)) {
-        let difference = largest_difference(left, &right);
-        assert!(difference < 1e-5, "`{name}` is off by {difference:e}");
-    }
+    assert_near_weights(&weights(&triple), &weights(&single));
     let placement = triple.placement().expect("the devices answer");
     assert!(placement.copies_are_equal(), "{}", placement.verdict());
 }

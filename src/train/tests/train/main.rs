@@ -15,5 +15,6 @@ mod scope_table;
 mod sharded;
 mod strategies;
 mod support;
+mod usual_metrics;
 mod watch_rules;
 mod whole;

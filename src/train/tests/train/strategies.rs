@@ -11,7 +11,8 @@ use stratoscope_train::{
 };
 
 use crate::support::{
-    cross_entropy, largest_difference, load, plain_args, sentences, tiny_bert, turn, weights,
+    assert_near, assert_near_weights, cross_entropy, load, plain_args, sentences, tiny_bert, turn,
+    weights,
 };
 
 type Named = (String, Vec<f32>);
@@ -49,13 +50,8 @@ fn fit() -> FitArgs<'static> {
 
 #[track_caller]
 fn near(found: &Weights, expected: &Weights, what: &str) {
-    for ((name, found), (_, expected)) in found.iter().zip(expected) {
-        let difference = largest_difference(found, expected);
-        assert!(
-            difference < 1e-5,
-            "{what}: `{name}` is off by {difference:e}"
-        );
-    }
+    println!("{what}");
+    assert_near_weights(found, expected);
 }
 
 /// Uneven batches: 13 examples in batches of 4.
@@ -193,12 +189,7 @@ fn validation_between_two_averages() {
     let again = watched
         .evaluate(&data, stratoscope_train::EvaluateArgs::new().batch_size(4))
         .expect("it evaluates");
-    assert!(
-        (last.loss - again.loss).abs() < 1e-6,
-        "{} {}",
-        last.loss,
-        again.loss
-    );
+    assert_near(last.loss, again.loss);
     run(fit().validation_data(&data).early_stopping(1));
 }
 

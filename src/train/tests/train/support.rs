@@ -121,6 +121,48 @@ pub fn weights<N: Network>(model: &Model<N>) -> Vec<(String, Vec<f32>)> {
     })
 }
 
+/// What two right results of the same sums in another order may differ by, as a share of them: some hundred
+/// roundings in float32. The order is the processor's: its vectors are 4, 8 or 16 numbers long, and not all
+/// multiply and add at once.
+pub const ROUNDING: f64 = 1e-5;
+
+/// Whether two losses or norms are equal but for [`ROUNDING`].
+#[track_caller]
+pub fn assert_near(found: f64, expected: f64) {
+    let allowed = ROUNDING * found.abs().max(expected.abs());
+    assert!(
+        (found - expected).abs() <= allowed,
+        "{found}, not {expected} ± {allowed:e}"
+    );
+}
+
+/// Whether two runs end at the same weights but for [`ROUNDING`] of each variable's largest, which is taken
+/// for 1 where it is less: what a step adds is rounded too. Only for optimizers whose steps are proportional
+/// to the gradients: Adam with a small epsilon takes a whole step along a gradient that is nothing but
+/// rounding, such as that of a key's bias.
+#[track_caller]
+pub fn assert_near_weights(found: &[(String, Vec<f32>)], expected: &[(String, Vec<f32>)]) {
+    assert_eq!(found.len(), expected.len());
+    for ((name, found), (_, expected)) in found.iter().zip(expected) {
+        let largest = expected.iter().fold(1.0_f32, |most, x| most.max(x.abs()));
+        let difference = largest_difference(found, expected);
+        assert!(
+            f64::from(difference) <= ROUNDING * f64::from(largest),
+            "`{name}` is off by {difference:e}"
+        );
+    }
+}
+
+/// The same texts, each with the next class as its label: what is learnt from one is wrong for the other.
+pub fn contradicted(data: &Dataset) -> Dataset {
+    data.map(|mut example| {
+        if let Some(Label::Class(class)) = example.label {
+            example.label = Some(Label::Class((class + 1) % 3));
+        }
+        example
+    })
+}
+
 pub fn largest_difference(left: &[f32], right: &[f32]) -> f32 {
     assert_eq!(left.len(), right.len());
     left.iter()

@@ -2,11 +2,13 @@
 
 use stratoscope_strategy::{MirroredStrategy, scope};
 use stratoscope_train::{
-    AdamW, BertForSequenceClassification, EvaluateArgs, FitArgs, SGD, accuracy, macro_f1,
+    AdamW, BertForSequenceClassification, EvaluateArgs, FitArgs, accuracy, macro_f1,
 };
 use tempfile::TempDir;
 
-use crate::support::{cross_entropy, load, plain_args, sentences, tiny_bert, turn, weights};
+use crate::support::{
+    assert_near, contradicted, cross_entropy, load, plain_args, sentences, tiny_bert, turn, weights,
+};
 
 #[test]
 fn a_model_learns_is_saved_and_answers_the_same() {
@@ -46,7 +48,7 @@ fn a_model_learns_is_saved_and_answers_the_same() {
     let measured = model
         .evaluate(&dev, EvaluateArgs::new())
         .expect("it is compiled");
-    assert!((measured.loss - last.loss).abs() < 1e-6);
+    assert_near(measured.loss, last.loss);
     assert_eq!(measured.metrics, last.metrics);
     let placement = model.placement().expect("the devices answer");
     assert!(placement.copies_are_equal());
@@ -65,43 +67,40 @@ fn a_model_learns_is_saved_and_answers_the_same() {
     let (before, after) = (before.expect("answers"), after.expect("answers"));
     assert_eq!(before.labels(), after.labels());
     for (left, right) in before.rows.iter().zip(&after.rows) {
-        assert!((left.score - right.score).abs() < 1e-6);
+        assert_near(left.score, right.score);
     }
     assert_eq!(again.predict("w12 w15").expect("an answer").len(), 1);
 }
 
+/// What the training data teaches is wrong for the validation data, so that an early epoch is the best.
 #[test]
 fn early_stopping_goes_back_to_the_best_epoch() {
     let _turn = turn();
     let data = sentences(12);
+    let contradicted = contradicted(&data);
     let model = load(&tiny_bert(0.0));
-    // So large a rate makes things worse after the first step or two.
     model
-        .compile(plain_args().optimizer(SGD::new(30.0)))
+        .compile(plain_args().optimizer(AdamW::new(3e-3)))
         .expect("valid arguments");
     let args = FitArgs::new()
-        .epochs(20)
-        .batch_size(12)
-        .validation_data(&data)
-        .early_stopping(2);
+        .epochs(60)
+        .batch_size(4)
+        .validation_data(&contradicted)
+        .early_stopping(6);
     let history = model.fit(&data, args.verbose(false)).expect("it trains");
-    assert!(
-        history.stopped_early && history.epochs.len() < 20,
-        "{history}"
-    );
-    assert!(history.restored_best);
-    let best = history.best_epoch.expect("there is a best one") as usize;
-    assert_eq!(history.epochs.len(), best + 3);
-    let best = history.epochs[best]
-        .validation
-        .as_ref()
-        .expect("it was validated")
-        .loss;
+    assert!(history.stopped_early && history.restored_best, "{history}");
+    let best = history.best_epoch.expect("there is one") as usize;
+    assert_eq!(history.epochs.len(), best + 7, "{history}");
+    let loss = |epoch: usize| {
+        let validation = history.epochs[epoch].validation.as_ref();
+        validation.expect("it was validated").loss
+    };
+    assert!(loss(best + 6) > 1.001 * loss(best), "{history}");
     let now = model
-        .evaluate(&data, EvaluateArgs::new())
+        .evaluate(&contradicted, EvaluateArgs::new())
         .expect("it is compiled")
         .loss;
-    assert!((now - best).abs() < 1e-6, "{now} {best}");
+    assert_near(now, loss(best));
 }
 
 #[test]

@@ -18,6 +18,11 @@ pub(super) mod linear;
 pub(super) mod product;
 pub(super) mod sums;
 
+pub(super) use vectorized::{Level, level};
+
+#[cfg(test)]
+pub(super) use vectorized::at_each_level;
+
 /// Elements of a block of an element-wise pass: 64 KiB, which fits the second-level cache.
 pub(super) const ELEMENTS: usize = 16 * 1024;
 

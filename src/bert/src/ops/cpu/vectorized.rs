@@ -4,31 +4,99 @@
 //! function's body three times, for AVX-512, for AVX2 with FMA and for the baseline, and picks one
 //! when it is called. Loops inside are plain Rust over fixed-size lanes, which rustc vectorises.
 
-/// What the processor offers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Level {
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-    #[cfg(target_arch = "x86_64")]
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Which of the three is taken, the lowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(in crate::ops) enum Level {
+    /// What every processor of the architecture has.
+    Baseline = 1,
+    /// x86-64-v3, as far as it is needed: AVX2 and FMA.
     Avx2,
-    Baseline,
+    /// x86-64-v4, likewise: AVX-512 F, VL, BW and DQ.
+    Avx512,
 }
 
-/// The best level of this processor; the standard library remembers what it detected.
-#[inline]
-pub(super) fn level() -> Level {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::is_x86_feature_detected as has;
-        let avx2 = has!("avx2") && has!("fma");
-        if avx2 && has!("avx512f") && has!("avx512vl") && has!("avx512bw") && has!("avx512dq") {
-            return Level::Avx512;
+/// The variable that lowers the level, for tests of what other processors compute: `x86-64-v2`,
+/// `x86-64-v3` or `x86-64-v4`. It holds for the loops compiled by `vectorized!` and for optimizers;
+/// burn's own operations and matrix products choose for themselves (`tests/other_processor.sh` runs
+/// them on an emulated processor).
+const LIMIT: &str = "STRATOSCOPE_CPU";
+
+/// The level taken; 0 before it is known.
+static LEVEL: AtomicU8 = AtomicU8::new(0);
+
+impl Level {
+    /// All levels of this processor, the lowest first.
+    pub fn of_this_processor() -> &'static [Self] {
+        const ALL: [Level; 3] = [Level::Baseline, Level::Avx2, Level::Avx512];
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::is_x86_feature_detected as has;
+            let avx2 = has!("avx2") && has!("fma");
+            if avx2 && has!("avx512f") && has!("avx512vl") && has!("avx512bw") && has!("avx512dq") {
+                return &ALL;
+            }
+            if avx2 {
+                return &ALL[..2];
+            }
         }
-        if avx2 {
-            return Level::Avx2;
+        &ALL[..1]
+    }
+
+    /// The highest level that a name allows.
+    fn of_name(name: &str) -> Option<Self> {
+        match name {
+            "x86-64-v2" => Some(Self::Baseline),
+            "x86-64-v3" => Some(Self::Avx2),
+            "x86-64-v4" => Some(Self::Avx512),
+            _ => None,
         }
     }
-    Level::Baseline
+
+    /// Takes this level from now on, in the whole process; it must be one of this processor's.
+    fn take(self) -> Self {
+        LEVEL.store(self as u8, Ordering::Relaxed);
+        self
+    }
+}
+
+/// The level taken.
+#[inline]
+pub(in crate::ops) fn level() -> Level {
+    match LEVEL.load(Ordering::Relaxed) {
+        1 => Level::Baseline,
+        2 => Level::Avx2,
+        3 => Level::Avx512,
+        _ => detected(),
+    }
+}
+
+/// The best level of this processor that [`LIMIT`] allows.
+#[cold]
+fn detected() -> Level {
+    let given = std::env::var(LIMIT).ok();
+    let limit = given.as_deref().map(Level::of_name);
+    if let (Some(given), Some(None)) = (&given, limit) {
+        eprintln!("{LIMIT}={given} limits nothing: it is none of x86-64-v2, x86-64-v3, x86-64-v4");
+    }
+    let limit = limit.flatten().unwrap_or(Level::Avx512);
+    let levels = Level::of_this_processor().iter();
+    let allowed = levels.copied().filter(|level| *level <= limit).next_back();
+    allowed.unwrap_or(Level::Baseline).take()
+}
+
+/// Does `work` at each level of this processor, and ends with the best. One at a time.
+#[cfg(test)]
+pub(in crate::ops) fn at_each_level(mut work: impl FnMut(Level)) {
+    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _turn = TURN
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    for level in Level::of_this_processor() {
+        work(level.take());
+    }
 }
 
 /// Whether the baseline has a fused multiply-add; where it has none, asking for it calls a function.
@@ -51,7 +119,7 @@ macro_rules! vectorized {
                 fn avx2($($argument: $type),*) $(-> $output)? { body::<true>($($argument),*) }
                 use crate::ops::cpu::vectorized::{Level, level};
                 match level() {
-                    // SAFETY: `level` has just detected these features.
+                    // SAFETY: a level is only taken where its features were detected.
                     Level::Avx512 => return unsafe { avx512($($argument),*) },
                     // SAFETY: as above.
                     Level::Avx2 => return unsafe { avx2($($argument),*) },
@@ -185,6 +253,15 @@ mod tests {
         assert_eq!(normal::<true>(40.0), (1.0, 0.0));
         assert_eq!(normal::<true>(-40.0), (0.0, 0.0));
         assert!(normal::<true>(f32::NAN).0.is_nan());
+    }
+
+    #[test]
+    fn names_of_levels() {
+        assert_eq!(Level::of_name("x86-64-v2"), Some(Level::Baseline));
+        assert_eq!(Level::of_name("x86-64-v4"), Some(Level::Avx512));
+        assert_eq!(Level::of_name("avx2"), None);
+        assert_eq!(Level::of_this_processor()[0], Level::Baseline);
+        assert!(Level::of_this_processor().is_sorted());
     }
 
     #[test]

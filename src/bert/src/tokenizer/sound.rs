@@ -1,0 +1,141 @@
+//! Whether what a file says makes a tokenizer that never fails: the crate `tokenizers` takes much on trust, and
+//! panics when it is used.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde_json::Value;
+use stratoscope_data::Tokenize;
+use stratoscope_diagnostics::words;
+use tokenizers::Tokenizer;
+
+use super::BertTokenizer;
+
+/// Ids may leave gaps, as long as there are not far more ids than tokens: what a vocabulary is written to, and
+/// the model's table, have a place for each id.
+const GAPS: usize = 1 << 20;
+
+/// What to encode once before a tokenizer is taken: nothing, words, a word of many parts, signs, a pair.
+const PROBES: [(&str, Option<&str>); 4] = [
+    ("", None),
+    (
+        "A text with unheardofwordparts, 1999 – and signs: ñ 漢 [SEP]",
+        None,
+    ),
+    ("", Some("")),
+    ("first", Some("second one")),
+];
+
+/// Does `work`; a panic becomes the reason. For what nothing below has foreseen.
+pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+        let text = text_of(panic.as_ref()).unwrap_or("for a reason that it does not say");
+        format!(
+            "the crate `tokenizers` panics: {}",
+            words::excerpt(text, 200)
+        )
+    })
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> Option<&str> {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+}
+
+/// One more than the largest id.
+pub(super) fn vocab_size(tokenizer: &Tokenizer) -> Result<usize, String> {
+    let vocabulary = tokenizer.get_vocab(true);
+    let tokens = vocabulary.len();
+    let Some((token, id)) = vocabulary.into_iter().max_by_key(|(_, id)| *id) else {
+        return Err("its vocabulary is empty".to_owned());
+    };
+    let size = id as usize + 1;
+    match size > tokens.saturating_add(GAPS) {
+        true => Err(format!(
+            "the id of `{}` is {}, and there are {} tokens",
+            words::excerpt(&token, 40),
+            words::thousands(id as usize),
+            words::thousands(tokens)
+        )),
+        false => Ok(size),
+    }
+}
+
+/// Checks the templates of the file's `post_processor`: each special token in them must be listed, with ids
+/// that there are.
+pub(super) fn of_templates(tokenizer: &Tokenizer, vocab_size: usize) -> Result<(), String> {
+    let processor = serde_json::to_value(tokenizer.get_post_processor());
+    of_processor(&processor.unwrap_or_default(), vocab_size, 0)
+}
+
+fn of_processor(processor: &Value, vocab_size: usize, depth: usize) -> Result<(), String> {
+    const DEEPEST: usize = 16;
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    if depth < DEEPEST {
+        for inner in list(&processor["processors"]) {
+            of_processor(&inner, vocab_size, depth + 1)?;
+        }
+    }
+    // `[CLS]` and `[SEP]` of the other processors, each with its id.
+    for name in ["cls", "sep"] {
+        if let Some(id) = processor[name][1].as_u64() {
+            known(id, &processor[name][0], vocab_size)?;
+        }
+    }
+    if processor["type"] != "TemplateProcessing" {
+        return Ok(());
+    }
+    let special = &processor["special_tokens"];
+    for (name, most) in [("single", 1), ("pair", 2)] {
+        for piece in list(&processor[name]) {
+            let token = &piece["SpecialToken"]["id"];
+            if let Some(key) = token.as_str() {
+                let ids = list(&special[key]["ids"]);
+                if ids.is_empty() {
+                    return Err(format!(
+                        "its template `{name}` has `{}`, which `special_tokens` does not",
+                        words::excerpt(key, 40)
+                    ));
+                }
+                for id in ids {
+                    known(id.as_u64().unwrap_or(u64::MAX), token, vocab_size)?;
+                }
+            }
+            if piece["Sequence"]["id"] == "B" && most < 2 {
+                return Err(format!(
+                    "its template `{name}` asks for a second text, which there is none of"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn known(id: u64, token: &Value, vocab_size: usize) -> Result<(), String> {
+    match usize::try_from(id).is_ok_and(|id| id < vocab_size) {
+        true => Ok(()),
+        false => Err(format!(
+            "`{}` has the id {id} in its `post_processor`, and the vocabulary ends at {}",
+            words::excerpt(token.as_str().unwrap_or("a special token"), 40),
+            vocab_size - 1
+        )),
+    }
+}
+
+/// Uses the tokenizer once.
+pub(super) fn probe(tokenizer: &BertTokenizer) -> Result<(), String> {
+    const LENGTH: usize = 64;
+    for (text, pair) in PROBES {
+        let encode = || tokenizer.try_encode(text, pair, LENGTH);
+        let encoding = guarded(encode)?.map_err(|error| error.to_string())?;
+        if let Some(&id) = encoding
+            .ids
+            .iter()
+            .find(|&&id| id as usize >= tokenizer.vocab_size())
+        {
+            return Err(format!("it encodes to the id {id}, which has no token"));
+        }
+        guarded(|| tokenizer.decode(&encoding.ids))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! SC0416 `missing-labels`.
+
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+
+/// Rows whose label is empty or null.
+#[derive(Clone, Debug)]
+pub struct MissingLabels {
+    /// The file, or what it was made from.
+    pub source: String,
+    /// The column, where there are some.
+    pub column: Option<String>,
+    /// Whether rows are counted as lines of a file.
+    pub is_file: bool,
+    /// The first few: lines counted from 1, rows in memory from 0.
+    pub first: Vec<usize>,
+    /// How many there are.
+    pub count: usize,
+    /// Rows in all.
+    pub rows: usize,
+    /// The function that reads them: `Dataset::tsv`.
+    pub call: String,
+}
+
+impl Rule for MissingLabels {
+    const PAGE: RulePage = RulePage {
+        code: "SC0416",
+        name: "missing-labels",
+        severity: Severity::Error,
+        stage: Stage::Load,
+        finds: "Rows whose label is empty, blank, `null` in JSON or NaN in an array.",
+        why: "An empty text would become a class of its own, without a name, and the model would learn to predict \
+              it. Whether such rows are left out or get a label is for whoever knows the data to say.",
+        bad: "let train = Dataset::tsv(\"gaps.tsv\")?; // line 3 ends after the tab",
+        good: "let train = Dataset::tsv_with(\"gaps.tsv\", &Columns::new().drop_missing())?;\n\
+               let all = Dataset::tsv_with(\"gaps.tsv\", &Columns::new().fill_missing(\"unknown\"))?;",
+        tensorflow: "",
+    };
+
+    const GIVEN: &'static [&'static str] = &[
+        "std::fs::write(\"gaps.tsv\", \"text\\tlabel\\na fine game\\tgames\\na mail server\\t\\n\")?;",
+    ];
+
+    fn diagnostic(&self) -> Diagnostic {
+        let unit = if self.is_file { "line" } else { "row" };
+        let shown: Vec<String> = self.first.iter().map(usize::to_string).collect();
+        let more = self.count.saturating_sub(self.first.len());
+        let shown = match (shown.len(), more) {
+            (1, 0) => format!("{unit} {}", shown[0]),
+            (_, 0) => format!("{unit}s {}", shown.join(", ")),
+            (_, more) => format!("{unit}s {} and {more} more", shown.join(", ")),
+        };
+        let column = self.column.as_deref();
+        let column = column.map_or(String::new(), |column| format!(" in column `{column}`"));
+        let verb = if self.count == 1 { "has" } else { "have" };
+        let told = Self::start(format!(
+            "{} of {} {verb} no label{column}: {shown}",
+            words::thousands(self.count),
+            words::count(self.rows, "row"),
+        ))
+        .label(
+            match self.is_file {
+                true => Place::file(&self.source, self.first.first().copied()),
+                false => Place::call(&self.call),
+            },
+            "no label",
+        )
+        .why("an empty text would become a class of its own, without a name");
+        let reader = ["Dataset::tsv", "Dataset::csv", "Dataset::jsonl"]
+            .into_iter()
+            .find(|reader| *reader == self.call);
+        match reader {
+            Some(reader) => told
+                .evidence("file", self.source.clone())
+                .fix(format!(
+                    "leave them out: `{reader}_with(path, &Columns::new().drop_missing())?`"
+                ))
+                .fix("or give them a label: `Columns::new().fill_missing(\"unknown\")`"),
+            None => {
+                told.fix("leave these rows out, or give them a label, before the data set is made")
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `|output − label|`. Keras's `MeanAbsoluteError`; in PyTorch `L1Loss`.
+
+use burn::tensor::Tensor;
+use stratoscope_data::Labels;
+
+use super::labels::errors;
+
+/// Distance between one output and a number. Far errors pull no more than near ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeanAbsoluteError;
+
+impl MeanAbsoluteError {
+    pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
+        errors(outputs, labels).abs().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loss::Loss;
+    use crate::loss::labels::check_one_output;
+
+    #[test]
+    fn values_and_gradients() {
+        let definition = |output: f64, label: f64| (output - label).abs();
+        let cases = [(1.0, 3.0), (4.0, 1.0), (-2.5, 0.25)];
+        let loss = Loss::MeanAbsoluteError(MeanAbsoluteError);
+        check_one_output(&loss, definition, &cases);
+    }
+}
