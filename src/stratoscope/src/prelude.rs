@@ -50,5 +50,5 @@ pub use stratoscope_train::{
 pub use stratoscope_data::Columns;
 pub use stratoscope_train::{
     Callback, Callbacks, EarlyStopping, EpochRecord, ExecutionRecord, FitStarted, Flow,
-    LearningRateLogger, on_batch_end, on_epoch_end, on_train_begin, on_train_end,
+    LearningRateLogger, StepRecord, on_batch_end, on_epoch_end, on_train_begin, on_train_end,
 };

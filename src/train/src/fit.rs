@@ -24,7 +24,7 @@ use crate::evaluate::{PREFETCHED, measured, tally};
 use crate::events::{
     EpochEnded, ExecutionEnded, FitStarted, Observer, next_run, observer_of_a_run,
 };
-use crate::history::{EpochRecord, History};
+use crate::history::{EpochRecord, History, StepRecord};
 use crate::interrupt;
 use crate::model::{Model, State};
 use crate::network::{Files, Network};
@@ -242,6 +242,7 @@ fn train<N: Network>(
                 }
                 loss_sum += loss;
                 examples += batch.size();
+                progress.since_step.add(loss, batch.size());
                 progress.batch = index + 1;
                 progress.batches_of_run += 1;
                 record.batches += 1;
@@ -254,6 +255,7 @@ fn train<N: Network>(
 
                 // The mean over the replicas, or each replica's own; clipping by its norm, the step.
                 let exchanged = trainer.exchange(progress, &shares)?;
+                let step_loss = progress.since_step.take_mean();
                 if trainer.skips(&exchanged, progress) {
                     if interrupt::requested() {
                         progress.history.interrupted = true;
@@ -273,6 +275,11 @@ fn train<N: Network>(
                 }
                 let last = index + 1 == execution.end;
                 record.optimizer_steps += trainer.step(exchanged, rate, last, progress)?;
+                progress.history.steps.push(StepRecord {
+                    step: progress.steps,
+                    loss: step_loss,
+                    learning_rate: rate,
+                });
                 progress.last_norm = Some(norm);
                 progress.watch.rate(rate);
                 record.learning_rate = Some(rate);

@@ -19,6 +19,26 @@ use crate::trainer::Trainer;
 use crate::watch::{Moment, Watch};
 use crate::{prepare, problem};
 
+/// The sum of the losses of some examples.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LossSum {
+    sum: f64,
+    examples: usize,
+}
+
+impl LossSum {
+    pub(crate) fn add(&mut self, sum: f64, examples: usize) {
+        self.sum += sum;
+        self.examples += examples;
+    }
+
+    /// The mean over the examples since this was asked last; then it begins again.
+    pub(crate) fn take_mean(&mut self) -> f64 {
+        let Self { sum, examples } = std::mem::take(self);
+        sum / examples as f64
+    }
+}
+
 /// Where a run is, and what it has measured.
 pub(crate) struct Progress<N: Network> {
     pub epoch: u64,
@@ -30,6 +50,8 @@ pub(crate) struct Progress<N: Network> {
     pub steps: u64,
     /// The gradients of the micro-batches since the last optimizer step, per replica.
     pub accumulated: Vec<GradientsAccumulator<N>>,
+    /// The loss over those batches.
+    pub since_step: LossSum,
     /// Sums over the examples of the epoch.
     pub epoch_loss: f64,
     pub epoch_examples: usize,
@@ -55,6 +77,7 @@ impl<N: Network> Progress<N> {
             batches_of_run: 0,
             steps: 0,
             accumulated: Vec::new(),
+            since_step: LossSum::default(),
             epoch_loss: 0.0,
             epoch_examples: 0,
             epoch_seconds: 0.0,

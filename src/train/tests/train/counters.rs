@@ -126,6 +126,55 @@ fn the_table_of_eight_batches() {
     );
 }
 
+/// However many batches an execution has, every optimizer step is sampled: curves show a warm-up that is
+/// shorter than an execution.
+#[test]
+fn every_optimizer_step_is_sampled() {
+    let _turn = turn();
+    let check = |accumulation: usize, expected_steps: usize| {
+        let train = |steps_per_execution: usize| {
+            let strategy = MirroredStrategy::logical(2).expect("logical devices");
+            let _scope = scope::enter(&strategy).expect("no scope is active");
+            let model = load(&tiny_bert(0.1));
+            let args = CompileArgs::new()
+                .optimizer(SGD::new(stratoscope_train::warmup_linear(0.5, 0.25)))
+                .loss(cross_entropy())
+                .steps_per_execution(steps_per_execution)
+                .gradient_accumulation_steps(accumulation);
+            model.compile(args).expect("valid arguments");
+            let args = FitArgs::new().epochs(2).batch_size(4).verbose(false);
+            model.fit(&sentences(30), args).expect("it trains")
+        };
+        let (alone, together) = (train(1), train(16));
+        assert_eq!(together.executions.len(), 2);
+        assert_eq!(alone.steps, together.steps);
+        let steps: Vec<u64> = together.steps.iter().map(|sample| sample.step).collect();
+        assert_eq!(steps, (1..=expected_steps as u64).collect::<Vec<_>>());
+        let rates: Vec<f64> = together.steps.iter().map(|it| it.learning_rate).collect();
+        assert_eq!(rates[0], 0.0, "warm-up begins at 0");
+        assert!(rates[1] > 0.0 && rates[2] != rates[1], "{rates:?}");
+        let sums = |epoch: u64| {
+            let of_epoch = alone.executions.iter().filter(|it| it.epoch == epoch);
+            let losses = of_epoch.map(|it| it.loss).collect::<Vec<_>>();
+            // Seven batches of four examples, and one of two.
+            let sizes = [4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 2.0];
+            let groups = losses.chunks(accumulation).zip(sizes.chunks(accumulation));
+            groups
+                .map(|(losses, sizes)| {
+                    let sum: f64 = losses.iter().zip(sizes).map(|(l, s)| l * s).sum();
+                    sum / sizes.iter().sum::<f64>()
+                })
+                .collect::<Vec<_>>()
+        };
+        for (sample, expected) in alone.steps.iter().zip([sums(0), sums(1)].concat()) {
+            let difference = (sample.loss - expected).abs();
+            assert!(difference < 1e-9, "{sample:?}: {expected}");
+        }
+    };
+    check(1, 16);
+    check(3, 6);
+}
+
 #[test]
 fn executions_change_no_weight() {
     let _turn = turn();
