@@ -168,6 +168,16 @@ impl Iterator for Batches {
         (!examples.is_empty()).then(|| Batch::of(&examples, self.encoded.pad_id()))
     }
 
+    /// Batches that are skipped are not made: a run that is resumed begins at once.
+    fn nth(&mut self, batches: usize) -> Option<Batch> {
+        let skipped = batches.saturating_mul(self.batch_size);
+        self.position = self
+            .position
+            .saturating_add(skipped)
+            .min(self.encoded.len());
+        self.next()
+    }
+
     fn size_hint(&self) -> (usize, Option<usize>) {
         let left = (self.encoded.len() - self.position).div_ceil(self.batch_size);
         (left, Some(left))
@@ -218,6 +228,16 @@ mod tests {
             (4, 1, 4)
         );
         assert_eq!(batches.len(), 2);
+    }
+
+    #[test]
+    fn skipped_batches_are_left_out_and_not_made() {
+        let data = encoded(&["a", "b", "c", "d", "e"]);
+        let all: Vec<Batch> = data.batch(2).unwrap().collect();
+        for skipped in 0..5 {
+            let rest: Vec<Batch> = data.batch(2).unwrap().skip(skipped).collect();
+            assert_eq!(rest, all[skipped.min(3)..]);
+        }
     }
 
     #[test]

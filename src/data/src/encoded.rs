@@ -1,10 +1,12 @@
 //! [`Encoded`]: a data set as token ids. Made once; every epoch then only reorders indices.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::work::{Unit, Work};
 
 use crate::batch::Batches;
 use crate::dataset::Dataset;
@@ -66,7 +68,8 @@ impl Dataset {
     ///
     /// # Errors
     /// SC0914 for an empty data set; SC0915 for a `max_length` of 0; SC0911 if some examples have a
-    /// label and others have none or one of another kind; SC0913 for a class without a name.
+    /// label and others have none or one of another kind; SC0913 for a class without a name; SC0520
+    /// if it is interrupted.
     pub fn tokenize(&self, tokenizer: &dyn Tokenize, max_length: usize) -> Result<Encoded> {
         if max_length == 0 {
             let place = problem::fit_argument("max_length");
@@ -95,8 +98,21 @@ impl Dataset {
                 truncated: encoding.truncated,
             }
         };
-        let examples: Vec<EncodedExample> =
-            self.examples.par_iter().enumerate().map(encode).collect();
+        let mut examples: Vec<EncodedExample> = Vec::with_capacity(self.len());
+        let things = match self.num_features() {
+            0 => Unit::Things("text"),
+            _ => Unit::Things("row"),
+        };
+        let mut work = Work::begin(("tokenizing", "tokenized"), self.len(), things);
+        for portion in portions(&self.examples) {
+            if !examples.is_empty() {
+                work.reached(examples.len())?;
+            }
+            let first = portion.start;
+            let numbered = self.examples[portion].par_iter().enumerate();
+            examples.par_extend(numbered.map(|(index, example)| encode((first + index, example))));
+        }
+        work.finished();
         Ok(Encoded {
             report: TokenReport::of(&examples, tokenizer.unk_id(), max_length),
             order: (0..examples.len()).collect(),
@@ -131,6 +147,25 @@ impl Dataset {
         }
         Ok(())
     }
+}
+
+/// Examples that are tokenized between two moments at which an interrupt is heard: a tenth of a second of
+/// work or less, unless one text alone is longer.
+fn portions(examples: &[crate::Example]) -> impl Iterator<Item = Range<usize>> {
+    const MOST_BYTES: usize = 128 << 10;
+    const MOST_EXAMPLES: usize = 8192;
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let (mut end, mut bytes) = (start, 0);
+        while end < examples.len() && end - start < MOST_EXAMPLES && bytes < MOST_BYTES {
+            let example = &examples[end];
+            bytes += example.text.len() + example.pair.as_ref().map_or(0, String::len);
+            end += 1;
+        }
+        let portion = start..end;
+        start = end;
+        (!portion.is_empty()).then_some(portion)
+    })
 }
 
 impl Encoded {
@@ -274,6 +309,27 @@ mod tests {
             "4 rows, 18 tokens, longest 10, median 5, 1 truncated at 6 (4 tokens lost), \
              1 outside the vocabulary"
         );
+    }
+
+    #[test]
+    fn portions_are_all_examples_once_and_an_interrupt_is_heard_between_two() {
+        let long = "a".repeat(100 << 10);
+        let texts = (0..5)
+            .map(|_| long.clone())
+            .chain((0..9000).map(|_| "b".to_owned()));
+        let data = Dataset::from_texts(texts);
+        let found: Vec<_> = portions(&data.examples).collect();
+        assert_eq!(found, [0..2, 2..4, 4..8196, 8196..9005]);
+        let whole = data.tokenize(&Letters, 8).expect("nobody interrupts");
+        let indices = (0..whole.len()).map(|at| whole.get(at).expect("it is there").index);
+        assert!(indices.eq(0..9005));
+
+        stratoscope_diagnostics::work::request();
+        let told = data.tokenize(&Letters, 8).expect_err("interrupted");
+        assert_eq!(told.code, "SC0520");
+        let expected = "tokenizing was interrupted after 2 of 9005 texts";
+        assert_eq!(told.message, expected);
+        data.tokenize(&Letters, 8).expect("the request was heard");
     }
 
     #[test]

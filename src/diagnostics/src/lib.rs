@@ -3,7 +3,8 @@
 //!
 //! A rule is a file in [`rules`]: a struct that holds the facts, its documentation, and a
 //! [`rule::Rule`] implementation that turns the facts into a [`Diagnostic`]. Whoever finds the
-//! problem fills in the facts; this crate does no I/O and decides nothing at run time.
+//! problem fills in the facts; this crate does no I/O and decides nothing at run time. [`work`] is what
+//! the crates above share beside it: how long work says how far it is, and hears an interrupt.
 //!
 //! [`arguments`] is the table of what `compile!`, `fit!`, `evaluate!` and the optimizers accept.
 //! [`check`] reads the text of a cell against that table before anything is compiled, and finds
@@ -31,6 +32,7 @@ pub mod rule;
 pub mod rules;
 pub mod tensorflow;
 pub mod words;
+pub mod work;
 
 pub use diagnostic::{
     Answer, ArgumentRow, ArgumentState, CellSpan, Diagnostic, Edit, Evidence, Figure, Fix, Label,

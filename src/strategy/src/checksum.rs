@@ -6,6 +6,7 @@ use std::fmt;
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::tensor::{Bool, Int, Tensor, TensorData};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use stratoscope_diagnostics::work::Work;
 use stratoscope_diagnostics::{Diagnostic, Result};
 
 use crate::problem;
@@ -77,12 +78,18 @@ impl<'de> Deserialize<'de> for Checksum {
 /// The checksum of every variable of a module, in the order of its fields.
 ///
 /// # Errors
-/// SC0907 if a value cannot be read from its device.
-pub(crate) fn of_module<M: Module>(module: &M, device: &str) -> Result<Vec<(ParamId, Checksum)>> {
+/// SC0907 if a value cannot be read from its device, SC0520 if it is interrupted.
+pub(crate) fn of_module<M: Module>(
+    module: &M,
+    device: &str,
+    (work, done): (&mut Work, usize),
+) -> Result<Vec<(ParamId, Checksum)>> {
     let mut sums = Sums {
         device,
         found: Vec::new(),
         problem: None,
+        work,
+        done,
     };
     module.visit(&mut sums);
     match sums.problem {
@@ -95,11 +102,27 @@ struct Sums<'a> {
     device: &'a str,
     found: Vec<(ParamId, Checksum)>,
     problem: Option<Box<Diagnostic>>,
+    work: &'a mut Work,
+    /// Variables of other copies that were read before.
+    done: usize,
 }
 
 impl Sums<'_> {
-    fn add<E: fmt::Display>(&mut self, id: ParamId, data: std::result::Result<TensorData, E>) {
-        match data {
+    /// Reads a variable, unless something has gone wrong or an interrupt has come.
+    fn add<E: fmt::Display>(
+        &mut self,
+        id: ParamId,
+        read: impl FnOnce() -> std::result::Result<TensorData, E>,
+    ) {
+        if self.problem.is_some() {
+            return;
+        }
+        let read_before = self.done + self.found.len();
+        if let Err(interrupted) = self.work.reached(read_before) {
+            self.problem = Some(interrupted);
+            return;
+        }
+        match read() {
             Ok(data) => self.found.push((id, Checksum::of(data.as_bytes()))),
             Err(error) => {
                 self.problem
@@ -111,15 +134,15 @@ impl Sums<'_> {
 
 impl ModuleVisitor for Sums<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        self.add(param.id, param.val().try_into_data());
+        self.add(param.id, || param.val().try_into_data());
     }
 
     fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
-        self.add(param.id, param.val().try_into_data());
+        self.add(param.id, || param.val().try_into_data());
     }
 
     fn visit_bool<const D: usize>(&mut self, param: &Param<Tensor<D, Bool>>) {
-        self.add(param.id, param.val().try_into_data());
+        self.add(param.id, || param.val().try_into_data());
     }
 }
 

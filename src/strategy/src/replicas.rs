@@ -9,6 +9,7 @@ use std::time::Instant;
 use burn::module::{Module, ModuleMapper, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::{Bool, Int, Tensor};
+use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Result, words};
 
 use crate::checksum::{self, Checksum};
@@ -561,15 +562,17 @@ impl<M: Module + 'static> Replicas<M> {
     /// record's `homes`.
     ///
     /// # Errors
-    /// SC0907 if a value cannot be read from its device.
+    /// SC0907 if a value cannot be read from its device, SC0520 if it is interrupted.
     pub fn checksums(&self) -> Result<Vec<Vec<Checksum>>> {
-        let columns = self
-            .modules
-            .iter()
-            .zip(self.keepers())
-            .map(|(module, device)| checksum::of_module(module, &device.name))
-            .map(|column| Ok(column?.into_iter().collect::<HashMap<_, _>>()))
-            .collect::<Result<Vec<_>>>()?;
+        let all = self.records.len() * self.modules.len();
+        let mut work = Work::begin(("comparing", "compared"), all, Unit::Things("variable"));
+        let mut columns: Vec<HashMap<_, _>> = Vec::with_capacity(self.modules.len());
+        for (module, device) in self.modules.iter().zip(self.keepers()) {
+            let done = columns.iter().map(HashMap::len).sum();
+            let column = checksum::of_module(module, &device.name, (&mut work, done))?;
+            columns.push(column.into_iter().collect());
+        }
+        work.finished();
         let sum = |keeper: usize, record: &VariableRecord| {
             columns.get(keeper)?.get(&record.param).copied()
         };

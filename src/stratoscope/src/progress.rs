@@ -1,11 +1,11 @@
 //! What training shows: one table per `fit!`, updated in place, warnings as cards, and the cards of
 //! `train`'s values. In a terminal it is a line an epoch.
 
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use stratoscope_diagnostics::Diagnostic;
-use stratoscope_train::events::{self, EpochEnded, ExecutionEnded, FitStarted, Observer};
+use stratoscope_diagnostics::{Diagnostic, work as long_work};
+use stratoscope_train::events::{self, Advanced, EpochEnded, FitStarted, Observer};
 use stratoscope_train::html::escape;
 use stratoscope_train::{
     BertForSequenceClassification, CompileReceipt, Counters, Evaluation, History, Model, Network,
@@ -20,11 +20,16 @@ use crate::display::{
 use crate::{cell, connection};
 
 mod table;
+mod work;
 
 use table::{End, Fit, evaluation_bundle};
 
 /// At most ten redraws a second: more is not seen, and front ends keep up with less.
 const REDRAW: Duration = Duration::from_millis(100);
+/// How often the table is drawn again while the first step lasts.
+const TICK: Duration = Duration::from_secs(1);
+/// Runs whose tables are kept: a callback may train another model. One that ended in a panic says nothing.
+const MOST_RUNS: usize = 8;
 
 /// Lets training draw here and hear the interrupt button. The macros call it; once is enough.
 pub fn ready() {
@@ -32,6 +37,7 @@ pub fn ready() {
     READY.call_once(|| {
         events::install(Arc::new(Drawing::default()));
         interrupt::listen_to(cell::interrupted);
+        long_work::watch_by(work::draw);
     });
 }
 
@@ -136,16 +142,20 @@ impl IntoBundle for Shown {
 }
 
 /// The observer that draws.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Drawing {
-    fit: Mutex<Option<Fit>>,
-    evaluation: Mutex<Option<(u64, String, Instant)>>,
+    fits: Arc<Mutex<Vec<Fit>>>,
+    evaluation: Arc<Mutex<Option<(u64, String, Instant)>>>,
 }
 
 impl Drawing {
+    fn fits(&self) -> MutexGuard<'_, Vec<Fit>> {
+        self.fits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn with_fit(&self, run: u64, always: bool, change: impl FnOnce(&mut Fit)) {
-        let mut fit = self.fit.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(fit) = fit.as_mut().filter(|fit| fit.started.run == run) else {
+        let mut fits = self.fits();
+        let Some(fit) = fits.iter_mut().find(|fit| fit.started.run == run) else {
             return;
         };
         change(fit);
@@ -153,6 +163,27 @@ impl Drawing {
             fit.drawn = Instant::now();
             display_update(&fit.display_id, &Shown(fit.bundle()));
         }
+        fits.retain(|fit| fit.end.is_none());
+    }
+
+    /// Draws the table once a second until the first step is over: nothing else tells of it meanwhile.
+    fn tick(&self, run: u64) {
+        let this = self.clone();
+        let tick = move || {
+            loop {
+                std::thread::sleep(TICK);
+                let fits = this.fits();
+                let fit = fits.iter().find(|fit| fit.started.run == run);
+                let Some(fit) = fit.filter(|fit| fit.latest.is_none()) else {
+                    return;
+                };
+                display_update(&fit.display_id, &Shown(fit.bundle()));
+            }
+        };
+        // Without a thread the table stands still for as long as the first step takes.
+        let _ = std::thread::Builder::new()
+            .name("first-step".to_owned())
+            .spawn(tick);
     }
 }
 
@@ -161,26 +192,41 @@ impl Observer for Drawing {
         let fit = Fit {
             started: event.clone(),
             display_id: unique("fit", event.run),
+            begun: Instant::now(),
             drawn: Instant::now(),
             epochs: Vec::new(),
             best: None,
             latest: None,
+            validated: None,
             end: None,
         };
         if connection::is_open() {
             display_as(&fit.display_id, &Shown(fit.bundle()));
+            self.tick(event.run);
         } else {
             println!("{}", fit.headline());
         }
-        *self.fit.lock().unwrap_or_else(PoisonError::into_inner) = Some(fit);
+        let mut fits = self.fits();
+        if fits.len() == MOST_RUNS {
+            fits.remove(0);
+        }
+        fits.push(fit);
     }
 
-    fn execution_ended(&self, event: &ExecutionEnded) {
-        self.with_fit(event.run, false, |fit| fit.latest = Some(event.clone()));
+    fn advanced(&self, event: &Advanced) {
+        self.with_fit(event.run, false, |fit| {
+            fit.latest = Some(event.clone());
+            fit.validated = None;
+        });
+    }
+
+    fn validated(&self, run: u64, done: usize, total: usize) {
+        self.with_fit(run, false, |fit| fit.validated = Some((done, total)));
     }
 
     fn epoch_ended(&self, event: &EpochEnded) {
         self.with_fit(event.run, true, |fit| {
+            fit.validated = None;
             fit.epochs.push(event.record.clone());
             if event.best {
                 fit.best = Some(event.record.epoch);

@@ -203,7 +203,10 @@ impl Model<SequenceClassifier> {
     /// A diagnostic for the first file that cannot be written.
     pub fn save_pretrained(&self, folder: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
         let state = self.state();
-        state.replicas.first().save(&state.files, folder.as_ref())
+        let (network, files) = (state.settled()?.first().clone(), state.files.clone());
+        // Others may use the model while the files are written.
+        drop(state);
+        network.save(&files, folder.as_ref())
     }
 
     /// The tokenizer that it carries.

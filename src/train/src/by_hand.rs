@@ -32,11 +32,12 @@ use stratoscope_strategy::ReplicaId;
 use stratoscope_strategy::device::name_of;
 
 use crate::compile::Compiled;
-use crate::evaluate::{failed, parts, read};
+use crate::evaluate::{failed, interrupted, parts, read};
 use crate::held::Held;
+use crate::interrupt::{self, Listening};
 use crate::loss::Loss;
 use crate::model::{Model, State};
-use crate::network::{Files, Network};
+use crate::network::Network;
 use crate::optimizer::{OptimizerState, Squares, sum_of_squares};
 use crate::prepare;
 use crate::schedule::short;
@@ -249,7 +250,7 @@ impl<N: Network> Model<N> {
     ///
     /// # Errors
     /// SC0112 for a model that was not compiled, SC0113 without a loss; what is wrong with the data;
-    /// SC0907 if a device fails.
+    /// SC0520 if it is interrupted; SC0907 if a device fails.
     pub fn gradients(&self, batch: &Dataset) -> Result<Gradients> {
         (N::calls().gradients)(self, batch, true)
     }
@@ -264,6 +265,7 @@ impl<N: Network> Model<N> {
     }
 
     pub(crate) fn gradients_in(&self, data: &Dataset, training: bool) -> Result<Gradients> {
+        let _listening = Listening::begin();
         let mut state = self.state();
         let loss = loss_of(&state, "gradients")?;
         let encoded =
@@ -282,14 +284,14 @@ impl<N: Network> Model<N> {
     /// `compile!`. A schedule that spans a run has none here: its highest rate is taken.
     ///
     /// # Errors
-    /// SC0112 for a model that was not compiled; SC0505 for a gradient that is not finite; SC0506 and
-    /// SC0509, where they are denied.
+    /// SC0112 for a model that was not compiled; SC0121 in a callback of its own run; SC0505 for a
+    /// gradient that is not finite; SC0506 and SC0509, where they are denied.
     pub fn apply(&self, gradients: Gradients) -> Result<Applied> {
         (N::calls().apply)(self, gradients)
     }
 
     pub(crate) fn apply_here(&self, gradients: Gradients) -> Result<Applied> {
-        let mut state = self.state();
+        let mut state = self.free_state("apply")?;
         loss_of(&state, "apply")?;
         let norm = gradients.norm();
         tell(&state.by_hand, &gradients, norm)?;
@@ -319,15 +321,8 @@ impl<N: Network> Model<N> {
             return Err(moment.not_finite("gradient norm", norm, None));
         }
         let factor = compiled.optimizer.clipping.global_factor(norm);
-        let mut trainer = Trainer {
-            replicas: &mut state.replicas,
-            compiled,
-            gradient_bytes: &mut state.gradient_bytes,
-            undecayed,
-            classes: state.files.classes(),
-            policy: state.policy,
-        };
-        trainer.step_alike(alike, norm, rate)?;
+        Trainer::of(state, &undecayed, "apply")?.step_alike(alike, norm, rate)?;
+        state.forget_apart();
         state.has_learnt = true;
         state.enter_in_ledger();
         Ok(Applied {
@@ -375,6 +370,8 @@ fn of_batch<N: Network>(
         .iter()
         .map(|device| device.training())
         .collect();
+    let stop = interrupt::at_once();
+    let given_up = stop.clone();
     let work = move |ReplicaId(index): ReplicaId, network: &N, part: Option<Batch>| {
         let Some(part) = part else {
             return (GradientsParams::new(), 0, Ok(0.0));
@@ -387,15 +384,23 @@ fn of_batch<N: Network>(
             },
             false => Mode::Eval,
         };
-        let logits = precision.during(|| network.logits(&part, mode, &devices[index]));
+        let forward = || network.logits(&part, mode, &devices[index]);
+        let logits = stop.during(|| precision.during(forward));
+        if stop.is_given_up() {
+            return (GradientsParams::new(), 0, Ok(0.0));
+        }
         let sum = loss.sum(logits.clone(), &part.labels);
-        let gradients = sum.clone().div_scalar(part.size() as f64).backward();
+        let mean = sum.clone().div_scalar(part.size() as f64);
+        let gradients = stop.during(|| mean.backward());
         let gradients = GradientsParams::from_grads(gradients, network);
         let loss = read(Some(sum.inner()), logits.inner()).map(|answer| answer.loss);
         (gradients, part.size(), loss)
     };
     replicas.begin_step();
     let done = replicas.compute_each_replica(parts(&batch, replicas.len()), work)?;
+    if given_up.is_given_up() {
+        return Err(interrupted("gradients", 0, batch.size()));
+    }
     let (mut gradients, mut shares, mut sum) = (Vec::new(), Vec::new(), 0.0);
     for ((own, share, loss), device) in done.into_iter().zip(replicas.devices()) {
         gradients.push(own);

@@ -24,10 +24,9 @@
 //! A cell writes a list: `fit!(model, train, callbacks = [Until(0.1), on_epoch_end(|epoch| …)])`. They are
 //! called in that order, between executions; one that is lent, `callbacks = [&mut until]`, can be asked
 //! afterwards what it has seen. The type and its `impl Callback` may stand in an earlier cell. With `steps_per_execution` above 1 a callback of batches
-//! hears of several at once (SC0108). The model is in use meanwhile; a callback that asks *it* something
-//! would wait for ever, so that `evaluate!` and `predict` of this model refuse (SC0121).
+//! hears of several at once (SC0108). A callback may ask the model whatever leaves it as it is: `predict`,
+//! `evaluate!`, `save_pretrained`, `placement`. What would change it is SC0121.
 
-use std::cell::Cell;
 use std::fmt;
 
 use crate::events::FitStarted;
@@ -178,7 +177,6 @@ impl<'a> Callbacks<'a> {
 
     /// Calls all of them, also those after one that stops.
     fn each(&mut self, mut call: impl FnMut(&mut dyn Callback) -> Flow) -> Flow {
-        let _called = Called::new();
         let mut flow = Flow::Continue;
         for callback in &mut self.0 {
             if call(&mut **callback) == Flow::Stop {
@@ -192,30 +190,6 @@ impl<'a> Callbacks<'a> {
 impl fmt::Debug for Callbacks<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} callbacks", self.len())
-    }
-}
-
-thread_local! {
-    static CALLED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether a callback is running on this thread.
-pub(crate) fn in_a_callback() -> bool {
-    CALLED.get()
-}
-
-/// A callback runs as long as this lives, through a panic too.
-struct Called(bool);
-
-impl Called {
-    fn new() -> Self {
-        Self(CALLED.replace(true))
-    }
-}
-
-impl Drop for Called {
-    fn drop(&mut self) {
-        CALLED.set(self.0);
     }
 }
 

@@ -57,7 +57,7 @@ impl<N: Network> Model<N> {
     /// All problems together, the first one as the error, the others related to it: SC0201 for a
     /// model outside the live strategy's scope, SC0102 for `steps_per_execution` above 1 without a
     /// scope, SC0103, SC0105, SC0116, SC0118 for the arguments, SC0202 for an optimizer of another
-    /// model.
+    /// model. SC0121 alone in a callback of the model's own run.
     #[track_caller]
     pub fn compile(&self, args: CompileArgs) -> Result<CompileReceipt> {
         (N::calls().compile)(self, args, Origin::current())
@@ -69,7 +69,7 @@ impl<N: Network> Model<N> {
         compiled_at: Origin,
     ) -> Result<CompileReceipt> {
         begin_call();
-        let mut state = self.state();
+        let mut state = self.free_state("compile")?;
         let mut problems = Vec::new();
         let mut warnings = Vec::new();
 

@@ -7,13 +7,14 @@ use burn::tensor::{Device, Tensor};
 use stratoscope_bert::Mode;
 use stratoscope_bert::ops::Precision;
 use stratoscope_data::{Batch, Dataset, Encoded};
-use stratoscope_diagnostics::rules::{BackendFailed, NoLoss, NotCompiled};
-use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
+use stratoscope_diagnostics::rules::{BackendFailed, Interrupted, NoLoss, NotCompiled};
+use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule, words};
 use stratoscope_strategy::{Origin, ReplicaId, Replicas};
 
 use crate::args::EvaluateArgs;
 use crate::events::{next_run, observer_of_a_run};
 use crate::history::{Evaluation, Measured};
+use crate::interrupt::{self, Listening};
 use crate::loss::Loss;
 use crate::metric::{Metric, Tallies, Tally};
 use crate::model::Model;
@@ -29,8 +30,8 @@ impl<N: Network> Model<N> {
     /// Loss and metrics of a data set, without dropout, as means over its examples.
     ///
     /// # Errors
-    /// SC0112 for a model that was not compiled, SC0113 without a loss, SC0121 in a callback of the
-    /// model's own run; what is wrong with the data.
+    /// SC0112 for a model that was not compiled, SC0113 without a loss, SC0520 if it is interrupted;
+    /// what is wrong with the data.
     #[track_caller]
     pub fn evaluate(&self, data: &Dataset, args: EvaluateArgs) -> Result<Evaluation> {
         (N::calls().evaluate)(self, data, args, Origin::current())
@@ -44,7 +45,8 @@ impl<N: Network> Model<N> {
     ) -> Result<Evaluation> {
         warnings::begin_call();
         let plan = args.resolve()?;
-        let mut state = self.free_state("evaluate")?;
+        let _listening = Listening::begin();
+        let mut state = self.state();
         if state.compiled.is_some() {
             state.ready_for(data, "evaluate", origin)?;
         }
@@ -88,7 +90,8 @@ impl<N: Network> Model<N> {
             classes,
             precision: state.policy.precision(),
         };
-        on_replicas(&state.replicas, &encoded, plan.batch_size, asked, &tell)
+        let replicas = state.settled()?;
+        on_replicas(&replicas, &encoded, plan.batch_size, asked, &tell)
     }
 }
 
@@ -104,6 +107,9 @@ pub(crate) struct Asked<'a> {
 }
 
 /// Loss and metrics of tokenized data. `tell` hears how many examples are done.
+///
+/// # Errors
+/// SC0520 if it is interrupted, SC0907 if a device fails.
 pub(crate) fn on_replicas<N: Network>(
     replicas: &Replicas<N>,
     data: &Encoded,
@@ -123,8 +129,14 @@ pub(crate) fn on_replicas<N: Network>(
     let mut tallies = Tallies::new(empty, strategy, Origin::default());
     let (mut sum, mut examples) = (0.0, 0);
     for batch in data.batch(batch_size)?.prefetch(PREFETCHED) {
+        if examples > 0 && interrupt::requested() {
+            return Err(interrupted("evaluate", examples, data.len()));
+        }
         // Replicas that sit a batch out are the last ones.
-        let answers = answers(replicas, &batch, Some(loss), precision)?.into_iter();
+        let answers = answers(replicas, &batch, Some(loss), precision)?;
+        let Some(answers) = answers.map(Vec::into_iter) else {
+            return Err(interrupted("evaluate", examples, data.len()));
+        };
         for (replica, (part, answer)) in answers.enumerate() {
             tallies.add(replica, &part.labels, &answer.outputs);
             sum += answer.loss;
@@ -151,31 +163,52 @@ pub(crate) struct Answer {
     pub loss: f64,
 }
 
-/// The answers of the replicas to their parts of a batch, without dropout and without gradients.
+/// SC0520: a call that has one whole result was interrupted.
+pub(crate) fn interrupted(call: &str, done: usize, total: usize) -> Box<Diagnostic> {
+    Interrupted {
+        work: format!("`{call}`"),
+        reached: format!(
+            "{} of {}",
+            words::thousands(done),
+            words::count(total, "example")
+        ),
+    }
+    .error()
+}
+
+/// The answers of the replicas to their parts of a batch, without dropout and without gradients. `None`
+/// if it was interrupted on the way.
 pub(crate) fn answers<N: Network>(
     replicas: &Replicas<N>,
     batch: &Batch,
     loss: Option<Loss>,
     precision: Precision,
-) -> Result<Vec<(Batch, Answer)>> {
+) -> Result<Option<Vec<(Batch, Answer)>>> {
     let devices: Vec<Device> = replicas
         .devices()
         .iter()
         .map(|device| device.burn.clone())
         .collect();
+    let stop = interrupt::at_once();
+    let given_up = stop.clone();
     let answer = move |ReplicaId(index): ReplicaId, network: &N, part: Option<Batch>| {
         let part = part?;
         let forward = || network.valid().logits(&part, Mode::Eval, &devices[index]);
-        let logits = precision.during(forward);
+        let logits = stop.during(|| precision.during(forward));
+        if stop.is_given_up() {
+            return None;
+        }
         let loss = loss.map(|loss| loss.sum(logits.clone(), &part.labels));
         Some(read(loss, logits).map(|answer| (part, answer)))
     };
-    replicas
-        .for_each_replica(parts(batch, replicas.len()), answer)?
-        .into_iter()
-        .flatten()
-        .map(|answer| answer.map_err(|reason| failed(replicas.devices()[0].name.as_str(), &reason)))
-        .collect()
+    let answers = replicas.for_each_replica(parts(batch, replicas.len()), answer)?;
+    if given_up.is_given_up() {
+        return Ok(None);
+    }
+    let device = replicas.devices()[0].name.as_str();
+    let answers = answers.into_iter().flatten();
+    let answers = answers.map(|answer| answer.map_err(|reason| failed(device, &reason)));
+    answers.collect::<Result<_>>().map(Some)
 }
 
 /// The batch's parts, one per replica; none for replicas that sit it out.

@@ -17,8 +17,15 @@ pub trait Observer: Send + Sync {
     /// The data is ready, the first step comes next.
     fn fit_started(&self, _event: &FitStarted) {}
 
+    /// A batch is over, within an execution or at its end. Told several times a second, not for every
+    /// batch.
+    fn advanced(&self, _event: &Advanced) {}
+
     /// An execution is over: `steps_per_execution` batches, or what was left of the epoch.
     fn execution_ended(&self, _event: &ExecutionEnded) {}
+
+    /// The validation of an epoch has computed some of its examples.
+    fn validated(&self, _run: u64, _done: usize, _total: usize) {}
 
     /// An epoch and its validation are over.
     fn epoch_ended(&self, _event: &EpochEnded) {}
@@ -69,25 +76,43 @@ pub struct FitStarted {
     pub planned: Counters,
     /// The counters now; not 0 in a run that is resumed.
     pub counters: Counters,
+    /// The GPUs for which the first step compiles and tunes kernels: `wgpu:0`.
+    pub compiles_for: Vec<String>,
 }
 
 /// Where a run is.
+#[derive(Clone, Debug)]
+pub struct Advanced {
+    /// The run.
+    pub run: u64,
+    /// The epoch, counted from 0.
+    pub epoch: u64,
+    /// Batches of the epoch that are done.
+    pub batches: u64,
+    /// The mean loss of the epoch so far, over its examples.
+    pub epoch_loss: f64,
+    /// The metrics of the epoch so far.
+    pub epoch_metrics: Vec<Measured>,
+    /// The rate of the latest optimizer step; of the first one before there was any.
+    pub learning_rate: f64,
+    /// The counters of the run so far.
+    pub counters: Counters,
+    /// Examples per second, by the latest batches; `None` before the second batch of the run is over, since the
+    /// first one says nothing.
+    pub sequences_per_second: Option<f64>,
+    /// Seconds of training left at this speed, validation not counted; `None` likewise.
+    pub seconds_left: Option<f64>,
+}
+
+/// An execution that is over.
 #[derive(Clone, Debug)]
 pub struct ExecutionEnded {
     /// The run.
     pub run: u64,
     /// This execution.
     pub record: ExecutionRecord,
-    /// The mean loss of the epoch so far, over its examples.
-    pub epoch_loss: f64,
-    /// The metrics of the epoch so far.
-    pub epoch_metrics: Vec<Measured>,
     /// The counters of the run so far.
     pub counters: Counters,
-    /// Examples per second, over the epoch so far.
-    pub sequences_per_second: f64,
-    /// Seconds of training left at this speed, validation not counted.
-    pub seconds_left: f64,
 }
 
 /// An epoch that is over.

@@ -1,51 +1,50 @@
-//! `fit!(model, data, …)`: epoch → execution → batch → optimizer step, in `train`.
+//! `fit!(model, data, …)`: what a run needs is checked and made ready, the run is made (`epochs`), and what
+//! it leaves is kept.
 //!
 //! Who owns what: the data set owns labels and order, the plan (`FitPlan`) all numbers of the run,
 //! `Compiled` optimizer, loss, metrics and the two group sizes, `Replicas` the weights. `Progress` is
-//! all that a run needs to go on after an interrupt; `trainer` has the parts of a step.
+//! all that a run needs to go on after an interrupt; `epochs` has the loop, `trainer` the parts of a step.
 //!
-//! One optimizer step, whatever the number of replicas and micro-batches, is made from the mean of the
-//! gradients over all examples of its batches: each replica divides its sums by its own number of
-//! examples of the whole step, the all-reduce weighs replicas by that number.
+//! The run has the model's state until it ends, and lends it to its callbacks (`lease`).
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use stratoscope_data::{Dataset, Encoded, Label, Prefetch};
+use stratoscope_data::{Dataset, Encoded, Label};
 use stratoscope_diagnostics::rules::{CallbackPerExecution, NoLoss, NotCompiled};
 use stratoscope_diagnostics::{Result, Rule};
-use stratoscope_strategy::Origin;
+use stratoscope_strategy::{BackendKind, LogicalDevice, Origin};
 
 use crate::args::{FitArgs, FitPlan, Validation};
-use crate::callbacks::{Callbacks, Flow, Monitor};
 use crate::class_weight::{ClassWeights, without_classes};
 use crate::counters::Shape;
-use crate::evaluate::{PREFETCHED, measured, tally};
-use crate::events::{
-    EpochEnded, ExecutionEnded, FitStarted, Observer, next_run, observer_of_a_run,
-};
-use crate::history::{EpochRecord, History, StepRecord};
-use crate::interrupt;
+use crate::epochs::{Listeners, Run};
+use crate::events::{FitStarted, next_run, observer_of_a_run};
+use crate::history::History;
+use crate::interrupt::{self, Listening};
+use crate::lease::Lease;
 use crate::model::{Model, State};
 use crate::network::{Files, Network};
 use crate::optimizer::OptimizerState;
+use crate::pace::Pace;
 use crate::problem;
 use crate::receipt::names;
 use crate::run::{Prepared, Progress, SavedRun, Signature};
 use crate::trainer::{self, Trainer};
-use crate::warnings::{self, notice};
-use crate::watch::{self, Before, EpochOf, gradients_are_finite, weights_are_finite};
+use crate::warnings::{begin_call, notice};
+use crate::watch::Before;
 
 impl<N: Network> Model<N> {
     /// Trains the model on a data set.
     ///
-    /// An interrupt ends it after the current optimizer step, with what was measured so far;
-    /// `resume` goes on from there.
+    /// An interrupt ends it after the current batch, or within one that takes longer than a second, with
+    /// what was measured so far; `resume` goes on from there, and ends on the very weights that a run
+    /// without an interrupt ends on. One that comes before the first batch leaves the model as it was.
     ///
     /// # Errors
     /// SC0112 for a model that was not compiled, SC0113 without a loss, SC0121 in a callback of the
-    /// model's own run; what is wrong with arguments or data, before the first step; SC0505 at the first loss or gradient that is not finite, before
-    /// the update, and at the first such weight after it; SC0907 if a device fails.
+    /// model's own run; what is wrong with arguments or data, before the first step; SC0505 at the first
+    /// loss or gradient that is not finite, before the update, and at the first such weight after it;
+    /// SC0907 if a device fails.
     #[track_caller]
     pub fn fit(&self, data: &Dataset, args: FitArgs<'_>) -> Result<History> {
         (N::calls().fit)(self, data, args, Origin::current())
@@ -57,375 +56,219 @@ impl<N: Network> Model<N> {
         args: FitArgs<'_>,
         origin: Origin,
     ) -> Result<History> {
-        warnings::begin_call();
+        begin_call();
+        let _listening = Listening::begin();
         let mut plan = args.resolve()?;
-        let mut state = self.free_state("fit")?;
-        check_compiled(&state, &plan)?;
-        state.ready_for(data, "fit", origin.clone())?;
-        if let Validation::Data(validation) = plan.validation {
-            state.ready_for(validation, "fit", origin)?;
-        }
-        let dataset = data;
-        let data = Prepared::of(&mut state, data, &plan)?;
-        let before = Before {
-            dataset,
-            data: &data,
-            batch_size: plan.batch_size,
-            batches_per_epoch: data.epoch_examples.div_ceil(plan.batch_size) as u64,
-            epochs: plan.epochs,
-        };
-        if !(plan.resume && state.saved_run.is_some()) {
-            before.check(&state)?;
-        }
-        let rates = state.compiled.as_ref().map(|it| before.rates(it));
-        let state = &mut *state;
-        let Some(compiled) = &mut state.compiled else {
-            return Err(NotCompiled {
-                call: "fit".to_owned(),
+        let mut lease = self.lease("fit")?;
+        check_compiled(&lease, &plan)?;
+        let ready = match ready(&mut lease, data, &plan, origin) {
+            Err(problem) if interrupt::is_interruption(&problem) => {
+                return Ok(interrupted_before(&lease, &plan));
             }
-            .error());
+            ready => ready?,
         };
-        let shape = Shape {
-            batches_per_epoch: data.epoch_examples.div_ceil(plan.batch_size) as u64,
-            steps_per_execution: compiled.steps_per_execution,
-            gradient_accumulation_steps: compiled.gradient_accumulation_steps,
-            replicas: state.replicas.len() as u64,
-            exchange: trainer::exchange(
-                &state.replicas,
-                compiled,
-                data.largest_batches(plan.batch_size, compiled.gradient_accumulation_steps),
-            ),
-        };
-        // A panic in a step, of a GPU that has no memory left, has taken the moments with it.
-        compiled
-            .states
-            .resize_with(state.replicas.keepers().len(), OptimizerState::default);
-        let signature = Signature::of(&plan, &data, &shape);
-        let devices = match state.replicas.strategy() {
-            Some(strategy) => strategy.devices_in_words(),
-            None => state.replicas.devices()[0].name.clone(),
-        };
-        let classes = state.files.classes();
-        if plan.resume
-            && let Some(saved) = &state.saved_run
-        {
-            saved.check(&signature)?;
-        }
-        let mut progress = match state.saved_run.take() {
-            Some(saved) if plan.resume => saved.progress,
-            _ => Progress::new(devices.clone()).beginning_with(plan.initial_epoch, &shape),
-        };
-        progress.class_weights = class_weights(&plan, &state.files, &data.train)?;
-        if let Some(stopping) = &plan.stopping {
-            progress.history.best_by = stopping.monitor.words().to_owned();
-        }
-        tell_of_batches(&plan, &shape)?;
-        let observer = observer_of_a_run(plan.verbose);
-        let run = next_run();
-        let started = FitStarted {
-            run,
-            epochs: plan.epochs,
-            batches_per_epoch: shape.batches_per_epoch,
-            batch_size: plan.batch_size,
-            examples: data.train.len(),
-            validation_examples: data.validation.as_ref().map_or(0, Encoded::len),
-            devices,
-            rates: rates.map(|rates| rates.to_string()).unwrap_or_default(),
-            metrics: names(&compiled.metrics),
-            planned: shape.counters(plan.epochs - plan.initial_epoch),
-            counters: progress.history.counters,
-        };
-        observer.fit_started(&started);
-        let mut callbacks = std::mem::take(&mut plan.callbacks);
-        callbacks.train_begins(&started);
-        let mut trainer = Trainer {
-            replicas: &mut state.replicas,
-            compiled,
-            gradient_bytes: &mut state.gradient_bytes,
-            undecayed: Arc::new(data.undecayed.clone()),
-            classes,
-            policy: state.policy,
-        };
-        let outcome = train(
-            &mut trainer,
-            &plan,
-            &data,
-            &shape,
-            &mut progress,
-            &state.files,
-            &mut Listeners {
-                run,
-                observer: &*observer,
-                callbacks: &mut callbacks,
-            },
-        );
-        // Replicas that step alone are equal again, whatever ended the run.
-        let outcome = outcome.and(trainer.synchronise(&mut progress));
-        if let Err(problem) = outcome {
-            observer.fit_failed(run);
-            return Err(problem);
-        }
-        let history = progress.history.clone();
-        if history.interrupted {
-            progress.history.interrupted = false;
-            state.saved_run = Some(SavedRun {
-                progress,
-                signature,
-            });
-        }
-        state.has_learnt |= history.counters.optimizer_steps > 0;
-        state.enter_in_ledger();
-        observer.fit_ended(run, &history);
-        callbacks.train_ended(&history);
-        Ok(history)
+        run(&mut lease, &mut plan, ready)
     }
 }
 
-/// The run, epoch by epoch. Returns when all are over, when it was interrupted
-/// (`history.interrupted`), or when it stopped early.
-fn train<N: Network>(
-    trainer: &mut Trainer<'_, N>,
+/// What a run is made with.
+struct Ready {
+    data: Prepared,
+    shape: Shape,
+    /// The learning rate in words.
+    rates: String,
+    class_weights: Option<ClassWeights>,
+}
+
+/// Checks the data against the model, and tokenizes it.
+fn ready<N: Network>(
+    state: &mut State<N>,
+    dataset: &Dataset,
     plan: &FitPlan<'_>,
-    data: &Prepared,
-    shape: &Shape,
-    progress: &mut Progress<N>,
-    files: &N::Files,
-    listeners: &mut Listeners<'_, '_>,
-) -> Result<()> {
-    let (run, observer) = (listeners.run, listeners.observer);
-    let total_steps = shape.counters(plan.epochs).optimizer_steps;
-    while progress.epoch < plan.epochs {
-        let epoch = progress.epoch;
-        let mut flow = Flow::Continue;
-        if progress.batch == 0 {
-            // Here and not at the end: between runs, what was counted last can be looked at.
-            let compiled = &mut *trainer.compiled;
-            let empty = tally(trainer.classes, compiled.loss, &compiled.metrics);
-            compiled.tallies = compiled.tallies.emptied(empty);
-            listeners.callbacks.epoch_begins(epoch);
-        }
-        let order = match plan.shuffle {
-            true => data.train.shuffle(plan.seed, epoch),
-            false => data.train.clone(),
-        };
-        let rest = order.batch(plan.batch_size)?.skip(progress.batch as usize);
-        let mut batches = Prefetch::new(rest, PREFETCHED);
-
-        for execution in shape.executions(progress.batch) {
-            let start = Instant::now();
-            let mut record = progress.execution(execution.start);
-            let (mut loss_sum, mut examples) = (0.0, 0);
-            for index in execution.clone() {
-                let Some(batch) = batches.next() else { break };
-                let group = shape.group(index);
-
-                // Forward and backward on every replica; the gradients stay there and add up.
-                let shares = data.shares(group.clone(), plan.batch_size, trainer.replicas.len());
-                let answers = trainer.forward_and_backward(&batch, &shares, plan.seed, progress)?;
-                let loss: f64 = answers.iter().map(|(_, answer)| answer.loss).sum();
-                if !loss.is_finite() {
-                    let rate = trainer.rate(progress.steps, total_steps);
-                    let moment = progress.moment(rate, &batch.rows);
-                    let spoilt = watch::spoilt_weight(trainer.replicas.first());
-                    return Err(moment.not_finite("loss", loss, spoilt.map(|it| it.name)));
-                }
-                let network = trainer.replicas.first();
-                progress
-                    .watch
-                    .outputs(network, trainer.compiled.loss, &answers)?;
-                let parts = answers.iter().map(|(part, _)| (part.size(), part.seq));
-                trainer.compiled.last_batch = parts.collect();
-                // Replicas that sit a batch out are the last ones.
-                for (replica, (part, answer)) in answers.iter().enumerate() {
-                    let tallies = &mut trainer.compiled.tallies;
-                    tallies.add(replica, &part.labels, &answer.outputs);
-                }
-                loss_sum += loss;
-                examples += batch.size();
-                progress.since_step.add(loss, batch.size());
-                progress.batch = index + 1;
-                progress.batches_of_run += 1;
-                record.batches += 1;
-                progress.history.counters.batches += 1;
-
-                // Inside a group of micro-batches nothing is exchanged and nothing is updated.
-                if index + 1 < group.end {
-                    continue;
-                }
-
-                // The mean over the replicas, or each replica's own; clipping by its norm, the step.
-                let exchanged = trainer.exchange(progress, &shares)?;
-                let step_loss = progress.since_step.take_mean();
-                if trainer.skips(&exchanged, progress) {
-                    if interrupt::requested() {
-                        progress.history.interrupted = true;
-                        break;
-                    }
-                    continue;
-                }
-                let norm = exchanged.norm();
-                let rate = trainer.rate(progress.steps, total_steps);
-                let network = trainer.replicas.outline();
-                let checked = exchanged.gradients.iter().zip(&exchanged.norms);
-                let mut checked =
-                    checked.map(|(one, &norm)| gradients_are_finite(network, one, norm));
-                if let Some(it) = checked.find_map(std::result::Result::err) {
-                    let moment = progress.moment(rate, &batch.rows);
-                    return Err(moment.not_finite("gradient", it.value, Some(it.name)));
-                }
-                let last = index + 1 == execution.end;
-                record.optimizer_steps += trainer.step(exchanged, rate, last, progress)?;
-                progress.history.steps.push(StepRecord {
-                    step: progress.steps,
-                    loss: step_loss,
-                    learning_rate: rate,
-                });
-                progress.last_norm = Some(norm);
-                progress.watch.rate(rate);
-                record.learning_rate = Some(rate);
-                record.gradient_norm = Some(norm);
-                if interrupt::requested() {
-                    progress.history.interrupted = true;
-                    break;
-                }
-            }
-
-            // Back on the host: once per execution, as callbacks in Keras.
-            let mut kept = trainer.replicas.one_copy().iter();
-            if kept.any(|one| weights_are_finite(one).is_err())
-                && let Err(it) = weights_are_finite(trainer.replicas.first())
-            {
-                let moment = progress.moment(progress.last_rate, &[]);
-                return Err(moment.not_finite("weight", it.value, Some(it.name)));
-            }
-            progress.history.counters.executions += 1;
-            progress.epoch_loss += loss_sum;
-            progress.epoch_examples += examples;
-            let seconds = start.elapsed().as_secs_f64();
-            progress.epoch_seconds += seconds;
-            let next_rate = trainer.rate(progress.steps, total_steps);
-            let record = record.finished(
-                progress.steps,
-                loss_sum / examples as f64,
-                next_rate,
-                seconds,
-            );
-            progress.last_rate = record.learning_rate;
-            progress.last_loss = Some(record.loss);
-            progress.history.executions.push(record.clone());
-            let speed = progress.epoch_examples as f64 / progress.epoch_seconds;
-            let of_epoch = data.epoch_examples;
-            let done = (progress.batch as usize * plan.batch_size).min(of_epoch);
-            let left = (plan.epochs - epoch) as f64 * of_epoch as f64 - done as f64;
-            flow = listeners.callbacks.batches_ended(&record);
-            observer.execution_ended(&ExecutionEnded {
-                run,
-                record,
-                epoch_loss: progress.epoch_loss / progress.epoch_examples as f64,
-                epoch_metrics: measured(
-                    &trainer.compiled.metrics,
-                    &trainer.compiled.tallies.read(),
-                ),
-                counters: progress.history.counters,
-                sequences_per_second: speed,
-                seconds_left: left / speed,
-            });
-            if progress.history.interrupted {
-                return Ok(());
-            }
-            if flow == Flow::Stop {
-                break;
-            }
-        }
-
-        let is_validated = plan.validation_freq.includes(epoch);
-        let validation = match data.validation.as_ref().filter(|_| is_validated) {
-            Some(validation) => Some(trainer.validate(validation, plan.batch_size)?),
-            None => None,
-        };
-        let counted = trainer.compiled.tallies.read();
-        let record = EpochRecord {
-            epoch,
-            loss: progress.epoch_loss / progress.epoch_examples as f64,
-            metrics: measured(&trainer.compiled.metrics, &counted),
-            validation,
-            learning_rate: progress.last_rate,
-            seconds: progress.epoch_seconds,
-            sequences_per_second: progress.epoch_examples as f64 / progress.epoch_seconds,
-        };
-        let best = compare(trainer, plan, progress, &record)?;
-        progress.history.epochs.push(record.clone());
-        save(trainer, plan, progress, files, best)?;
-        observer.epoch_ended(&EpochEnded {
-            run,
-            record: record.clone(),
-            best,
-        });
-        progress.watch.epoch(&EpochOf {
-            epoch,
-            is_last: epoch + 1 == plan.epochs || flow == Flow::Stop,
-            steps: progress.steps,
-            training: &counted,
-            training_loss: record.loss,
-            validation: record.validation.as_ref(),
-            label_names: &data.label_names,
-            optimizer: trainer.compiled.optimizer.name,
-            pretrained: files.source().is_some(),
-        })?;
-        progress.next_epoch();
-        let patience = plan.stopping.as_ref().map(|stopping| stopping.patience);
-        let stops = patience.is_some_and(|patience| progress.epochs_without_better >= patience);
-        // All are called, whoever stopped it.
-        let asked = listeners.callbacks.epoch_ended(&record);
-        if stops || flow == Flow::Stop || asked == Flow::Stop {
-            progress.history.stopped_early = true;
-            break;
-        }
+    origin: Origin,
+) -> Result<Ready> {
+    state.ready_for(dataset, "fit", origin.clone())?;
+    if let Validation::Data(validation) = plan.validation {
+        state.ready_for(validation, "fit", origin)?;
     }
-    progress.leave_weights(trainer)
-}
-
-/// Who hears of a run.
-struct Listeners<'l, 'a> {
-    run: u64,
-    observer: &'l dyn Observer,
-    callbacks: &'l mut Callbacks<'a>,
-}
-
-/// Whether the epoch is the best so far, by what is monitored.
-fn compare<N: Network>(
-    trainer: &Trainer<'_, N>,
-    plan: &FitPlan<'_>,
-    progress: &mut Progress<N>,
-    record: &EpochRecord,
-) -> Result<bool> {
-    match &plan.stopping {
-        Some(stopping) => {
-            let value = stopping.monitor.value(record);
-            progress.compare(trainer, value, stopping.min_delta, stopping.restore)
-        }
-        None => progress.compare(trainer, Monitor::default().value(record), 0.0, false),
-    }
-}
-
-/// Writes the weights to the folder of `checkpoint`.
-fn save<N: Network>(
-    trainer: &Trainer<'_, N>,
-    plan: &FitPlan<'_>,
-    progress: &mut Progress<N>,
-    files: &N::Files,
-    best: bool,
-) -> Result<()> {
-    let Some(folder) = &plan.checkpoint else {
-        return Ok(());
+    let data = Prepared::of(state, dataset, plan)?;
+    let before = Before {
+        dataset,
+        data: &data,
+        batch_size: plan.batch_size,
+        batches_per_epoch: data.epoch_examples.div_ceil(plan.batch_size) as u64,
+        epochs: plan.epochs,
     };
-    let network = trainer.whole()?;
-    network.save(files, &folder.join("last"))?;
-    if best {
-        network.save(files, &folder.join("best"))?;
+    if !(plan.resume && state.saved_run.is_some()) {
+        before.check(state)?;
     }
-    progress.history.checkpoint = Some(folder.display().to_string());
-    Ok(())
+    let Some(compiled) = &state.compiled else {
+        return Err(not_compiled());
+    };
+    let shape = Shape {
+        batches_per_epoch: before.batches_per_epoch,
+        steps_per_execution: compiled.steps_per_execution,
+        gradient_accumulation_steps: compiled.gradient_accumulation_steps,
+        replicas: state.replicas.len() as u64,
+        exchange: trainer::exchange(
+            &state.replicas,
+            compiled,
+            data.largest_batches(plan.batch_size, compiled.gradient_accumulation_steps),
+        ),
+    };
+    let rates = before.rates(compiled).to_string();
+    Ok(Ready {
+        class_weights: class_weights(plan, &state.files, &data.train)?,
+        data,
+        shape,
+        rates,
+    })
+}
+
+/// What the run leaves: nothing has changed, and an earlier run can still be resumed.
+fn interrupted_before<N: Network>(state: &State<N>, plan: &FitPlan<'_>) -> History {
+    let saved = state.saved_run.as_ref().filter(|_| plan.resume);
+    let mut history = match saved {
+        Some(saved) => saved.progress.history.clone(),
+        None => History::new(devices_of(state)),
+    };
+    history.interrupted = true;
+    history
+}
+
+fn run<N: Network>(
+    lease: &mut Lease<'_, N>,
+    plan: &mut FitPlan<'_>,
+    Ready {
+        data,
+        shape,
+        rates,
+        class_weights,
+    }: Ready,
+) -> Result<History> {
+    let signature = Signature::of(plan, &data, &shape);
+    if plan.resume
+        && let Some(saved) = &lease.saved_run
+    {
+        saved.check(&signature)?;
+    }
+    tell_of_batches(plan, &shape)?;
+    let mut progress = take_up(lease, plan, &shape)?;
+    progress.class_weights = class_weights;
+    if let Some(stopping) = &plan.stopping {
+        progress.history.best_by = stopping.monitor.words().to_owned();
+    }
+    let observer = observer_of_a_run(plan.verbose);
+    let number = next_run();
+    let started = FitStarted {
+        run: number,
+        epochs: plan.epochs,
+        batches_per_epoch: shape.batches_per_epoch,
+        batch_size: plan.batch_size,
+        examples: data.train.len(),
+        validation_examples: data.validation.as_ref().map_or(0, Encoded::len),
+        devices: devices_of(lease),
+        rates,
+        metrics: (lease.compiled.as_ref()).map_or_else(Vec::new, |it| names(&it.metrics)),
+        planned: shape.counters(plan.epochs - plan.initial_epoch),
+        counters: progress.history.counters,
+        compiles_for: compiled_for(lease.replicas.devices()),
+    };
+    observer.fit_started(&started);
+    let mut callbacks = std::mem::take(&mut plan.callbacks);
+    lease.lent(|| callbacks.train_begins(&started));
+    let undecayed = Arc::new(data.undecayed.clone());
+    let mut run = Run {
+        lease: &mut *lease,
+        plan: &*plan,
+        data: &data,
+        shape,
+        undecayed: Arc::clone(&undecayed),
+        progress: &mut progress,
+        listeners: Listeners {
+            run: number,
+            observer: &*observer,
+            callbacks: &mut callbacks,
+        },
+        pace: Pace::default(),
+        batch_ended: None,
+        told: None,
+    };
+    let outcome = run.all();
+    // To go on with, replicas that step alone are kept as they are.
+    let apart = lease.apart().filter(|_| progress.history.interrupted);
+    let counters = progress.history.counters;
+    // They are equal again, whatever ended the run.
+    let mut trainer = Trainer::of(lease, &undecayed, "fit")?;
+    let outcome = outcome.and(trainer.synchronise(&mut progress));
+    if let Err(problem) = outcome {
+        observer.fit_failed(number);
+        return Err(problem);
+    }
+    let history = progress.history.clone();
+    if history.interrupted {
+        progress.history.interrupted = false;
+        // The average is of this moment: a run that goes on makes its averages when they are due.
+        progress.history.counters = counters;
+        lease.saved_run = Some(SavedRun {
+            progress,
+            signature,
+            apart,
+        });
+    }
+    lease.enter_in_ledger();
+    observer.fit_ended(number, &history);
+    lease.lent(|| callbacks.train_ended(&history));
+    Ok(history)
+}
+
+/// Where the run begins: at its first epoch, or where an interrupted one was.
+fn take_up<N: Network>(
+    state: &mut State<N>,
+    plan: &FitPlan<'_>,
+    shape: &Shape,
+) -> Result<Progress<N>> {
+    let Some(compiled) = &mut state.compiled else {
+        return Err(not_compiled());
+    };
+    // A panic in a step, of a GPU that has no memory left, has taken the moments with it.
+    let copies = state.replicas.keepers().len();
+    (compiled.states).resize_with(copies, OptimizerState::default);
+    match state.saved_run.take() {
+        Some(saved) if plan.resume => {
+            if let Some(apart) = saved.apart {
+                state.take_apart(apart);
+            }
+            Ok(saved.progress)
+        }
+        _ => {
+            let progress = Progress::new(devices_of(state));
+            Ok(progress.beginning_with(plan.initial_epoch, shape))
+        }
+    }
+}
+
+/// Replicas and devices in words.
+fn devices_of<N: Network>(state: &State<N>) -> String {
+    match state.replicas.strategy() {
+        Some(strategy) => strategy.devices_in_words(),
+        None => state.replicas.devices()[0].name.clone(),
+    }
+}
+
+/// The devices whose kernels are compiled when they are first used.
+fn compiled_for(devices: &[LogicalDevice]) -> Vec<String> {
+    let is_gpu = |device: &&LogicalDevice| match device.backend {
+        BackendKind::Wgpu | BackendKind::Cuda => true,
+        BackendKind::Flex => false,
+    };
+    let gpus = devices.iter().filter(is_gpu);
+    gpus.map(|device| device.name.clone()).collect()
+}
+
+fn not_compiled() -> Box<stratoscope_diagnostics::Diagnostic> {
+    let call = "fit".to_owned();
+    NotCompiled { call }.error()
 }
 
 /// The weights of the classes, in the order of the outputs.
@@ -488,10 +331,7 @@ fn check_compiled<N: Network>(state: &State<N>, plan: &FitPlan<'_>) -> Result<()
         stopping.check(&compiled.metrics, is_validated)?;
     }
     match &state.compiled {
-        None => Err(NotCompiled {
-            call: "fit".to_owned(),
-        }
-        .error()),
+        None => Err(not_compiled()),
         Some(compiled) if compiled.loss.is_none() => Err(NoLoss.error()),
         Some(_) => Ok(()),
     }

@@ -18,7 +18,7 @@ impl<N: Network> Model<N> {
     /// moments are planned for what does not move (SC0110).
     ///
     /// # Errors
-    /// SC0103 if no variable's name begins with it.
+    /// SC0103 if no variable's name begins with it, SC0121 in a callback of the model's own run.
     pub fn freeze(&self, prefix: &str) -> Result<usize> {
         self.mark(prefix, false, "freeze")
     }
@@ -26,13 +26,13 @@ impl<N: Network> Model<N> {
     /// Trains these variables again; see [`Self::freeze`].
     ///
     /// # Errors
-    /// SC0103 if no variable's name begins with it.
+    /// SC0103 if no variable's name begins with it, SC0121 in a callback of the model's own run.
     pub fn unfreeze(&self, prefix: &str) -> Result<usize> {
         self.mark(prefix, true, "unfreeze")
     }
 
     fn mark(&self, prefix: &str, trainable: bool, call: &str) -> Result<usize> {
-        let mut state = self.state();
+        let mut state = self.free_state(call)?;
         let records = state.replicas.records();
         let chosen: HashSet<ParamId> = records
             .iter()
@@ -44,6 +44,7 @@ impl<N: Network> Model<N> {
             return Err(unknown(call, prefix, &names));
         }
         state.replicas.set_trainable(&chosen, trainable);
+        state.forget_apart();
         Ok(state.replicas.records().len() - state.trainable().count())
     }
 }

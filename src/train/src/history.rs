@@ -208,7 +208,10 @@ impl History {
             ));
         }
         if self.interrupted {
-            notes.push("interrupted: `fit!(…, resume = true)` goes on from here".to_owned());
+            notes.push(match self.counters.batches {
+                0 => "interrupted before the first batch: the model is as it was".to_owned(),
+                _ => "interrupted: `fit!(…, resume = true)` goes on from here".to_owned(),
+            });
         }
         notes
     }
@@ -404,6 +407,7 @@ mod tests {
         history.epochs.push(record);
         history.best_epoch = Some(0);
         history.interrupted = true;
+        history.counters.batches = 6;
         history
     }
 

@@ -1,25 +1,32 @@
-//! Whether training is asked to stop. It is asked between two optimizer steps: the model, the
-//! moments and the place in the data are kept, and `fit!(…, resume = true)` goes on.
+//! Whether training is asked to stop: [`stratoscope_diagnostics::work`], under the name by which this crate
+//! and its users know it.
+//!
+//! `fit` ends after the batch at work: the model, the moments and the place in the data are kept, and
+//! `fit!(…, resume = true)` goes on. A batch that takes longer than [`PATIENCE`] is given up and computed again when
+//! the run goes on. `predict` and `evaluate`, which have no half results, end with SC0520.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-static REQUESTED: AtomicBool = AtomicBool::new(false);
-static SOURCE: OnceLock<fn() -> bool> = OnceLock::new();
+use stratoscope_bert::ops::Stop;
+use stratoscope_diagnostics::rules;
+pub use stratoscope_diagnostics::work::{Listening, is_listening, listen_to, request, requested};
+use stratoscope_diagnostics::{Diagnostic, Rule};
 
-/// Asks a running `fit` to stop after its current optimizer step. The request holds until a `fit`
-/// has heard it.
-pub fn request() {
-    REQUESTED.store(true, Ordering::SeqCst);
+/// A batch of training that takes no longer is finished first.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// For the passes of a batch that has no use unless it is whole.
+pub(crate) fn at_once() -> Stop {
+    Stop::when(requested)
 }
 
-/// Whoever else can ask: a notebook's interrupt button, a signal handler. Can be set once.
-pub fn listen_to(source: fn() -> bool) {
-    // A second source would be one that nobody hears; the first stays.
-    let _ = SOURCE.set(source);
+/// For the passes of a batch of training.
+pub(crate) fn after_patience() -> Stop {
+    let begun = Instant::now();
+    Stop::when(move || begun.elapsed() >= PATIENCE && requested())
 }
 
-/// Whether somebody asks. A request made by [`request`] is answered by asking.
-pub fn requested() -> bool {
-    REQUESTED.swap(false, Ordering::SeqCst) || SOURCE.get().is_some_and(|source| source())
+/// Whether this is the error of something that was interrupted.
+pub(crate) fn is_interruption(problem: &Diagnostic) -> bool {
+    problem.code == <rules::Interrupted as Rule>::PAGE.code
 }

@@ -5,17 +5,17 @@ use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn::module::ParamId;
-use stratoscope_diagnostics::rules::ModelInUse;
-use stratoscope_diagnostics::{Result, Rule, words};
+use stratoscope_diagnostics::{Result, words};
 use stratoscope_strategy::{Origin, PlacementReport, Replicas, Strategy, VariableRecord};
 
 use crate::by_hand::ByHand;
-use crate::callbacks::in_a_callback;
 use crate::compile::Compiled;
 use crate::held::{self, Held};
+use crate::lease::Occupied;
 use crate::memory::Ledger;
 use crate::mixed_precision::Policy;
 use crate::network::{Files, Network};
@@ -33,6 +33,8 @@ struct Inner<N: Network> {
     /// By which an optimizer knows whose it is.
     identity: Arc<()>,
     state: Mutex<State<N>>,
+    /// The run that has or lends the state.
+    occupied: Occupied,
 }
 
 /// Everything that changes. One call at a time has it.
@@ -89,6 +91,7 @@ impl<N: Network> Model<N> {
         let inner = Inner {
             identity: Arc::new(()),
             state: Mutex::new(state),
+            occupied: Occupied::default(),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -124,9 +127,11 @@ impl<N: Network> Model<N> {
         self.state().num_parameters()
     }
 
-    /// Calls `look` with replica 0's network.
+    /// Calls `look` with replica 0's network. Everything may be asked of the model meanwhile.
     pub fn with_network<T>(&self, look: impl FnOnce(&N) -> T) -> T {
-        look(self.state().replicas.first())
+        // A copy of the handles, so that the state is free again.
+        let network = self.state().replicas.first().clone();
+        look(&network)
     }
 
     /// What it holds in memory, and where; `None` while a call has it.
@@ -140,6 +145,7 @@ impl<N: Network> Model<N> {
         inner.expect("a model holds what it was made with")
     }
 
+    /// The state, to be read: a run lends it to its callbacks.
     pub(crate) fn state(&self) -> MutexGuard<'_, State<N>> {
         // A panic inside a call leaves the state whole: what it was about to change is replaced last.
         self.inner()
@@ -148,17 +154,8 @@ impl<N: Network> Model<N> {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// [`Self::state`] for a call of the user's, which must not wait for the run that it is called from.
-    ///
-    /// # Errors
-    /// SC0121 in a callback of this model's own run.
-    pub(crate) fn free_state(&self, call: &str) -> Result<MutexGuard<'_, State<N>>> {
-        if in_a_callback() && matches!(self.inner().state.try_lock(), Err(TryLockError::WouldBlock))
-        {
-            let call = call.to_owned();
-            return Err(ModelInUse { call }.error());
-        }
-        Ok(self.state())
+    pub(crate) fn occupied(&self) -> &Occupied {
+        &self.inner().occupied
     }
 
     pub(crate) fn identity(&self) -> &Arc<()> {
@@ -167,6 +164,19 @@ impl<N: Network> Model<N> {
 }
 
 impl<N: Network> State<N> {
+    /// The replicas as they would be if a run that is going on ended now: replicas that step alone are
+    /// averaged.
+    ///
+    /// # Errors
+    /// SC0907 if a copy cannot be made.
+    pub(crate) fn settled(&self) -> Result<Settled<'_, N>> {
+        let apart = self.compiled.as_ref().map(|compiled| &compiled.apart);
+        match apart.filter(|apart| apart.steps > 0) {
+            None => Ok(Settled::AsTheyAre(&self.replicas)),
+            Some(apart) => Ok(Settled::Averaged(self.replicas.averaged(&apart.examples)?)),
+        }
+    }
+
     pub(crate) fn placement(&self) -> Result<PlacementReport> {
         let report = PlacementReport::of(&self.replicas)?.titled(self.files.model_name());
         let Some(compiled) = &self.compiled else {
@@ -283,6 +293,23 @@ impl<N: Network> State<N> {
                 Some(device) => format!("{} ({})", device.name, device.description),
                 None => String::new(),
             },
+        }
+    }
+}
+
+/// Replicas that agree.
+pub(crate) enum Settled<'s, N> {
+    AsTheyAre(&'s Replicas<N>),
+    Averaged(Replicas<N>),
+}
+
+impl<N> Deref for Settled<'_, N> {
+    type Target = Replicas<N>;
+
+    fn deref(&self) -> &Replicas<N> {
+        match self {
+            Self::AsTheyAre(replicas) => replicas,
+            Self::Averaged(replicas) => replicas,
         }
     }
 }

@@ -5,11 +5,13 @@ use std::fmt::{self, Write};
 use serde::Serialize;
 use stratoscope_data::Dataset;
 use stratoscope_diagnostics::rules::EmptyDataSet;
+use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Result, Rule, words};
 use stratoscope_strategy::Origin;
 
 use crate::evaluate::{PREFETCHED, answers};
 use crate::html::{CELL, HEAD, escape};
+use crate::interrupt::Listening;
 use crate::loss::Loss;
 use crate::model::{Model, State};
 use crate::network::{Files, Network, puts_out_probabilities};
@@ -116,7 +118,7 @@ impl<N: Network> Model<N> {
     /// Answers texts, or pairs of texts in a data set, without dropout.
     ///
     /// # Errors
-    /// SC0914 for no text; SC0907 if a device fails.
+    /// SC0914 for no text; SC0907 if a device fails; SC0520 if it is interrupted.
     #[track_caller]
     pub fn predict(&self, texts: impl IntoTexts) -> Result<Predictions> {
         (N::calls().predict)(self, texts.into_texts(), Origin::current())
@@ -134,20 +136,34 @@ impl<N: Network> Model<N> {
         data.examples
             .iter_mut()
             .for_each(|example| example.label = None);
-        let mut state = self.free_state("predict")?;
+        let _listening = Listening::begin();
+        let mut state = self.state();
         state.ready_for(&data, "predict", origin)?;
         let max_length = state.files.max_positions().min(LONGEST);
         let encoded = data.tokenize(state.files.tokenizer(), max_length)?;
         prepare::report_truncated(&encoded, "predict")?;
         new_head(&state, "predict")?;
         let precision = state.policy.precision();
+        let replicas = state.settled()?;
         let mut outputs = Vec::with_capacity(data.len());
+        let mut work = Work::begin(
+            ("predicting", "predicted"),
+            data.len(),
+            Unit::Things("example"),
+        );
         for batch in encoded.batch(BATCH_SIZE)?.prefetch(PREFETCHED) {
-            for (part, answer) in answers(&state.replicas, &batch, None, precision)? {
+            if !outputs.is_empty() {
+                work.reached(outputs.len())?;
+            }
+            let Some(answers) = answers(&replicas, &batch, None, precision)? else {
+                return Err(work.interrupted());
+            };
+            for (part, answer) in answers {
                 let width = (answer.outputs.len() / part.size().max(1)).max(1);
                 outputs.extend(answer.outputs.chunks_exact(width).map(<[f32]>::to_vec));
             }
         }
+        work.finished();
         let head = Head::of(&state);
         let label_names = match head {
             Head::Classes => state.files.label_names().to_vec(),

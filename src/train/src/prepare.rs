@@ -100,7 +100,7 @@ pub(crate) fn splits(
         told.into_iter().flatten().try_for_each(notice)?;
     }
     let told = [
-        splits::never_seen(encoded.len(), plan),
+        splits::never_seen(encoded.len(), plan)?,
         texts::padding(
             &encoded,
             plan.batch_size,

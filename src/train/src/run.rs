@@ -15,15 +15,15 @@ use crate::counters::Shape;
 use crate::history::{ExecutionRecord, History};
 use crate::model::State;
 use crate::network::{Files, Network};
-use crate::trainer::Trainer;
+use crate::trainer::{Apart, Trainer};
 use crate::watch::{Moment, Watch};
 use crate::{prepare, problem};
 
 /// The sum of the losses of some examples.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LossSum {
-    sum: f64,
-    examples: usize,
+    pub sum: f64,
+    pub examples: usize,
 }
 
 impl LossSum {
@@ -32,10 +32,9 @@ impl LossSum {
         self.examples += examples;
     }
 
-    /// The mean over the examples since this was asked last; then it begins again.
-    pub(crate) fn take_mean(&mut self) -> f64 {
-        let Self { sum, examples } = std::mem::take(self);
-        sum / examples as f64
+    /// The mean over the examples.
+    pub(crate) fn mean(self) -> f64 {
+        self.sum / self.examples as f64
     }
 }
 
@@ -52,10 +51,14 @@ pub(crate) struct Progress<N: Network> {
     pub accumulated: Vec<GradientsAccumulator<N>>,
     /// The loss over those batches.
     pub since_step: LossSum,
-    /// Sums over the examples of the epoch.
-    pub epoch_loss: f64,
-    pub epoch_examples: usize,
+    /// The loss over the examples of the epoch, added up batch by batch: wherever an execution ends, it is
+    /// the same sum.
+    pub of_epoch: LossSum,
     pub epoch_seconds: f64,
+    /// The epoch's callbacks were called, and its metrics begin at 0.
+    pub epoch_begun: bool,
+    /// A callback of a batch ends the run with this epoch.
+    pub stops: bool,
     /// What examples count in the loss, by their class.
     pub class_weights: Option<ClassWeights>,
     pub last_rate: f64,
@@ -78,9 +81,10 @@ impl<N: Network> Progress<N> {
             steps: 0,
             accumulated: Vec::new(),
             since_step: LossSum::default(),
-            epoch_loss: 0.0,
-            epoch_examples: 0,
+            of_epoch: LossSum::default(),
             epoch_seconds: 0.0,
+            epoch_begun: false,
+            stops: false,
             class_weights: None,
             last_rate: 0.0,
             last_loss: None,
@@ -106,9 +110,9 @@ impl<N: Network> Progress<N> {
     pub(crate) fn next_epoch(&mut self) {
         self.epoch += 1;
         self.batch = 0;
-        self.epoch_loss = 0.0;
-        self.epoch_examples = 0;
+        self.of_epoch = LossSum::default();
         self.epoch_seconds = 0.0;
+        self.epoch_begun = false;
     }
 
     /// Where the run is, for what is not finite in a batch.
@@ -135,7 +139,7 @@ impl<N: Network> Progress<N> {
     /// shared until the next update, which then writes new ones.
     pub(crate) fn compare(
         &mut self,
-        trainer: &Trainer<'_, N>,
+        state: &State<N>,
         value: Option<f64>,
         min_delta: f64,
         keep: bool,
@@ -147,7 +151,8 @@ impl<N: Network> Progress<N> {
             self.best_value = Some(value);
             self.epochs_without_better = 0;
             self.history.best_epoch = Some(self.epoch);
-            self.best = keep.then(|| trainer.whole()).transpose()?;
+            let whole = || -> Result<N> { Ok(state.settled()?.first().clone()) };
+            self.best = keep.then(whole).transpose()?;
         } else {
             self.epochs_without_better += 1;
         }
@@ -178,25 +183,20 @@ pub(crate) struct Execution {
     pub first_batch: u64,
     pub batches: u64,
     pub optimizer_steps: u64,
+    pub loss: LossSum,
     pub learning_rate: Option<f64>,
     pub gradient_norm: Option<f64>,
 }
 
 impl Execution {
-    pub(crate) fn finished(
-        self,
-        step: u64,
-        loss: f64,
-        next_rate: f64,
-        seconds: f64,
-    ) -> ExecutionRecord {
+    pub(crate) fn finished(self, step: u64, next_rate: f64, seconds: f64) -> ExecutionRecord {
         ExecutionRecord {
             epoch: self.epoch,
             first_batch: self.first_batch,
             batches: self.batches,
             optimizer_steps: self.optimizer_steps,
             step,
-            loss,
+            loss: self.loss.mean(),
             learning_rate: self.learning_rate.unwrap_or(next_rate),
             gradient_norm: self.gradient_norm,
             seconds,
@@ -208,6 +208,31 @@ impl Execution {
 pub(crate) struct SavedRun<N: Network> {
     pub progress: Progress<N>,
     pub signature: Signature,
+    /// The replicas' own weights, where they stepped alone. The model has their average meanwhile.
+    pub apart: Option<(Apart, Vec<N>)>,
+}
+
+impl<N: Network> State<N> {
+    /// Replicas that step alone, to be kept as they are: an interrupt averages them.
+    pub(crate) fn apart(&self) -> Option<(Apart, Vec<N>)> {
+        let apart = &self.compiled.as_ref()?.apart;
+        (apart.steps > 0).then(|| (apart.clone(), self.replicas.modules().to_vec()))
+    }
+
+    /// Gives the replicas back their own weights.
+    pub(crate) fn take_apart(&mut self, (apart, modules): (Apart, Vec<N>)) {
+        if let Some(compiled) = &mut self.compiled {
+            compiled.apart = apart;
+            self.replicas.modules_mut().clone_from_slice(&modules);
+        }
+    }
+
+    /// The weights were changed by another call: an interrupted run goes on from these.
+    pub(crate) fn forget_apart(&mut self) {
+        if let Some(saved) = &mut self.saved_run {
+            saved.apart = None;
+        }
+    }
 }
 
 impl<N: Network> SavedRun<N> {

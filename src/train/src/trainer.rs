@@ -6,25 +6,25 @@
 //! own gradient and its own moments, and from time to time the copies are averaged. With asynchronous
 //! parameter servers, every replica's gradient is an update of the one copy, one after the other.
 
+mod pass;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use burn::module::{ModuleVisitor, Param, ParamId};
-use burn::optim::{GradientsAccumulator, GradientsParams};
-use burn::tensor::{Device, Tensor};
-use stratoscope_bert::Mode;
-use stratoscope_data::{Batch, Encoded};
-use stratoscope_diagnostics::rules::NoLoss;
+use burn::optim::GradientsParams;
+use burn::tensor::Tensor;
+use stratoscope_diagnostics::rules::{NoLoss, NotCompiled};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::{BackendKind, ReplicaId, Replicas, Strategy};
 
 use crate::compile::Compiled;
 use crate::counters::Exchange;
-use crate::evaluate::{Answer, Asked, failed, on_replicas, parts, read};
-use crate::history::Evaluation;
+use crate::evaluate::failed;
 use crate::loss::Loss;
 use crate::mixed_precision::{Policy, unscaled};
-use crate::network::Network;
+use crate::model::State;
+use crate::network::{Files, Network};
 use crate::optimizer::{Clipping, OptimizerState, Update, apply, clip_each, global_norm};
 use crate::run::Progress;
 
@@ -71,7 +71,30 @@ pub(crate) struct Apart {
     pub examples: Vec<usize>,
 }
 
-impl<N: Network> Trainer<'_, N> {
+impl<'a, N: Network> Trainer<'a, N> {
+    /// For a step of this model.
+    ///
+    /// # Errors
+    /// SC0112 for a model that was not compiled.
+    pub(crate) fn of(
+        state: &'a mut State<N>,
+        undecayed: &Arc<HashSet<ParamId>>,
+        call: &str,
+    ) -> Result<Self> {
+        let Some(compiled) = &mut state.compiled else {
+            let call = call.to_owned();
+            return Err(NotCompiled { call }.error());
+        };
+        Ok(Self {
+            replicas: &mut state.replicas,
+            compiled,
+            gradient_bytes: &mut state.gradient_bytes,
+            undecayed: Arc::clone(undecayed),
+            classes: state.files.classes(),
+            policy: state.policy,
+        })
+    }
+
     fn loss(&self) -> Result<Loss> {
         self.compiled.loss.ok_or_else(|| NoLoss.error())
     }
@@ -92,74 +115,6 @@ impl<N: Network> Trainer<'_, N> {
             },
             total_steps,
         )
-    }
-
-    /// Runs each replica's part of the batch and adds its gradients to what the replica has
-    /// accumulated. `shares` are the examples that each replica sees in the whole optimizer step.
-    pub(crate) fn forward_and_backward(
-        &self,
-        batch: &Batch,
-        shares: &[usize],
-        seed: u64,
-        progress: &mut Progress<N>,
-    ) -> Result<Vec<(Batch, Answer)>> {
-        let devices: Vec<Device> = self
-            .replicas
-            .devices()
-            .iter()
-            .map(|device| device.training())
-            .collect();
-        if progress.accumulated.is_empty() {
-            self.replicas.begin_step();
-        }
-        let loss = self.loss()?;
-        let step = progress.batches_of_run;
-        let weights = progress.class_weights.clone();
-        let precision = self.policy.precision();
-        let scale = self.compiled.loss_scale.scale();
-        let work = move |ReplicaId(index): ReplicaId, network: &N, (part, share, accumulated)| {
-            let (part, mut accumulated): (Option<Batch>, GradientsAccumulator<N>) =
-                (part, accumulated);
-            let Some(part) = part else {
-                return (accumulated, None);
-            };
-            let mode = Mode::Train {
-                seed,
-                step,
-                replica: index as u32,
-            };
-            let logits = precision.during(|| network.logits(&part, mode, &devices[index]));
-            let sum = match &weights {
-                Some(weights) => weights.sum(loss, logits.clone(), &part.labels),
-                None => loss.sum(logits.clone(), &part.labels),
-            };
-            // The mean of the step's examples, times the scale of the loss.
-            let gradients = sum.clone().div_scalar(share as f64 / scale).backward();
-            let gradients = GradientsParams::from_grads(gradients, network);
-            // The accumulator adds; what it is given was divided by the examples of the whole step.
-            accumulated.accumulate(network, gradients);
-            let answer = read(Some(sum.inner()), logits.inner());
-            (accumulated, Some(answer.map(|answer| (part, answer))))
-        };
-        let mut accumulated = std::mem::take(&mut progress.accumulated);
-        accumulated.resize_with(self.replicas.len(), GradientsAccumulator::new);
-        let inputs = parts(batch, self.replicas.len())
-            .into_iter()
-            .zip(shares.iter().copied());
-        let inputs = inputs
-            .zip(accumulated)
-            .map(|((part, share), sum)| (part, share, sum));
-        let done = self.replicas.compute_each_replica(inputs.collect(), work)?;
-        let (accumulated, answers): (Vec<_>, Vec<_>) = done.into_iter().unzip();
-        progress.accumulated = accumulated;
-        let answers = answers.into_iter().enumerate();
-        let answers = answers.filter_map(|(index, answer)| Some((index, answer?)));
-        answers
-            .map(|(index, answer)| {
-                let device = &self.replicas.devices()[index].name;
-                answer.map_err(|reason| failed(device, &reason))
-            })
-            .collect()
     }
 
     fn exchange_by(&self) -> By {
@@ -401,32 +356,6 @@ impl<N: Network> Trainer<'_, N> {
         let (states, outcomes): (Vec<_>, Vec<Result<()>>) = done.into_iter().unzip();
         self.compiled.states = states;
         outcomes.into_iter().collect()
-    }
-
-    /// The network as it would be if the run ended now.
-    pub(crate) fn whole(&self) -> Result<N> {
-        let apart = &self.compiled.apart;
-        Ok(match apart.steps {
-            0 => self.replicas.first().clone(),
-            _ => self.replicas.averaged(&apart.examples)?.first().clone(),
-        })
-    }
-
-    pub(crate) fn validate(&self, data: &Encoded, batch_size: usize) -> Result<Evaluation> {
-        let (loss, metrics) = (self.loss()?, &self.compiled.metrics);
-        // Between two averages the replicas differ: what is measured is their average.
-        let averaged = match self.compiled.apart.steps {
-            0 => None,
-            _ => Some(self.replicas.averaged(&self.compiled.apart.examples)?),
-        };
-        let asked = Asked {
-            loss,
-            metrics,
-            classes: self.classes,
-            precision: self.policy.precision(),
-        };
-        let replicas = averaged.as_ref().unwrap_or(self.replicas);
-        on_replicas(replicas, data, batch_size, asked, &|_| {})
     }
 }
 

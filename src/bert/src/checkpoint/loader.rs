@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Diagnostic, Result};
 
 use super::report::{LoadReport, LoadedTensor, Origin};
@@ -34,11 +35,15 @@ pub(crate) struct Loader {
     missing: Vec<Missing>,
     wrong_shapes: Vec<(String, Vec<usize>, Vec<usize>)>,
     refusal: Option<Box<Diagnostic>>,
+    work: Work,
+    interruption: Option<Box<Diagnostic>>,
 }
 
 impl Loader {
     /// Reads from `file`; `new_head` leaves the file's head aside.
     pub fn new(file: TensorFile, new_head: bool) -> Self {
+        let tensors = file.names().count();
+        let work = Work::begin(("loading", "loaded"), tensors, Unit::Things("tensor"));
         let has_prefix = file.names().any(|name| name.starts_with("bert."));
         Self {
             file,
@@ -49,11 +54,20 @@ impl Loader {
             missing: Vec::new(),
             wrong_shapes: Vec::new(),
             refusal: None,
+            work,
+            interruption: None,
         }
     }
 
     /// What to fill a parameter with. Problems are noted for [`Loader::finish`].
     pub fn fill(&mut self, name: &str, shape: &[usize]) -> Filled {
+        if self.interruption.is_some() {
+            return Filled::Refused;
+        }
+        if let Err(interruption) = self.work.reached(self.used.len()) {
+            self.interruption = Some(interruption);
+            return Filled::Refused;
+        }
         let is_head = !name.starts_with("bert.");
         let candidate = match is_head && self.new_head {
             true => None,
@@ -102,8 +116,11 @@ impl Loader {
     ///
     /// # Errors
     /// SC0904 for everything that is missing, else for the tensors of another shape; else SC0902 for
-    /// the first tensor whose numbers are no weights.
+    /// the first tensor whose numbers are no weights; SC0520 alone if it was interrupted.
     pub fn finish(mut self, folder: &Path) -> Result<LoadReport> {
+        if let Some(interruption) = self.interruption {
+            return Err(interruption);
+        }
         let path = self.file.path();
         if !self.missing.is_empty() {
             let names: Vec<String> = self.file.names().map(str::to_owned).collect();
@@ -127,6 +144,7 @@ impl Loader {
                 origin: Origin::Unused,
             });
         }
+        self.work.finished();
         Ok(LoadReport {
             source: folder.display().to_string(),
             tensors: self.rows,

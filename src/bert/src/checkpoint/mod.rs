@@ -12,6 +12,7 @@ use std::path::Path;
 use burn::tensor::Device;
 use stratoscope_data::Tokenize;
 use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::work::{Unit, Work};
 
 use crate::config::BertConfig;
 use crate::parameters::Store;
@@ -167,6 +168,9 @@ pub(crate) fn read_text(path: &Path, largest: u64) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| problem::malformed(path, "it is no UTF-8 text".to_owned()))
 }
 
+/// Bytes that are read between two moments at which an interrupt is heard.
+const PORTION: u64 = 16 << 20;
+
 /// The bytes of a regular file of at most `largest` bytes.
 pub(crate) fn read_bytes(path: &Path, largest: u64) -> Result<Vec<u8>> {
     let unreadable = |error: std::io::Error| problem::unreadable(path, error.to_string());
@@ -192,11 +196,18 @@ pub(crate) fn read_bytes(path: &Path, largest: u64) -> Result<Vec<u8>> {
         );
         return Err(problem::unreadable(path, reason));
     }
-    let mut bytes = Vec::with_capacity(metadata.len() as usize);
-    // The limit also holds if the file grows while it is read.
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    file.take(largest + 1)
-        .read_to_end(&mut bytes)
-        .map_err(unreadable)?;
-    Ok(bytes)
+    let length = metadata.len() as usize;
+    let mut bytes = Vec::with_capacity(length);
+    let mut work = Work::begin(("reading", "read"), length, Unit::Bytes);
+    let mut file = std::fs::File::open(path).map_err(unreadable)?;
+    loop {
+        // The limit also holds if the file grows while it is read.
+        let room = (largest + 1).saturating_sub(bytes.len() as u64);
+        let mut portion = file.by_ref().take(room.min(PORTION));
+        if portion.read_to_end(&mut bytes).map_err(unreadable)? == 0 {
+            work.finished();
+            return Ok(bytes);
+        }
+        work.reached(bytes.len())?;
+    }
 }

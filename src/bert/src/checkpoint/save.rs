@@ -2,10 +2,12 @@
 //! kinds of numbers.
 
 use std::collections::HashMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use safetensors::tensor::{Dtype, TensorView};
 use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::work::{Unit, Work};
 
 use crate::config::BertConfig;
 use crate::names::named_values;
@@ -72,11 +74,25 @@ pub(crate) fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> 
     let path = folder.join(name);
     let unfinished = folder.join(format!(".{name}.{}", std::process::id()));
     let outcome =
-        std::fs::write(&unfinished, bytes).and_then(|()| std::fs::rename(&unfinished, &path));
+        in_portions(&unfinished, bytes).and_then(|()| std::fs::rename(&unfinished, &path));
     outcome.map_err(|error| {
         // Nothing more can be done if this fails too; the first error is the one to tell.
         let _ = std::fs::remove_file(&unfinished);
         problem::not_saved(&path, error.to_string())
     })?;
     Ok(path)
+}
+
+/// Writes all of a file; it says how far it is. An interrupt is heard by whoever comes next: a checkpoint
+/// of which some files are new and others old would be worse than either.
+fn in_portions(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    const PORTION: usize = 16 << 20;
+    let mut file = std::fs::File::create(path)?;
+    let mut work = Work::begin(("saving", "saved"), bytes.len(), Unit::Bytes);
+    for (index, portion) in bytes.chunks(PORTION).enumerate() {
+        work.shows(index * PORTION);
+        file.write_all(portion)?;
+    }
+    work.finished();
+    Ok(())
 }

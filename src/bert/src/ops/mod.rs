@@ -4,7 +4,8 @@
 //! composes burn's own operations and runs everywhere; the fused form computes on the float32 slices
 //! of burn's CPU backend, forward and backward, in as few passes as possible. Both are differentiable.
 //! The fused form gives the same bits however many threads there are: every sum has a fixed order.
-//! Under a mixed-precision policy outputs and weights are rounded to 16 bits (`precision`).
+//! Under a mixed-precision policy outputs and weights are rounded to 16 bits (`precision`). A pass can be
+//! given up on the way (`stop`).
 //!
 //! Dimensions: B sequences, S positions, H = hidden size, N heads, D = H / N, I inputs, O outputs.
 
@@ -13,6 +14,7 @@ mod fused;
 mod key;
 mod portable;
 mod precision;
+mod stop;
 
 #[cfg(test)]
 mod agreement;
@@ -22,6 +24,7 @@ use burn::tensor::{DType, Int, Tensor};
 
 pub use key::DropoutKey;
 pub use precision::{Precision, rounded};
+pub use stop::Stop;
 
 use fused::FusedOps;
 use key::Mask;
@@ -36,6 +39,10 @@ pub fn allows_avx2() -> bool {
 /// # Shapes
 /// table [V, H]; indices [B, S], below V → [B, S, H]
 pub fn embedding(table: Tensor<2>, indices: Tensor<2, Int>, padding: Option<usize>) -> Tensor<3> {
+    if stop::asked() {
+        let ([batch, sequence], [_, hidden]) = (indices.dims(), table.dims());
+        return Tensor::zeros([batch, sequence, hidden], &table.device());
+    }
     let known = matches!(indices.dtype(), DType::I64 | DType::I32 | DType::U32);
     if !(fused::takes(&table) && known) {
         return rounded(portable::embedding(table, indices, padding));
@@ -52,6 +59,9 @@ pub fn embedding(table: Tensor<2>, indices: Tensor<2, Int>, padding: Option<usiz
 /// # Shapes
 /// x [B, S, I]; weight [O, I], as checkpoints store it; bias `[O]` → [B, S, O]
 pub fn linear(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
+    if stop::asked() {
+        return unfilled(&x, &weight);
+    }
     let (weight, bias) = (rounded(weight), rounded(bias));
     if !(fused::takes(&x) && fits(&x, &weight, &bias)) {
         return rounded(portable::linear(x, weight, bias));
@@ -65,6 +75,9 @@ pub fn linear(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
 
 /// [`gelu`] of [`linear`], in one pass over the widened rows.
 pub fn linear_gelu(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
+    if stop::asked() {
+        return unfilled(&x, &weight);
+    }
     let (weight, bias) = (rounded(weight), rounded(bias));
     if !(fused::takes(&x) && fits(&x, &weight, &bias)) {
         return rounded(portable::gelu(portable::linear(x, weight, bias)));
@@ -81,6 +94,9 @@ pub fn linear_gelu(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3
 /// # Source
 /// Hendrycks and Gimpel 2016.
 pub fn gelu(x: Tensor<3>) -> Tensor<3> {
+    if stop::asked() {
+        return x;
+    }
     if !fused::takes(&x) {
         return rounded(portable::gelu(x));
     }
@@ -131,6 +147,9 @@ fn normalize(
     eps: f64,
     dropout: Option<(f64, DropoutKey)>,
 ) -> Tensor<3> {
+    if stop::asked() {
+        return x;
+    }
     let dropped = dropout.and_then(|(rate, key)| Mask::new(rate, key));
     let (gamma, beta) = (rounded(gamma), rounded(beta));
     let columns = [x.dims()[2]];
@@ -171,6 +190,9 @@ fn normalize(
 /// # Source
 /// Srivastava et al. 2014, in the inverted form.
 pub fn dropout(x: Tensor<3>, rate: f64, key: DropoutKey) -> Tensor<3> {
+    if stop::asked() {
+        return x;
+    }
     match Mask::new(rate, key) {
         Some(mask) if fused::takes(&x) => rounded(Tensor::from_dispatch(Dispatch::fused_dropout(
             x.into_dispatch(),
@@ -198,6 +220,9 @@ pub fn attention(
     mask: Tensor<2>,
     dropout: Option<(f64, DropoutKey)>,
 ) -> Tensor<3> {
+    if stop::asked() {
+        return query;
+    }
     let dropped = dropout.and_then(|(rate, key)| Mask::new(rate, key));
     let [batch, sequence, hidden] = query.dims();
     let fits = key.dims() == query.dims()
@@ -228,6 +253,9 @@ pub fn self_attention(
     mask: Tensor<2>,
     dropout: Option<(f64, DropoutKey)>,
 ) -> Tensor<3> {
+    if stop::asked() {
+        return unfilled(&x, &query.0);
+    }
     let dropped = dropout.and_then(|(rate, key)| Mask::new(rate, key));
     let [batch, sequence, _] = x.dims();
     let [query, key, value] =
@@ -257,6 +285,12 @@ pub fn self_attention(
         heads,
         dropped,
     )))
+}
+
+/// What a layer puts out where the pass is given up.
+fn unfilled(x: &Tensor<3>, weight: &Tensor<2>) -> Tensor<3> {
+    let ([batch, sequence, _], [outputs, _]) = (x.dims(), weight.dims());
+    Tensor::zeros([batch, sequence, outputs], &x.device())
 }
 
 /// Whether a layer's parameters belong together and to x; where not, burn's own message says so.

@@ -3,10 +3,12 @@
 
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
 
 use hf_hub::Cache;
 use hf_hub::api::sync::{ApiBuilder, ApiError, ApiRepo};
 use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::work::{Unit, Work};
 
 use super::{Outcome, Places};
 use crate::problem;
@@ -59,11 +61,20 @@ pub(super) fn look(name: &str, places: &Places, progress: &dyn Fn(&Progress)) ->
     // hangs is only waited for as long as there is progress.
     std::thread::spawn(move || download(&repo, &sender));
     let mut file = FILES[0].0.to_owned();
+    let mut work = Download::default();
+    let mut last = Instant::now();
     loop {
-        let failure = match events.recv_timeout(places.stalled_after) {
+        let failure = match events.recv_timeout(PERIOD.min(places.stalled_after)) {
             Ok(Event::Progress(step)) => {
                 progress(&step);
+                // An error drops the receiver, which ends the download.
+                work.at(&step)?;
+                last = Instant::now();
                 file = step.file;
+                continue;
+            }
+            Err(RecvTimeoutError::Timeout) if last.elapsed() < places.stalled_after => {
+                work.waits()?;
                 continue;
             }
             Ok(Event::Done(folder)) => return Ok(Ok(folder)),
@@ -84,6 +95,42 @@ pub(super) fn look(name: &str, places: &Places, progress: &dyn Fn(&Progress)) ->
             return refused(&failure);
         }
         return Err(problem::download(name, &places.endpoint, &file, failure));
+    }
+}
+
+/// How often it is looked whether the download is to stop.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// The file that is being downloaded, as work that can be seen and stopped.
+#[derive(Default)]
+struct Download(Option<(String, Work, usize)>);
+
+impl Download {
+    fn at(&mut self, step: &Progress) -> Result<()> {
+        let (done, total) = (step.done as usize, step.total as usize);
+        match &mut self.0 {
+            Some((file, ..)) if *file == step.file => {}
+            // Another file: the one before is complete.
+            present => {
+                if let Some((_, work, _)) = present.take() {
+                    work.finished();
+                }
+                let work = Work::begin(("downloading", "downloaded"), total, Unit::Bytes);
+                *present = Some((step.file.clone(), work, done));
+            }
+        }
+        if let Some((_, _, reached)) = &mut self.0 {
+            *reached = done;
+        }
+        self.waits()
+    }
+
+    fn waits(&mut self) -> Result<()> {
+        match &mut self.0 {
+            Some((_, work, reached)) => work.reached(*reached),
+            // Nothing has come yet.
+            None => Work::begin(("downloading", "downloaded"), 0, Unit::Bytes).reached(0),
+        }
     }
 }
 
@@ -150,11 +197,16 @@ struct Reporter {
 impl Reporter {
     fn send(&self) {
         let (done, total) = (self.done, self.total);
-        let _ = self.sender.send(Event::Progress(Progress {
+        let sent = self.sender.send(Event::Progress(Progress {
             file: self.file.clone(),
             done,
             total,
         }));
+        if sent.is_err() {
+            // Nobody waits any more. The client cannot be told; its thread ends here, without a word on
+            // standard error, and closes its connection.
+            std::panic::resume_unwind(Box::new("the download was interrupted"));
+        }
     }
 }
 

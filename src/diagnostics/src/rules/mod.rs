@@ -47,6 +47,7 @@ mod float_class_labels;
 mod frozen_after_compile;
 mod head_is_new;
 mod input_does_not_fit;
+mod interrupted;
 mod label_out_of_range;
 mod labels_not_one_hot;
 mod length_mismatch;
@@ -169,6 +170,7 @@ pub use float_class_labels::FloatClassLabels;
 pub use frozen_after_compile::FrozenAfterCompile;
 pub use head_is_new::HeadIsNew;
 pub use input_does_not_fit::{Examples, InputDoesNotFit};
+pub use interrupted::Interrupted;
 pub use label_out_of_range::{HeadWritten, LabelOutOfRange};
 pub use labels_not_one_hot::LabelsNotOneHot;
 pub use length_mismatch::LengthMismatch;
@@ -329,6 +331,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<OneSeed>(),
     page::<MajorityCollapse>(),
     page::<UnknownHistoryName>(),
+    page::<Interrupted>(),
     page::<MemoryWillNotDo>(),
     page::<OlderModelsHoldMemory>(),
     page::<ReplicasSaveNoMemory>(),

@@ -130,6 +130,10 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             optimizer: "Adam".into(),
             pretrained: false,
         }),
+        told(Interrupted {
+            work: "tokenizing".into(),
+            reached: "12 800 of 400 000 texts".into(),
+        }),
         told(UpdateWithoutAggregation {
             variable: "counter".into(),
             kind: "Mirrored".into(),

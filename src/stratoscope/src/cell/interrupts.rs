@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use stratoscope_diagnostics::work;
 use stratoscope_wire::ToKernel;
 
 use crate::connection;
@@ -13,9 +14,13 @@ const PERIOD: Duration = Duration::from_millis(20);
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 static HEARD: AtomicBool = AtomicBool::new(false);
 
-/// The button was pressed.
+/// The button was pressed. Where something runs that will hear it, the kernel is told so at once: what
+/// cannot be divided, such as a step of a GPU that compiles its kernels, may end first.
 pub(crate) fn request() {
     REQUESTED.store(true, Ordering::SeqCst);
+    if work::is_listening() {
+        requested();
+    }
 }
 
 /// A new cell: an old request is not meant for it.
@@ -25,7 +30,8 @@ pub(crate) fn clear() {
 }
 
 /// Whether the button was pressed. Whoever asks is expected to stop soon: the kernel is told, and
-/// gives the cell more time before it ends the process.
+/// gives the cell more time before it ends the process. The answer stays the same until the next cell, so
+/// that whoever comes after an interrupted call, such as the cell's next statement, can ask too.
 pub(crate) fn requested() -> bool {
     let requested = REQUESTED.load(Ordering::SeqCst);
     if requested && !HEARD.swap(true, Ordering::SeqCst) {

@@ -1,10 +1,10 @@
 //! The table of a run: one value that is drawn again whenever something has changed.
 
 use std::fmt::Write as _;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use stratoscope_diagnostics::words;
-use stratoscope_train::events::{ExecutionEnded, FitStarted};
+use stratoscope_train::events::{Advanced, FitStarted};
 use stratoscope_train::html::{escape, prose, rate, time, value};
 use stratoscope_train::text::{COLUMNS, table};
 use stratoscope_train::{EpochRecord, Measured};
@@ -16,10 +16,13 @@ use crate::display::html_and_plain;
 pub(super) struct Fit {
     pub started: FitStarted,
     pub display_id: String,
+    pub begun: Instant,
     pub drawn: Instant,
     pub epochs: Vec<EpochRecord>,
     pub best: Option<u64>,
-    pub latest: Option<ExecutionEnded>,
+    pub latest: Option<Advanced>,
+    /// Examples that the validation of this epoch has computed, and all of them.
+    pub validated: Option<(usize, usize)>,
     pub end: Option<End>,
 }
 
@@ -127,18 +130,16 @@ impl Fit {
     /// The row of the epoch that is going on.
     fn current_row(&self) -> Option<Vec<String>> {
         let latest = self.latest.as_ref()?;
-        let record = &latest.record;
         if self
             .epochs
             .last()
-            .is_some_and(|ended| ended.epoch >= record.epoch)
+            .is_some_and(|ended| ended.epoch >= latest.epoch)
         {
             return None;
         }
-        let done = record.first_batch + record.batches;
         let mut row = vec![
-            (record.epoch + 1).to_string(),
-            format!("{done}/{}", self.started.batches_per_epoch),
+            (latest.epoch + 1).to_string(),
+            format!("{}/{}", latest.batches, self.started.batches_per_epoch),
             format!("{:.4}", latest.epoch_loss),
         ];
         row.extend(
@@ -150,8 +151,9 @@ impl Fit {
         if self.has_validation() {
             row.resize(row.len() + 1 + self.started.metrics.len(), String::new());
         }
-        row.push(rate(record.learning_rate));
-        row.push(format!("{:.1}", latest.sequences_per_second));
+        row.push(rate(latest.learning_rate));
+        let speed = latest.sequences_per_second;
+        row.push(speed.map_or_else(String::new, |speed| format!("{speed:.1}")));
         row.push(String::new());
         Some(row)
     }
@@ -161,21 +163,47 @@ impl Fit {
         ended.chain(self.current_row()).collect()
     }
 
-    /// What is going on, in a few words.
-    fn status(&self) -> String {
+    /// What is going on, in a few words, so long after the beginning.
+    fn status(&self, elapsed: Duration) -> String {
         match &self.end {
             Some(End::Failed) => "stopped by an error".to_owned(),
             Some(End::Finished(_)) if self.share() < 1.0 => {
                 "ended before its last epoch".to_owned()
             }
             Some(End::Finished(_)) => "finished".to_owned(),
-            None => match &self.latest {
-                None => "starting".to_owned(),
-                Some(latest) if latest.seconds_left > 0.0 => {
-                    format!("about {} left", time(latest.seconds_left))
-                }
-                Some(_) => "validating".to_owned(),
+            None => match (&self.latest, self.validated) {
+                (None, _) => self.first_step(elapsed),
+                (_, Some((done, total))) => format!(
+                    "validating, {} of {}",
+                    words::thousands(done),
+                    words::count(total, "example")
+                ),
+                (Some(latest), None) => match latest.seconds_left {
+                    Some(left) if left > 0.0 => format!("about {} left", time(left)),
+                    Some(_) => "last batch done".to_owned(),
+                    // The first batch of a run says nothing about the others.
+                    None => "running".to_owned(),
+                },
             },
+        }
+    }
+
+    /// What one waits for until the first batch is done; on a GPU that can take a minute and more.
+    fn first_step(&self, elapsed: Duration) -> String {
+        const WORTH_EXPLAINING: Duration = Duration::from_secs(1);
+        if elapsed < WORTH_EXPLAINING {
+            return "starting".to_owned();
+        }
+        let so_far = match elapsed.as_secs() {
+            seconds @ 0..60 => format!("{seconds} s"),
+            seconds => time(seconds as f64),
+        };
+        match self.started.compiles_for.as_slice() {
+            [] => format!("first step, {so_far} so far"),
+            gpus => format!(
+                "first step: compiling and tuning kernels for {}, {so_far} so far",
+                gpus.join(", ")
+            ),
         }
     }
 
@@ -215,7 +243,7 @@ impl Fit {
             "<div style=\"{NOTE}\">{} &nbsp;<b>{:.0} %</b> &nbsp;{}</div>",
             bar(share, 260, colour),
             100.0 * share,
-            escape(&self.status())
+            escape(&self.status(self.begun.elapsed()))
         );
         html.push_str("<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><tr>");
         // Writing to a string cannot fail.
@@ -261,7 +289,7 @@ impl Fit {
             "#".repeat(filled),
             ".".repeat(20 - filled),
             100.0 * self.share(),
-            self.status()
+            self.status(self.begun.elapsed())
         );
         text += &table(&self.columns(), &self.rows());
         let counters = self.counters().into_iter();
@@ -285,19 +313,24 @@ impl Fit {
     }
 }
 
-pub(super) fn evaluation_bundle(done: usize, total: usize) -> MimeBundle {
-    let share = done as f64 / total.max(1) as f64;
-    let words = format!("evaluated {done}/{total} examples");
+/// A line with a bar.
+pub(super) fn line_bundle(words: &str, share: f64) -> MimeBundle {
     let html = format!(
-        "<div style=\"{NOTE}\">{} &nbsp;{words}</div>",
-        bar(share, 260, "#2f7fd1")
+        "<div style=\"{NOTE}\">{} &nbsp;{}</div>",
+        bar(share, 260, "#2f7fd1"),
+        escape(words)
     );
-    html_and_plain(html, words)
+    html_and_plain(html, words.to_owned())
+}
+
+pub(super) fn evaluation_bundle(done: usize, total: usize) -> MimeBundle {
+    let words = format!("evaluated {done}/{total} examples");
+    line_bundle(&words, done as f64 / total.max(1) as f64)
 }
 
 #[cfg(test)]
 mod tests {
-    use stratoscope_train::{Counters, ExecutionRecord};
+    use stratoscope_train::Counters;
 
     use super::*;
 
@@ -322,35 +355,30 @@ mod tests {
                 metrics: vec!["accuracy"],
                 planned,
                 counters: Counters::default(),
+                compiles_for: Vec::new(),
             },
             display_id: String::new(),
+            begun: Instant::now(),
             drawn: Instant::now(),
             epochs: Vec::new(),
             best: None,
             latest: None,
+            validated: None,
             end: None,
         }
     }
 
-    fn execution() -> ExecutionEnded {
-        ExecutionEnded {
+    fn advanced() -> Advanced {
+        Advanced {
             run: 1,
-            record: ExecutionRecord {
-                epoch: 0,
-                first_batch: 0,
-                batches: 5,
-                optimizer_steps: 5,
-                step: 5,
-                loss: 2.0,
-                learning_rate: 5e-5,
-                gradient_norm: None,
-                seconds: 1.0,
-            },
+            epoch: 0,
+            batches: 5,
             epoch_loss: 1.75,
             epoch_metrics: vec![Measured {
                 name: "accuracy",
                 value: Some(0.5),
             }],
+            learning_rate: 5e-5,
             counters: Counters {
                 batches: 5,
                 executions: 1,
@@ -358,8 +386,8 @@ mod tests {
                 all_reduces: 5,
                 ..Counters::default()
             },
-            sequences_per_second: 20.0,
-            seconds_left: 185.0,
+            sequences_per_second: Some(20.0),
+            seconds_left: Some(185.0),
         }
     }
 
@@ -370,7 +398,7 @@ mod tests {
             fit.to_plain()
                 .starts_with("[....................] 0 %  starting\n")
         );
-        fit.latest = Some(execution());
+        fit.latest = Some(advanced());
         let expected = "\
 [#####...............] 25 %  about 3 min 05 s left
 epoch  batch    loss  accuracy  val loss  val accuracy     rate  seq/s  time
@@ -382,9 +410,32 @@ learning rate 5e-5 at step 0";
     }
 
     #[test]
+    fn the_first_step_says_what_one_waits_for() {
+        let mut fit = fit();
+        let after = |fit: &Fit, seconds: u64| fit.status(Duration::from_secs(seconds));
+        assert_eq!(after(&fit, 0), "starting");
+        assert_eq!(after(&fit, 12), "first step, 12 s so far");
+        fit.started.compiles_for = vec!["wgpu:0".to_owned()];
+        let expected = "first step: compiling and tuning kernels for wgpu:0, 1 min 34 s so far";
+        assert_eq!(after(&fit, 94), expected);
+        // Its duration is no measure of those to come.
+        let mut first = advanced();
+        (first.sequences_per_second, first.seconds_left) = (None, None);
+        fit.latest = Some(first);
+        assert_eq!(after(&fit, 94), "running");
+        let table = fit.to_plain();
+        let mut rows = table.lines().map(str::trim_end);
+        assert!(rows.any(|row| row.ends_with("5.00e-5")), "{table}");
+        fit.latest = Some(advanced());
+        assert_eq!(after(&fit, 95), "about 3 min 05 s left");
+        fit.validated = Some((3, 8));
+        assert_eq!(after(&fit, 95), "validating, 3 of 8 examples");
+    }
+
+    #[test]
     fn html_survives_sanitizing() {
         let mut fit = fit();
-        fit.latest = Some(execution());
+        fit.latest = Some(advanced());
         let html = fit.to_html();
         for refused in ["<style", "<svg", "<script", "class=", "var("] {
             assert!(!html.contains(refused), "{refused}");

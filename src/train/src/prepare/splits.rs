@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use stratoscope_data::{Dataset, Example, permutation};
 use stratoscope_diagnostics::rules::{ExamplesNeverSeen, SplitsOverlap, ValidationOfOtherClasses};
-use stratoscope_diagnostics::{Diagnostic, Rule};
+use stratoscope_diagnostics::work::{Unit, Work};
+use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
 use crate::args::FitPlan;
 
@@ -83,13 +84,23 @@ pub(super) fn other_classes(
 }
 
 /// SC0707: by the very orders of the run.
-pub(super) fn never_seen(examples: usize, plan: &FitPlan<'_>) -> Option<Diagnostic> {
-    let steps_per_epoch = plan.steps_per_epoch?;
+///
+/// # Errors
+/// SC0520 if it is interrupted.
+pub(super) fn never_seen(examples: usize, plan: &FitPlan<'_>) -> Result<Option<Diagnostic>> {
+    let Some(steps_per_epoch) = plan.steps_per_epoch else {
+        return Ok(None);
+    };
     let batches = examples.div_ceil(plan.batch_size) as u64;
     let steps = usize::try_from(steps_per_epoch).unwrap_or(usize::MAX);
     let of_epoch = steps.saturating_mul(plan.batch_size).min(examples);
     let mut is_seen = vec![false; examples];
+    let epochs = plan.epochs as usize;
+    let mut work = Work::begin(("ordering", "ordered"), epochs, Unit::Things("epoch"));
     for epoch in plan.initial_epoch..plan.epochs {
+        if epoch > plan.initial_epoch {
+            work.reached(epoch as usize)?;
+        }
         if is_seen.iter().all(|&seen| seen) {
             break;
         }
@@ -112,7 +123,9 @@ pub(super) fn never_seen(examples: usize, plan: &FitPlan<'_>) -> Option<Diagnost
         epochs: plan.epochs - plan.initial_epoch,
         shuffle: plan.shuffle,
     };
-    (rule.never > 0 || steps_per_epoch > batches).then(|| rule.diagnostic())
+    work.finished();
+    let is_told = rule.never > 0 || steps_per_epoch > batches;
+    Ok(is_told.then(|| rule.diagnostic()))
 }
 
 #[cfg(test)]
@@ -185,7 +198,9 @@ mod tests {
     fn examples_are_counted_by_the_orders_of_the_run() {
         let check = |args: FitArgs<'_>, expected: Option<&str>| {
             let plan = args.batch_size(8).resolve().expect("valid arguments");
-            let told = never_seen(52, &plan).map(|told| told.message);
+            let told = never_seen(52, &plan)
+                .expect("nobody interrupts")
+                .map(|told| told.message);
             assert_eq!(told.as_deref(), expected);
         };
         let args = FitArgs::new;

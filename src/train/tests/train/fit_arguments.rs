@@ -141,22 +141,22 @@ fn a_callback_ends_the_training_with_its_epoch() {
 }
 
 #[test]
-fn a_callback_cannot_ask_the_model_that_is_trained() {
+fn a_callback_asks_the_model_and_does_not_change_it() {
     let _turn = turn();
     let (model, data) = (compiled(0.0), sentences(8));
     let (same, other) = (model.clone(), compiled(0.0));
     let mut codes = Vec::new();
     let callback = on_epoch_end(|_| {
-        codes.extend(same.predict("w10").err().map(|told| told.code));
+        same.predict("w10").expect("it is read");
         let args = EvaluateArgs::new().verbose(false);
-        codes.extend(same.evaluate(&data, args).err().map(|told| told.code));
+        same.evaluate(&data, args).expect("it is read");
         codes.extend(same.fit(&data, quiet()).err().map(|told| told.code));
         other.predict("w10").expect("another model is free");
     });
     model
         .fit(&data, quiet().callbacks(callback))
         .expect("it trains");
-    assert_eq!(codes, ["SC0121"; 3]);
+    assert_eq!(codes, ["SC0121"]);
     model.predict("w10").expect("after the run it is free");
 }
 

@@ -14,6 +14,7 @@ use super::product::{Before, Matrix, Target, product};
 use super::vectorized::{LANES, exp, multiply_add, total, vectorized};
 use crate::ops::key::Mask;
 use crate::ops::portable::MASKED_SCORE;
+use crate::ops::stop::Asker;
 
 /// Query positions of a block.
 const ROWS: usize = 64;
@@ -233,12 +234,19 @@ pub(in crate::ops) fn forward(inputs: Inputs, d: Dimensions) -> (Vec<f32>, Vec<f
         first: 0,
     };
     let scale_of_scores = 1.0 / (d.size as f32).sqrt();
+    let asker = Asker::of_this_thread();
     statistics
         .par_chunks_mut((sequence * 2).max(1))
         .zip(d.tasks())
         .for_each(|(statistics, (item, head))| {
             let tokens = inputs.tokens(d, item);
             let whole = 0..sequence;
+            if asker.stops() {
+                statistics.fill(0.0);
+                // SAFETY: this task has this head of this sequence.
+                unsafe { output.head(d, item, head, &whole).clear() };
+                return;
+            }
             let keys = inputs.key.head(d, item, head, &whole).transposed();
             let values = inputs.value.head(d, item, head, &whole);
             let mut scores = buffer(ROWS.min(sequence) * sequence);
@@ -299,12 +307,21 @@ pub(in crate::ops) fn backward(
         first: 0,
     };
     let scale_of_scores = 1.0 / (d.size as f32).sqrt();
+    let asker = Asker::of_this_thread();
     statistics
         .par_chunks((sequence * 2).max(1))
         .zip(d.tasks())
         .for_each(|(statistics, (item, head))| {
             let tokens = inputs.tokens(d, item);
             let whole = 0..sequence;
+            if asker.stops() {
+                for gradient in [query_gradient, key_gradient, value_gradient] {
+                    // SAFETY: this task has this head of this sequence, in three different columns
+                    // or buffers.
+                    unsafe { gradient.head(d, item, head, &whole).clear() };
+                }
+                return;
+            }
             let keys = inputs.key.head(d, item, head, &whole);
             let values = inputs.value.head(d, item, head, &whole);
             let length = ROWS.min(sequence) * sequence;

@@ -5,6 +5,8 @@ use std::marker::PhantomData;
 use gemm::Parallelism;
 use rayon::prelude::*;
 
+use crate::ops::stop::Asker;
+
 /// Rows of a block of a product, when there are more: enough that repacking the other factor per
 /// block costs little, few enough that 1024 rows are four blocks.
 const ROWS: usize = 256;
@@ -92,6 +94,15 @@ impl MatrixMut<'_> {
             columns,
             ..self
         }
+    }
+
+    /// Writes zeros, where a pass is given up.
+    ///
+    /// # Safety
+    /// No other view of these elements is used.
+    pub unsafe fn clear(self) {
+        // SAFETY: by the caller's promise; each row is let go of before the next one.
+        (0..self.rows).for_each(|index| unsafe { self.row(index) }.fill(0.0));
     }
 
     /// Row `index`.
@@ -220,7 +231,8 @@ pub(in crate::ops) fn product(
 }
 
 /// `into = left · right` in blocks on rayon's pool. `then` is given every row of a block when it is
-/// finished, still in the cache: the row's number, its first column and its elements.
+/// finished, still in the cache: the row's number, its first column and its elements. Where the pass is
+/// given up the product is zeros.
 pub(in crate::ops) fn blocks(
     left: Matrix,
     right: Matrix,
@@ -236,6 +248,7 @@ pub(in crate::ops) fn blocks(
         columns.max(1)
     };
     let column_blocks = columns.div_ceil(width);
+    let asker = Asker::of_this_thread();
     (0..row_blocks * column_blocks)
         .into_par_iter()
         .with_max_len(1)
@@ -243,13 +256,17 @@ pub(in crate::ops) fn blocks(
             let (row, column) = (block / column_blocks * ROWS, block % column_blocks * width);
             let (height, width) = (ROWS.min(rows - row), width.min(columns - column));
             let part = into.block(row, height, column, width);
-            product(
-                1.0,
-                left.block(row, height, 0, left.columns),
-                right.block(0, right.rows, column, width),
-                part,
-                before,
-            );
+            match asker.stops() {
+                // SAFETY: blocks do not overlap.
+                true => unsafe { part.clear() },
+                false => product(
+                    1.0,
+                    left.block(row, height, 0, left.columns),
+                    right.block(0, right.rows, column, width),
+                    part,
+                    before,
+                ),
+            }
             for index in 0..height {
                 // SAFETY: blocks do not overlap, and the product above is over.
                 then(row + index, column, unsafe { part.row(index) });

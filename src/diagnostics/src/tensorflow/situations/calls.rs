@@ -200,7 +200,7 @@ pub(super) const CALLS: &[Situation] = &[
         "",
         SILENT,
         "",
-        "A callback may call `model.evaluate`; it runs between two batches.",
+        "Nothing refuses `model.fit` or `model.compile` in a callback: they run between two batches.",
     ),
     row(
         "SC0201",

@@ -1,0 +1,136 @@
+"""The interrupt button while something of ours is at work: it is heard soon, whatever it is, shows how far it was,
+and leaves the variables as they were. And what is shown while one execution of many batches goes on."""
+
+import re
+import time
+
+import pytest
+
+from kernel_client import DIAGNOSTIC, check_error
+
+# Between the button and the end of the cell. It is a second at most; the rest is for a machine that is busy.
+SOON = 20
+
+# As many rows as take half a minute to tokenize.
+MANY = """let many = Dataset::from_labelled((0..400_000).map(|row| {
+    let words = ["game", "server", "font", "library"];
+    let text = format!("a {} with tools for development {row} {}", words[row % 4], "music and images ".repeat(4));
+    (text, words[row % 4])
+}));"""
+
+
+@pytest.fixture(scope="module")
+def ready(kernel, tiny):
+    """A kernel with a model that has learnt something, and with data."""
+    kernel.run(MANY)
+    kernel.run(f"""let model = BertForSequenceClassification::from_pretrained("{tiny}", 4)?;
+    compile!(model, optimizer = AdamW::new(1e-3), loss = SparseCategoricalCrossentropy {{ from_logits: true }})?;
+    let few = many.take(64);
+    fit!(model, few, batch_size = 16)?;
+    let before = model.predict("a game")?.rows[0].score;""")
+    return kernel
+
+
+def interrupted(kernel, code, *words, kinds=("display_data", "update_display_data")):
+    """Interrupts a cell once all of the words are shown; returns it and the seconds that it went on."""
+    request = kernel.request(code)
+    seen = ""
+    deadline = time.monotonic() + 120
+    while not all(word in seen for word in words):
+        message = kernel.client.get_iopub_msg(timeout=max(deadline - time.monotonic(), 0.001))
+        if message["parent_header"].get("msg_id") == request:
+            assert message["msg_type"] != "error", message["content"]
+            if message["msg_type"] in kinds:
+                seen = message["content"]["data"]["text/plain"]
+    pressed = time.monotonic()
+    kernel.manager.interrupt_kernel()
+    cell = kernel.collect(request, code, timeout=120)
+    return cell, time.monotonic() - pressed
+
+
+def check_kept(kernel):
+    """The variables are there, and the model is what it was."""
+    assert kernel.run("(few.len(), many.len())").shown() == "(64, 400000)"
+    assert kernel.run('model.predict("a game")?.rows[0].score == before').shown() == "true"
+
+
+def last_line(cell):
+    return cell.of_kind("update_display_data")[-1]["data"]["text/plain"]
+
+
+def test_before_the_first_batch(ready):
+    cell, seconds = interrupted(ready, "let run = fit!(model, many, epochs = 3)?;", "tokenizing")
+    assert seconds < SOON
+    check_error(cell, "Interrupted", "variables are kept", without_line=True)
+    assert re.match(r"tokenizing stopped after [\d ]+ of 400 000 texts", last_line(cell)), last_line(cell)
+    shown = ready.run("run").shown()
+    assert "interrupted before the first batch: the model is as it was" in shown, shown
+    check_kept(ready)
+
+
+@pytest.mark.parametrize(("code", "work"), [
+    ("let all = model.predict(&many)?;", "tokenizing"),
+    ("let all = model.predict(&many.take(20_000))?;", "predicting"),
+    ("evaluate!(model, many.take(20_000), batch_size = 20_000)?;", "tokenizing"),
+])
+def test_what_has_one_whole_result_has_none(ready, code, work):
+    cell, seconds = interrupted(ready, code, work)
+    assert seconds < SOON
+    assert cell.reply["status"] == "error"
+    shown = [bundle[DIAGNOSTIC]["message"] for bundle in cell.diagnostics]
+    assert cell.errors[0]["ename"] in ("SC0520", "Interrupted"), cell.errors[0]
+    assert all("was interrupted after" in message for message in shown), shown
+    check_kept(ready)
+
+
+def test_within_a_large_batch(ready):
+    """One batch of 12 000 texts takes many seconds; its pass is given up on the way."""
+    ready.run("let large = many.take(12_000);")
+    code = 'println!("begin"); evaluate!(model, large, batch_size = 12_000)?;'
+    request = ready.request(code)
+    ready.wait_for(request, "stream")
+    # Tokenizing is over by then, as a rule; if not, it is what is interrupted.
+    time.sleep(2)
+    pressed = time.monotonic()
+    ready.manager.interrupt_kernel()
+    cell = ready.collect(request, code, timeout=120)
+    assert time.monotonic() - pressed < SOON
+    assert cell.reply["status"] == "error", cell.reply
+    check_kept(ready)
+
+
+def test_progress_does_not_wait_for_the_end_of_an_execution(ready, tiny):
+    """An execution has 500 batches: the table moves within it, and an interrupt ends it there."""
+    ready.run(f"""let strategy = MirroredStrategy::logical(2)?;
+scope!(strategy, {{
+    let other = BertForSequenceClassification::from_pretrained("{tiny}", 4)?;
+    compile!(other, optimizer = AdamW::new(1e-3), loss = SparseCategoricalCrossentropy {{ from_logits: true }},
+        steps_per_execution = 500)?;
+}});""")
+    code = "let run = fit!(other, many.take(4000), batch_size = 8, epochs = 9)?;"
+    cell, seconds = interrupted(ready, code, "executions 0/9", "left")
+    assert seconds < SOON
+    check_error(cell, "Interrupted", "variables are kept", without_line=True)
+    tables = [update["data"]["text/plain"] for update in cell.of_kind("update_display_data")]
+    assert "executions 1/9" in tables[-1], tables[-1]
+    made = ready.run("(run.executions.len(), run.steps.len() as u64 == run.counters.optimizer_steps)").shown()
+    assert made == "(1, true)"
+    batches = int(ready.run("run.counters.batches").shown())
+    assert 1 < batches < 500, "it ended within the execution"
+
+
+def test_a_callback_saves_and_asks_the_model(ready, tmp_path):
+    """What people do at the end of an epoch; what it cannot do is a card."""
+    code = f"""let same = model.clone();
+let (mut answers, mut problems) = (vec![], vec![]);
+fit!(model, few, epochs = 2, callbacks = [on_epoch_end(|epoch| {{
+    let folder = format!("{tmp_path}/{{}}", epoch.epoch);
+    if let Err(problem) = same.save_pretrained(&folder) {{ problems.push(problem); }}
+    answers.extend(same.predict("a game").map(|answer| answer.rows[0].score));
+    placement(&same);
+    problems.extend(same.freeze("bert").err());
+}})])?;
+(answers.len(), problems.iter().map(|it| it.code.clone()).collect::<Vec<_>>())"""
+    cell = ready.run(code)
+    assert '(2, ["SC0121", "SC0121"])' in cell.shown(), cell.shown()
+    assert (tmp_path / "1" / "model.safetensors").exists()
