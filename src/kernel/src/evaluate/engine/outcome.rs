@@ -73,8 +73,7 @@ impl Engine {
                     ));
                 }
                 let found = rustc::errors(&errors, rewritten, &current.code);
-                let explain =
-                    |found| self.declared.explain(gone.explain(found), &current.code);
+                let explain = |found| self.declared.explain(gone.explain(found), &current.code);
                 let mut found: Vec<Diagnostic> = found.into_iter().map(explain).collect();
                 if found.is_empty() {
                     found.push(Diagnostic::new(
