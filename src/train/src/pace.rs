@@ -28,11 +28,6 @@ impl Pace {
         self.recent.push_back(seconds);
     }
 
-    /// Whether no batch of this run is over yet.
-    pub(crate) fn is_first(&self) -> bool {
-        !self.first_is_over
-    }
-
     /// The seconds that a batch takes; `None` before the second one is over.
     fn of_a_batch(&self) -> Option<f64> {
         let mut sorted: Vec<f64> = self.recent.iter().copied().collect();
@@ -67,11 +62,9 @@ mod tests {
     #[test]
     fn the_first_batch_and_a_validation_move_nothing() {
         let mut pace = Pace::default();
-        assert!(pace.is_first());
         assert_eq!((pace.seconds_for(10), pace.speed(32)), (None, None));
         // Compiled for a minute and a half.
         pace.batch(94.0);
-        assert!(!pace.is_first());
         assert_eq!(
             (pace.seconds_for(10), pace.seconds_for(0)),
             (None, Some(0.0))

@@ -24,7 +24,7 @@ use crate::evaluate::failed;
 use crate::loss::Loss;
 use crate::mixed_precision::{Policy, unscaled};
 use crate::model::State;
-use crate::network::{Files, Network};
+use crate::network::Network;
 use crate::optimizer::{Clipping, OptimizerState, Update, apply, clip_each, global_norm};
 use crate::run::Progress;
 
@@ -34,7 +34,6 @@ pub(crate) struct Trainer<'a, N: Network> {
     pub compiled: &'a mut Compiled,
     pub gradient_bytes: &'a mut HashMap<ParamId, u64>,
     pub undecayed: Arc<HashSet<ParamId>>,
-    pub classes: Option<usize>,
     /// What the layers compute in.
     pub policy: Policy,
 }
@@ -90,7 +89,6 @@ impl<'a, N: Network> Trainer<'a, N> {
             compiled,
             gradient_bytes: &mut state.gradient_bytes,
             undecayed: Arc::clone(undecayed),
-            classes: state.files.classes(),
             policy: state.policy,
         })
     }
