@@ -38,7 +38,7 @@ use head::{Head, head, is_command};
 use shape::{Scope, in_braces, names, never_returns, opened_scope};
 use statement::Facts;
 use text::apply;
-pub use text::{Rewritten, line_of, offset_of};
+pub use text::{Rewritten, line_of};
 
 /// Longer cells are handed over as they are: syn descends once per operator, and nobody types them.
 const MOST_PARSED: usize = 32 << 10;
