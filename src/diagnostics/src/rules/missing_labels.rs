@@ -72,7 +72,8 @@ impl Rule for MissingLabels {
             Some(reader) => told
                 .evidence("file", self.source.clone())
                 .fix(format!(
-                    "leave them out: `{reader}_with(path, &Columns::new().drop_missing())?`"
+                    "leave them out: `{reader}_with({:?}, &Columns::new().drop_missing())?`",
+                    self.source
                 ))
                 .fix("or give them a label: `Columns::new().fill_missing(\"unknown\")`"),
             None => {
