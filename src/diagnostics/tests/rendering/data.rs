@@ -20,7 +20,7 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             callbacks: 1,
         }),
         told(ModelInUse {
-            call: "compile".into(),
+            call: "freeze".into(),
         }),
         told(FloatClassLabels {
             first: vec![(0, 1.0), (1, 0.0)],
