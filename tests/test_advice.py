@@ -152,4 +152,4 @@ let answers = bert.predict("a game of and for the library ".repeat(400))?;"""
 def test_a_constant_rate_is_said_once(notebook):
     ran = notebook.run(head("Dense(2)", SPARSE.format("true")) + "\nfit!(model, data, epochs = 2, batch_size = 8)?;")
     shown = ran.shown()
-    assert "1e-2 at every step" in shown and "1e-2 at step 0" not in shown, shown
+    assert "constant 1e-2" in shown and "1e-2 at step 0" not in shown, shown

@@ -1,5 +1,6 @@
 //! SC0520 `interrupted`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// Work that was stopped before it had a result.
@@ -23,7 +24,7 @@ impl Rule for Interrupted {
               before the call. `fit!` is different: it returns what it has measured, and `resume = true` goes on.",
         bad: "let answers = model.predict(train)?; // interrupted",
         good: "let answers = model.predict(train.take(100))?;",
-        tensorflow: "`KeyboardInterrupt`, at whatever line Python was.",
+        tensorflow: tensorflow::page("SC0520"),
     };
 
     const NOT_RUN: Option<&'static str> = Some("it takes somebody who presses the button");

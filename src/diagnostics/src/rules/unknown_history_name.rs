@@ -1,6 +1,7 @@
 //! SC0518 `unknown-history-name`.
 
 use crate::check::suggest::similar;
+use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage, words};
 
 /// A name that the record of a run does not have.
@@ -29,7 +30,7 @@ impl Rule for UnknownHistoryName {
                compile!(model, optimizer = SGD::new(0.01), loss = MeanSquaredError)?;\n\
                let history = fit!(model, make_regression(16, 5, 0)?, verbose = false)?;\n\
                history[\"loss\"].to_vec()",
-        tensorflow: "`history.history[\"val_loss\"]` raises a KeyError that names only the key.",
+        tensorflow: tensorflow::page("SC0518"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
@@ -53,7 +54,7 @@ impl Rule for UnknownHistoryName {
             "`history.get(\"{}\")` is `None` where the name may be missing",
             self.given
         ))
-        .tensorflow("raises a KeyError that names only the key")
+        .tensorflow(Quote::of("SC0518"))
     }
 }
 

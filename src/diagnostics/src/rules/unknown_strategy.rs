@@ -1,5 +1,6 @@
 //! SC0129 `unknown-strategy`.
 
+use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
 
 /// A scope of a strategy that the notebook does not have.
@@ -23,7 +24,7 @@ impl Rule for UnknownStrategy {
         why: "The variable that is meant is one that holds a strategy, not the one whose name is most like it.",
         bad: "let strategy = MirroredStrategy::logical(2)?;\nscope!(stategy, {\n    let inside = 1;\n});",
         good: "let strategy = MirroredStrategy::logical(2)?;\nscope!(strategy, {\n    let inside = 1;\n});",
-        tensorflow: "Raises a NameError.",
+        tensorflow: tensorflow::page("SC0129"),
     };
 
     fn diagnostic(&self) -> Diagnostic {

@@ -202,6 +202,7 @@ pub(super) const CALLS: &[Situation] = &[
         "",
         "Nothing refuses `model.fit` or `model.compile` in a callback: they run between two batches.",
     ),
+    row("SC0129", "", [Raises; 4], "", "Raises a NameError."),
     row(
         "SC0201",
         "outside",

@@ -120,6 +120,20 @@ pub(super) const RUNS: &[Situation] = &[
         "Nothing is said; the loss stays near ln(classes) and the accuracy at the share of one class.",
     ),
     row(
+        "SC0518",
+        "",
+        [Raises; 4],
+        "raises a KeyError that names only the key",
+        "`history.history[\"val_loss\"]` raises a KeyError that names only the key.",
+    ),
+    row(
+        "SC0520",
+        "",
+        [Raises; 4],
+        "",
+        "`KeyboardInterrupt`, at whatever line Python was.",
+    ),
+    row(
         "SC0601",
         "",
         [Raises; 4],
