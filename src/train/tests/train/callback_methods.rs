@@ -354,7 +354,10 @@ fn after_a_panic_of_a_callback_the_model_is_free() {
         let data = sentences(8);
         let (same, rows) = (model.clone(), data.clone());
         let run = std::thread::spawn(move || {
-            let call = Arc::new(|| panic!("a mistake of the callback's"));
+            fn mistake() {
+                panic!("a mistake of the callback's");
+            }
+            let call = Arc::new(mistake);
             let at = At {
                 moment: "batch end",
                 call,
@@ -371,7 +374,7 @@ fn a_list_of_layers_is_summed_up_while_it_trains() {
     use stratoscope_train::{CompileArgs, Dense, MeanSquaredError, SGD};
     let _turn = turn();
     watched(|| {
-        let (x, y) = ([[1.0, 2.0], [3.0, 4.0]], [1.0, 2.0]);
+        let (x, y) = ([[1.0, 2.0], [3.0, 4.0]], [1.0_f32, 2.0]);
         let data = Dataset::from_arrays(x, y).expect("two rows");
         let model = Sequential([Dense(4), Dense(1)]).expect("two layers");
         let args = CompileArgs::new()

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use stratoscope_data::Dataset;
 use stratoscope_strategy::{
-    CentralStorageStrategy, MirroredStrategy, ParameterServerStrategy, Strategy, scope,
+    AsStrategy, CentralStorageStrategy, MirroredStrategy, ParameterServerStrategy, Strategy, scope,
 };
 use stratoscope_train::{
     AdamW, BertForSequenceClassification, CompileArgs, FitArgs, History, interrupt, on_batch_end,
