@@ -83,6 +83,9 @@ impl Panel {
     }
 }
 
+/// Points of a curve: optimizer step and value.
+type Points = Vec<(f64, f64)>;
+
 impl History {
     /// The curves of loss, metrics and learning rate over the optimizer steps.
     pub fn picture(&self) -> Picture {
@@ -152,7 +155,7 @@ impl History {
     }
 
     /// Losses and rates by step; by execution where no step was recorded.
-    fn of_steps(&self) -> (Vec<(f64, f64)>, Vec<(f64, f64)>) {
+    fn of_steps(&self) -> (Points, Points) {
         let by_step = self
             .steps
             .iter()

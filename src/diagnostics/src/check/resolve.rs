@@ -208,8 +208,8 @@ impl Resolver<'_> {
                         .nth(*index)
                         .filter(|_| inside)
                 });
-                let written = operands.filter(|it| it.text.parse() == Ok(*value));
-                written.last().map(|operand| operand.span)
+                let mut written = operands.filter(|it| it.text.parse() == Ok(*value));
+                written.next_back().map(|operand| operand.span)
             }
             _ => self.span(place),
         }

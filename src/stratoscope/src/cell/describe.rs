@@ -83,7 +83,7 @@ fn in_words(devices: &[String]) -> Option<String> {
     let shown = shown.collect::<Vec<_>>().join(", ");
     match devices.len() {
         0 => None,
-        ..=MOST => Some(shown),
+        1..=MOST => Some(shown),
         all => Some(format!("{shown}, … ({all} devices)")),
     }
 }

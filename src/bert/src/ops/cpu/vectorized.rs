@@ -83,7 +83,7 @@ fn detected() -> Level {
     }
     let limit = limit.flatten().unwrap_or(Level::Avx512);
     let levels = Level::of_this_processor().iter();
-    let allowed = levels.copied().filter(|level| *level <= limit).next_back();
+    let allowed = levels.copied().rfind(|level| *level <= limit);
     allowed.unwrap_or(Level::Baseline).take()
 }
 
