@@ -74,7 +74,7 @@ MISTAKES = {
     "a borrow that is kept": ("let a = vec![1];\nlet first = &a[0];", "SC1011", ["refers to what ends with its cell"], 2),
     "moved out of a borrow": ("let all = vec![String::new()];\nlet one = all[0];", "E0507", ["cannot move out of index"], 2),
     "unknown name": ("let a = m + 1;", "E0425", ["`m`"], 1),
-    "misspelt name": ("let a = nmae.len();", "E0425", ["`nmae`", "`name`"], 1),
+    "misspelt name": ("let a = naame.len();", "E0425", ["`naame`", "`name`"], 1),
     "misspelt function": ("let a = shuot(\"x\");", "E0425", ["`shout`"], 1),
     "no let": ("fresh = 3;", "E0425", ["let fresh = 3;"], 1),
     "used before set": ("let a: i32;\nprintln!(\"{a}\");", "E0381", ["`a`"], 2),

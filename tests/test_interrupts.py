@@ -84,9 +84,9 @@ def test_what_has_one_whole_result_has_none(ready, code, work):
 
 
 def test_within_a_large_batch(ready):
-    """One batch of 12 000 texts takes many seconds; its pass is given up on the way."""
-    ready.run("let large = many.take(12_000);")
-    code = 'println!("begin"); evaluate!(model, large, batch_size = 12_000)?;'
+    """One batch of 40 000 texts takes many seconds; its pass is given up on the way."""
+    ready.run("let large = many.take(40_000);")
+    code = 'println!("begin"); evaluate!(model, large, batch_size = 40_000)?;'
     request = ready.request(code)
     ready.wait_for(request, "stream")
     # Tokenizing is over by then, as a rule; if not, it is what is interrupted.

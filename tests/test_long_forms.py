@@ -161,7 +161,8 @@ def test_interrupts_at_random_moments(notebook, tiny):
             make(notebook, tiny)
             steps = None
         else:
-            assert told == "the cell was interrupted; all variables are kept", label
+            # Or it is heard between two statements, and the next one does not run.
+            assert told in ("the cell was interrupted; all variables are kept", "interrupted before this line"), label
             holds(notebook)
         if kind == "training" and "all variables are kept" in told:
             bound = notebook.execute("(run.interrupted, run.counters.optimizer_steps)")

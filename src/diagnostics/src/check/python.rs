@@ -181,9 +181,11 @@ fn form(line: &str) -> Option<String> {
         "else" if block.is_empty() => return write("else { … }".to_owned()),
         "print" => {
             let value = rest.strip_prefix('(')?.strip_suffix(')')?;
-            return match value.starts_with(['"', '\'', 'f']) && value.ends_with(['"', '\'']) {
+            return match value.starts_with(|sign| sign == 'f' || is_quote(sign))
+                && value.ends_with(is_quote)
+            {
                 true => {
-                    let text = value.trim_start_matches('f').trim_matches(['"', '\'']);
+                    let text = value.trim_start_matches('f').trim_matches(is_quote);
                     write(format!("println!(\"{text}\");"))
                 }
                 false => write(format!("println!(\"{{:?}}\", {value});")),
@@ -192,6 +194,10 @@ fn form(line: &str) -> Option<String> {
         _ => {}
     }
     of_a_call(line).or_else(|| of_a_binding(line))
+}
+
+fn is_quote(sign: char) -> bool {
+    matches!(sign, '\u{22}' | '\u{27}')
 }
 
 fn of_an_import(line: &str) -> String {

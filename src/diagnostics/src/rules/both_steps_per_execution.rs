@@ -48,5 +48,5 @@ fn answer(profile: Profile) -> Answer {
         Profile::Tf23 => "steps_per_execution",
         _ => "experimental_steps_per_execution",
     };
-    tensorflow::answer("compile", refused, profile)
+    tensorflow::refusal("compile", refused, profile)
 }

@@ -259,6 +259,15 @@ pub fn answer(call: &str, name: &str, profile: Profile) -> Answer {
     }
 }
 
+/// What a version does with a name that it refuses here, though it may know it elsewhere.
+pub fn refusal(call: &str, name: &str, profile: Profile) -> Answer {
+    Answer::says(
+        profile,
+        format!("raises in `{call}`"),
+        unknown(call, name, profile),
+    )
+}
+
 /// What a version says of a name that it does not know.
 fn unknown(call: &str, name: &str, profile: Profile) -> String {
     match (call, profile) {

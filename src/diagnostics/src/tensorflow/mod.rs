@@ -9,7 +9,7 @@ mod situations;
 
 use crate::{Answer, Profile};
 
-pub use arguments::{ARGUMENTS, ArgumentOf, Treatment, answer, treatment};
+pub use arguments::{ARGUMENTS, ArgumentOf, Treatment, answer, refusal, treatment};
 pub use situations::{Does, SITUATIONS, Situation};
 
 /// A sentence of the tables, as a card shows it.
