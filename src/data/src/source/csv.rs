@@ -6,7 +6,7 @@ use std::path::Path;
 use csv::{ErrorKind, ReaderBuilder};
 use stratoscope_diagnostics::Result;
 
-use super::{Columns, FieldCount, Table, TableRow, read_text};
+use super::{Columns, FieldCount, Reading, Table, TableRow, read_text};
 use crate::dataset::Dataset;
 use crate::problem;
 
@@ -56,8 +56,11 @@ fn table(source: &str, text: &str) -> Result<Table> {
     }
     let mut field_count = FieldCount::new(&header);
     let mut rows = Vec::new();
+    let mut reading = Reading::begin(text.len());
     for record in reader.records() {
         let record = record.map_err(unreadable)?;
+        let offset = record.position().map_or(0, csv::Position::byte);
+        reading.row(usize::try_from(offset).unwrap_or(usize::MAX))?;
         let row = TableRow {
             line: record
                 .position()
@@ -68,6 +71,7 @@ fn table(source: &str, text: &str) -> Result<Table> {
             rows.push(row);
         }
     }
+    reading.finished();
     field_count.finish(CALL)?;
     Ok(Table {
         source: source.to_owned(),

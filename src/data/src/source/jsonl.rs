@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use stratoscope_diagnostics::{Result, words};
 
-use super::{Columns, Table, TableRow, read_text};
+use super::{Columns, Reading, Table, TableRow, read_text};
 use crate::dataset::Dataset;
 use crate::problem;
 
@@ -38,8 +38,12 @@ impl Dataset {
 fn table(source: &str, text: &str) -> Result<Table> {
     let mut header: Vec<String> = Vec::new();
     let mut rows = Vec::new();
+    let mut reading = Reading::begin(text.len());
+    let mut offset = 0;
     let lines = text.lines().enumerate();
     for (index, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+        reading.row(offset)?;
+        offset += line.len() + 1;
         let line_number = index + 1;
         let unreadable =
             |reason: String| problem::unreadable(CALL, source, Some(line_number), reason);
@@ -69,6 +73,7 @@ fn table(source: &str, text: &str) -> Result<Table> {
             fields,
         });
     }
+    reading.finished();
     if rows.is_empty() {
         return Err(problem::empty(source, CALL));
     }

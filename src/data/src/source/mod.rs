@@ -13,6 +13,7 @@ use std::io::Read;
 use std::path::Path;
 
 use stratoscope_diagnostics::rules::RaggedRow;
+use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Result, words};
 
 use crate::dataset::{Dataset, index_of, sorted_label_names};
@@ -177,6 +178,40 @@ fn read_text(call: &'static str, path: &Path) -> Result<String> {
         Some(rest) => rest.to_owned(),
         None => text,
     })
+}
+
+/// The rows of a file as they are read: a large one shows how far it is, and hears an interrupt.
+struct Reading {
+    work: Work,
+    rows: usize,
+}
+
+impl Reading {
+    /// `bytes`: the length of the text.
+    fn begin(bytes: usize) -> Self {
+        Self {
+            work: Work::begin(("reading rows of", "read rows of"), bytes, Unit::Bytes),
+            rows: 0,
+        }
+    }
+
+    /// A row is about to be read; those before it end at byte `offset`.
+    ///
+    /// # Errors
+    /// SC0520 if it is to stop.
+    fn row(&mut self, offset: usize) -> Result<()> {
+        // Reading a row takes well under a microsecond, asking nearly as long.
+        const ROWS_BETWEEN: usize = 256;
+        self.rows += 1;
+        match self.rows % ROWS_BETWEEN {
+            0 => self.work.reached(offset),
+            _ => Ok(()),
+        }
+    }
+
+    fn finished(self) {
+        self.work.finished();
+    }
 }
 
 /// Counts rows whose number of fields is not the header's.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use stratoscope_diagnostics::Result;
 
-use super::{Columns, FieldCount, Table, TableRow, read_text};
+use super::{Columns, FieldCount, Reading, Table, TableRow, read_text};
 use crate::dataset::Dataset;
 use crate::problem;
 
@@ -55,7 +55,11 @@ fn table(call: &'static str, source: &str, text: &str) -> Result<Table> {
     };
     let mut field_count = FieldCount::new(&header);
     let mut rows = Vec::new();
+    let mut reading = Reading::begin(text.len());
+    let mut offset = 0;
     for (index, line) in lines.enumerate() {
+        reading.row(offset)?;
+        offset += line.len() + 1;
         // Line 1 is the header.
         let row = TableRow {
             line: index + 2,
@@ -65,6 +69,7 @@ fn table(call: &'static str, source: &str, text: &str) -> Result<Table> {
             rows.push(row);
         }
     }
+    reading.finished();
     field_count.finish(call)?;
     Ok(Table {
         source: source.to_owned(),
