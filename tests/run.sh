@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every test of the project:
 #
-#     tests/run.sh            # what CI runs: about 20 minutes once everything is built
+#     tests/run.sh            # what CI runs: about 25 minutes once everything is built
 #     tests/run.sh --full     # also the long ones: 5 seeds, the PyTorch comparison, soaks, fuzzing
 #
 # Needs what `notebooks/run.sh` needs. As root on Debian it installs lavapipe (a software Vulkan
