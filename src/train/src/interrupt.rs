@@ -2,7 +2,7 @@
 //! and its users know it.
 //!
 //! `fit` ends after the batch at work: the model, the moments and the place in the data are kept, and
-//! `fit!(…, resume = true)` goes on. A batch that takes longer than [`PATIENCE`] is given up and computed again when
+//! `fit!(…, resume = true)` goes on. A batch that takes longer than `PATIENCE` is given up and computed again when
 //! the run goes on. `predict` and `evaluate`, which have no half results, end with SC0520.
 
 use std::time::{Duration, Instant};
