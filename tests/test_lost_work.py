@@ -20,6 +20,12 @@ fn panics() -> i32 { panic!("out of range") }
 fn waits() -> i32 { stratoscope::cell::sleep(60); 7 }
 """
 
+MODEL = """
+let rows = make_regression(16, 3, 1)?;
+let model = Sequential([Dense(1).seed(1)])?;
+compile!(model, optimizer = SGD::new(0.01), loss = MeanSquaredError)?;
+"""
+
 # How the line reads that ends the cell, and what the error is called. The rest of the cell must not run.
 ENDS = {
     "return": ("if kept.len() > 0 { return Ok(()); }", None),
@@ -27,6 +33,7 @@ ENDS = {
     "question mark inside": ("for i in 0..3 { if i == 1 { fails(true)?; } }", "Error"),
     "panic": ("panics();", "panic"),
     "index": ("let _ = [1, 2][kept.len() + 7];", "panic"),
+    "callback": ("fit!(model, rows, verbose = false, callbacks = [on_epoch_end(|_| { panics(); })])?;", "panic"),
     "interrupt": ("waits();", "Interrupted"),
     "compile error": ("let _: String = 5;", "E0308"),
     "borrow error": ("{ let r = &kept; drop(kept); println!(\"{r}\"); }", "E0505"),
@@ -38,6 +45,7 @@ def kernel():
     with Kernel() as kernel:
         kernel.execute(SET_UP).ok()
         kernel.execute('let kept = String::from("kept");').ok()
+        kernel.execute(MODEL).ok()
         yield kernel
 
 
