@@ -227,9 +227,8 @@ impl Found {
             (_, [TokenTree::Punct(bang), TokenTree::Group(group), rest @ ..])
                 if bang.as_char() == '!' =>
             {
-                // What is only turned into text is no call, and what a macro of the cell makes of its
-                // operands is its own affair.
-                if name == "stringify" || self.defined.contains(&name) {
+                // What a macro of the cell makes of its operands is its own affair.
+                if self.defined.contains(&name) {
                     return 3;
                 }
                 if arguments::call(&name).is_some() {

@@ -170,14 +170,18 @@ pub(super) fn arrays(text: &str) -> Option<[String; 2]> {
     (pair.delimiter() == Delimiter::Parenthesis).then_some(parts)
 }
 
+/// A data set of two arrays, which may be borrowed, as code.
+pub(super) fn from_arrays(x: &str, y: &str) -> String {
+    format!("Dataset::from_arrays({x}, {y})?")
+}
+
 /// The way out for two arrays in place of a data set.
 pub(super) fn of_arrays([x, y]: &[String; 2], place: CellSpan) -> Fix {
-    // Rows may be borrowed, what they are answered with is copied.
-    let y = match y.strip_prefix('&') {
-        Some(y) => format!("{y}.iter().copied()"),
-        None => y.clone(),
+    // In a tuple both are given away: what the rows are answered with is copied.
+    let written = match y.strip_prefix('&') {
+        Some(y) => from_arrays(x, &format!("{y}.iter().copied()")),
+        None => from_arrays(x, y),
     };
-    let written = format!("Dataset::from_arrays({x}, {y})?");
     Fix {
         title: format!("write `{written}`"),
         edits: vec![Edit {

@@ -13,6 +13,7 @@ mod kind;
 mod literal;
 mod moved;
 mod optimizer;
+mod our_words;
 mod places;
 mod plain;
 mod python;
@@ -24,13 +25,12 @@ mod strategies;
 pub mod suggest;
 mod syntax;
 mod table;
-mod told;
 mod wrong_type;
 
 pub use calls::{Call, CallArgument, Operand, calls};
+pub use our_words::in_our_words;
 pub use resolve::{resolve, resolve_at};
 pub use strategies::{name_strategy, strategies_made_in};
-pub use told::in_our_words;
 
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@ use proc_macro2::{Delimiter, TokenTree};
 
 use super::calls::{CallArgument, Found, Operand, inside_of, slice, span_of};
 use super::segments::{self, Parts};
-use super::{constructors, suggest};
+use super::{constructors, kind, suggest};
 use crate::rules::{CallAsInKeras, NamedValueInACall};
 use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule, arguments, words};
 
@@ -219,13 +219,13 @@ pub(super) fn of_a_method(text: &str, plain: &Plain, receiver: CellSpan) -> Diag
     let data: Vec<String> = match (operands.as_slice(), value("x"), value("y")) {
         _ if name == "compile" => operands.iter().map(|it| (*it).to_owned()).collect(),
         ([x, y, rest @ ..], _, _) => {
-            let pair = format!("Dataset::from_arrays({x}, {y})?");
+            let pair = kind::from_arrays(x, y);
             let rest = rest.iter().map(|it| (*it).to_owned());
             std::iter::once(pair).chain(rest).collect()
         }
-        ([x], _, Some(y)) => vec![format!("Dataset::from_arrays({x}, {y})?")],
+        ([x], _, Some(y)) => vec![kind::from_arrays(x, y)],
         ([data], ..) => vec![lent(data)],
-        ([], Some(x), Some(y)) => vec![format!("Dataset::from_arrays({x}, {y})?")],
+        ([], Some(x), Some(y)) => vec![kind::from_arrays(x, y)],
         ([], Some(x), None) => vec![lent(x)],
         ([], _, _) => vec!["train".to_owned()],
     };

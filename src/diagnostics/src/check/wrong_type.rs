@@ -3,7 +3,7 @@
 
 use super::calls::{Call, CallArgument, calls};
 use super::kind::{self, Kind};
-use super::{table, told};
+use super::{our_words, table};
 use crate::arguments::{self, CallTable};
 use crate::rules::WrongKindOfValue;
 use crate::{CellSpan, Diagnostic, Place, Rule, words};
@@ -56,7 +56,8 @@ pub(super) fn wrong_type(text: &str, found: &Diagnostic) -> Option<Diagnostic> {
                         .fix("or load one, such as `Dataset::tsv(\"train.tsv\")?`"),
                 );
             }
-            let written = format!("Dataset::from_arrays({0}.0, {0}.1)?", data.text);
+            let written =
+                kind::from_arrays(&format!("{}.0", data.text), &format!("{}.1", data.text));
             let title = format!("write `{written}`");
             Some(told.fix_edit(title, Place::Span(data.span), written))
         }
@@ -115,7 +116,7 @@ fn without_article(expected: &str) -> String {
 fn without_marks(name: &str) -> String {
     let name = name.trim_matches('`');
     // `fn() -> Metric {stratoscope::prelude::accuracy}`: the brackets were forgotten.
-    if let Some(function) = told::is_function_item(name) {
+    if let Some(function) = our_words::is_function_item(name) {
         return format!("the function `{function}`");
     }
     let inferred = name

@@ -105,10 +105,10 @@ impl Engine {
 
     /// What the checks of a cell know of the notebook.
     fn known_to_checks(&self, profile: Option<Profile>) -> CellContext {
-        let variables = self.context.variables_and_types();
         CellContext {
             profile,
-            variables: variables
+            variables: self
+                .list_names()
                 .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
                 .collect(),
             ..CellContext::default()
@@ -158,7 +158,8 @@ impl Evaluate for Engine {
         let mut errors = Vec::new();
         let mut notes = Vec::new();
         let context = self.known_to_checks(current.profile);
-        for found in check_cell(&magic::without_lines(cell.code), &context) {
+        let rust = magic::without_lines(cell.code);
+        for found in check_cell(&rust, &context) {
             // A note is about a cell that works; whether this one does is not known yet.
             let is_denied = self.relay.settings().policy.level(&found.code) == Some(Level::Denied);
             if found.severity == Severity::Note && !is_denied {
@@ -178,9 +179,10 @@ impl Evaluate for Engine {
             return CellOutcome::Error(show::error_of(&errors, cell.code, cell.number));
         }
         let rewritten = rewrite(cell.code, cell.number, cell.silent);
-        let defined = Definitions::of(&magic::without_lines(cell.code));
-        let of_old_types = self.of_old_types(&defined);
-        let is_new_generation = self.begin_generation(&defined);
+        let defined = Definitions::of(&rust);
+        let changed = self.defined.changed_by(&defined);
+        let of_old_types = self.of_old_types(&changed);
+        let is_new_generation = self.begin_generation(&changed);
         let mut before = self.variable_names();
         self.mask(&of_old_types);
         let watch = Watch::start(
@@ -203,16 +205,10 @@ impl Evaluate for Engine {
         let outcome = self.outcome(result, &rewritten, &before, &current);
         self.assistant.set_variables(self.list_variables());
         if outcome == CellOutcome::Ok {
-            for warning in warnings {
-                let judged = self.relay.settings().judged(warning, None);
-                if let Some(warning) = judged {
-                    show::diagnostic(warning, None, &current);
-                }
-            }
-            for note in notes {
-                let judged = self.relay.settings().judged(note, None);
-                if let Some(note) = judged {
-                    show::diagnostic(note, None, &current);
+            for found in warnings.into_iter().chain(notes) {
+                let judged = self.relay.settings().judged(found, None);
+                if let Some(found) = judged {
+                    show::diagnostic(found, None, &current);
                 }
             }
         }

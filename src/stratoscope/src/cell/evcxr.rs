@@ -172,6 +172,16 @@ struct Kept {
     is_new: bool,
 }
 
+impl Kept {
+    fn new(type_name: &'static str, is_mutable: bool, is_new: bool) -> Self {
+        Self {
+            type_name,
+            is_mutable,
+            is_new,
+        }
+    }
+}
+
 /// The variables between two cells, by their names.
 #[derive(Default)]
 pub struct VariableStore {
@@ -199,11 +209,7 @@ impl VariableStore {
         is_mutable: bool,
         value: T,
     ) {
-        let kept = Kept {
-            type_name,
-            is_mutable,
-            is_new: true,
-        };
+        let kept = Kept::new(type_name, is_mutable, true);
         self.put(name, Box::new(value), Some(kept));
     }
 
@@ -215,11 +221,7 @@ impl VariableStore {
         is_mutable: bool,
         value: T,
     ) {
-        let kept = Kept {
-            type_name,
-            is_mutable,
-            is_new: false,
-        };
+        let kept = Kept::new(type_name, is_mutable, false);
         self.put(name, Box::new(value), Some(kept));
     }
 

@@ -218,7 +218,7 @@ impl Checker<'_> {
         let [model, features, ..] = call.operands.as_slice() else {
             return;
         };
-        let pair = format!("Dataset::from_arrays({}, {})?", features.text, labels.text);
+        let pair = kind::from_arrays(&features.text, &labels.text);
         let facts = WrongOperands {
             message: format!(
                 "`{}!` takes one data set: examples and labels together",

@@ -11,7 +11,7 @@ use stratoscope_wire::KeptVariable;
 
 use super::Engine;
 use crate::evaluate::attempts;
-use crate::evaluate::definitions::{self, Definitions};
+use crate::evaluate::definitions;
 use crate::evaluate::gone::How;
 use crate::evaluate::relay::Current;
 use crate::evaluate::show;
@@ -19,24 +19,18 @@ use crate::evaluator::Stream;
 use crate::rewrite::Rewritten;
 
 impl Engine {
-    /// The variables whose types the cell defines anew.
-    pub(super) fn of_old_types(&self, new: &Definitions) -> BTreeSet<String> {
-        let changed = self.defined.changed_by(new);
-        if changed.is_empty() {
-            return BTreeSet::new();
-        }
-        let variables = self.context.variables_and_types();
-        variables
-            .filter(|(name, _)| !self.masked.contains(*name))
-            .filter(|(_, kind)| definitions::names_one(kind, &changed))
+    /// The variables whose types the cell defines anew; `changed`: the names that it does.
+    pub(super) fn of_old_types(&self, changed: &BTreeSet<String>) -> BTreeSet<String> {
+        self.list_names()
+            .filter(|(_, kind)| definitions::names_one(kind, changed))
             .map(|(name, _)| name.to_owned())
             .collect()
     }
 
     /// Has the next cell compiled with statics of its own, if it defines a type anew: those of the old
     /// type are laid out otherwise. Whether it does.
-    pub(super) fn begin_generation(&self, new: &Definitions) -> bool {
-        let is_new = !self.defined.changed_by(new).is_empty();
+    pub(super) fn begin_generation(&self, changed: &BTreeSet<String>) -> bool {
+        let is_new = !changed.is_empty();
         if is_new {
             attempts::set_generation(self.home.path(), self.generation + 1);
         }
