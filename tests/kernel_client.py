@@ -106,6 +106,7 @@ class Kernel:
             # Answered at once; cells wait until the evaluator is ready.
             self.info = self.client.kernel_info(reply=True, timeout=60)["content"]
             self.info_seconds = time.monotonic() - self.started
+            self._wait_for_iopub()
             return self
         except BaseException:
             self.__exit__()
@@ -116,6 +117,20 @@ class Kernel:
         if self.manager.is_alive():
             self.manager.shutdown_kernel(now=False)
         self.manager.cleanup_resources()
+
+    def _wait_for_iopub(self, timeout=60):
+        """Asks until a message arrives on iopub. A subscription takes effect some time after the
+        socket is connected, and what the kernel publishes before that is lost: front-ends ask
+        again in the same way before they run a cell."""
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                self.client.get_iopub_msg(timeout=0.2)
+                return
+            except queue.Empty:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"nothing was published within {timeout} s") from None
+                self.client.kernel_info(reply=True, timeout=timeout)
 
     @property
     def pid(self):
