@@ -80,22 +80,35 @@ def fresh_kernel(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def executed(root, tmp_path_factory):
-    """The notebook after nbclient ran it, also written to target/ for a look."""
-    notebook = nbformat.read(root / "notebooks" / "fine_tune_bert.ipynb", as_version=4)
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-    begun = time.monotonic()
-    folder = tmp_path_factory.mktemp("main-notebook")
-    client = NotebookClient(notebook, kernel_name="stratoscope", timeout=1800,
-                            resources={"metadata": {"path": str(folder)}})
-    client.execute()
-    print(f"the notebook took {time.monotonic() - begun:.0f} s")
-    nbformat.validate(notebook)
-    (root / "target").mkdir(exist_ok=True)
-    nbformat.write(notebook, root / "target" / "fine_tune_bert.executed.ipynb")
-    return notebook
+def run_notebook(root, tmp_path_factory):
+    """Executes a notebook of the repository with nbclient, once; a copy is written to target/notebooks/."""
+    done = {}
+
+    def run(name):
+        if name not in done:
+            notebook = nbformat.read(root / "notebooks" / f"{name}.ipynb", as_version=4)
+            for cell in notebook.cells:
+                if cell.cell_type == "code":
+                    cell.outputs, cell.execution_count = [], None
+            begun = time.monotonic()
+            folder = tmp_path_factory.mktemp(name)
+            NotebookClient(notebook, kernel_name="stratoscope", timeout=1800,
+                           resources={"metadata": {"path": str(folder)}}).execute()
+            print(f"{name} took {time.monotonic() - begun:.0f} s")
+            nbformat.validate(notebook)
+            copies = TARGET / "notebooks"
+            copies.mkdir(parents=True, exist_ok=True)
+            nbformat.write(notebook, copies / f"{name}.nbclient.ipynb")
+            done[name] = notebook
+        return done[name]
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def executed(run_notebook):
+    """The main notebook after its run."""
+    return run_notebook("fine_tune_bert")
 
 
 @pytest.fixture(scope="session")

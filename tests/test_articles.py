@@ -2,9 +2,7 @@
 
 Each is executed as a whole; a cell either runs, or fails with the one diagnostic it is there to show."""
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from kernel_client import DIAGNOSTIC, without_ansi
 
@@ -46,30 +44,17 @@ class Executed:
 
 
 @pytest.fixture(scope="module")
-def run(root, tmp_path_factory):
-    """Executes a notebook, once; it is also written to target/ for a look."""
-    done = {}
-
-    def execute(name):
-        if name not in done:
-            notebook = nbformat.read(root / "notebooks" / f"{name}.ipynb", as_version=4)
-            folder = tmp_path_factory.mktemp(name)
-            NotebookClient(notebook, kernel_name="stratoscope", timeout=600,
-                           resources={"metadata": {"path": str(folder)}}).execute()
-            nbformat.validate(notebook)
-            nbformat.write(notebook, root / "target" / f"{name}.executed.ipynb")
-            done[name] = Executed(notebook)
-        return done[name]
-
-    return execute
+def run(run_notebook):
+    """Executes a notebook, once."""
+    return lambda name: Executed(run_notebook(name))
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_every_cell_runs_or_fails_as_it_is_meant_to(run, name):
     errors, others = NOTEBOOKS[name]
     executed = run(name)
-    told = [error.ename for error in executed.errors()]
-    assert told == errors, [without_ansi("\n".join(error.traceback)) for error in executed.errors()]
+    names = [error.ename for error in executed.errors()]
+    assert names == errors, [without_ansi("\n".join(error.traceback)) for error in executed.errors()]
     shown = executed.cards("warning") | executed.cards("note")
     assert others <= shown, shown
     assert shown <= others | {"SC0513"}, "a false alarm"
