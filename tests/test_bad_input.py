@@ -4,6 +4,8 @@ live on."""
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -231,18 +233,58 @@ def test_devices_that_are_not_there(kernel, code, parts):
     check_refused(kernel, code, *parts)
 
 
-def test_a_gpu_backend_that_cannot_start(tmp_path):
-    """No graphics driver is found, as on a machine without one."""
+def test_without_a_graphics_driver_there_is_no_gpu(tmp_path):
     nowhere = "/nonexistent"
     env = os.environ | {"VK_ICD_FILENAMES": nowhere, "VK_DRIVER_FILES": nowhere,
                         "__EGL_VENDOR_LIBRARY_FILENAMES": nowhere, "__EGL_VENDOR_LIBRARY_DIRS": nowhere}
     with Kernel(cwd=tmp_path, env=env) as kernel:
         kernel.run("let kept = 1;")
         cell = kernel.execute("let none = OneDeviceStrategy::new(wgpu(0))?;")
-        check_error(cell, cell.errors[0]["ename"], "wgpu")
-        assert cell.errors[0]["ename"].startswith("SC")
-        check_card(cell, cell.errors[0]["ename"])
+        check_error(cell, "SC0906", "wgpu:0", line=1)
+        check_card(cell, "SC0906")
         assert kernel.run("kept").shown() == "1"
+
+
+# A CUDA driver that lists one device and can do nothing with it: `CUDA_ERROR_NOT_SUPPORTED` from there on.
+BROKEN_DRIVER = """
+use std::ffi::{c_char, c_int};
+
+#[unsafe(no_mangle)]
+extern "C" fn cuInit(_: u32) -> c_int { 0 }
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> c_int { unsafe { *version = 12_040 }; 0 }
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> c_int { unsafe { *count = 1 }; 0 }
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGet(device: *mut c_int, _: c_int) -> c_int { unsafe { *device = 0 }; 0 }
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, _: c_int, _: c_int) -> c_int {
+    unsafe { std::ptr::copy_nonoverlapping(c"Broken GPU".as_ptr(), name, 11) };
+    0
+}
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, _: c_int) -> c_int { unsafe { *bytes = 1 << 30 }; 0 }
+#[unsafe(no_mangle)]
+extern "C" fn cuDevicePrimaryCtxRetain(_: *mut usize, _: c_int) -> c_int { 801 }
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the driver's file has another name")
+def test_a_gpu_backend_that_cannot_start(tmp_path):
+    """SC0907: the driver is there and lists a device, and the first operation on it fails."""
+    (tmp_path / "driver.rs").write_text(BROKEN_DRIVER)
+    command = ["rustc", "--edition", "2024", "--crate-type", "cdylib", "-o", "libcuda.so.1", "driver.rs"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("LD_LIBRARY_PATH")]))
+    with Kernel(cwd=tmp_path, env=os.environ | {"LD_LIBRARY_PATH": path}) as kernel:
+        kernel.run("let kept = 1;")
+        assert "Broken GPU" in kernel.run("devices()").shown()
+        for _ in range(2):  # the second time is not another start
+            cell = kernel.execute("let none = OneDeviceStrategy::new(cuda(0))?;")
+            check_error(cell, "SC0907", "the backend of cuda:0 did not start", line=1)
+            check_card(cell, "SC0907", "OneDeviceStrategy::new(cpu(0))")
+        assert kernel.run("kept").shown() == "1"
+        assert kernel.run("OneDeviceStrategy::new(cpu(0))?").shown()
 
 
 def test_a_folder_that_cannot_be_written(kernel):
