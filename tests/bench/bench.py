@@ -251,18 +251,25 @@ def measure_training(beside_torch, repeats, batch, seq):
     print(f"| {batch} × {seq} | {a:.1f} | {f'{b:.1f}' if b else '–'} | {f'{a / b:.2f}' if b else '–'} |", flush=True)
 
 
+def size(text):
+    """`16x64`: batch and sequence length."""
+    batch, seq = text.split("x")
+    return int(batch), int(seq)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--evcxr", action="store_true", help="beside evcxr_jupyter 0.22, which is installed")
     parser.add_argument("--evcxr-ml", action="store_true", help="its ML cells too: builds burn once more, over ten minutes")
     parser.add_argument("--train", action="store_true", help="training speed instead of the kernel")
     parser.add_argument("--torch", action="store_true", help="beside PyTorch, which is installed")
+    parser.add_argument("--size", action="append", type=size, metavar="BATCHxSEQ", help="training sizes, 16x64 and 32x16 if none is named")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--cells", type=int, default=12)
     args = parser.parse_args()
     if args.train:
         print("| batch × seq, train | stratoscope, seq/s | PyTorch eager, seq/s | ratio |\n| --- | --- | --- | --- |", flush=True)
-        for batch, seq in ((16, 64), (32, 16)):
+        for batch, seq in args.size or ((16, 64), (32, 16)):
             measure_training(args.torch, min(args.repeats, 3), batch, seq)
         return
     kinds = {"stratoscope": ("stratoscope", [])}
