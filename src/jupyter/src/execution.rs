@@ -12,14 +12,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::comms::Comms;
 use super::envelope::Request;
+use super::history::History;
 use super::message::{Error, ExecuteInput, ExecuteReply, ExecuteRequest, Status};
 use super::outputs::CellOutputs;
 use super::socket::iopub::Iopub;
 use super::socket::router::Replies;
 use super::socket::stdin::Stdin;
-use crate::evaluator::{CellError, CellOutcome};
-use crate::history::History;
-use crate::session::{OwnedCell, Session};
+use stratoscope_session::{CellError, CellOutcome};
+use stratoscope_session::{OwnedCell, Session};
 
 /// How long after an error the cells that were sent together with the failing one are awaited.
 /// They are on their way through the shell socket; the failing cell's own reply waits as long.
@@ -183,7 +183,7 @@ impl Task {
                 );
             }
             CellOutcome::Error(error) => error,
-            CellOutcome::Interrupted { lost } => crate::evaluator::interrupted(number, lost),
+            CellOutcome::Interrupted { lost } => stratoscope_session::interrupted(number, lost),
         };
         let mut error = Error::from(error);
         if content.stop_on_error && !content.allow_stdin {

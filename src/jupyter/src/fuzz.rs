@@ -3,7 +3,7 @@
 //!
 //! With `STRATOSCOPE_FULL_TESTS` set, many more cases. The wire has the same in its `tests/fuzz`.
 
-#[path = "../../../wire/tests/fuzz/counting.rs"]
+#[path = "../../wire/tests/fuzz/counting.rs"]
 mod counting;
 
 use proptest::collection::vec;

@@ -19,6 +19,7 @@ use super::completeness::is_complete;
 use super::connection::{Channel, Connection};
 use super::envelope::{Request, Sealer};
 use super::execution::Executor;
+use super::history::{History, HistoryEntry};
 use super::message::{
     Access, CommClose, CommInfoReply, CommInfoRequest, CommMessage, CommOpen, CompleteReply,
     CompleteRequest, HelpLink, HistoryReply, HistoryRequest, InspectReply, InspectRequest,
@@ -31,9 +32,7 @@ use super::socket::heartbeat;
 use super::socket::iopub::Iopub;
 use super::socket::router::{Replies, Requests};
 use super::socket::stdin::Stdin;
-use crate::evaluator::StartEvaluator;
-use crate::history::{History, HistoryEntry};
-use crate::session::Session;
+use stratoscope_session::{Backend, Session};
 
 /// How long the evaluator may take to end its process and remove its folders.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
@@ -48,7 +47,7 @@ const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
 pub fn serve(
     connection_file: &Path,
     allow_remote: bool,
-    start: StartEvaluator,
+    backend: Box<dyn Backend>,
 ) -> anyhow::Result<ExitCode> {
     let connection = Connection::read(connection_file, allow_remote)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -57,7 +56,7 @@ pub fn serve(
         .enable_all()
         .build()
         .context("the runtime did not start")?;
-    let served = runtime.block_on(serve_until_shutdown(&connection, start));
+    let served = runtime.block_on(serve_until_shutdown(&connection, backend));
     runtime.shutdown_timeout(Duration::from_millis(100));
     for file in connection.socket_files() {
         let _ = std::fs::remove_file(file);
@@ -67,7 +66,7 @@ pub fn serve(
 
 async fn serve_until_shutdown(
     connection: &Connection,
-    start: StartEvaluator,
+    backend: Box<dyn Backend>,
 ) -> anyhow::Result<()> {
     let signer = Signer::new(connection.key());
     let sealer = Sealer::new(signer.clone());
@@ -80,7 +79,7 @@ async fn serve_until_shutdown(
     let heart = doors.open(connection, Channel::Heartbeat).await?;
 
     // The evaluator starts on its own thread; from here on requests are answered.
-    let session = Arc::new(Session::start(start));
+    let session = Arc::new(Session::start(backend));
     let history = Arc::new(Mutex::new(History::default()));
     let (iopub, publisher) = Iopub::new(iopub, sealer.clone());
     let mut publisher = tokio::spawn(publisher);
@@ -142,7 +141,7 @@ async fn serve_until_shutdown(
         .is_err()
     {
         if Instant::now() > limit {
-            crate::cli::warn("the evaluator did not end in time");
+            stratoscope_os::console::warn("the evaluator did not end in time");
             break;
         }
         kernel.session.give_up_starting();
@@ -157,7 +156,7 @@ async fn serve_until_shutdown(
         .await
         .is_err()
     {
-        crate::cli::warn("not every output could be sent");
+        stratoscope_os::console::warn("not every output could be sent");
         publisher.abort();
     }
     // With the tasks and the kernel the sockets go, which ends their connections.
@@ -210,7 +209,9 @@ impl Kernel {
         let answered = self.reply(&request, &parent, replies).await;
         if let Err(error) = answered {
             let msg_type = &request.header.msg_type;
-            crate::cli::warn(&format!("{msg_type} is malformed and was dropped: {error}"));
+            stratoscope_os::console::warn(&format!(
+                "{msg_type} is malformed and was dropped: {error}"
+            ));
         }
         self.iopub.publish(&parent, &Status::idle());
         if request.header.msg_type == "shutdown_request" {
@@ -286,7 +287,9 @@ impl Kernel {
                     .await
             }
             other => {
-                crate::cli::warn(&format!("message of unknown type `{other}` ignored"));
+                stratoscope_os::console::warn(&format!(
+                    "message of unknown type `{other}` ignored"
+                ));
                 true
             }
         };
@@ -368,7 +371,7 @@ impl Kernel {
             signal(SignalKind::interrupt()),
             signal(SignalKind::terminate()),
         ) else {
-            crate::cli::warn("signals cannot be heard; interrupt messages still work");
+            stratoscope_os::console::warn("signals cannot be heard; interrupt messages still work");
             return;
         };
         loop {

@@ -1,4 +1,6 @@
-//! The Jupyter messaging protocol, version 5.5, over pure-Rust ZeroMQ.
+//! The Jupyter messaging protocol, version 5.5, over pure-Rust ZeroMQ. It knows the contract of an evaluator
+//! (crate `session`) and not evcxr, and uses the crates `session`, `os`, `wire` and `diagnostics`. Start with
+//! [`serve`].
 //!
 //! - [`connection`] reads the connection file; [`signature`] signs and checks; [`envelope`] turns
 //!   frames into messages and back; [`message`] has a file per message, so that the folder's
@@ -12,14 +14,17 @@
 //! logged and dropped. No request waits for a running cell, except to execute another one.
 //! Everything a cell showed is published before its reply is sent and before `idle`.
 
+#![deny(missing_docs)]
+
 mod clock;
 mod comms;
 mod completeness;
-pub mod connection;
+mod connection;
 mod envelope;
 mod execution;
 #[cfg(test)]
 mod fuzz;
+mod history;
 mod kernel;
 mod message;
 mod outputs;

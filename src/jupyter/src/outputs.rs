@@ -11,7 +11,7 @@ use super::message::{
 };
 use super::socket::iopub::Iopub;
 use super::socket::stdin::Stdin;
-use crate::evaluator::{Outputs, Stream};
+use stratoscope_session::{Outputs, Stream};
 
 /// The outputs of one cell.
 pub struct CellOutputs {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use stratoscope_wire::MimeBundle;
 
-use crate::evaluator::{Assist, Completion, Completions, Variable};
+use stratoscope_session::{Assist, Completion, Completions, Variable};
 
 mod explain;
 mod names;

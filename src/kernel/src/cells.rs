@@ -50,7 +50,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> std::io::Result<()> {
-    live_and_die_with_the_kernel();
+    stratoscope_os::process::start_own_group_and_die_with_parent();
     let protocol = Protocol::take_over()?;
     let cells = std::thread::Builder::new()
         .name("cells".to_owned())
@@ -65,16 +65,6 @@ fn run() -> std::io::Result<()> {
     cells
         .join()
         .map_err(|_| std::io::Error::other("the thread of the cells panicked"))
-}
-
-/// Without the kernel nobody would ever end a process of ours, such as a cell that computes; and the
-/// terminal's Ctrl-C is meant for the kernel.
-pub fn live_and_die_with_the_kernel() {
-    // SAFETY: plain system calls on our own process; failure changes nothing.
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        libc::setpgid(0, 0);
-    }
 }
 
 /// Loads the facade and lets it connect, while the kernel is still getting ready.

@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::outside;
+use stratoscope_os::environment;
 
 /// Where the rustc lies that built this executable, and the library with it (`build.rs`).
 const RECORDED: &str = env!("STRATOSCOPE_SYSROOT");
@@ -81,7 +81,7 @@ fn toolchains() -> Vec<PathBuf> {
 /// The folder of the compiler that PATH finds.
 fn on_path() -> Option<PathBuf> {
     let mut rustc = Command::new("rustc");
-    outside::of(&mut rustc).current_dir(ROOT);
+    environment::clean_env(&mut rustc).current_dir(ROOT);
     said(rustc.args(["--print", "sysroot"])).map(PathBuf::from)
 }
 
@@ -117,7 +117,7 @@ const ABOUT_A_PACKAGE: [&str; 6] = ["build", "check", "clean", "metadata", "rust
 /// configuration is read but the user's own and that of the package itself.
 pub fn cargo(sysroot: &Path, folder: Option<&Path>, arguments: &[OsString]) -> Command {
     let mut command = Command::new(cargo_of(sysroot));
-    outside::of(&mut command)
+    environment::clean_env(&mut command)
         .current_dir(ROOT)
         .env("RUSTC", rustc_of(sysroot))
         // For what asks one of rustup's proxies nevertheless, such as a crate's build script.

@@ -17,10 +17,11 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::evaluator::{Evaluate, StartEvaluator};
+use stratoscope_session::Backend;
 
 mod answers;
 mod attempts;
+mod backend;
 mod closures;
 mod crates;
 mod declared;
@@ -56,11 +57,11 @@ pub fn dispatch() -> Option<ExitCode> {
         .or_else(answers::dispatch)
 }
 
-/// Makes evaluators. Called before there are other threads.
-pub fn starter() -> StartEvaluator {
+/// What a session runs. Called before there are other threads.
+pub fn backend() -> Box<dyn Backend> {
     home::choose();
     keep_memory();
-    Box::new(|| Ok(Box::new(engine::Engine::start()?) as Box<dyn Evaluate>))
+    Box::new(backend::EvcxrBackend)
 }
 
 /// Is the process that keeps a compiler ready for the kernel whose private folder this is.

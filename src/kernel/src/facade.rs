@@ -23,7 +23,8 @@ use stratoscope_diagnostics::rules::{
 };
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
-use crate::{compiler, outside, view};
+use crate::{compiler, view};
+use stratoscope_os::environment;
 
 /// Names the facade or the folder it is in, in place of the one beside this executable.
 pub const VARIABLE: &str = "STRATOSCOPE_FACADE";
@@ -110,7 +111,7 @@ pub fn find() -> Result<Facade> {
 /// The checkout is gone, or cargo fails; the diagnostic has its last lines.
 pub fn build(progress: &mut dyn FnMut(&str)) -> Result<Facade> {
     let sources = sources();
-    let mut child = outside::of(&mut Command::new("cargo"))
+    let mut child = environment::clean_env(&mut Command::new("cargo"))
         .args(["build", "--workspace", "--locked", "--manifest-path"])
         .arg(sources.join("Cargo.toml"))
         .current_dir(compiler::ROOT)

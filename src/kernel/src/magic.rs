@@ -9,8 +9,8 @@ use serde_json::Value;
 use stratoscope_diagnostics::rules;
 use stratoscope_wire::MimeBundle;
 
-use crate::evaluator::{CellError, CellOutcome, Evaluate, Outputs};
 use crate::pages::{self, Page};
+use stratoscope_session::{CellError, CellOutcome, Evaluate, MagicCell, Outputs};
 
 mod files;
 mod line;
@@ -162,9 +162,10 @@ impl Magic {
             name => Self::Inspect(name.to_owned()),
         }
     }
+}
 
-    /// Whether an answer needs the evaluator.
-    pub fn needs_evaluator(&self) -> bool {
+impl MagicCell for Magic {
+    fn needs_evaluator(&self) -> bool {
         matches!(
             self,
             Magic::Variables(_)
@@ -175,9 +176,7 @@ impl Magic {
         )
     }
 
-    /// Answers without the evaluator.
-    /// `cells` are the texts of those that ran, by number.
-    pub fn answer(
+    fn answer(
         &self,
         number: u64,
         outputs: &dyn Outputs,
@@ -221,8 +220,7 @@ impl Magic {
         CellOutcome::Ok
     }
 
-    /// Answers with the evaluator.
-    pub fn answer_with(
+    fn answer_with(
         &self,
         number: u64,
         outputs: &dyn Outputs,

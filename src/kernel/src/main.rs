@@ -1,9 +1,8 @@
 //! `stratoscope`: a Jupyter kernel for Rust in which one fine-tunes BERT under a distribution
 //! strategy, and the commands around it.
 //!
-//! Two front ends, the Jupyter protocol ([`jupyter`]) and headless notebooks ([`notebook`]), hand
-//! cells to one [`session`], which owns an evaluator ([`evaluator`] is the seam, [`evaluate`] the
-//! one there is).
+//! Two front ends, the Jupyter protocol (crate `jupyter`) and headless notebooks ([`notebook`]), hand
+//! cells to one `Session` (crate `session`), which owns an evaluator ([`evaluate`]).
 //!
 //! **Invariant**: this crate does not link burn. What cells compute travels over
 //! `stratoscope_wire` from the process that runs them.
@@ -24,20 +23,9 @@ mod cells;
 mod cli;
 mod compiler;
 mod evaluate;
-mod evaluator;
 mod facade;
-mod history;
-mod jupyter;
 mod magic;
 mod notebook;
-mod outside;
 mod pages;
-mod private;
 mod rewrite;
-mod session;
-mod settings;
-mod temporary;
-mod text_file;
-#[cfg(test)]
-mod toy;
 mod view;

@@ -15,13 +15,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use crate::cli::{RunArguments, say, warn};
-use crate::evaluator::{CellOutcome, StartEvaluator};
-use crate::session::{OwnedCell, Session};
+use crate::cli::RunArguments;
 use expected::{Expected, Verdict};
 use file::Notebook;
 use record::Recorder;
 use stop::Stop;
+use stratoscope_os::console::{say, warn};
+use stratoscope_session::{Backend, CellOutcome};
+use stratoscope_session::{OwnedCell, Session};
 
 /// What shells make of a process that was terminated.
 const TERMINATED: u8 = 128 + libc::SIGTERM as u8;
@@ -38,17 +39,17 @@ enum Ended {
 /// Executes the code cells in order. A cell that fails ends the run, unless its tags say that it is meant
 /// to, or errors are allowed; what was executed until then is written all the same, also when the process
 /// is asked to end.
-pub fn run(arguments: &RunArguments, start: StartEvaluator) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &RunArguments, backend: Box<dyn Backend>) -> anyhow::Result<ExitCode> {
     let mut notebook = Notebook::read(&arguments.notebook)?;
     let output = arguments.output.as_ref().unwrap_or(&arguments.notebook);
     // Wherever the process is when it writes.
     let output = &std::path::absolute(output).unwrap_or_else(|_| output.clone());
-    let session = Arc::new(Session::start(start));
+    let session = Arc::new(Session::start(backend));
     let stop = Stop::on_signals(Arc::clone(&session))?;
 
     let began = Instant::now();
     let ended = execute(&mut notebook, &session, &stop, arguments.allow_errors)?;
-    notebook.set_language_info(crate::jupyter::language_info());
+    notebook.set_language_info(stratoscope_jupyter::language_info());
     let written = notebook.write(output);
     let gone = session.shut_down();
     wait(Duration::from_secs(5), gone);
@@ -120,7 +121,9 @@ fn execute(
         let error = match outcome.context("the evaluator has ended")? {
             CellOutcome::Ok => None,
             CellOutcome::Error(error) => Some(error),
-            CellOutcome::Interrupted { lost } => Some(crate::evaluator::interrupted(number, lost)),
+            CellOutcome::Interrupted { lost } => {
+                Some(stratoscope_session::interrupted(number, lost))
+            }
         };
         let seconds = began.elapsed().as_secs_f64();
         if let Some(error) = &error {

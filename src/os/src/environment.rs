@@ -21,13 +21,13 @@ pub fn remember_folder() {
 }
 
 /// The notebook's folder, if it was there.
-pub fn folder() -> Option<&'static Path> {
+pub fn notebook_folder() -> Option<&'static Path> {
     FOLDER.get().map(PathBuf::as_path)
 }
 
 /// A path as the notebook's user means it.
-pub fn path(path: &str) -> PathBuf {
-    folder().map_or_else(|| PathBuf::from(path), |folder| folder.join(path))
+pub fn resolve(path: &str) -> PathBuf {
+    notebook_folder().map_or_else(|| PathBuf::from(path), |folder| folder.join(path))
 }
 
 /// Where the value of each is kept. That of `PATH` is there whenever something was replaced.
@@ -36,7 +36,7 @@ fn kept(name: &str) -> String {
 }
 
 /// The value of a variable, as it is outside of this kernel.
-pub fn value(name: &str) -> Option<OsString> {
+pub fn original(name: &str) -> Option<OsString> {
     let is_replaced = REPLACED.contains(&name) && std::env::var_os(kept("PATH")).is_some();
     match is_replaced {
         true => std::env::var_os(kept(name)),
@@ -49,7 +49,7 @@ pub fn value(name: &str) -> Option<OsString> {
 /// # Safety
 /// There are no other threads, or none that reads the environment.
 pub unsafe fn replace(path: OsString, cargo_home: OsString) {
-    let before = REPLACED.map(|name| (name, value(name)));
+    let before = REPLACED.map(|name| (name, original(name)));
     for (name, value) in before {
         match value {
             // SAFETY: the caller's promise.
@@ -67,9 +67,9 @@ pub unsafe fn replace(path: OsString, cargo_home: OsString) {
 }
 
 /// Starts the command as it would be started outside.
-pub fn of(command: &mut Command) -> &mut Command {
+pub fn clean_env(command: &mut Command) -> &mut Command {
     for name in REPLACED {
-        match value(name) {
+        match original(name) {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
         };

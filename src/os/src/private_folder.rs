@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::temporary;
+use crate::temporary_folder;
 
 /// The file in it that is locked.
 const LOCK: &str = "lock";
@@ -74,7 +74,7 @@ impl Drop for PrivateFolder {
 
 /// Removes those of this user that nobody holds any more.
 pub fn sweep() {
-    temporary::all().iter().for_each(|it| sweep_in(it));
+    temporary_folder::all().iter().for_each(|it| sweep_in(it));
 }
 
 fn sweep_in(folder: &Path) {

@@ -1,17 +1,18 @@
 //! The seam between the front ends (the Jupyter kernel, `stratoscope run`) and whatever executes
 //! cells. The front ends know neither evcxr nor rustc; the evaluator knows no Jupyter message.
 //!
-//! One evaluator lives on one thread of its own (see [`crate::session`]), since starting it takes
+//! One evaluator lives on one thread of its own (see [`crate::Session`]), since starting it takes
 //! seconds. A cell is executed by one call of [`Evaluate::execute`] on that thread; everything
 //! that must work *while* a cell runs goes through handles that are taken beforehand:
 //! [`Evaluate::interrupt_handle`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stratoscope_diagnostics::Result;
 use stratoscope_wire::MimeBundle;
 
-use crate::settings::Settings;
+use crate::Settings;
 
 /// Which of the two plain streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -226,9 +227,44 @@ pub trait Assist: Send + Sync {
     fn inspect(&self, code: &str, cursor: usize, detail_level: u8) -> Option<MimeBundle>;
 }
 
-/// Makes an evaluator; called on the evaluator's own thread, and again after a failure. An error
-/// (no facade, no toolchain) is shown under the first cell and the kernel lives on.
-pub type StartEvaluator = Box<dyn Fn() -> Result<Box<dyn Evaluate>> + Send>;
+/// What a session runs: it makes evaluators, and answers the cells that are a question to the kernel and not
+/// Rust (`%help`), some of them also when no evaluator starts.
+pub trait Backend: Send {
+    /// Makes an evaluator; called on the evaluator's own thread, and again after a failure.
+    ///
+    /// # Errors
+    /// No facade, no toolchain: shown under the first cell, and the kernel goes on.
+    fn start(&self) -> Result<Box<dyn Evaluate>>;
+
+    /// The magic that a cell is. `None`: it is Rust.
+    fn magic(&self, code: &str) -> Option<Box<dyn MagicCell>>;
+
+    /// The table of the variables that `%vars` shows.
+    fn table(&self, variables: &[Variable]) -> MimeBundle;
+}
+
+/// A cell that is a question to the kernel.
+pub trait MagicCell {
+    /// Whether the answer needs an evaluator.
+    fn needs_evaluator(&self) -> bool;
+
+    /// Answers without an evaluator. `number` is the cell's; `cells` are the texts of the cells that ran, by
+    /// number.
+    fn answer(
+        &self,
+        number: u64,
+        outputs: &dyn Outputs,
+        cells: &BTreeMap<u64, String>,
+    ) -> CellOutcome;
+
+    /// Answers with the evaluator.
+    fn answer_with(
+        &self,
+        number: u64,
+        outputs: &dyn Outputs,
+        evaluator: &mut dyn Evaluate,
+    ) -> CellOutcome;
+}
 
 /// The name of a cell's error when the interrupt button has ended it.
 pub const INTERRUPTED: &str = "Interrupted";

@@ -15,10 +15,11 @@ use stratoscope_diagnostics::{Diagnostic, Rule};
 use stratoscope_wire::MimeBundle;
 use tokio::sync::oneshot;
 
-use crate::evaluator::{
-    Assist, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, Outputs, StartEvaluator,
+use crate::evaluate::{
+    Assist, Backend, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, Outputs,
 };
-use crate::magic::{self, Magic};
+use stratoscope_os::console;
+use stratoscope_os::process;
 
 /// An evaluator, addressed from other threads.
 pub struct Session {
@@ -39,11 +40,11 @@ pub struct OwnedCell {
 
 impl Session {
     /// Starts the evaluator's thread and returns at once.
-    pub fn start(start: StartEvaluator) -> Self {
+    pub fn start(backend: Box<dyn Backend>) -> Self {
         let (commands, inbox) = mpsc::channel();
         let shared = Arc::new(Shared::default());
         let worker = Worker {
-            start,
+            backend,
             evaluator: None,
             texts: BTreeMap::new(),
             shared: shared.clone(),
@@ -55,7 +56,7 @@ impl Session {
             .spawn(move || worker.run(inbox));
         if let Err(error) = spawned {
             // The inbox is gone with the closure: every command is answered with `None` below.
-            crate::cli::warn(&format!(
+            console::warn(&format!(
                 "the evaluator's thread could not be started: {error}"
             ));
         }
@@ -158,7 +159,7 @@ impl Session {
     /// One call may not be enough, since it may just be between two processes.
     pub fn give_up_starting(&self) {
         if !self.shared.ready.load(Ordering::SeqCst) {
-            kill_children();
+            process::kill_descendants();
         }
     }
 
@@ -219,7 +220,7 @@ enum Command {
 
 /// Lives on the evaluator's thread.
 struct Worker {
-    start: StartEvaluator,
+    backend: Box<dyn Backend>,
     evaluator: Option<Box<dyn Evaluate>>,
     /// The cells that ran, by number, for `%save`.
     texts: BTreeMap<u64, String>,
@@ -285,7 +286,7 @@ impl Worker {
     }
 
     fn execute(&mut self, cell: &OwnedCell, outputs: &Arc<dyn Outputs>) -> CellOutcome {
-        let magic = Magic::parse(&cell.code);
+        let magic = self.backend.magic(&cell.code);
         if let Some(magic) = magic.as_ref().filter(|magic| !magic.needs_evaluator()) {
             return magic.answer(cell.number, outputs.as_ref(), &self.texts);
         }
@@ -322,14 +323,14 @@ impl Worker {
     fn update_variables(&mut self, outputs: &dyn Outputs) {
         if outputs.has_live_variables() && self.evaluator.is_some() {
             let variables = self.with(|it| it.variables()).unwrap_or_default();
-            outputs.update_variables(&magic::table(&variables));
+            outputs.update_variables(&self.backend.table(&variables));
         }
     }
 
     /// The evaluator, started if there is none.
     fn evaluator(&mut self) -> Result<&mut Box<dyn Evaluate>, Box<Diagnostic>> {
         if self.evaluator.is_none() {
-            let started = catch_unwind(AssertUnwindSafe(|| (self.start)()));
+            let started = catch_unwind(AssertUnwindSafe(|| self.backend.start()));
             let evaluator = started.unwrap_or_else(|panic| {
                 let reason = panic_message(&*panic).to_owned();
                 Err(EvaluatorFailed { reason }.error())
@@ -393,31 +394,6 @@ fn start_error(diagnostic: &Diagnostic, cell: &OwnedCell, outputs: &dyn Outputs)
         ename: diagnostic.code.clone(),
         evalue: diagnostic.one_line(),
         traceback: render::traceback(std::slice::from_ref(diagnostic), &source),
-    }
-}
-
-/// Kills the processes that this one has started, and theirs. An evaluator that is being started
-/// has no handle yet; without its processes the start fails, and what it made is removed.
-fn kill_children() {
-    let mut pending = vec![std::process::id()];
-    let mut found: Vec<i32> = Vec::new();
-    while let Some(pid) = pending.pop() {
-        let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
-            continue;
-        };
-        for thread in threads.flatten() {
-            let listed = std::fs::read_to_string(thread.path().join("children"));
-            for child in listed.unwrap_or_default().split_whitespace() {
-                if let Ok(child) = child.parse::<u32>() {
-                    pending.push(child);
-                    found.extend(i32::try_from(child));
-                }
-            }
-        }
-    }
-    for child in found {
-        // SAFETY: a signal to a process; at worst it has ended meanwhile.
-        unsafe { libc::kill(child, libc::SIGKILL) };
     }
 }
 

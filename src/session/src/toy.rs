@@ -4,6 +4,7 @@
 //! `print T`, `display T`, `update T`, `result T`, `clear`, `ask P`, `sleep MS`, `fail T`,
 //! `panic T`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,29 +12,85 @@ use std::time::Duration;
 use stratoscope_diagnostics::{Diagnostic, Severity};
 use stratoscope_wire::MimeBundle;
 
-use crate::evaluator::{
-    Cell, CellError, CellOutcome, Completion, Completions, Evaluate, Interrupt, Outputs,
-    StartEvaluator, Stream, Variable,
+use crate::{
+    Backend, Cell, CellError, CellOutcome, Completion, Completions, Evaluate, Interrupt, MagicCell,
+    Outputs, Stream, Variable,
 };
 
 /// Starts after `delay`.
-pub fn starter(delay: Duration) -> StartEvaluator {
-    Box::new(move || {
-        std::thread::sleep(delay);
-        Ok(Box::new(Toy::default()))
-    })
+pub fn starter(delay: Duration) -> Box<dyn Backend> {
+    Box::new(ToyBackend { delay: Some(delay) })
 }
 
 /// Never starts.
-pub fn failing_starter() -> StartEvaluator {
-    Box::new(|| {
-        let message = "there is no facade";
-        Err(Box::new(Diagnostic::new(
-            "SC1001",
-            Severity::Error,
-            message,
-        )))
-    })
+pub fn failing_starter() -> Box<dyn Backend> {
+    Box::new(ToyBackend { delay: None })
+}
+
+struct ToyBackend {
+    /// How long the start takes; `None`: it fails.
+    delay: Option<Duration>,
+}
+
+impl Backend for ToyBackend {
+    fn start(&self) -> Result<Box<dyn Evaluate>, Box<Diagnostic>> {
+        let Some(delay) = self.delay else {
+            let message = "there is no facade";
+            return Err(Box::new(Diagnostic::new(
+                "SC1001",
+                Severity::Error,
+                message,
+            )));
+        };
+        std::thread::sleep(delay);
+        Ok(Box::new(Toy::default()))
+    }
+
+    fn magic(&self, code: &str) -> Option<Box<dyn MagicCell>> {
+        match code {
+            "%help" => Some(Box::new(ToyMagic::Help)),
+            "%vars" => Some(Box::new(ToyMagic::Variables)),
+            _ => None,
+        }
+    }
+
+    fn table(&self, variables: &[Variable]) -> MimeBundle {
+        let line = |it: &Variable| format!("{}  {}", it.name, it.type_name);
+        plain(&variables.iter().map(line).collect::<Vec<_>>().join("\n"))
+    }
+}
+
+/// One that needs an evaluator and one that does not.
+enum ToyMagic {
+    Help,
+    Variables,
+}
+
+impl MagicCell for ToyMagic {
+    fn needs_evaluator(&self) -> bool {
+        matches!(self, Self::Variables)
+    }
+
+    fn answer(
+        &self,
+        _number: u64,
+        outputs: &dyn Outputs,
+        _cells: &BTreeMap<u64, String>,
+    ) -> CellOutcome {
+        outputs.display(plain("help"), MimeBundle::new(), None, false);
+        CellOutcome::Ok
+    }
+
+    fn answer_with(
+        &self,
+        _number: u64,
+        outputs: &dyn Outputs,
+        evaluator: &mut dyn Evaluate,
+    ) -> CellOutcome {
+        let backend = ToyBackend { delay: None };
+        outputs.result(backend.table(&evaluator.variables()));
+        CellOutcome::Ok
+    }
 }
 
 /// `text` as `text/plain`.

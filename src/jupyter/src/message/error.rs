@@ -7,7 +7,7 @@ use serde::Serialize;
 use stratoscope_diagnostics::words;
 
 use super::Content;
-use crate::evaluator::CellError;
+use stratoscope_session::CellError;
 
 /// How wide a terminal is.
 const COLUMNS: usize = 100;

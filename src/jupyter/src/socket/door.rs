@@ -29,8 +29,8 @@ use super::super::connection::{Address, Channel, Connection};
 use super::log::Log;
 use super::passage::{self, Common, Known, Rules, Unfinished};
 use super::zmtp::Limits;
-use crate::private::{self, PrivateFolder};
-use crate::temporary;
+use stratoscope_os::private_folder::{self, PrivateFolder};
+use stratoscope_os::temporary_folder;
 
 /// Connections of one socket. Each costs three file descriptors, and 1024 are often all there are.
 const MOST_CONNECTIONS: usize = 50;
@@ -263,8 +263,8 @@ struct Sockets {
 
 impl Sockets {
     fn make() -> io::Result<Self> {
-        let temporary = temporary::find().map_err(io::Error::other)?;
-        Self::make_at(temporary.folder.join(private::fresh_name()))
+        let temporary = temporary_folder::find().map_err(io::Error::other)?;
+        Self::make_at(temporary.folder.join(private_folder::fresh_name()))
     }
 
     fn make_at(path: PathBuf) -> io::Result<Self> {

@@ -22,7 +22,7 @@ use zeromq::{SocketRecv, SocketSend, XPubSocket, ZmqMessage};
 use super::super::envelope::{Sealable, Sealer};
 use super::super::message::{Content, IopubWelcome, Status, StreamText};
 use super::router::to_zeromq;
-use crate::evaluator::Stream;
+use stratoscope_session::Stream;
 
 /// Text that follows text within this time is sent with it.
 const JOIN_TEXT_WITHIN: Duration = Duration::from_millis(20);
@@ -301,7 +301,10 @@ impl Publisher {
             return;
         };
         if let Err(error) = self.socket.send(frames).await {
-            crate::cli::warn(&format!("iopub: {} not sent: {error}", message.msg_type));
+            stratoscope_os::console::warn(&format!(
+                "iopub: {} not sent: {error}",
+                message.msg_type
+            ));
         }
     }
 

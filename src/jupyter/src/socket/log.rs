@@ -41,8 +41,8 @@ impl Log {
         };
         let name = self.name;
         match number {
-            ..LINES => crate::cli::warn(&format!("{name}: {text}")),
-            LINES => crate::cli::warn(&format!(
+            ..LINES => stratoscope_os::console::warn(&format!("{name}: {text}")),
+            LINES => stratoscope_os::console::warn(&format!(
                 "{name}: {text}; the next lines of this minute are left out"
             )),
             _ => {}

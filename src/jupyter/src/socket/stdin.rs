@@ -82,7 +82,7 @@ async fn run(
             }
             request = requests.next() => {
                 if request.header.msg_type != "input_reply" {
-                    crate::cli::warn(&format!("stdin: {} ignored", request.header.msg_type));
+                    stratoscope_os::console::warn(&format!("stdin: {} ignored", request.header.msg_type));
                     continue;
                 }
                 match InputReply::deserialize(&request.content) {
@@ -91,7 +91,7 @@ async fn run(
                         let waiting = pending.lock().unwrap_or_else(PoisonError::into_inner).take();
                         waiting.map(|waiting| waiting.send(reply.value));
                     }
-                    Err(error) => crate::cli::warn(&format!("stdin: input_reply: {error}")),
+                    Err(error) => stratoscope_os::console::warn(&format!("stdin: input_reply: {error}")),
                 }
             }
         }

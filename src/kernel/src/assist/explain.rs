@@ -7,7 +7,7 @@ use stratoscope_wire::MimeBundle;
 
 use super::offer::{argument_at, call_of, optimizer_before};
 use super::place;
-use crate::evaluator::Variable;
+use stratoscope_session::Variable;
 
 /// What is known of the name at the cursor, or of the call it stands in, by the tables of arguments.
 /// `None`: Rust knows better.

@@ -5,8 +5,8 @@ use stratoscope_diagnostics::{Profile, rules};
 
 use super::place::{self, Bracket, Place, is_name};
 use super::{item, names};
-use crate::evaluator::{Completion, Completions, Variable};
 use crate::magic;
+use stratoscope_session::{Completion, Completions, Variable};
 
 /// The completions of a place where only a few things can stand; `None`: Rust decides.
 pub fn offer(code: &str, cursor: usize, variables: &[Variable]) -> Option<Completions> {

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use crate::evaluator::Completion;
 use crate::facade;
+use stratoscope_session::Completion;
 
 /// What people call of a model, a history, a data set, in this order.
 const FIRST: &[&str] = &[

@@ -5,7 +5,7 @@
 use std::ffi::c_int;
 use std::io;
 
-use crate::evaluator::Stream;
+use stratoscope_session::Stream;
 
 /// The pipe's name, beside `stdout` and `stderr`.
 pub const NAME: &str = "late";

@@ -11,6 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::ptr::null;
 use std::time::{Duration, Instant};
+use stratoscope_os::console::say;
 
 use libloading::Library;
 use serde::{Deserialize, Serialize};
@@ -38,11 +39,13 @@ pub struct Adapters {
 /// Has a process ask the drivers. `None`: they did not answer.
 pub fn find() -> Option<Adapters> {
     // Some drivers complain when there is none.
-    let runtime = crate::temporary::find().ok().and_then(|it| {
-        let mut builder = tempfile::Builder::new();
-        let builder = builder.permissions(fs::Permissions::from_mode(0o700));
-        builder.tempdir_in(it.folder).ok()
-    });
+    let runtime = stratoscope_os::temporary_folder::find()
+        .ok()
+        .and_then(|it| {
+            let mut builder = tempfile::Builder::new();
+            let builder = builder.permissions(fs::Permissions::from_mode(0o700));
+            builder.tempdir_in(it.folder).ok()
+        });
     let mut command = Command::new(std::env::current_exe().ok()?);
     command
         .arg(ROLE)
@@ -84,7 +87,7 @@ pub fn run() -> anyhow::Result<std::process::ExitCode> {
             .and_then(|library| ask_cuda(library).ok())
             .unwrap_or_default(),
     };
-    super::say(&serde_json::to_string(&found)?);
+    say(&serde_json::to_string(&found)?);
     // The drivers' own threads may still be running: nothing of theirs is unloaded.
     std::mem::forget((vulkan, cuda));
     Ok(std::process::ExitCode::SUCCESS)

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use stratoscope_os::console::say;
 
 use super::adapters::{self, Adapters};
 use super::kernelspec::{self, DEFAULT_NAME};
 use super::python;
 use crate::compiler::{self, Compiler};
-use crate::temporary::{self, Temporary};
+use stratoscope_os::temporary_folder::{self, Temporary};
 
 /// Arguments of `stratoscope doctor`.
 #[derive(Debug, clap::Args)]
@@ -54,7 +55,7 @@ pub fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
     ];
     let mut healthy = true;
     for (name, finding) in checks {
-        super::say(&match finding {
+        say(&match finding {
             Finding::Ok(found) => format!("ok       {name}: {found}"),
             Finding::Optional(found) => format!("optional {name}: {found}"),
             Finding::Missing { what, remedy } => {
@@ -147,7 +148,7 @@ fn library() -> Finding {
 }
 
 fn temporary_files() -> Finding {
-    match temporary::find() {
+    match temporary_folder::find() {
         Ok(Temporary {
             note: Some(note), ..
         }) => Finding::Ok(format!(

@@ -1,6 +1,7 @@
 //! `stratoscope explain CODE`: the page of a rule.
 
 use std::process::ExitCode;
+use stratoscope_os::console::say;
 
 use anyhow::bail;
 use stratoscope_diagnostics::{pages, rules};
@@ -20,18 +21,18 @@ pub struct ExplainArguments {
 /// Prints the page, or the list of all pages.
 pub fn run(arguments: &ExplainArguments) -> anyhow::Result<ExitCode> {
     if arguments.json {
-        super::say(&pages::json().to_string());
+        say(&pages::json().to_string());
         return Ok(ExitCode::SUCCESS);
     }
     let Some(code) = &arguments.code else {
         for entry in rules::CATALOGUE {
-            super::say(&format!("{}  {}", entry.page.code, entry.page.name));
+            say(&format!("{}  {}", entry.page.code, entry.page.name));
         }
         return Ok(ExitCode::SUCCESS);
     };
     let Some(page) = Page::of(code) else {
         bail!("{}", crate::pages::unknown(code, "stratoscope explain"));
     };
-    super::say(&page.plain());
+    say(&page.plain());
     Ok(ExitCode::SUCCESS)
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use stratoscope_os::console::{say, warn};
 
 use anyhow::{Context, bail};
 use serde_json::{Map, Value, json};
@@ -73,12 +74,12 @@ pub fn run(arguments: &InstallArguments) -> anyhow::Result<ExitCode> {
         environment,
     }
     .write(&folder)?;
-    super::say(&format!(
+    say(&format!(
         "installed the kernel `{}` in {}",
         arguments.name,
         folder.display()
     ));
-    super::say("`stratoscope doctor` checks it; `jupyter lab` offers it");
+    say("`stratoscope doctor` checks it; `jupyter lab` offers it");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -96,19 +97,19 @@ fn facade(no_build: bool) -> anyhow::Result<Vec<(String, Value)>> {
     let found = match crate::facade::find() {
         Ok(found) => found,
         Err(problem) if no_build => {
-            super::warn(&format!("cells will not run yet: {}", problem.one_line()));
+            warn(&format!("cells will not run yet: {}", problem.one_line()));
             return Ok(Vec::new());
         }
         Err(problem) if !crate::facade::is_mended_by_building(&problem) => {
             return Err(problem.into());
         }
         Err(problem) => {
-            super::say(&format!("{}; building it now", problem.one_line()));
-            super::say(&format!("this takes {}", crate::facade::estimate()));
-            crate::facade::build(&mut |line| super::say(line))?
+            say(&format!("{}; building it now", problem.one_line()));
+            say(&format!("this takes {}", crate::facade::estimate()));
+            crate::facade::build(&mut |line| say(line))?
         }
     };
-    super::say(&format!("cells link to {}", found.library().display()));
+    say(&format!("cells link to {}", found.library().display()));
     Ok(found.environment())
 }
 

@@ -8,13 +8,13 @@ mod kernelspec;
 mod python;
 mod uninstall;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use stratoscope_diagnostics::Diagnostic;
 use stratoscope_diagnostics::render::{self, Source};
+use stratoscope_os::console::warn;
 
 /// Rust notebooks in which one fine-tunes BERT under a distribution strategy.
 #[derive(Debug, Parser)]
@@ -78,11 +78,13 @@ pub fn main() -> ExitCode {
         Command::Kernel(KernelArguments {
             connection_file,
             allow_remote,
-        }) => crate::jupyter::serve(&connection_file, allow_remote, crate::evaluate::starter()),
+        }) => {
+            stratoscope_jupyter::serve(&connection_file, allow_remote, crate::evaluate::backend())
+        }
         Command::Install(arguments) => install::run(&arguments),
         Command::Uninstall(arguments) => uninstall::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
-        Command::Run(arguments) => crate::notebook::run(&arguments, crate::evaluate::starter()),
+        Command::Run(arguments) => crate::notebook::run(&arguments, crate::evaluate::backend()),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Adapters => adapters::run(),
         Command::Cells => Ok(crate::cells::main()),
@@ -102,14 +104,4 @@ pub fn main() -> ExitCode {
         }
         ExitCode::FAILURE
     })
-}
-
-/// Writes a line to standard error, if there is anybody to read it.
-pub fn warn(text: &str) {
-    let _ = writeln!(std::io::stderr(), "stratoscope: {text}");
-}
-
-/// Writes a line to standard output, if there is anybody to read it.
-pub fn say(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
 }

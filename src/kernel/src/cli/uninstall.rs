@@ -1,6 +1,7 @@
 //! `stratoscope uninstall`: takes the kernel away from Jupyter.
 
 use std::process::ExitCode;
+use stratoscope_os::console::say;
 
 use anyhow::{Context, bail};
 
@@ -31,6 +32,6 @@ pub fn run(arguments: &UninstallArguments) -> anyhow::Result<ExitCode> {
     }
     std::fs::remove_dir_all(&folder)
         .with_context(|| format!("cannot remove {}", folder.display()))?;
-    super::say(&format!("removed {}", folder.display()));
+    say(&format!("removed {}", folder.display()));
     Ok(ExitCode::SUCCESS)
 }

@@ -18,7 +18,8 @@ use sha2::{Digest, Sha256};
 use super::kept;
 use super::toolchain::{self, HOME, in_folder};
 use super::wrapper::Settings;
-use crate::{compiler, outside};
+use crate::compiler;
+use stratoscope_os::environment;
 
 /// What `CARGO_HOME` is set to, in the private folder.
 const FOLDER: &str = "cargo";
@@ -126,7 +127,7 @@ fn file_of(home: &Path, settings: &Settings, arguments: &[OsString]) -> Option<P
     // The view's crates, and the library that it is a view of.
     hash.update(fs::read(settings.view.join(crate::view::MANIFEST_LIST)).ok()?);
     hash.update(serde_json::to_vec(&settings.identity).ok()?);
-    let cargo_home = outside::value("CARGO_HOME").map(PathBuf::from);
+    let cargo_home = environment::original("CARGO_HOME").map(PathBuf::from);
     let cargo_home = cargo_home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
     for name in ["config.toml", "config"] {
         let metadata = cargo_home

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use stratoscope_wire::MimeBundle;
 
-use crate::evaluator::Outputs;
+use stratoscope_session::Outputs;
 
 /// In the private folder: a crate's name a line, in the order in which their compilation begins.
 const FILE: &str = "compiling";

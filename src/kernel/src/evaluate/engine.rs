@@ -25,14 +25,14 @@ use super::standby::Standby;
 use super::streams::Streams;
 use super::warnings;
 use crate::assist::Assistant;
-use crate::evaluator::{
-    Assist, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, Outputs, Stream,
-    Variable,
-};
 use crate::facade::Facade;
 use crate::magic;
 use crate::rewrite::{Rewritten, rewrite};
-use crate::settings::Settings;
+use stratoscope_session::Settings;
+use stratoscope_session::{
+    Assist, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, Outputs, Stream,
+    Variable,
+};
 
 mod kept;
 mod names;

@@ -8,10 +8,11 @@ use std::{fs, io};
 
 use super::wrapper::{self, Identity, Settings};
 use super::{answers, toolchain};
+use crate::compiler;
 use crate::facade::Facade;
-use crate::private::{self, PrivateFolder};
 use crate::view::{self, standard_library};
-use crate::{compiler, outside, temporary};
+use stratoscope_os::private_folder::{self, PrivateFolder};
+use stratoscope_os::{environment, temporary_folder};
 
 /// evcxr reads its settings in the folder that this variable names.
 const EVCXR_VARIABLE: &str = "EVCXR_CONFIG_DIR";
@@ -37,26 +38,27 @@ pub struct Home {
 /// Chooses the folder of this process's evaluator and tells evcxr; puts our tools in front of
 /// others. Called once, before there are other threads, since it changes the environment.
 pub fn choose() {
-    let temporary = temporary::find().unwrap_or_else(|problem| temporary::Temporary {
-        // What cannot be made there is reported when it is made.
-        folder: std::env::temp_dir(),
-        instead: None,
-        note: Some(format!(
-            "no folder for temporary files can be used: {problem}"
-        )),
-    });
+    let temporary =
+        temporary_folder::find().unwrap_or_else(|problem| temporary_folder::Temporary {
+            // What cannot be made there is reported when it is made.
+            folder: std::env::temp_dir(),
+            instead: None,
+            note: Some(format!(
+                "no folder for temporary files can be used: {problem}"
+            )),
+        });
     if let Some(note) = temporary.note {
         let _ = NOTE.set(note);
     }
-    let path = temporary.folder.join(private::fresh_name());
-    let before = outside::value("PATH").unwrap_or_default();
+    let path = temporary.folder.join(private_folder::fresh_name());
+    let before = environment::original("PATH").unwrap_or_default();
     let mut folders = vec![toolchain::folder(&path)];
     folders.extend(std::env::split_paths(&before));
     let ours = std::env::join_paths(folders).unwrap_or_else(|_| before.clone());
-    outside::remember_folder();
+    environment::remember_folder();
     // SAFETY: called where an evaluator is prepared; tests call it before they start one.
     unsafe {
-        outside::replace(ours, answers::folder(&path).into());
+        environment::replace(ours, answers::folder(&path).into());
         if let Some(folder) = temporary.instead {
             // rustc, too, puts files there, and so may the cells.
             std::env::set_var("TMPDIR", folder);
@@ -76,7 +78,7 @@ pub fn hide(command: &mut Command) {
     for name in [SOURCES_VARIABLE, EVCXR_VARIABLE] {
         command.env_remove(name);
     }
-    outside::of(command);
+    environment::clean_env(command);
 }
 
 /// The folder that [`choose`] chose, in this process or in the one that started it.

@@ -1,7 +1,6 @@
 //! Stopping a cell. A compile is ended by ending the compiler, which loses nothing. A running cell
 //! is asked over the wire; if it does not end, its process is.
 
-use std::collections::HashMap;
 use std::process::Child;
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
@@ -10,7 +9,8 @@ use stratoscope_wire::ToCells;
 
 use super::link::Link;
 use super::relay::{Phase, Relay};
-use crate::evaluator::Interrupt;
+use stratoscope_os::process;
+use stratoscope_session::Interrupt;
 
 /// A cell that was asked and has not said that it heard is given this long.
 const GRACE: Duration = Duration::from_secs(3);
@@ -92,15 +92,11 @@ impl Handle {
         let Some(cells) = self.process_id() else {
             return;
         };
-        for process in descendants(std::process::id(), cells) {
+        for process in process::descendants(std::process::id(), Some(cells)) {
             if Some(process) == self.standby {
                 continue;
             }
-            let Ok(process) = i32::try_from(process) else {
-                continue;
-            };
-            // SAFETY: a plain system call; the process is one of our descendants.
-            unsafe { libc::kill(process, libc::SIGKILL) };
+            process::kill(process);
         }
     }
 
@@ -116,70 +112,5 @@ impl Handle {
             Err(TryLockError::WouldBlock) => return,
         };
         let _ = process.kill();
-    }
-}
-
-/// The processes below `root`, without `except` and what is below it.
-fn descendants(root: u32, except: u32) -> Vec<u32> {
-    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-    let Ok(entries) = std::fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    for entry in entries.flatten() {
-        let Some(process) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok())
-        else {
-            continue;
-        };
-        let Ok(status) = std::fs::read_to_string(entry.path().join("stat")) else {
-            continue;
-        };
-        if let Some(parent) = parent_in(&status) {
-            children.entry(parent).or_default().push(process);
-        }
-    }
-    let mut found = Vec::new();
-    let mut waiting = vec![root];
-    while let Some(process) = waiting.pop() {
-        for &child in children.get(&process).into_iter().flatten() {
-            if child != except {
-                found.push(child);
-                waiting.push(child);
-            }
-        }
-    }
-    found
-}
-
-/// The parent in `/proc/…/stat`. The name before it is in parentheses and may contain anything.
-fn parent_in(status: &str) -> Option<u32> {
-    let (_, rest) = status.rsplit_once(')')?;
-    rest.split_ascii_whitespace().nth(1)?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_parent_is_found_whatever_the_name() {
-        assert_eq!(parent_in("12 (cargo) S 7 12 12 0"), Some(7));
-        assert_eq!(parent_in("12 (a ) b) S 8 12"), Some(8));
-        assert_eq!(parent_in("nonsense"), None);
-    }
-
-    #[test]
-    fn only_descendants_are_found() {
-        let mut child = std::process::Command::new("sleep")
-            .arg("60")
-            .spawn()
-            .expect("starts");
-        let own = std::process::id();
-        assert!(descendants(own, 0).contains(&child.id()));
-        assert!(!descendants(own, child.id()).contains(&child.id()));
-        child.kill().expect("ends");
-        child.wait().expect("has ended");
     }
 }

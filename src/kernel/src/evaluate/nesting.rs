@@ -2,7 +2,7 @@
 //! brackets or operators would use up the stack of the kernel itself, so it is refused before.
 
 use super::show;
-use crate::evaluator::CellError;
+use stratoscope_session::CellError;
 
 /// Brackets inside brackets.
 const DEEPEST: usize = 200;

@@ -11,8 +11,8 @@ use stratoscope_wire::{Described, KeptVariable, ToCells, ToKernel};
 use super::link::Link;
 use super::show;
 use super::streams::Heard;
-use crate::evaluator::{Outputs, Stream};
-use crate::settings::Settings;
+use stratoscope_session::Settings;
+use stratoscope_session::{Outputs, Stream};
 
 /// What the evaluator is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

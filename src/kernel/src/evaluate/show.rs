@@ -6,7 +6,7 @@ use stratoscope_diagnostics::{Diagnostic, check, words};
 use stratoscope_wire::MimeBundle;
 
 use super::relay::{Current, Ending};
-use crate::evaluator::CellError;
+use stratoscope_session::CellError;
 
 /// The name of the error of a cell that a `?` has ended.
 pub const FAILED: &str = "Error";

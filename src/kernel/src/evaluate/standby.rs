@@ -19,8 +19,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use super::toolchain::{self, live_and_die_with_us};
-use crate::cells::live_and_die_with_the_kernel;
+use super::toolchain;
+use stratoscope_os::process::{die_with_parent, start_own_group_and_die_with_parent};
 
 /// The folder in the private one. rustc is called in it, so that the source has the name there that it
 /// has in evcxr's.
@@ -118,7 +118,7 @@ impl Drop for Standby {
 
 /// What that process does: it keeps a compiler ready, for ever.
 pub fn main(home: &Path) -> io::Result<()> {
-    live_and_die_with_the_kernel();
+    start_own_group_and_die_with_parent();
     let folder = home.join(FOLDER);
     let listener = UnixListener::bind(folder.join(SOCKET))?;
     let mut expected = toolchain::usual_order(home);
@@ -178,7 +178,7 @@ impl Ready {
             .stderr(Stdio::piped());
         Ok(Self {
             order: order.clone(),
-            rustc: live_and_die_with_us(&mut command).spawn()?,
+            rustc: die_with_parent(&mut command).spawn()?,
         })
     }
 

@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use crate::cells::late::{self, Record};
-use crate::evaluator::Stream;
+use stratoscope_session::Stream;
 
 /// What is heard of the process.
 #[derive(Debug, PartialEq, Eq)]

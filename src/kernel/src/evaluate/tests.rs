@@ -7,7 +7,7 @@ use stratoscope_wire::MimeBundle;
 
 use super::engine::Engine;
 use super::home;
-use crate::evaluator::{Cell, CellError, CellOutcome, Evaluate, Outputs, Stream};
+use stratoscope_session::{Cell, CellError, CellOutcome, Evaluate, Outputs, Stream};
 
 /// Everything a cell has shown, in words.
 #[derive(Default)]

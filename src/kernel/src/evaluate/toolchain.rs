@@ -29,7 +29,9 @@ use super::second_try;
 use super::standby::{self, Order};
 use super::warnings;
 use super::wrapper::{self, Settings};
-use crate::{compiler, outside};
+use crate::compiler;
+use stratoscope_os::environment;
+use stratoscope_os::process::die_with_parent;
 
 /// The name under which evcxr calls us as cargo.
 const CARGO: &str = "stratoscope-cargo";
@@ -83,7 +85,7 @@ fn rustup(home: &Path, arguments: &[OsString]) -> io::Result<ExitCode> {
         ["which", "rustc"] => Settings::read(home)?.rustc,
         _ => {
             let mut real = Command::new(RUSTUP);
-            outside::of(&mut real).current_dir(compiler::ROOT);
+            environment::clean_env(&mut real).current_dir(compiler::ROOT);
             return Err(real.args(arguments).exec());
         }
     };
@@ -384,7 +386,7 @@ fn compile(
     }
     let mut command = order.command(standby::SOURCE);
     command.stdin(Stdio::null()).stderr(Stdio::piped());
-    let mut rustc = live_and_die_with_us(&mut command).spawn()?;
+    let mut rustc = die_with_parent(&mut command).spawn()?;
     listen(&mut rustc, each)
 }
 
@@ -418,17 +420,6 @@ pub fn listen(
         }
     }
     rustc.wait()
-}
-
-/// An interrupt ends us, and must end the compiler too.
-pub fn live_and_die_with_us(command: &mut Command) -> &mut Command {
-    // SAFETY: between fork and exec, one plain system call.
-    unsafe {
-        command.pre_exec(|| {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            Ok(())
-        })
-    }
 }
 
 /// One of rustc's messages, in cargo's envelope.

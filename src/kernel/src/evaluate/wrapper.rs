@@ -166,7 +166,7 @@ fn compile_cell(
     let (status, messages) = loop {
         let mut command = Command::new(rustc);
         command.args(arguments).stderr(Stdio::piped());
-        let mut rustc = toolchain::live_and_die_with_us(&mut command).spawn()?;
+        let mut rustc = stratoscope_os::process::die_with_parent(&mut command).spawn()?;
         let mut messages = String::new();
         let status = toolchain::listen(&mut rustc, |line| {
             messages += line;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
 
-use crate::{outside, text_file};
+use stratoscope_os::{environment, text_file};
 
 /// A cell with more text than this is no help to anybody.
 const MOST_BYTES: u64 = 4 << 20;
@@ -17,7 +17,7 @@ pub fn load(path: &str) -> Result<String, String> {
     if path.is_empty() {
         return Err("which file? `%load FILE`".to_owned());
     }
-    text_file::read(&outside::path(path), MOST_BYTES)
+    text_file::read(&environment::resolve(path), MOST_BYTES)
         .map_err(|reason| format!("`{path}` cannot be read: {reason}"))
 }
 
@@ -58,7 +58,7 @@ pub fn save(asked: &str, cells: &BTreeMap<u64, String>) -> Result<String, String
     // Nor does a pipe without a reader make the kernel wait.
     let written = options
         .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-        .open(outside::path(path))
+        .open(environment::resolve(path))
         .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
     match written {
         Ok(()) => {

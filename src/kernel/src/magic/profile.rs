@@ -2,7 +2,7 @@
 
 use stratoscope_diagnostics::{Profile, check};
 
-use crate::settings::Settings;
+use stratoscope_session::Settings;
 
 /// Shows the profile, or sets it: a name, or `off`. Returns what to say.
 ///

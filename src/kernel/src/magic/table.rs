@@ -3,7 +3,7 @@
 use serde_json::Value;
 use stratoscope_wire::MimeBundle;
 
-use crate::evaluator::Variable;
+use stratoscope_session::Variable;
 
 /// Where the text of a column stands; numbers on the right.
 const SIDES: [&str; 5] = ["left", "left", "right", "left", "left"];

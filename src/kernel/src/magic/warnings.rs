@@ -7,7 +7,7 @@ use stratoscope_wire::MimeBundle;
 
 use super::lints;
 use super::table::escaped;
-use crate::settings::Settings;
+use stratoscope_session::Settings;
 
 const USAGE: &str = "`%warnings silence CODE`, `%warnings deny CODE`, `%warnings default CODE`, \
                      `%warnings again`";

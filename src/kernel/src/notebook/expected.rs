@@ -3,7 +3,7 @@
 //! mistake and fails for another reason, or no longer fails, is a failure.
 
 use super::file::Notebook;
-use crate::evaluator::CellError;
+use stratoscope_session::CellError;
 
 /// nbconvert's tag.
 const ANY: &str = "raises-exception";

@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow, ensure};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::text_file;
+use stratoscope_os::text_file;
 
 /// Front ends cannot open what is larger.
 const MOST_BYTES: u64 = 1 << 30;

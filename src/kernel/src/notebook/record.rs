@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use stratoscope_wire::MimeBundle;
 
 use super::file::lines;
-use crate::evaluator::{CellError, Outputs, Stream};
+use stratoscope_session::{CellError, Outputs, Stream};
 
 /// The outputs of all cells of a notebook; clones share them.
 #[derive(Clone)]

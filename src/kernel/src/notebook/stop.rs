@@ -10,8 +10,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
 use super::TERMINATED;
-use crate::evaluator::CellOutcome;
-use crate::session::Session;
+use stratoscope_session::CellOutcome;
+use stratoscope_session::Session;
 
 /// How long an interrupted cell is waited for once the process is to end. What does not listen is ended
 /// by the interrupt after half of it.

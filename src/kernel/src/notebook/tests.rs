@@ -1,9 +1,9 @@
-//! Whole notebooks, executed by the toy evaluator of [`crate::toy`].
+//! Whole notebooks, executed by the toy evaluator of [`stratoscope_session::toy`].
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::toy;
+use stratoscope_session::toy;
 
 fn code(source: &str, tags: &[&str]) -> Value {
     json!({"cell_type": "code", "execution_count": 99, "metadata": {"tags": tags},

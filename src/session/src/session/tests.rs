@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::evaluator::Stream;
+use crate::Stream;
 use crate::toy;
 
 /// Keeps the text of whatever is shown.

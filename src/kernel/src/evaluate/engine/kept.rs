@@ -15,8 +15,8 @@ use crate::evaluate::definitions;
 use crate::evaluate::gone::How;
 use crate::evaluate::relay::Current;
 use crate::evaluate::show;
-use crate::evaluator::Stream;
 use crate::rewrite::Rewritten;
+use stratoscope_session::Stream;
 
 impl Engine {
     /// The variables whose types the cell defines anew; `changed`: the names that it does.

@@ -6,10 +6,10 @@ use stratoscope_wire::MimeBundle;
 
 use super::Engine;
 use crate::assist;
-use crate::evaluator::{Completion, Completions};
+use stratoscope_session::{Completion, Completions};
 
 impl Engine {
-    /// As [`crate::evaluator::Evaluate::complete`].
+    /// As [`stratoscope_session::Evaluate::complete`].
     pub(super) fn completions(&mut self, code: &str, cursor: usize) -> Completions {
         if let Some(found) = self.assistant.complete_call(code, cursor) {
             return found;
@@ -46,7 +46,7 @@ impl Engine {
         }
     }
 
-    /// As [`crate::evaluator::Evaluate::inspect`].
+    /// As [`stratoscope_session::Evaluate::inspect`].
     pub(super) fn documentation(
         &mut self,
         code: &str,

@@ -9,8 +9,8 @@ use super::Engine;
 use crate::evaluate::gone::{Gone, How};
 use crate::evaluate::relay::{Current, LastWords};
 use crate::evaluate::{persist, rustc, show, unable};
-use crate::evaluator::{CellError, CellOutcome, INTERRUPTED};
 use crate::rewrite::Rewritten;
+use stratoscope_session::{CellError, CellOutcome, INTERRUPTED};
 
 impl Engine {
     /// How the cell ended, told by evcxr's result and by what the cell process said.

@@ -21,8 +21,9 @@ use crate::evaluate::link::{self, Link};
 use crate::evaluate::relay::Relay;
 use crate::evaluate::standby::Standby;
 use crate::evaluate::streams::{Heard, Streams};
-use crate::evaluator::Stream;
-use crate::{facade, outside, private};
+use crate::facade;
+use stratoscope_os::{environment, private_folder};
+use stratoscope_session::Stream;
 
 impl Engine {
     /// Starts evcxr, the cell process and the threads around them.
@@ -34,7 +35,7 @@ impl Engine {
         // Nobody waits for it.
         let _ = std::thread::Builder::new()
             .name("sweep".to_owned())
-            .spawn(private::sweep);
+            .spawn(private_folder::sweep);
         let home = Home::make().map_err(|error| cannot_start("its private folder", &error))?;
         let executable = executable().map_err(|error| cannot_start("its executable", &error))?;
         home.configure(&facade, &executable)
@@ -75,7 +76,7 @@ impl Engine {
             .env(cells::LIBRARY_VARIABLE, &facade.library);
         home::hide(&mut command);
         home.lend_runtime_folder(&mut command);
-        if let Some(folder) = outside::folder() {
+        if let Some(folder) = environment::notebook_folder() {
             command.current_dir(folder);
         }
         let started = {
@@ -125,7 +126,7 @@ impl Elsewhere {
 
 impl Drop for Elsewhere {
     fn drop(&mut self) {
-        if let Some(folder) = outside::folder() {
+        if let Some(folder) = environment::notebook_folder() {
             // A folder that was removed meanwhile is of no use to anybody.
             let _ = std::env::set_current_dir(folder);
         }

@@ -1,0 +1,20 @@
+//! One evaluator on a thread of its own: what the front ends (the Jupyter kernel, `stratoscope run`) and the
+//! evaluator on evcxr share. It knows neither Jupyter nor evcxr, and uses the crates `os`, `wire` and `diagnostics`.
+//!
+//! Start with [`Evaluate`], the contract of an evaluator with its threading rules, and [`Session`], which
+//! runs one. [`toy`] is an evaluator for tests.
+
+#![deny(missing_docs)]
+
+mod evaluate;
+mod session;
+mod settings;
+#[doc(hidden)]
+pub mod toy;
+
+pub use evaluate::{
+    Assist, Backend, Cell, CellError, CellOutcome, Completion, Completions, Evaluate, INTERRUPTED,
+    Interrupt, MagicCell, Outputs, Stream, Variable, interrupted,
+};
+pub use session::{OwnedCell, Session};
+pub use settings::Settings;
