@@ -17,7 +17,7 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def without_ansi(text):
-    """The text as a reader sees it, without colours."""
+    """The text as a reader sees it, without colors."""
     return ANSI.sub("", text)
 
 
@@ -80,9 +80,9 @@ class Cell:
 
     def ok(self):
         """This cell, which must have succeeded."""
-        told = [without_ansi("\n".join(error["traceback"])) for error in self.errors]
-        assert self.reply["status"] == "ok", f"{self.code}\n---\n" + "\n".join(told or [str(self.reply)])
-        assert not self.errors, told
+        tracebacks = [without_ansi("\n".join(error["traceback"])) for error in self.errors]
+        assert self.reply["status"] == "ok", f"{self.code}\n---\n" + "\n".join(tracebacks or [str(self.reply)])
+        assert not self.errors, tracebacks
         return self
 
 
@@ -142,7 +142,7 @@ class Kernel:
         return self.client.execute(code, allow_stdin=False, **options)
 
     def collect(self, request, code="", timeout=180):
-        """The cell whose request was sent: its messages until idle, and its reply."""
+        """The cell of a request that was sent: its messages until idle, and its reply."""
         deadline = time.monotonic() + timeout
         messages = []
         while not messages or messages[-1].content.get("execution_state") != "idle":

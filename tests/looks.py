@@ -8,7 +8,7 @@ code cell and its own number in that cell, both from 0: JupyterLab and nbconvert
 import json
 
 CALCULATIONS = r"""window.looks = (() => {
-    const colour = text => {
+    const color = text => {
         const [r, g, b, a = 1] = (text.match(/[\d.]+/g) || [0, 0, 0, 0]).map(Number);
         return {rgb: [r, g, b], a};
     };
@@ -19,7 +19,7 @@ CALCULATIONS = r"""window.looks = (() => {
     const seen = (chain, ink, below) => {
         if (!chain.length) return ink ? over(ink, below) : below;
         const style = getComputedStyle(chain[0]);
-        const inside = seen(chain.slice(1), ink, over(colour(style.backgroundColor), below));
+        const inside = seen(chain.slice(1), ink, over(color(style.backgroundColor), below));
         return mix(inside, below, Number(style.opacity));
     };
     const luminance = rgb => {
@@ -45,7 +45,7 @@ CALCULATIONS = r"""window.looks = (() => {
             const chain = [];
             for (let each = node; each; each = each.parentElement) chain.unshift(each);
             const white = [255, 255, 255];
-            const ink = seen(chain, colour(getComputedStyle(node).color), white);
+            const ink = seen(chain, color(getComputedStyle(node).color), white);
             found.push({ratio: ratio(ink, seen(chain, null, white)), text: text.slice(0, 60)});
         }
         return found.sort((a, b) => a.ratio - b.ratio);
@@ -84,8 +84,8 @@ CALCULATIONS = r"""window.looks = (() => {
     const differences = (root, html) => {
         const source = document.createElement('template');
         source.innerHTML = html;
-        const told = each => [each.tagName, each.style.cssText, each.title].join(' ');
-        const [wanted, found] = [source.content, root].map(each => [...each.querySelectorAll('*')].map(told));
+        const describe = each => [each.tagName, each.style.cssText, each.title].join(' ');
+        const [wanted, found] = [source.content, root].map(each => [...each.querySelectorAll('*')].map(describe));
         const odd = wanted.map((each, i) => [each, found[i]]).filter(([a, b]) => a !== b).slice(0, 3);
         if (found.length !== wanted.length) odd.push([`${wanted.length} elements`, `${found.length} elements`]);
         if (source.content.textContent.trim() !== root.textContent.trim()) odd.push(['the text', root.textContent.slice(0, 200)]);

@@ -103,7 +103,7 @@ def renew(executed, notebook):
 
 
 def differences(executed, notebook):
-    """The cells whose outputs differ, numbers aside: number, text, and both sides."""
+    """The cells with outputs that differ, numbers aside: number, text, and both sides."""
     for ran, cell in zip(executed["cells"], notebook["cells"], strict=True):
         if cell["cell_type"] != "code":
             continue

@@ -56,7 +56,7 @@ def functions_of(text):
 
 
 def words_of(name):
-    """`told_to_HTMLCell` → told, to, html, cell."""
+    """`made_of_HTMLCell` → made, of, html, cell."""
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
 
 

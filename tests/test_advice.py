@@ -1,4 +1,4 @@
-"""What a newcomer's cells are told: the right code or nothing, and advice that works when it is followed."""
+"""The diagnostics of a newcomer's cells: the right code or none, and advice that works when it is followed."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def codes(cell):
     return [card["code"] for card in cards(cell)]
 
 
-def told(cell):
+def traceback_of(cell):
     return "\n".join([cell.code, *(without_ansi("\n".join(error["traceback"])) for error in cell.errors)]
                      + [bundle["text/plain"] for bundle in cell.diagnostics])
 
@@ -66,19 +66,19 @@ HEADS = [
 @pytest.mark.parametrize("layer, loss, expected", HEADS)
 def test_the_head_decides_about_logits(notebook, layer, loss, expected):
     ran = notebook.run(head(layer, loss))
-    assert codes(ran) == expected, told(ran)
+    assert codes(ran) == expected, traceback_of(ran)
     for card in cards(ran):
         # The first fix is an edit of the cell; after it nothing is left to say.
         after = notebook.run(applied(ran, card))
-        assert codes(after) == [], told(after)
+        assert codes(after) == [], traceback_of(after)
 
 
 def test_probabilities_twice_are_said_at_compile_and_the_collapse_blames_no_pretraining(notebook):
     cell = head('Dense(1).activation("sigmoid")', BINARY.format("true")).replace("Adam::new(0.01)", "SGD::new(100.0)")
     ran = notebook.run(cell + "\nfit!(model, data, epochs = 3, batch_size = 16)?;")
-    assert codes(ran)[0] == "SC0303", told(ran)
-    assert "SC0303" not in codes(ran)[1:], told(ran)
-    assert "pretrained" not in "".join(str(card["fixes"]) for card in cards(ran)), told(ran)
+    assert codes(ran)[0] == "SC0303", traceback_of(ran)
+    assert "SC0303" not in codes(ran)[1:], traceback_of(ran)
+    assert "pretrained" not in "".join(str(card["fixes"]) for card in cards(ran)), traceback_of(ran)
 
 
 RATES = [
@@ -92,24 +92,24 @@ RATES = [
 def test_a_rate_is_corrected_where_it_stands(notebook, written, fix, words):
     cell = f"let model = Sequential([Dense(2)])?;\ncompile!(model, optimizer = {written}, loss = {SPARSE.format('true')})?;"
     ran = notebook.execute(cell)
-    assert [error["ename"] for error in ran.errors] == ["SC0103"], told(ran)
+    assert [error["ename"] for error in ran.errors] == ["SC0103"], traceback_of(ran)
     (card,) = cards(ran)
     assert card["fixes"][0]["title"] == fix
-    assert words in told(ran), told(ran)
+    assert words in traceback_of(ran), traceback_of(ran)
     notebook.run(applied(ran, card))
 
 
 def test_arrays_become_a_data_set(notebook):
     start = head("Dense(2)", SPARSE.format("true"))
     ran = notebook.execute(f"{start}\nfit!(model, (x.clone(), y.clone()), epochs = 2, verbose = false)?;")
-    assert [error["ename"] for error in ran.errors] == ["SC0120"], told(ran)
+    assert [error["ename"] for error in ran.errors] == ["SC0120"], traceback_of(ran)
     (card,) = cards(ran)
     assert card["fixes"][0]["title"] == "write `Dataset::from_arrays(x.clone(), y.clone())?`"
     notebook.run(applied(ran, card))
     # What only the compiler sees: the pair has a name.
     ran = notebook.execute(f"{start}\nlet pair = (x.clone(), y.clone());\nfit!(model, pair)?;")
     (card,) = [card for card in cards(ran) if card["code"] == "SC0120"]
-    assert card["fixes"][0]["title"] == "write `Dataset::from_arrays(pair.0, pair.1)?`", told(ran)
+    assert card["fixes"][0]["title"] == "write `Dataset::from_arrays(pair.0, pair.1)?`", traceback_of(ran)
     notebook.run(applied(ran, card))
 
 
@@ -117,7 +117,7 @@ def test_labels_out_of_range_name_the_argument_as_it_is_written(notebook):
     start = head("Dense(4)", SPARSE.format("true"))
     ran = notebook.execute(f"{start}\nfit!(model, eight, verbose = false)?;")
     (card,) = cards(ran)
-    assert card["code"] == "SC0301" and card["message"].endswith("the head has 4 outputs"), told(ran)
+    assert card["code"] == "SC0301" and card["message"].endswith("the head has 4 outputs"), traceback_of(ran)
     assert card["fixes"][0]["title"] == "write `Dense(8)`"
     after = applied(ran, card)
     assert "Dense(8)])?" in after and 'Dense(8).activation("relu")' in after
@@ -126,7 +126,7 @@ def test_labels_out_of_range_name_the_argument_as_it_is_written(notebook):
     made = notebook.run(start)
     ran = notebook.execute("fit!(model, eight, verbose = false)?;")
     (card,) = cards(ran)
-    assert card["fixes"][0] == {"title": f"write `Dense(8)` in `In[{made.number}]`, line 1", "edits": []}, told(ran)
+    assert card["fixes"][0] == {"title": f"write `Dense(8)` in `In[{made.number}]`, line 1", "edits": []}, traceback_of(ran)
 
 
 ACCEPTED = ["run_eagerly = true", "jit_compile = true", "loss_weights = [1.0]", "weighted_metrics = [accuracy()]"]
@@ -136,9 +136,9 @@ ACCEPTED = ["run_eagerly = true", "jit_compile = true", "loss_weights = [1.0]", 
 def test_what_tensorflow_accepts_is_not_said_to_raise(notebook, argument):
     ran = notebook.execute(f"compile!(model, optimizer = Adam::new(0.01), {argument})?;")
     (card,) = cards(ran)
-    assert card["code"] == "SC0101" and "accept" in card["tensorflow"], told(ran)
+    assert card["code"] == "SC0101" and "accept" in card["tensorflow"], traceback_of(ran)
     if "jit" not in argument:
-        assert "TypeError" not in told(ran), told(ran)
+        assert "TypeError" not in traceback_of(ran), traceback_of(ran)
 
 
 def test_a_long_text_is_no_reason_for_an_argument_that_predict_lacks(notebook, tiny):
@@ -146,7 +146,7 @@ def test_a_long_text_is_no_reason_for_an_argument_that_predict_lacks(notebook, t
 let answers = bert.predict("a game of and for the library ".repeat(400))?;"""
     ran = notebook.run(cell)
     (card,) = [card for card in cards(ran) if card["code"] == "SC0407"]
-    assert "max_length" not in str(card["fixes"]) and "split longer texts" in str(card["fixes"]), told(ran)
+    assert "max_length" not in str(card["fixes"]) and "split longer texts" in str(card["fixes"]), traceback_of(ran)
 
 
 def test_a_constant_rate_is_said_once(notebook):

@@ -65,12 +65,12 @@ def check_refused(kernel, code, *in_evalue, code_is=None, line=1):
     if code_is:
         assert name in code_is, name
     card = check_card(cell, name)
-    told = card[DIAGNOSTIC]
-    assert told["fixes"], f"no way out is offered: {told['message']}"
-    assert told["why"] or told["evidence"] or told["labels"], told
+    data = card[DIAGNOSTIC]
+    assert data["fixes"], f"no way out is offered: {data['message']}"
+    assert data["why"] or data["evidence"] or data["labels"], data
     assert kernel.run("kept").shown() == "99"
     assert kernel.run('sound.predict(["a game"])?').shown()
-    return told
+    return data
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_a_broken_checkpoint(kernel, tmp_path, tiny, change, parts):
 
 
 def test_a_checkpoint_that_is_not_there(kernel, tmp_path):
-    told = check_refused(kernel, f"let none = {BERT.format(tmp_path / 'nowhere')};", "nowhere")
-    assert told["why"], "where was looked for it"
+    data = check_refused(kernel, f"let none = {BERT.format(tmp_path / 'nowhere')};", "nowhere")
+    assert data["why"], "the searched places are listed"
     check_refused(kernel, 'let none = BertForSequenceClassification::from_pretrained("no-such-model-anywhere", 8)?;',
                   "no-such-model-anywhere")
 
@@ -131,8 +131,8 @@ def test_a_head_without_classes(kernel, tiny, labels):
 def test_a_broken_data_file(kernel, tmp_path, content, code, parts):
     path = tmp_path / "broken.tsv"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    told = check_refused(kernel, f'let broken = Dataset::tsv("{path}")?;', *parts, code_is=[code])
-    assert "broken.tsv" in json.dumps(told)
+    data = check_refused(kernel, f'let broken = Dataset::tsv("{path}")?;', *parts, code_is=[code])
+    assert "broken.tsv" in json.dumps(data)
 
 
 def test_control_characters_are_shown_and_not_obeyed(kernel):
@@ -171,8 +171,8 @@ def test_sizes_that_no_memory_holds(kernel, layers):
 def test_an_unknown_label(kernel, tmp_path):
     path = tmp_path / "dev.tsv"
     path.write_text("text\tlabel\na game\tgames\na font\tfonst\n")
-    told = check_refused(kernel, f'let odd = Dataset::tsv("{path}")?.with_labels_of(&train)?;', "fonst", code_is=["SC0913"])
-    assert "games" in json.dumps(told), "the known labels are named"
+    data = check_refused(kernel, f'let odd = Dataset::tsv("{path}")?.with_labels_of(&train)?;', "fonst", code_is=["SC0913"])
+    assert "games" in json.dumps(data), "the known labels are named"
 
 
 def test_a_file_that_is_not_there(kernel, tmp_path):
@@ -208,8 +208,8 @@ def test_bad_sizes_for_fit(kernel, code, parts):
 def test_labels_the_head_does_not_have(kernel, tiny):
     kernel.run(f"""let narrow = BertForSequenceClassification::from_pretrained("{tiny}", 2)?;
 compile!(narrow, optimizer = AdamW::new(1e-3), loss = SparseCategoricalCrossentropy {{ from_logits: true }})?;""")
-    told = check_refused(kernel, "fit!(narrow, train, epochs = 1)?;", "2")
-    assert told["code"].startswith("SC03")
+    data = check_refused(kernel, "fit!(narrow, train, epochs = 1)?;", "2")
+    assert data["code"].startswith("SC03")
 
 
 def test_a_text_longer_than_the_model_is_cut_and_said_so(kernel):

@@ -160,7 +160,7 @@ def shown(cell):
     return without_ansi("\n".join([*texts, json.dumps(reply, ensure_ascii=False)]).replace("\\u001b", "\x1b"))
 
 
-def told(cell):
+def messages(cell):
     """What a reader sees of it, on one line."""
     error = cell.errors[0]
     parts = [error["evalue"], *error["traceback"], cell.shown()]
@@ -182,7 +182,7 @@ def test_a_mistake_is_explained_in_the_words_of_the_cell(kernel, mistake):
     assert not generated, everything[max(0, generated.start() - 200):generated.end() + 200]
     check_error(cell, ename, line=line)
     for word in words:
-        assert " ".join(word.split()) in told(cell), f"{word!r} is not in: {told(cell)}"
+        assert " ".join(word.split()) in messages(cell), f"{word!r} is not in: {messages(cell)}"
 
 
 def test_a_fix_for_a_missing_mut_works(kernel):

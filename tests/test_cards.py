@@ -182,7 +182,7 @@ def test_nothing_is_scrolled_sideways(page):
 
 
 def test_every_text_can_be_read_on_its_background(page):
-    """4.5 is WCAG's bound for text of this size. Tracebacks lie on a red ground, whatever their own colours."""
+    """4.5 is WCAG's bound for text of this size. Tracebacks lie on a red ground, whatever their own colors."""
     assert len(page.tracebacks) == 6
     for kind in (page.seen, page.tracebacks):
         assert all(seen["contrasts"] or seen["drawn"] for seen in kind.values()), "there is no text"
@@ -211,8 +211,8 @@ def test_an_error_is_shown_once(notebook, cards):
         head, *rest = [without_ansi(line) for line in error.traceback]
         assert re.fullmatch(rf"Cell In\[\d+\], line \d+: {card.code}", head), head
         # What became of the variables is on no card.
-        told = " ".join(rest)
-        assert not re.search(r"error\[|fix|-->", told) and card.data[DIAGNOSTIC]["message"] not in told, rest
+        text_left = " ".join(rest)
+        assert not re.search(r"error\[|fix|-->", text_left) and card.data[DIAGNOSTIC]["message"] not in text_left, rest
         assert error.ename == card.code and error.evalue
 
 
@@ -226,7 +226,7 @@ def test_a_terminal_has_room_for_every_card(notebook, cards):
     for name, cell in zip(CELLS, notebook.cells, strict=True):
         lines = [line for output in cell.outputs if output.output_type == "error" for line in output.traceback]
         too_long += [(name, line) for line in lines if wcswidth(without_ansi(line)) > COLUMNS]
-        # Nothing stays coloured after its line.
+        # Nothing stays colored after its line.
         assert all(line.rfind("\x1b[0m") >= line.rfind("\x1b[") for line in lines), name
     assert not too_long
 
@@ -247,16 +247,16 @@ TERMINAL = """<body style="margin:0;background:%s;color:%s"><style>%s</style>
 <pre style="margin:0;padding:12px;display:inline-block;width:101ch;white-space:pre-wrap;overflow-wrap:anywhere;
 font:13px/1.3 'DejaVu Sans Mono',monospace">%s</pre></body>"""
 # The palettes of xterm, roughly, on black and on white.
-COLOURS = {
+COLORS = {
     "dark": ("#000000", "#e5e5e5", {"red": "#ff5f5f", "green": "#5fd75f", "yellow": "#ffd75f", "blue": "#8787ff", "cyan": "#5fd7d7"}),
     "light": ("#ffffff", "#000000", {"red": "#cd0000", "green": "#00875f", "yellow": "#875f00", "blue": "#0000ee", "cyan": "#00878f"}),
 }
 
 
-@pytest.mark.parametrize("theme", COLOURS)
+@pytest.mark.parametrize("theme", COLORS)
 def test_pictures_of_a_terminal(notebook, cards, chromium, pictures, tmp_path, theme):
     """What `jupyter console` prints of a cell: the text of each display, then the lines of the traceback."""
-    ground, ink, palette = COLOURS[theme]
+    ground, ink, palette = COLORS[theme]
     style = "".join(f".ansi-{name}-fg,.ansi-{name}-intense-fg{{color:{code}}}" for name, code in palette.items())
     style += ".ansi-bold{font-weight:bold}"
     for card in cards:

@@ -97,9 +97,9 @@ def test_run_writes_what_there_is_when_it_is_ended_from_outside(stratoscope, tmp
     assert "begun" in begun
     time.sleep(1)
     process.send_signal(signal.SIGTERM)
-    _, told = process.communicate(timeout=60)
-    assert process.returncode == 128 + signal.SIGTERM, told
-    assert "cell 2" in told and "long.ipynb" in told
+    _, output = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM, output
+    assert "cell 2" in output and "long.ipynb" in output
     executed = nbformat.read(path, as_version=4)
     nbformat.validate(executed)
     first, second, third = executed.cells[1:]

@@ -17,7 +17,7 @@ LOSS = "loss = SparseCategoricalCrossentropy { from_logits: true }"
 COMPILED = f"compile!(model, optimizer = AdamW::new(1e-3), {LOSS})?;"
 
 # What is typed, the code, and what it becomes when the first way out is taken, until there is none.
-MENDED = {
+FIXED = {
     # SC0122
     "no comma after the model": (
         "compile!(model optimizer = AdamW::new(1e-3))?;", "SC0122", "compile!(model, optimizer = AdamW::new(1e-3))?;"),
@@ -91,7 +91,7 @@ MENDED = {
         "let history = fit!(model, Dataset::from_arrays(&x, &y)?, epochs = 1, batch_size = 2)?;"),
     "fit as a method, arrays by name": (
         "model.fit(x = &x, y = &y, epochs = 1);", "SC0126", "fit!(model, Dataset::from_arrays(&x, &y)?, epochs = 1)?;"),
-    "evaluate as a method": ("let told = model.evaluate(&dev);", "SC0126", "let told = evaluate!(model, dev)?;"),
+    "evaluate as a method": ("let scores = model.evaluate(&dev);", "SC0126", "let scores = evaluate!(model, dev)?;"),
     "evaluate as a method, with a size": (
         "model.evaluate(&dev, batch_size = 2);", "SC0126", "evaluate!(model, dev, batch_size = 2)?;"),
     "no !": ("compile(model, optimizer = AdamW::new(1e-3))?;", "SC0126", "compile!(model, optimizer = AdamW::new(1e-3))?;"),
@@ -226,9 +226,9 @@ def applied(code, fix):
     return text.decode()
 
 
-@pytest.mark.parametrize("name", MENDED)
+@pytest.mark.parametrize("name", FIXED)
 def test_a_call_is_explained_and_the_way_out_works(kernel, name):
-    code, ename, expected = MENDED[name]
+    code, ename, expected = FIXED[name]
     prepare(kernel, code)
     cell = kernel.execute(code)
     assert cell.errors, f"{code!r} is no error"
@@ -237,14 +237,14 @@ def test_a_call_is_explained_and_the_way_out_works(kernel, name):
     assert card["fixes"] and card["labels"], card
     if expected is None:
         return
-    mended = code
+    fixed = code
     for _ in range(8):
-        found = [told for told in errors(cell) if told["fixes"] and told["fixes"][0]["edits"]]
+        fixable = [error for error in errors(cell) if error["fixes"] and error["fixes"][0]["edits"]]
         if not found:
             break
-        mended = applied(mended, found[0]["fixes"][0])
-        cell = kernel.execute(mended)
-    assert mended == expected
+        fixed = applied(fixed, found[0]["fixes"][0])
+        cell = kernel.execute(fixed)
+    assert fixed == expected
     cell.ok()
 
 

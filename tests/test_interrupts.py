@@ -21,7 +21,7 @@ MANY = """let many = Dataset::from_labelled((0..400_000).map(|row| {
 
 @pytest.fixture(scope="module")
 def ready(kernel, tiny):
-    """A kernel with a model that has learnt something, and with data."""
+    """A kernel with a model that was trained, and with data."""
     kernel.run(MANY)
     kernel.run(f"""let model = BertForSequenceClassification::from_pretrained("{tiny}", 4)?;
     compile!(model, optimizer = AdamW::new(1e-3), loss = SparseCategoricalCrossentropy {{ from_logits: true }})?;

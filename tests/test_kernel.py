@@ -110,12 +110,12 @@ def test_clocks(kernel):
 
 
 def test_the_shell_and_the_environment(kernel):
-    cell = kernel.run("!echo out; echo err >&2; pwd\n%env COLOUR=blue\nstd::env::var(\"COLOUR\")?")
-    out, folder, colour = cell.stream().splitlines()
-    assert (out, colour) == ("out", "COLOUR=blue") and os.path.isabs(folder)
+    cell = kernel.run("!echo out; echo err >&2; pwd\n%env FLAVOR=blue\nstd::env::var(\"FLAVOR\")?")
+    out, folder, flavor = cell.stream().splitlines()
+    assert (out, flavor) == ("out", "FLAVOR=blue") and os.path.isabs(folder)
     assert cell.stream("stderr") == "err\n"
     assert cell.shown() == '"blue"'
-    assert kernel.run("!echo $COLOUR").stream() == "blue\n"
+    assert kernel.run("!echo $FLAVOR").stream() == "blue\n"
     check_error(kernel.execute("!exit 3"), "Error", "exit status: 3", line=1)
     seen = kernel.run("!env").stream()
     path = re.search("^PATH=(.*)$", seen, re.MULTILINE)[1]
@@ -151,12 +151,12 @@ def test_variables_are_dropped_by_name(kernel):
     assert kernel.run("numbers.len()").shown() == "3"
 
 
-def test_unknown_magics_are_told_what_was_meant(kernel):
+def test_unknown_magics_suggest_the_closest_name(kernel):
     check_error(kernel.execute("%tmeit 1"), "UnknownMagic", "did you mean `%timeit`?", line=1)
     check_error(kernel.execute("%vars\n1"), "MagicNotAlone", line=1)
-    told = kernel.run("%help").shown()
+    text = kernel.run("%help").shown()
     for name in ("%time", "%vars", "%reset", "%dep", "!COMMAND", "%%scope"):
-        assert name in told
+        assert name in text
 
 
 @pytest.mark.parametrize(
@@ -189,8 +189,8 @@ def test_rustcs_codes_are_explained_by_rustc(kernel):
 
 def test_a_crate_works_beside_the_facade(kernel):
     cell = kernel.execute('%dep itoa = "1"\nitoa::Buffer::new().format(42_u8).len() + ones.dims()[0]')
-    told = without_ansi(str(cell.errors))
-    if cell.errors and ("download" in told or "network" in told or "resolve host" in told):
+    message = without_ansi(str(cell.errors))
+    if cell.errors and ("download" in message or "network" in message or "resolve host" in message):
         pytest.skip("itoa is not in cargo's cache, and there is no network")
     assert cell.ok().of_kind("execute_result")[0]["data"]["text/plain"] == "22"
     progress = [each["data"]["text/plain"] for kind in ("display_data", "update_display_data")
@@ -224,7 +224,7 @@ def test_a_process_that_ends_says_where_and_what_is_lost(kernel, code, name, par
     assert kernel.run("kept()").shown() == "7"
 
 
-def test_a_variable_that_is_gone_is_told_where_it_went_and_how_it_comes_back(kernel):
+def test_a_missing_variable_has_an_error_that_says_why_and_how_it_comes_back(kernel):
     made = kernel.run("let gone = vec![1, 2, 3];\nlet moved = String::from(\"m\");").number
     moved = kernel.run("drop(moved);").number
     check_error(kernel.execute("moved.len()"), "E0425", "cannot find value `moved`", f"cell {moved} moved it",
@@ -258,7 +258,7 @@ def test_variables_of_a_type_that_is_defined_anew_are_not_taken_for_the_new_one(
     assert again.shown() == '"now a text"' and not again.stream("stderr")
 
 
-def test_panics_that_end_the_process_are_all_told(kernel):
+def test_panics_that_end_the_process_are_all_reported(kernel):
     """Those of destructors: while another panic is under way, and when the cell's variables end, where they
     end no process."""
     cell = kernel.execute('{ struct D; impl Drop for D { fn drop(&mut self) { panic!("second") } } let _d = D; panic!("first") }')
@@ -299,17 +299,17 @@ def test_what_cannot_live_between_cells_says_how_to_keep_it(kernel):
     kernel.run("drop(words);")
 
 
-def test_what_has_no_type_because_it_is_wrong_is_told_by_rustc(kernel):
+def test_what_has_no_type_because_it_is_wrong_is_reported_by_rustc(kernel):
     """rust-analyzer, which works out the types of variables, does not know that of a function that there is not."""
     kernel.run("let big = vec![1, 2];")
-    for code, name, told in [("let n = 1;\nlet z = lenght(&big);", "E0425", "cannot find function `lenght`"),
+    for code, name, message in [("let n = 1;\nlet z = lenght(&big);", "E0425", "cannot find function `lenght`"),
                              ("fn length(x: &[i32]) -> usize { x.len() }\nlet z = lenght(&big);", "E0425", "`lenght`"),
                              ("let z = big.nope();", "E0599", "no method named `nope`"),
                              ("!true\nlet z = std::fs::read_too(\"x\");", "E0425", "cannot find function `read_too`"),
                              ("let z = consume(big);", "E0425", "cannot find function `consume`"),
                              ("scope!(MirroredStrategy::new()?, {\n    let model = Berd::new();\n});", "E0433", "`Berd`")]:
         cell = kernel.execute(code)
-        check_error(cell, name, told, line=2 if "\n" in code else 1)
+        check_error(cell, name, message, line=2 if "\n" in code else 1)
         assert not cell.diagnostics
     # Also where an earlier cell's function is warned of: a warning is no error.
     kernel.run("fn warned_of() -> u8 { let somebody = 3; 4 }")
@@ -321,11 +321,11 @@ def test_what_has_no_type_because_it_is_wrong_is_told_by_rustc(kernel):
 
 
 def test_what_the_kernel_puts_around_a_cell_is_not_talked_about(kernel):
-    for code, name, told in [("let n = Some(5)?;", "E0277", "on `Result`s, not `Option`s, in a cell"),
+    for code, name, message in [("let n = Some(5)?;", "E0277", "on `Result`s, not `Option`s, in a cell"),
                              ("struct Odd; let r: Result<u8, Odd> = Err(Odd); r?", "E0277", "`Odd: std::fmt::Display`"),
                              ("!true\nlet b = 3; if b = 3 { }", "E0308", "mismatched types")]:
         cell = kernel.execute(code)
-        check_error(cell, name, told)
+        check_error(cell, name, message)
         text = "\n".join(cell.errors[0]["traceback"])
         for ours in ("closure", "async", "CellError", "EvcxrUserCodeError", "evcxr", "__result", "stratoscope::cell", "src/lib.rs"):
             assert ours not in text, text
@@ -378,7 +378,7 @@ def listen(kernel, requests, is_over, seconds=60):
     raise TimeoutError(heard)
 
 
-def told(messages, name="stdout"):
+def text_of(messages, name="stdout"):
     return "".join(message["content"]["text"] for message in messages
                    if message["msg_type"] == "stream" and message["content"]["name"] == name)
 
@@ -407,20 +407,20 @@ print!("the first cell's own");
 nap(600);
 """)
     second = kernel.request("for i in 0..40 { println!(\"own {i}\"); nap(50); }\n\"second\"")
-    heard = listen(kernel, [first, second], lambda heard: "at its end" in told(heard[first], "stderr")
-                   and told(heard[second]).endswith("39\n"))
+    heard = listen(kernel, [first, second], lambda heard: "at its end" in text_of(heard[first], "stderr")
+                   and text_of(heard[second]).endswith("39\n"))
     states = [message["content"]["execution_state"] for message in heard[second] if message["msg_type"] == "status"]
     assert states == ["busy", "idle"]
-    text = told(heard[first])
+    text = text_of(heard[first])
     for i in range(14):
         for expected in (f"line {i}\n", f"part {i};", f"bytes {i}\n"):
             assert text.count(expected) == 1, text
     assert "the first cell's own" in text and text.count("grandchild ü\n") == 1
-    assert "error 13\n" in told(heard[first], "stderr") and "at its end" in told(heard[first], "stderr")
+    assert "error 13\n" in text_of(heard[first], "stderr") and "at its end" in text_of(heard[first], "stderr")
     assert [message["content"]["data"]["text/html"] for message in heard[first]
             if message["msg_type"] == "display_data"] == ["<b>from the thread</b>"]
-    assert told(heard[second]) == "".join(f"own {i}\n" for i in range(40))
-    assert not told(heard[second], "stderr") and not [
+    assert text_of(heard[second]) == "".join(f"own {i}\n" for i in range(40))
+    assert not text_of(heard[second], "stderr") and not [
         message for message in heard[second] if message["msg_type"] == "display_data"]
 
 
@@ -494,7 +494,7 @@ def test_what_rustc_warns_of_is_shown_once(kernel):
     assert {(each["code"], each["severity"]) for each in found} == {("unused_variables", "warning"), ("unused_must_use", "warning")}
     plain = without_ansi(kernel.run(code.replace("nobody", "someone")).shown())
     assert "unused variable: `someone`" in plain and "line 2" in plain and "^^^^^^^" in plain, plain
-    assert not kernel.run(code).diagnostics, "told already"
+    assert not kernel.run(code).diagnostics, "shown already"
     assert not kernel.run("f() + 1").diagnostics, "an earlier cell's"
     assert not kernel.run("#[allow(unused_variables)]\nfn g() -> u8 { let other = 3; 4 }").diagnostics
     assert not kernel.run("let twice = 1;\nlet twice = 2;").diagnostics, "variables of the notebook"

@@ -103,8 +103,8 @@ let tensor = Tensor::<1>::ones([3], &Device::flex());""")
 
 def holds(kernel):
     """Every variable is there and usable: one cell, which fails if one is not."""
-    told = kernel.run('format!("{survivor:?} {:?} {} {} {}", tensor.dims(), train.len(), dev.len(), model.placement().is_ok())')
-    assert told.shown() == '"[\\"kept\\"] [3] 120 400 true"', told.shown()
+    shown = kernel.run('format!("{survivor:?} {:?} {} {} {}", tensor.dims(), train.len(), dev.len(), model.placement().is_ok())')
+    assert shown.shown() == '"[\\"kept\\"] [3] 120 400 true"', shown.shown()
 
 
 def steps_of(kernel):
@@ -148,13 +148,13 @@ def test_interrupts_at_random_moments(notebook, tiny):
             holds(notebook)
             continue
         error = check_error(cell, "Interrupted", without_line=True)
-        told = error["evalue"]
-        if "did not listen" in told:
+        message = error["evalue"]
+        if "did not listen" in message:
             # At a moment when it runs what hears nothing: only the deaf ones do.
-            assert not hears, f"{label}: {told}"
-            assert "its process was ended; lost: " in told and "functions, types and imports are kept" in told, label
+            assert not hears, f"{label}: {message}"
+            assert "its process was ended; lost: " in message and "functions, types and imports are kept" in message, label
             for name in ("model", "survivor", "tensor", "train"):
-                assert f"`{name}`" in told, f"{label}: {told}"
+                assert f"`{name}`" in message, f"{label}: {message}"
             ended += 1
             notebook.run("let (train, dev) = debian_sections()?;\nlet train = train.take(120);\n"
                          "let strategy = MirroredStrategy::logical(2)?;")
@@ -162,9 +162,9 @@ def test_interrupts_at_random_moments(notebook, tiny):
             steps = None
         else:
             # Or it is heard between two statements, and the next one does not run.
-            assert told in ("the cell was interrupted; all variables are kept", "interrupted before this line"), label
+            assert message in ("the cell was interrupted; all variables are kept", "interrupted before this line"), label
             holds(notebook)
-        if kind == "training" and "all variables are kept" in told:
+        if kind == "training" and "all variables are kept" in message:
             bound = notebook.execute("(run.interrupted, run.counters.optimizer_steps)")
             if bound.reply["status"] == "ok":
                 interrupted, now = re.fullmatch(r"\((\w+), (\d+)\)", bound.shown()).groups()

@@ -49,7 +49,7 @@ def kernel():
         yield kernel
 
 
-def told(cell):
+def error_text(cell):
     """The error as a reader sees it."""
     return without_ansi("\n".join(cell.errors[0]["traceback"])) if cell.errors else ""
 
@@ -113,17 +113,17 @@ let given = twice;
             kernel,
             "(&kept, &shadowed, &retyped, &moved_later, &changed, point.x, count, &fresh, &holds, &twice)",
         ) == '("kept", "old", "old", "old", [1, 2], 2, 6, [4], ["in"], "22")'
-        missing = told(kernel.execute("moved;\nlate;\ngiven;"))
+        missing = error_text(kernel.execute("moved;\nlate;\ngiven;"))
         assert all(f"cannot find value `{name}`" in missing for name in ["moved", "late", "given"]), missing
     else:
         assert value(
             kernel, "(&kept, &shadowed, &retyped, &moved_later, &changed, point.x, count, &moved)"
         ) == '("kept", "old", "old", "old", [1], 1, 5, ["in"])'
-        missing = told(kernel.execute("fresh;\nholds;\ntwice;\nlate;"))
+        missing = error_text(kernel.execute("fresh;\nholds;\ntwice;\nlate;"))
         assert all(f"cannot find value `{name}`" in missing for name in ["fresh", "holds", "twice", "late"])
         return
     if ename:
-        text = " ".join(told(cell).split())
+        text = " ".join(error_text(cell).split())
         assert re.search(r"lost, because the cell had moved them: `moved`;", text), text
         assert re.search(r"did not end: `given` and `late`;", text), text
         assert re.search(r"kept: .*`fresh`.*`holds`.*`shadowed`.*`twice`", text), text
@@ -146,17 +146,17 @@ def test_a_variable_stays_when_the_one_that_was_to_shadow_it_fails(kernel, kind)
     kernel.execute('let mut old = String::from("trained");').ok()
     cell = run_to_its_end(kernel, f"let old = {initializer};", ename)
     if kind == "moves the old one":
-        assert "lost, because the cell had moved them: `old`" in told(cell)
+        assert "lost, because the cell had moved them: `old`" in error_text(cell)
         assert "had moved it when it failed" in value(kernel, "old")
     else:
         # As it was declared, too.
         assert value(kernel, "old.push('!'); old") == '"trained!"'
-        assert "lost" not in told(cell)
+        assert "lost" not in error_text(cell)
 
 
 def test_what_rust_does_not_let_one_keep_is_named(kernel):
     cell = kernel.execute("let first = vec![1];\nlet second = first.len();\nfails(true)?;\nlet third = first;")
-    assert "kept: " in told(cell) and "`first`" in told(cell)
+    assert "kept: " in error_text(cell) and "`first`" in error_text(cell)
     assert value(kernel, "first.len() + second") == "2"
     cell = kernel.execute("let mut word = String::from(\"a\");\nlet word = word + \"b\";\nfails(true)?;")
     assert value(kernel, "word") == '"ab"'
@@ -182,7 +182,7 @@ def test_cells_that_cannot_run_statement_by_statement_run(kernel):
         cell = kernel.execute(code)
         names = [each["ename"] for each in cell.errors]
         # What refers to another variable is refused, as ever.
-        assert cell.shown().strip() == shown or names == ["SC1011"], (code, told(cell))
+        assert cell.shown().strip() == shown or names == ["SC1011"], (code, error_text(cell))
 
 
 def test_a_type_that_does_not_compile_anew_costs_nothing(kernel):
@@ -242,7 +242,7 @@ def test_an_interrupted_cell_does_not_run_its_next_statement(kernel):
         'let history = { print!("begins"); waits() };\nsaved = String::from("overwritten");\nlet then = 1;',
         "Interrupted",
     )
-    assert "line 2" in told(cell) and "kept: " in told(cell)
+    assert "line 2" in error_text(cell) and "kept: " in error_text(cell)
     assert value(kernel, "saved") == '"good"'
     assert value(kernel, "history") == "7"
     assert "cannot find value `then`" in value(kernel, "then")
@@ -252,7 +252,7 @@ def test_arithmetic_that_does_not_fit_is_a_panic_with_its_line(kernel):
     cell = kernel.execute("let empty: Vec<i32> = vec![];\nlet last = empty.len() - 1;")
     assert cell.errors[0]["ename"] == "panic"
     assert "attempt to subtract with overflow" in cell.errors[0]["evalue"]
-    assert "line 2" in told(cell) and "`empty`" in told(cell).split("kept: ")[-1], told(cell)
+    assert "line 2" in error_text(cell) and "`empty`" in error_text(cell).split("kept: ")[-1], error_text(cell)
     kernel.execute("fn fact(n: i32) -> i32 { if n < 2 { 1 } else { n * fact(n - 1) } }").ok()
     assert "attempt to multiply with overflow" in value(kernel, "fact(25)")
     assert "no such" in value(kernel, 'debug_assert!(kept.len() > 99, "no such");\n1')
@@ -267,14 +267,14 @@ def test_places_are_those_of_the_cell(kernel):
     cell = kernel.execute('let _ = std::thread::spawn(|| {\n    panic!("in a thread");\n}).join();').ok()
     assert f"panicked at Cell In[{cell.number}], line 2:\nin a thread" in cell.stream("stderr")
     cell = kernel.execute("%%timeit\nlet none: Option<u8> = None;\nnone.unwrap();")
-    assert f"Cell In[{cell.number}], line 3" in told(cell), told(cell)
+    assert f"Cell In[{cell.number}], line 3" in error_text(cell), error_text(cell)
 
 
 @pytest.mark.parametrize("part", ["(", "[", "{ ", "-", "!", "1 + ", "x."])
 def test_a_cell_that_is_nested_too_deep_is_refused(kernel, part):
     cell = kernel.execute("let x = 1;\n" + part * 50_000 + "x")
     assert [each["ename"] for each in cell.errors] == ["NestedTooDeep"]
-    assert "line 2" in told(cell)
+    assert "line 2" in error_text(cell)
     assert value(kernel, "kept") == '"kept"'
 
 

@@ -47,8 +47,8 @@ def test_an_error_without_a_card_is_whole(notebook):
     cell = notebook.execute("let n: i32 = \"text\";")
     error = check_error(cell, "E0308", "mismatched types", line=1)
     assert not cell.diagnostics
-    told = without_ansi("\n".join(error["traceback"]))
-    assert "let n: i32 = \"text\";" in told and "^" in told
+    text = without_ansi("\n".join(error["traceback"]))
+    assert "let n: i32 = \"text\";" in text and "^" in text
 
 
 # ---------------------------------------------------------------- values

@@ -211,7 +211,7 @@ def test_subscriptions_without_end(kernel, log):
 
 
 @pytest.mark.parametrize(
-    ("sent", "told"),
+    ("sent", "message"),
     [
         (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "does not speak ZeroMQ's protocol"),
         (GREETING[:10] + b"\x01" + GREETING[11:], "version 1"),
@@ -223,11 +223,11 @@ def test_subscriptions_without_end(kernel, log):
     ],
     ids=["http", "old version", "another mechanism", "no READY", "ping", "flags", "READY twice"],
 )
-def test_another_protocol_is_closed_at_once(kernel, log, sent, told):
+def test_another_protocol_is_closed_at_once(kernel, log, sent, message):
     with connect(kernel, "control", handshake=False) as client:
         client.sendall(sent)
         closed_after(client, 9)
-    wait_for_log(log, told)
+    wait_for_log(log, message)
 
 
 def test_an_incompatible_socket_and_a_mangled_ready_end_only_themselves(kernel):

@@ -47,8 +47,8 @@ def test_the_kernel_answers(stratoscope, tmp_path):
         info = client.kernel_info(reply=True, timeout=120)["content"]
         assert info["language_info"]["name"] == "rust"
         asked = client.is_complete("fn f() {")
-        told = client.get_shell_msg(timeout=120)
-        assert told["parent_header"]["msg_id"] == asked and told["content"]["status"] == "incomplete", told
+        answer = client.get_shell_msg(timeout=120)
+        assert answer["parent_header"]["msg_id"] == asked and answer["content"]["status"] == "incomplete", answer
         client.shutdown()
         assert process.wait(timeout=120) == 0, (tmp_path / "log").read_text()[-2000:]
     finally:

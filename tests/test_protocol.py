@@ -152,14 +152,14 @@ def test_prints_and_displays_come_in_the_order_of_the_program(kernel):
         'for i in 0..60 { print!("p{i}"); display_html(&format!("d{i}")); eprintln!("e{i}"); '
         'display_html(&format!("f{i}")); }\nprint!("last");\n"result"'
     )
-    told = ""
+    text = ""
     for message in cell.messages:
         if message.kind == "stream":
-            told += message.content["text"].strip()
+            text += message.content["text"].strip()
         elif message.kind in ("display_data", "execute_result"):
             data = message.content["data"]
-            told += data.get("text/html", data["text/plain"])
-    assert told == "".join(f"{letter}{i}" for i in range(60) for letter in "pdef") + 'last"result"'
+            text += data.get("text/html", data["text/plain"])
+    assert text == "".join(f"{letter}{i}" for i in range(60) for letter in "pdef") + 'last"result"'
 
 
 def test_a_cell_shows_several_things_in_order(kernel):
@@ -187,9 +187,9 @@ def test_a_display_is_updated_in_place(kernel):
 def test_a_compile_error_is_one_error_with_its_place(kernel):
     cell = kernel.execute('let fine = 1;\nlet wrong: i32 = "text";')
     error = check_error(cell, cell.errors[0]["ename"], "mismatched types", line=2)
-    told = without_ansi("\n".join(error["traceback"]))
-    assert 'let wrong: i32 = "text";' in told
-    assert "^" in told
+    text = without_ansi("\n".join(error["traceback"]))
+    assert 'let wrong: i32 = "text";' in text
+    assert "^" in text
     assert kernel.execute("fine").reply["status"] == "error", "nothing of the cell ran"
 
 

@@ -1,6 +1,6 @@
 """Every rule's page through the real kernel: the bad cell shows the rule's code, the good one has no finding.
 
-The cells are those of `%explain CODE`. A page whose cells cannot run here says so itself, with the reason
+The cells are those of `%explain CODE`. A page with cells that cannot run here says so itself, with the reason
 (`Rule::NOT_RUN`); what a page needs before its cells it says too (`Rule::GIVEN`), beside what all pages take for
 granted. Here the granted checkpoint is a tiny one and the data a few rows of the real ones, so that a page takes a
 second.
@@ -38,7 +38,7 @@ class Notebook:
         self.good = {}
 
     def run_good(self, cell, given):
-        """The same for a mended cell; several pages have the same one, and it need not run twice."""
+        """The same for a corrected cell; several pages have the same one, and it need not run twice."""
         key = (cell, *given)
         if key not in self.good:
             self.good[key] = self.run(cell, given)
@@ -101,7 +101,7 @@ def codes(cell):
     return [bundle[DIAGNOSTIC]["code"] for bundle in cell.diagnostics]
 
 
-def told(cell):
+def messages(cell):
     return cell.code + "\n---\n" + "\n".join(without_ansi("\n".join(error["traceback"])) for error in cell.errors)
 
 
@@ -114,21 +114,21 @@ def test_the_catalogue_is_there():
 @pytest.mark.parametrize("code", RUN)
 def test_the_page_tells_the_truth(notebook, code):
     rule = RULES[code]
-    # What an earlier page has told is told again.
+    # Warnings that an earlier page has shown are shown again.
     notebook.kernel.run("%warnings again")
     bad = notebook.run(rule["bad"], rule["given"])
-    assert code in codes(bad), f"{codes(bad)}\n{told(bad)}"
+    assert code in codes(bad), f"{codes(bad)}\n{messages(bad)}"
     if rule["severity"] == "error":
-        assert [error["ename"] for error in bad.errors] == [code], told(bad)
+        assert [error["ename"] for error in bad.errors] == [code], messages(bad)
     else:
-        assert not bad.errors, told(bad)
+        assert not bad.errors, messages(bad)
     check_the_fixes(notebook, bad, code)
     notebook.kernel.run("%warnings again")
     good = notebook.run_good(rule["good"], rule["given"])
-    assert not good.errors, told(good)
-    assert code not in codes(good), told(good)
+    assert not good.errors, messages(good)
+    assert code not in codes(good), messages(good)
     # Each page names what its cell shows on the tiny checkpoint and the few rows, and nothing else.
-    assert set(codes(good)) <= set(rule["tolerates"]), told(good)
+    assert set(codes(good)) <= set(rule["tolerates"]), messages(good)
 
 
 def span_of(edit):
@@ -151,8 +151,8 @@ def check_the_fixes(notebook, bad, code):
     """What a card offers as an edit makes a cell that runs, without that finding and without another error."""
     for title, text in edits_of(bad, code):
         after = notebook.execute(text)
-        assert not after.errors, f"{title}\n{told(after)}"
-        assert code not in codes(after), f"{title}\n{told(after)}"
+        assert not after.errors, f"{title}\n{messages(after)}"
+        assert code not in codes(after), f"{title}\n{messages(after)}"
 
 
 def test_a_warning_marks_the_call_that_runs_and_not_the_first_of_its_name(notebook):
@@ -169,7 +169,7 @@ fit!(model, long, max_length = 4)?;"""
 
 def test_a_name_that_is_bound_twice_is_named_once(notebook):
     ran = notebook.execute("let twice = 1;\nlet twice = twice + 1;\nDataset::csv(\"nowhere.csv\")?;")
-    assert "kept: " in told(ran) and told(ran).count("`twice`") == 1, told(ran)
+    assert "kept: " in messages(ran) and messages(ran).count("`twice`") == 1, messages(ran)
     assert notebook.execute("twice").shown() == "2"
 
 
@@ -183,7 +183,7 @@ def test_what_a_page_to_be_read_advises_runs(notebook, code):
     cells = [rule["good"]] + [rule["bad"]] * rule["not_run"].startswith("both are valid")
     for cell in cells:
         ran = notebook.run(cell, rule["given"])
-        assert not ran.errors, told(ran)
+        assert not ran.errors, messages(ran)
         assert code not in codes(ran)
 
 
@@ -266,7 +266,7 @@ def test_a_profile_adds_the_words_of_its_version(notebook, row):
     assert "profile" not in card[DIAGNOSTIC] and "Trainer.compile" not in card["text/plain"]
 
 
-def test_a_cell_that_works_is_told_what_a_version_would_not_take(notebook):
+def test_a_valid_cell_has_a_note_on_what_a_version_rejects(notebook):
     cell = f"""let one = OneDeviceStrategy::new(cpu(0))?;
 scope!(one, {{
     {MODEL}
@@ -315,7 +315,7 @@ def test_warnings_are_shown_each_time_silenced_denied(notebook):
 
 
 def test_what_is_denied_stops_a_run_in_the_cell_process_and_in_the_next_one(notebook):
-    """SC0407 is told by the process that trains, not by the kernel, which has the text only."""
+    """SC0407 is reported by the process that trains, not by the kernel, which has the source only."""
     kernel = notebook.kernel
     cell = f"""let long = Dataset::from_labelled([("a game of and for the library and the data", "games"), ("a font", "fonts")]);
 {MODEL.replace('8)', '2)')}
@@ -325,7 +325,7 @@ let history = fit!(model, long, max_length = 4)?;"""
     assert "SC0407" in codes(notebook.execute(cell).ok())
     kernel.run("%warnings deny SC0407")
     assert [error["ename"] for error in notebook.execute(cell).errors] == ["SC0407"]
-    # A process that is new is told before its first cell.
+    # A new process gets the setting before its first cell.
     assert kernel.execute("std::process::exit(3);").errors[0]["ename"] == "ProcessEnded"
     assert [error["ename"] for error in notebook.execute(cell).errors] == ["SC0407"]
     kernel.run("%warnings default SC0407")

@@ -84,7 +84,7 @@ def test_s0_example_1_on_one_device(notebook):
     check_error(cell, "SC0102", "needs an active strategy scope", line=2)
     card = check_card(cell, "SC0102", "sync_every")
     assert len(card[DIAGNOSTIC]["fixes"]) == 2
-    # Both cures run.
+    # Both fixes run.
     notebook.run("let one = OneDeviceStrategy::new(cpu(0))?;")
     notebook.run(f"scope!(one, {{ {BUILT} {S0.format(more='')}; }});\ndrop(one);")
     notebook.run(f"{BUILT}\n{COMPILE}")
@@ -92,9 +92,9 @@ def test_s0_example_1_on_one_device(notebook):
 
 def test_s0_example_3_the_fallback(notebook):
     cell = notebook.run(BUILT + "\n" + S0.format(more=", drop_unsupported = true") + ";")
-    told = "steps_per_execution not supported.  Falling back to standard compilation"
+    message = "steps_per_execution not supported.  Falling back to standard compilation"
     card = check_card(cell, "SC0102")
-    assert told in card["text/plain"]
+    assert message in card["text/plain"]
     # Nothing else is swallowed.
     cell = notebook.execute(S0.format(more=", drop_unsupported = true, metric = accuracy()") + ";")
     check_error(cell, "SC0101", "did you mean `metrics`?")
@@ -105,7 +105,7 @@ def test_a_model_outlives_its_strategy(notebook):
     notebook.run(f"scope!(short, {{ {UNBUILT} }});\ndrop(short);")
     notebook.run(COMPILE + FIT)
     assert devices(notebook) == 2
-    # And the strategy is no longer alive: nobody else is told of it.
+    # And the strategy is no longer alive: no later card mentions it.
     notebook.run(BUILT + COMPILE)
 
 
@@ -278,12 +278,12 @@ def test_an_optimizer_trains_one_model(strategy):
 def test_a_failure_inside_a_scope_leaves_it(strategy):
     strategy.run("let before = 1;")
     cell = strategy.execute(at("in", "let early = Sequential([Dense(1).input_shape(5)])?;", "let model = Sequential([Dense(0)])?;"))
-    told = check_error(cell, "SC0915", line=3)
+    error = check_error(cell, "SC0915", line=3)
     assert strategy.run("stratoscope::strategy::scope::depth()").shown() == "0"
     assert strategy.run("before").shown() == "1"
     # What the failing cell had made before is kept, and the error says so.
     assert error(strategy.execute("early")) is None
-    assert "early" in re.search(r"(?s)kept: .*", without_ansi("\n".join(told["traceback"])))[0]
+    assert "early" in re.search(r"(?s)kept: .*", without_ansi("\n".join(error["traceback"])))[0]
 
 
 

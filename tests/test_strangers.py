@@ -37,7 +37,7 @@ def as_stranger(script, folder):
         who = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
         subprocess.run(["sh", "-c", script], cwd=folder, check=True, umask=0o022, **who)
     else:
-        # What they would do can be told from what we do by nobody but us.
+        # Only we can distinguish their effect from ours.
         subprocess.run(["sh", "-c", script], cwd=folder, check=True)
 
 
@@ -201,11 +201,11 @@ def test_cells_run_whatever_the_folder_for_temporary_files_is(tmp_path, shared, 
     with Kernel(cwd=tmp_path / "a b", env=environment) as kernel:
         cell = kernel.run('let x = vec![1, 2];\nx.len()')
         assert cell.shown() == "2"
-        told = cell.stream("stderr")
+        text = cell.stream("stderr")
         if note:
-            assert note in told and str(folder) in told and told.count("\n") == 1, told
+            assert note in text and str(folder) in text and text.count("\n") == 1, text
         else:
-            assert told == ""
+            assert text == ""
         assert kernel.run("std::env::temp_dir().is_dir()").shown() == "true"
         assert kernel.run("fn f() -> u8 { 1 }\nf()").stream("stderr") == "", "it is said once"
 
