@@ -58,8 +58,17 @@ def is_progress(output):
 
 
 def outputs_of(cell):
-    """The outputs of a cell that do not depend on how fast the machine is."""
-    return [output for output in cell.get("outputs", []) if not is_progress(output)]
+    """The outputs of a cell that do not depend on how fast the machine is; text of a stream in one piece."""
+    outputs = []
+    for output in cell.get("outputs", []):
+        if is_progress(output):
+            continue
+        last = outputs[-1] if outputs else {}
+        if output["output_type"] == "stream" and last.get("name") == output["name"]:
+            outputs[-1] = output | {"text": (text_of(last["text"]) + text_of(output["text"])).splitlines(keepends=True)}
+        else:
+            outputs.append(output)
+    return outputs
 
 
 def comparable(output):

@@ -76,6 +76,8 @@ def tracked_changes():
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
     """Runs a command as a new shell does: no activated environment, none of the session's variables."""
+    # `cargo nextest run` builds the examples, `cargo build` does not.
+    subprocess.run(["cargo", "build", "-q", "--workspace", "--locked", "--examples"], cwd=ROOT, check=True)
     folder = tmp_path_factory.mktemp("plain")
     (folder / "small.ipynb").write_text(NOTEBOOK)
     cargo = shutil.which("cargo")
