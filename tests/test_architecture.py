@@ -232,3 +232,14 @@ def test_every_crate_says_what_it_is(root, manifests):
         folder = root / "src" / crate / "src"
         main = next(path for path in (folder / "lib.rs", folder / "main.rs") if path.exists())
         assert main.read_text().startswith("//! "), f"{main} does not begin with what it is"
+
+
+def test_paths_in_the_documents_exist(root):
+    """Links, and paths in code quotes that begin with a folder of the repository."""
+    lacking = []
+    for path in [root / "README.md", *sorted((root / "docs").glob("*.md"))]:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            links = [path.parent / link.split("#")[0] for link in re.findall(r"\]\((?!https?:)([^)#][^)]*)\)", line)]
+            quotes = [root / quote for quote in re.findall(r"`((?:src/[\w-]+|tests|docs|notebooks|kernel-spec)/[\w./-]*)`", line)]
+            lacking += [f"{path.name}:{number}: {each}" for each in links + quotes if not each.exists()]
+    assert not lacking, "\n".join(lacking)
