@@ -1,5 +1,5 @@
-"""A headless Chromium, driven over its DevTools protocol: open a page, run JavaScript in it, wait for
-something to be true, take a picture. No driver program and no Python package of its own is needed.
+"""A headless Chromium, controlled over its DevTools protocol: opens a page, runs JavaScript in it, waits for a
+condition, takes screenshots. It needs no driver program and no other Python package.
 """
 
 import base64
@@ -109,7 +109,7 @@ class Browser:
         raise TimeoutError(f"never true: {script}\n{self.evaluate('document.body.innerText')[:2000]}")
 
     def picture(self, path, clip=None):
-        """Writes what is seen as PNG; `clip` is x, y, width, height in the page."""
+        """Writes a screenshot as PNG; `clip` is x, y, width, height in the page."""
         options = {}
         if clip:
             options["clip"] = dict(zip(("x", "y", "width", "height"), clip), scale=1)

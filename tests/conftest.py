@@ -1,4 +1,4 @@
-"""What the tests share: the folders of the project, a tiny checkpoint, kernels."""
+"""Fixtures: the folders of the project, a tiny checkpoint, kernels."""
 
 import os
 import pathlib
@@ -33,7 +33,7 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     if os.environ.get("STRATOSCOPE_FULL_TESTS"):
         return
-    # Not counted as skipped: nobody asked for them.
+    # Removed rather than skipped: a skip would be reported.
     items[:] = [item for item in items if not item.get_closest_marker("full")]
 
 
@@ -113,7 +113,7 @@ def executed(run_notebook):
 
 @pytest.fixture(scope="session")
 def pictures(root):
-    """Where the pictures of a test go, to be looked at."""
+    """The folder for screenshots."""
     folder = pathlib.Path(os.environ.get("STRATOSCOPE_SCREENSHOTS") or root / "target" / "screenshots")
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -1,7 +1,7 @@
-"""A kernel seen from outside: starts one, runs cells, keeps every message that arrives.
+"""A client of the kernel: starts one, runs cells, keeps every message.
 
 `Kernel.execute` returns a `Cell` with the reply and the messages of that one execution, in order.
-Nothing here knows how the kernel works; it speaks the Jupyter protocol through jupyter_client.
+It uses the Jupyter protocol only, through jupyter_client.
 """
 
 import queue
@@ -33,7 +33,7 @@ class Message:
 
 @dataclass
 class Cell:
-    """What came back for one execution."""
+    """The result of one execution."""
 
     code: str
     reply: dict
@@ -87,7 +87,7 @@ class Cell:
 
 
 class Kernel:
-    """A running kernel. Use it as a context manager; it is gone at the end."""
+    """A running kernel. Use it as a context manager, which ends it."""
 
     def __init__(self, cwd=None, env=None, stderr=None, **manager):
         self.manager = KernelManager(kernel_name=KERNEL_NAME, **manager)
@@ -171,7 +171,7 @@ class Kernel:
         return self.execute(code, timeout).ok()
 
     def wait_for(self, request, kind, timeout=60, count=1):
-        """Reads on until `count` messages of a kind have come for the request."""
+        """Waits until `count` messages of a kind have arrived for the request."""
         deadline = time.monotonic() + timeout
         found = []
         while len(found) < count:
@@ -185,7 +185,7 @@ def check_error(cell, name, *in_evalue, line=None, without_line=False):
     """The cell failed as one Jupyter error: the reply's status, exactly one `error` message, the
     same in both, a message that stands alone and a traceback that names cell and line.
 
-    `without_line`: the cell was ended from outside, and nobody knows where it was."""
+    `without_line`: the cell was ended from outside, so that its line is unknown."""
     assert cell.reply["status"] == "error", cell.reply
     assert len(cell.errors) == 1, cell.errors
     error = cell.errors[0]

@@ -16,7 +16,7 @@ WIDTH = 1280
 
 
 class Lab:
-    """A JupyterLab of its own, which shows notebooks that are not trusted. Use it as a context manager."""
+    """A JupyterLab server that shows notebooks without trusting them. Use it as a context manager."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -67,12 +67,12 @@ class Lab:
                                          {"Content-Type": "application/json"}, method="PUT")
         urllib.request.urlopen(request, timeout=20).read()
         page.resize(WIDTH, 1600)
-        # Workspaces of their own: what another page has open is not opened here too.
+        # A new workspace: it does not reopen the documents of another page.
         page.open(f"{self.address}/lab/workspaces/{name}-{theme}/tree/{name}.ipynb?reset")
         cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
         page.wait_until(f"document.querySelectorAll('.jp-CodeCell').length >= {len(cells)}", 120)
         page.wait_until(f"document.body.dataset.jpThemeName === {json.dumps(THEMES[theme])}")
-        # A question about the kernel, which may come late, hides nothing: the notebook is read, not run.
+        # The dialog that asks for a kernel may appear late and is closed: the notebook is not run.
         page.evaluate("document.head.insertAdjacentHTML('beforeend', '<style>.jp-Dialog{display:none!important}</style>')")
         outputs = sum(len(cell.outputs) > 0 for cell in cells)
         page.wait_until("[...document.querySelectorAll('.jp-CodeCell')].filter(each => each.querySelector("
@@ -81,9 +81,9 @@ class Lab:
 
 
 def show_static(page, notebook, folder, name, theme):
-    """The same of the page that nbconvert makes."""
+    """The same for the static page of nbconvert."""
     exporter = HTMLExporter(theme=theme)
-    # Scripts of others (mathematics, diagrams) would be fetched; nothing here needs them.
+    # External scripts (mathematics, diagrams) are not loaded.
     exporter.require_js_url = exporter.mathjax_url = exporter.mermaid_js_url = ""
     html, _ = exporter.from_notebook_node(notebook)
     path = folder / f"{name}-{theme}.html"
@@ -95,7 +95,7 @@ def show_static(page, notebook, folder, name, theme):
 
 
 def whole(page):
-    """Makes the page as high as what it shows; cells that come into view may still grow."""
+    """Makes the page as high as its content; cells that come into view may still grow."""
     height = 0
     while height != (needed := page.evaluate(
             "Math.ceil([...document.querySelectorAll('.jp-Cell')].at(-1).getBoundingClientRect().bottom) + 80")):

@@ -72,7 +72,7 @@ def outputs_of(cell):
 
 
 def comparable(output):
-    """What has to be equal in two executions: kinds, errors, cards, texts and the shapes of tables."""
+    """The parts of an output that must be equal in two executions: kinds, errors, cards, texts and the shapes of tables."""
     kind = output["output_type"]
     if kind == "error":
         # Behind the first line of the traceback, programs that show no cards get the message as well.

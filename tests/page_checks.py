@@ -1,5 +1,5 @@
-"""What can be said of a rendered page without a person who looks at it: whether a text can be read on what is behind
-it, whether anything must be scrolled sideways, whether a front end took something away.
+"""Automatic checks of a rendered page: contrast of texts, horizontal overflow, and whether the front end removed parts
+of the HTML.
 
 `load` defines these as JavaScript functions of the page; the others call them. An output is named by the number of its
 code cell and its own number in that cell, both from 0: JupyterLab and nbconvert have the same classes for them.
@@ -7,7 +7,7 @@ code cell and its own number in that cell, both from 0: JupyterLab and nbconvert
 
 import json
 
-CALCULATIONS = r"""window.looks = (() => {
+CALCULATIONS = r"""window.page_checks = (() => {
     const color = text => {
         const [r, g, b, a = 1] = (text.match(/[\d.]+/g) || [0, 0, 0, 0]).map(Number);
         return {rgb: [r, g, b], a};
@@ -108,21 +108,21 @@ def output(page, cell, number, html=None):
     `html` was changed."""
     source = json.dumps(html)
     return page.evaluate(f"""(() => {{
-        const root = looks.output({cell}, {number});
+        const root = page_checks.output({cell}, {number});
         if (!root) return null;
         // What can be opened is open.
         const closed = [...root.querySelectorAll('details:not([open])')];
         closed.forEach(each => each.open = true);
         const found = {{
             text: root.innerText,
-            contrasts: looks.contrasts(root).slice(0, 8),
-            drawn: looks.drawn(root),
-            overflowing: looks.overflowing(root),
+            contrasts: page_checks.contrasts(root).slice(0, 8),
+            drawn: page_checks.drawn(root),
+            overflowing: page_checks.overflowing(root),
         }};
         closed.forEach(each => each.open = false);
-        if ({source} !== null) found.differences = looks.differences(root, {source});
-        found.shown = looks.isShown(root);
-        found.box = looks.box(root);
-        found.cell = looks.box(root.closest('.jp-CodeCell'));
+        if ({source} !== null) found.differences = page_checks.differences(root, {source});
+        found.shown = page_checks.isShown(root);
+        found.box = page_checks.box(root);
+        found.cell = page_checks.box(root.closest('.jp-CodeCell'));
         return found;
     }})()""")

@@ -68,7 +68,7 @@ def test_the_head_decides_about_logits(notebook, layer, loss, expected):
     ran = notebook.run(head(layer, loss))
     assert codes(ran) == expected, traceback_of(ran)
     for card in cards(ran):
-        # The first fix is an edit of the cell; after it nothing is left to say.
+        # The first fix is an edit of the cell; the edited cell has no diagnostic.
         after = notebook.run(applied(ran, card))
         assert codes(after) == [], traceback_of(after)
 
@@ -106,7 +106,7 @@ def test_arrays_become_a_data_set(notebook):
     (card,) = cards(ran)
     assert card["fixes"][0]["title"] == "write `Dataset::from_arrays(x.clone(), y.clone())?`"
     notebook.run(applied(ran, card))
-    # What only the compiler sees: the pair has a name.
+    # Known to the compiler only: the pair has a name.
     ran = notebook.execute(f"{start}\nlet pair = (x.clone(), y.clone());\nfit!(model, pair)?;")
     (card,) = [card for card in cards(ran) if card["code"] == "SC0120"]
     assert card["fixes"][0]["title"] == "write `Dataset::from_arrays(pair.0, pair.1)?`", traceback_of(ran)

@@ -1,12 +1,11 @@
-"""The notebooks that run the cases of four well-known explanations, and say where those err.
-
-Each is executed as a whole; a cell either runs, or fails with the one diagnostic it is there to show."""
+"""The notebooks on four well-known explanations. Each is executed as a whole; a cell either runs, or fails with the
+diagnostic that it demonstrates."""
 
 import pytest
 
 from kernel_client import DIAGNOSTIC, without_ansi
 
-# Notebook, the errors of its cells in order, the warnings and notes it must show.
+# Notebook, the errors of its cells in order, its warnings and notes.
 NOTEBOOKS = {
     "steps_per_execution": (["SC0102", "SC0102", "SC0101"], {"SC0102", "SC0119"}),
     "model_outside_scope": (["SC0201", "SC0201", "SC0201"], set()),
@@ -17,7 +16,7 @@ NOTEBOOKS = {
 
 
 class Executed:
-    """A notebook after its run: what a cell showed, found by a piece of its text."""
+    """An executed notebook: outputs of a cell, selected by a part of its source."""
 
     def __init__(self, notebook):
         self.cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -34,7 +33,7 @@ class Executed:
         return "\n".join(bundle.get("text/plain", "") for bundle in self.bundles(*texts))
 
     def printed(self, text):
-        """The lines that the one cell with this text wrote, however many messages they came in."""
+        """The lines written by the one cell with this source, in any number of messages."""
         (cell,) = (cell for cell in self.cells if text in cell.source)
         return "".join(output.text for output in cell.outputs if output.output_type == "stream").splitlines()
 
@@ -80,7 +79,7 @@ def test_the_profiles_quote_their_versions(run):
     assert len(cards) == 2
     assert "TypeError: Invalid keyword argument(s) in `compile`: {'steps_per_execution'}" in cards[0]
     assert "accepts this call" in cards[1] and "TypeError" not in cards[1]
-    # In the scope the call is right; only 2.3 does not know the name.
+    # In the scope the call is valid; only 2.3 does not know the name.
     assert "SC0119" in executed.shown("let longer") and "1 execution, 8 optimizer steps" in executed.shown("sixteen.counters")
     assert "most likely because some layers, model, or optimizer" in " ".join(
         run("model_outside_scope").shown("let model", "scope!(strategy").replace("|", " ").split())

@@ -1,6 +1,5 @@
-"""Ordinary beginner's mistakes in Rust, each in a cell of its own: the error has rustc's code or ours, names the
-line, says what is wrong in words a beginner knows, and nothing that the kernel or evcxr has put around the cell is
-ever shown."""
+"""Common beginner's mistakes in Rust, one per cell: the error has rustc's code or ours, names the line, explains the
+mistake in simple words, and shows none of the code that the kernel or evcxr adds around the cell."""
 
 import json
 import re
@@ -29,13 +28,13 @@ mod shop {
     fn hidden() {}
 }"""
 
-# What nobody has typed: names of evcxr's and the kernel's, crates, paths of the build.
+# Generated code: names of evcxr and of the kernel, crates, paths of the build.
 GENERATED = re.compile(
     r"evcxr|EVCXR|Evcxr|run_user_code|variable_store|CellError|catch_unwind|AssertUnwind|stratoscope::__|stratoscope::cell"
     r"|__compile_arguments|__fit_arguments|`ctx`|ctx::|src/lib\.rs|/tmp/|\$crate|end of input|keyword `fn`"
 )
 
-# What is typed, the error's name, words of it (in any part of what is shown), the line.
+# The source, the error's name, parts of the output, the line.
 MISTAKES = {
     # Ends and signs.
     "no semicolon between": ("let a = 1\nlet b = 2;", "CompilationError", ["expected `;`", "let a = 1;"], 1),
@@ -151,7 +150,7 @@ MISTAKES = {
 
 
 def shown(cell):
-    """Everything that a front end gets for a cell, but the cell itself."""
+    """Everything that a front end receives for a cell, except its source."""
     texts = []
     for message in cell.messages:
         if message.kind != "execute_input":
@@ -161,7 +160,7 @@ def shown(cell):
 
 
 def messages(cell):
-    """What a reader sees of it, on one line."""
+    """The visible text, on one line."""
     error = cell.errors[0]
     parts = [error["evalue"], *error["traceback"], cell.shown()]
     return " ".join(without_ansi("\n".join(parts)).split())

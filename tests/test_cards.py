@@ -1,8 +1,7 @@
-"""The cards that matter most, where they are read: JupyterLab and nbconvert's page, light and dark, and a terminal.
-
-One notebook makes them with the real kernel: what the text of a cell decides, what rustc decides, what shows when the
-cell runs, warnings about schedule and data, a placement, a run's progress. What can be checked without a person is
-checked; the pictures lie in $STRATOSCOPE_SCREENSHOTS, or else in target/screenshots/, to be looked at.
+"""The most important cards in JupyterLab, in nbconvert's page (light and dark), and in a terminal. One notebook
+creates them with the real kernel: errors found in the source, by rustc and at run time, warnings about schedule and
+data, a placement, the progress of a run. The screenshots are in $STRATOSCOPE_SCREENSHOTS, or else in
+target/screenshots/.
 """
 
 import re
@@ -15,7 +14,7 @@ from nbconvert.filters import ansi2html
 from wcwidth import wcswidth
 
 import lab
-import looks
+import page_checks
 from kernel_client import DIAGNOSTIC, check_static_html, without_ansi
 
 # Columns of text. Code is cut around the place that is meant, everything else is wrapped.
@@ -104,7 +103,7 @@ class Card:
 
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory):
-    """The cells, executed; those that are to fail do."""
+    """The executed cells; those that should fail do."""
     made = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "stratoscope", "display_name": "Rust (stratoscope)"}})
     made.cells = [nbformat.v4.new_code_cell(source) for _, source in CELLS.values()]
     NotebookClient(made, kernel_name="stratoscope", timeout=300, allow_errors=True,
@@ -128,17 +127,17 @@ def cards(notebook):
 
 @pytest.fixture(scope="module", params=MEDIA)
 def page(request, notebook, cards, chromium, jupyter_lab, tmp_path_factory):
-    """The notebook in one medium, and by name what is seen of each card."""
+    """The notebook in one medium, and the measurements of each card by name."""
     medium, theme = request.param.split("-")
     if medium == "lab":
         jupyter_lab.show(chromium, notebook, "cards", theme)
     else:
         lab.show_static(chromium, notebook, tmp_path_factory.mktemp("static"), "cards", theme)
-    looks.load(chromium)
+    page_checks.load(chromium)
     chromium.medium = request.param
-    chromium.seen = {card.name: looks.output(chromium, card.cell, card.number, card.html) for card in cards}
+    chromium.seen = {card.name: page_checks.output(chromium, card.cell, card.number, card.html) for card in cards}
     chromium.tracebacks = {
-        name: looks.output(chromium, index, number)
+        name: page_checks.output(chromium, index, number)
         for index, name in enumerate(CELLS)
         for number, output in enumerate(notebook.cells[index].outputs)
         if output.output_type == "error"
@@ -160,7 +159,7 @@ def test_every_card_is_seen(page, cards, pictures):
         assert seen and seen["shown"], card.name
         _, y, width, height = seen["box"]
         assert width > 400 and height > 60, f"{card.name} has no size"
-        # The cell's own text and all that is shown down to the card.
+        # The source of the cell and all outputs down to the card.
         left, top, cell_width, _ = seen["cell"]
         page.picture(pictures / f"card-{card.name}-{page.medium}.png", (left, top, cell_width, y + height + 8 - top))
         parts = [card.code, card.data[DIAGNOSTIC]["message"].split("`")[0]] if card.code else []
@@ -171,7 +170,7 @@ def test_every_card_is_seen(page, cards, pictures):
 
 
 def test_nothing_is_taken_away(page):
-    """JupyterLab sanitizes what is not trusted, as this notebook is not."""
+    """JupyterLab sanitizes the HTML of untrusted notebooks, such as this one."""
     changed = {name: seen["differences"] for name, seen in page.seen.items() if seen["differences"]}
     assert not changed
 
@@ -182,7 +181,7 @@ def test_nothing_is_scrolled_sideways(page):
 
 
 def test_every_text_can_be_read_on_its_background(page):
-    """4.5 is WCAG's bound for text of this size. Tracebacks lie on a red ground, whatever their own colors."""
+    """4.5 is WCAG's bound for text of this size. Tracebacks have a red background, whatever their own colors."""
     assert len(page.tracebacks) == 6
     for kind in (page.seen, page.tracebacks):
         assert all(seen["contrasts"] or seen["drawn"] for seen in kind.values()), "there is no text"
@@ -191,8 +190,8 @@ def test_every_text_can_be_read_on_its_background(page):
 
 
 def test_every_curve_and_text_of_a_plot_can_be_seen(page):
-    """On a light and on a dark page: it has no ground of its own. No ink has more than 4.35 to 1 on white and on
-    JupyterLab's dark ground alike; WCAG asks for 3 to 1 of what is drawn, and of large texts."""
+    """On a light and on a dark page, because the background is transparent. No color reaches more than 4.35 to 1 on
+    both white and JupyterLab's dark background; WCAG asks for 3 to 1 for graphics and large text."""
     drawn = page.seen["plot"]["drawn"]
     assert {"text", "polyline"} <= {each["kind"] for each in drawn}
     texts = [each for each in drawn if each["kind"] == "text"]
@@ -203,14 +202,15 @@ def test_every_curve_and_text_of_a_plot_can_be_seen(page):
 
 
 def test_an_error_is_shown_once(notebook, cards):
-    """The card says it; the error below it names the code and the place, for those who read the notebook as data."""
+    """The card explains the error; the error output below it has the code and the place, for programs that read the
+    notebook."""
     failed = [card for card in cards if card.code and card.data[DIAGNOSTIC]["severity"] == "error"]
     assert len(failed) >= 6
     for card in failed:
         (error,) = (output for output in notebook.cells[card.cell].outputs if output.output_type == "error")
         head, *rest = [without_ansi(line) for line in error.traceback]
         assert re.fullmatch(rf"Cell In\[\d+\], line \d+: {card.code}", head), head
-        # What became of the variables is on no card.
+        # Kept and lost variables are not on a card.
         text_left = " ".join(rest)
         assert not re.search(r"error\[|fix|-->", text_left) and card.data[DIAGNOSTIC]["message"] not in text_left, rest
         assert error.ename == card.code and error.evalue
@@ -255,7 +255,7 @@ COLORS = {
 
 @pytest.mark.parametrize("theme", COLORS)
 def test_pictures_of_a_terminal(notebook, cards, chromium, pictures, tmp_path, theme):
-    """What `jupyter console` prints of a cell: the text of each display, then the lines of the traceback."""
+    """The output of `jupyter console`: the text of each display, then the lines of the traceback."""
     ground, ink, palette = COLORS[theme]
     style = "".join(f".ansi-{name}-fg,.ansi-{name}-intense-fg{{color:{code}}}" for name, code in palette.items())
     style += ".ansi-bold{font-weight:bold}"

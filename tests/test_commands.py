@@ -157,7 +157,7 @@ def test_install_and_uninstall_in_a_prefix(command, tmp_path):
 def test_install_for_the_user(command, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
-    # Rust stays where it is: the test is of Jupyter's folders, and must not cause a build.
+    # The folders of Rust stay: the test is about Jupyter's folders and must not cause a build.
     real = pathlib.Path.home()
     env = {"HOME": str(home), "XDG_DATA_HOME": "", "JUPYTER_DATA_DIR": str(home / "data"),
            "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", str(real / ".rustup")),

@@ -49,7 +49,7 @@ class TestWelcome(jupyter_kernel_test.IopubWelcomeTests):
 
 
 def test_no_sample_is_missing():
-    """A test of the suite whose sample is empty skips itself and looks like one that passed."""
+    """A test of the suite with an empty sample skips itself and looks as if it had passed."""
     samples = {name for name in vars(jupyter_kernel_test.KernelTests)
                if name.startswith("code_") or name.endswith(("_samples", "_operations", "_name", "_extension"))}
     empty = {name for name in samples if not getattr(TestKernel, name)}

@@ -1,4 +1,4 @@
-"""The three diagnostics of the main notebook, on the messages that arrive: an unknown argument,
+"""The three diagnostics of the main notebook, in the messages of the protocol: an unknown argument,
 `steps_per_execution` without a scope, a model outside the live strategy's scope."""
 
 import pytest
@@ -47,7 +47,7 @@ def test_a_finding_of_the_text_is_fast(kernel, model):
     kernel.run(model)
     code = compile_cell(metrics="metric")
     seconds = sorted(kernel.execute(code).seconds for _ in range(5))
-    # The budget is 0.1 s on a quiet machine; this only shows that rustc had no part in it.
+    # The budget is 0.1 s on an idle machine; this only shows that rustc was not run.
     assert seconds[2] < 0.5
 
 
@@ -57,7 +57,7 @@ def test_a_finding_of_the_text_is_fast(kernel, model):
      ("gradient_acumulation_steps", "gradient_accumulation_steps")],
 )
 def test_the_nearest_name_is_offered(kernel, typo, meant):
-    # Nothing is compiled, so the model need not exist.
+    # Nothing is compiled, so the model does not have to exist.
     cell = kernel.execute(f"compile!(anything, optimizer = AdamW::new(5e-5), {typo} = 1)?;")
     check_error(cell, "SC0101", typo, meant, line=1)
 
@@ -84,7 +84,7 @@ def test_steps_per_execution_needs_a_scope(kernel, model):
     cell = kernel.execute(compile_cell("    steps_per_execution = 16,\n"))
     check_error(cell, "SC0102", "steps_per_execution", line=5)
     check_card(cell, "SC0102", "steps_per_execution", "scope", "^")
-    # 1 is what happens anyway, and accepted everywhere.
+    # 1 is the default, and accepted everywhere.
     kernel.run(compile_cell("    steps_per_execution = 1,\n"))
 
 
@@ -125,13 +125,13 @@ def test_a_model_outside_the_live_strategy(kernel, tiny):
     cell = kernel.execute(code)
     check_error(cell, "SC0201", line=1)
     card = check_card(cell, "SC0201", "TensorFlow")
-    # The grid of variables by devices: the second replica has none of them, and where they were made is said.
+    # The grid of variables by devices: the second replica has none of them, and the line that created them is named.
     figure = card[DIAGNOSTIC]["figure"]
     check_static_html(figure["html"])
     for text in (figure["html"], figure["plain"], card["text/html"]):
         assert "bert.embeddings" in text or "embeddings" in text
         assert f"cell {made.number}" in text
-    # Without the strategy the same cell is fine, and so it is when one says that none is meant.
+    # The same cell is valid without the strategy, and with `strategy = none`.
     kernel.run(code.replace(")?;", "    strategy = none,\n)?;"))
     kernel.run("drop(live);")
     kernel.run(code)

@@ -68,7 +68,7 @@ def documented():
 
 
 def tracked_changes():
-    """What git says of the tracked files, where there is a repository."""
+    """The output of git status, if there is a repository."""
     command = ["git", "status", "--porcelain", "--untracked-files=all"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
 

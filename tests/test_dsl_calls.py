@@ -1,5 +1,5 @@
-"""Calls of the DSL that are not written as they should be, and Python in a cell: each has a card of ours with the
-line as it should be. The way out that a card offers as an edit is taken, and then the cell runs."""
+"""Incorrect calls of the DSL, and Python in a cell: each has a card with the corrected line. After the edit that the
+card offers, the cell runs."""
 
 import pytest
 
@@ -16,7 +16,7 @@ LOSS = "loss = SparseCategoricalCrossentropy { from_logits: true }"
 # Before a cell that trains: others compile without a loss.
 COMPILED = f"compile!(model, optimizer = AdamW::new(1e-3), {LOSS})?;"
 
-# What is typed, the code, and what it becomes when the first way out is taken, until there is none.
+# The source, the code of the diagnostic, and the source after applying the first fix until there is none.
 FIXED = {
     # SC0122
     "no comma after the model": (
@@ -162,7 +162,7 @@ FIXED = {
         'compile!(model, optimizer = AdamW::new(1e-3), loss = "sparse_categorical_crossentropy")?;'),
 }
 
-# Python that is more than a spelling: one card says so, with the Rust of its lines.
+# Python that is not just a spelling: one card, with the corresponding Rust.
 PYTHON = {
     "a model": (
         'model = Sequential([\n    Dense(10, activation="relu"),  # hidden\n    Dense(2),\n])', []),
@@ -217,7 +217,7 @@ def errors(cell):
 
 
 def applied(code, fix):
-    """The cell after a way out."""
+    """The cell after a fix."""
     text = code.encode()
     edits = sorted(fix["edits"], key=lambda edit: edit["place"]["span"]["start"], reverse=True)
     for edit in edits:

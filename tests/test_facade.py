@@ -1,4 +1,4 @@
-"""Cells share one copy of every static: what one cell makes works in the next."""
+"""Cells share one copy of every static, so that an object of one cell works in the next."""
 
 
 def test_a_tensor_is_used_in_the_next_cell(kernel):
@@ -25,7 +25,7 @@ def test_a_strategy_is_live_in_the_next_cell(kernel):
 
 
 def test_a_static_of_a_crate_below_the_facade_is_one(kernel):
-    # burn's registry of loggers is `log`'s: a logger set in one cell hears the records of the next.
+    # burn uses the crate `log`: a logger set in one cell receives the records of the next.
     kernel.run(
         """
 use std::sync::Mutex;

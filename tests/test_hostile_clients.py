@@ -1,5 +1,5 @@
-"""Clients that keep to no rule, as raw as sockets get: on a loopback port every process of the machine may
-connect, and no signature has been checked yet. The kernel closes what it must, says so, and goes on."""
+"""Hostile clients, on raw sockets: any process of the machine can connect to a loopback port, before a signature is
+checked. The kernel closes such connections, logs it, and continues."""
 
 import contextlib
 import os
@@ -39,7 +39,7 @@ def kernel(tmp_path_factory, log):
 
 @pytest.fixture(autouse=True)
 def the_kernel_goes_on(kernel):
-    """After each of these tests, everything is answered."""
+    """After each of these tests the kernel answers."""
     yield
     kernel.client.kernel_info(reply=True, timeout=20)
     assert kernel.run("6 * 7", timeout=60).shown() == "42"
@@ -102,7 +102,7 @@ def is_open(client):
 
 
 def send_until_closed(client, piece, most):
-    """Sends the bytes again and again; how many until the other side had enough."""
+    """Sends the bytes repeatedly; returns how many until the connection was closed."""
     sent = 0
     with contextlib.suppress(ConnectionError):
         while sent < most:
@@ -135,7 +135,7 @@ def wait_for_log(log, words, seconds=5):
 
 @contextlib.contextmanager
 def subscriber(kernel, **options):
-    """A well-behaved one, and what happens to its connection."""
+    """A well-behaved subscriber, and the events of its connection."""
     context = zmq.Context.instance()
     with context.socket(zmq.SUB) as client:
         client.linger = 0
@@ -152,7 +152,7 @@ def subscriber(kernel, **options):
             client.disable_monitor()
 
 
-# ---------------------------------------------------------------- what they send
+# ---------------------------------------------------------------- malformed input
 
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_a_frame_of_two_to_the_sixtieth_is_not_believed(kernel, log, channel):
@@ -176,7 +176,7 @@ def test_a_message_without_end_is_cut_off_at_its_limit(kernel, log):
     before = resident(kernel)
     with connect(kernel, "shell") as client:
         sent = send_until_closed(client, frame(MIB, more=True) + bytes(MIB), 1000 * MIB)
-    # What was under way is lost, and counted as sent.
+    # Bytes in flight are lost, and counted as sent.
     assert 60 * MIB < sent < 90 * MIB, sent / MIB
     with connect(kernel, "control") as client:
         sent = send_until_closed(client, b"\x01\x00" * 1000, 1000 * MIB)
@@ -237,7 +237,7 @@ def test_an_incompatible_socket_and_a_mangled_ready_end_only_themselves(kernel):
             closed_after(client, 5)
 
 
-# ---------------------------------------------------------------- how long they take, how many they are
+# ---------------------------------------------------------------- slow and numerous clients
 
 def test_who_does_not_finish_the_handshake_is_closed(kernel, log):
     silent = [connect(kernel, channel, handshake=False) for channel in CHANNELS]
@@ -269,10 +269,10 @@ def test_a_thousand_connections(kernel, log):
         for number in range(1000):
             crowd.append(connect(kernel, "shell", handshake=False))
             if number % 100 == 50:
-                # In the middle of it, somebody comes who means it.
+                # Meanwhile, a well-behaved client connects.
                 with connect(kernel, "shell"):
                     pass
-        # Those who were there before are heard, and new ones are let in.
+        # Older clients are served, and new ones are accepted.
         kernel.client.kernel_info(reply=True, timeout=5)
         with zmq.Context.instance().socket(zmq.DEALER) as client:
             client.linger = 0
@@ -283,7 +283,7 @@ def test_a_thousand_connections(kernel, log):
         assert sum(is_open(client) for client in crowd) <= 50
         assert len(list(pathlib.Path(f"/proc/{kernel.pid}/fd").iterdir())) < 400
         wait_for_log(log, "too many connections; one without handshake was closed")
-        # Whoever finished the handshake is not sent away for a newcomer.
+        # A client that finished its handshake is not closed in favor of a new one.
         staying = [connect(kernel, "control") for _ in range(40)]
         with contextlib.ExitStack() as pushing:
             for _ in range(60):
@@ -297,7 +297,7 @@ def test_a_thousand_connections(kernel, log):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-# ---------------------------------------------------------------- who does not read
+# ---------------------------------------------------------------- clients that do not read
 
 def numbered(count):
     return (f"let mut text = String::new();\nfor n in 0..{count} {{ use std::fmt::Write; write!(text, \"{{n:0127}}\\n\")?; "
@@ -313,7 +313,7 @@ def test_a_stalled_subscriber_is_cut_off_alone_and_nobody_sees_anything_twice(ke
             session = kernel.client.session
             while other.poll(15_000):
                 frames = other.recv_multipart()
-                # Its own check for what was seen before must not be the client's.
+                # The client's own replay check must not interfere.
                 at = frames.index(b"<IDS|MSG>")
                 seen.append((session.unpack(frames[at + 2]), session.unpack(frames[at + 3]), session.unpack(frames[at + 5])))
                 if seen[-1][2].get("execution_state") == "idle":
@@ -388,7 +388,7 @@ def test_unix_sockets_are_private_and_nothing_stays(tmp_path):
             client.connect(str(next(path for path in sockets if path.name == f"k-{kernel.client.shell_port}")))
             client.sendall(GREETING + ready(b"DEALER") + frame(1 << 60))
             closed_after(client, 5)
-        # The last message reaches those who read, though somebody does not.
+        # The last message reaches the clients that read, although one does not.
         with socket.socket(socket.AF_UNIX) as stalled:
             stalled.connect(str(next(path for path in sockets if path.name == f"k-{kernel.client.iopub_port}")))
             stalled.sendall(GREETING + ready(b"SUB") + SUBSCRIBE_TO_ALL)

@@ -1,5 +1,5 @@
-"""The interrupt button while something of ours is at work: it is heard soon, whatever it is, shows how far it was,
-and leaves the variables as they were. And what is shown while one execution of many batches goes on."""
+"""Interrupts of long operations of the library: each stops soon, shows its progress, and leaves the variables
+unchanged. Also the progress of one execution of many batches."""
 
 import re
 import time
@@ -8,7 +8,7 @@ import pytest
 
 from kernel_client import DIAGNOSTIC, check_error
 
-# Between the button and the end of the cell. It is a second at most; the rest is for a machine that is busy.
+# From the interrupt to the end of the cell: a second at most, the rest is for a busy machine.
 SOON = 20
 
 # As many rows as take half a minute to tokenize.
@@ -32,7 +32,7 @@ def ready(kernel, tiny):
 
 
 def interrupted(kernel, code, *words, kinds=("display_data", "update_display_data")):
-    """Interrupts a cell once all of the words are shown; returns it and the seconds that it went on."""
+    """Interrupts a cell once all of the words are shown; returns it and the seconds until it ended."""
     request = kernel.request(code)
     seen = ""
     deadline = time.monotonic() + 120
@@ -49,7 +49,7 @@ def interrupted(kernel, code, *words, kinds=("display_data", "update_display_dat
 
 
 def check_kept(kernel):
-    """The variables are there, and the model is what it was."""
+    """The variables exist, and the model is unchanged."""
     assert kernel.run("(few.len(), many.len())").shown() == "(64, 400000)"
     assert kernel.run('model.predict("a game")?.rows[0].score == before').shown() == "true"
 
@@ -84,12 +84,12 @@ def test_what_has_one_whole_result_has_none(ready, code, work):
 
 
 def test_within_a_large_batch(ready):
-    """One batch of 40 000 texts takes many seconds; its pass is given up on the way."""
+    """One batch of 40 000 texts takes many seconds; its forward pass is abandoned."""
     ready.run("let large = many.take(40_000);")
     code = 'println!("begin"); evaluate!(model, large, batch_size = 40_000)?;'
     request = ready.request(code)
     ready.wait_for(request, "stream")
-    # Tokenizing is over by then, as a rule; if not, it is what is interrupted.
+    # Tokenizing has usually finished by then; if not, it is interrupted.
     time.sleep(2)
     pressed = time.monotonic()
     ready.manager.interrupt_kernel()
@@ -120,7 +120,7 @@ scope!(strategy, {{
 
 
 def test_a_callback_saves_and_asks_the_model(ready, tmp_path):
-    """What people do at the end of an epoch; what it cannot do is a card."""
+    """The usual actions at the end of an epoch; those that are not possible have a card."""
     code = f"""let same = model.clone();
 let (mut answers, mut problems) = (vec![], vec![]);
 fit!(model, few, epochs = 2, callbacks = [on_epoch_end(|epoch| {{

@@ -1,19 +1,18 @@
-"""The executed notebook in JupyterLab, as a reader opens it: sanitized, in light and dark. The
-pictures are to be looked at."""
+"""The executed notebook in JupyterLab, as a reader opens it: sanitized, in light and dark. It saves screenshots."""
 
 import json
 
 import pytest
 
 import lab
-import looks
+import page_checks
 
 
 @pytest.fixture(scope="module", params=lab.THEMES)
 def page(request, executed, chromium, jupyter_lab):
     """The notebook, rendered in one theme; all of it is in view."""
     jupyter_lab.show(chromium, executed, "fine_tune_bert", request.param)
-    looks.load(chromium)
+    page_checks.load(chromium)
     chromium.theme = request.param
     return chromium
 
@@ -60,7 +59,7 @@ def test_what_is_seen(page, pictures, name, text, parts):
 
 
 def test_the_curves_are_seen(page, pictures):
-    """Also in a notebook that is not trusted, where JupyterLab shows no SVG."""
+    """Also in an untrusted notebook, in which JupyterLab shows no SVG."""
     box = page.wait_until(
         """(() => {
             const image = document.querySelector('.jp-OutputArea-output img');
@@ -76,7 +75,7 @@ def test_the_curves_are_seen(page, pictures):
 def test_text_can_be_read_on_its_background(page):
     """The contrast of every text of our outputs; 4.5 is WCAG's bound for text of this size."""
     found = page.evaluate("[...document.querySelectorAll('.jp-RenderedHTMLCommon.jp-OutputArea-output')]"
-                          ".flatMap(looks.contrasts)")
+                          ".flatMap(page_checks.contrasts)")
     assert found, "there is no text"
     unreadable = sorted((each for each in found if each["ratio"] < 4.5), key=lambda each: each["ratio"])
     assert not unreadable, unreadable[:8]

@@ -1,5 +1,5 @@
-"""What one expects of any good kernel: completion that knows arguments, magics, rich displays, streams
-without loss, failures that say where and what they cost."""
+"""General features of a kernel: completion of arguments, magics, rich displays, streams without loss, errors with
+their place and their lost variables."""
 
 import os
 import queue
@@ -83,7 +83,7 @@ def test_completion_and_inspection_are_answered_while_a_cell_runs(kernel):
     assert "Vec<u32>" in inspect(kernel, "numbers|")
     kernel.manager.interrupt_kernel()
     check_error(kernel.collect(request, timeout=60), "Interrupted", without_line=True)
-    # The cell did not listen, so its process has ended.
+    # The cell did not check for the interrupt, so its process has ended.
     kernel.run("let numbers = vec![1_u32, 2, 3];\nlet mirrored = MirroredStrategy::logical(2)?;\n"
                "let ones = Tensor::<2>::ones([20, 30], &Device::flex());")
 
@@ -207,7 +207,7 @@ def test_a_crate_works_beside_the_facade(kernel):
         ("\nstd::process::abort();", "ProcessEnded", "SIGABRT", 2),
         ("fn deep(n: u64) -> u64 { let a = std::hint::black_box([n; 512]); if n == 0 { 0 } else { deep(n - 1) + a[3] } }\n"
          "deep(100_000_000)", "StackOverflow", "stack", 2),
-        # What the system does when memory runs out.
+        # As the system does when memory runs out.
         ("!kill -9 $PPID", "ProcessEnded", "memory runs out", 1),
         ("{ struct D; impl Drop for D { fn drop(&mut self) { panic!(\"second\") } } let _d = D; panic!(\"first\") }",
          "ProcessEnded", "SIGABRT", 1),
@@ -242,7 +242,7 @@ def test_a_missing_variable_has_an_error_that_says_why_and_how_it_comes_back(ker
 
 
 def test_variables_of_a_type_that_is_defined_anew_are_not_taken_for_the_new_one(kernel):
-    """Rust tells the two apart by the names of the fields alone: a number would be read as an address."""
+    """Rust distinguishes the two by the names of their fields only: a number would be read as an address."""
     kernel.run("struct Point(usize);\nstruct Line { from: Point }\nimpl Drop for Point { fn drop(&mut self) { println!(\"point {}\", self.0); } }")
     made = kernel.run("let segment = Line { from: Point(7) };\nlet points = vec![Point(8)];\nlet plain = 1;").number
     same = kernel.run("struct Point(usize); // the same")
@@ -252,15 +252,15 @@ def test_variables_of_a_type_that_is_defined_anew_are_not_taken_for_the_new_one(
     assert "point 7" in anew.stream() and "point 8" in anew.stream()
     check_error(kernel.execute("segment.from.0.len()"), "E0425", f"cell {anew.number} defined its type anew", f"run cell {made} again")
     assert kernel.run("plain").shown() == "1"
-    # A cell that defines and makes is edited and run again, as everybody does.
+    # A cell that defines a type and creates a value is edited and run again.
     assert kernel.run("struct Edited { a: u8 }\nlet edited = Edited { a: 1 };\nedited.a").shown() == "1"
     again = kernel.run("struct Edited { a: String }\nlet edited = Edited { a: \"now a text\".into() };\nedited.a")
     assert again.shown() == '"now a text"' and not again.stream("stderr")
 
 
 def test_panics_that_end_the_process_are_all_reported(kernel):
-    """Those of destructors: while another panic is under way, and when the cell's variables end, where they
-    end no process."""
+    """Panics of destructors: during another panic, and when the variables of the cell are dropped, which does not end
+    the process."""
     cell = kernel.execute('{ struct D; impl Drop for D { fn drop(&mut self) { panic!("second") } } let _d = D; panic!("first") }')
     check_error(cell, "ProcessEnded", "panicked where no panic can be caught", line=1)
     assert "panicked on line 1: first\n" in cell.stream("stderr") and "second" in cell.stream("stderr")
@@ -300,7 +300,7 @@ def test_what_cannot_live_between_cells_says_how_to_keep_it(kernel):
 
 
 def test_what_has_no_type_because_it_is_wrong_is_reported_by_rustc(kernel):
-    """rust-analyzer, which works out the types of variables, does not know that of a function that there is not."""
+    """rust-analyzer, which infers the types of variables, has none for a function that does not exist."""
     kernel.run("let big = vec![1, 2];")
     for code, name, message in [("let n = 1;\nlet z = lenght(&big);", "E0425", "cannot find function `lenght`"),
                              ("fn length(x: &[i32]) -> usize { x.len() }\nlet z = lenght(&big);", "E0425", "`lenght`"),
@@ -311,7 +311,7 @@ def test_what_has_no_type_because_it_is_wrong_is_reported_by_rustc(kernel):
         cell = kernel.execute(code)
         check_error(cell, name, message, line=2 if "\n" in code else 1)
         assert not cell.diagnostics
-    # Also where an earlier cell's function is warned of: a warning is no error.
+    # Also with a warning about a function of an earlier cell: a warning is not an error.
     kernel.run("fn warned_of() -> u8 { let somebody = 3; 4 }")
     check_error(kernel.execute("let z = lenght(&big);"), "E0425", "cannot find function `lenght`", line=1)
     check_error(kernel.execute("let z = Default::default();"), "E0790", line=1)
@@ -365,7 +365,7 @@ def test_text_without_a_lines_end_is_seen_at_once(kernel):
 
 
 def listen(kernel, requests, is_over, seconds=60):
-    """What comes over iopub for each request until it is over, and shortly after."""
+    """The iopub messages of each request until it is idle, and shortly after."""
     heard = {request: [] for request in requests}
     deadline = time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
@@ -384,8 +384,8 @@ def text_of(messages, name="stdout"):
 
 
 def test_what_a_thread_says_belongs_to_the_cell_that_started_it(kernel):
-    """While its cell runs, while another one runs, and while none does; also what a thread of such a
-    thread says, and text that did not come from a macro of the cell."""
+    """While its cell runs, while another one runs, and while none does; also for a thread of such a thread, and for
+    text that was not written by a macro of the cell."""
     first = kernel.request("""
 use std::io::Write;
 fn nap(milliseconds: u64) { std::thread::sleep(std::time::Duration::from_millis(milliseconds)); }
@@ -436,14 +436,14 @@ def test_both_streams_arrive_in_the_order_of_writing(kernel):
 
     cell = kernel.run("for i in 0..100 { println!(\"out {i}\"); eprintln!(\"err {i}\"); }")
     assert heard(cell) == [each for i in range(100) for each in (("stdout", f"out {i}\n"), ("stderr", f"err {i}\n"))]
-    # A child process writes where we write, between what we write before it starts and after it has ended.
+    # A child process writes to the same stream, between our text before its start and after its end.
     cell = kernel.run("use std::process::Command;\nfor i in 0..20 {\n    eprintln!(\"before {i}\");\n"
                       "    Command::new(\"echo\").arg(format!(\"child {i}\")).status()?;\n}\neprintln!(\"after\");")
     assert "".join(text for _, text in heard(cell)) == "".join(f"before {i}\nchild {i}\n" for i in range(20)) + "after\n"
 
 
 def test_tasks_of_an_executor_print_for_the_cell_that_runs(kernel):
-    """tokio's threads are started by the first cell with an `await` and work for all later ones."""
+    """tokio's threads are started by the first cell with an `await` and serve all later ones."""
     kernel.run("let (work, waiting) = std::sync::mpsc::channel::<String>();\n"
                "let executor = std::thread::Builder::new().name(\"tokio-rt-worker\".to_owned())\n"
                "    .spawn(move || { for task in waiting { println!(\"{task}\"); } })?;")
@@ -506,7 +506,7 @@ def test_what_rustc_warns_of_is_shown_once(kernel):
 
 
 def test_a_reset_forgets_everything(kernel):
-    """The last test: it takes the others' variables along."""
+    """The last test, because it removes the variables of the others."""
     kernel.run("%reset")
     assert kernel.run("%vars").shown() == "no variables yet"
     assert kernel.execute("numbers").reply["status"] == "error"

@@ -1,5 +1,5 @@
-"""What a kernel meets that nobody sends on purpose: odd messages, subscribers that stall, other users'
-leftovers. Each is logged, answered or refused; the kernel goes on."""
+"""Accidental faults: malformed messages, subscribers that stall, files left by others. Each is logged, answered or
+refused; the kernel continues."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ DELIMITER = b"<IDS|MSG>"
 
 @pytest.fixture
 def shell(kernel):
-    """A second client's shell socket, as raw as it gets."""
+    """The raw shell socket of a second client."""
     socket = zmq.Context.instance().socket(zmq.DEALER)
     socket.linger = 0
     socket.connect(kernel.client._make_url("shell"))
@@ -177,7 +177,7 @@ def test_a_home_that_cannot_be_written(tmp_path):
 
 
 def test_temporary_files_may_lie_deep(tmp_path):
-    """Deeper than the path of a socket may be long."""
+    """Deeper than the longest path of a socket."""
     folders = tmp_path / ("deep" * 20) / ("deeper" * 10)
     folders.mkdir(parents=True)
     with Kernel(cwd=tmp_path, env=dict(os.environ, TMPDIR=str(folders))) as kernel:
@@ -185,7 +185,7 @@ def test_temporary_files_may_lie_deep(tmp_path):
 
 
 def test_nothing_is_left_behind(tmp_path):
-    """Not by kernels that end, and what a killed one left is removed by the next."""
+    """A kernel that ends removes its files; those of a killed one are removed by the next."""
     folders = tmp_path / "temporary"
     folders.mkdir()
     environment = dict(os.environ, TMPDIR=str(folders))
@@ -208,7 +208,7 @@ def test_nothing_is_left_behind(tmp_path):
 
 
 def descendants(pid):
-    """The processes that a process started, theirs too: id and command line."""
+    """All descendants of a process: id and command line."""
     found = []
     for task in pathlib.Path(f"/proc/{pid}/task").glob("*"):
         with contextlib.suppress(OSError):
@@ -231,7 +231,7 @@ def test_a_cell_process_that_is_killed_from_outside(kernel):
     cell = kernel.collect(request, timeout=20)
     check_error(cell, "ProcessEnded", "SIGKILL", "memory runs out", "lost: ", "`precious`", line=3)
     assert kernel.run("kept()").shown() == "7"
-    # Also while nothing runs: the next cell says so, and the one after it works.
+    # Also while nothing runs: the next cell reports it, and the one after it works.
     kernel.run("let precious = 2;")
     os.kill(cell_process(kernel), signal.SIGKILL)
     time.sleep(0.3)
@@ -242,7 +242,7 @@ def test_a_cell_process_that_is_killed_from_outside(kernel):
 
 @contextlib.contextmanager
 def memory_limit(process, size):
-    """A control group in which the system kills the process when it needs more; `False` where none may be made."""
+    """A control group with a memory limit; `False` if it cannot be created."""
     group = None
     for folder, limit in [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")]:
         with contextlib.suppress(OSError):
@@ -271,7 +271,7 @@ def test_a_cell_process_that_runs_out_of_memory_is_killed_by_the_system(kernel):
         request = kernel.request("println!(\"begun\");\nlet pages = std::hint::black_box(vec![1_u8; 400 << 20]);\n"
                                  "std::thread::sleep(std::time::Duration::from_secs(20));")
         if not is_limited:
-            # The nearest thing: what the system would do.
+            # Without a control group: kill it as the system would.
             kernel.wait_for(request, "stream")
             os.kill(process, signal.SIGKILL)
         cell = kernel.collect(request, timeout=60)
@@ -295,7 +295,7 @@ def compilers_of(kernel):
 
 
 def seconds_of(pid):
-    """Of the processor; 0 for a process that has ended."""
+    """Processor time; 0 for a process that has ended."""
     with contextlib.suppress(OSError):
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -306,7 +306,7 @@ def test_a_compiler_that_is_killed(kernel):
     kernel.run("let precious = 3;")
     functions = "\n".join(f"fn g{n}(x: u64) -> String {{ format!(\"{{x}} {n}\") }}" for n in range(1500))
     request = kernel.request(functions)
-    # One that has taken the cell, and not one that waits for it: it uses the processor.
+    # The process that compiles the cell uses the processor, the one that waits does not.
     deadline = time.monotonic() + 30
     while not (compilers := [pid for pid in compilers_of(kernel) if seconds_of(pid) > 0.4]):
         assert time.monotonic() < deadline
@@ -342,14 +342,14 @@ def test_a_compiler_that_stands_by_is_killed(kernel, which):
     # … and an exported one may be called by its path.
     "#[macro_export] macro_rules! twice { ($x:expr) => { 2 * $x } }\nassert_eq!(crate::twice!(2), 4); \"as meant\""])
 def test_what_is_wrong_only_where_a_cell_is_included(kernel, code):
-    """rustc takes a cell for the text that it includes when it has stood by."""
+    """The standby rustc reads the cell as an included text."""
     assert kernel.run(code).shown() == '"as meant"'
     kernel.run("%reset")
 
 
 @contextlib.contextmanager
 def small_disk(folder):
-    """A file system of its own, where that is allowed; whether it is."""
+    """Mounts a small file system; returns whether that is allowed."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=256m,mode=0700", "none", folder]
     prefix = next((each for each in ([], ["sudo", "-n"]) if shutil.which((each + mount)[0])
@@ -363,7 +363,7 @@ def small_disk(folder):
 
 @contextlib.contextmanager
 def no_space(folder, mounted):
-    """Nothing more can be written: the disk is full, or else a folder is in the way. What the cell's error says."""
+    """Makes writing impossible (a full disk, or a folder in place of a file); returns the text of the cell's error."""
     if mounted:
         filler = folder / "filler"
         with filler.open("wb", buffering=0) as file:
@@ -412,7 +412,7 @@ def test_two_kernels_that_start_at_the_same_time(tmp_path):
 
 
 def test_what_is_kept_beside_the_library_may_be_damaged(kernel):
-    """cargo's answers and compiled cells are kept for the next kernel; one that cannot read them asks again."""
+    """cargo's answers and compiled cells are cached for the next kernel; damaged cache files are rebuilt."""
     snapshot = pathlib.Path(next(line.split(" ", 1)[1] for line in kernel.run("!echo library $STRATOSCOPE_LIBRARY")
                                  .stream().splitlines() if line.startswith("library"))).parent
     answers = sorted((snapshot / "answers").glob("*.json"))
@@ -424,7 +424,7 @@ def test_what_is_kept_beside_the_library_may_be_damaged(kernel):
         with Kernel() as other:
             other.run("let x = vec![1, 2];")
             assert other.run("x.len()").shown() == "2"
-        # Those that this kernel has asked for; others were asked for in other environments.
+        # The entries of this kernel; others belong to other environments.
         assert [file for file in answers if not file.read_text().endswith("\"stdout\":")]
     finally:
         for file, content in zip(answers, before):

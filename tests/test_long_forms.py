@@ -1,7 +1,5 @@
-"""What only time or bulk shows: much output, interrupts at random moments, many starts.
-
-Short here; STRATOSCOPE_FULL_TESTS=1 runs 300 MiB, 100 interrupts and 50 starts. Every draw is made from
-a seed, which a failure names."""
+"""Load tests: much output, interrupts at random moments, many starts. Short by default; STRATOSCOPE_FULL_TESTS=1 runs
+300 MiB, 100 interrupts and 50 starts. Random numbers come from a seed that a failure prints."""
 
 import os
 import random
@@ -19,13 +17,13 @@ SEED = int(os.environ.get("STRATOSCOPE_SEED", "20"))
 
 
 def memory(pid, what="VmRSS"):
-    """Bytes that a process has resident, or had at most (`VmHWM`)."""
+    """Resident bytes of a process, or their peak (`VmHWM`)."""
     with open(f"/proc/{pid}/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith(what)) * 1024
 
 
 def forget_peak(pid):
-    """From now on `VmHWM` is what the process has at most from now on."""
+    """Resets the peak `VmHWM`."""
     with open(f"/proc/{pid}/clear_refs", "w") as refs:
         refs.write("5")
 
@@ -34,7 +32,7 @@ def forget_peak(pid):
 
 @pytest.mark.parametrize("pause", [0, 3], ids=["read at once", "read late"])
 def test_much_output_arrives_whole_in_bounded_memory(fresh_kernel, pause):
-    """Every line once and in order, on both streams; neither the kernel nor the cells hold it all."""
+    """Every line once and in order, on both streams; neither process buffers all of it."""
     size = 300 if FULL else 150
     lines = size * 1024
     cells = int(fresh_kernel.run("std::process::id()").shown())
@@ -44,7 +42,7 @@ def test_much_output_arrives_whole_in_bounded_memory(fresh_kernel, pause):
     code = (f'let filling = "x".repeat(1013);\nfor line in 0..{lines}_u32 {{\n    println!("{{line:09}} {{filling}}");\n'
             '    if line % 64 == 0 { eprintln!("{line:09}"); }\n}')
     request = fresh_kernel.request(code)
-    # Who reads late finds what was written meanwhile; the cell waits rather than the kernel filling up.
+    # A late reader receives everything; the cell waits, so that the kernel's memory is bounded.
     time.sleep(pause)
     cell = fresh_kernel.collect(request, code, timeout=300).ok()
     text = cell.stream()
@@ -57,7 +55,7 @@ def test_much_output_arrives_whole_in_bounded_memory(fresh_kernel, pause):
         grown = (memory(pid, "VmHWM") - before[pid]) / MIB
         print(f"{name}: {grown:.1f} MiB more than before at most")
         assert grown < most, f"the {name} grew by {grown:.0f} MiB"
-    # Coalesced: not a message for every line.
+    # Coalesced: fewer messages than lines.
     assert len(cell.of_kind("stream")) < lines / 4
     assert fresh_kernel.run("1 + 1").shown() == "2"
 
@@ -67,7 +65,7 @@ def test_much_output_arrives_whole_in_bounded_memory(fresh_kernel, pause):
 FIT = "fit!(model, train, epochs = 5000, batch_size = 8, max_length = 32, seed = 4, resume = true)?"
 COMPUTE = "let mut n = 0_u64;\n{}{{ n = std::hint::black_box(n + 1); }}"
 
-# What a cell does, its code, and whether it hears the button.
+# Name, source, and whether the cell checks for interrupts.
 CELLS = {
     "training": (f"let run = {FIT};\nrun.counters", True),
     "training in a loop": (f"for _ in track(0..50) {{ let _ = {FIT}; }}", True),
@@ -92,7 +90,7 @@ def notebook(kernel, tiny):
 
 
 def make(kernel, tiny):
-    """The variables that an interrupt must not cost."""
+    """The variables that an interrupt must not lose."""
     kernel.run(f"""scope!(strategy, {{
     let model = BertForSequenceClassification::from_pretrained("{tiny}", 8)?;
     compile!(model, optimizer = AdamW::new(constant(1e-3)), loss = SparseCategoricalCrossentropy {{ from_logits: true }})?;
@@ -102,7 +100,7 @@ let tensor = Tensor::<1>::ones([3], &Device::flex());""")
 
 
 def holds(kernel):
-    """Every variable is there and usable: one cell, which fails if one is not."""
+    """Every variable exists and is usable: one cell, which fails otherwise."""
     shown = kernel.run('format!("{survivor:?} {:?} {} {} {}", tensor.dims(), train.len(), dev.len(), model.placement().is_ok())')
     assert shown.shown() == '"[\\"kept\\"] [3] 120 400 true"', shown.shown()
 
@@ -112,8 +110,8 @@ def steps_of(kernel):
 
 
 def test_interrupts_at_random_moments(notebook, tiny):
-    """100 of them, or 12: where the cell hears the button nothing is lost and a run goes on later;
-    where it does not, the error says what is lost. The kernel is usable after every one."""
+    """100 of them, or 12: a cell that checks for interrupts loses nothing and a run can be resumed; for other cells
+    the error lists the lost variables. The kernel is usable after each."""
     draw = random.Random(SEED)
     kinds = list(CELLS)
     count = 100 if FULL else len(kinds) + 2
@@ -123,7 +121,7 @@ def test_interrupts_at_random_moments(notebook, tiny):
     for at, kind in enumerate(order):
         code, hears = CELLS[kind]
         if kind == "compiling":
-            # Other names each time: what was compiled once is not compiled again.
+            # New names each time, because compiled cells are cached.
             code = code.format(at)
         moment = draw.uniform(0.0, 2.5)
         label = f"seed {SEED}, interrupt {at}: {kind} after {moment:.2f} s"
@@ -138,19 +136,19 @@ def test_interrupts_at_random_moments(notebook, tiny):
         cell = notebook.collect(request, code[:200], timeout=90)
         slowest = max(slowest, time.monotonic() - begun)
         if cell.reply["status"] == "ok":
-            # It was over before: these two end by themselves.
+            # It had ended before the interrupt: these two end by themselves.
             assert kind in ("compiling", "computing, timed"), label
             holds(notebook)
             continue
         if kind == "sleeping in the shell" and "the command was interrupted" in cell.errors[0]["evalue"]:
-            # The command ended, and the cell by it: an error of that line.
+            # The command ended, and the cell with it: an error of that line.
             check_error(cell, "Interrupted", line=1)
             holds(notebook)
             continue
         error = check_error(cell, "Interrupted", without_line=True)
         message = error["evalue"]
         if "did not listen" in message:
-            # At a moment when it runs what hears nothing: only the deaf ones do.
+            # Interrupted in code that does not check for it.
             assert not hears, f"{label}: {message}"
             assert "its process was ended; lost: " in message and "functions, types and imports are kept" in message, label
             for name in ("model", "survivor", "tensor", "train"):
@@ -161,7 +159,7 @@ def test_interrupts_at_random_moments(notebook, tiny):
             make(notebook, tiny)
             steps = None
         else:
-            # Or it is heard between two statements, and the next one does not run.
+            # Or interrupted between two statements: the next one does not run.
             assert message in ("the cell was interrupted; all variables are kept", "interrupted before this line"), label
             holds(notebook)
         if kind == "training" and "all variables are kept" in message:
@@ -177,7 +175,7 @@ def test_interrupts_at_random_moments(notebook, tiny):
 
 
 def test_an_interrupted_fit_goes_on_and_ends_as_if_nothing_had_been(notebook, tiny):
-    """A History with `interrupted = true`, several times, and the losses of a run that was left alone."""
+    """Several histories with `interrupted = true`, and the losses of an uninterrupted run."""
     fit = "fit!(model, train, epochs = 40, batch_size = 8, max_length = 32, seed = 4{})?"
     make(notebook, tiny)
     draw = random.Random(SEED)
@@ -209,7 +207,7 @@ def test_an_interrupted_fit_goes_on_and_ends_as_if_nothing_had_been(notebook, ti
 # ---------------------------------------------------------------- starts
 
 def test_many_starts_leave_nothing_behind(tmp_path):
-    """50 starts, or 3: each runs a cell; no process and no temporary folder of theirs is left."""
+    """50 starts, or 3, with a cell each: no process and no temporary folder is left."""
     folders = tmp_path / "temporary"
     folders.mkdir()
     environment = dict(os.environ, TMPDIR=str(folders))

@@ -1,8 +1,6 @@
-"""What a cell must not lose, however it ends.
-
-A table: every way in which a cell can end, times every kind of variable. What a variable was before a
-cell that failed it is after it, and what the cell had bound before the line that failed is kept; where
-Rust does not allow that, the error says so.
+"""What a cell must not lose, however it ends. The tests combine every way in which a cell can end with every kind of
+variable. After a failed cell, older variables are unchanged and the variables bound before the failing line are kept;
+where Rust does not allow that, the error says so.
 """
 
 import re
@@ -26,7 +24,7 @@ let model = Sequential([Dense(1).seed(1)])?;
 compile!(model, optimizer = SGD::new(0.01), loss = MeanSquaredError)?;
 """
 
-# How the line reads that ends the cell, and what the error is called. The rest of the cell must not run.
+# The line that ends the cell, and the name of the error. The rest of the cell must not run.
 ENDS = {
     "return": ("if kept.len() > 0 { return Ok(()); }", None),
     "question mark": ("fails(true)?;", "Error"),
@@ -50,12 +48,12 @@ def kernel():
 
 
 def error_text(cell):
-    """The error as a reader sees it."""
+    """The visible text of the error."""
     return without_ansi("\n".join(cell.errors[0]["traceback"])) if cell.errors else ""
 
 
 def run_to_its_end(kernel, code, ename):
-    """Runs a cell that ends early, with the interrupt button where it is needed."""
+    """Runs a cell that ends early, with an interrupt if it is needed."""
     if "waits()" in code:
         request = kernel.request(code)
         # The cell runs once it has printed.
@@ -108,7 +106,7 @@ let given = twice;
     )
     assert "goes on" not in cell.stream()
     if not (ename or "").startswith("E0"):
-        # What was there before is what it was, and what the cell has bound before the line is kept.
+        # Older variables are unchanged, and the variables bound before the line are kept.
         assert value(
             kernel,
             "(&kept, &shadowed, &retyped, &moved_later, &changed, point.x, count, &fresh, &holds, &twice)",
@@ -149,7 +147,7 @@ def test_a_variable_stays_when_the_one_that_was_to_shadow_it_fails(kernel, kind)
         assert "lost, because the cell had moved them: `old`" in error_text(cell)
         assert "had moved it when it failed" in value(kernel, "old")
     else:
-        # As it was declared, too.
+        # With its declared type, too.
         assert value(kernel, "old.push('!'); old") == '"trained!"'
         assert "lost" not in error_text(cell)
 
@@ -160,7 +158,7 @@ def test_what_rust_does_not_let_one_keep_is_named(kernel):
     assert value(kernel, "first.len() + second") == "2"
     cell = kernel.execute("let mut word = String::from(\"a\");\nlet word = word + \"b\";\nfails(true)?;")
     assert value(kernel, "word") == '"ab"'
-    # A mutable borrow that lives on cannot leave its statement: the cell is compiled as a whole.
+    # A mutable borrow that is used later cannot leave its statement: the cell is compiled as a whole.
     cell = kernel.execute("let mut list = vec![1];\nlet end = &mut list[0];\n*end = 5;\nfails(true)?;")
     assert cell.errors, "must fail"
     assert value(kernel, "kept") == '"kept"'
@@ -181,7 +179,7 @@ def test_cells_that_cannot_run_statement_by_statement_run(kernel):
     ]:
         cell = kernel.execute(code)
         names = [each["ename"] for each in cell.errors]
-        # What refers to another variable is refused, as ever.
+        # A reference to another variable is refused, as always.
         assert cell.shown().strip() == shown or names == ["SC1011"], (code, error_text(cell))
 
 
@@ -285,7 +283,7 @@ def test_the_time_to_compile_grows_with_the_statements(kernel):
     pressed = time.monotonic()
     kernel.manager.interrupt_kernel()
     cell = kernel.collect(request, code)
-    # 117 s when it was cubic; a bound for machines that do much else.
+    # 117 s when it was cubic; the limit allows for a busy machine.
     assert time.monotonic() - pressed < 30
     assert cell.errors[0]["ename"] == "Interrupted"
     assert value(kernel, "kept") == '"kept"'
@@ -302,10 +300,10 @@ def test_statics_keep_their_values(kernel):
     kernel.execute("COUNT.fetch_add(1, Ordering::SeqCst); next();").ok()
     assert value(kernel, "(COUNT.load(Ordering::SeqCst), next())") == "(6, 1)"
     assert value(kernel, "(COUNT.load(Ordering::SeqCst), next())") == "(6, 2)"
-    # The cell that defines one, run again, begins anew.
+    # Running the defining cell again creates a new one.
     kernel.execute("static COUNT: AtomicUsize = AtomicUsize::new(70);").ok()
     assert value(kernel, "(COUNT.load(Ordering::SeqCst), next())") == "(70, 3)"
-    # One of a type that is defined anew is another one.
+    # A static of a redefined type is a new one.
     kernel.execute("struct Held { a: u8 }\nstatic HELD: std::sync::Mutex<Held> = std::sync::Mutex::new(Held { a: 1 });").ok()
     kernel.execute("HELD.lock()?.a = 2;").ok()
     assert value(kernel, "HELD.lock()?.a") == "2"

@@ -1,4 +1,4 @@
-"""What a newcomer sees in a notebook: summaries, histories, data, devices, variables, hovers and completions, and each
+"""A newcomer's view of a notebook: summaries, histories, data, devices, variables, hovers and completions, and each
 error once. One kernel runs all cells."""
 
 import re
@@ -26,7 +26,7 @@ def notebook(tmp_path_factory, tiny):
 # ---------------------------------------------------------------- an error is shown once
 
 def test_an_error_of_ours_is_said_by_its_card(notebook):
-    """A person at the notebook sees the card, so the error has the place and the code alone."""
+    """The notebook shows the card, so the error has the place and the code only."""
     code = "let here = 1;\ncompile!(model, optimiser = SGD::new(0.01))?;"
     request = notebook.client.execute(code, allow_stdin=True)
     notebook.sent = 0

@@ -1,4 +1,4 @@
-"""The main notebook, executed as a user does it: with real weights, real data and real training."""
+"""The main notebook, executed with real weights, real data and real training."""
 
 import nbformat
 import pytest

@@ -1,5 +1,5 @@
-"""What other users and other containers leave lying about: configuration that names programs to run, folders of
-kernels that live elsewhere, variables that name folders which are not there."""
+"""Files of other users and other containers: configuration that names programs to run, folders of kernels in other
+containers, variables that name missing folders."""
 
 import fcntl
 import json
@@ -24,7 +24,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def shared():
-    """A folder that is open to everybody, as the system's for temporary files is, with a short path."""
+    """A folder that is writable by everyone, like the system's temporary folder, with a short path."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="shared-", dir="/tmp"))
     folder.chmod(0o1777)
     yield folder
@@ -32,7 +32,7 @@ def shared():
 
 
 def as_stranger(script, folder):
-    """Another user of the machine does something there."""
+    """Runs a command as another user of the machine."""
     if os.geteuid() == 0:
         who = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
         subprocess.run(["sh", "-c", script], cwd=folder, check=True, umask=0o022, **who)
@@ -42,7 +42,7 @@ def as_stranger(script, folder):
 
 
 class Trap:
-    """Configuration that names a program: whoever believes it runs the program, which leaves a mark."""
+    """Configuration that names a program; a process that trusts it runs the program, which leaves a mark."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -55,7 +55,7 @@ class Trap:
         as_stranger(f"mkdir -p {toolchain} && cp {program} {toolchain}/rustc && cp {program} {toolchain}/cargo", folder)
 
     def set_in(self, folder):
-        """Puts all of it into a folder: what rustup, cargo and evcxr read."""
+        """Writes the files that rustup, cargo and evcxr would read into a folder."""
         program = self.folder / "program"
         as_stranger(f"mkdir -p {folder}/.cargo", self.folder)
         write(folder / "rust-toolchain.toml", f'[toolchain]\npath = "{self.folder}/toolchain"\n')
@@ -101,7 +101,7 @@ def test_no_configuration_of_a_stranger_is_believed(shared, tmp_path):
     assert trap.sprung(), "the trap does not work"
     shutil.rmtree(probe)
     trap.reset()
-    # And there may be a workspace that takes in whatever lies below.
+    # And there may be a workspace that includes all folders below.
     write(shared / "Cargo.toml", '[workspace]\nmembers = ["*/cells"]\n')
     trap.set_in(notebooks)
 
@@ -126,7 +126,7 @@ def test_no_configuration_of_a_stranger_is_believed(shared, tmp_path):
 
 
 def in_a_container(folder, number):
-    """A kernel spec that starts the kernel where processes have numbers of their own, the kernel this one."""
+    """A kernel spec that starts this kernel in a new process namespace."""
     spec = json.loads((pathlib.Path(sys.prefix) / "share/jupyter/kernels/stratoscope/kernel.json").read_text())
     script = f'echo {number - 1} > /proc/sys/kernel/ns_last_pid; "$@" & wait $!'
     spec["argv"] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh", *spec["argv"]]
@@ -136,7 +136,7 @@ def in_a_container(folder, number):
 
 
 def free_number():
-    """One that no process has here."""
+    """A process id that is not in use here."""
     return next(number for number in range(32_000, 20_000, -1) if not os.path.exists(f"/proc/{number}"))
 
 
@@ -146,7 +146,7 @@ def test_a_kernel_of_another_container_keeps_its_folders(tmp_path):
     environment = dict(os.environ, TMPDIR=str(folders))
     unshared = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], capture_output=True).returncode == 0
     if not unshared:
-        # Where that is not allowed: a folder in use by what has no number here.
+        # Where that is not allowed: a folder in use by a process without a number here.
         folder = folders / f"stratoscope-{free_number()}-0a1b2c3d"
         folder.mkdir(mode=0o700)
         with (folder / "lock").open("w") as lock:
@@ -167,7 +167,7 @@ def test_a_kernel_of_another_container_keeps_its_folders(tmp_path):
         assert contained.run("precious + 1").shown() == "4"
         os.killpg(contained.pid, signal.SIGKILL)
         contained.manager.provisioner.process.wait(10)
-    # What nobody holds any more is removed, by whichever kernel comes next.
+    # A folder without a lock holder is removed by the next kernel.
     deadline = time.monotonic() + 20
     with Kernel(cwd=tmp_path, env=environment) as kernel:
         kernel.run("1")
@@ -210,7 +210,7 @@ def test_cells_run_whatever_the_folder_for_temporary_files_is(tmp_path, shared, 
         assert kernel.run("fn f() -> u8 { 1 }\nf()").stream("stderr") == "", "it is said once"
 
 
-# ---------------------------------------------------------------- what a kernel leaves
+# ---------------------------------------------------------------- files left by a kernel
 
 
 def children_with(text):
@@ -245,8 +245,8 @@ def test_commands_of_the_shell_end_with_a_kernel_that_is_killed(tmp_path):
 
 
 def test_the_shell_and_the_cells_have_what_they_need(tmp_path):
-    """Also where nothing says so: `pip` of the environment in which checkpoints are looked for, and a private folder
-    for the sockets of displays, without which drivers complain at each opening of a device."""
+    """Also without variables that name them: `pip` of the environment that is searched for checkpoints, and a private
+    folder for the sockets of displays, without which drivers print warnings."""
     hidden = ("VIRTUAL_ENV", "XDG_RUNTIME_DIR", "CONDA_PREFIX")
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
     folders = environment["PATH"].split(os.pathsep)
@@ -261,7 +261,7 @@ def test_the_shell_and_the_cells_have_what_they_need(tmp_path):
         assert sys.prefix in source
         opened = kernel.execute("let strategy = OneDeviceStrategy::new(wgpu(0))?;")
         assert "XDG_RUNTIME_DIR" not in opened.stream("stderr")
-        # What is no file is not waited for.
+        # Only regular files are waited for.
         for path, reason in (("pipe", "a device or a pipe"), (".", "it is a folder"), ("/dev/zero", "a device or a pipe")):
             (error,) = kernel.execute(f"%load {path}", timeout=20).errors
             assert reason in error["evalue"], error

@@ -1,6 +1,5 @@
-"""The placement report as a notebook shows it: before a step and after it, with activations, compared with
-a later one, in rings and trees, and in red on the card of SC0201. HTML, text and data of one bundle tell
-the same."""
+"""The placement report in a notebook: before and after a step, with activations, compared with a later one, with rings
+and trees, and on the card of SC0201. HTML, text and data of one bundle show the same facts."""
 
 import html
 import json
@@ -53,13 +52,13 @@ def shown(cell, mime):
 
 
 def bare(text):
-    """What is read of HTML or text: no tags, no entities, no marks for code, single spaces."""
+    """The words of HTML or text: no tags, no entities, no marks for code, single spaces."""
     text = html.unescape(re.sub(r"<[/a-z][^>]*>", "", text)).replace("\u200e", "").replace("`", "")
     return " ".join(text.split())
 
 
 def both(bundle):
-    """HTML and text as they are read."""
+    """The words of HTML and text."""
     return bare(bundle["text/html"]), bare(bundle["text/plain"])
 
 
@@ -80,7 +79,7 @@ def test_after_a_step_it_is_measured(before, after):
     assert {part["state"] for part in report["parts"]} == {"measured"}
     weights = sum(variable["bytes"] for variable in report["variables"])
     for device in report["devices"]:
-        # Every variable is trained: weights, gradients and both moments are of one size.
+        # Every variable is trained: weights, gradients and both moments have the same size.
         assert device["bytes"] == [weights] * 4 and device["sum"] == 4 * weights
         assert device["kind"] == "logical"
     (measured,), (planned,) = report["collectives"], before[PLACEMENT]["collectives"]
@@ -100,7 +99,7 @@ def test_every_copy_has_a_checksum(before, after):
         assert len(checksums) == 2 and len(set(checksums)) == 1, name
     changed = [name for name in sums[0] if sums[0][name] != sums[1][name]]
     assert len(changed) > 30, "training changed the weights"
-    # The digits that are read begin them.
+    # They begin with the digits shown.
     for checksums in sums[1].values():
         assert checksums[0][:6] in after["text/html"]
 
@@ -157,7 +156,7 @@ def test_who_sends_what_to_whom(kernel, tiny, after, ops, hops):
     (collective,) = bundle[PLACEMENT]["collectives"]
     assert collective["hop_count"] == hops
     payload = collective["payload_bytes"]
-    # The ring's pieces are rounded, and none is lost.
+    # The chunks of the ring have rounded sizes that add up to the whole.
     assert collective["moved_bytes"] == 2 * 3 * payload
     assert sum(collective["traffic"]) == 2 * collective["moved_bytes"]
     for text in both(bundle):

@@ -1,6 +1,6 @@
-"""The same program on an older processor: nothing beyond x86-64-v2 is needed, and losses agree but for rounding.
+"""The same program on an older processor: nothing beyond x86-64-v2 is needed, and losses agree up to rounding.
 
-The older processor is emulated (`tests/other_processor.sh`), the newest level is this machine's own.
+The older processor is emulated (`tests/other_processor.sh`), the newest level is that of this machine.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The kernel as a Jupyter client sees it: identity, outputs, errors, shutdown, interrupt."""
+"""The Jupyter protocol: identity, outputs, errors, shutdown, interrupt."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from kernel_client import Kernel, check_error, without_ansi
 
 
 def say(kernel, kind, **content):
-    """Sends a message of a front end over the shell channel; the comm messages in answer to it."""
+    """Sends a message over the shell channel; returns the comm messages of the answer."""
     message = kernel.client.session.msg(kind, content)
     kernel.client.shell_channel.send(message)
     found = []
@@ -64,7 +64,7 @@ def test_a_table_of_the_variables_follows_the_cells(fresh_kernel):
     assert again.of_kind("display_data")[0]["data"]["application/vnd.jupyter.widget-view+json"] == view
     kernel.run("let third = 3;")
 
-    # A page that was reloaded asks for every state, or for each.
+    # A reloaded page asks for all states at once, or for each.
     (answer,) = say(kernel, "comm_msg", comm_id=view["model_id"], data={"method": "request_state"})
     assert "third" in answer["content"]["data"]["state"]["value"]
     assert say(kernel, "comm_open", comm_id="control", target_name="jupyter.widget.control", data={}) == []
@@ -76,7 +76,7 @@ def test_a_table_of_the_variables_follows_the_cells(fresh_kernel):
     say(kernel, "comm_close", comm_id="control", data={})
     assert set(open_comms(kernel)) == set(models)
 
-    # Nothing of the kind ends anything: comms that are not there, and nonsense.
+    # Unknown comms and invalid data end nothing.
     (closed,) = say(kernel, "comm_open", comm_id="nowhere", target_name="no.such.target", data={})
     assert closed["msg_type"] == "comm_close" and closed["content"]["comm_id"] == "nowhere"
     assert say(kernel, "comm_msg", comm_id="nobody", data={"method": "request_state"}) == []
@@ -93,7 +93,7 @@ def test_kernel_info_is_answered_before_cells_can_run(fresh_kernel):
     request = fresh_kernel.request("1 + 1")
     cell = fresh_kernel.collect(request)
     first_result = time.monotonic() - fresh_kernel.started
-    # Generous: the budget is 0.3 s on a quiet machine and is measured by the bench command.
+    # Generous: the budget is 0.3 s on an idle machine and is measured by the bench command.
     assert fresh_kernel.info_seconds < 2.5
     assert fresh_kernel.info_seconds < first_result
     assert cell.ok().shown() == "2"
@@ -330,7 +330,7 @@ def children_of(pid):
 
 
 def ended(pid, seconds=10):
-    """Whether the process is gone, or a zombie nobody has waited for, within some seconds."""
+    """Whether the process ends (or is a zombie) within some seconds."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:

@@ -1,4 +1,4 @@
-"""Save, start anew, load, predict: the files are Hugging Face's, the answers and names the same."""
+"""Save, restart, load, predict: the files have Hugging Face's format, predictions and names are the same."""
 
 import json
 

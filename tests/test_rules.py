@@ -1,9 +1,9 @@
-"""Every rule's page through the real kernel: the bad cell shows the rule's code, the good one has no finding.
+"""The documentation of every rule through the real kernel: the wrong cell shows the rule's code, the corrected one has
+no finding.
 
-The cells are those of `%explain CODE`. A page with cells that cannot run here says so itself, with the reason
-(`Rule::NOT_RUN`); what a page needs before its cells it says too (`Rule::GIVEN`), beside what all pages take for
-granted. Here the granted checkpoint is a tiny one and the data a few rows of the real ones, so that a page takes a
-second.
+The cells are those of `%explain CODE`. Pages with cells that cannot run here give the reason (`Rule::NOT_RUN`). The
+code that a page needs before its cells is in `Rule::GIVEN`, beside the names that all pages assume. Here the assumed
+checkpoint is a tiny one and the data a few rows of the real data, so that a page takes a second.
 """
 
 import json
@@ -25,11 +25,11 @@ RUN = [code for code, rule in RULES.items() if not rule["not_run"]]
 
 CHECKPOINT = '"all-MiniLM-L6-v2"'
 DATA = "debian_sections()?"
-# The memory that pages about memory declare, and one that is as much smaller as the tiny checkpoint is.
+# The memory limits of pages about memory, and their values for the tiny checkpoint.
 MEMORY = {"memory_limit(1000)": "memory_limit(32)", "memory_limit(900)": "memory_limit(1)"}
 class Notebook:
-    """A kernel and what its cells have left behind and concerns later models: strategies that are alive, and the
-    models that a page compares."""
+    """A kernel, and the state of earlier cells that affects later models: live strategies, and the models that a page
+    compares."""
 
     def __init__(self, kernel, tiny):
         self.kernel = kernel
@@ -38,14 +38,14 @@ class Notebook:
         self.good = {}
 
     def run_good(self, cell, given):
-        """The same for a corrected cell; several pages have the same one, and it need not run twice."""
+        """The same for a corrected cell, once per cell: several pages share one."""
         key = (cell, *given)
         if key not in self.good:
             self.good[key] = self.run(cell, given)
         return self.good[key]
 
     def run(self, cell, given=()):
-        """Executes a cell behind what it takes for granted; what is given goes before it, as one cell."""
+        """Executes a cell after the statements that it assumes and those that its page gives, as one cell."""
         magics = [each for each in given if each.startswith("%")]
         statements = [each for each in given if not each.startswith("%")]
         before = self.granted("\n".join([*statements, cell])) + statements
@@ -60,12 +60,12 @@ class Notebook:
         return ran
 
     def granted(self, cell):
-        """The statements that make the names a cell uses and does not make itself."""
+        """The statements that define the names that a cell uses and does not define itself."""
         statements = []
         code = re.sub(r'"[^"]*"|//.*', "", cell)
         for each in CATALOGUE["granted"]:
             name = rf"(?<![.\w]){re.escape(each['name'])}\b(?!\s*[(=])"
-            # `let train = …;` makes the name; from there on it is the cell's own.
+            # `let train = …;` defines the name; after it, the name is the cell's own.
             before = re.split(rf"let (?:mut )?{re.escape(each['name'])}\b", code, maxsplit=1)
             made_of_itself = len(before) > 1 and re.search(name, before[1].split(";")[0])
             if (re.search(name, before[0]) or made_of_itself) and each["statement"] not in statements:
@@ -80,10 +80,10 @@ class Notebook:
         for page, here in MEMORY.items():
             code = code.replace(page, here)
         for name in self.left:
-            # One that a cell has moved, or never come to make, is not there.
+            # A name that a cell has moved, or not reached, does not exist.
             self.kernel.execute(f"%reset {name}")
         cell = self.kernel.execute(code)
-        # Strategies stay alive, also those of a cell that fails behind them: the next page has its own.
+        # Strategies stay alive, also those of a cell that fails after them; the next page has its own.
         made = re.findall(r"^ *let (\w+) = \w*Strategy::|^ *let (first|second) = ", code, re.MULTILINE)
         dropped = re.findall(r"\bdrop\((\w+)\)", code)
         made = [name for names in made for name in names if name and name not in dropped]
@@ -127,7 +127,7 @@ def test_the_page_tells_the_truth(notebook, code):
     good = notebook.run_good(rule["good"], rule["given"])
     assert not good.errors, messages(good)
     assert code not in codes(good), messages(good)
-    # Each page names what its cell shows on the tiny checkpoint and the few rows, and nothing else.
+    # A page names the codes that its cell shows on the tiny checkpoint and few rows; no other is accepted.
     assert set(codes(good)) <= set(rule["tolerates"]), messages(good)
 
 
@@ -148,7 +148,7 @@ def edits_of(cell, code):
 
 
 def check_the_fixes(notebook, bad, code):
-    """What a card offers as an edit makes a cell that runs, without that finding and without another error."""
+    """The cell after the edit of a card runs, without that finding and without another error."""
     for title, text in edits_of(bad, code):
         after = notebook.execute(text)
         assert not after.errors, f"{title}\n{messages(after)}"
@@ -173,7 +173,7 @@ def test_a_name_that_is_bound_twice_is_named_once(notebook):
     assert notebook.execute("twice").shown() == "2"
 
 
-# Pages that are there to be read: nothing is found, but what they advise has to run.
+# Pages without a check: nothing is found, but the cells that they recommend must run.
 READ = [code for code, rule in RULES.items() if rule["not_run"] and rule["stage"] == "page"]
 
 
@@ -187,7 +187,7 @@ def test_what_a_page_to_be_read_advises_runs(notebook, code):
         assert code not in codes(ran)
 
 
-# What each version says, by profile; a list has one entry for each in this order.
+# The messages of the versions, by profile; a list has one entry for each in this order.
 PROFILES = ["tf-2.3", "tf-2.4", "tf_keras-2.18", "keras-3"]
 ACCEPTS = "accepts this call"
 OLD = "TypeError: Invalid keyword argument(s) in `compile`: {'%s'}"
@@ -200,7 +200,7 @@ TWO = "let strategy = MirroredStrategy::logical(2)?;"
 
 
 def unknown(*names):
-    """What the versions say of an argument they do not know: one name, or one for each."""
+    """The messages of the versions for an unknown argument: one name, or one for each."""
     names = names * 4 if len(names) == 1 else names
     return [text % name for text, name in zip((OLD, OLD, MIDDLE, NEW), names, strict=True)]
 
@@ -247,7 +247,7 @@ TABLE = {
 @pytest.mark.parametrize("row", TABLE)
 def test_a_profile_adds_the_words_of_its_version(notebook, row):
     code, cell, expected = TABLE[row]
-    # A cell that the text decides is cheap: under every profile. Others run under one, the row's own.
+    # A cell that is checked in the source is cheap and runs under every profile; others run under one.
     chosen = PROFILES if code in ("SC0101", "SC0104", "SC0105") else [PROFILES[list(TABLE).index(row) % 4]]
     for profile in chosen:
         notebook.kernel.run(f"%profile {profile}")
@@ -281,7 +281,7 @@ scope!(one, {{
 
 
 def test_a_wrong_type_is_two_words(notebook):
-    """What the text shows and what only rustc sees have the same card."""
+    """Errors found in the source and errors that only rustc finds have the same card."""
     for made, value in (("", "Adam::new(1e-3)"), (f"let adam = Adam::new(1e-3);\n{MODEL}\n", "adam")):
         ran = notebook.execute(f"{made}compile!(model, optimizer = AdamW::new(5e-5), loss = {value})?;")
         error = ran.errors[0]

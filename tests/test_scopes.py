@@ -1,5 +1,5 @@
-"""Scopes through the real kernel: keras-semantics' truth table, the cells of articles S0 and S3 as they
-are written here, scopes over several cells, and what a failure inside a scope leaves behind."""
+"""Scopes through the real kernel: the truth table of docs/keras-semantics.md, the cells of articles S0 and S3 in Rust,
+scopes over several cells, and the state after a failure inside a scope."""
 
 import re
 
@@ -34,14 +34,14 @@ FIT = "let history = fit!(model, data, epochs = 1, batch_size = 8, verbose = fal
 
 @pytest.fixture(scope="module")
 def notebook(kernel):
-    """A kernel with data, in which no strategy is alive: the tests that want it so come first."""
+    """A kernel with data and without a live strategy: the tests that need that come first."""
     kernel.run("let data = make_regression(16, 5, 3)?;")
     return kernel
 
 
 @pytest.fixture(scope="module")
 def strategy(notebook):
-    """The same with `strategy` alive, from the first test on that wants one."""
+    """The same with `strategy` alive, from the first test that needs one."""
     notebook.run("let strategy = MirroredStrategy::logical(2)?;")
     return notebook
 
@@ -61,7 +61,7 @@ def devices(notebook):
 
 
 def error(cell):
-    """The code of a cell's error; `None` if it went well."""
+    """The code of a cell's error; `None` if it succeeded."""
     return cell.errors[0]["ename"] if cell.errors else None
 
 
@@ -95,7 +95,7 @@ def test_s0_example_3_the_fallback(notebook):
     message = "steps_per_execution not supported.  Falling back to standard compilation"
     card = check_card(cell, "SC0102")
     assert message in card["text/plain"]
-    # Nothing else is swallowed.
+    # Other errors are not hidden.
     cell = notebook.execute(S0.format(more=", drop_unsupported = true, metric = accuracy()") + ";")
     check_error(cell, "SC0101", "did you mean `metrics`?")
 
@@ -281,7 +281,7 @@ def test_a_failure_inside_a_scope_leaves_it(strategy):
     error = check_error(cell, "SC0915", line=3)
     assert strategy.run("stratoscope::strategy::scope::depth()").shown() == "0"
     assert strategy.run("before").shown() == "1"
-    # What the failing cell had made before is kept, and the error says so.
+    # The variables that the failing cell created before are kept, and the error says so.
     assert error(strategy.execute("early")) is None
     assert "early" in re.search(r"(?s)kept: .*", without_ansi("\n".join(error["traceback"])))[0]
 
@@ -289,7 +289,7 @@ def test_a_failure_inside_a_scope_leaves_it(strategy):
 
 
 def test_a_scope_inside_a_function(strategy):
-    """There the macro does what the kernel does elsewhere."""
+    """There the macro opens the scope, elsewhere the kernel does."""
     strategy.run("""use stratoscope::diagnostics::Result;
 use stratoscope::strategy::scope::depth;
 fn depths(strategy: &MirroredStrategy) -> Result<(usize, usize, usize)> {

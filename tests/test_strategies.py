@@ -18,7 +18,7 @@ def notebook(kernel):
 
 
 def trained(notebook, strategy, more=""):
-    """The counters after two epochs under a strategy, in its own words."""
+    """The counters after two epochs under a strategy, as shown."""
     inside = "\n".join((MODEL, COMPILE.format(more=more)))
     cell = f"let strategy = {strategy};\nscope!(strategy, {{\n{inside}\n}});\n{FIT}"
     notebook.run(cell)
@@ -74,8 +74,7 @@ def test_what_is_simulated_says_so(notebook):
 
 
 def test_servers_cut_variables_by_rows(notebook):
-    """The report as a reader sees it: which rows are where, before and after training; and the same numbers as
-    without a partitioner."""
+    """The report shows which rows are where, before and after training; the numbers are those without a partitioner."""
     model = 'let model = Sequential([Dense(8).activation("relu").input_shape((3,)).seed(1), Dense(1).seed(2)])?;'
     compiled = 'compile!(model, optimizer = Adam::new(0.01), loss = "mse")?;'
 

@@ -67,9 +67,9 @@ def test_after_compile_the_placement_is_shown(compiled):
     for device in ("cpu:0", "cpu:1"):
         assert device in bundle["text/html"] and device in bundle["text/plain"]
     assert "logical" in bundle["text/html"].lower() and "logical" in bundle["text/plain"].lower()
-    # Where each was made: the cell, and the line of the statement in it.
+    # The origin of each: the cell, and the line of the statement.
     assert f"cell {compiled.number}, line 1" in bundle["text/plain"]
-    # Gradients and moments are there, and said to be planned.
+    # Gradients and moments are listed as planned.
     assert "planned" in bundle["text/plain"]
 
 
@@ -81,7 +81,7 @@ def test_the_copies_are_equal_before_and_after_training(kernel, compiled, fitted
         assert len(checksums) >= 39, "every variable has checksums"
         for name, values in checksums.items():
             assert len(values) == 2, f"{name} has {len(values)} copies"
-            # What a metric counts is each replica's own, and summed when it is read.
+            # The counts of a metric are separate for each replica, and added when it is read.
             assert name.startswith("metrics.") or len(set(values)) == 1, f"the copies of {name} differ"
     changed = [name for name in sums[0] if sums[0][name] != sums[1][name]]
     assert len(changed) > 30, "training changed the weights"
@@ -254,7 +254,7 @@ def test_predict_names_the_classes(kernel, fitted):
 def test_the_same_seed_gives_the_same_numbers(kernel, compiled, tiny):
     shown = []
     for _ in range(2):
-        # The new head is drawn from the model's own seed.
+        # The new head is initialized from the model's own seed.
         kernel.run(model_cell(tiny))
         kernel.run("let again = " + fit() + ";")
         cell = kernel.run("again.executions.iter().map(|execution| execution.loss).collect::<Vec<_>>()")
@@ -269,7 +269,7 @@ def test_an_interrupted_run_keeps_what_it_has(kernel, compiled, tiny):
     kernel.wait_for(request, "update_display_data", count=3)
     kernel.manager.interrupt_kernel()
     cell = kernel.collect(request, code, timeout=60)
-    # An error, so that cells queued behind it do not run on half a training; but nothing is lost.
+    # An error, so that queued cells do not run after half a training; but nothing is lost.
     check_error(cell, "Interrupted", "variables are kept", without_line=True)
     assert "resume = true" in cell.of_kind("update_display_data")[-1]["data"]["text/plain"]
     assert kernel.run("long.interrupted").shown() == "true"
@@ -290,7 +290,7 @@ def test_fit_before_compile_is_a_diagnostic(kernel, compiled, tiny):
 
 
 def test_an_optimizer_with_more_to_keep(kernel, compiled, tiny):
-    """`amsgrad` and `use_ema`: on the placement, in the plan of memory, in the history; and what is wrong is said."""
+    """`amsgrad` and `use_ema`: on the placement, in the memory plan, in the history; and their errors."""
     kernel.run("let strategy = MirroredStrategy::logical(2)?;")
     compile_cell = f"""scope!(strategy, {{
     let kept = BertForSequenceClassification::from_pretrained("{tiny}", 8)?;
@@ -349,7 +349,7 @@ compile!(half, optimizer = AdamW::new(5e-3), loss = SparseCategoricalCrossentrop
 
 
 def test_a_callback_of_ones_own(kernel, compiled, tiny):
-    """A type made in one cell, used in the next, which stops the run and keeps what it has seen."""
+    """A type defined in one cell and used in the next stops the run and keeps its records."""
     kernel.run(model_cell(tiny))
     kernel.run("""struct Watch { losses: Vec<f64>, at_most: u64, said: String }
 impl Callback for Watch {

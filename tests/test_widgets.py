@@ -1,5 +1,5 @@
-"""`%vars live` in JupyterLab, which draws it with Jupyter's widgets: a table beside the notebook that follows
-the cells. The picture lies in target/screenshots/ afterwards, to be looked at."""
+"""`%vars live` in JupyterLab, which shows it with Jupyter's widgets: a table beside the notebook, updated after each
+cell. The screenshot is in target/screenshots/."""
 
 import json
 import time
@@ -16,7 +16,7 @@ BESIDE = "[...document.querySelectorAll('.jp-LinkedOutputView .widget-html-conte
 
 
 def press(page, element, button="left"):
-    """A press of the mouse's button on the element that a JavaScript expression names."""
+    """A mouse click on the element that a JavaScript expression returns."""
     x, y = page.wait_until(f"(() => {{ const e = {element}; if (!e) return null;"
                            "const box = e.getBoundingClientRect(); return [box.x + 8, box.y + 8]; })()")
     for kind in ("mouseMoved", "mousePressed", "mouseReleased"):

@@ -6,7 +6,7 @@
     .venv/bin/python tests/bench/bench.py --train          training speed
     .venv/bin/python tests/bench/bench.py --train --torch  beside PyTorch (installs it into target/bench/torch)
 
-Each value is a median; the two sides of a ratio take turns, so that a busy minute falls on both. A
+Each value is a median; the two sides of a ratio alternate, so that a busy minute affects both. A
 table in Markdown goes to standard output, progress to standard error.
 """
 import argparse
@@ -36,7 +36,7 @@ BUDGETS = {
     "resident memory": 500.0,
 }
 
-# Compiled cells are kept for the next time; each run of this program measures cells that nobody has compiled.
+# Compiled cells are cached; each run of this program measures new cells.
 NEW = f" // {time.time_ns()}"
 
 ML_IMPORT = {
@@ -46,7 +46,7 @@ ML_IMPORT = {
 ML_FIRST = "let x = Tensor::<2>::ones([64, 64], &Device::flex()); let y = x.clone().matmul(x.clone()); println!(\"{}\", y.clone().sum().into_scalar::<f32>());"
 ML_CELL = "let y{n} = x.clone().matmul(y.clone()).sum_dim(1); println!(\"{{:?}}\", y{n}.dims());"
 RUSTC_ERROR = "let wrong_{n}: usize = \"text {n}\";"
-# Behind a dot and behind a path, by turns: rust-analyzer answers both, and each is a text of its own.
+# After a dot and after a path, alternating: rust-analyzer answers both, and each text is new.
 COMPLETED = ["let c{n} = warm.pow", "let c{n} = std::fs::read_to_s"]
 INSPECTED = ["let i{n} = warm.pow|(2);", "let i{n} = Vec|::<u8>::new();"]
 DSL_ERROR = "compile!(model, optimiser = AdamW::new(5e-5), loss = {n})?;"
@@ -99,7 +99,7 @@ class Session:
         return time.perf_counter() - began
 
     def inspect(self, marked):
-        """Seconds until something is known of the name before `|`."""
+        """Seconds until there is documentation for the name before `|`."""
         cursor = marked.index("|")
         began = time.perf_counter()
         content = self.client.inspect(marked.replace("|", ""), cursor, reply=True, timeout=60)["content"]
@@ -192,7 +192,7 @@ def kernel_table(results):
 
 
 def install_evcxr():
-    """evcxr_jupyter 0.22 and a crate that re-exports burn, as findings of this project had it."""
+    """evcxr_jupyter 0.22; returns the name of its kernel spec."""
     home = WORK / "evcxr"
     binary = home / "bin" / "evcxr_jupyter"
     if not binary.exists():
@@ -230,7 +230,7 @@ def torch_python():
 
 
 def measure_training(beside_torch, repeats, batch, seq):
-    # The whole workspace, as everywhere: one crate alone would be built with other features, burn included.
+    # The whole workspace: one crate alone would be built with other features, and burn again.
     subprocess.run(["cargo", "build", "-q", "--workspace", "--locked", "--example", "train_step"], check=True, cwd=ROOT)
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     command = [str(target / "debug/examples/train_step"), "--batch", str(batch), "--seq", str(seq)]
