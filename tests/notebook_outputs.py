@@ -11,13 +11,13 @@ import re
 import sys
 
 # Shown only where a step is slow, so that they come and go with the machine: `read 91 MB in 0.5 s`.
-PROGRESS = re.compile(r"[^\n]+ in [\d.]+ (ms|s|min)\s*")
+PROGRESS = re.compile(r"[^\n]+ in (\d+ (h|min) )?[\d.]+ (ms|s|min)\s*")
 # The last two columns of a table of training, and what a memory plan says of this machine.
-SPEED = re.compile(r"( +\d[\d.]*)? +\d[\d.]* (ms|s|min)$|\d[\d.]* [KMG]iB free; .*", re.MULTILINE)
+SPEED = re.compile(r"( +\d[\d.]*)? +(\d+ (h|min) )?\d[\d.]* (ms|s|min)$|\d[\d.]* [KMG]iB free; .*", re.MULTILINE)
 PICTURE = re.compile(r"data:image/[^\"')]+")
 # Checksums (six hexadecimal digits in a report, more in its JSON) and all other numbers with their units.
 CHECKSUM = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{6,64}\b")
-NUMBER = re.compile(r"< ?(?=\d)|[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?( ?(B|[KMG]iB|[kMG]B|ms|µs|s|min)\b)?")
+NUMBER = re.compile(r"< ?(?=\d)|\b\d+ (h|min) \d+ (min|s)\b|[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?( ?(B|[KMG]iB|[kMG]B|ms|µs|s|min)\b)?")
 FOLDER = re.compile(r"(/[\w.-]+)+/(?=[\w-]+\.\w+)")
 
 
@@ -111,14 +111,22 @@ def renew(executed, notebook):
         cell["outputs"], cell["execution_count"] = after, ran["execution_count"]
 
 
+def first_difference(one, other, context=120):
+    """Both sides as text, around the first place where they differ."""
+    one, other = repr(one), repr(other)
+    place = next((index for index, (left, right) in enumerate(zip(one, other)) if left != right), min(len(one), len(other)))
+    window = slice(max(place - context, 0), place + context)
+    return one[window], other[window]
+
+
 def differences(executed, notebook):
-    """The cells with outputs that differ, numbers aside: number, text, and both sides."""
+    """The cells with outputs that differ, numbers aside: number, text, and the first difference of both sides."""
     for ran, cell in zip(executed["cells"], notebook["cells"], strict=True):
         if cell["cell_type"] != "code":
             continue
         now, committed = ([comparable(output) for output in outputs_of(each)] for each in (ran, cell))
         if now != committed or ran["execution_count"] != cell["execution_count"]:
-            yield ran["execution_count"], text_of(cell["source"]), now, committed
+            yield ran["execution_count"], text_of(cell["source"]), *first_difference(now, committed)
 
 
 def main():
