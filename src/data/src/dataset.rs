@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Index;
 use std::sync::Arc;
 
-use stratoscope_diagnostics::{Result, words};
+use stratoscope_diagnostics::Result;
+use stratoscope_render::text;
 
 use crate::example::{Example, Label};
 use crate::pipeline::Content;
@@ -293,7 +294,7 @@ impl Index<usize> for Dataset {
     #[track_caller]
     fn index(&self, position: usize) -> &Example {
         let Some(example) = self.examples.get(position) else {
-            let examples = words::count(self.len(), "example");
+            let examples = text::count(self.len(), "example");
             match self.len() {
                 0 => panic!("the data set is empty: it has no example {position}"),
                 length => panic!(

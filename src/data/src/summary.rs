@@ -4,7 +4,8 @@
 use std::fmt::{self, Write};
 
 use serde_json::{Value, json};
-use stratoscope_diagnostics::words;
+use stratoscope_render::html::escape;
+use stratoscope_render::text;
 
 use crate::dataset::Dataset;
 use crate::example::{Example, Label};
@@ -36,7 +37,7 @@ impl Dataset {
             // Writing to a string cannot fail.
             let _ = write!(text, "\n  {name:<width$}  {count:>6}  {share:>5.1} %");
         }
-        words::visible(&(text + &self.rows_as_text(SHOWN_EXAMPLES)))
+        text::visible(&(text + &self.rows_as_text(SHOWN_EXAMPLES)))
     }
 
     /// The summary as static HTML: literal inline styles and no colour of text or background but
@@ -214,7 +215,7 @@ impl Head {
 
     fn last_line(&self) -> String {
         let shown = self.shown.len();
-        format!("{shown} of {}", words::count(self.all, "example"))
+        format!("{shown} of {}", text::count(self.all, "example"))
     }
 
     /// A line for each example.
@@ -302,21 +303,6 @@ fn shorten(text: &str) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
-}
-
-/// Text that HTML shows as it is.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

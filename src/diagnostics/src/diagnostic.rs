@@ -5,7 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Profile, words};
+use crate::Profile;
+use stratoscope_render::text;
 
 /// A range of bytes in the text of the cell as its author typed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -385,9 +386,9 @@ impl Diagnostic {
     pub fn one_line(&self) -> String {
         match self.fixes.first() {
             Some(fix) if fix.title.starts_with("did you mean") => {
-                words::visible(&format!("{}; {}", self.message, fix.title))
+                text::visible(&format!("{}; {}", self.message, fix.title))
             }
-            _ => words::visible(&self.message),
+            _ => text::visible(&self.message),
         }
     }
 }

@@ -31,7 +31,6 @@ pub mod render;
 pub mod rule;
 pub mod rules;
 pub mod tensorflow;
-pub mod words;
 pub mod work;
 
 pub use diagnostic::{

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::rules::CATALOGUE;
-use crate::{Entry, RulePage, Severity, Stage, words};
+use crate::{Entry, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// What the cells of all pages take for granted: a name and the statement that makes it. A cell that
 /// makes the name itself, or does not use it, does without.
@@ -133,7 +134,7 @@ pub fn json() -> Value {
 }
 
 fn wrapped(text: &str) -> String {
-    let lines = text.lines().flat_map(|line| words::wrap(line, COLUMNS));
+    let lines = text.lines().flat_map(|line| text::wrap(line, COLUMNS));
     lines.collect::<Vec<_>>().join("\n")
 }
 

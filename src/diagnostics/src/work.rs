@@ -23,7 +23,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::rules::Interrupted;
-use crate::{Result, Rule, words};
+use crate::{Result, Rule};
+use stratoscope_render::{text, units};
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 static SOURCE: OnceLock<fn() -> bool> = OnceLock::new();
@@ -106,11 +107,7 @@ impl Unit {
         match self {
             Self::Bytes => format!("{} of {} MB", megabytes(done), megabytes(total)),
             Self::Things(noun) => {
-                format!(
-                    "{} of {}",
-                    words::thousands(done),
-                    words::count(total, noun)
-                )
+                format!("{} of {}", text::thousands(done), text::count(total, noun))
             }
         }
     }
@@ -118,7 +115,7 @@ impl Unit {
     fn all(self, total: usize) -> String {
         match self {
             Self::Bytes => format!("{:.0} MB", total as f64 / 1e6),
-            Self::Things(noun) => words::count(total, noun),
+            Self::Things(noun) => text::count(total, noun),
         }
     }
 }
@@ -203,7 +200,7 @@ impl Work {
     fn tell(&self, is_over: bool) {
         let Some(watcher) = WATCHER.get() else { return };
         let (doing, did) = self.verb;
-        let time = seconds(self.begun.elapsed());
+        let time = units::seconds(self.begun.elapsed().as_secs_f64());
         let words = match (is_over, self.is_finished) {
             (true, true) => format!("{did} {} in {time}", self.unit.all(self.total)),
             (true, false) => format!(
@@ -225,19 +222,6 @@ impl Drop for Work {
     fn drop(&mut self) {
         if self.shown.is_some() {
             self.tell(true);
-        }
-    }
-}
-
-/// `0.4 s`, `12 s`, `2 min 05 s`.
-fn seconds(elapsed: Duration) -> String {
-    let seconds = elapsed.as_secs_f64();
-    match seconds {
-        s if s < 9.95 => format!("{s:.1} s"),
-        s if s < 59.5 => format!("{s:.0} s"),
-        s => {
-            let whole = s.round() as u64;
-            format!("{} min {:02} s", whole / 60, whole % 60)
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Small grammar that all messages share: lists of names, counts, cut and wrapped texts.
+//! Plain text: counts, lists of names, and texts that are cut, wrapped or made safe for a terminal.
 
 use unicode_width::UnicodeWidthStr;
 
-/// `1 row`, `2 rows`; only for words whose plural is a plain `s`.
+/// `1 row`, `2 rows`; only for nouns whose plural ends in a plain `s`.
 pub fn count(number: usize, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
@@ -10,7 +10,7 @@ pub fn count(number: usize, noun: &str) -> String {
     }
 }
 
-/// `30 522`: digits in groups of three, set apart from five digits on.
+/// `30 522`: digits in groups of three, from five digits on.
 pub fn thousands(number: usize) -> String {
     let digits = number.to_string();
     if digits.len() < 5 {
@@ -26,7 +26,7 @@ pub fn thousands(number: usize) -> String {
     grouped
 }
 
-/// `` `a`, `b` and `c` ``; after `most` names the rest is counted.
+/// `` `a`, `b` and `c` ``. Names after the first `most` are only counted: `` `a`, `b` and 3 more ``.
 pub fn names<S: AsRef<str>>(items: &[S], most: usize) -> String {
     let quoted: Vec<String> = items
         .iter()
@@ -43,7 +43,7 @@ pub fn names<S: AsRef<str>>(items: &[S], most: usize) -> String {
     }
 }
 
-/// At most `most` characters of a text on one line, with `…` where it was cut.
+/// At most `most` characters of a text on one line; `…` stands for what was cut.
 pub fn excerpt(text: &str, most: usize) -> String {
     let line: String = text
         .chars()
@@ -57,18 +57,24 @@ pub fn excerpt(text: &str, most: usize) -> String {
     format!("{}…", cut.trim_end())
 }
 
-/// A text of others that a terminal shows and does not obey: a control character is shown as `�`. Line ends
-/// and tabs stay.
+/// Text that is safe to print in a terminal: control characters and those that reorder text become U+FFFD. Line
+/// ends and tabs stay.
 pub fn visible(text: &str) -> String {
-    let obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
+    let obeyed = |c: char| crate::is_invisible_command(c) && c != '\n' && c != '\t';
     text.replace(obeyed, "\u{fffd}")
 }
 
-/// Lines of at most `columns` columns, broken between words.
+/// As [`visible`], on one line: line ends and tabs become spaces.
+pub fn visible_line(text: &str) -> String {
+    visible(&text.replace(['\n', '\t'], " "))
+}
+
+/// Lines of at most `columns` columns, broken between words. A word that is wider has a line of its own; see
+/// [`wrap_hard`].
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
-    // Spaces are kept as they are typed: TensorFlow's own texts have double ones.
+    // Spaces are kept as they are: TensorFlow's own messages contain double ones.
     for word in text.split_inclusive(' ') {
         if !line.is_empty() && line.width() + word.trim_end().width() > columns {
             lines.push(line.trim_end().to_owned());
@@ -80,7 +86,42 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// `[384, 8]`.
+/// Lines of at most `columns` columns, broken between words; a word that is too wide is broken too.
+pub fn wrap_hard(text: &str, columns: usize) -> Vec<String> {
+    let lines = wrap(text, columns).into_iter();
+    lines.flat_map(|line| pieces(&line, columns)).collect()
+}
+
+/// A line in pieces of at most `columns` columns, cut after a punctuation character where there is one.
+fn pieces(line: &str, columns: usize) -> Vec<String> {
+    let mut pieces = Vec::new();
+    let mut rest = line;
+    while rest.width() > columns {
+        let mut end = 0;
+        let mut after_punctuation = 0;
+        for (at, c) in rest.char_indices() {
+            let next = at + c.len_utf8();
+            if end > 0 && rest[..next].width() > columns {
+                break;
+            }
+            end = next;
+            if !c.is_alphanumeric() && c != '_' {
+                after_punctuation = next;
+            }
+        }
+        let end = if after_punctuation > 0 {
+            after_punctuation
+        } else {
+            end
+        };
+        pieces.push(rest[..end].trim_end().to_owned());
+        rest = rest[end..].trim_start();
+    }
+    pieces.push(rest.to_owned());
+    pieces
+}
+
+/// The dimensions of a tensor: `[384, 8]`.
 pub fn shape(dimensions: &[usize]) -> String {
     let parts: Vec<String> = dimensions.iter().map(usize::to_string).collect();
     format!("[{}]", parts.join(", "))
@@ -112,13 +153,15 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_obeyed() {
+    fn control_characters_are_replaced() {
         let text = "red\u{1b}[31m\ttab\nline\u{7}\u{9b}\r";
         assert_eq!(
             visible(text),
             "red\u{fffd}[31m\ttab\nline\u{fffd}\u{fffd}\u{fffd}"
         );
         assert_eq!(visible("grün ✓"), "grün ✓");
+        assert_eq!(visible("a\u{202e}b"), "a\u{fffd}b");
+        assert_eq!(visible_line("a\n\tb\u{1b}"), "a  b\u{fffd}");
     }
 
     #[test]

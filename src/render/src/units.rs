@@ -1,13 +1,13 @@
-//! Sizes and counts as people read them.
+//! Sizes, counts, shares and times as people read them.
 
-/// `86.7 MiB`, three digits that count; whole numbers below 1 KiB.
+/// A size with three significant digits: `86.7 MiB`. Below 1 KiB it is exact: `1023 B`.
 pub fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if bytes < 1024 {
         return format!("{bytes} B");
     }
     let (mut value, mut unit) = (bytes as f64 / 1024.0, 0);
-    // 1023.95 would be shown as 1024.
+    // The next unit from 999.5 on, which would be shown with four digits.
     while value >= 999.5 && unit + 1 < UNITS.len() {
         value /= 1024.0;
         unit += 1;
@@ -20,18 +20,19 @@ pub fn bytes(bytes: u64) -> String {
     format!("{value:.decimals$} {}", UNITS[unit])
 }
 
-/// `22.7 M`: a count of numbers.
-pub(super) fn count(count: usize) -> String {
+/// A count, shortened from 10 000 on: `22.7 M`.
+pub fn count(count: usize) -> String {
     match count {
-        0..10_000 => stratoscope_diagnostics::words::thousands(count),
+        0..10_000 => crate::text::thousands(count),
         10_000..999_500 => format!("{:.0} k", count as f64 / 1e3),
         999_500..999_500_000 => format!("{:.1} M", count as f64 / 1e6),
         _ => format!("{:.1} G", count as f64 / 1e9),
     }
 }
 
-/// `384 × 1536`; `scalar` without dimensions.
-pub(super) fn shape(shape: &[usize]) -> String {
+/// The dimensions of a tensor in a report: `384 × 1536`; `scalar` without dimensions. Messages use
+/// [`text::shape`](crate::text::shape).
+pub fn shape(shape: &[usize]) -> String {
     if shape.is_empty() {
         return "scalar".to_owned();
     }
@@ -42,8 +43,8 @@ pub(super) fn shape(shape: &[usize]) -> String {
         .join(" × ")
 }
 
-/// `3.2 %` of a capacity.
-pub(super) fn share(part: u64, whole: u64) -> String {
+/// A part of a whole: `3.2 %`.
+pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "0 %".to_owned();
     }
@@ -53,6 +54,21 @@ pub(super) fn share(part: u64, whole: u64) -> String {
         p if p < 0.1 => "< 0.1 %".to_owned(),
         p if p < 9.95 => format!("{p:.1} %"),
         p => format!("{p:.0} %"),
+    }
+}
+
+/// A duration: `0.4 s`, `45 s`, `3 min 05 s`, `2 h 10 min`; `–` if it is not finite.
+pub fn seconds(seconds: f64) -> String {
+    if !seconds.is_finite() {
+        return "–".to_owned();
+    }
+    let seconds = seconds.max(0.0);
+    let whole = seconds.round() as u64;
+    match whole {
+        0..10 => format!("{seconds:.1} s"),
+        10..60 => format!("{whole} s"),
+        60..3600 => format!("{} min {:02} s", whole / 60, whole % 60),
+        _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
     }
 }
 
@@ -85,5 +101,16 @@ mod tests {
         assert_eq!(share(1, 5_000), "< 0.1 %");
         assert_eq!(share(0, 5), "0 %");
         assert_eq!(share(5, 0), "0 %");
+    }
+
+    #[test]
+    fn durations() {
+        let check = |duration: f64, text: &str| assert_eq!(seconds(duration), text);
+        check(1.25, "1.2 s");
+        check(9.97, "10 s");
+        check(45.4, "45 s");
+        check(185.0, "3 min 05 s");
+        check(7800.0, "2 h 10 min");
+        check(f64::NAN, "–");
     }
 }

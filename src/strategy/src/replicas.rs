@@ -9,8 +9,9 @@ use std::time::Instant;
 use burn::module::{Module, ModuleMapper, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::{Bool, Int, Tensor};
+use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::work::{Unit, Work};
-use stratoscope_diagnostics::{Result, words};
+use stratoscope_render::text;
 
 use crate::checksum::{self, Checksum};
 use crate::collective::{self, Across, Collective, Collectives, Operation};
@@ -258,10 +259,10 @@ impl<M: Module + 'static> Replicas<M> {
             records.iter().map(|record| record.shape.clone()).collect()
         };
         if shapes(&given) != shapes(&self.records) {
-            let given = words::count(given.len(), "variable");
+            let given = text::count(given.len(), "variable");
             let expects = format!(
                 "a module with the {} of the one it replaces, in the same shapes and order",
-                words::count(self.records.len(), "variable")
+                text::count(self.records.len(), "variable")
             );
             return Err(problem::bad_size("module", given, &expects));
         }

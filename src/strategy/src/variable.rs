@@ -5,7 +5,7 @@ use std::ops::Range;
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::tensor::{Bool, DType, Int, Shape, Tensor};
 use serde::{Deserialize, Serialize};
-use stratoscope_diagnostics::words;
+use stratoscope_render::text;
 
 use crate::origin::Origin;
 use crate::strategy::{Strategy, StrategyId, StrategyKind};
@@ -171,7 +171,7 @@ pub(crate) fn kind_under(strategy: Option<&Strategy>, taken: usize, rows: Option
     };
     let label = strategy.label();
     let replicas = strategy.replicas();
-    let copies = || words::count(replicas.len(), "replica");
+    let copies = || text::count(replicas.len(), "replica");
     let (kind, why, homes) = match strategy.kind() {
         StrategyKind::OneDevice => {
             let why = format!("made in the scope of `{label}`, which has one device");
@@ -185,7 +185,7 @@ pub(crate) fn kind_under(strategy: Option<&Strategy>, taken: usize, rows: Option
             (VariableKind::Mirrored, why, (0..replicas.len()).collect())
         }
         StrategyKind::Tpu => {
-            let cores = words::count(replicas.len(), "simulated core");
+            let cores = text::count(replicas.len(), "simulated core");
             let why = format!("made in the scope of `{label}`: a copy on each of its {cores}");
             (VariableKind::Mirrored, why, (0..replicas.len()).collect())
         }
@@ -252,7 +252,7 @@ pub(crate) fn kind_when_read(strategy: Option<&Strategy>, rows: Option<Rows>) ->
     let Some(strategy) = strategy.filter(|_| made.kind == VariableKind::Mirrored) else {
         return made;
     };
-    let copies = words::count(strategy.replicas().len(), "replica");
+    let copies = text::count(strategy.replicas().len(), "replica");
     let label = strategy.label();
     Kind {
         kind: VariableKind::OnRead,

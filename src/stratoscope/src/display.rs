@@ -6,7 +6,8 @@ use std::fmt::Write;
 use serde_json::Value;
 use stratoscope_data::summary::Head;
 use stratoscope_data::{Dataset, Example};
-use stratoscope_diagnostics::{Diagnostic, render, words};
+use stratoscope_diagnostics::{Diagnostic, render};
+use stratoscope_render::text;
 use stratoscope_strategy::PlacementReport;
 use stratoscope_wire::{MimeBundle, ToKernel};
 
@@ -127,7 +128,7 @@ pub fn plain(text: impl Into<String>) -> MimeBundle {
 /// control characters, which a terminal is not to obey.
 pub fn html_and_plain(html: impl Into<String>, text: impl Into<String>) -> MimeBundle {
     let mut bundle = with("text/html", html.into());
-    bundle.extend(with("text/plain", words::visible(&text.into())));
+    bundle.extend(with("text/plain", text::visible(&text.into())));
     bundle
 }
 

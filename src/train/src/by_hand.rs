@@ -194,7 +194,7 @@ impl Div<f64> for Gradients {
 impl fmt::Display for Gradients {
     /// `gradient of 4 batches, together × 1: norm 2.31, loss 2.0794`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = stratoscope_diagnostics::words::count(self.batches.len(), "batch");
+        let count = stratoscope_render::text::count(self.batches.len(), "batch");
         let count = count.replace("batchs", "batches");
         write!(
             f,

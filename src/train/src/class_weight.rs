@@ -7,7 +7,8 @@ use std::sync::Arc;
 use burn::tensor::{Int, Tensor, TensorData};
 use stratoscope_data::Labels;
 use stratoscope_diagnostics::check::suggest::similar;
-use stratoscope_diagnostics::{Diagnostic, Result, words};
+use stratoscope_diagnostics::{Diagnostic, Result};
+use stratoscope_render::text;
 
 use crate::args::{Count, IntoCount};
 use crate::loss::Loss;
@@ -143,10 +144,10 @@ impl ClassWeight {
             }
             Self::InOrder(weights) if weights.len() == names.len() => weights.clone(),
             Self::InOrder(weights) => {
-                let given = format!("[{}]", words::count(weights.len(), "weight"));
+                let given = format!("[{}]", text::count(weights.len(), "weight"));
                 let told = bad(given, one_for_each(names));
                 return Err(Box::new(match names.get(weights.len()..) {
-                    Some(missing) => told.evidence("without a weight", words::names(missing, 8)),
+                    Some(missing) => told.evidence("without a weight", text::names(missing, 8)),
                     None => told,
                 }));
             }
@@ -213,17 +214,17 @@ fn in_order(weights: &[(ClassKey, f64)], names: &[String]) -> Result<Vec<f64>> {
     if missing.is_empty() {
         return Ok(found.into_iter().flatten().collect());
     }
-    let given = format!("[{}]", words::count(weights.len(), "weight"));
+    let given = format!("[{}]", text::count(weights.len(), "weight"));
     let told = bad(given, one_for_each(names));
     Err(Box::new(
-        told.evidence("without a weight", words::names(&missing, 8)).tensorflow(
+        told.evidence("without a weight", text::names(&missing, 8)).tensorflow(
             "Keras 2 fails at a batch with such a label, `indices[0] = 1 is not in [0, 1)`; Keras 3 says nothing",
         ),
     ))
 }
 
 fn one_for_each(names: &[String]) -> String {
-    let names = words::names(names, 8);
+    let names = text::names(names, 8);
     format!("a weight for each class: {names}")
 }
 

@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::Range;
 
 use serde::Serialize;
-use stratoscope_diagnostics::words;
+use stratoscope_render::text;
 
 /// The counters of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -137,7 +137,7 @@ impl Counters {
 
 impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = |number: u64, noun| words::count(number as usize, noun);
+        let count = |number: u64, noun| text::count(number as usize, noun);
         write!(
             f,
             "{}, {}, ",
@@ -150,7 +150,7 @@ impl fmt::Display for Counters {
             let stale = self.staleness as f64 / self.pushes as f64;
             let pushes = match self.pushes {
                 1 => "1 push".to_owned(),
-                pushes => format!("{} pushes", words::thousands(pushes as usize)),
+                pushes => format!("{} pushes", text::thousands(pushes as usize)),
             };
             write!(f, "{pushes}, {stale:.1} updates stale on average")
         } else {
@@ -220,7 +220,7 @@ mod tests {
             );
             assert_eq!(told, expected, "S={s} A={a} N={every} R={r}");
             assert_eq!((found.all_reduces, found.pushes), (0, 0));
-            let text = words::count(expected.2 as usize, "parameter average");
+            let text = text::count(expected.2 as usize, "parameter average");
             if expected.2 > 0 {
                 assert!(found.to_string().ends_with(&text), "{found}");
             }

@@ -8,7 +8,8 @@ use stratoscope_bert::Mode;
 use stratoscope_bert::ops::Precision;
 use stratoscope_data::{Batch, Dataset, Encoded};
 use stratoscope_diagnostics::rules::{BackendFailed, Interrupted, NoLoss, NotCompiled};
-use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule, words};
+use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
+use stratoscope_render::text;
 use stratoscope_strategy::{Origin, ReplicaId, Replicas};
 
 use crate::args::EvaluateArgs;
@@ -169,8 +170,8 @@ pub(crate) fn interrupted(call: &str, done: usize, total: usize) -> Box<Diagnost
         work: format!("`{call}`"),
         reached: format!(
             "{} of {}",
-            words::thousands(done),
-            words::count(total, "example")
+            text::thousands(done),
+            text::count(total, "example")
         ),
     }
     .error()

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use burn::module::ParamId;
+use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::check::suggest::similar;
-use stratoscope_diagnostics::{Result, words};
+use stratoscope_render::text;
 
 use crate::model::{Model, State};
 use crate::network::{Files, Network};
@@ -93,7 +94,7 @@ fn unknown(call: &str, prefix: &str, names: &[&str]) -> Box<stratoscope_diagnost
         .collect();
     let expects = format!(
         "the beginning of a variable's name, such as {}",
-        words::names(&top, 3)
+        text::names(&top, 3)
     );
     let mut told = problem::bad_value(call, "name", format!("{prefix:?}"), expects);
     for name in near.iter().take(2) {

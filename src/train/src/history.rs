@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use serde::Serialize;
-use stratoscope_diagnostics::words;
+use stratoscope_render::text;
 
 use crate::callbacks::Monitor;
 use crate::counters::Counters;
@@ -178,7 +178,7 @@ impl History {
                 0 => "no step was skipped".to_owned(),
                 skipped => format!(
                     "{skipped} of {} were skipped, because a gradient was infinite",
-                    words::count((optimizer_steps + skipped) as usize, "step")
+                    text::count((optimizer_steps + skipped) as usize, "step")
                 ),
             };
             notes.push(format!(
@@ -195,7 +195,7 @@ impl History {
         if self.stopped_early {
             notes.push(format!(
                 "stopped early after {}",
-                words::count(self.epochs.len(), "epoch")
+                text::count(self.epochs.len(), "epoch")
             ));
         }
         if let Some(folder) = &self.checkpoint {
@@ -313,7 +313,7 @@ impl Evaluation {
             row.push(value(Some(metric)));
         }
         columns.extend(["examples", "time"].map(str::to_owned));
-        row.extend([words::thousands(self.examples), time(self.seconds)]);
+        row.extend([text::thousands(self.examples), time(self.seconds)]);
         (columns, row)
     }
 
@@ -344,7 +344,7 @@ impl fmt::Debug for Evaluation {
 
 /// Notes below a table, each wrapped at a terminal's width.
 fn lines(notes: &[String]) -> String {
-    let lines = notes.iter().flat_map(|note| words::wrap(note, COLUMNS));
+    let lines = notes.iter().flat_map(|note| text::wrap(note, COLUMNS));
     lines.map(|line| line + "\n").collect()
 }
 

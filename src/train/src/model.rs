@@ -9,7 +9,8 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn::module::ParamId;
-use stratoscope_diagnostics::{Result, words};
+use stratoscope_diagnostics::Result;
+use stratoscope_render::text;
 use stratoscope_strategy::{Origin, PlacementReport, Replicas, Strategy, VariableRecord};
 
 use crate::by_hand::ByHand;
@@ -332,11 +333,11 @@ impl<N: Network> fmt::Debug for Model<N> {
             return f.write_str("a model that is in use");
         };
         let parameters = match state.is_built() {
-            true => words::count(state.num_parameters(), "parameter"),
+            true => text::count(state.num_parameters(), "parameter"),
             false => "not built".to_owned(),
         };
         let labels = match (state.files.classes(), state.files.binary_labels()) {
-            (Some(classes), _) => words::count(classes, "label"),
+            (Some(classes), _) => text::count(classes, "label"),
             (None, Some([no, yes])) => {
                 format!("one output that decides between `{no}` and `{yes}`")
             }

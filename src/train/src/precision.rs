@@ -91,7 +91,7 @@ impl HalfPrecision {
 
 impl fmt::Display for HalfPrecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let elements = stratoscope_diagnostics::words::thousands(self.elements);
+        let elements = stratoscope_render::text::thousands(self.elements);
         writeln!(f, "of {elements} gradient elements other than 0:")?;
         for (what, count) in self.rows() {
             let percent = 100.0 * self.share(count);

@@ -6,7 +6,8 @@ use serde::Serialize;
 use stratoscope_data::Dataset;
 use stratoscope_diagnostics::rules::EmptyDataSet;
 use stratoscope_diagnostics::work::{Unit, Work};
-use stratoscope_diagnostics::{Result, Rule, words};
+use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_render::text;
 use stratoscope_strategy::Origin;
 
 use crate::evaluate::{PREFETCHED, answers};
@@ -330,9 +331,9 @@ impl Predictions {
         }
         html.push_str("</tr>");
         for row in &self.rows {
-            let mut text = escape(&words::excerpt(&row.text, 120));
+            let mut text = escape(&text::excerpt(&row.text, 120));
             if let Some(pair) = &row.pair {
-                let _ = write!(text, "<br>{}", escape(&words::excerpt(pair, 120)));
+                let _ = write!(text, "<br>{}", escape(&text::excerpt(pair, 120)));
             }
             let label = escape(&row.label);
             let _ = write!(
@@ -380,10 +381,10 @@ impl Predictions {
                 .as_ref()
                 .map(|pair| format!(" | {pair}"))
                 .unwrap_or_default();
-            let shown = words::excerpt(&format!("{}{pair}", row.text), 100);
+            let shown = text::excerpt(&format!("{}{pair}", row.text), 100);
             let _ = writeln!(text, "{:width$}  {share}  {shown}", row.label);
         }
-        words::visible(&text)
+        text::visible(&text)
     }
 }
 

@@ -5,7 +5,8 @@ use std::fmt::{self, Write};
 use stratoscope_bert::NamedParameter;
 use stratoscope_diagnostics::arguments::{self, COMPILE};
 use stratoscope_diagnostics::rules::MetricOfABatch;
-use stratoscope_diagnostics::{Result, Rule, words};
+use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_render::text;
 use stratoscope_strategy::PlacementReport;
 
 use crate::html::{escape, prose};
@@ -112,7 +113,7 @@ impl CompileReceipt {
         let width = names.max().unwrap_or(0);
         let mut text = String::new();
         for (name, value) in &self.settings {
-            for (nth, line) in words::wrap(value, COLUMNS - width - 2).iter().enumerate() {
+            for (nth, line) in text::wrap(value, COLUMNS - width - 2).iter().enumerate() {
                 let name = if nth == 0 { name.as_str() } else { "" };
                 let _ = writeln!(text, "{name:width$}  {line}");
             }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fmt::{self, Write};
 use std::io::{self, Write as _};
 
-use stratoscope_diagnostics::words;
+use stratoscope_render::text;
 use stratoscope_strategy::VariableRecord;
 use stratoscope_strategy::placement::bytes;
 
@@ -111,10 +111,10 @@ impl Summary {
         match self.built {
             true => format!(
                 "parameters: {} ({}), trainable: {}, frozen: {}",
-                words::thousands(parameters),
+                text::thousands(parameters),
                 bytes(size),
-                words::thousands(trainable),
-                words::thousands(parameters - trainable)
+                text::thousands(trainable),
+                text::thousands(parameters - trainable)
             ),
             false => "not built: the variables are made by `build((None, width))`, or when the first data \
                       comes"
@@ -131,7 +131,7 @@ impl Summary {
         self.rows.iter().map(|row| {
             let shape = row.shape.clone().unwrap_or_else(|| "?".to_owned());
             let (count, trainable) = match row.count {
-                Some(count) => (words::thousands(count.parameters), count.is_trainable()),
+                Some(count) => (text::thousands(count.parameters), count.is_trainable()),
                 None => ("not built".to_owned(), ""),
             };
             let dtype = row.dtype.clone();
@@ -274,10 +274,10 @@ fn of_variables(records: &[VariableRecord]) -> Vec<Row> {
         let last = last.and_then(|name| name.rsplit('.').next());
         let name = numbered(&first.name).unwrap_or_default();
         let (name, shape) = match layers.len() {
-            1 => (name.to_owned(), words::count(one.len(), "variable")),
+            1 => (name.to_owned(), text::count(one.len(), "variable")),
             many => (
                 format!("{name}–{}", last.unwrap_or_default()),
-                format!("{many} × {}", words::count(one.len(), "variable")),
+                format!("{many} × {}", text::count(one.len(), "variable")),
             ),
         };
         rows.push(of_group(name, Some(shape), &rest[..count]));
@@ -287,7 +287,7 @@ fn of_variables(records: &[VariableRecord]) -> Vec<Row> {
 }
 
 fn of_group(name: String, shape: Option<String>, records: &[VariableRecord]) -> Row {
-    let own = || words::shape(&records[0].shape);
+    let own = || text::shape(&records[0].shape);
     Row {
         name,
         shape: Some(shape.unwrap_or_else(own)),

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write};
 
+use stratoscope_render::html::escape;
+
 /// One line of the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadedTensor {
@@ -138,14 +140,6 @@ impl fmt::Display for LoadReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_plain())
     }
-}
-
-/// Names come from a file and go into HTML.
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
 use stratoscope_data::Tokenize;
-use stratoscope_diagnostics::words;
+use stratoscope_render::text;
 use tokenizers::Tokenizer;
 
 use super::BertTokenizer;
@@ -32,7 +32,7 @@ pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
         let text = text_of(panic.as_ref()).unwrap_or("for a reason that it does not say");
         format!(
             "the crate `tokenizers` panics: {}",
-            words::excerpt(text, 200)
+            text::excerpt(text, 200)
         )
     })
 }
@@ -53,9 +53,9 @@ pub(super) fn vocab_size(tokenizer: &Tokenizer) -> Result<usize, String> {
     match size > tokens.saturating_add(GAPS) {
         true => Err(format!(
             "the id of `{}` is {}, and there are {} tokens",
-            words::excerpt(&token, 40),
-            words::thousands(id as usize),
-            words::thousands(tokens)
+            text::excerpt(&token, 40),
+            text::thousands(id as usize),
+            text::thousands(tokens)
         )),
         false => Ok(size),
     }
@@ -94,7 +94,7 @@ fn of_processor(processor: &Value, vocab_size: usize, depth: usize) -> Result<()
                 if ids.is_empty() {
                     return Err(format!(
                         "its template `{name}` has `{}`, which `special_tokens` does not",
-                        words::excerpt(key, 40)
+                        text::excerpt(key, 40)
                     ));
                 }
                 for id in ids {
@@ -116,7 +116,7 @@ fn known(id: u64, token: &Value, vocab_size: usize) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!(
             "`{}` has the id {id} in its `post_processor`, and the vocabulary ends at {}",
-            words::excerpt(token.as_str().unwrap_or("a special token"), 40),
+            text::excerpt(token.as_str().unwrap_or("a special token"), 40),
             vocab_size - 1
         )),
     }

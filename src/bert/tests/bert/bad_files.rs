@@ -8,7 +8,7 @@ use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};
 use stratoscope_bert::{LoadOptions, Origin, checkpoint};
 use stratoscope_diagnostics::Diagnostic;
-use stratoscope_diagnostics::words::thousands;
+use stratoscope_render::text::thousands;
 use tempfile::TempDir;
 
 use crate::fixtures::parity;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use stratoscope_diagnostics::{Result, words};
+use stratoscope_diagnostics::Result;
+use stratoscope_render::text;
 
 use super::{Columns, Reading, Table, TableRow, read_text};
 use crate::dataset::Dataset;
@@ -51,7 +52,7 @@ fn table(source: &str, text: &str) -> Result<Table> {
             serde_json::from_str(line).map_err(|error| unreadable(not_an_object(&error)))?;
         // The parser keeps the last of them.
         if let Some(key) = key_that_is_there_twice(line) {
-            let key = words::excerpt(&key, 40);
+            let key = text::excerpt(&key, 40);
             return Err(unreadable(format!("the key `{key}` is there twice")));
         }
         if header.is_empty() {
@@ -63,7 +64,7 @@ fn table(source: &str, text: &str) -> Result<Table> {
                 let keys: Vec<&String> = object.keys().collect();
                 return Err(unreadable(format!(
                     "the key `{key}` of the first line is missing; found {}",
-                    words::names(&keys, 12)
+                    text::names(&keys, 12)
                 )));
             };
             fields.push(text_of(value));

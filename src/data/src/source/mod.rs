@@ -12,9 +12,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::rules::RaggedRow;
 use stratoscope_diagnostics::work::{Unit, Work};
-use stratoscope_diagnostics::{Result, words};
+use stratoscope_render::text;
 
 use crate::dataset::{Dataset, index_of, sorted_label_names};
 use crate::example::{Example, Label};
@@ -130,7 +131,7 @@ impl Table {
                 let name = &self.header[column];
                 let reason = format!(
                     "`{}` in column `{name}` is not a number",
-                    words::excerpt(text, 40)
+                    text::excerpt(text, 40)
                 );
                 Err(problem::unreadable(
                     self.call,

@@ -12,7 +12,8 @@ use crate::rules::{
     BadArgumentValue, ConflictingArguments, DuplicateArgument, MissingOptimizer,
     StepsPerExecutionWithoutScope, UnknownIdentifier, UnknownToAVersion, WrongKindOfValue,
 };
-use crate::{CellSpan, Diagnostic, Place, Rule, Severity, words};
+use crate::{CellSpan, Diagnostic, Place, Rule, Severity};
+use stratoscope_render::text;
 
 mod names;
 mod operands;
@@ -234,7 +235,7 @@ impl<'a> Checker<'a> {
         };
         let facts = WrongKindOfValue {
             argument: argument.name.clone(),
-            given: words::excerpt(&argument.value, 60),
+            given: text::excerpt(&argument.value, 60),
             expected: expected.to_owned(),
             got: got.to_owned(),
             place: Place::Span(argument.value_span),
@@ -258,7 +259,7 @@ impl<'a> Checker<'a> {
         {
             let diagnostic = WrongKindOfValue {
                 argument: String::new(),
-                given: words::excerpt(&data.text, 60),
+                given: text::excerpt(&data.text, 60),
                 expected: Kind::DataSet.word().to_owned(),
                 got: "two arrays".to_owned(),
                 place: Place::Span(data.span),

@@ -3,7 +3,8 @@
 use super::calls::{CallArgument, slice};
 use super::plain::{self, Plain};
 use crate::rules::STRATEGIES;
-use crate::{CellSpan, Edit, Fix, Place, arguments, words};
+use crate::{CellSpan, Edit, Fix, Place, arguments};
+use stratoscope_render::text;
 
 /// What a name of the prelude is made by: its operands in their order, then methods.
 struct Builder {
@@ -121,7 +122,7 @@ pub(super) fn written(text: &str, plain: &Plain) -> Option<Fix> {
     let whole = |written: String, tried: bool| {
         let mark = if tried && !plain.is_tried { "?" } else { "" };
         Some(Fix {
-            title: words::excerpt(&written, 76),
+            title: text::excerpt(&written, 76),
             edits: vec![Edit {
                 place: Place::Span(plain.span),
                 replacement: format!("{written}{mark}"),

@@ -5,7 +5,8 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::calls::{Call, CallArgument, Method, span_of};
 use crate::arguments::{self, Accepts, Argument, IdentifierKind, METRICS};
-use crate::{CellSpan, Edit, Fix, Place, words};
+use crate::{CellSpan, Edit, Fix, Place};
+use stratoscope_render::text;
 
 /// What values of the DSL are, in its own words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +107,7 @@ pub(super) fn ways_out(
         && arguments::find(table, name).is_some()
         && call.argument(name).is_none()
     {
-        let value = words::excerpt(&argument.value, 60);
+        let value = text::excerpt(&argument.value, 60);
         fixes.push(Fix {
             title: format!("did you mean `{name} = {value}`?"),
             edits: edit(argument.name_span, name.to_owned()),

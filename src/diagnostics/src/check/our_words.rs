@@ -11,7 +11,8 @@ use super::{CellContext, kind, plain, suggest, wrong_type::wrong_type};
 use crate::rules::{
     NamedValueInACall, QuestionMarkWithoutResult, ScopeNotAsWritten, UnknownStrategy,
 };
-use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule, words};
+use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule};
+use stratoscope_render::text;
 
 /// An error of rustc's in the words of the notebook; `None`: rustc's are the better ones. Its first label is
 /// the primary one, a span of `text`.
@@ -92,7 +93,7 @@ fn of_a_method(text: &str, span: CellSpan) -> Option<Diagnostic> {
         let call = found.plain.iter().find(|call| call.name_span == span)?;
         let receiver = call.receiver?;
         if call.name == "scope" && call.operands.is_empty() {
-            let strategy = words::excerpt(&text[receiver.start..receiver.end], 40);
+            let strategy = text::excerpt(&text[receiver.start..receiver.end], 40);
             let facts = ScopeNotAsWritten {
                 place: Place::Span(span),
                 written: format!("scope!({strategy}, {{ … }});"),

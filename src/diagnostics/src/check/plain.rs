@@ -8,7 +8,8 @@ use super::calls::{CallArgument, Found, Operand, inside_of, slice, span_of};
 use super::segments::{self, Parts};
 use super::{constructors, kind, suggest};
 use crate::rules::{CallAsInKeras, NamedValueInACall};
-use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule, arguments, words};
+use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule, arguments};
+use stratoscope_render::text;
 
 /// A call of a function or a method.
 #[derive(Debug)]
@@ -178,7 +179,7 @@ pub(super) fn without_names(text: &str, plain: &Plain) -> Fix {
         },
     );
     Fix {
-        title: words::excerpt(&format!("{callee}({})", all.join(", ")), 76),
+        title: text::excerpt(&format!("{callee}({})", all.join(", ")), 76),
         edits,
     }
 }
@@ -194,7 +195,7 @@ fn without_its_mark(text: &str, plain: &Plain) -> Diagnostic {
     if !plain.is_tried {
         edits.push(insert(plain.span.end, "?"));
     }
-    let inside = words::excerpt(slice(text, plain.inside).trim(), 50);
+    let inside = text::excerpt(slice(text, plain.inside).trim(), 50);
     CallAsInKeras {
         given: format!("{name}(…)"),
         written: format!("{name}!({inside})?"),
@@ -269,8 +270,8 @@ pub(super) fn of_a_method(text: &str, plain: &Plain, receiver: CellSpan) -> Diag
         edit.place != Place::span(plain.span.end, plain.span.end) || !edit.replacement.is_empty()
     });
     CallAsInKeras {
-        given: format!("{}.{name}(…)", words::excerpt(model, 30)),
-        written: words::excerpt(&format!("{written}?"), 76),
+        given: format!("{}.{name}(…)", text::excerpt(model, 30)),
+        written: text::excerpt(&format!("{written}?"), 76),
         place: Place::Span(plain.name_span),
         reason: format!(
             "`{name}!` is a macro here, and the model its first operand: Rust's methods take no arguments by name"

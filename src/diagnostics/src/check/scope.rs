@@ -5,7 +5,8 @@ use proc_macro2::{Delimiter, Group, Ident, TokenTree};
 use super::calls::{inside_of, slice, span_of};
 use super::plain::Plain;
 use crate::rules::ScopeNotAsWritten;
-use crate::{CellSpan, Diagnostic, Edit, Place, Rule, words};
+use crate::{CellSpan, Diagnostic, Edit, Place, Rule};
+use stratoscope_render::text;
 
 /// One of them.
 pub(super) struct Misplaced {
@@ -41,7 +42,7 @@ pub(super) fn misplaced(
         return None;
     }
     let name = span_of(ident.span());
-    let strategy = |span: CellSpan| words::excerpt(slice(text, span).trim(), 40);
+    let strategy = |span: CellSpan| text::excerpt(slice(text, span).trim(), 40);
     match (trees.as_slice(), rest) {
         // The block stands behind the brackets.
         ([_, ..], [block, after @ ..]) if is_block(block) && !trees.iter().any(is_block) => {
@@ -106,7 +107,7 @@ pub(super) fn without_its_mark(plain: &Plain) -> Option<Diagnostic> {
     }
     let facts = ScopeNotAsWritten {
         place: Place::Span(plain.name_span),
-        written: format!("scope!({}, {{ … }});", words::excerpt(&strategy.text, 40)),
+        written: format!("scope!({}, {{ … }});", text::excerpt(&strategy.text, 40)),
         edits: vec![insert(plain.name_span.end, "!")],
     };
     Some(facts.diagnostic())

@@ -144,7 +144,7 @@ fn difference(old: &str, new: &str) -> Edit {
 fn changed_line(old: &str, new: &str) -> String {
     let mut lines = new.lines().zip(old.lines().chain(std::iter::repeat("")));
     let changed = lines.find(|(new, old)| new != old);
-    crate::words::excerpt(changed.map_or("", |(new, _)| new.trim()), 76)
+    stratoscope_render::text::excerpt(changed.map_or("", |(new, _)| new.trim()), 76)
 }
 
 fn unfinished(text: &str, flaw: Flaw) -> Diagnostic {

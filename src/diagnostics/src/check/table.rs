@@ -2,7 +2,8 @@
 
 use super::calls::{Call, Chain};
 use crate::arguments::{self, Argument, REQUIRED};
-use crate::{ArgumentRow, ArgumentState, words};
+use crate::{ArgumentRow, ArgumentState};
+use stratoscope_render::text;
 
 /// The most characters of a value that the table shows.
 const MOST: usize = 64;
@@ -38,7 +39,7 @@ pub(super) fn rows(
             name: unknown.name.clone(),
             expects: "unknown name".to_owned(),
             default: "–".to_owned(),
-            given: Some(words::excerpt(&unknown.value, MOST)),
+            given: Some(text::excerpt(&unknown.value, MOST)),
             state: ArgumentState::Invalid,
         };
         rows.insert(below, row);
@@ -75,7 +76,7 @@ fn row(argument: &Argument, value: Option<&str>, at_fault: bool) -> ArgumentRow 
         name: argument.name.to_owned(),
         expects: argument.expects.to_owned(),
         default: argument.default.to_owned(),
-        given: value.map(|value| words::excerpt(value, MOST)),
+        given: value.map(|value| text::excerpt(value, MOST)),
         state: match value {
             _ if at_fault || missing => ArgumentState::Invalid,
             Some(_) => ArgumentState::Given,

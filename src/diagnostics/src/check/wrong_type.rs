@@ -6,7 +6,8 @@ use super::kind::{self, Kind};
 use super::{our_words, table};
 use crate::arguments::{self, CallTable};
 use crate::rules::WrongKindOfValue;
-use crate::{CellSpan, Diagnostic, Place, Rule, words};
+use crate::{CellSpan, Diagnostic, Place, Rule};
+use stratoscope_render::text;
 
 /// SC0120 in place of an error of rustc's about an argument of a call in the cell; `None`: it is about
 /// something else. Its first label is the primary one, a span of `text`.
@@ -41,7 +42,7 @@ pub(super) fn wrong_type(text: &str, found: &Diagnostic) -> Option<Diagnostic> {
             let data = call.operands.get(1)?;
             let facts = WrongKindOfValue {
                 argument: String::new(),
-                given: words::excerpt(&data.text, 60),
+                given: text::excerpt(&data.text, 60),
                 expected,
                 got,
                 place: Place::Span(data.span),
@@ -80,7 +81,7 @@ fn of_an_argument(
         .position(|other| other.span == argument.span)?;
     let facts = WrongKindOfValue {
         argument: argument.name.clone(),
-        given: words::excerpt(&argument.value, 60),
+        given: text::excerpt(&argument.value, 60),
         expected: expected.to_owned(),
         got,
         place: Place::Span(argument.value_span),

@@ -7,10 +7,10 @@ use unicode_width::UnicodeWidthStr;
 use super::mend::{mended, shows_lines};
 use super::place::{Mark, lines, marks, primary};
 use super::{Source, general, resolved, severity_word};
-use crate::words::wrap;
 use crate::{Answer, ArgumentRow, ArgumentState, Diagnostic, Place, Severity};
+use stratoscope_render::table;
+use stratoscope_render::text::{visible_line, wrap, wrap_hard};
 
-mod table;
 mod window;
 
 use window::window;
@@ -139,7 +139,7 @@ impl Writer {
         );
         let indent = head.width() + 2;
         let head = self.paint.with(Style::Strong, &head);
-        let message = wrap(&clean(&diagnostic.message), COLUMNS - indent);
+        let message = wrap(&visible_line(&diagnostic.message), COLUMNS - indent);
         for (nth, part) in message.iter().enumerate() {
             let part = self.paint.with(Style::Strong, part);
             match nth {
@@ -179,7 +179,7 @@ impl Writer {
         if let Some(figure) = &diagnostic.figure {
             self.line("");
             for line in figure.plain.trim_end().lines() {
-                let line = clean(line);
+                let line = visible_line(line);
                 self.line(&line);
             }
         }
@@ -235,8 +235,8 @@ impl Writer {
                     .unwrap_or_default();
                 self.line(&format!(
                     "{indent}{arrow} {}{line}: {}",
-                    clean(path),
-                    clean(&label.text)
+                    visible_line(path),
+                    visible_line(&label.text)
                 ));
             }
         }
@@ -252,7 +252,7 @@ impl Writer {
         let bar = self.paint.with(Style::Dim, "|");
         let indent = " ".repeat(gutter);
         let room = COLUMNS - gutter - 3;
-        let text = clean(mark.text);
+        let text = visible_line(mark.text);
         let carets = sign.repeat(under.len().max(1));
         let beside = under.start + carets.width() + 1 + text.width() <= room;
         let carets = self.paint.with(style, &carets);
@@ -277,7 +277,7 @@ impl Writer {
         let indent = gutter + word.len() + 5;
         let mut first = true;
         for paragraph in text.lines() {
-            for line in wrap(&clean(paragraph), COLUMNS.saturating_sub(indent)) {
+            for line in wrap(&visible_line(paragraph), COLUMNS.saturating_sub(indent)) {
                 if first {
                     self.line(&format!(
                         "{} {equals} {painted}: {line}",
@@ -299,7 +299,7 @@ impl Writer {
         let indent = " ".repeat(gutter + 3);
         let columns = COLUMNS.saturating_sub(indent.len() + 2);
         for paragraph in answer.says.iter().flat_map(|says| says.lines()) {
-            for line in wrap(&clean(paragraph), columns) {
+            for line in wrap(&visible_line(paragraph), columns) {
                 self.line(format!("{indent}{bar} {line}").trim_end());
             }
         }
@@ -322,7 +322,7 @@ impl Writer {
                 let hang = begin.min(COLUMNS / 2) + 4;
                 let room = COLUMNS - 2 * gutter - 6;
                 let first = format!("{indent}{:>gutter$} {sign} ", line.number);
-                let mut rest = table::wrapped(code.trim_start(), room - hang).into_iter();
+                let mut rest = wrap_hard(code.trim_start(), room - hang).into_iter();
                 let start = rest.next().unwrap_or_default();
                 self.line(format!("{first}{}{start}", &code[..begin]).trim_end());
                 for part in rest {
@@ -341,10 +341,10 @@ impl Writer {
         let head = ["argument", "", "passed", "expects", "default"].map(str::to_owned);
         let mut cells = vec![head];
         cells.extend(rows.iter().map(|row| {
-            let given = row.given.as_deref().map_or("–".to_owned(), clean);
+            let given = row.given.as_deref().map_or("–".to_owned(), visible_line);
             let state = state_word(row).to_owned();
             [
-                clean(&row.name),
+                visible_line(&row.name),
                 state,
                 given,
                 row.expects.clone(),
@@ -385,17 +385,6 @@ pub(super) fn state_word(row: &ArgumentRow) -> &'static str {
 fn columns(line: &str, bytes: &Range<usize>) -> Range<usize> {
     let start = expand(&line[..bytes.start]).width();
     start..start + expand(&line[bytes.clone()]).width().max(1)
-}
-
-/// Text of others on one line: tabs as spaces, no character that a terminal obeys.
-fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '\n' | '\t' => ' ',
-            c if c.is_control() => '\u{fffd}',
-            c => c,
-        })
-        .collect()
 }
 
 /// A line of code as it is shown; carets are placed by the width of this.

@@ -1,7 +1,8 @@
 //! SC0903 `architecture-mismatch`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// A checkpoint of another architecture than the class that was to load it.
 #[derive(Clone, Debug)]
@@ -39,7 +40,7 @@ impl Rule for ArchitectureMismatch {
             "the checkpoint is of another architecture: `{}` is `{}`, accepted: {}",
             self.field,
             self.found,
-            words::names(&self.accepted, 8)
+            text::names(&self.accepted, 8)
         ))
         .label(Place::file(&self.path, None), format!("`{}`", self.field))
         .why("tensors of the same name can mean something else in another architecture")

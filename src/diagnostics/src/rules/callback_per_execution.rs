@@ -1,7 +1,8 @@
 //! SC0108 `callback-per-execution`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// A callback of batches in a model whose executions hold several.
 #[derive(Clone, Debug)]
@@ -57,7 +58,7 @@ impl Rule for CallbackPerExecution {
                 "per epoch",
                 format!(
                     "{} for {}",
-                    words::count(executions as usize, "call"),
+                    text::count(executions as usize, "call"),
                     batches(self.batches_per_epoch)
                 ),
             )
@@ -70,6 +71,6 @@ impl Rule for CallbackPerExecution {
 fn batches(number: u64) -> String {
     match number {
         1 => "1 batch".to_owned(),
-        _ => format!("{} batches", words::thousands(number as usize)),
+        _ => format!("{} batches", text::thousands(number as usize)),
     }
 }

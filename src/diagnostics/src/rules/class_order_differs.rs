@@ -1,7 +1,8 @@
 //! SC0314 `class-order-differs`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// The same classes, numbered differently by the data and by the model.
 #[derive(Clone, Debug)]
@@ -52,7 +53,7 @@ impl Rule for ClassOrderDiffers {
             )
             .why("classes are matched by their names, so that class 0 means the same everywhere")
             .evidence("data", self.source.clone())
-            .evidence("classes with another number", words::thousands(moved.len()))
+            .evidence("classes with another number", text::thousands(moved.len()))
             .evidence(
                 "by number",
                 moved.iter().take(5).cloned().collect::<Vec<_>>().join("; "),

@@ -1,7 +1,8 @@
 //! SC0308 `classes-as-numbers`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// A regression whose labels look like classes.
 #[derive(Clone, Debug)]
@@ -40,12 +41,12 @@ impl Rule for ClassesAsNumbers {
         let values = self.labels.len();
         Self::start(format!(
             "one output trains a regression; labels take {}",
-            words::count(values, "value")
+            text::count(values, "value")
         ))
         .label(Place::model("fit"), "has one output")
         .why("the squared error pulls one number towards the classes' numbers: it is not a choice between them")
-        .evidence("labels", words::names(&self.labels, 8))
-        .evidence("rows", format!("{} in {}", words::thousands(self.rows), self.source))
+        .evidence("labels", text::names(&self.labels, 8))
+        .evidence("rows", format!("{} in {}", text::thousands(self.rows), self.source))
         .fix(format!(
             "build the model with {values} outputs, `from_pretrained(\"…\", {values})` or `Dense({values})`, and take a \
              cross-entropy"

@@ -1,7 +1,8 @@
 //! SC0508 `clip-per-tensor`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// `clipnorm`, which many take for a clip of the global norm.
 #[derive(Clone, Debug)]
@@ -41,7 +42,7 @@ impl Rule for ClipPerTensor {
         )
         .why(format!(
             "with {} the norm over all of them may still be {most:.1}",
-            words::count(self.tensors, "tensor")
+            text::count(self.tensors, "tensor")
         ))
         .fix(format!(
             "write `.global_clipnorm({:?})` if the whole gradient was meant",

@@ -1,7 +1,8 @@
 //! SC0507 `decay-of-everything`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// Weight decay on variables that BERT's recipe leaves alone.
 #[derive(Clone, Debug)]
@@ -44,7 +45,7 @@ impl Rule for DecayOfEverything {
             "biases and LayerNorm decay too",
         )
         .why("a bias or a LayerNorm scale that is pulled to 0 makes the model worse, not simpler")
-        .evidence("for example", words::names(&self.also, 3))
+        .evidence("for example", text::names(&self.also, 3))
         .fix("drop `decay_all_parameters(true)`")
         .fix("or exclude them by name: `.exclude_from_weight_decay([\"bias\", \"LayerNorm\"])`")
         .tensorflow(Quote::of("SC0507"))

@@ -1,7 +1,8 @@
 //! SC0906 `device-not-there`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// A device that this machine does not have.
 #[derive(Clone, Debug)]
@@ -30,10 +31,8 @@ impl Rule for DeviceNotThere {
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let mut told = Self::start(format!("there is no device {}", self.device)).why(format!(
-            "this machine has {}",
-            words::names(&self.found, 12)
-        ));
+        let mut told = Self::start(format!("there is no device {}", self.device))
+            .why(format!("this machine has {}", text::names(&self.found, 12)));
         if let Some(reason) = &self.reason {
             told = told.evidence("reason", reason.clone());
         }

@@ -1,6 +1,7 @@
 //! SC0417 `duplicate-column`.
 
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// A column that is to be read and is there more than once.
 #[derive(Clone, Debug)]
@@ -36,7 +37,7 @@ impl Rule for DuplicateColumn {
         Self::start(format!(
             "`{}` has {} named `{}`",
             self.path,
-            words::count(self.positions.len(), "column"),
+            text::count(self.positions.len(), "column"),
             self.column
         ))
         .label(Place::file(&self.path, Some(1)), "the header")

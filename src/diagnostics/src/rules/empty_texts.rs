@@ -1,7 +1,8 @@
 //! SC0409 `empty-texts`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// Rows without a text.
 #[derive(Clone, Debug)]
@@ -45,8 +46,8 @@ impl Rule for EmptyTexts {
             Some((row, _)) if self.rows == 1 => format!("row {row} is empty"),
             _ => format!(
                 "{} of {} rows are empty",
-                words::thousands(self.rows),
-                words::thousands(self.total)
+                text::thousands(self.rows),
+                text::thousands(self.total)
             ),
         };
         let name = |(row, line): &(usize, Option<usize>)| match line {

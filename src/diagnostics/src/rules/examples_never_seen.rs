@@ -1,7 +1,8 @@
 //! SC0707 `examples-never-seen`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, words};
+use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// `steps_per_epoch` that is not the number of batches of the data.
 #[derive(Clone, Debug)]
@@ -55,8 +56,8 @@ impl Rule for ExamplesNeverSeen {
             )),
             false => Self::start(format!(
                 "{} of {} examples are never seen",
-                words::thousands(self.never),
-                words::thousands(self.examples)
+                text::thousands(self.never),
+                text::thousands(self.examples)
             )),
         };
         let told = told
@@ -71,10 +72,10 @@ impl Rule for ExamplesNeverSeen {
                 "batches",
                 format!(
                     "{} examples / {batch_size} = {batches}, {steps_per_epoch} asked for",
-                    words::thousands(self.examples)
+                    text::thousands(self.examples)
                 ),
             )
-            .evidence("epochs", words::thousands(self.epochs as usize));
+            .evidence("epochs", text::thousands(self.epochs as usize));
         told.fix_edit(
             "drop `steps_per_epoch`: an epoch is then all of the data",
             Place::argument("fit", "steps_per_epoch"),

@@ -1,7 +1,8 @@
 //! SC0307 `float-class-labels`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// Numbers as labels, for a head of classes.
 #[derive(Clone, Debug)]
@@ -47,12 +48,12 @@ impl Rule for FloatClassLabels {
             .collect();
         let told = Self::start(format!(
             "labels are floats; a head of {} wants whole ones",
-            words::count(self.classes, "output")
+            text::count(self.classes, "output")
         ))
         .label(Place::call(&self.call), "labels of this data")
         .why("a float is a number to be approached, by one output; a class is one of the outputs")
         .evidence("data", self.source.clone())
-        .evidence("rows with a float", words::thousands(self.rows))
+        .evidence("rows with a float", text::thousands(self.rows))
         .evidence("the first", shown.join(", "));
         let told = match self.whole {
             true => told.fix(

@@ -1,7 +1,8 @@
 //! SC0110 `frozen-after-compile`.
 
 use crate::tensorflow;
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// Variables that were frozen, or freed again, between `compile!` and `fit!`.
 #[derive(Clone, Debug)]
@@ -36,7 +37,7 @@ impl Rule for FrozenAfterCompile {
     const GIVEN: &'static [&'static str] = &["let train = train.take(48);"];
 
     fn diagnostic(&self) -> Diagnostic {
-        let changed = words::count(self.changed.len(), "variable");
+        let changed = text::count(self.changed.len(), "variable");
         Self::start(format!(
             "trainable flags of {changed} changed since `compile!`"
         ))
@@ -45,7 +46,7 @@ impl Rule for FrozenAfterCompile {
             "trains what is marked trainable at this moment",
         )
         .why("the flags of this moment hold; the card of `compile!` showed others")
-        .evidence("changed", words::names(&self.changed, 3))
+        .evidence("changed", text::names(&self.changed, 3))
         .evidence(
             "frozen now",
             format!("{} of {}", self.frozen, self.variables),

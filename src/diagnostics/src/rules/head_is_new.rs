@@ -1,7 +1,8 @@
 //! SC0510 `head-is-new`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// Predictions of a head that was never trained.
 #[derive(Clone, Debug)]
@@ -47,7 +48,7 @@ impl Rule for HeadIsNew {
         ))
         .label(Place::call(&self.call), "asked before any training")
         .why("the checkpoint has no such variables, so they were filled with random numbers")
-        .evidence("new", words::names(&self.variables, 4));
+        .evidence("new", text::names(&self.variables, 4));
         if let Some(classes) = self.classes.filter(|&classes| classes > 1) {
             told = told.evidence(
                 "accuracy by chance",

@@ -1,7 +1,8 @@
 //! SC0411 `input-does-not-fit`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, words};
+use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// Examples of another kind or width than the model was made for.
 #[derive(Clone, Debug)]
@@ -32,7 +33,7 @@ impl Examples {
         match self {
             Self::Texts => "texts".to_owned(),
             Self::Numbers(None) => "rows of numbers".to_owned(),
-            Self::Numbers(Some(width)) => format!("rows of {}", words::count(width, "number")),
+            Self::Numbers(Some(width)) => format!("rows of {}", text::count(width, "number")),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! SC0301 `label-out-of-range`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, words};
+use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// A class label that the head has no output for.
 #[derive(Clone, Debug)]
@@ -125,9 +126,9 @@ impl Rule for LabelOutOfRange {
             )
             .why("the loss picks the output of the label, and the head has none for this one")
             .evidence("data", self.source.clone())
-            .evidence("rows with such a label", words::thousands(self.rows));
+            .evidence("rows with such a label", text::thousands(self.rows));
         if let Some(text) = self.text.as_ref().filter(|text| !text.is_empty()) {
-            told = told.evidence(format!("row {}", self.row), words::excerpt(text, 80));
+            told = told.evidence(format!("row {}", self.row), text::excerpt(text, 80));
         }
         told = match (usize::try_from(self.largest), &self.head) {
             (Ok(largest), Some(head)) => head.fix(told, *classes, largest + 1),

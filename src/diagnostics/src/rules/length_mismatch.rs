@@ -1,7 +1,8 @@
 //! SC0704 `length-mismatch`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Answer, Diagnostic, Profile, Rule, RulePage, Severity, Stage, words};
+use crate::{Answer, Diagnostic, Profile, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// Two lists that belong together and differ in length.
 #[derive(Clone, Debug)]
@@ -37,9 +38,9 @@ impl Rule for LengthMismatch {
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
             "{} {}, {} {}",
-            words::thousands(self.first_length),
+            text::thousands(self.first_length),
             self.first,
-            words::thousands(self.second_length),
+            text::thousands(self.second_length),
             self.second
         ))
         .why("each row needs both; cut to the shorter list, the pairs could be wrong")

@@ -1,7 +1,8 @@
 //! SC0703 `majority-baseline`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// Nearly all examples are of one class, and accuracy is all that is measured.
 #[derive(Clone, Debug)]
@@ -49,14 +50,14 @@ impl Rule for MajorityBaseline {
         .label(Place::call("fit"), "measured by accuracy alone")
         .why("always answering the majority class has this accuracy, without looking at a text")
         .evidence(
-            format!("`{}` in {}", words::excerpt(&self.class, 40), self.split),
+            format!("`{}` in {}", text::excerpt(&self.class, 40), self.split),
             format!(
                 "{} of {}",
-                words::thousands(self.count),
-                words::thousands(self.total)
+                text::thousands(self.count),
+                text::thousands(self.total)
             ),
         )
-        .evidence("classes", words::thousands(self.classes))
+        .evidence("classes", text::thousands(self.classes))
         .fix("measure what the majority cannot give: `metrics = [accuracy(), macro_f1(), mcc()]`")
         .fix("weigh the rare classes more: `fit!(…, class_weight = \"balanced\")`")
         .tensorflow(Quote::of("SC0703"))

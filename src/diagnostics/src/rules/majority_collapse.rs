@@ -1,7 +1,8 @@
 //! SC0517 `majority-collapse`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// All predictions of a split are of one class, the labels are not.
 #[derive(Clone, Debug)]
@@ -42,7 +43,7 @@ impl MajorityCollapse {
         if self.steps < Self::FEW && (!self.pretrained || self.rate < Self::HIGH) {
             return told.fix(format!(
                 "train longer: {} is little for a head that begins at random",
-                words::count(
+                text::count(
                     usize::try_from(self.steps).unwrap_or(usize::MAX),
                     "optimizer step"
                 )

@@ -1,7 +1,8 @@
 //! SC0311 `metric-of-a-batch`.
 
 use crate::tensorflow;
-use crate::{Diagnostic, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// Metrics that are no means of their batches' values.
 #[derive(Clone, Debug)]
@@ -40,7 +41,7 @@ impl Rule for MetricOfABatch {
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
             "{} computed over the split, not per batch",
-            words::names(&self.metrics, 4)
+            text::names(&self.metrics, 4)
         ))
         .why("counts and sums are kept until the split ends")
         .fix("nothing to do; compare with numbers of other programs only if they do the same")

@@ -1,7 +1,8 @@
 //! SC0313 `missing-column`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, words};
+use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// A column that the data set was asked for and does not have.
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ impl Rule for MissingColumn {
         let told = Self::start(format!(
             "no `{}` column; found {}",
             self.column,
-            words::names(&self.found, 12)
+            text::names(&self.found, 12)
         ))
         .label(Place::file(&self.path, Some(1)), "the header")
         .evidence("file", self.path.clone());

@@ -1,6 +1,7 @@
 //! SC0416 `missing-labels`.
 
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// Rows whose label is empty or null.
 #[derive(Clone, Debug)]
@@ -54,8 +55,8 @@ impl Rule for MissingLabels {
         let verb = if self.count == 1 { "has" } else { "have" };
         let told = Self::start(format!(
             "{} of {} {verb} no label{column}: {shown}",
-            words::thousands(self.count),
-            words::count(self.rows, "row"),
+            text::thousands(self.count),
+            text::count(self.rows, "row"),
         ))
         .label(
             match self.is_file {

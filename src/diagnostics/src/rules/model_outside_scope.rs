@@ -1,7 +1,8 @@
 //! SC0201 `model-outside-scope`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Answer, Diagnostic, Figure, Place, Profile, Rule, RulePage, Severity, Stage, words};
+use crate::{Answer, Diagnostic, Figure, Place, Profile, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// A model whose variables were made outside the scope of the live strategy.
 #[derive(Clone, Debug)]
@@ -49,7 +50,7 @@ impl Rule for ModelOutsideScope {
         let Self {
             strategy, device, ..
         } = self;
-        let variables = words::count(self.variables, "variable");
+        let variables = text::count(self.variables, "variable");
         let verb = if self.variables == 1 { "is" } else { "are" };
         let (message, label) = match self.variables {
             0 if self.compile_inside => (
@@ -79,7 +80,7 @@ impl Rule for ModelOutsideScope {
         }
         told = told.why(format!(
             "`{strategy}` has {} and copies a variable to each when it is made, not afterwards",
-            words::count(self.replicas, "replica")
+            text::count(self.replicas, "replica")
         ));
         if let Some(origin) = &self.origin {
             told = told.evidence("built at", origin.clone());

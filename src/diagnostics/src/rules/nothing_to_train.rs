@@ -1,7 +1,8 @@
 //! SC0111 `nothing-to-train`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// `fit!` on a model of which every variable is frozen.
 #[derive(Clone, Debug)]
@@ -32,7 +33,7 @@ impl Rule for NothingToTrain {
         let head = self.head.as_deref().unwrap_or("classifier");
         Self::start(format!(
             "0 trainable variables: all {} are frozen",
-            words::thousands(self.variables)
+            text::thousands(self.variables)
         ))
         .label(Place::model("fit"), "nothing in it may change")
         .why("a step changes trainable variables only, and there is none")

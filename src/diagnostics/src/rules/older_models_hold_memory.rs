@@ -1,7 +1,8 @@
 //! SC0602 `older-models-hold-memory`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// Models of earlier cells that still have their weights and moments.
 #[derive(Clone, Debug)]
@@ -60,7 +61,7 @@ impl Rule for OlderModelsHoldMemory {
         };
         let mut told = Self::start(format!(
             "{} {hold} {}",
-            words::count(self.models.len(), "older model"),
+            text::count(self.models.len(), "older model"),
             self.held
         ))
         .label(Place::call("fit"), "has to do with the rest")

@@ -1,7 +1,8 @@
 //! SC0410 `padding-waste`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// Batches that are mostly padding.
 #[derive(Clone, Debug)]
@@ -50,7 +51,7 @@ impl Rule for PaddingWaste {
             .why("padding is masked, so the results are right; each padded position costs the time of a token")
             .evidence(
                 "positions of an epoch",
-                format!("{} for {} tokens", words::thousands(self.positions), words::thousands(self.tokens)),
+                format!("{} for {} tokens", text::thousands(self.positions), text::thousands(self.tokens)),
             )
             .evidence(
                 "tokens of a row",

@@ -1,7 +1,8 @@
 //! SC0405 `pair-without-segments`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, words};
+use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// Pairs that reach the model as one segment.
 #[derive(Clone, Debug)]
@@ -51,11 +52,11 @@ impl Rule for PairWithoutSegments {
                 "rows",
                 format!(
                     "{} of {}",
-                    words::thousands(self.rows),
-                    words::thousands(self.total)
+                    text::thousands(self.rows),
+                    text::thousands(self.total)
                 ),
             )
-            .evidence(format!("row {row}"), words::excerpt(tokens, 110));
+            .evidence(format!("row {row}"), text::excerpt(tokens, 110));
         let told = match self.written {
             true => told.fix(
                 "give the two texts apart: `Dataset::from_pair_rows(pairs, labels)?`, or a file with two columns",

@@ -1,6 +1,7 @@
 //! SC1013 `python-cell`.
 
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// A cell of Python.
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ impl Rule for PythonCell {
             return told.fix("write the cell in Rust; `%help` and Tab show what there is");
         }
         self.forms.iter().fold(told, |told, (python, rust)| {
-            told.fix(format!("`{}`: {rust}", words::excerpt(python, 40)))
+            told.fix(format!("`{}`: {rust}", text::excerpt(python, 40)))
         })
     }
 }

@@ -1,7 +1,8 @@
 //! SC0912 `ragged-row`.
 
 use crate::tensorflow;
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// A row with another number of fields than the header.
 #[derive(Clone, Debug)]
@@ -43,20 +44,20 @@ impl Rule for RaggedRow {
             "`{}`, line {}: {}, the header has {}",
             self.path,
             self.line,
-            words::count(self.found, "field"),
+            text::count(self.found, "field"),
             self.expected
         ))
         .label(
             Place::file(&self.path, Some(self.line)),
-            words::count(self.found, "field"),
+            text::count(self.found, "field"),
         )
         .why("a separator inside a text moves every field after it")
         .evidence(
             format!("line {}", self.line),
-            words::excerpt(&self.text, 100),
+            text::excerpt(&self.text, 100),
         );
         let told = if self.rows > 1 {
-            told.evidence("rows like that", words::thousands(self.rows))
+            told.evidence("rows like that", text::thousands(self.rows))
         } else {
             told
         };

@@ -1,6 +1,7 @@
 //! What several rules tell in the same words.
 
-use crate::{Diagnostic, Place, words};
+use crate::{Diagnostic, Place};
+use stratoscope_render::text;
 
 /// An argument whose name the call does not know: the facts of SC0101, SC0114 and SC0115 alike.
 pub(super) struct Unknown<'a> {
@@ -31,7 +32,7 @@ pub(super) fn unknown_argument(diagnostic: Diagnostic, facts: Unknown<'_>) -> Di
         ),
     };
     if facts.similar.is_empty() && facts.hint.is_none() {
-        let known = words::names(&facts.known, 20);
+        let known = text::names(&facts.known, 20);
         told = told.why(format!("`{}!` accepts {known}", facts.call));
     }
     for name in facts.similar.iter().take(3) {

@@ -1,7 +1,8 @@
 //! SC0701 `splits-overlap`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// Examples that are both trained and validated on.
 #[derive(Clone, Debug)]
@@ -50,24 +51,24 @@ impl Rule for SplitsOverlap {
         };
         let mut told = Self::start(format!(
             "{} validation {are} in the training data",
-            words::thousands(self.shared)
+            text::thousands(self.shared)
         ))
         .label(Place::call("fit"), "validates on what it trains on")
         .why("what was trained on is known by heart: measured on it, every model looks better than it is")
         .evidence(
             "shared",
-            format!("{} of {}, {percent:.1} %", words::thousands(self.shared), words::thousands(self.validation)),
+            format!("{} of {}, {percent:.1} %", text::thousands(self.shared), text::thousands(self.validation)),
         );
         for (train, validation, text) in self.first.iter().take(5) {
             told = told.evidence(
                 format!("row {validation}, in training row {train}"),
-                words::excerpt(text, 80),
+                text::excerpt(text, 80),
             );
         }
         if self.other_label > 0 {
             told = told.evidence(
                 "of these with another label",
-                words::thousands(self.other_label),
+                text::thousands(self.other_label),
             );
         }
         let told = match self.one_data_set {

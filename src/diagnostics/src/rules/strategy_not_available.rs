@@ -1,7 +1,8 @@
 //! SC0804 `strategy-not-available`.
 
 use crate::tensorflow;
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// The strategies that exist here.
 pub const STRATEGIES: &[&str] = &[
@@ -39,7 +40,7 @@ impl Rule for StrategyNotAvailable {
             .label(self.place.clone(), "not available")
             .why(format!(
                 "strategies that exist: {}",
-                words::names(STRATEGIES, 8)
+                text::names(STRATEGIES, 8)
             ));
         let told = match self.given.as_str() {
             "TPUStrategy" => told.fix(

@@ -1,7 +1,8 @@
 //! SC0904 `tensor-mismatch`.
 
 use crate::tensorflow;
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// A tensor that is missing from a checkpoint, or has another shape or element type.
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ impl Rule for TensorMismatch {
          std::fs::write(\"edited-config/config.json\", config)?;"];
 
     fn diagnostic(&self) -> Diagnostic {
-        let expected = words::shape(&self.expected);
+        let expected = text::shape(&self.expected);
         let message = match &self.found {
             None => format!(
                 "tensor `{}` {expected} is missing from the checkpoint",
@@ -47,7 +48,7 @@ impl Rule for TensorMismatch {
             Some(found) => format!(
                 "tensor `{}` has shape {}, the model needs {expected}",
                 self.tensor,
-                words::shape(found)
+                text::shape(found)
             ),
         };
         let told = Self::start(message)
@@ -57,7 +58,7 @@ impl Rule for TensorMismatch {
             )
             .why("the weights and the `config.json` beside them do not belong together");
         let told = if self.tensors > 1 {
-            told.evidence("tensors that do not fit", words::thousands(self.tensors))
+            told.evidence("tensors that do not fit", text::thousands(self.tensors))
         } else {
             told
         };

@@ -1,7 +1,8 @@
 //! SC0401 `text-too-long`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// Texts, or a `max_length`, that have more tokens than the model has positions.
 #[derive(Clone, Debug)]
@@ -51,7 +52,7 @@ impl Rule for TextTooLong {
             let verb = if *texts == 1 { "exceeds" } else { "exceed" };
             Self::start(format!(
                 "{} {verb} {limit} tokens (longest {longest})",
-                words::count(*texts, "text")
+                text::count(*texts, "text")
             ))
             .label(Place::call(&self.call), format!("at most {limit} tokens"))
         };

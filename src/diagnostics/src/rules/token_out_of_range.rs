@@ -1,7 +1,8 @@
 //! SC0402 `token-out-of-range`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// A token id for which the model has no vector.
 #[derive(Clone, Debug)]
@@ -41,8 +42,8 @@ fit!(model, train)?;",
     fn diagnostic(&self) -> Diagnostic {
         let told = Self::start(format!(
             "id {} but {} vectors",
-            words::thousands(self.id as usize),
-            words::thousands(self.vocabulary)
+            text::thousands(self.id as usize),
+            text::thousands(self.vocabulary)
         ))
         .label(Place::call(&self.call), "a token without a vector")
         .why("the tokenizer has more entries than the model has word embeddings: it is another checkpoint's")

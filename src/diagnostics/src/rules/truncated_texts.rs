@@ -1,7 +1,8 @@
 //! SC0407 `truncated-texts`.
 
 use crate::tensorflow;
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// Texts that were cut at `max_length`.
 #[derive(Clone, Debug)]
@@ -48,8 +49,8 @@ impl Rule for TruncatedTexts {
             "texts cut",
             format!(
                 "{} of {}",
-                words::thousands(self.texts),
-                words::thousands(self.total)
+                text::thousands(self.texts),
+                text::thousands(self.total)
             ),
         )
         .fix(match self.call.as_str() {

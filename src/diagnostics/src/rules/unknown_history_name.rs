@@ -2,7 +2,8 @@
 
 use crate::check::suggest::similar;
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// A name that the record of a run does not have.
 #[derive(Clone, Debug)]
@@ -35,7 +36,7 @@ impl Rule for UnknownHistoryName {
 
     fn diagnostic(&self) -> Diagnostic {
         let mut told = Self::start(format!("the history has no `{}`", self.given))
-            .why(format!("it has {}", words::names(&self.known, 20)));
+            .why(format!("it has {}", text::names(&self.known, 20)));
         let mut near = similar(&self.given, self.known.iter().map(String::as_str));
         // Keras's own short names.
         if let Some(rest) = self.given.strip_prefix("val_")

@@ -1,9 +1,8 @@
 //! SC0105 `unknown-identifier`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{
-    Answer, ArgumentRow, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage, words,
-};
+use crate::{Answer, ArgumentRow, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// A text that names no loss, metric or optimizer.
 #[derive(Clone, Debug)]
@@ -45,7 +44,7 @@ impl Rule for UnknownIdentifier {
         if let Some(hint) = &self.hint {
             told = told.why(hint.clone());
         }
-        told = told.why(format!("known: {}", words::names(&self.known, 20)));
+        told = told.why(format!("known: {}", text::names(&self.known, 20)));
         for name in self.similar.iter().take(3) {
             told = told.fix_edit(
                 format!("did you mean `{name}`?"),

@@ -1,7 +1,8 @@
 //! SC0913 `unknown-label`.
 
 use crate::tensorflow;
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// A label that is none of the known classes.
 #[derive(Clone, Debug)]
@@ -45,12 +46,12 @@ impl Rule for UnknownLabel {
             "`{}`, line {}: unknown label `{}`",
             self.path,
             self.line,
-            words::excerpt(&self.label, 40)
+            text::excerpt(&self.label, 40)
         ))
         .label(Place::file(&self.path, Some(self.line)), "unknown label")
-        .why(format!("known: {}", words::names(&self.known, 12)));
+        .why(format!("known: {}", text::names(&self.known, 12)));
         let told = if self.rows > 1 {
-            told.evidence("rows with an unknown label", words::thousands(self.rows))
+            told.evidence("rows with an unknown label", text::thousands(self.rows))
         } else {
             told
         };

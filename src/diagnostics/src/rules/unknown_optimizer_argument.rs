@@ -1,7 +1,8 @@
 //! SC0504 `unknown-optimizer-argument`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Fix, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Fix, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// A misspelt or misplaced argument of an optimizer.
 #[derive(Clone, Debug)]
@@ -42,7 +43,7 @@ impl Rule for UnknownOptimizerArgument {
             .why(format!(
                 "the rate is the argument of `{}::new`, everything else a method: {}",
                 self.optimizer,
-                words::names(&self.known, 16)
+                text::names(&self.known, 16)
             ));
         told = told
             .tensorflow(Quote::argument(&self.optimizer, &self.given))

@@ -1,7 +1,8 @@
 //! SC0129 `unknown-strategy`.
 
 use crate::tensorflow;
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// A scope of a strategy that the notebook does not have.
 #[derive(Clone, Debug)]
@@ -39,7 +40,7 @@ impl Rule for UnknownStrategy {
                 )),
             known => told.why(format!(
                 "variables that hold a strategy: {}",
-                words::names(known, 8)
+                text::names(known, 8)
             )),
         };
         self.known.iter().take(3).fold(told, |told, name| {

@@ -1,7 +1,8 @@
 //! SC0403 `unknown-tokens`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// A large share of the words is not in the vocabulary.
 #[derive(Clone, Debug)]
@@ -44,7 +45,7 @@ impl Rule for UnknownTokens {
 
     fn diagnostic(&self) -> Diagnostic {
         let percent = 100.0 * self.unknown as f64 / self.tokens.max(1) as f64;
-        let count = words::thousands;
+        let count = text::thousands;
         let mut told = Self::start(format!(
             "{percent:.0} % [UNK]: the vocabulary does not have these words"
         ))
@@ -60,8 +61,8 @@ impl Rule for UnknownTokens {
             format!("{} of {}", count(self.rows), count(self.total)),
         );
         for (row, text, tokens) in self.first.iter().take(3) {
-            let text = words::excerpt(text, 60);
-            let tokens = words::excerpt(tokens, 90);
+            let text = text::excerpt(text, 60);
+            let tokens = text::excerpt(tokens, 90);
             told = told.evidence(format!("row {row}"), format!("{text} → {tokens}"));
         }
         let (known, seen) = self.in_lower_case;

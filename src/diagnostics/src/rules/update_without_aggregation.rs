@@ -1,7 +1,8 @@
 //! SC0515 `update-without-aggregation`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Answer, Diagnostic, Profile, Rule, RulePage, Severity, Stage, words};
+use crate::{Answer, Diagnostic, Profile, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// Replicas that each bring a value for one variable, and nothing that says how to make one of them.
 #[derive(Clone, Debug)]
@@ -45,7 +46,7 @@ impl Rule for UpdateWithoutAggregation {
             copies,
             reading,
         } = self;
-        let replicas = words::count(*replicas, "replica");
+        let replicas = text::count(*replicas, "replica");
         let copies: Vec<String> = copies.iter().map(f64::to_string).collect();
         let copies = copies.join(", ");
         let told = match reading {

@@ -1,7 +1,8 @@
 //! SC0702 `validation-of-other-classes`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// Validation data that holds one class, or classes that training never shows.
 #[derive(Clone, Debug)]
@@ -47,7 +48,7 @@ impl Rule for ValidationOfOtherClasses {
         let message = match self.validation.as_slice() {
             [only] => format!(
                 "validation holds one class only: `{}`",
-                words::excerpt(only, 40)
+                text::excerpt(only, 40)
             ),
             classes if self.unseen.len() == classes.len() => {
                 "validation holds only classes that training never shows".to_owned()
@@ -60,11 +61,11 @@ impl Rule for ValidationOfOtherClasses {
                 true => "`validation_split` is the end of the data, before shuffling: the data seems to be sorted",
                 false => "what is measured on it says nothing about the other classes",
             })
-            .evidence("classes in validation", words::names(&self.validation, 5))
-            .evidence("classes in training", words::thousands(self.training))
-            .evidence("validation examples", words::thousands(self.examples));
+            .evidence("classes in validation", text::names(&self.validation, 5))
+            .evidence("classes in training", text::thousands(self.training))
+            .evidence("validation examples", text::thousands(self.examples));
         if !self.unseen.is_empty() {
-            told = told.evidence("never in training", words::names(&self.unseen, 5));
+            told = told.evidence("never in training", text::names(&self.unseen, 5));
         }
         told.fix("divide each class alike: `let (train, dev) = data.stratified_split(0.1, 0)?;`")
             .fix("or shuffle before: `fit!(model, data.shuffled(0), validation_split = 0.1)?`")

@@ -1,7 +1,8 @@
 //! SC0905 `vocabulary-mismatch`.
 
 use crate::tensorflow;
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage, words};
+use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use stratoscope_render::text;
 
 /// A tokenizer whose vocabulary is not of the size of the model's word embeddings.
 #[derive(Clone, Debug)]
@@ -32,8 +33,8 @@ impl Rule for VocabularyMismatch {
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
             "the vocabulary has {} entries, the model {} word embeddings",
-            words::thousands(self.tokenizer),
-            words::thousands(self.model)
+            text::thousands(self.tokenizer),
+            text::thousands(self.model)
         ))
         .label(
             Place::file(&self.path, None),

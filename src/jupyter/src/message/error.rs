@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use stratoscope_diagnostics::words;
+use stratoscope_render::text;
 
 use super::Content;
 use stratoscope_session::CellError;
@@ -34,7 +34,7 @@ impl Error {
             codes.is_some_and(|codes| codes.starts_with("SC") && codes.starts_with(&self.ename))
         };
         if self.traceback.first().is_some_and(names_a_card) {
-            let message = words::wrap(&self.evalue, COLUMNS);
+            let message = text::wrap(&self.evalue, COLUMNS);
             self.traceback.splice(1..1, message);
         }
         self

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use stratoscope_diagnostics::arguments::{self, Argument, CallTable, Optimizer};
-use stratoscope_diagnostics::{pages, rules, words};
+use stratoscope_diagnostics::{pages, rules};
+use stratoscope_render::text;
 use stratoscope_wire::MimeBundle;
 
 use super::offer::{argument_at, call_of, optimizer_before};
@@ -150,7 +151,7 @@ fn table(title: &str, does: &str, arguments: &[Argument], detail: u8) -> MimeBun
             argument.name, argument.expects, argument.default
         );
         if detail > 0 {
-            for line in words::wrap(argument.doc, 100 - 4) {
+            for line in text::wrap(argument.doc, 100 - 4) {
                 plain += &format!("\n    {line}");
             }
         }

@@ -91,6 +91,7 @@ fn private() -> &'static BTreeSet<String> {
             "data",
             "strategy",
             "diagnostics",
+            "render",
         ] {
             found.read_folder(&facade::sources().join("src").join(name).join("src"));
         }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use stratoscope_diagnostics::words;
+use stratoscope_render::text;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
@@ -78,7 +78,7 @@ pub fn ways_out(name: &str, code: &str, variables: &BTreeMap<String, String>) ->
         kinds.join(", "),
         closure.text
     );
-    let boxed = words::excerpt(&boxed, MOST);
+    let boxed = text::excerpt(&boxed, MOST);
     let names = closure.parameters.iter().map(|(name, _)| name);
     let own = names
         .zip(&kinds)
@@ -95,7 +95,7 @@ pub fn ways_out(name: &str, code: &str, variables: &BTreeMap<String, String>) ->
         false => format!("{{ {} }}", closure.body),
     };
     let function = format!("fn {name}({}) -> {returns} {body}", operands.join(", "));
-    let function = words::excerpt(&function, MOST);
+    let function = text::excerpt(&function, MOST);
     let mut ways = vec![format!("make it a function: `{function}`")];
     ways.push(format!("or box it, with its types: `{boxed}`"));
     ways

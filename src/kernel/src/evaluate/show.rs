@@ -2,7 +2,8 @@
 //! diagnostics; rustc's are only the error.
 
 use stratoscope_diagnostics::render::{self, Source};
-use stratoscope_diagnostics::{Diagnostic, check, words};
+use stratoscope_diagnostics::{Diagnostic, check};
+use stratoscope_render::text;
 use stratoscope_wire::MimeBundle;
 
 use super::relay::{Current, Ending};
@@ -95,7 +96,7 @@ pub fn ended(ending: Ending, fate: &str, current: &Current) -> CellError {
         }
     };
     if !fate.is_empty() {
-        error.traceback.extend(words::wrap(fate, COLUMNS));
+        error.traceback.extend(text::wrap(fate, COLUMNS));
     }
     error
 }

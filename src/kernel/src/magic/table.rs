@@ -1,6 +1,7 @@
 //! The table of `%vars`.
 
 use serde_json::Value;
+use stratoscope_render::html::escape;
 use stratoscope_wire::MimeBundle;
 
 use stratoscope_session::Variable;
@@ -57,8 +58,8 @@ pub fn table(variables: &[Variable]) -> MimeBundle {
         html.push_str("<tr>");
         for (column, (text, side)) in row.iter().zip(SIDES).enumerate() {
             let text = match column {
-                1 => format!("<code>{}</code>", escaped(text)),
-                _ => escaped(text),
+                1 => format!("<code>{}</code>", escape(text)),
+                _ => escape(text),
             };
             html.push_str(&format!("<td style=\"{}\">{text}</td>", style(side)));
         }
@@ -110,14 +111,6 @@ fn size(bytes: u64) -> String {
         "B" => format!("{bytes} B"),
         _ => format!("{value:.1} {unit}"),
     }
-}
-
-/// Text in HTML.
-pub fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 use serde_json::Value;
 use stratoscope_diagnostics::policy::Level;
 use stratoscope_diagnostics::{Severity, rules};
+use stratoscope_render::html::escape;
 use stratoscope_wire::MimeBundle;
 
 use super::lints;
-use super::table::escaped;
 use stratoscope_session::Settings;
 
 const USAGE: &str = "`%warnings silence CODE`, `%warnings deny CODE`, `%warnings default CODE`, \
@@ -121,8 +121,8 @@ fn table(settings: &Settings) -> MimeBundle {
             "<tr><td style=\"text-align:left\"><code>{}</code></td>\
              <td style=\"text-align:left\">{level}</td><td>{times} ×</td>\
              <td style=\"text-align:left\">{}</td></tr>",
-            escaped(code),
-            escaped(message)
+            escape(code),
+            escape(message)
         );
     }
     html += "</tbody></table>";

@@ -158,11 +158,7 @@ impl fmt::Display for DeviceInfo {
             f.write_str(" (software: runs on the processor)")?;
         }
         if let Some(cores) = self.cores {
-            write!(
-                f,
-                ", {}",
-                stratoscope_diagnostics::words::count(cores, "core")
-            )?;
+            write!(f, ", {}", stratoscope_render::text::count(cores, "core"))?;
         }
         if let Some(bytes) = self.memory_bytes {
             write!(f, ", {}", crate::placement::bytes(bytes))?;

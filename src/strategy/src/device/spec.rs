@@ -146,7 +146,7 @@ impl DeviceSpec {
         };
         let cores = info
             .cores
-            .map(|n| stratoscope_diagnostics::words::count(n, "core"));
+            .map(|n| stratoscope_render::text::count(n, "core"));
         let description = match (cores, info.software) {
             (Some(cores), _) => cores,
             (None, true) => format!("{} (software)", info.description),

@@ -1,6 +1,6 @@
 //! Devices as a table: what `devices()` and the replicas of a strategy look like in a notebook.
 
-use stratoscope_diagnostics::words;
+use stratoscope_render::text;
 
 use super::{BackendKind, DeviceInfo, LogicalDevice};
 use crate::placement::bytes;
@@ -30,7 +30,7 @@ impl DeviceInfo {
             true => "software: runs on the processor",
             false => "physical",
         };
-        let cores = self.cores.map(|cores| words::count(cores, "core"));
+        let cores = self.cores.map(|cores| text::count(cores, "core"));
         let parts = [
             Some(self.description.clone()),
             cores,

@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use serde_json::{Value, json};
-use stratoscope_diagnostics::words;
+use stratoscope_render::text;
 
 use super::fold::layer;
 use super::parts::VariableRow;
 use super::rows::Sheet;
-use super::units::bytes;
 use super::{PlacementReport, html, plain};
 use crate::checksum::Checksum;
+use stratoscope_render::units::bytes;
 
 /// Before and after a change: of the strategy, or of the values by a step. Made by
 /// [`PlacementReport::diff`].
@@ -106,7 +106,7 @@ impl PlacementDiff {
     /// The comparison in one sentence.
     pub fn verdict(&self) -> String {
         let pairs = self.pairs();
-        let all = words::count(pairs.len(), "variable");
+        let all = text::count(pairs.len(), "variable");
         let place = match pairs
             .iter()
             .filter(|pair| pair.has_moved())
@@ -120,12 +120,12 @@ impl PlacementDiff {
                     true => format!(" from {} to {}", kinds(first).0, kinds(first).1),
                     false => String::new(),
                 };
-                format!("{} of {all} moved{how}", words::thousands(moved.len()))
+                format!("{} of {all} moved{how}", text::thousands(moved.len()))
             }
         };
         let changed = match self.changed() {
             0 => "values as before".to_owned(),
-            changed => format!("{} with other values", words::thousands(changed)),
+            changed => format!("{} with other values", text::thousands(changed)),
         };
         let (before, after) = (self.before.bytes(), self.after.bytes());
         let cost = match before == after {

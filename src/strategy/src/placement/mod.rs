@@ -14,10 +14,10 @@ mod parts;
 mod plain;
 mod rows;
 mod timeline;
-mod units;
 
 use serde::Serialize;
-use stratoscope_diagnostics::{Figure, words};
+use stratoscope_diagnostics::Figure;
+use stratoscope_render::text;
 
 use burn::module::ParamId;
 
@@ -32,7 +32,7 @@ pub use self::parts::{
     VariableCopy, VariableRow,
 };
 pub use self::timeline::{Arrow, Hop, Phase, Timeline};
-pub use self::units::bytes;
+pub use stratoscope_render::units::bytes;
 
 /// The report. See the module's documentation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -207,7 +207,7 @@ impl PlacementReport {
     pub fn verdict(&self) -> String {
         let module = self.variables.iter().filter(|row| !row.beside);
         let all = module.clone().count();
-        let count = words::count(all, "variable");
+        let count = text::count(all, "variable");
         let outside = self.variables_outside();
         if let Some(strategy) = self.strategy.as_ref().filter(|_| outside > 0) {
             let are = if outside == 1 {
@@ -217,7 +217,7 @@ impl PlacementReport {
             };
             return format!(
                 "{} {are} outside `{}`",
-                words::thousands(outside),
+                text::thousands(outside),
                 strategy.name
             );
         }
@@ -226,7 +226,7 @@ impl PlacementReport {
         match (self.unequal(), copied.count()) {
             (0, 0) if cut.clone().next().is_some() => format!(
                 "{count}, {} of them cut by rows over servers",
-                words::thousands(cut.count())
+                text::thousands(cut.count())
             ),
             (0, 0) => format!("{count}, one copy each"),
             (0, copied) if copied == all && self.devices.len() > 1 => {
@@ -234,13 +234,13 @@ impl PlacementReport {
             }
             (0, copied) => format!(
                 "{count}, {} of them equal on all replicas",
-                words::thousands(copied)
+                text::thousands(copied)
             ),
             (unequal, _) => {
                 let differ = if unequal == 1 { "differs" } else { "differ" };
                 format!(
                     "{} of {count} {differ} between replicas",
-                    words::thousands(unequal)
+                    text::thousands(unequal)
                 )
             }
         }

@@ -5,16 +5,16 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use stratoscope_diagnostics::words;
+use stratoscope_render::text;
 
 use super::PlacementReport;
 use super::fold::{Group, groups};
 use super::parts::{DeviceColumn, SlotState, VariableCopy, VariableRow};
 use super::timeline::Timeline;
-use super::units::count;
 use crate::checksum::Checksum;
 use crate::device::DeviceKind;
 use crate::variable::VariableKind;
+use stratoscope_render::units::count;
 
 /// A report, ready to be drawn.
 pub(super) struct Sheet<'a> {
@@ -175,8 +175,8 @@ impl Cell {
                 piece,
                 ..
             } => match (odd, piece) {
-                (0, true) => format!("rows of {}", words::count(*variables, "variable")),
-                (0, false) => words::count(*variables, "variable"),
+                (0, true) => format!("rows of {}", text::count(*variables, "variable")),
+                (0, false) => text::count(*variables, "variable"),
                 (odd, _) => {
                     format!("{odd} of {variables} copies differ from those of most replicas")
                 }
@@ -441,22 +441,19 @@ fn reality(devices: &[DeviceColumn]) -> Vec<String> {
         } else {
             "each a device of its own"
         };
-        told.push(format!(
-            "{}: {each}",
-            words::count(count, "physical device")
-        ));
+        told.push(format!("{}: {each}", text::count(count, "physical device")));
     }
     if let count @ 1.. = of(DeviceKind::Logical) {
         let shares = if count == 1 { "a share" } else { "shares" };
         told.push(format!(
             "{}: {shares} of a physical one; copies and transfers are real, memory and time are shared",
-            words::count(count, "logical device")
+            text::count(count, "logical device")
         ));
     }
     if let count @ 1.. = of(DeviceKind::Simulated) {
         told.push(format!(
             "{}: the values are computed for real, the hardware is simulated; its times are not measured",
-            words::count(count, "simulated device")
+            text::count(count, "simulated device")
         ));
     }
     told
@@ -522,8 +519,8 @@ fn so_far(report: &PlacementReport) -> Option<String> {
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| match what {
             // The one word here whose plural is not an `s` more.
-            "push" if count > 1 => format!("{} pushes", words::thousands(number(count))),
-            what => words::count(number(count), what),
+            "push" if count > 1 => format!("{} pushes", text::thousands(number(count))),
+            what => text::count(number(count), what),
         })
         .collect();
     (!told.is_empty()).then(|| {
@@ -575,7 +572,11 @@ fn line(report: &PlacementReport, row: &VariableRow, name: &str, origins: &[Stri
         kind: kind(row),
         why: row.why.clone(),
         frozen: !row.trainable && !row.beside,
-        shape: format!("{} {}", row.dtype, super::units::shape(&row.shape)),
+        shape: format!(
+            "{} {}",
+            row.dtype,
+            stratoscope_render::units::shape(&row.shape)
+        ),
         bytes: row.bytes,
         origin: origins.iter().position(|origin| *origin == made),
         mark: mark(row),
@@ -644,7 +645,7 @@ fn sum(report: &PlacementReport, group: &Group<'_>, origins: &[String]) -> Line 
         kind: same(&|line| line.kind),
         why: first.why.clone(),
         frozen: lines.iter().all(|line| line.frozen),
-        shape: words::count(lines.len(), "variable"),
+        shape: text::count(lines.len(), "variable"),
         bytes: lines.iter().map(|line| line.bytes).sum(),
         origin,
         mark: worst.unwrap_or(Mark::Right),

@@ -3,11 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use stratoscope_diagnostics::words;
+use stratoscope_render::text;
 
 use super::parts::SlotState;
-use super::units::bytes;
 use crate::collective::{Collective, CrossDeviceOps};
+use stratoscope_render::units::bytes;
 
 /// What a hop is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -204,7 +204,7 @@ impl Timeline {
             self.name,
             self.ops.title(),
             bytes(self.payload_bytes),
-            words::count(self.replicas, "replica"),
+            text::count(self.replicas, "replica"),
             self.state.word(),
         )
     }

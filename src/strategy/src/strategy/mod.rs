@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde::{Deserialize, Serialize};
-use stratoscope_diagnostics::words;
+use stratoscope_render::text;
 
 pub use self::central_storage::CentralStorageStrategy;
 pub use self::mirrored::{IntoReplicaCount, MirroredStrategy};
@@ -204,7 +204,7 @@ impl Strategy {
         let (replicas, servers) = (self.replicas(), self.servers());
         match self.kind() {
             StrategyKind::Tpu => {
-                let cores = words::count(replicas.len(), "simulated TPU core");
+                let cores = text::count(replicas.len(), "simulated TPU core");
                 return format!("{cores}, computed by the CPU");
             }
             StrategyKind::ParameterServer => {
@@ -212,8 +212,8 @@ impl Strategy {
                     true => "asynchronous",
                     false => "synchronous (ours)",
                 };
-                let workers = words::count(replicas.len(), "logical CPU worker");
-                let servers = words::count(servers.len(), "parameter server");
+                let workers = text::count(replicas.len(), "logical CPU worker");
+                let servers = text::count(servers.len(), "parameter server");
                 return format!("{workers} and {servers}, {way}");
             }
             StrategyKind::OneDevice | StrategyKind::Mirrored | StrategyKind::CentralStorage => {}
@@ -235,7 +235,7 @@ impl Strategy {
             DeviceKind::Logical => "logical ",
             DeviceKind::Simulated => "simulated ",
         };
-        words::count(
+        text::count(
             replicas.len(),
             &format!("{kind}{} device", first.backend.title()),
         )

@@ -3,9 +3,9 @@
 use std::fmt::Display;
 
 use serde_json::Value;
+use stratoscope_render::html::escape;
 use stratoscope_wire::MimeBundle;
 
-use super::nested::escaped;
 use super::{IntoBundle, html_and_plain, plain, with};
 
 /// A formula as LaTeX, without the dollar signs.
@@ -108,7 +108,7 @@ impl IntoBundle for Table {
             text.push('\n');
         }
         let tags = |row: &Vec<String>, tag: &str| -> String {
-            let cells = (0..columns).map(|column| escaped(&cell(row, column)));
+            let cells = (0..columns).map(|column| escape(&cell(row, column)));
             let cells: String = cells.map(|cell| format!("<{tag}>{cell}</{tag}>")).collect();
             format!("<tr>{cells}</tr>")
         };

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use serde_json::Value;
+use stratoscope_render::html::escape;
 use stratoscope_wire::MimeBundle;
 
 use super::{IntoBundle, html_and_plain, plain};
@@ -86,7 +87,7 @@ fn list(items: Vec<MimeBundle>, length: usize) -> MimeBundle {
         }
         let drawn = item.get("text/html").and_then(Value::as_str);
         let drawn = drawn.map(str::to_owned);
-        let drawn = drawn.unwrap_or_else(|| format!("<pre>{}</pre>", escaped(&text_of(item))));
+        let drawn = drawn.unwrap_or_else(|| format!("<pre>{}</pre>", escape(&text_of(item))));
         html += &format!("<div style=\"margin:4px 0\">{drawn}</div>");
     }
     if length > items.len() {
@@ -102,13 +103,6 @@ fn list(items: Vec<MimeBundle>, length: usize) -> MimeBundle {
         true => html_and_plain(html, text),
         false => plain(text),
     }
-}
-
-/// A text inside HTML.
-pub(super) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use stratoscope_diagnostics::words;
+use stratoscope_render::text;
 use stratoscope_train::events::{Advanced, FitStarted};
 use stratoscope_train::html::{escape, prose, rate, time, value};
 use stratoscope_train::text::{COLUMNS, table};
@@ -58,13 +58,13 @@ impl Fit {
         };
         format!(
             "{}{validation}, batches of {}, {} of {}, on {}",
-            words::count(started.examples, "example"),
+            text::count(started.examples, "example"),
             started.batch_size,
-            words::count(started.epochs as usize, "epoch"),
+            text::count(started.epochs as usize, "epoch"),
             // Not `batchs`.
             match started.batches_per_epoch {
                 1 => "1 batch".to_owned(),
-                batches => format!("{} batches", words::thousands(batches as usize)),
+                batches => format!("{} batches", text::thousands(batches as usize)),
             },
             started.devices
         )
@@ -175,8 +175,8 @@ impl Fit {
                 (None, _) => self.first_step(elapsed),
                 (_, Some((done, total))) => format!(
                     "validating, {} of {}",
-                    words::thousands(done),
-                    words::count(total, "example")
+                    text::thousands(done),
+                    text::count(total, "example")
                 ),
                 (Some(latest), None) => match latest.seconds_left {
                     Some(left) if left > 0.0 => format!("about {} left", time(left)),
@@ -299,7 +299,7 @@ impl Fit {
         if let Some(End::Finished(notes)) = &self.end {
             below.extend(notes.iter().cloned());
         }
-        let below = below.iter().flat_map(|line| words::wrap(line, COLUMNS));
+        let below = below.iter().flat_map(|line| text::wrap(line, COLUMNS));
         text + &below.collect::<Vec<_>>().join("\n")
     }
 

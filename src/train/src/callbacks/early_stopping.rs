@@ -1,7 +1,8 @@
 //! Stopping when nothing gets better. Keras's `EarlyStopping`; in `fit!` also `early_stopping = 2`.
 
 use stratoscope_diagnostics::check::suggest::similar;
-use stratoscope_diagnostics::{Diagnostic, Result, words};
+use stratoscope_diagnostics::{Diagnostic, Result};
+use stratoscope_render::text;
 
 use super::Callback;
 use crate::args::{Count, IntoCount};
@@ -145,7 +146,7 @@ impl Stopping {
             return Err(Box::new(without_validation(&self.argument)));
         }
         let near = similar(name, known.iter().map(String::as_str));
-        let expects = format!("what the run measures: {}", words::names(&known, 12));
+        let expects = format!("what the run measures: {}", text::names(&known, 12));
         let mut told = problem::bad_value(
             "fit",
             &self.argument,

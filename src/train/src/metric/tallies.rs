@@ -8,7 +8,7 @@
 
 use burn::tensor::DType;
 use stratoscope_data::Labels;
-use stratoscope_diagnostics::words;
+use stratoscope_render::text;
 use stratoscope_strategy::{Origin, PlacementReport, Strategy, VariableKind, VariableRecord};
 
 use super::{Metric, Tally};
@@ -82,7 +82,7 @@ impl Tallies {
             (VariableKind::OnRead, Some(strategy)) => format!(
                 "made by `compile!` in the scope of `{}`: {counted}; each of {} has its own, and reading a metric adds them up",
                 strategy.label(),
-                words::count(self.copies.len(), "replica")
+                text::count(self.copies.len(), "replica")
             ),
             _ => format!("made by `compile!`: {counted}"),
         };

@@ -2,7 +2,8 @@
 //! and with it every variable of a notebook.
 
 use stratoscope_diagnostics::rules::BadSize;
-use stratoscope_diagnostics::{Place, Result, Rule, words};
+use stratoscope_diagnostics::{Place, Result, Rule};
+use stratoscope_render::text;
 use stratoscope_strategy::cpu;
 
 use super::layer::{Kind, Layer};
@@ -32,7 +33,7 @@ pub(super) fn outputs(units: usize) -> Result<()> {
     }
     let expects = format!(
         "at most {} in the last layer",
-        words::thousands(MOST_OUTPUTS)
+        text::thousands(MOST_OUTPUTS)
     );
     Err(refused("Dense", "units", units, expects))
 }
@@ -52,7 +53,7 @@ fn of_memory(plan: &[Layer], inputs: &[usize], memory: u128) -> Result<()> {
             let largest = usize::try_from(room / ELEMENT / unit.max(1)).unwrap_or(usize::MAX);
             let expects = format!(
                 "at most {} here: weights and gradients of the layer take {}, and of {} of memory {} are left",
-                words::thousands(largest),
+                text::thousands(largest),
                 in_words(bytes),
                 in_words(memory),
                 in_words(room)
@@ -72,7 +73,7 @@ fn refused(
 ) -> Box<stratoscope_diagnostics::Diagnostic> {
     let rule = BadSize {
         what: what.to_owned(),
-        given: words::thousands(given),
+        given: text::thousands(given),
         expects,
         place: Some(Place::call(call)),
     };

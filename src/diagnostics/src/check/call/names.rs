@@ -9,7 +9,8 @@ use crate::rules::{
     ArgumentOfAnotherCall, BothStepsPerExecution, UnknownCompileArgument, UnknownEvaluateArgument,
     UnknownFitArgument,
 };
-use crate::{Diagnostic, Place, Rule, words};
+use crate::{Diagnostic, Place, Rule};
+use stratoscope_render::text;
 
 impl Checker<'_> {
     /// SC0101, SC0104, SC0106, SC0114, SC0115: names that the call does not know.
@@ -132,7 +133,7 @@ fn written(elsewhere: &arguments::Elsewhere, argument: &CallArgument) -> String 
     } else {
         argument.value.as_str()
     };
-    let value = words::excerpt(value, 60);
+    let value = text::excerpt(value, 60);
     match elsewhere.written {
         // The optimizer and the loss: the value has a place of its own.
         pattern if pattern.contains("{}") => pattern.replacen("{}", &value, 1),

@@ -10,7 +10,8 @@ use super::super::segments::Slip;
 use super::Checker;
 use crate::arguments::{self, IdentifierKind};
 use crate::rules::{ArgumentNotNamed, MissingComma, Unnamed, WrongOperands};
-use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule, words};
+use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule};
+use stratoscope_render::text;
 
 fn insert(at: usize, text: impl Into<String>) -> Edit {
     Edit {
@@ -231,7 +232,7 @@ impl Checker<'_> {
                     "write `{}!({}, {}, …)`",
                     call.name,
                     model.text,
-                    words::excerpt(&pair, 60)
+                    text::excerpt(&pair, 60)
                 ),
                 edits: vec![Edit {
                     place: Place::span(features.span.start, labels.span.end),
@@ -258,7 +259,7 @@ impl Checker<'_> {
                 Fix {
                     title: format!(
                         "write its name before it, one of {}",
-                        words::names(&names, 20)
+                        text::names(&names, 20)
                     ),
                     edits: Vec::new(),
                 }
@@ -266,7 +267,7 @@ impl Checker<'_> {
         };
         let facts = ArgumentNotNamed {
             call: call.name.clone(),
-            given: Unnamed::Value(words::excerpt(&operand.text, 40)),
+            given: Unnamed::Value(text::excerpt(&operand.text, 40)),
             place: Place::Span(operand.span),
             fix,
             arguments: Vec::new(),
@@ -333,7 +334,7 @@ fn is_list(tokens: &[TokenTree]) -> bool {
 /// What to write, as a title.
 fn written(name: &str, value: &str) -> String {
     let line = value.split_whitespace().collect::<Vec<_>>().join(" ");
-    format!("write `{name} = {}`", words::excerpt(&line, 60))
+    format!("write `{name} = {}`", text::excerpt(&line, 60))
 }
 
 /// An optimizer is among the values without a name.

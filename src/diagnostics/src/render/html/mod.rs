@@ -9,6 +9,8 @@
 mod arguments;
 mod code;
 
+use stratoscope_render::html::{CODE_FONT, escape, prose};
+
 use self::code::{change, marked_lines};
 use super::mend::{mended, shows_lines};
 use super::place::primary;
@@ -26,7 +28,6 @@ const GREEN_TINT: &str = "#2f9e5b33";
 const GREY: &str = "#88888866";
 const GREY_TINT: &str = "#8888881f";
 
-const CODE_FONT: &str = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:0.92em";
 /// Text that matters less.
 const MUTED: &str = "opacity:0.75";
 
@@ -183,45 +184,6 @@ fn answer(out: &mut String, answer: &Answer) {
         );
     }
     section(out, AMBER, answer.profile.title(), &html);
-}
-
-/// A sentence: what stands between backticks is code.
-pub(crate) fn prose(text: &str) -> String {
-    let mut out = String::new();
-    let parts: Vec<&str> = text.split('`').collect();
-    for (index, part) in parts.iter().enumerate() {
-        let closed = index + 1 < parts.len();
-        match index % 2 {
-            1 if closed => {
-                out += &format!("<code style=\"{CODE_FONT}\">{}</code>", escape(part));
-            }
-            // A backtick without a partner is a backtick.
-            1 => out += &format!("`{}", escape(part)),
-            _ => out += &escape(part),
-        }
-    }
-    out
-}
-
-/// Text of others as HTML text. Characters that reorder or hide text are shown as replaced.
-pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // Front ends typeset `$…$`; an entity is seen by them as a dollar, so it is split off.
-            '$' => out.push_str("<span>$</span>"),
-            '\t' | '\n' => out.push(c),
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

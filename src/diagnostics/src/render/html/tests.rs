@@ -172,12 +172,3 @@ fn a_related_diagnostic_has_a_card_of_its_own() {
     assert_eq!(card.matches("border-left:4px").count(), 2);
     assert!(card.find("first") < card.find("second"));
 }
-
-#[test]
-fn code_in_sentences() {
-    assert_eq!(
-        prose("a `b<c` d"),
-        format!("a <code style=\"{CODE_FONT}\">b&lt;c</code> d")
-    );
-    assert_eq!(prose("a ` b"), "a ` b");
-}

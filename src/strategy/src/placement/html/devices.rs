@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use stratoscope_diagnostics::words;
+use stratoscope_render::text;
 
 use super::{CODE, GREY, GREY_TINT, MOST_COLUMNS, MUTED, RED, RED_TINT};
 use super::{attribute, colour, escape, fill};
 use crate::device::DeviceKind;
 use crate::placement::parts::SlotState;
 use crate::placement::rows::{DeviceLine, Part, Sheet};
-use crate::placement::units::{bytes, share};
+use stratoscope_render::units::{bytes, share};
 
 /// One block per device: what it holds, as a bar on a scale that all share (`most` fills it), and how
 /// much of its memory that is, as a thin bar below.
@@ -48,7 +48,7 @@ pub(super) fn devices(out: &mut String, sheet: &Sheet<'_>, most: u64) {
         *out += "</div></div>";
     }
     if shown < sheet.devices.len() {
-        let more = words::count(sheet.devices.len() - shown, "device");
+        let more = text::count(sheet.devices.len() - shown, "device");
         let _ = write!(
             out,
             "<div style=\"{MUTED};padding:2px 6px\">and {more} of the same kind</div>"

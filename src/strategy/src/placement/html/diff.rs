@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use stratoscope_diagnostics::words;
+use stratoscope_render::text;
 
 use super::{AMBER, CHANGE, CODE, GREY, GREY_TINT, MUTED, WRONG};
 use super::{code_words, devices, escape, head, heading, open, parts};
 use crate::placement::diff::{Pair, PlacementDiff, Side, Values};
 use crate::placement::rows::Sheet;
-use crate::placement::units::bytes;
+use stratoscope_render::units::bytes;
 
 /// The devices before, the devices after, on one scale; then what became of the variables.
 pub(in crate::placement) fn diff(
@@ -65,7 +65,7 @@ fn rows(out: &mut String, rows: &[Pair]) {
             1 => String::new(),
             many => format!(
                 " <span style=\"{MUTED}\">{}</span>",
-                words::count(many, "variable")
+                text::count(many, "variable")
             ),
         };
         let values = match row.values {

@@ -13,7 +13,7 @@ use super::{
 use super::{attribute, colour, escape};
 use crate::placement::parts::SlotState;
 use crate::placement::rows::{Cell, Layer, Line, Mark, Sheet};
-use crate::placement::units::bytes;
+use stratoscope_render::units::bytes;
 
 /// The width of a letter of a name, in pixels.
 const LETTER: usize = 7;

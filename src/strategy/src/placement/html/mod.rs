@@ -10,7 +10,8 @@ mod timeline;
 
 use std::fmt::Write;
 
-use stratoscope_diagnostics::words;
+use stratoscope_render::html::{attribute, escape};
+use stratoscope_render::text;
 
 use self::devices::devices;
 pub(super) use self::diff::diff;
@@ -18,7 +19,7 @@ use self::grid::grid;
 use self::timeline::timelines;
 use super::parts::SlotState;
 use super::rows::{Part, Sheet};
-use super::units::bytes;
+use stratoscope_render::units::bytes;
 
 const RED: &str = "#d93a3f";
 const RED_TINT: &str = "#d93a3f1c";
@@ -195,7 +196,7 @@ fn kinds(out: &mut String, sheet: &Sheet<'_>, opened: bool) {
             out,
             "<div><b>{}</b> <span style=\"opacity:0.75\">({}): {}. Here: {}</span></div>",
             kind.title,
-            words::thousands(kind.variables),
+            text::thousands(kind.variables),
             escape(kind.meaning),
             why.collect::<Vec<_>>().join("; ")
         );
@@ -223,27 +224,4 @@ fn code_words(text: &str) -> String {
         }
     }
     html
-}
-
-/// Text between tags. Front ends typeset `$…$`, so a dollar stands alone.
-fn escape(text: &str) -> String {
-    attribute(text).replace('$', "<span>$</span>")
-}
-
-/// Text in an attribute's quotes. Characters that turn the direction of what follows are dropped.
-fn attribute(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '"' => escaped += "&quot;",
-            '\'' => escaped += "&#39;",
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => escaped.push('\u{fffd}'),
-            control if control.is_control() => escaped.push('\u{fffd}'),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }

@@ -7,7 +7,7 @@ use super::{attribute, code_words, escape, heading};
 use crate::placement::parts::SlotState;
 use crate::placement::rows::Sheet;
 use crate::placement::timeline::{Arrow, Hop, Phase, Timeline};
-use crate::placement::units::bytes;
+use stratoscope_render::units::bytes;
 
 /// More devices than this would be drawn too small to follow an arrow.
 const MOST_LIFELINES: usize = 16;

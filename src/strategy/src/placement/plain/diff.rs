@@ -1,12 +1,12 @@
 //! Before and after, as text.
 
-use stratoscope_diagnostics::words;
+use stratoscope_render::text;
 
 use super::table::{shorten, table};
 use super::{PAGE, devices, letter, paragraph, trimmed};
 use crate::placement::diff::{Pair, PlacementDiff, Side};
 use crate::placement::rows::Sheet;
-use crate::placement::units::bytes;
+use stratoscope_render::units::bytes;
 
 pub(in crate::placement) fn diff(
     diff: &PlacementDiff,
@@ -44,7 +44,7 @@ pub(in crate::placement) fn diff(
     for row in &pairs {
         let mut cells = vec![
             row.name.clone(),
-            words::thousands(row.variables),
+            text::thousands(row.variables),
             change(row, |side| bytes(side.bytes)),
             row.values.word().to_owned(),
         ];

@@ -6,14 +6,14 @@ mod timeline;
 
 use std::fmt::Write;
 
-use stratoscope_diagnostics::words;
+use stratoscope_render::text;
 
 pub(super) use self::diff::diff;
 use self::table::{shorten, table};
 use self::timeline::timelines;
 use super::parts::SlotState;
 use super::rows::{Cell, DeviceLine, Layer, Line, Mark, Part, Sheet};
-use super::units::{bytes, share};
+use stratoscope_render::units::{bytes, share};
 
 /// Up to this many devices have a column of their own.
 const MOST_COLUMNS: usize = 4;
@@ -52,7 +52,7 @@ fn trimmed(text: &str) -> String {
 }
 
 fn paragraph(out: &mut String, text: &str) {
-    for line in words::wrap(text, PAGE) {
+    for line in text::wrap(text, PAGE) {
         let _ = writeln!(out, "{line}");
     }
 }
@@ -204,7 +204,7 @@ fn kinds(out: &mut String, sheet: &Sheet<'_>) {
             .cloned()
             .collect::<Vec<_>>()
             .join("; ");
-        let count = words::thousands(kind.variables);
+        let count = text::thousands(kind.variables);
         paragraph(
             out,
             &format!("{} ({count}): {}. Here: {why}", kind.title, kind.meaning),

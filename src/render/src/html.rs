@@ -1,0 +1,126 @@
+//! HTML: the one way in which text becomes part of a page.
+//!
+//! Text of a user, a file or a client is passed through [`escape`] where it becomes the text of an element, and
+//! through [`attribute`] where it stands between the quotes of an attribute. Front ends sanitize what they show:
+//! style sheets, SVG, scripts and variables are lost, so cards use inline styles with literal values.
+
+/// The style of code inside a sentence or a table.
+pub const CODE_FONT: &str = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:0.92em";
+
+/// Text as the content of an element. Front ends typeset `$…$`, even where the dollar is written as an entity, so
+/// each dollar is put into an element of its own. Tabs and line ends stay; other control characters and those that
+/// reorder text become U+FFFD.
+pub fn escape(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '$' => html.push_str("<span>$</span>"),
+            '\t' | '\n' => html.push(c),
+            c => push(&mut html, c),
+        }
+    }
+    html
+}
+
+/// Text between the quotes of an attribute. No control character stays.
+pub fn attribute(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    text.chars().for_each(|c| push(&mut html, c));
+    html
+}
+
+/// A sentence. Text between backticks is code; a backtick without a partner is shown as it is.
+pub fn prose(text: &str) -> String {
+    let mut html = String::new();
+    let parts: Vec<&str> = text.split('`').collect();
+    for (index, part) in parts.iter().enumerate() {
+        let is_closed = index + 1 < parts.len();
+        match index % 2 {
+            1 if is_closed => html += &code(part),
+            1 => html += &format!("`{}", escape(part)),
+            _ => html += &escape(part),
+        }
+    }
+    html
+}
+
+/// Text as code inside a line.
+pub fn code(text: &str) -> String {
+    format!("<code style=\"{CODE_FONT}\">{}</code>", escape(text))
+}
+
+fn push(html: &mut String, c: char) {
+    match c {
+        '&' => html.push_str("&amp;"),
+        '<' => html.push_str("&lt;"),
+        '>' => html.push_str("&gt;"),
+        '"' => html.push_str("&quot;"),
+        '\'' => html.push_str("&#39;"),
+        c if crate::is_invisible_command(c) => html.push('\u{fffd}'),
+        c => html.push(c),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn every_character_with_a_meaning_is_replaced() {
+        assert_eq!(
+            escape("<a href=\"x\" b='y'>&"),
+            "&lt;a href=&quot;x&quot; b=&#39;y&#39;&gt;&amp;"
+        );
+        assert_eq!(
+            escape("$x$\t\n\u{1b}\u{202e}"),
+            "<span>$</span>x<span>$</span>\t\n\u{fffd}\u{fffd}"
+        );
+        assert_eq!(attribute("$\"\n\u{2066}"), "$&quot;\u{fffd}\u{fffd}");
+    }
+
+    #[test]
+    fn code_in_sentences() {
+        let expected = format!("a <code style=\"{CODE_FONT}\">b&lt;c</code> d");
+        assert_eq!(prose("a `b<c` d"), expected);
+        assert_eq!(prose("a ` b"), "a ` b");
+    }
+
+    /// The text that a browser shows for what this module writes.
+    fn shown(html: &str) -> String {
+        let mut text = String::new();
+        let mut is_tag = false;
+        for c in html.chars() {
+            match c {
+                '<' => is_tag = true,
+                '>' => is_tag = false,
+                c if !is_tag => text.push(c),
+                _ => {}
+            }
+        }
+        for (entity, c) in [
+            ("&lt;", "<"),
+            ("&gt;", ">"),
+            ("&quot;", "\""),
+            ("&#39;", "'"),
+        ] {
+            text = text.replace(entity, c);
+        }
+        text.replace("&amp;", "&")
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_becomes_markup(text in "[\\PC<>&\"'$`\u{0}-\u{1f}\u{202a}-\u{2069}]{0,40}") {
+            let bare = escape(&text).replace("<span>$</span>", "");
+            prop_assert!(!bare.contains(['<', '>', '"', '\'', '$']), "{bare}");
+            prop_assert!(!attribute(&text).contains(['<', '>', '"', '\'', '\n']));
+            let visible = text.replace(
+                |c| crate::is_invisible_command(c) && c != '\t' && c != '\n',
+                "\u{fffd}",
+            );
+            prop_assert_eq!(shown(&escape(&text)), visible);
+        }
+    }
+}

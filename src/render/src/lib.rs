@@ -1,0 +1,25 @@
+//! Building blocks of every card, report and message: HTML with one [`html::escape`], plain text, tables and units.
+//!
+//! All crates of the workspace may use this one; it uses none of them. It knows no card: what a card shows is
+//! decided by the crate that owns the facts. Start reading at [`html`].
+//!
+//! ```
+//! use stratoscope_render::{html, text, units};
+//!
+//! assert_eq!(html::escape("Vec<u8>"), "Vec&lt;u8&gt;");
+//! assert_eq!(text::count(30522, "row"), "30 522 rows");
+//! assert_eq!(units::bytes(1536), "1.50 KiB");
+//! ```
+
+#![deny(missing_docs)]
+
+pub mod html;
+pub mod table;
+pub mod text;
+pub mod units;
+
+/// Whether a character changes how the text around it is shown instead of being shown itself: control characters
+/// (which a terminal obeys) and those that reorder text ("Trojan Source").
+fn is_invisible_command(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
