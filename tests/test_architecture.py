@@ -181,8 +181,18 @@ def british_words(root):
                 yield path, number, f"{', '.join(sorted(found))}: {line.strip()[:100]}"
 
 
+def other_escapes(root):
+    """HTML is escaped by the crate `render` only."""
+    for path in rust_files(root):
+        if path.relative_to(root).parts[1] == "render":
+            continue
+        for number, line in enumerate(without_tests(path.read_text()).splitlines(), 1):
+            if re.search(r"&(lt|gt|amp|quot|#39|#x27);", line) and not line.lstrip().startswith("//"):
+                yield path.relative_to(root), number, line.strip()[:100]
+
+
 FINDINGS = {"long files": long_files, "long functions": long_functions, "banned words": banned_words,
-            "British spelling": british_words}
+            "British spelling": british_words, "HTML escapes": other_escapes}
 
 
 @pytest.mark.parametrize("kind", FINDINGS)

@@ -240,9 +240,9 @@ def test_a_call_is_explained_and_the_way_out_works(kernel, name):
     fixed = code
     for _ in range(8):
         fixable = [error for error in errors(cell) if error["fixes"] and error["fixes"][0]["edits"]]
-        if not found:
+        if not fixable:
             break
-        fixed = applied(fixed, found[0]["fixes"][0])
+        fixed = applied(fixed, fixable[0]["fixes"][0])
         cell = kernel.execute(fixed)
     assert fixed == expected
     cell.ok()
