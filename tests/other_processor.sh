@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs a command as an older processor would:
+# Runs a command on an emulated older processor:
 #
 #     tests/other_processor.sh x86-64-v2 target/debug/stratoscope --version
 #     tests/other_processor.sh x86-64-v3 target/debug/deps/train-0123456789abcdef averages
 #
 # Levels: x86-64-v2 (SSE 4.2, of 2008), x86-64-v3 (AVX2 and FMA, of 2013), x86-64-v4 (this processor, if it has
-# AVX-512). The first two are emulated by qemu-x86_64, of Debian's package qemu-user; what the command starts
-# itself is not. An emulated processor is some ten to fifty times slower.
+# AVX-512). The first two are emulated by qemu-x86_64 from Debian's package qemu-user; processes that the
+# command starts are not emulated. Emulation is ten to fifty times slower.
 set -euo pipefail
 
 level=${1:?a level: x86-64-v2, x86-64-v3 or x86-64-v4}

@@ -4,10 +4,10 @@
 #     tests/run.sh            # what CI runs: about 25 minutes once everything is built
 #     tests/run.sh --full     # also the long ones: 5 seeds, the PyTorch comparison, soaks, fuzzing
 #
-# Needs what `notebooks/run.sh` needs. As root on Debian it installs lavapipe (a software Vulkan
+# Has the requirements of `notebooks/run.sh`. As root on Debian it installs lavapipe (a software Vulkan
 # device, for the tests of the wgpu backend), Chromium (for those in JupyterLab) and qemu-user (an older
-# processor, for `tests/test_processors.py`); otherwise tests that need a missing one are skipped, and the
-# last line says so.
+# processor, for `tests/test_processors.py`); otherwise the tests that need them are skipped, and the
+# last line counts them.
 # With CI=true a skip is a failure.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
@@ -27,7 +27,7 @@ skipped=()
 results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
 
-# Debian packages, where they can be installed without asking anyone.
+# Installs Debian packages where no password is needed.
 system_packages() {
     local wanted=()
     ls /usr/share/vulkan/icd.d/*lvp* >/dev/null 2>&1 || wanted+=(mesa-vulkan-drivers libvulkan1)
@@ -38,11 +38,11 @@ system_packages() {
         say "apt-get install ${wanted[*]}"
         { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
             apt-get -qq install --no-install-recommends -y "${wanted[@]}" >/dev/null; } ||
-            printf 'not installed: %s; what needs them is skipped\n' "${wanted[*]}" >&2
+            printf 'not installed: %s; the tests that need them are skipped\n' "${wanted[*]}" >&2
     fi
 }
 
-# Runs a step and remembers a failure, so that one run reports everything that is wrong.
+# Runs a step and records a failure, so that one run reports all failures.
 failed=()
 step() {
     local name=$1 begun=$SECONDS
@@ -64,8 +64,8 @@ rust_tests() {
     else
         cargo test --workspace --locked --no-fail-fast --lib --bins --tests -- --nocapture 2>&1 | tee "$log" || status=$?
     fi
-    # A test that cannot run here prints `skipped: why` and passes; it is counted at the end. A CUDA
-    # device is not counted: unlike the others it cannot be had by installing something.
+    # A test that cannot run here prints `skipped: reason` and passes; it is counted at the end. Tests of a
+    # CUDA device are not counted, because no package can provide one.
     while read -r line; do
         skipped+=("$line")
     done < <(sed -n 's/^ *skipped: *//p' "$log" | grep -vi cuda | sort | uniq -c | sed 's/^ *//')
@@ -91,7 +91,7 @@ lints() { cargo clippy --workspace --locked --all-targets -- -D warnings; }
 documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --locked --no-deps; }
 
 system_packages
-# wgpu's software device wants a private folder for its sockets.
+# wgpu's software device needs a private folder for its sockets.
 export XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-$results}
 
 find_rust

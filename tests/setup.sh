@@ -1,16 +1,16 @@
 # Shared steps of `notebooks/run.sh` and `tests/run.sh`: find the tools, make the Python environment,
 # build the workspace, install the kernel into the environment. Sourced, not run; bash.
 #
-# Every cargo call of the project names the whole workspace and nothing else that changes how
-# dependencies are compiled (no RUSTFLAGS, no --features): burn takes a quarter of an hour, once.
+# Every cargo call of the project uses the whole workspace, without RUSTFLAGS or --features: other settings
+# would compile burn again, which takes a quarter of an hour.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=$root/.venv
-# A CARGO_TARGET_DIR from outside holds as well.
+# CARGO_TARGET_DIR is respected.
 target=${CARGO_TARGET_DIR:-$root/target}
 stratoscope=$target/debug/stratoscope
 
-# What the kernel's install step and the tests expect of the environment around them: nothing.
+# The install step and the tests do not depend on the caller's Python settings.
 unset PYTHONHOME PYTHONPATH
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
@@ -22,10 +22,10 @@ fail() {
     exit 1
 }
 
-# Prints the comment that a script begins with.
+# Prints the comment at the beginning of a script.
 explain() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$1"; }
 
-# Sets `python` to a Python of 3.11 or later; $PYTHON names another than those on the path.
+# Sets `python` to a Python of 3.11 or later; $PYTHON takes precedence over the path.
 find_python() {
     local candidate
     for candidate in ${PYTHON:+"$PYTHON"} python3 python3.14 python3.13 python3.12 python3.11; do
@@ -38,7 +38,7 @@ find_python() {
         "install one (on Debian and Ubuntu: python3 and python3-venv), or name it: PYTHON=/path/to/python3"
 }
 
-# A Rust compiler that is new enough, and a linker.
+# Checks for a recent Rust compiler and a linker.
 find_rust() {
     local wanted found
     command -v cargo >/dev/null || fail "cargo was not found" \
@@ -50,7 +50,7 @@ find_rust() {
     fi
     command -v cc >/dev/null || fail "no C linker was found (cc)" \
         "install one (on Debian and Ubuntu: the package gcc; on macOS: xcode-select --install)"
-    # rust-analyzer, which names the types of a notebook's variables, reads the standard library's source.
+    # rust-analyzer infers the types of a notebook's variables from the source of the standard library.
     if [ ! -d "$(rustc --print sysroot)/lib/rustlib/src/rust/library" ]; then
         say "rustup component add rust-src"
         rustup component add rust-src || fail "the source of Rust's standard library is missing" \
@@ -58,7 +58,7 @@ find_rust() {
     fi
 }
 
-# The environment `.venv` holds exactly what the lock file says. Does nothing if it does already.
+# Creates the environment `.venv` with exactly the packages of the lock file, unless it has them already.
 make_venv() {
     local lock=$root/kernel-spec/requirements.lock stamp=$venv/installed.lock
     if [ -x "$venv/bin/python" ] && "$venv/bin/python" -c '' 2>/dev/null && cmp -s "$lock" "$stamp"; then
@@ -70,19 +70,19 @@ make_venv() {
     "$python" -m venv "$venv" || fail "the environment could not be made" \
         "on Debian and Ubuntu the venv module is the package python3-venv"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$lock" ||
-        fail "the Python packages could not be installed" "the lines above say why; nothing else was changed"
+        fail "the Python packages could not be installed" "see the lines above; nothing else was changed"
     cp "$lock" "$stamp"
 }
 
-# One build serves the kernel, the facade that cells link to, and the tests.
+# One build for the kernel, the facade and the tests.
 build() {
     find_rust
     say "cargo build --workspace (the first time 15 to 30 minutes on two cores, then seconds)"
-    (cd "$root" && cargo build --workspace --locked) || fail "the build failed" "the lines above say why"
+    (cd "$root" && cargo build --workspace --locked) || fail "the build failed" "see the lines above"
 }
 
-# The kernel spec goes into the environment, so that nothing of the user's is touched. From here on
-# the environment is active: the kernel looks there for the checkpoint.
+# Installs the kernel spec into the environment and not into the user's folders, and activates the
+# environment for the rest of the script.
 install_kernel() {
     export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH
     say "stratoscope install --prefix .venv"
