@@ -29,8 +29,8 @@
 
 use std::fmt;
 
-use crate::events::FitStarted;
-use crate::history::{EpochRecord, ExecutionRecord, History};
+use crate::context::events::FitStarted;
+use crate::report::history::{EpochRecord, ExecutionRecord, History};
 
 pub use early_stopping::{EarlyStopping, IntoEarlyStopping};
 pub(crate) use early_stopping::{Monitor, Stopping, without_validation};

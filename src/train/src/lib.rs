@@ -37,55 +37,30 @@
 //! Devices, copies and collectives are `strategy`'s; files and layers `bert`'s; batches `data`'s. How
 //! anything is displayed is the facade's.
 
-pub mod args;
-
+pub mod arguments;
+pub mod callbacks;
+pub mod context;
 pub mod loss;
 pub mod metric;
-pub mod optimizer;
-pub mod schedule;
-
-pub mod bert;
-pub mod build;
-pub mod calls;
 pub mod model;
 pub mod network;
-pub mod sequential;
-
-mod agreement;
-pub mod by_hand;
-pub mod callbacks;
-pub mod class_weight;
-mod compile;
-pub mod counters;
-mod epochs;
-mod evaluate;
-pub mod fit;
-mod freeze;
-mod lease;
-pub mod memory;
-pub mod mixed_precision;
-mod pace;
-pub mod precision;
-pub mod predict;
+pub mod optimizer;
 mod prepare;
-pub mod receipt;
-mod run;
-mod trainer;
-mod watch;
-
-pub mod events;
-pub mod held;
-pub mod history;
-pub mod html;
-pub mod interrupt;
-pub mod plot;
-pub mod summary;
-pub mod text;
-pub mod warnings;
-
 mod problem;
+pub mod report;
+pub mod run;
+pub mod schedule;
+pub mod step;
 
-pub use args::{
+// The names by which the crates above know these modules.
+pub use context::{events, interrupt, warnings};
+pub use model::{bert, build, by_hand, calls, held, predict, sequential};
+pub use report::{counters, history, html, plot, receipt, summary, text};
+pub use run::memory;
+pub use step::{mixed_precision, precision};
+
+pub use arguments::class_weight::IntoClassWeight;
+pub use arguments::{
     CompileArgs, EvaluateArgs, FitArgs, IntoCount, IntoFolder, IntoFrequency, IntoLoss, IntoMetric,
     IntoMetrics, IntoStrategyChoice, NoStrategy, none,
 };
@@ -97,7 +72,6 @@ pub use callbacks::{
     on_batch_end, on_epoch_end, on_train_begin, on_train_end,
 };
 pub use calls::Calls;
-pub use class_weight::IntoClassWeight;
 pub use counters::Counters;
 pub use events::{FitStarted, Observer};
 pub use history::{EpochRecord, Evaluation, ExecutionRecord, History, Measured, StepRecord};

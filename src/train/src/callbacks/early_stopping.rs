@@ -5,10 +5,10 @@ use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_render::text;
 
 use super::Callback;
-use crate::args::{Count, IntoCount};
-use crate::history::EpochRecord;
+use crate::arguments::{Count, IntoCount};
 use crate::metric::Metric;
 use crate::problem;
+use crate::report::history::EpochRecord;
 
 /// Stops after some epochs without anything better, and goes back to the best epoch's weights.
 ///
@@ -192,7 +192,8 @@ impl Monitor {
     /// Its value at the end of an epoch, turned so that lower is better; `None` where the epoch has
     /// none, or it is undefined.
     pub(crate) fn value(&self, epoch: &EpochRecord) -> Option<f64> {
-        let named = |name: &str, loss: f64, metrics: &[crate::history::Measured]| match name {
+        let named = |name: &str, loss: f64, metrics: &[crate::report::history::Measured]| match name
+        {
             "loss" => Some(loss),
             _ => {
                 let metric = metrics.iter().find(|metric| metric.name == name)?;
@@ -215,8 +216,8 @@ impl Monitor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::{Evaluation, Measured};
     use crate::metric::Predicted;
+    use crate::report::history::{Evaluation, Measured};
 
     fn epoch() -> EpochRecord {
         let metric = |value| Measured {

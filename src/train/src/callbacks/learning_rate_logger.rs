@@ -1,8 +1,8 @@
 //! The rate of each epoch, printed.
 
 use super::{Callback, Flow};
-use crate::history::{EpochRecord, ExecutionRecord};
-use crate::html::rate;
+use crate::report::history::{EpochRecord, ExecutionRecord};
+use crate::report::html::rate;
 
 /// Prints the rates of each epoch's first and last step, as a line of standard output.
 #[derive(Clone, Copy, Debug, Default)]

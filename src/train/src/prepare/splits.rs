@@ -8,7 +8,7 @@ use stratoscope_diagnostics::rules::{ExamplesNeverSeen, SplitsOverlap, Validatio
 use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
-use crate::args::FitPlan;
+use crate::arguments::FitPlan;
 
 /// Validation examples below which one class among them is chance.
 const A_FEW: usize = 5;

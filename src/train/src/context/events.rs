@@ -1,0 +1,163 @@
+//! What a run tells while it goes: to a table in a notebook, to a log, to a test.
+//!
+//! One observer serves the process; the facade installs the one that draws. Without one, nothing is
+//! told, and warnings go to standard error. Numbers of events were measured, not estimated, unless their
+//! name says `left`.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use stratoscope_diagnostics::Diagnostic;
+
+use crate::report::counters::Counters;
+use crate::report::history::{EpochRecord, ExecutionRecord, History, Measured};
+
+/// Listens to runs. Every method does nothing unless it is written.
+pub trait Observer: Send + Sync {
+    /// The data is ready, the first step comes next.
+    fn fit_started(&self, _event: &FitStarted) {}
+
+    /// A batch is over, within an execution or at its end. Told several times a second, not for every
+    /// batch.
+    fn advanced(&self, _event: &Advanced) {}
+
+    /// An execution is over: `steps_per_execution` batches, or what was left of the epoch.
+    fn execution_ended(&self, _event: &ExecutionEnded) {}
+
+    /// The validation of an epoch has computed some of its examples.
+    fn validated(&self, _run: u64, _done: usize, _total: usize) {}
+
+    /// An epoch and its validation are over.
+    fn epoch_ended(&self, _event: &EpochEnded) {}
+
+    /// The run is over, or was interrupted.
+    fn fit_ended(&self, _run: u64, _history: &History) {}
+
+    /// The run ended with an error.
+    fn fit_failed(&self, _run: u64) {}
+
+    /// `evaluate!` has computed some of its examples; all of them when `done == total`.
+    fn evaluated(&self, _run: u64, _done: usize, _total: usize) {}
+
+    /// A warning or a note; the call goes on. Called through [`crate::context::warnings`], which decides what is
+    /// told.
+    fn notice(&self, diagnostic: Diagnostic) {
+        eprintln!("{diagnostic}");
+    }
+
+    /// Whether it counts notices itself and wants those that were told before, too.
+    fn counts_notices(&self) -> bool {
+        false
+    }
+}
+
+/// What a run will do.
+#[derive(Clone, Debug)]
+pub struct FitStarted {
+    /// Tells runs apart.
+    pub run: u64,
+    /// Epochs in all.
+    pub epochs: u64,
+    /// Batches of an epoch.
+    pub batches_per_epoch: u64,
+    /// Examples of a global batch.
+    pub batch_size: usize,
+    /// Examples to train on.
+    pub examples: usize,
+    /// Examples to validate on.
+    pub validation_examples: usize,
+    /// Replicas and their devices: `mirrored#1: 2 logical CPU devices`.
+    pub devices: String,
+    /// The learning rate at the beginning, at 10 % and 50 % of the run and at its last step, in words.
+    pub rates: String,
+    /// The names of the metrics.
+    pub metrics: Vec<&'static str>,
+    /// The counters at the end of all epochs.
+    pub planned: Counters,
+    /// The counters now; not 0 in a run that is resumed.
+    pub counters: Counters,
+    /// The GPUs for which the first step compiles and tunes kernels: `wgpu:0`.
+    pub compiles_for: Vec<String>,
+}
+
+/// Where a run is.
+#[derive(Clone, Debug)]
+pub struct Advanced {
+    /// The run.
+    pub run: u64,
+    /// The epoch, counted from 0.
+    pub epoch: u64,
+    /// Batches of the epoch that are done.
+    pub batches: u64,
+    /// The mean loss of the epoch so far, over its examples.
+    pub epoch_loss: f64,
+    /// The metrics of the epoch so far.
+    pub epoch_metrics: Vec<Measured>,
+    /// The rate of the latest optimizer step; of the first one before there was any.
+    pub learning_rate: f64,
+    /// The counters of the run so far.
+    pub counters: Counters,
+    /// Examples per second, by the latest batches; `None` before the second batch of the run is over, since the
+    /// first one says nothing.
+    pub sequences_per_second: Option<f64>,
+    /// Seconds of training left at this speed, validation not counted; `None` likewise.
+    pub seconds_left: Option<f64>,
+}
+
+/// An execution that is over.
+#[derive(Clone, Debug)]
+pub struct ExecutionEnded {
+    /// The run.
+    pub run: u64,
+    /// This execution.
+    pub record: ExecutionRecord,
+    /// The counters of the run so far.
+    pub counters: Counters,
+}
+
+/// An epoch that is over.
+#[derive(Clone, Debug)]
+pub struct EpochEnded {
+    /// The run.
+    pub run: u64,
+    /// The epoch.
+    pub record: EpochRecord,
+    /// Whether it is the best one so far by its validation loss.
+    pub best: bool,
+}
+
+/// A number by which runs are told apart.
+pub(crate) fn next_run() -> u64 {
+    static RUNS: AtomicU64 = AtomicU64::new(1);
+    RUNS.fetch_add(1, Ordering::Relaxed)
+}
+
+/// The observer of those who want none.
+struct Nobody;
+
+impl Observer for Nobody {}
+
+static OBSERVER: RwLock<Option<Arc<dyn Observer>>> = RwLock::new(None);
+
+/// Installs the observer of the process in place of the one before.
+pub fn install(observer: Arc<dyn Observer>) {
+    *OBSERVER.write().unwrap_or_else(PoisonError::into_inner) = Some(observer);
+}
+
+/// The observer of the process.
+pub(crate) fn observer() -> Arc<dyn Observer> {
+    let installed = OBSERVER
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    installed.unwrap_or_else(|| Arc::new(Nobody))
+}
+
+/// The observer of a run: nobody where it is to be silent. Warnings go to [`observer`] all the same.
+pub(crate) fn observer_of_a_run(verbose: bool) -> Arc<dyn Observer> {
+    if verbose {
+        observer()
+    } else {
+        Arc::new(Nobody)
+    }
+}

@@ -1,0 +1,202 @@
+//! Whether loss, metrics and optimizer agree with the head and with each other: what `compile!` refuses,
+//! and what it only tells. Rules: keras-semantics §1.3 to §1.5.
+
+use stratoscope_diagnostics::rules::{
+    AccuracyOfARegression, BinaryLossOfMany, ClipPerTensor, DecayOfEverything, LabelsNotOneHot,
+    LogitNeverNegative, LossWithoutLogits, NoProbabilities, Probabilities, RateOutOfRange,
+    ShapesWouldBroadcast, SoftmaxOverOne, SoftmaxTwice,
+};
+use stratoscope_diagnostics::{Diagnostic, Rule};
+
+use crate::loss::Loss;
+use crate::metric::{Answers, Metric};
+use crate::model::State;
+use crate::network::Activation;
+use crate::network::{Files, Network};
+use crate::optimizer::{Clipping, Optimizer, UpdateRule};
+use crate::problem;
+
+/// What the head cannot be trained or measured with.
+pub(crate) fn refused<N: Network>(
+    state: &State<N>,
+    loss: Option<Loss>,
+    metrics: &[Metric],
+) -> Vec<Diagnostic> {
+    let files = &state.files;
+    let activation = state.replicas.first().output_activation();
+    let mut problems: Vec<Diagnostic> = loss
+        .and_then(|loss| {
+            of_loss(loss, files.classes())
+                .or_else(|| of_activation(loss, files.classes(), activation))
+        })
+        .into_iter()
+        .collect();
+    problems.extend(
+        metrics
+            .iter()
+            .filter_map(|&metric| of_metric(metric, loss, files.classes())),
+    );
+    problems
+}
+
+/// `classes`: the outputs of the head; `None` for one output.
+fn of_loss(loss: Loss, classes: Option<usize>) -> Option<Diagnostic> {
+    let name = loss.name().to_owned();
+    match classes {
+        Some(outputs) if loss.is_regression() => Some(
+            ShapesWouldBroadcast {
+                outputs,
+                loss: name,
+            }
+            .diagnostic(),
+        ),
+        Some(outputs) if loss.is_binary() => {
+            let loss = name;
+            Some(BinaryLossOfMany { outputs, loss }.diagnostic())
+        }
+        None if !loss.is_regression() && !loss.is_binary() => {
+            let in_the_head = false;
+            Some(
+                SoftmaxOverOne {
+                    loss: name,
+                    in_the_head,
+                }
+                .diagnostic(),
+            )
+        }
+        _ => None,
+    }
+}
+
+/// SC0305 for a softmax over the only output, whatever the loss.
+fn of_activation(
+    loss: Loss,
+    classes: Option<usize>,
+    activation: Option<Activation>,
+) -> Option<Diagnostic> {
+    let is_constant = classes.is_none() && activation == Some(Activation::Softmax);
+    let rule = SoftmaxOverOne {
+        loss: loss.name().to_owned(),
+        in_the_head: true,
+    };
+    is_constant.then(|| rule.diagnostic())
+}
+
+/// What the loss takes the outputs for, against what they are: SC0302, SC0303, SC0315. Nothing where the
+/// network does not say what its last layer does.
+fn of_outputs(
+    loss: Loss,
+    classes: Option<usize>,
+    activation: Option<Activation>,
+) -> Option<Diagnostic> {
+    let (from_logits, activation) = (loss.from_logits()?, activation?);
+    let name = activation.name().to_owned();
+    let told = match (from_logits, activation.makes_probabilities()) {
+        (false, true) => return None,
+        (false, false) => LossWithoutLogits {
+            loss: loss.name().to_owned(),
+            binary: classes.is_none(),
+            outputs: NoProbabilities::Activation(name),
+        }
+        .diagnostic(),
+        (true, true) => SoftmaxTwice {
+            loss: loss.name().to_owned(),
+            classes: classes.unwrap_or(1),
+            outputs: Probabilities::Activation(name),
+        }
+        .diagnostic(),
+        (true, false) if classes.is_none() && activation == Activation::Relu => {
+            LogitNeverNegative.diagnostic()
+        }
+        (true, false) => return None,
+    };
+    Some(told)
+}
+
+fn of_metric(metric: Metric, loss: Option<Loss>, outputs: Option<usize>) -> Option<Diagnostic> {
+    // One output under a binary loss decides between two classes.
+    let answers = match outputs {
+        Some(classes) => Answers::Classes(classes),
+        None if loss.is_some_and(|loss| loss.is_binary()) => Answers::TwoClasses,
+        None => Answers::Number,
+    };
+    if answers == Answers::Number && metric.is_of_classes() {
+        let rule = AccuracyOfARegression {
+            metric: metric.name().to_owned(),
+            loss: loss.map(|loss| loss.name().to_owned()),
+        };
+        return Some(rule.diagnostic());
+    }
+    let expects = metric.objection(answers)?;
+    Some(problem::bad_value("compile", "metrics", metric, expects))
+}
+
+/// What will work, and is probably not what was meant.
+pub(crate) fn told<N: Network>(
+    state: &State<N>,
+    optimizer: &Optimizer,
+    loss: Option<Loss>,
+) -> Vec<Diagnostic> {
+    let mut told = Vec::new();
+    if let Some(loss) = loss {
+        let activation = state.replicas.first().output_activation();
+        told.extend(of_outputs(loss, state.files.classes(), activation));
+        // With smoothing it is the one that is needed.
+        if let (Loss::CategoricalCrossentropy(smoothed), Some(classes)) =
+            (loss, state.files.classes())
+            && smoothed.share == 0.0
+        {
+            told.push(LabelsNotOneHot { classes }.diagnostic());
+        }
+    }
+    told.extend(rate(state, optimizer));
+    told.extend(decay(state, optimizer));
+    if let Clipping::PerTensor(clipnorm) = optimizer.clipping {
+        let tensors = state.trainable().count();
+        told.push(ClipPerTensor { clipnorm, tensors }.diagnostic());
+    }
+    told
+}
+
+/// SC0501, for pretrained weights only: what is made anew may be trained at any rate, and so may a
+/// head alone.
+fn rate<N: Network>(state: &State<N>, optimizer: &Optimizer) -> Option<Diagnostic> {
+    let is_adam = matches!(optimizer.rule, UpdateRule::Adam(_));
+    let pretrained = state.files.source().is_some();
+    let elements = |shape: &[usize]| shape.iter().product::<usize>();
+    let trained: usize = state
+        .trainable()
+        .map(|record| elements(&record.shape))
+        .sum();
+    let most_is_trained = 2 * trained > state.num_parameters();
+    let rate = optimizer.schedule.named_rate();
+    let usual = (RateOutOfRange::LOW..RateOutOfRange::HIGH).contains(&rate);
+    if !is_adam || !pretrained || !most_is_trained || usual {
+        return None;
+    }
+    let rule = RateOutOfRange {
+        optimizer: optimizer.to_string(),
+        rate,
+        by_name: optimizer.by_name,
+    };
+    Some(rule.diagnostic())
+}
+
+/// SC0507.
+fn decay<N: Network>(state: &State<N>, optimizer: &Optimizer) -> Option<Diagnostic> {
+    if optimizer.weight_decay() == 0.0 {
+        return None;
+    }
+    let parameters = state.replicas.first().parameters();
+    let also: Vec<String> = parameters
+        .iter()
+        .filter(|known| known.is_undecayed() && !optimizer.excludes(known))
+        .map(|known| known.name.clone())
+        .collect();
+    let rule = DecayOfEverything {
+        decay: optimizer.weight_decay(),
+        variables: parameters.len(),
+        also,
+    };
+    (!rule.also.is_empty()).then(|| rule.diagnostic())
+}

@@ -1,0 +1,235 @@
+//! BERT's networks as models: loading, saving, and what training asks of them.
+
+use std::path::{Path, PathBuf};
+
+use burn::tensor::{Device, Tensor};
+use stratoscope_bert::{
+    BatchTensors, BertConfig, BertTokenizer, LoadOptions, LoadReport, Mode, NamedParameter,
+    Origin as TensorOrigin, SequenceClassifier, checkpoint, named_parameters, source,
+};
+use stratoscope_data::{Batch, Tokenize};
+use stratoscope_diagnostics::rules::BadSize;
+use stratoscope_diagnostics::{Place, Result, Rule};
+use stratoscope_strategy::{Origin, scope};
+
+use crate::arguments::IntoCount;
+use crate::model::Model;
+use crate::model::calls::Calls;
+use crate::network::Activation;
+use crate::network::{Files, Network};
+
+/// BERT with a classifier, or a regression, on its pooled output.
+pub type BertForSequenceClassification = Model<SequenceClassifier>;
+
+/// What came with a BERT's weights.
+#[derive(Clone, Debug)]
+pub struct BertFiles {
+    /// The configuration, with the labels in force.
+    pub config: BertConfig,
+    /// The checkpoint's own tokenizer.
+    pub tokenizer: BertTokenizer,
+    /// Where the files were, in words.
+    pub source: String,
+    /// What every variable was filled with.
+    pub report: LoadReport,
+}
+
+impl Files for BertFiles {
+    fn model_name(&self) -> &'static str {
+        "BertForSequenceClassification"
+    }
+
+    fn source(&self) -> Option<String> {
+        Some(format!("{}: {}", self.source, self.report.summary()))
+    }
+
+    fn tokenizer(&self) -> &dyn Tokenize {
+        &self.tokenizer
+    }
+
+    fn label_names(&self) -> &[String] {
+        &self.config.labels
+    }
+
+    fn with_label_names(mut self, names: Vec<String>) -> Self {
+        self.config = self.config.with_labels(names);
+        self
+    }
+
+    fn binary_labels(&self) -> Option<&[String; 2]> {
+        self.config.binary_labels.as_ref()
+    }
+
+    fn with_binary_labels(mut self, names: Option<[String; 2]>) -> Self {
+        self.config.binary_labels = names;
+        self
+    }
+
+    fn max_positions(&self) -> usize {
+        self.config.max_position_embeddings
+    }
+
+    fn new_variables(&self) -> Vec<(String, Vec<usize>)> {
+        let new = self.report.of(TensorOrigin::New);
+        new.map(|tensor| (tensor.name.clone(), tensor.shape.clone()))
+            .collect()
+    }
+
+    fn dropout(&self) -> Option<f64> {
+        let config = &self.config;
+        let rates = [
+            config.hidden_dropout_prob,
+            config.attention_probs_dropout_prob,
+            config.classifier_dropout(),
+        ];
+        Some(rates.into_iter().fold(0.0, f64::max))
+    }
+
+    /// `B·L·(34·H + 5·A·L)` bytes a layer: the formula of Korthikanti et al. 2022, section 4.1, for 16 bits.
+    /// The fused operations of the CPU backend keep half as many numbers in 32: beside the gradients,
+    /// all-MiniLM-L6-v2 took 281 MB for 32 × 64 tokens and 619 MB for 32 × 128, where this and the
+    /// gradients say 299 MB and 601 MB. Elsewhere it may be twice as much.
+    fn activation_bytes(&self, examples: usize, length: usize) -> Option<u64> {
+        let config = &self.config;
+        let (hidden, heads) = (config.hidden_size, config.num_attention_heads);
+        let of_a_token = 34 * hidden + 5 * heads * length;
+        let of_a_layer = examples.checked_mul(length)?.checked_mul(of_a_token)?;
+        let bytes = of_a_layer.checked_mul(config.num_hidden_layers)?;
+        u64::try_from(bytes).ok()
+    }
+
+    fn classes(&self) -> Option<usize> {
+        (!self.config.is_regression()).then(|| self.config.num_labels())
+    }
+}
+
+impl Network for SequenceClassifier {
+    type Files = BertFiles;
+
+    fn logits(&self, batch: &Batch, mode: Mode, device: &Device) -> Tensor<2> {
+        self.forward(BatchTensors::from_batch(batch, device), mode)
+    }
+
+    fn parameters(&self) -> Vec<NamedParameter> {
+        named_parameters(self)
+    }
+
+    fn can_be_saved(&self) -> bool {
+        true
+    }
+
+    fn save(&self, files: &BertFiles, folder: &Path) -> Result<Vec<PathBuf>> {
+        checkpoint::save(folder, self, &files.config, &files.tokenizer)
+    }
+
+    /// The head is a dense layer: what it puts out are logits, or the number of a regression.
+    fn output_activation(&self) -> Option<Activation> {
+        Some(Activation::Linear)
+    }
+
+    fn follows_policy() -> bool {
+        true
+    }
+
+    #[inline(never)]
+    fn calls() -> Calls<Self> {
+        Calls::compiled_here()
+    }
+}
+
+impl Model<SequenceClassifier> {
+    /// Loads a checkpoint, with a head of `num_labels` outputs; 1 makes it a regression, or a decision between
+    /// two classes if its loss is `BinaryCrossentropy`. A head that
+    /// the checkpoint has for another number of labels is an error; one it lacks is new.
+    ///
+    /// `name` is a folder, or a model's name, which is looked for in the Hugging Face cache, in the
+    /// installed Python package and on the hub, in this order.
+    ///
+    /// # Errors
+    /// SC0915 for a number of labels that is not at least 1; the checkpoint's own diagnostics; SC0907
+    /// if a device does not take its copy.
+    #[track_caller]
+    pub fn from_pretrained(name: &str, num_labels: impl IntoCount) -> Result<Self> {
+        let origin = Origin::current();
+        let num_labels = labels_of_a_head(num_labels)?;
+        Self::load(name, &LoadOptions::new().num_labels(num_labels), origin)
+    }
+
+    /// The same with the names of the labels, in the order of the outputs.
+    ///
+    /// # Errors
+    /// As [`Self::from_pretrained`].
+    #[track_caller]
+    pub fn from_pretrained_labels<L: Into<String>>(
+        name: &str,
+        labels: impl IntoIterator<Item = L>,
+    ) -> Result<Self> {
+        let origin = Origin::current();
+        let labels: Vec<String> = labels.into_iter().map(Into::into).collect();
+        let num_labels = labels_of_a_head(labels.len())?;
+        let model = Self::load(name, &LoadOptions::new().num_labels(num_labels), origin)?;
+        let mut state = model.state();
+        state.files = state.files.clone().with_label_names(labels);
+        drop(state);
+        Ok(model)
+    }
+
+    /// The same with every choice that there is, such as the seed of a new head.
+    ///
+    /// # Errors
+    /// The checkpoint's own diagnostics; SC0907 if a device does not take its copy.
+    #[track_caller]
+    pub fn from_pretrained_with(name: &str, options: &LoadOptions) -> Result<Self> {
+        Self::load(name, options, Origin::current())
+    }
+
+    fn load(name: &str, options: &LoadOptions, origin: Origin) -> Result<Self> {
+        let found = source::find(name)?;
+        let device = scope::device()?;
+        let loaded = checkpoint::load(&found.folder, options, &device)?;
+        let files = BertFiles {
+            config: loaded.config,
+            tokenizer: loaded.tokenizer,
+            source: found.to_string(),
+            report: loaded.report,
+        };
+        Self::new(loaded.network, files, origin)
+    }
+
+    /// Writes the model as Hugging Face files, with the names of its labels and its tokenizer, and
+    /// returns their paths. transformers and [`Self::from_pretrained`] load the folder.
+    ///
+    /// # Errors
+    /// A diagnostic for the first file that cannot be written.
+    pub fn save_pretrained(&self, folder: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
+        let state = self.state();
+        let (network, files) = (state.settled()?.first().clone(), state.files.clone());
+        // Others may use the model while the files are written.
+        drop(state);
+        network.save(&files, folder.as_ref())
+    }
+
+    /// The tokenizer that it carries.
+    pub fn tokenizer(&self) -> BertTokenizer {
+        self.state().files.tokenizer.clone()
+    }
+
+    /// What every variable was filled with when it was loaded.
+    pub fn load_report(&self) -> LoadReport {
+        self.state().files.report.clone()
+    }
+}
+
+fn labels_of_a_head(given: impl IntoCount) -> Result<usize> {
+    let given = given.into_count();
+    let found = given.value().and_then(|count| usize::try_from(count).ok());
+    found.filter(|&count| count > 0).ok_or_else(|| {
+        let rule = BadSize {
+            what: "num_labels".to_owned(),
+            given: given.to_string(),
+            expects: "an integer ≥ 1".to_owned(),
+            place: Some(Place::call("from_pretrained")),
+        };
+        rule.error()
+    })
+}

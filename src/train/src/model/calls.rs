@@ -1,0 +1,49 @@
+//! The calls of a [`Model`], compiled where its network is known.
+//!
+//! Generic code is compiled by the crate that uses it: every cell with a `fit!` would compile the whole
+//! training loop, for seconds and without optimisation. So the methods of a model go through a table
+//! of functions, and a network of this project has its table in the library
+//! ([`Network::calls`]).
+
+use stratoscope_data::Dataset;
+use stratoscope_diagnostics::Result;
+use stratoscope_strategy::{Origin, PlacementReport};
+
+use crate::arguments::{CompileArgs, EvaluateArgs, FitArgs};
+use crate::model::Model;
+use crate::model::by_hand::{Applied, Gradients};
+use crate::model::predict::Predictions;
+use crate::network::Network;
+use crate::report::history::{Evaluation, History};
+use crate::report::receipt::CompileReceipt;
+use crate::report::summary::Summary;
+
+type Fit<N> = for<'a> fn(&Model<N>, &Dataset, FitArgs<'a>, Origin) -> Result<History>;
+
+/// The calls that take long to compile.
+pub struct Calls<N: Network> {
+    pub(crate) compile: fn(&Model<N>, CompileArgs, Origin) -> Result<CompileReceipt>,
+    pub(crate) fit: Fit<N>,
+    pub(crate) evaluate: fn(&Model<N>, &Dataset, EvaluateArgs, Origin) -> Result<Evaluation>,
+    pub(crate) predict: fn(&Model<N>, Dataset, Origin) -> Result<Predictions>,
+    pub(crate) gradients: fn(&Model<N>, &Dataset, bool) -> Result<Gradients>,
+    pub(crate) apply: fn(&Model<N>, Gradients) -> Result<Applied>,
+    pub(crate) placement: fn(&Model<N>) -> Result<PlacementReport>,
+    pub(crate) summary: fn(&Model<N>) -> Summary,
+}
+
+impl<N: Network> Calls<N> {
+    /// The table, compiled by the crate that calls this.
+    pub fn compiled_here() -> Self {
+        Self {
+            compile: Model::compile_from,
+            fit: Model::fit_from,
+            evaluate: Model::evaluate_from,
+            predict: Model::predict_from,
+            gradients: Model::gradients_in,
+            apply: Model::apply_here,
+            placement: Model::placement_here,
+            summary: Model::summary_here,
+        }
+    }
+}

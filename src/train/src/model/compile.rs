@@ -1,0 +1,285 @@
+//! `compile!(model, …)`: arguments as written → [`Compiled`], what the loop sees. All that is wrong is
+//! reported together, before any batch. Scope rules: keras-semantics §3.
+
+use std::collections::HashSet;
+
+use burn::module::ParamId;
+use stratoscope_diagnostics::rules::{
+    MissingOptimizer, ModelOutsideScope, OptimizerOfAnotherModel, StepsPerExecutionWithoutScope,
+};
+use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
+use stratoscope_strategy::{Origin, PlacementReport, Strategy, origin, scope};
+
+use crate::arguments::{CompileArgs, Count, StrategyChoice};
+use crate::context::warnings::{begin_call, notice};
+use crate::loss::Loss;
+use crate::metric::{Metric, Tallies};
+use crate::model::agreement;
+use crate::model::evaluate::tally;
+use crate::model::{Model, State};
+use crate::network::{Files, Network};
+use crate::optimizer::{Optimizer, OptimizerState};
+use crate::problem;
+use crate::report::receipt::CompileReceipt;
+use crate::step::Apart;
+use crate::step::mixed_precision::LossScale;
+
+/// How a model is trained: every default filled in, every value checked.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub optimizer: Optimizer,
+    /// `None`: a model that only predicts.
+    pub loss: Option<Loss>,
+    pub metrics: Vec<Metric>,
+    /// What metrics are computed from: the answers of the epoch that goes on, or was the last.
+    pub tallies: Tallies,
+    pub steps_per_execution: u64,
+    pub gradient_accumulation_steps: u64,
+    /// Optimizer steps between two averages of the parameters; 1: gradients are averaged instead.
+    pub sync_every: u64,
+    /// How far the replicas have gone since the last one.
+    pub apart: Apart,
+    /// What the loss is multiplied with.
+    pub loss_scale: LossScale,
+    /// The variables that were frozen.
+    pub frozen: HashSet<ParamId>,
+    /// The moments, one set per replica.
+    pub states: Vec<OptimizerState>,
+    /// Examples and tokens of each replica's part of the last batch; none before the first.
+    pub last_batch: Vec<(usize, usize)>,
+}
+
+impl<N: Network> Model<N> {
+    /// Gives the model its optimizer, loss and metrics. Moments of an earlier `compile` are dropped;
+    /// the weights stay.
+    ///
+    /// # Errors
+    /// All problems together, the first one as the error, the others related to it: SC0201 for a
+    /// model outside the live strategy's scope, SC0102 for `steps_per_execution` above 1 without a
+    /// scope, SC0103, SC0105, SC0116, SC0118 for the arguments, SC0202 for an optimizer of another
+    /// model. SC0121 alone in a callback of the model's own run.
+    #[track_caller]
+    pub fn compile(&self, args: CompileArgs) -> Result<CompileReceipt> {
+        (N::calls().compile)(self, args, Origin::current())
+    }
+
+    pub(crate) fn compile_from(
+        &self,
+        args: CompileArgs,
+        compiled_at: Origin,
+    ) -> Result<CompileReceipt> {
+        begin_call();
+        let mut state = self.free_state("compile")?;
+        let mut problems = Vec::new();
+        let mut warnings = Vec::new();
+
+        // A model without variables can still be bound; any other is where it is.
+        let adopts = state.to_be_bound(&args.strategy);
+        if adopts.is_none() {
+            problems.extend(outside_its_scope(&state, &args.strategy)?);
+        }
+        problems.extend(args.problems);
+        if !args.has_optimizer {
+            let place = Place::call("compile");
+            let rule = MissingOptimizer {
+                place,
+                insert: None,
+                arguments: Vec::new(),
+            };
+            problems.push(rule.diagnostic());
+        }
+        if let Some(optimizer) = &args.optimizer
+            && let Some(other) = optimizer.identity.other_owner(self.identity())
+        {
+            let rule = OptimizerOfAnotherModel {
+                optimizer: optimizer.name.to_owned(),
+                other: Some(format!("the model compiled at {other}")),
+            };
+            problems.push(rule.diagnostic());
+        }
+        let mut count = |given: Option<Count>, argument| match given {
+            None => 1,
+            Some(count) => count
+                .at_least(1, "compile", argument)
+                .unwrap_or_else(|problem| {
+                    problems.push(*problem);
+                    1
+                }),
+        };
+        let mut steps_per_execution = count(args.steps_per_execution, "steps_per_execution");
+        let gradient_accumulation_steps = count(
+            args.gradient_accumulation_steps,
+            "gradient_accumulation_steps",
+        );
+        let sync_every = count(args.sync_every, "sync_every");
+        problems.extend(nothing_to_average(&state, sync_every));
+        if let Some(optimizer) = &args.optimizer {
+            problems.extend(two_averages(&state, optimizer, sync_every));
+        }
+        if steps_per_execution > 1 && !is_in_scope(&state, &args.strategy) {
+            let rule = StepsPerExecutionWithoutScope {
+                value: usize::try_from(steps_per_execution).unwrap_or(usize::MAX),
+                dropped: args.drop_unsupported,
+            };
+            match args.drop_unsupported {
+                true => warnings.push(rule.diagnostic()),
+                false => problems.push(rule.diagnostic()),
+            }
+            steps_per_execution = 1;
+        }
+        problems.extend(agreement::refused(&state, args.loss, &args.metrics));
+        if let Some(optimizer) = &args.optimizer {
+            warnings.extend(agreement::told(&state, optimizer, args.loss));
+        }
+        if let Some(problem) = problem::together(problems) {
+            return Err(problem);
+        }
+        // Without an optimizer there was a problem above.
+        let Some(optimizer) = args.optimizer else {
+            let place = Place::call("compile");
+            return Err(MissingOptimizer {
+                place,
+                insert: None,
+                arguments: Vec::new(),
+            }
+            .error());
+        };
+
+        warnings.into_iter().try_for_each(notice)?;
+        state.settle(adopts, compiled_at.clone())?;
+        state.alone = matches!(args.strategy, StrategyChoice::None);
+        optimizer
+            .identity
+            .claim(self.identity(), compiled_at.to_string());
+        let states = state
+            .replicas
+            .modules()
+            .iter()
+            .map(|_| OptimizerState::default())
+            .collect();
+        let tally = tally(state.files.classes(), args.loss, &args.metrics);
+        let tallies = Tallies::new(tally, state.replicas.strategy(), compiled_at);
+        state.compiled = Some(Compiled {
+            optimizer,
+            loss: args.loss,
+            metrics: args.metrics,
+            tallies,
+            steps_per_execution,
+            gradient_accumulation_steps,
+            sync_every,
+            apart: Apart::default(),
+            loss_scale: LossScale::of(state.policy),
+            frozen: state.frozen(),
+            states,
+            last_batch: Vec::new(),
+        });
+        state.saved_run = None;
+        state.gradient_bytes.clear();
+        let mut receipt = CompileReceipt::of(&state)?;
+        if let Some(bound) = state.replicas.strategy()
+            && scope::current().is_none()
+        {
+            let note = format!(
+                "`compile!` stands outside; the model belongs to `{}` all the same (Keras 3 compiles \
+                 this and fails in `fit`)",
+                bound.name()
+            );
+            receipt.settings.push(("scope".to_owned(), note));
+        }
+        Ok(receipt)
+    }
+}
+
+/// SC0201, where a strategy is meant and the model's variables are not the strategy's.
+fn outside_its_scope<N: Network>(
+    state: &State<N>,
+    choice: &StrategyChoice,
+) -> Result<Option<Diagnostic>> {
+    let bound = state.replicas.strategy();
+    let meant: Option<Strategy> = match (choice, bound) {
+        (StrategyChoice::None, Some(bound)) => {
+            let expects = format!("`{}`, under which the model was built", bound.name());
+            let told = problem::bad_value("compile", "strategy", "none", expects);
+            return Ok(Some(told.fix(
+                "build the model outside of any scope to train on one device",
+            )));
+        }
+        (StrategyChoice::None, None) => None,
+        (StrategyChoice::This(strategy), _) => Some(strategy.clone()),
+        (StrategyChoice::OfTheScope, Some(_)) => scope::current(),
+        (StrategyChoice::OfTheScope, None) => {
+            scope::current().or_else(|| scope::live_strategies().pop())
+        }
+    };
+    let Some(strategy) = meant.filter(|meant| bound != Some(meant)) else {
+        return Ok(None);
+    };
+    let report = PlacementReport::outside(&state.replicas, &strategy)?;
+    let made = state
+        .replicas
+        .records()
+        .first()
+        .map(|record| record.origin.clone());
+    let here = made
+        .as_ref()
+        .filter(|made| made.cell.is_some() && made.cell == origin::current_cell());
+    let devices: Vec<&str> = state
+        .replicas
+        .devices()
+        .iter()
+        .map(|device| device.name.as_str())
+        .collect();
+    let rule = ModelOutsideScope {
+        strategy: strategy.name().to_owned(),
+        replicas: strategy.replicas().len(),
+        variables: state.replicas.records().len(),
+        device: devices.join(", "),
+        compile_inside: scope::current().as_ref() == Some(&strategy),
+        line: here.and_then(|made| made.line).map(|line| line as usize),
+        origin: made.map(|made| made.to_string()),
+        // Without variables there is nothing to show.
+        figure: state.is_built().then(|| report.figure()),
+    };
+    Ok(Some(rule.diagnostic()))
+}
+
+/// SC0103, where replicas are to step alone but there is one copy of the variables.
+fn nothing_to_average<N: Network>(state: &State<N>, sync_every: u64) -> Option<Diagnostic> {
+    let strategy = state.replicas.strategy()?;
+    if sync_every < 2 || strategy.has_copies() {
+        return None;
+    }
+    let expects = format!(
+        "1, since `{}` keeps one copy of each variable",
+        strategy.name()
+    );
+    let told = problem::bad_value("compile", "sync_every", sync_every, expects)
+        .fix("build the model under a `MirroredStrategy`: its replicas have copies to average");
+    Some(told)
+}
+
+/// SC0103, where replicas are to step alone and the optimizer is to keep an average of the weights:
+/// between two averages over the replicas there are no weights that all have.
+fn two_averages<N: Network>(
+    state: &State<N>,
+    optimizer: &Optimizer,
+    sync_every: u64,
+) -> Option<Diagnostic> {
+    let is_apart = sync_every > 1 && state.replicas.copies() > 1;
+    if !is_apart || optimizer.averaging.is_none() {
+        return None;
+    }
+    let expects = "1, since the optimizer keeps a moving average of the weights (`use_ema`)";
+    let told = problem::bad_value("compile", "sync_every", sync_every, expects)
+        .why("replicas that step alone have different weights between two averages over the replicas: a \
+              moving average of each would be of weights that the model never has")
+        .fix("drop `use_ema`: averaging over the replicas smooths the weights too");
+    Some(told)
+}
+
+/// Whether a scope is active for this call: one was entered or set as default, the model is bound to
+/// a strategy, or one is named.
+fn is_in_scope<N: Network>(state: &State<N>, choice: &StrategyChoice) -> bool {
+    let named = matches!(choice, StrategyChoice::This(_));
+    named || state.replicas.strategy().is_some() || scope::current().is_some()
+}

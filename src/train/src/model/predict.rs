@@ -1,0 +1,443 @@
+//! `model.predict(texts)`: answers with the names of the labels.
+
+use std::fmt::{self, Write};
+
+use serde::Serialize;
+use stratoscope_data::Dataset;
+use stratoscope_diagnostics::rules::EmptyDataSet;
+use stratoscope_diagnostics::work::{Unit, Work};
+use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_render::text;
+use stratoscope_strategy::Origin;
+
+use crate::context::interrupt::Listening;
+use crate::loss::Loss;
+use crate::model::evaluate::{PREFETCHED, answers};
+use crate::model::{Model, State};
+use crate::network::{Files, Network, puts_out_probabilities};
+use crate::prepare;
+use crate::report::html::{CELL, HEAD, escape};
+use crate::run::watch::new_head;
+
+/// Texts of a batch.
+const BATCH_SIZE: usize = 32;
+/// Tokens of a text beyond which it is cut, where the model itself takes more.
+const LONGEST: usize = 512;
+
+/// What `predict` takes.
+#[diagnostic::on_unimplemented(
+    message = "expected texts, got `{Self}`",
+    label = "a text, a list of texts, or a data set: `[\"simple DNS server\", \"a platform game\"]`"
+)]
+pub trait IntoTexts {
+    /// The texts as a data set; labels are not looked at.
+    fn into_texts(self) -> Dataset;
+}
+
+impl IntoTexts for &Dataset {
+    fn into_texts(self) -> Dataset {
+        self.clone()
+    }
+}
+
+impl IntoTexts for Dataset {
+    fn into_texts(self) -> Dataset {
+        self
+    }
+}
+
+impl IntoTexts for &str {
+    fn into_texts(self) -> Dataset {
+        Dataset::from_texts([self])
+    }
+}
+
+impl IntoTexts for String {
+    fn into_texts(self) -> Dataset {
+        Dataset::from_texts([self])
+    }
+}
+
+impl<T: Into<String>, const N: usize> IntoTexts for [T; N] {
+    fn into_texts(self) -> Dataset {
+        Dataset::from_texts(self)
+    }
+}
+
+impl<T: Into<String>> IntoTexts for Vec<T> {
+    fn into_texts(self) -> Dataset {
+        Dataset::from_texts(self)
+    }
+}
+
+impl<T: Clone + Into<String>> IntoTexts for &[T] {
+    fn into_texts(self) -> Dataset {
+        Dataset::from_texts(self.to_vec())
+    }
+}
+
+impl<T: Clone + Into<String>> IntoTexts for &Vec<T> {
+    fn into_texts(self) -> Dataset {
+        Dataset::from_texts(self.clone())
+    }
+}
+
+impl<T: Clone + Into<String>, const N: usize> IntoTexts for &[T; N] {
+    fn into_texts(self) -> Dataset {
+        Dataset::from_texts(self.clone())
+    }
+}
+
+/// The answer to one text.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// The text.
+    pub text: String,
+    /// The second text of a pair.
+    pub pair: Option<String>,
+    /// The most probable label; of a regression the number itself.
+    pub label: String,
+    /// The label's place among the labels; `None` for a regression.
+    pub class: Option<usize>,
+    /// The label's probability; for a regression the number.
+    pub score: f64,
+    /// The probability of every label, in their order: the outputs after softmax. One output that decides
+    /// between two classes is after sigmoid the probability of the second. Empty for a regression.
+    pub probabilities: Vec<f64>,
+}
+
+/// The answers to some texts, in their order.
+#[derive(Clone, PartialEq, Serialize)]
+pub struct Predictions {
+    /// The answers.
+    pub rows: Vec<Prediction>,
+    /// The labels in their order; empty for a regression.
+    pub label_names: Vec<String>,
+}
+
+impl<N: Network> Model<N> {
+    /// Answers texts, or pairs of texts in a data set, without dropout.
+    ///
+    /// # Errors
+    /// SC0914 for no text; SC0907 if a device fails; SC0520 if it is interrupted.
+    #[track_caller]
+    pub fn predict(&self, texts: impl IntoTexts) -> Result<Predictions> {
+        (N::calls().predict)(self, texts.into_texts(), Origin::current())
+    }
+
+    pub(crate) fn predict_from(&self, mut data: Dataset, origin: Origin) -> Result<Predictions> {
+        if data.is_empty() {
+            let source = format!("`{}`", data.source);
+            return Err(EmptyDataSet {
+                source,
+                wanted_by: "`predict`".to_owned(),
+            }
+            .error());
+        }
+        data.examples
+            .iter_mut()
+            .for_each(|example| example.label = None);
+        let _listening = Listening::begin();
+        let mut state = self.state();
+        state.ready_for(&data, "predict", origin)?;
+        let max_length = state.files.max_positions().min(LONGEST);
+        let encoded = data.tokenize(state.files.tokenizer(), max_length)?;
+        prepare::report_truncated(&encoded, "predict")?;
+        new_head(&state, "predict")?;
+        let precision = state.policy.precision();
+        let replicas = state.settled()?;
+        let mut outputs = Vec::with_capacity(data.len());
+        let mut work = Work::begin(
+            ("predicting", "predicted"),
+            data.len(),
+            Unit::Things("example"),
+        );
+        for batch in encoded.batch(BATCH_SIZE)?.prefetch(PREFETCHED) {
+            if !outputs.is_empty() {
+                work.reached(outputs.len())?;
+            }
+            let Some(answers) = answers(&replicas, &batch, None, precision)? else {
+                return Err(work.interrupted());
+            };
+            for (part, answer) in answers {
+                let width = (answer.outputs.len() / part.size().max(1)).max(1);
+                outputs.extend(answer.outputs.chunks_exact(width).map(<[f32]>::to_vec));
+            }
+        }
+        work.finished();
+        let head = Head::of(&state);
+        let label_names = match head {
+            Head::Classes => state.files.label_names().to_vec(),
+            Head::Binary { .. } => match state.files.binary_labels() {
+                Some(names) => names.to_vec(),
+                None => ["0", "1"].map(str::to_owned).to_vec(),
+            },
+            Head::Number => Vec::new(),
+        };
+        let rows = data.examples.into_iter().zip(outputs);
+        let rows = rows.map(|(example, outputs)| {
+            let (text, pair) = (example.text, example.pair);
+            match head {
+                Head::Classes => classified(text, pair, softmax(&outputs), &label_names),
+                Head::Binary { is_logit } => {
+                    classified(text, pair, of_two(&outputs, is_logit), &label_names)
+                }
+                Head::Number => number(text, pair, &outputs),
+            }
+        });
+        Ok(Predictions {
+            rows: rows.collect(),
+            label_names,
+        })
+    }
+}
+
+/// What the outputs of a model mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Head {
+    /// One output a class.
+    Classes,
+    /// One output, by which two classes are told apart.
+    Binary {
+        /// Whether a probability is to be made of it by sigmoid.
+        is_logit: bool,
+    },
+    /// A regression.
+    Number,
+}
+
+impl Head {
+    /// By the loss of `compile!`; a model that was only loaded, by what it was trained as.
+    fn of<N: Network>(state: &State<N>) -> Self {
+        if state.files.classes().is_some() {
+            return Self::Classes;
+        }
+        let loss = state.compiled.as_ref().and_then(|compiled| compiled.loss);
+        let logits = !puts_out_probabilities(state.replicas.first());
+        match loss {
+            Some(Loss::BinaryCrossentropy(loss)) => Self::Binary {
+                is_logit: loss.loss.from_logits && logits,
+            },
+            // A margin of 0 is a half; the further from it, the surer.
+            Some(Loss::Hinge(_) | Loss::SquaredHinge(_)) => Self::Binary { is_logit: true },
+            Some(_) => Self::Number,
+            None if state.files.binary_labels().is_some() => Self::Binary { is_logit: logits },
+            None => Self::Number,
+        }
+    }
+}
+
+/// The probabilities of no and of yes, by one output.
+fn of_two(outputs: &[f32], is_logit: bool) -> Vec<f64> {
+    let output = outputs.first().copied().map_or(f64::NAN, f64::from);
+    let yes = match is_logit {
+        true => 1.0 / (1.0 + (-output).exp()),
+        // The loss takes it for a probability, whatever it is.
+        false => output.clamp(0.0, 1.0),
+    };
+    vec![1.0 - yes, yes]
+}
+
+fn classified(
+    text: String,
+    pair: Option<String>,
+    probabilities: Vec<f64>,
+    label_names: &[String],
+) -> Prediction {
+    // The first of equals: at a probability of exactly ½ the answer is no, as the metrics count it.
+    let class = (0..probabilities.len()).fold(0, |best, index| {
+        match probabilities[index] > probabilities[best] {
+            true => index,
+            false => best,
+        }
+    });
+    Prediction {
+        text,
+        pair,
+        label: label_names
+            .get(class)
+            .cloned()
+            .unwrap_or_else(|| class.to_string()),
+        class: Some(class),
+        score: probabilities.get(class).copied().unwrap_or(f64::NAN),
+        probabilities,
+    }
+}
+
+fn number(text: String, pair: Option<String>, outputs: &[f32]) -> Prediction {
+    let score = outputs.first().copied().map_or(f64::NAN, f64::from);
+    let label = format!("{score:.4}");
+    Prediction {
+        text,
+        pair,
+        label,
+        class: None,
+        score,
+        probabilities: Vec::new(),
+    }
+}
+
+/// eˣ over its sum; the largest is taken away first, so that nothing overflows.
+fn softmax(outputs: &[f32]) -> Vec<f64> {
+    let most = outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let powers: Vec<f64> = outputs
+        .iter()
+        .map(|&output| f64::from(output - most).exp())
+        .collect();
+    let sum: f64 = powers.iter().sum();
+    powers.into_iter().map(|power| power / sum).collect()
+}
+
+impl Predictions {
+    /// The label of every text.
+    pub fn labels(&self) -> Vec<&str> {
+        self.rows.iter().map(|row| row.label.as_str()).collect()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The second best label and its share.
+    fn runner_up(&self, row: &Prediction) -> Option<(&str, f64)> {
+        let others = row.probabilities.iter().enumerate();
+        let others = others.filter(|(index, _)| Some(*index) != row.class);
+        let (index, share) = others.max_by(|a, b| a.1.total_cmp(b.1))?;
+        Some((self.label_names.get(index)?, *share))
+    }
+
+    /// A row a text, as static HTML with inline styles only.
+    pub fn to_html(&self) -> String {
+        const LEFT: &str = "padding:3px 12px;text-align:left;border-bottom:1px solid #80808059";
+        const BAR: &str =
+            "display:inline-block;height:9px;background-color:#3b82c4;border-radius:2px";
+        let mut html = String::from(
+            "<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><tr>",
+        );
+        // Writing to a string cannot fail.
+        for (name, align) in [
+            ("text", "left"),
+            ("label", "left"),
+            ("probability", "left"),
+            ("next best", "left"),
+        ] {
+            let _ = write!(html, "<th style=\"{HEAD};text-align:{align}\">{name}</th>");
+        }
+        html.push_str("</tr>");
+        for row in &self.rows {
+            let mut text = escape(&text::excerpt(&row.text, 120));
+            if let Some(pair) = &row.pair {
+                let _ = write!(text, "<br>{}", escape(&text::excerpt(pair, 120)));
+            }
+            let label = escape(&row.label);
+            let _ = write!(
+                html,
+                "<tr><td style=\"{LEFT}\">{text}</td><td style=\"{LEFT};font-weight:600\">{label}</td>"
+            );
+            if row.class.is_some() {
+                let width = (row.score * 80.0).round().clamp(1.0, 80.0);
+                let _ = write!(
+                    html,
+                    "<td style=\"{LEFT};white-space:nowrap\"><span style=\"{BAR};width:{width}px\"></span> {:.1} %</td>",
+                    100.0 * row.score
+                );
+            } else {
+                let _ = write!(html, "<td style=\"{CELL}\"></td>");
+            }
+            let next = self.runner_up(row);
+            let next = next.map(|(name, share)| format!("{} {:.1} %", escape(name), 100.0 * share));
+            let _ = write!(
+                html,
+                "<td style=\"{LEFT};opacity:0.75\">{}</td></tr>",
+                next.unwrap_or_default()
+            );
+        }
+        html.push_str("</table>");
+        html
+    }
+
+    /// A line a text.
+    pub fn to_plain(&self) -> String {
+        let width = self
+            .rows
+            .iter()
+            .map(|row| row.label.chars().count())
+            .max()
+            .unwrap_or(0);
+        let mut text = String::new();
+        for row in &self.rows {
+            let share = match row.class {
+                Some(_) => format!("{:5.1} %", 100.0 * row.score),
+                None => String::new(),
+            };
+            let pair = row
+                .pair
+                .as_ref()
+                .map(|pair| format!(" | {pair}"))
+                .unwrap_or_default();
+            let shown = text::excerpt(&format!("{}{pair}", row.text), 100);
+            let _ = writeln!(text, "{:width$}  {share}  {shown}", row.label);
+        }
+        text::visible(&text)
+    }
+}
+
+impl fmt::Debug for Predictions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_plain())
+    }
+}
+
+impl fmt::Display for Predictions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_plain())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_output_names_the_label() {
+        let label_names = vec!["games".to_owned(), "<libs>".to_owned()];
+        let row = classified("a & b".into(), None, softmax(&[1.0, 3.0]), &label_names);
+        assert_eq!((row.label.as_str(), row.class), ("<libs>", Some(1)));
+        assert!((row.score - 1.0 / (1.0 + (-2.0_f64).exp())).abs() < 1e-9);
+        assert!((row.probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        let predictions = Predictions {
+            rows: vec![row],
+            label_names,
+        };
+        assert_eq!(predictions.to_plain(), "<libs>   88.1 %  a & b\n");
+        let html = predictions.to_html();
+        assert!(html.contains("&lt;libs&gt;") && html.contains("a &amp; b"));
+        assert!(!html.contains("<libs>") && !html.contains("class="));
+    }
+
+    #[test]
+    fn one_output_decides_between_two_at_one_half() {
+        let names = vec!["ham".to_owned(), "spam".to_owned()];
+        let row = |output: f32, is_logit: bool| {
+            let row = classified("a".into(), None, of_two(&[output], is_logit), &names);
+            (row.label, row.class, (row.score * 1e4).round() / 1e4)
+        };
+        // σ(1) = 0.7311
+        assert_eq!(row(1.0, true), ("spam".to_owned(), Some(1), 0.7311));
+        assert_eq!(row(-1.0, true), ("ham".to_owned(), Some(0), 0.7311));
+        assert_eq!(row(0.0, true), ("ham".to_owned(), Some(0), 0.5));
+        assert_eq!(row(0.3, false), ("ham".to_owned(), Some(0), 0.7));
+        assert_eq!(row(1000.0, true), ("spam".to_owned(), Some(1), 1.0));
+    }
+
+    #[test]
+    fn softmax_does_not_overflow() {
+        assert_eq!(softmax(&[1e4, 0.0]), [1.0, 0.0]);
+    }
+}

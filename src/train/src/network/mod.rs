@@ -1,0 +1,324 @@
+//! What training needs of a network. `bert` implements it for its networks (in `crate::model::bert`),
+//! `crate::model::sequential` for lists of layers; a user's own burn module can too.
+//!
+//! ```
+//! use burn::module::Module;
+//! use burn::nn::{Linear, LinearConfig};
+//! use burn::tensor::{Device, Tensor};
+//! use stratoscope_bert::Mode;
+//! use stratoscope_data::Batch;
+//! use stratoscope_train::{Model, Network, Outputs, features};
+//!
+//! /// Two layers that wait for the width of their input, as a Keras model with `build` does.
+//! #[derive(Module, Debug)]
+//! struct Two {
+//!     hidden: Option<Linear>,
+//!     last: Option<Linear>,
+//! }
+//!
+//! impl Network for Two {
+//!     type Files = Outputs;
+//!
+//!     fn is_built(&self) -> bool {
+//!         self.hidden.is_some()
+//!     }
+//!
+//!     fn build(mut self, width: usize, device: &Device) -> Self {
+//!         self.hidden = Some(LinearConfig::new(width, 10).init(device));
+//!         self.last = Some(LinearConfig::new(10, 1).init(device));
+//!         self
+//!     }
+//!
+//!     fn logits(&self, batch: &Batch, _: Mode, device: &Device) -> Tensor<2> {
+//!         let (Some(hidden), Some(last)) = (&self.hidden, &self.last) else {
+//!             unreachable!("it is built before it is asked");
+//!         };
+//!         let x = hidden.forward(features(batch, device));
+//!         last.forward(burn::tensor::activation::relu(x))
+//!     }
+//! }
+//!
+//! # fn main() -> stratoscope_diagnostics::Result<()> {
+//! let model = Model::of(Two { hidden: None, last: None }, Outputs::new("Two", 1))?;
+//! assert_eq!(model.num_parameters(), 0);
+//! model.build((None, 5))?;
+//! assert_eq!(model.num_parameters(), 5 * 10 + 10 + 10 + 1);
+//! # Ok(())
+//! # }
+//! ```
+
+mod activation;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor, TensorData};
+use stratoscope_bert::{Mode, NamedParameter, named_parameters};
+use stratoscope_data::{Batch, Dataset, Encoding, Tokenize};
+use stratoscope_diagnostics::Result;
+
+use crate::model::calls::Calls;
+use crate::report::summary::LayerRow;
+
+pub use activation::{Activation, IntoActivation};
+
+/// A network whose last layer has one output per label, or one output for a regression.
+pub trait Network: Module + 'static {
+    /// What came with the weights: [`Outputs`] for a network of one's own that takes numbers.
+    type Files: Files;
+
+    /// The outputs for a batch, before any softmax, computed on `device`, where the network is.
+    /// Whether dropout is active, and with which masks, is `mode`'s to say.
+    ///
+    /// # Shapes
+    /// B rows of S tokens, or of W numbers → [B, C]
+    fn logits(&self, batch: &Batch, mode: Mode, device: &Device) -> Tensor<2>;
+
+    /// The parameters with their checkpoint's names; by default those of the fields.
+    fn parameters(&self) -> Vec<NamedParameter> {
+        named_parameters(self)
+    }
+
+    /// Whether its variables exist. One that waits for the width of its input has none before.
+    fn is_built(&self) -> bool {
+        true
+    }
+
+    /// Whether its variables for rows of `width` numbers fit into memory. Asked before [`build`](Self::build).
+    ///
+    /// # Errors
+    /// SC0915 for sizes that do not.
+    fn fits(&self, _width: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// The network with its variables, for rows of `width` numbers, made on `device`. Called once,
+    /// if it is not built, in the scope that places the variables.
+    #[must_use]
+    fn build(self, _width: usize, _device: &Device) -> Self {
+        self
+    }
+
+    /// How many numbers a row must have, where the network knows; a network that is not built but
+    /// knows is built by `compile!`.
+    fn input_width(&self) -> Option<usize> {
+        None
+    }
+
+    /// What is wrong with this data for this network, beside the width.
+    ///
+    /// # Errors
+    /// A diagnostic that names the call.
+    fn check(&self, _data: &Dataset, _call: &str) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether [`save`](Self::save) writes files, which `checkpoint` of `fit!` needs.
+    fn can_be_saved(&self) -> bool {
+        false
+    }
+
+    /// Writes it to a folder so that it can be loaded again, and returns the files.
+    ///
+    /// # Errors
+    /// A diagnostic for the first file that cannot be written.
+    fn save(&self, _files: &Self::Files, _folder: &Path) -> Result<Vec<PathBuf>> {
+        Ok(Vec::new())
+    }
+
+    /// The calls of a model of this network. A network in a library is best given its own, so that
+    /// they are compiled there and not in every program that makes one: the same body, under
+    /// `#[inline(never)]`.
+    fn calls() -> Calls<Self> {
+        Calls::compiled_here()
+    }
+
+    /// Whether its layers compute as a mixed-precision policy says, because all they do goes through
+    /// `stratoscope_bert::ops`. Any other network computes in float32 under each.
+    fn follows_policy() -> bool {
+        false
+    }
+
+    /// Its layers for `summary()`, where it knows the shapes of their outputs; else its variables are shown.
+    fn layer_rows(&self) -> Option<Vec<LayerRow>> {
+        None
+    }
+
+    /// What its last layer does to the outputs: [`Activation::Linear`] where they are logits or plain
+    /// numbers. `None`, the default, where that is not known; `fit!` then looks at the first batch.
+    fn output_activation(&self) -> Option<Activation> {
+        None
+    }
+}
+
+/// Whether a network is known to put out probabilities and not logits.
+pub(crate) fn puts_out_probabilities(network: &impl Network) -> bool {
+    let activation = network.output_activation();
+    activation.is_some_and(Activation::makes_probabilities)
+}
+
+/// The numbers of a batch on a device.
+///
+/// # Shapes
+/// B rows of W numbers → [B, W]
+pub fn features(batch: &Batch, device: &Device) -> Tensor<2> {
+    let shape = [batch.size(), batch.width()];
+    Tensor::from_data(TensorData::new(batch.features.clone(), shape), device)
+}
+
+/// What the examples of a model are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Texts, for the model's tokenizer.
+    Texts,
+    /// Rows of numbers.
+    Features,
+}
+
+/// What belongs to a network's weights: tokenizer, labels, limits.
+pub trait Files: Clone + fmt::Debug + Send + Sync + 'static {
+    /// What users call the model: `BertForSequenceClassification`.
+    fn model_name(&self) -> &'static str;
+
+    /// Where the weights came from, in words.
+    fn source(&self) -> Option<String> {
+        None
+    }
+
+    /// What an example is.
+    fn takes(&self) -> Input {
+        Input::Texts
+    }
+
+    /// Turns texts into ids.
+    fn tokenizer(&self) -> &dyn Tokenize;
+
+    /// The name of each label, as many as the network has outputs.
+    fn label_names(&self) -> &[String];
+
+    /// The same with other names, as many as before.
+    fn with_label_names(self, names: Vec<String>) -> Self;
+
+    /// Where the one output decides between two classes: their names, of no and of yes.
+    fn binary_labels(&self) -> Option<&[String; 2]> {
+        None
+    }
+
+    /// The same where the one output decides between these, or is a number again.
+    fn with_binary_labels(self, _names: Option<[String; 2]>) -> Self {
+        self
+    }
+
+    /// Tokens of the longest text that the network takes.
+    fn max_positions(&self) -> usize;
+
+    /// The variables that had no values in a checkpoint, with their shapes: they are random until they
+    /// are trained.
+    fn new_variables(&self) -> Vec<(String, Vec<usize>)> {
+        Vec::new()
+    }
+
+    /// The largest of its dropout rates, where it is known.
+    fn dropout(&self) -> Option<f64> {
+        None
+    }
+
+    /// About how many bytes a training step keeps of what it computes from `examples` rows of `length`
+    /// tokens, where it is known.
+    fn activation_bytes(&self, _examples: usize, _length: usize) -> Option<u64> {
+        None
+    }
+
+    /// How many classes; `None` where the one output is a number.
+    fn classes(&self) -> Option<usize> {
+        Some(self.label_names().len()).filter(|&labels| labels > 1)
+    }
+}
+
+/// What belongs to a network that takes numbers: what it is called, and its outputs.
+#[derive(Clone, Debug)]
+pub struct Outputs {
+    name: &'static str,
+    labels: Vec<String>,
+    binary_labels: Option<[String; 2]>,
+}
+
+impl Outputs {
+    /// For a network that users call `name`, with this many outputs: 1 predicts a number, or
+    /// decides between two classes; more are classes.
+    pub fn new(name: &'static str, outputs: usize) -> Self {
+        let label = |index| format!("LABEL_{index}");
+        Self {
+            name,
+            labels: (0..outputs.max(1)).map(label).collect(),
+            binary_labels: None,
+        }
+    }
+}
+
+impl Files for Outputs {
+    fn model_name(&self) -> &'static str {
+        self.name
+    }
+
+    fn takes(&self) -> Input {
+        Input::Features
+    }
+
+    fn tokenizer(&self) -> &dyn Tokenize {
+        &NoTokenizer
+    }
+
+    fn label_names(&self) -> &[String] {
+        &self.labels
+    }
+
+    fn with_label_names(self, labels: Vec<String>) -> Self {
+        Self { labels, ..self }
+    }
+
+    fn binary_labels(&self) -> Option<&[String; 2]> {
+        self.binary_labels.as_ref()
+    }
+
+    fn with_binary_labels(self, binary_labels: Option<[String; 2]>) -> Self {
+        Self {
+            binary_labels,
+            ..self
+        }
+    }
+
+    fn max_positions(&self) -> usize {
+        usize::MAX
+    }
+}
+
+/// For models of numbers, which refuse texts before any is tokenized.
+struct NoTokenizer;
+
+impl Tokenize for NoTokenizer {
+    fn encode(&self, _: &str, _: Option<&str>, _: usize) -> Encoding {
+        Encoding::default()
+    }
+
+    fn decode(&self, _: &[u32]) -> String {
+        String::new()
+    }
+
+    fn tokens(&self, ids: &[u32]) -> Vec<String> {
+        ids.iter().map(u32::to_string).collect()
+    }
+
+    fn pad_id(&self) -> u32 {
+        0
+    }
+
+    fn unk_id(&self) -> u32 {
+        0
+    }
+
+    fn vocab_size(&self) -> usize {
+        0
+    }
+}

@@ -1,0 +1,251 @@
+//! Data before the first step: labels, names, lengths, tokens. What is wrong with any row is said
+//! here; the loop meets nothing but good ones. What can be trained on and is probably not what was meant is
+//! told, and the call goes on. Calls: `fit`, `evaluate`, `predict`.
+
+mod labels;
+mod splits;
+mod texts;
+
+use std::borrow::Cow;
+
+use stratoscope_data::{Dataset, Encoded, Example, Label};
+use stratoscope_diagnostics::rules::{
+    EmptyDataSet, HeadWritten, LabelOutOfRange, MissingColumn, TextTooLong, TruncatedTexts,
+};
+use stratoscope_diagnostics::{Result, Rule};
+
+use crate::arguments::{FitPlan, Validation, default_max_length};
+use crate::context::warnings::notice;
+use crate::loss::Loss;
+use crate::model::compile::Compiled;
+use crate::network::Files;
+
+/// A name that nobody gave: transformers' `LABEL_3`.
+fn is_generic(index: usize, name: &str) -> bool {
+    name.strip_prefix("LABEL_") == Some(&index.to_string())
+}
+
+/// The data set's label names for the model, where the model has none of its own yet.
+pub(crate) fn adopted_names(files: &impl Files, data: &Dataset) -> Option<Vec<String>> {
+    let own = files.label_names();
+    let unnamed = own
+        .iter()
+        .enumerate()
+        .all(|(index, name)| is_generic(index, name));
+    let fits = (1..=own.len()).contains(&data.label_names.len());
+    if files.classes().is_none() || !unnamed || !fits {
+        return None;
+    }
+    let rest = own.iter().skip(data.label_names.len());
+    Some(data.label_names.iter().chain(rest).cloned().collect())
+}
+
+/// What the one output of a model decides between, under a binary loss: the two names of the data's
+/// classes, else those that it has, else `0` and `1`.
+pub(crate) fn binary_labels(
+    files: &impl Files,
+    loss: Option<Loss>,
+    data: &Dataset,
+) -> Option<[String; 2]> {
+    if files.classes().is_some() || !loss.is_some_and(|loss| loss.is_binary()) {
+        return None;
+    }
+    let of_data = <[String; 2]>::try_from(data.label_names.clone()).ok();
+    let own = || files.binary_labels().cloned();
+    of_data
+        .or_else(own)
+        .or_else(|| Some(["0", "1"].map(str::to_owned)))
+}
+
+/// The splits of a run, checked against the model and against each other, and tokenized.
+///
+/// # Errors
+/// As [`encode`]; SC0701, SC0702, SC0703, SC0707, SC0308 and SC0410 where they are denied.
+pub(crate) fn splits(
+    files: &impl Files,
+    head: &HeadWritten,
+    compiled: Option<&Compiled>,
+    train: &Dataset,
+    validation: Option<&Dataset>,
+    plan: &FitPlan<'_>,
+) -> Result<(Encoded, Option<Encoded>)> {
+    let is_tail = matches!(plan.validation, Validation::Split(_));
+    let first;
+    let validation = match (validation, plan.validation_steps) {
+        (Some(data), Some(batches)) => {
+            first = data.take(batches.saturating_mul(plan.batch_size));
+            Some(&first)
+        }
+        (data, _) => data,
+    };
+    let encoded = encode(files, head, train, plan.max_length, "fit")?;
+    let validated = validation.map(|data| encode(files, head, data, plan.max_length, "fit"));
+    let validated = validated.transpose()?;
+    if let Some(compiled) = compiled {
+        let (data, split) = match validation {
+            Some(validation) => (validation, "validation"),
+            None => (train, "training"),
+        };
+        let told = match files.classes() {
+            Some(_) => labels::majority(data, split, &compiled.metrics),
+            None => labels::classes_as_numbers(train, compiled.loss),
+        };
+        told.map_or(Ok(()), notice)?;
+    }
+    if let Some(validation) = validation {
+        let told = [
+            splits::overlap(train, validation, is_tail),
+            splits::other_classes(train, validation, is_tail),
+        ];
+        told.into_iter().flatten().try_for_each(notice)?;
+    }
+    let told = [
+        splits::never_seen(encoded.len(), plan)?,
+        texts::padding(
+            &encoded,
+            plan.batch_size,
+            plan.shuffle.then_some(plan.seed),
+            "fit",
+        ),
+    ];
+    told.into_iter().flatten().try_for_each(notice)?;
+    Ok((encoded, validated))
+}
+
+/// Checks and tokenizes a data set for a model.
+///
+/// # Errors
+/// SC0914 for no example, SC0401 for a `max_length` above the model's positions, SC0313 for labels
+/// that are missing, SC0301 for a label without an output, SC0913 for a class that the model does
+/// not know by that name, SC0307 for numbers in place of classes; SC0314, SC0403, SC0405, SC0407 and
+/// SC0409 where they are denied.
+pub(crate) fn encode(
+    files: &impl Files,
+    head: &HeadWritten,
+    data: &Dataset,
+    max_length: Option<usize>,
+    call: &str,
+) -> Result<Encoded> {
+    if data.is_empty() {
+        let source = format!("`{}`", data.source);
+        return Err(EmptyDataSet {
+            source,
+            wanted_by: format!("`{call}!`"),
+        }
+        .error());
+    }
+    let limit = files.max_positions();
+    let max_length = max_length.unwrap_or_else(|| default_max_length(limit));
+    if max_length > limit {
+        let rows = Vec::new();
+        let call = call.to_owned();
+        return Err(TextTooLong {
+            texts: 0,
+            longest: max_length,
+            limit,
+            rows,
+            call,
+        }
+        .error());
+    }
+    let data = match files.classes() {
+        Some(classes) => with_classes(files, head, data, classes, call)?,
+        None => with_numbers(data)?,
+    };
+    texts::empty(&data, call).map_or(Ok(()), notice)?;
+    let tokenizer = files.tokenizer();
+    let encoded = data.tokenize(tokenizer, max_length)?;
+    report_truncated(&encoded, call)?;
+    let told = [
+        texts::unknown(&data, &encoded, tokenizer, call),
+        texts::one_segment(&data, &encoded, tokenizer, call),
+    ];
+    told.into_iter().flatten().try_for_each(notice)?;
+    Ok(encoded)
+}
+
+/// SC0407, a note, if texts were cut.
+///
+/// # Errors
+/// SC0407, where it is denied.
+pub(crate) fn report_truncated(encoded: &Encoded, call: &str) -> Result<()> {
+    let report = encoded.report();
+    if report.truncated_rows == 0 {
+        return Ok(());
+    }
+    let rule = TruncatedTexts {
+        texts: report.truncated_rows,
+        total: report.rows,
+        tokens_lost: report.truncated_tokens,
+        max_length: report.max_length,
+        call: call.to_owned(),
+    };
+    notice(rule.diagnostic())
+}
+
+fn with_classes<'a>(
+    files: &impl Files,
+    head: &HeadWritten,
+    data: &'a Dataset,
+    classes: usize,
+    call: &str,
+) -> Result<Cow<'a, Dataset>> {
+    if let Some(told) = labels::floats(data, classes, call) {
+        return Err(Box::new(told));
+    }
+    let without = |example: &Example| !matches!(example.label, Some(Label::Class(_)));
+    if data.examples.iter().any(without) {
+        return Err(without_labels(data, "label"));
+    }
+    let too_large = |example: &&Example| example.class().is_some_and(|class| class >= classes);
+    if let Some(first) = data.examples.iter().find(too_large) {
+        let largest = data.examples.iter().filter_map(Example::class).max();
+        let rule = LabelOutOfRange {
+            label: first.class().unwrap_or_default() as i64,
+            row: first.row,
+            rows: data.examples.iter().filter(too_large).count(),
+            largest: largest.unwrap_or_default() as i64,
+            classes,
+            head: Some(head.clone()),
+            source: data.source.clone(),
+            text: Some(first.text.clone()),
+            call: call.to_owned(),
+        };
+        return Err(rule.error());
+    }
+    let own = files.label_names();
+    let same = own
+        .iter()
+        .zip(&data.label_names)
+        .all(|(own, name)| own == name);
+    let unnamed = own
+        .iter()
+        .enumerate()
+        .all(|(index, name)| is_generic(index, name));
+    if same || unnamed {
+        return Ok(Cow::Borrowed(data));
+    }
+    labels::other_order(own, data, call).map_or(Ok(()), notice)?;
+    // The data numbers its classes in another order than the model, or has fewer of them.
+    Ok(Cow::Owned(data.clone().with_label_names(own)?))
+}
+
+fn with_numbers(data: &Dataset) -> Result<Cow<'_, Dataset>> {
+    if data.examples.iter().any(|example| example.label.is_none()) {
+        return Err(without_labels(data, "a number"));
+    }
+    Ok(Cow::Borrowed(data))
+}
+
+fn without_labels(data: &Dataset, column: &str) -> Box<stratoscope_diagnostics::Diagnostic> {
+    let rule = MissingColumn {
+        column: column.to_owned(),
+        found: if data.is_paired() {
+            vec!["text".into(), "pair".into()]
+        } else {
+            vec!["text".into()]
+        },
+        path: data.source.clone(),
+    };
+    rule.error()
+}

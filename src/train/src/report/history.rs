@@ -1,0 +1,438 @@
+//! [`History`]: what a run measured, by epoch and by execution.
+
+use std::fmt::{self, Write};
+
+use serde::Serialize;
+use stratoscope_render::text;
+
+use crate::callbacks::Monitor;
+use crate::metric::Predicted;
+use crate::report::counters::Counters;
+use crate::report::html::{CELL, HEAD, escape, prose, rate, time, value};
+use crate::report::text::{COLUMNS, table};
+
+mod named;
+
+use named::Columns;
+
+/// The value of a metric; `None` where it is undefined, as F1 is without any positive.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// The metric's name: `macro_f1`.
+    pub name: &'static str,
+    /// Its value.
+    pub value: Option<f64>,
+}
+
+/// Loss and metrics of a data set, without dropout.
+#[derive(Clone, PartialEq, Serialize)]
+pub struct Evaluation {
+    /// The mean loss over the examples.
+    pub loss: f64,
+    /// The metrics over all examples.
+    pub metrics: Vec<Measured>,
+    /// How many examples.
+    pub examples: usize,
+    /// How often each class is a label, and how often it was predicted.
+    pub predictions: Predicted,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// One execution: what happened between two returns to the host.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ExecutionRecord {
+    /// The epoch, counted from 0.
+    pub epoch: u64,
+    /// Its first batch in the epoch, counted from 0.
+    pub first_batch: u64,
+    /// How many batches it ran.
+    pub batches: u64,
+    /// How many optimizer steps it made; 0 while gradients are still being accumulated.
+    pub optimizer_steps: u64,
+    /// Optimizer steps of the run at its end, those of the epochs before `initial_epoch` included.
+    pub step: u64,
+    /// The mean loss over its examples, with dropout, before the updates.
+    pub loss: f64,
+    /// The rate of its last optimizer step; of the next one where it made none.
+    pub learning_rate: f64,
+    /// The norm over all gradients at its last optimizer step, before clipping; `None` where it made
+    /// no step.
+    pub gradient_norm: Option<f64>,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// One optimizer step: a point of the curves.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct StepRecord {
+    /// Its number in the run, counted from 1; steps of the epochs before `initial_epoch` are counted.
+    pub step: u64,
+    /// The mean loss over its examples, with dropout, before the update.
+    pub loss: f64,
+    /// The rate of its update.
+    pub learning_rate: f64,
+}
+
+/// One epoch.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EpochRecord {
+    /// Its number, counted from 0.
+    pub epoch: u64,
+    /// The mean loss over its examples, with dropout, while the weights changed.
+    pub loss: f64,
+    /// The metrics over its examples, likewise.
+    pub metrics: Vec<Measured>,
+    /// Loss and metrics of the validation data after it.
+    pub validation: Option<Evaluation>,
+    /// The rate of its last optimizer step.
+    pub learning_rate: f64,
+    /// How long training took, validation not counted.
+    pub seconds: f64,
+    /// Examples per second.
+    pub sequences_per_second: f64,
+}
+
+/// What `fit!` returns.
+#[derive(Clone, PartialEq, Serialize)]
+pub struct History {
+    /// The epochs that ended.
+    pub epochs: Vec<EpochRecord>,
+    /// Every execution.
+    pub executions: Vec<ExecutionRecord>,
+    /// Every optimizer step, whatever the number of steps in an execution.
+    pub steps: Vec<StepRecord>,
+    /// What was counted.
+    pub counters: Counters,
+    /// The run was stopped; `fit!(…, resume = true)` goes on.
+    pub interrupted: bool,
+    /// Nothing had got better for as many epochs as `early_stopping` allows, or a callback stopped it.
+    pub stopped_early: bool,
+    /// The best epoch, counted from 0: the one with the lowest validation loss, or by what early
+    /// stopping monitors.
+    pub best_epoch: Option<u64>,
+    /// What the best epoch is the best by: `validation loss`.
+    pub best_by: String,
+    /// Where `checkpoint` saved the weights.
+    pub checkpoint: Option<String>,
+    /// The model has the weights of that epoch, not of the last one.
+    pub restored_best: bool,
+    /// The model has the moving averages of its weights (`use_ema`), not those of the last step.
+    pub averaged_weights: bool,
+    /// What the loss was multiplied with in the end, under `mixed_float16`.
+    pub loss_scale: Option<f64>,
+    /// Replicas and devices in words.
+    pub devices: String,
+    /// For `history["loss"]`.
+    #[serde(skip)]
+    named: Columns,
+}
+
+impl History {
+    pub(crate) fn new(devices: String) -> Self {
+        Self {
+            epochs: Vec::new(),
+            executions: Vec::new(),
+            steps: Vec::new(),
+            counters: Counters::default(),
+            interrupted: false,
+            stopped_early: false,
+            best_epoch: None,
+            best_by: Monitor::default().words().to_owned(),
+            checkpoint: None,
+            restored_best: false,
+            averaged_weights: false,
+            loss_scale: None,
+            devices,
+            named: Columns::default(),
+        }
+    }
+
+    /// Seconds of training, validation not counted.
+    pub fn seconds(&self) -> f64 {
+        self.executions.iter().map(|record| record.seconds).sum()
+    }
+
+    /// What is to be known beside the table, a sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = vec![format!("{} on {}", self.counters, self.devices)];
+        if let Some(best) = self.best_epoch {
+            let kept = if self.restored_best {
+                "; the model has its weights"
+            } else {
+                ""
+            };
+            notes.push(format!(
+                "best {} after epoch {}{kept}",
+                self.best_by,
+                best + 1
+            ));
+        }
+        if let Some(scale) = self.loss_scale {
+            let Counters {
+                optimizer_steps,
+                skipped_steps,
+                ..
+            } = self.counters;
+            let skipped = match skipped_steps {
+                0 => "no step was skipped".to_owned(),
+                skipped => format!(
+                    "{skipped} of {} were skipped, because a gradient was infinite",
+                    text::count((optimizer_steps + skipped) as usize, "step")
+                ),
+            };
+            notes.push(format!(
+                "mixed_float16, emulated: {skipped}; the loss is scaled by {scale:.0} now"
+            ));
+        }
+        if self.averaged_weights {
+            notes.push(
+                "the model has the moving averages of its weights (`use_ema`); losses and metrics above \
+                 were measured with the weights themselves"
+                    .to_owned(),
+            );
+        }
+        if self.stopped_early {
+            notes.push(format!(
+                "stopped early after {}",
+                text::count(self.epochs.len(), "epoch")
+            ));
+        }
+        if let Some(folder) = &self.checkpoint {
+            let best = match self.best_epoch {
+                Some(_) => format!(", of the best in `{folder}/best`"),
+                None => String::new(),
+            };
+            notes.push(format!(
+                "weights of the last epoch in `{folder}/last`{best}"
+            ));
+        }
+        if self.interrupted {
+            notes.push(match self.counters.batches {
+                0 => "interrupted before the first batch: the model is as it was".to_owned(),
+                _ => "interrupted: `fit!(…, resume = true)` goes on from here".to_owned(),
+            });
+        }
+        notes
+    }
+
+    fn columns(&self) -> Vec<String> {
+        let mut columns = vec!["epoch".to_owned(), "loss".to_owned()];
+        let Some(first) = self.epochs.first() else {
+            return columns;
+        };
+        columns.extend(first.metrics.iter().map(|metric| metric.name.to_owned()));
+        if let Some(validation) = self.validated() {
+            columns.push("val loss".to_owned());
+            columns.extend(
+                validation
+                    .metrics
+                    .iter()
+                    .map(|metric| format!("val {}", metric.name)),
+            );
+        }
+        columns.extend(["rate", "seq/s", "time"].map(str::to_owned));
+        columns
+    }
+
+    /// The first validation, whatever epoch it belongs to.
+    fn validated(&self) -> Option<&Evaluation> {
+        self.epochs
+            .iter()
+            .find_map(|record| record.validation.as_ref())
+    }
+
+    fn rows(&self) -> impl Iterator<Item = Vec<String>> {
+        self.epochs.iter().map(|record| {
+            let mut row = vec![
+                (record.epoch + 1).to_string(),
+                format!("{:.4}", record.loss),
+            ];
+            row.extend(record.metrics.iter().map(|metric| value(Some(metric))));
+            match &record.validation {
+                Some(validation) => {
+                    row.push(format!("{:.4}", validation.loss));
+                    row.extend(validation.metrics.iter().map(|metric| value(Some(metric))));
+                }
+                // Other epochs were validated, this one not: `validation_freq`.
+                None => {
+                    let columns = self.validated().map_or(0, |other| 1 + other.metrics.len());
+                    row.extend(vec![String::new(); columns]);
+                }
+            }
+            row.push(rate(record.learning_rate));
+            row.push(format!("{:.1}", record.sequences_per_second));
+            row.push(time(record.seconds));
+            row
+        })
+    }
+
+    /// A row an epoch, as static HTML with inline styles only.
+    pub fn to_html(&self) -> String {
+        let columns = self
+            .columns()
+            .iter()
+            .map(|name| escape(name))
+            .collect::<Vec<_>>();
+        html_table(&columns, self.rows(), &self.notes())
+    }
+
+    /// A row an epoch, as text.
+    pub fn to_plain(&self) -> String {
+        let rows: Vec<_> = self.rows().collect();
+        table(&self.columns(), &rows) + &lines(&self.notes())
+    }
+}
+
+impl fmt::Debug for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_plain())
+    }
+}
+
+impl fmt::Display for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_plain())
+    }
+}
+
+impl Evaluation {
+    /// The value of a metric, by its name.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        self.metrics
+            .iter()
+            .find(|metric| metric.name == name)?
+            .value
+    }
+
+    fn table(&self) -> (Vec<String>, Vec<String>) {
+        let mut columns = vec!["loss".to_owned()];
+        let mut row = vec![format!("{:.4}", self.loss)];
+        for metric in &self.metrics {
+            columns.push(metric.name.to_owned());
+            row.push(value(Some(metric)));
+        }
+        columns.extend(["examples", "time"].map(str::to_owned));
+        row.extend([text::thousands(self.examples), time(self.seconds)]);
+        (columns, row)
+    }
+
+    /// One row, as static HTML with inline styles only.
+    pub fn to_html(&self) -> String {
+        let (columns, row) = self.table();
+        html_table(&columns, std::iter::once(row), &[])
+    }
+
+    /// One row, as text.
+    pub fn to_plain(&self) -> String {
+        let (columns, row) = self.table();
+        table(&columns, &[row])
+    }
+}
+
+impl fmt::Display for Evaluation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_plain())
+    }
+}
+
+impl fmt::Debug for Evaluation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_plain())
+    }
+}
+
+/// Notes below a table, each wrapped at a terminal's width.
+fn lines(notes: &[String]) -> String {
+    let lines = notes.iter().flat_map(|note| text::wrap(note, COLUMNS));
+    lines.map(|line| line + "\n").collect()
+}
+
+fn html_table(
+    columns: &[String],
+    rows: impl Iterator<Item = Vec<String>>,
+    notes: &[String],
+) -> String {
+    let mut html =
+        String::from("<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><tr>");
+    // Writing to a string cannot fail.
+    for column in columns {
+        let _ = write!(html, "<th style=\"{HEAD}\">{column}</th>");
+    }
+    html.push_str("</tr>");
+    for row in rows {
+        html.push_str("<tr>");
+        for cell in row {
+            let _ = write!(html, "<td style=\"{CELL}\">{}</td>", escape(&cell));
+        }
+        html.push_str("</tr>");
+    }
+    html.push_str("</table>");
+    for note in notes {
+        let _ = write!(
+            html,
+            "<div style=\"font-size:13px;opacity:0.8\">{}</div>",
+            prose(note)
+        );
+    }
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) fn history() -> History {
+        let metric = |value| Measured {
+            name: "accuracy",
+            value,
+        };
+        let validation = Evaluation {
+            predictions: Predicted::default(),
+            loss: 0.75,
+            metrics: vec![metric(None)],
+            examples: 5,
+            seconds: 0.1,
+        };
+        let record = EpochRecord {
+            epoch: 0,
+            loss: 1.5,
+            metrics: vec![metric(Some(0.25))],
+            validation: Some(validation),
+            learning_rate: 5e-5,
+            seconds: 2.0,
+            sequences_per_second: 12.0,
+        };
+        let mut history = History::new("cpu:0 (2 cores)".to_owned());
+        history.epochs.push(record);
+        history.best_epoch = Some(0);
+        history.interrupted = true;
+        history.counters.batches = 6;
+        history
+    }
+
+    #[test]
+    fn a_row_an_epoch() {
+        let expected = "\
+epoch    loss  accuracy  val loss  val accuracy     rate  seq/s   time
+    1  1.5000    0.2500    0.7500     undefined  5.00e-5   12.0  2.0 s
+0 executions, 0 optimizer steps, 0 all-reduces on cpu:0 (2 cores)
+best validation loss after epoch 1
+interrupted: `fit!(…, resume = true)` goes on from here
+";
+        assert_eq!(history().to_plain(), expected);
+    }
+
+    #[test]
+    fn html_has_inline_styles_only() {
+        let html = history().to_html();
+        assert!(!html.contains("<style") && !html.contains("class=") && !html.contains("var("));
+        assert_eq!(html.matches("<tr>").count(), 2);
+    }
+
+    #[test]
+    fn a_run_without_an_epoch_can_be_shown() {
+        let history = History::new("cpu:0".to_owned());
+        assert!(history.to_plain().starts_with("epoch  loss\n"));
+    }
+}

@@ -1,0 +1,9 @@
+//! What happened, as values: histories, plots, summaries, receipts, and how they are written as text and HTML.
+
+pub mod counters;
+pub mod history;
+pub mod html;
+pub mod plot;
+pub mod receipt;
+pub mod summary;
+pub mod text;

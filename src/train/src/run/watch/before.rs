@@ -1,0 +1,355 @@
+//! Before the first step of a run: settings, schedule, data and memory against each other. What needs
+//! data or epochs is told here, whatever stage the catalogue names; it is still before any step.
+
+use stratoscope_data::{Dataset, Label};
+use stratoscope_diagnostics::rules::{
+    DropoutOff, FrozenAfterCompile, HeadIsNew, HeadWritten, LabelOutOfRange, NothingToTrain,
+    ScheduleDoesNotAct, ScheduleFault, SmallShareOfABatch, UnevenLastBatch, WarmUpTooLong,
+};
+use stratoscope_diagnostics::{Diagnostic, Result, Rule};
+use stratoscope_strategy::{Origin, origin};
+
+use crate::context::warnings::notice;
+use crate::loss::Loss;
+use crate::model::State;
+use crate::model::compile::Compiled;
+use crate::network::{Files, Network};
+use crate::optimizer::OptimizerState;
+use crate::run::memory;
+use crate::run::progress::Prepared;
+use crate::schedule::RatePlan;
+
+/// A rate that changes by less than this share of itself does not change.
+const VISIBLE: f64 = 0.02;
+/// Examples per replica below which a global batch was probably taken for a replica's.
+const SMALL_SHARE: usize = 4;
+
+/// The numbers of a run that is about to begin.
+pub(crate) struct Before<'a> {
+    /// As it was given.
+    pub dataset: &'a Dataset,
+    /// Checked and tokenized.
+    pub data: &'a Prepared,
+    pub batch_size: usize,
+    pub batches_per_epoch: u64,
+    pub epochs: u64,
+}
+
+impl Before<'_> {
+    /// Looks at everything, and tells it.
+    ///
+    /// # Errors
+    /// SC0111 for nothing to train, SC0301 for a label that a binary loss cannot have; any other
+    /// finding where it is denied.
+    pub(crate) fn check<N: Network>(&self, state: &State<N>) -> Result<()> {
+        let Some(compiled) = &state.compiled else {
+            return Ok(());
+        };
+        self.something_to_train(state)?;
+        self.labels(state, compiled)?;
+        let findings = [
+            frozen_after_compile(state, compiled),
+            self.dropout(state),
+            self.shares(state.replicas.len()),
+            self.last_batch(state.replicas.len()),
+            schedule(&self.rates(compiled)),
+            warm_up(&self.rates(compiled)),
+        ];
+        findings.into_iter().flatten().try_for_each(notice)?;
+        let length = self.data.train.report().longest;
+        let length = length.min(self.data.train.max_length());
+        let batch_size = self.batch_size.min(self.data.train.len());
+        memory::check(state, batch_size, length)
+    }
+
+    /// The rates of the run.
+    pub(crate) fn rates(&self, compiled: &Compiled) -> RatePlan {
+        let batches = self.batches_per_epoch;
+        let made = compiled.states.first().map_or(0, OptimizerState::steps);
+        RatePlan {
+            schedule: compiled.optimizer.schedule,
+            made,
+            steps: batches.div_ceil(compiled.gradient_accumulation_steps) * self.epochs,
+        }
+    }
+
+    fn something_to_train<N: Network>(&self, state: &State<N>) -> Result<()> {
+        if state.trainable().next().is_some() {
+            return Ok(());
+        }
+        let rule = NothingToTrain {
+            variables: state.replicas.records().len(),
+            head: state.head(),
+        };
+        Err(rule.error())
+    }
+
+    /// A binary loss knows the labels 0 and 1, and what lies between; a hinge −1 too.
+    fn labels<N: Network>(&self, state: &State<N>, compiled: &Compiled) -> Result<()> {
+        let Some(loss) = compiled.loss.filter(Loss::is_binary) else {
+            return Ok(());
+        };
+        let least = if loss.takes_signs() { -1.0 } else { 0.0 };
+        let value = |label: Option<Label>| match label {
+            Some(Label::Class(class)) => class as f64,
+            Some(Label::Value(value)) => f64::from(value),
+            _ => 0.0,
+        };
+        let outside = |value: f64| !(least..=1.0).contains(&value);
+        let values = self.dataset.examples.iter();
+        let largest = values
+            .map(|example| value(example.label))
+            .fold(0.0, f64::max);
+        let mut wrong = self
+            .dataset
+            .examples
+            .iter()
+            .filter(|example| outside(value(example.label)));
+        let Some(first) = wrong.next() else {
+            return Ok(());
+        };
+        let rule = LabelOutOfRange {
+            label: value(first.label) as i64,
+            row: first.row,
+            rows: 1 + wrong.count(),
+            largest: largest as i64,
+            classes: 2,
+            head: Some(HeadWritten {
+                is_binary: true,
+                ..state.head_written()
+            }),
+            source: self.dataset.source.clone(),
+            text: Some(first.text.clone()),
+            call: "fit".to_owned(),
+        };
+        Err(rule.error())
+    }
+
+    fn dropout<N: Network>(&self, state: &State<N>) -> Option<Diagnostic> {
+        let rule = DropoutOff::Configuration {
+            parameters: state.num_parameters(),
+            examples: self.data.train.len(),
+        };
+        (state.files.dropout() == Some(0.0)).then(|| rule.diagnostic())
+    }
+
+    fn shares(&self, replicas: usize) -> Option<Diagnostic> {
+        let rule = SmallShareOfABatch {
+            batch_size: self.batch_size,
+            replicas,
+        };
+        let small = replicas > 1 && self.batch_size / replicas < SMALL_SHARE;
+        small.then(|| rule.diagnostic())
+    }
+
+    fn last_batch(&self, replicas: usize) -> Option<Diagnostic> {
+        let examples = self.data.epoch_examples;
+        let size = match examples % self.batch_size {
+            0 => self.batch_size,
+            rest => rest,
+        };
+        let share = |index| size / replicas + usize::from(index < size % replicas);
+        let rule = UnevenLastBatch {
+            shares: (0..replicas).map(share).collect(),
+            batch_size: self.batch_size,
+            examples,
+        };
+        (replicas > 1 && size % replicas != 0).then(|| rule.diagnostic())
+    }
+}
+
+impl<N: Network> State<N> {
+    /// Where the number of the head's outputs was written.
+    pub(crate) fn head_written(&self) -> HeadWritten {
+        let (cell, line) = (self.made.cell, self.made.line);
+        let is_here = cell.is_some() && cell == origin::current_cell();
+        HeadWritten {
+            call: match self.files.model_name() {
+                "BertForSequenceClassification" => Some("from_pretrained"),
+                "Sequential" => Some("Dense"),
+                _ => None,
+            },
+            elsewhere: match (cell, line) {
+                _ if is_here || self.made == Origin::default() => None,
+                (Some(cell), Some(line)) => Some(format!("`In[{cell}]`, line {line}")),
+                (Some(cell), None) => Some(format!("`In[{cell}]`")),
+                (None, _) => Some(self.made.to_string()),
+            },
+            line: line.filter(|_| is_here).map(|line| line as usize),
+            is_binary: false,
+        }
+    }
+}
+
+/// SC0510, before the head has learnt anything.
+///
+/// # Errors
+/// SC0510, where it is denied.
+pub(crate) fn new_head<N: Network>(state: &State<N>, call: &str) -> Result<()> {
+    let new = state.files.new_variables();
+    let Some((_, shape)) = new.iter().max_by_key(|(_, shape)| shape.len()) else {
+        return Ok(());
+    };
+    if state.has_learnt {
+        return Ok(());
+    }
+    let rule = HeadIsNew {
+        call: call.to_owned(),
+        shape: shape.clone(),
+        classes: state.files.classes(),
+        variables: new.iter().map(|(name, _)| name.clone()).collect(),
+    };
+    notice(rule.diagnostic())
+}
+
+fn frozen_after_compile<N: Network>(state: &State<N>, compiled: &Compiled) -> Option<Diagnostic> {
+    let now = state.frozen();
+    let changed: Vec<String> = state
+        .replicas
+        .records()
+        .iter()
+        .filter(|record| now.contains(&record.param) != compiled.frozen.contains(&record.param))
+        .map(|record| record.name.clone())
+        .collect();
+    let rule = FrozenAfterCompile {
+        frozen: now.len(),
+        variables: state.replicas.records().len(),
+        changed,
+    };
+    (!rule.changed.is_empty()).then(|| rule.diagnostic())
+}
+
+/// SC0502.
+fn schedule(plan: &RatePlan) -> Option<Diagnostic> {
+    // A schedule that began in an earlier run may well be at rest in this one, unless it is at 0.
+    let warmup = plan.schedule.warmup_steps(plan.steps);
+    if plan.schedule.is_constant() || plan.steps < 2 || warmup >= plan.steps {
+        return None;
+    }
+    let points: Vec<(u64, f64)> = plan.points(10_000);
+    let (from, to) = (plan.rate(0), plan.rate(plan.steps - 1));
+    let last_used = points.iter().rev().find(|point| point.1 > 0.0)?.0;
+    let highest = points.iter().map(|point| point.1).fold(0.0, f64::max);
+    let lowest = points.iter().map(|point| point.1).fold(f64::MAX, f64::min);
+    let fault = if last_used + 2 < plan.steps {
+        ScheduleFault::EndsEarly {
+            step: last_used + 1,
+        }
+    } else if warmup > 0 || plan.made > 0 {
+        return None;
+    } else if highest - lowest < VISIBLE * highest {
+        ScheduleFault::Constant { from, to }
+    } else if to > from {
+        ScheduleFault::Rises { from, to }
+    } else {
+        return None;
+    };
+    let rule = ScheduleDoesNotAct {
+        schedule: plan.schedule.to_string(),
+        steps: plan.steps,
+        fault,
+        rates: plan.to_string(),
+    };
+    Some(rule.diagnostic())
+}
+
+/// SC0503.
+fn warm_up(plan: &RatePlan) -> Option<Diagnostic> {
+    let warmup = plan.schedule.warmup_steps(plan.steps);
+    // Of one or two steps nobody expects a shape.
+    if warmup == 0 || plan.steps < 3 || plan.made + plan.steps > warmup {
+        return None;
+    }
+    let rule = WarmUpTooLong {
+        warmup,
+        steps: plan.steps,
+        peak: plan.schedule.named_rate(),
+        reached: plan.highest(),
+        schedule: plan.schedule.to_string(),
+    };
+    Some(rule.diagnostic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::{
+        CosineDecay, ExponentialDecay, IntoSchedule, PolynomialDecay, bert_warmup, warmup_linear,
+    };
+
+    #[track_caller]
+    fn check(given: impl IntoSchedule, steps: u64, expected: &[&str]) {
+        let plan = given.plan(steps);
+        let found: Vec<String> = [schedule(&plan), warm_up(&plan)]
+            .into_iter()
+            .flatten()
+            .map(|told| format!("{}: {}", told.code, told.message))
+            .collect();
+        assert_eq!(found, expected, "{}", plan.schedule);
+    }
+
+    #[test]
+    fn reasonable_recipes_are_left_in_peace() {
+        for steps in [1, 2, 3, 10, 189, 345, 100_000] {
+            check(5e-5, steps, &[]);
+            check(warmup_linear(5e-5, 0.1), steps, &[]);
+            check(warmup_linear(5e-5, 0.0), steps, &[]);
+            check(bert_warmup(5e-5, 0.1), steps, &[]);
+            check(CosineDecay::new(5e-5, steps), steps, &[]);
+            let line = PolynomialDecay::new(5e-5, steps).end_learning_rate(0.0);
+            check(line, steps, &[]);
+        }
+        check(CosineDecay::new(5e-5, 312).warmup_steps(33), 345, &[]);
+        check(ExponentialDecay::new(5e-5, 100, 0.9), 345, &[]);
+        let half = CosineDecay::new(5e-5, 100).alpha(0.1);
+        check(half, 345, &[]);
+    }
+
+    #[test]
+    fn a_schedule_of_another_length_is_told() {
+        // The article's own numbers: MRPC, 3668 pairs, batch 32, 3 epochs.
+        check(
+            ExponentialDecay::new(3e-5, 1000, 0.96).staircase(true),
+            345,
+            &["SC0502: the rate is constant over the run: 3.000e-5 at all 345 steps"],
+        );
+        check(
+            ExponentialDecay::new(3e-5, 1000, 0.96),
+            345,
+            &["SC0502: the rate hardly changes over the run: 3.000e-5 to 2.958e-5 in 345 steps"],
+        );
+        check(
+            PolynomialDecay::new(2e-5, 100),
+            101,
+            &["SC0502: the rate rises over the run: 2.000e-5 to 1.000e-4 in 101 steps"],
+        );
+        check(
+            CosineDecay::new(5e-5, 100),
+            345,
+            &["SC0502: the rate is 0 from step 100 of 345: the rest of the run changes nothing"],
+        );
+    }
+
+    #[test]
+    fn a_warm_up_beyond_the_run_is_told() {
+        check(
+            CosineDecay::new(5e-5, 2000).warmup_steps(1000),
+            345,
+            &["SC0503: warm-up 1000 > 345 steps of the run: the rate never comes down"],
+        );
+        check(
+            warmup_linear(5e-5, 1.0),
+            345,
+            &["SC0503: warm-up 345 = 345 steps of the run: the rate never comes down"],
+        );
+        // The second of three runs under one schedule ends the warm-up.
+        let plan = RatePlan {
+            schedule: CosineDecay::new(5e-5, 2000)
+                .warmup_steps(500)
+                .into_schedule(),
+            made: 345,
+            steps: 345,
+        };
+        assert!(warm_up(&plan).is_none());
+    }
+}

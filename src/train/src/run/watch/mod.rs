@@ -1,0 +1,335 @@
+//! Watches a run for what would otherwise go wrong in silence. `before` looks at the settings when the data
+//! is known, [`Watch`] at what the loop computes, `finite` at every loss, gradient and weight.
+//!
+//! Everything here only looks: no number of the run depends on it. A warning is told once a run.
+
+mod before;
+mod finite;
+
+use stratoscope_data::Batch;
+use stratoscope_diagnostics::rules::{
+    LossWithoutLogits, MajorityCollapse, NoProbabilities, NonFiniteLoss, Probabilities,
+    SoftmaxTwice,
+};
+use stratoscope_diagnostics::{Diagnostic, Result, Rule};
+
+use crate::context::warnings::notice;
+use crate::loss::Loss;
+use crate::metric::{Predicted, Tally};
+use crate::model::evaluate::Answer;
+use crate::network::Network;
+use crate::report::history::Evaluation;
+
+pub(crate) use before::{Before, new_head};
+pub(crate) use finite::{Suspect, gradients_are_finite, weights_are_finite};
+
+/// Optimizer steps before one answer for everything is a finding: a fresh head answers so for a while.
+const PATIENCE: u64 = 50;
+/// Examples of a split before one answer for all of them is more than chance.
+const ENOUGH: u64 = 20;
+/// How far from 1 a row of probabilities may add up, in float32.
+const ROUNDING: f64 = 1e-4;
+
+/// What a run has told so far.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    outputs_seen: bool,
+    collapse_told: bool,
+    highest_rate: f64,
+}
+
+impl Watch {
+    /// Looks at the outputs of the first batch, where `compile!` could not know what they are.
+    /// SC0302, SC0303.
+    ///
+    /// # Errors
+    /// SC0302 or SC0303, where it is denied.
+    pub(crate) fn outputs(
+        &mut self,
+        network: &impl Network,
+        loss: Option<Loss>,
+        answers: &[(Batch, Answer)],
+    ) -> Result<()> {
+        if std::mem::replace(&mut self.outputs_seen, true) || network.output_activation().is_some()
+        {
+            return Ok(());
+        }
+        let told = loss.and_then(|loss| match loss.from_logits()? {
+            true => softmax_twice(loss, answers),
+            false => no_probabilities(loss, answers),
+        });
+        told.map_or(Ok(()), notice)
+    }
+
+    /// Remembers the rate of a step.
+    pub(crate) fn rate(&mut self, rate: f64) {
+        self.highest_rate = self.highest_rate.max(rate);
+    }
+
+    /// Looks at the predictions of an epoch: those of the validation data, or without any those of
+    /// the training data. SC0517.
+    ///
+    /// # Errors
+    /// SC0517, where it is denied.
+    pub(crate) fn epoch(&mut self, ended: &EpochOf<'_>) -> Result<()> {
+        if self.collapse_told || !(ended.steps >= PATIENCE || ended.is_last) {
+            return Ok(());
+        }
+        let (counts, split, loss) = match ended.validation {
+            Some(validation) => (&validation.predictions, "validation", validation.loss),
+            None => (
+                &ended.training.predictions(),
+                "training",
+                ended.training_loss,
+            ),
+        };
+        let Some(told) = collapse(counts, split, loss, ended, self.highest_rate) else {
+            return Ok(());
+        };
+        self.collapse_told = true;
+        notice(told)
+    }
+}
+
+/// An epoch that is over.
+pub(crate) struct EpochOf<'a> {
+    /// Counted from 0.
+    pub epoch: u64,
+    /// Whether no other follows.
+    pub is_last: bool,
+    /// Optimizer steps of the run so far.
+    pub steps: u64,
+    pub training: &'a Tally,
+    pub training_loss: f64,
+    pub validation: Option<&'a Evaluation>,
+    pub label_names: &'a [String],
+    /// The optimizer's type: `AdamW`.
+    pub optimizer: &'a str,
+    /// Whether the weights came from a checkpoint.
+    pub pretrained: bool,
+}
+
+fn softmax_twice(loss: Loss, answers: &[(Batch, Answer)]) -> Option<Diagnostic> {
+    let mut first = None;
+    let mut examples = 0;
+    for (part, answer) in answers {
+        let width = answer.outputs.len() / part.size().max(1);
+        // One output between 0 and 1 is an ordinary logit.
+        if width < 2 {
+            return None;
+        }
+        for row in answer.outputs.chunks_exact(width) {
+            let sum: f64 = row.iter().copied().map(f64::from).sum();
+            if row.iter().any(|&share| share < 0.0) || (sum - 1.0).abs() > ROUNDING {
+                return None;
+            }
+            examples += 1;
+            first.get_or_insert_with(|| row.to_vec());
+        }
+    }
+    let first = first?;
+    let rule = SoftmaxTwice {
+        loss: loss.name().to_owned(),
+        classes: first.len(),
+        outputs: Probabilities::Seen { first, examples },
+    };
+    Some(rule.diagnostic())
+}
+
+fn no_probabilities(loss: Loss, answers: &[(Batch, Answer)]) -> Option<Diagnostic> {
+    let outputs = || answers.iter().flat_map(|(_, answer)| &answer.outputs);
+    let lowest = outputs().copied().fold(f32::INFINITY, f32::min);
+    let highest = outputs().copied().fold(f32::NEG_INFINITY, f32::max);
+    let rounding = ROUNDING as f32;
+    if lowest >= -rounding && highest <= 1.0 + rounding {
+        return None;
+    }
+    let rule = LossWithoutLogits {
+        loss: loss.name().to_owned(),
+        binary: matches!(loss, Loss::BinaryCrossentropy(_)),
+        outputs: NoProbabilities::Seen {
+            lowest,
+            highest,
+            examples: answers.iter().map(|(part, _)| part.size()).sum(),
+        },
+    };
+    Some(rule.diagnostic())
+}
+
+fn collapse(
+    counts: &Predicted,
+    split: &str,
+    loss: f64,
+    ended: &EpochOf<'_>,
+    rate: f64,
+) -> Option<Diagnostic> {
+    let examples: u64 = counts.labels.iter().sum();
+    let class = counts
+        .predictions
+        .iter()
+        .position(|&count| count == examples)?;
+    let classes = counts.labels.iter().filter(|&&count| count > 0).count();
+    if examples < ENOUGH || classes < 2 {
+        return None;
+    }
+    let name = ended.label_names.get(class).cloned();
+    let rule = MajorityCollapse {
+        class: name.unwrap_or_else(|| class.to_string()),
+        examples,
+        of_this_class: counts.labels[class],
+        classes,
+        split: split.to_owned(),
+        epoch: ended.epoch,
+        rate,
+        loss,
+        steps: ended.steps,
+        optimizer: ended.optimizer.to_owned(),
+        pretrained: ended.pretrained,
+    };
+    Some(rule.diagnostic())
+}
+
+/// Where a run was when something was not finite.
+pub(crate) struct Moment {
+    pub step: u64,
+    pub epoch: u64,
+    pub rate: f64,
+    pub last_loss: Option<f64>,
+    pub last_norm: Option<f64>,
+    pub rows: Vec<usize>,
+}
+
+impl Moment {
+    /// SC0505, naming the variable where it was seen first, if one is known.
+    pub(crate) fn not_finite(
+        self,
+        quantity: &str,
+        value: f64,
+        first_in: Option<String>,
+    ) -> Box<Diagnostic> {
+        let rule = NonFiniteLoss {
+            quantity: quantity.to_owned(),
+            value,
+            step: self.step as usize,
+            epoch: self.epoch as usize,
+            first_in,
+            learning_rate: Some(self.rate),
+            last_loss: self.last_loss,
+            gradient_norm: self.last_norm,
+            rows: self.rows,
+        };
+        rule.error()
+    }
+}
+
+/// The first variable of a network with a weight that is not finite, and that weight: what makes a
+/// loss NaN although no step was wrong.
+pub(crate) fn spoilt_weight<N: Network>(network: &N) -> Option<Suspect> {
+    weights_are_finite(network).err()
+}
+
+#[cfg(test)]
+mod tests {
+    use stratoscope_data::Labels;
+
+    use super::*;
+    use crate::loss::SparseCategoricalCrossentropy;
+
+    fn answers(outputs: &[f32], width: usize) -> Vec<(Batch, Answer)> {
+        let rows = outputs.len() / width;
+        let batch = Batch {
+            ids: vec![0; rows],
+            mask: vec![1; rows],
+            type_ids: vec![0; rows],
+            features: Vec::new(),
+            labels: Labels::Classes(vec![0; rows]),
+            rows: (0..rows).collect(),
+            seq: 1,
+        };
+        let answer = Answer {
+            outputs: outputs.to_vec(),
+            loss: 0.0,
+        };
+        vec![(batch, answer)]
+    }
+
+    #[test]
+    fn probabilities_are_told_from_logits() {
+        let loss = Loss::SparseCategoricalCrossentropy(SparseCategoricalCrossentropy {
+            from_logits: true,
+        });
+        let check = |outputs: &[f32], width, found| {
+            let told = softmax_twice(loss, &answers(outputs, width));
+            assert_eq!(told.is_some(), found, "{outputs:?}");
+        };
+        check(&[0.75, 0.25, 0.5, 0.5], 2, true);
+        check(&[0.75, 0.25, 0.5, 0.6], 2, false);
+        check(&[1.5, -0.5, 0.5, 0.5], 2, false);
+        check(&[1.0, 1.0], 1, false);
+    }
+
+    #[test]
+    fn logits_are_told_from_probabilities() {
+        let loss = Loss::SparseCategoricalCrossentropy(SparseCategoricalCrossentropy {
+            from_logits: false,
+        });
+        let check = |outputs: &[f32], width, message: Option<&str>| {
+            let told = no_probabilities(loss, &answers(outputs, width)).map(|told| told.message);
+            assert_eq!(told.as_deref(), message, "{outputs:?}");
+        };
+        // They need not add up to 1: the loss divides by their sum.
+        check(&[0.75, 0.25, 0.5, 0.9], 2, None);
+        check(&[0.0, 1.0], 1, None);
+        let message = "outputs from -0.500 to 1.500 are no probabilities; `from_logits` is false";
+        check(&[1.5, -0.5, 0.5, 0.5], 2, Some(message));
+        let message = "outputs from 0.250 to 3.000 are no probabilities; `from_logits` is false";
+        check(&[0.25, 3.0], 1, Some(message));
+    }
+
+    #[test]
+    fn one_answer_for_all_is_a_collapse() {
+        let names = ["games", "net", "math"].map(str::to_owned);
+        let check = |labels: [u64; 3], predictions: [u64; 3], steps, is_last, expected: bool| {
+            let validation = Evaluation {
+                loss: 1.1,
+                metrics: Vec::new(),
+                examples: labels.iter().sum::<u64>() as usize,
+                seconds: 0.1,
+                predictions: Predicted {
+                    labels: labels.to_vec(),
+                    predictions: predictions.to_vec(),
+                },
+            };
+            let ended = EpochOf {
+                epoch: 0,
+                is_last,
+                steps,
+                training: &Tally::of_classes(3),
+                training_loss: 1.2,
+                validation: Some(&validation),
+                label_names: &names,
+                optimizer: "AdamW",
+                pretrained: false,
+            };
+            let counts = &validation.predictions;
+            let told = collapse(counts, "validation", 1.1, &ended, 2e-3);
+            let waits = !(steps >= PATIENCE || is_last);
+            assert_eq!(
+                told.is_some() && !waits,
+                expected,
+                "{labels:?} {predictions:?}"
+            );
+            if let Some(told) = told {
+                let message = "all 30 validation predictions are `net` after epoch 1";
+                assert_eq!(told.message, message);
+                assert!(!format!("{told:?}").contains("pretrained"), "{told:?}");
+            }
+        };
+        check([10, 10, 10], [0, 30, 0], 60, false, true);
+        check([10, 10, 10], [0, 30, 0], 6, true, true);
+        check([10, 10, 10], [0, 30, 0], 6, false, false);
+        check([10, 10, 10], [1, 29, 0], 60, false, false);
+        check([0, 30, 0], [0, 30, 0], 60, false, false);
+        check([3, 3, 3], [0, 9, 0], 60, false, false);
+    }
+}
