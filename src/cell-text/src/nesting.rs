@@ -1,28 +1,13 @@
 //! How deep a cell is nested. Parsers and the trees that they make recurse; a cell of nothing but
 //! brackets or operators would use up the stack of the kernel itself, so it is refused before.
 
-use super::show;
-use stratoscope_session::CellError;
-
 /// Brackets inside brackets.
 const DEEPEST: usize = 200;
 /// Operators one behind the other, with nothing that ends an expression between them.
 const LONGEST: usize = 3000;
 
-/// The error of a cell that is nested too deep.
-pub fn too_deep(code: &str, number: u64) -> Option<CellError> {
-    let (line, message) = too_deep_at(code)?;
-    Some(show::plain_error(
-        "NestedTooDeep",
-        &message,
-        Some(line),
-        None,
-        number,
-        code,
-    ))
-}
-
-fn too_deep_at(code: &str) -> Option<(usize, String)> {
+/// Why a cell is nested too deep, and on which line. `None`: it is not.
+pub fn too_deep(code: &str) -> Option<(usize, String)> {
     // How many operators there are in the present expression, for each bracket around it.
     let mut operators = vec![0_usize];
     for (at, byte) in Code::of(code) {
@@ -179,7 +164,7 @@ mod tests {
     #[test]
     fn only_what_no_compiler_takes_is_refused() {
         let check = |code: &str, expected: Option<usize>| {
-            let found = too_deep_at(code).map(|(line, _)| line);
+            let found = too_deep(code).map(|(line, _)| line);
             let begin: String = code.chars().take(60).collect();
             assert_eq!(found, expected, "{begin}");
         };

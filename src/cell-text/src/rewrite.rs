@@ -26,7 +26,7 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Block, Expr, Stmt};
 
-use crate::magic::Timed;
+use crate::magic_line::Timed;
 
 mod head;
 pub mod items;

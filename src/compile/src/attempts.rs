@@ -11,40 +11,16 @@ use std::hash::{Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::generated;
-use super::second_try;
-use super::staged::{self, Known, Staged};
-use crate::rewrite::items;
+use super::retry;
+use super::staged::{self, Staged};
+use super::state::{self, Form, State};
+use stratoscope_cell_text::rewrite::items;
 
-/// What was learnt of the last cell.
-const MEMORY: &str = "attempts.json";
-/// The variables that evcxr knows and that are not there, one a line.
-const MASKED: &str = "masked";
-/// See [`set_generation`].
-const GENERATION: &str = "generation";
 /// How often what cannot be kept is left out, before the cell is compiled as a whole.
 const MOST_CORRECTIONS: usize = 3;
-
-/// How far the source is from evcxr's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-enum Form {
-    #[default]
-    Closures,
-    Stops,
-    Whole,
-}
-
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Memory {
-    /// Of the cell's statements.
-    cell: u64,
-    form: Form,
-    known: Known,
-    corrections: usize,
-}
 
 /// See the module.
 pub struct Attempts {
@@ -54,56 +30,30 @@ pub struct Attempts {
     marked: String,
     /// The same with calls.
     whole: String,
-    memory: Memory,
+    memory: state::Attempts,
     staged: Option<Staged>,
 }
 
-/// Which variables evcxr knows and the next cells must do without.
-pub fn mask(home: &Path, names: &[String]) {
-    let file = home.join(MASKED);
-    // A cell that is compiled with one of them is run again by evcxr without it.
-    let _ = match names.is_empty() {
-        true => fs::remove_file(file),
-        false => fs::write(file, names.join("\n")),
-    };
-}
-
-/// How often a type was defined anew: the statics of the cells that come are others.
-pub fn set_generation(home: &Path, number: u32) {
-    let file = home.join(GENERATION);
-    let _ = match number {
-        0 => fs::remove_file(file),
-        number => fs::write(file, items::generation(number)),
-    };
-}
-
 /// The source with the symbols of statics of this generation.
-fn with_symbols(home: &Path, text: String) -> String {
-    let first = format!("{}{}", items::SYMBOL, items::generation(0));
-    match fs::read_to_string(home.join(GENERATION)) {
-        Ok(number) if text.contains(&first) => {
-            text.replace(&first, &format!("{}{number}", items::SYMBOL))
-        }
-        _ => text,
+fn with_symbols(text: String, generation: u32) -> String {
+    let symbols = |number| format!("{}{}", items::SYMBOL, items::generation(number));
+    match generation {
+        0 => text,
+        number => text.replace(&symbols(0), &symbols(number)),
     }
-}
-
-fn masked(home: &Path) -> Vec<String> {
-    let names = fs::read_to_string(home.join(MASKED)).unwrap_or_default();
-    names.lines().map(str::to_owned).collect()
 }
 
 impl Attempts {
     /// For the source that evcxr has written to the file `source`, which is replaced by the first one.
     pub fn begin(home: &Path, source: &Path) -> io::Result<Self> {
         let text = fs::read_to_string(source)?;
-        let marked = generated::adapted(&with_symbols(home, text), &masked(home));
+        let state = State::read(home);
+        let marked = generated::adapted(&with_symbols(text, state.generation), &state.masked);
         let mut hash = DefaultHasher::new();
         staged::statements(&marked).hash(&mut hash);
         let cell = hash.finish();
-        let remembered = fs::read(home.join(MEMORY)).ok();
-        let remembered = remembered.and_then(|it| serde_json::from_slice::<Memory>(&it).ok());
-        let mut memory = remembered.filter(|it| it.cell == cell).unwrap_or_default();
+        let remembered = Some(state.attempts).filter(|it| it.cell == cell);
+        let mut memory = remembered.unwrap_or_default();
         memory.cell = cell;
         memory.known.types.extend(staged::types(&marked));
         let mut attempts = Self {
@@ -130,15 +80,14 @@ impl Attempts {
             _ => staged::staged(&self.marked, &self.memory.known),
         };
         if self.staged.is_some() || self.memory.form != Form::Closures {
-            self.remember()?;
+            self.remember();
         }
         fs::write(&self.source, self.text())
     }
 
-    fn remember(&self) -> io::Result<()> {
+    fn remember(&self) {
         // Without it a cell is compiled once more.
-        let _ = fs::write(self.home.join(MEMORY), serde_json::to_vec(&self.memory)?);
-        Ok(())
+        let _ = State::update(&self.home, |state| state.attempts.clone_from(&self.memory));
     }
 
     /// rustc has refused the source, and this is why. Whether there is another one, which the file
@@ -160,7 +109,7 @@ impl Attempts {
         }
         match verdict(&faults, staged, self.memory.form) {
             Verdict::Final => {
-                self.remember()?;
+                self.remember();
                 return Ok(false);
             }
             Verdict::Leave(names) if self.memory.corrections < MOST_CORRECTIONS => {
@@ -258,7 +207,7 @@ impl Fault {
         Some(match staged.ends_on(line) {
             Some(statement) if is_moved && !name.is_empty() => Self::KeptAt(name, statement),
             Some(_) => Self::Other,
-            None => Self::Cell(second_try::is_same_anywhere(code)),
+            None => Self::Cell(retry::is_same_anywhere(code)),
         })
     }
 }
@@ -386,6 +335,13 @@ mod tests {
     }
 
     #[test]
+    fn statics_have_the_symbols_of_their_generation() {
+        let text = format!("{}000000_7_1", items::SYMBOL);
+        assert_eq!(with_symbols(text.clone(), 0), text);
+        assert!(with_symbols(text, 12).ends_with("000012_7_1"));
+    }
+
+    #[test]
     fn a_cell_that_is_compiled_again_is_remembered() {
         let home = tempfile::tempdir().expect("a folder");
         let file = home.path().join("lib.rs");
@@ -395,9 +351,5 @@ mod tests {
         // There is but one source of what is no cell.
         assert!(!attempts.again("").expect("decides"));
         assert_eq!(attempts.as_of_evcxr("no JSON"), "no JSON");
-        mask(home.path(), &["x".to_owned()]);
-        assert_eq!(masked(home.path()), ["x"]);
-        mask(home.path(), &[]);
-        assert!(masked(home.path()).is_empty());
     }
 }

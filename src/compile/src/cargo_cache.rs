@@ -1,6 +1,6 @@
 //! What cargo tells rust-analyzer when a kernel starts: where the project is, which crates it has, what
 //! the processor can do. It takes cargo ten processes and half a second to say the same as the last
-//! time. So the answers are kept beside the library, as compiled cells are, and given again as long as
+//! time. So the cargo_cache are kept beside the library, as compiled cells are, and given again as long as
 //! nothing has changed that they are about. rust-analyzer finds this cargo because it looks in
 //! `CARGO_HOME` first.
 
@@ -15,7 +15,7 @@ use std::{fs, str};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::kept;
+use super::compile_cache;
 use super::toolchain::{self, HOME, in_folder};
 use super::wrapper::Settings;
 use crate::compiler;
@@ -26,7 +26,7 @@ const FOLDER: &str = "cargo";
 /// The executable in it.
 const CARGO: &str = "bin/cargo";
 /// Beside the library.
-const KEPT: &str = "answers";
+const KEPT: &str = "cargo_cache";
 
 /// What rust-analyzer asks, by words of the command line. A failure of the last is an answer, too: it
 /// asks for what stable Rust does not have.
@@ -109,7 +109,7 @@ fn keep(file: &Path, home: &Path, status: u8, output: &Output) -> io::Result<()>
         stdout: portable(&output.stdout)?,
         stderr: portable(&output.stderr)?,
     };
-    kept::put(&mut &*serde_json::to_vec(&answer)?, file)
+    compile_cache::put(&mut &*serde_json::to_vec(&answer)?, file)
 }
 
 /// Where the answer is kept, if this is one of the questions: named by all that it depends on.
@@ -139,7 +139,7 @@ fn file_of(home: &Path, settings: &Settings, arguments: &[OsString]) -> Option<P
         });
         hash.update(format!("{state:?}"));
     }
-    let name = kept::name(hash) + ".json";
+    let name = compile_cache::name(hash) + ".json";
     Some(settings.dependencies.join(KEPT).join(name))
 }
 

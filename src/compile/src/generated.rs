@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use crate::rewrite::statement;
+use stratoscope_cell_text::rewrite::statement;
 
 /// The first line of what holds variables, in cells without a `?` the first of the block.
 const RUNTIME: &str = "mod evcxr_internal_runtime {";

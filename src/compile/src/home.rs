@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::{fs, io};
 
 use super::wrapper::{self, Identity, Settings};
-use super::{answers, toolchain};
+use super::{cargo_cache, toolchain};
 use crate::compiler;
 use crate::facade::Facade;
 use crate::view::{self, standard_library};
@@ -58,7 +58,7 @@ pub fn choose() {
     environment::remember_folder();
     // SAFETY: called where an evaluator is prepared; tests call it before they start one.
     unsafe {
-        environment::replace(ours, answers::folder(&path).into());
+        environment::replace(ours, cargo_cache::folder(&path).into());
         if let Some(folder) = temporary.instead {
             // rustc, too, puts files there, and so may the cells.
             std::env::set_var("TMPDIR", folder);
@@ -155,7 +155,7 @@ impl Home {
         };
         wrapper::sysroot(&facade.sysroot, &settings.sysroot)?;
         toolchain::install(self.path(), executable, &settings.rustc)?;
-        answers::install(self.path(), executable)?;
+        cargo_cache::install(self.path(), executable)?;
         symlink(
             facade.view.join(standard_library::FOLDER),
             self.path().join(SOURCES),

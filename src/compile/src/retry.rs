@@ -3,10 +3,11 @@
 //! the second try would only take a compile's time to say what the first has said. evcxr shows the
 //! first try's errors when the second one finds none, which is what it is told here.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
+
+use super::state::State;
 
 /// Errors of names and types, which stay the same whatever surrounds the code.
 const PLAIN: [&str; 23] = [
@@ -24,22 +25,21 @@ pub fn is_same_anywhere(code: &str) -> bool {
 /// What only the first try's text contains: evcxr's call that catches panics.
 const FIRST_TRY: &str = "std::panic::catch_unwind(";
 
-fn note(home: &Path) -> PathBuf {
-    home.join("refused")
-}
-
-/// Notes that the cell was refused, if the second try would say what rustc said now.
-pub fn expect(home: &Path, messages: &str) {
-    if would_say_the_same(messages) {
+/// Notes that the cell was refused, if evcxr's retry would get the same errors.
+pub fn note_refusal(home: &Path, messages: &str) {
+    if gets_the_same(messages) {
         // Without the note the cell is compiled twice.
-        let _ = fs::write(note(home), "");
+        let _ = State::update(home, |state| state.retry_is_useless = true);
     }
 }
 
-/// Whether this is the second try of a cell whose first one was noted. A note holds for the next
-/// compile alone.
-pub fn is_expected(home: &Path, source: &str) -> bool {
-    fs::remove_file(note(home)).is_ok() && !source.contains(FIRST_TRY)
+/// Whether this is the retry of a cell whose refusal was noted. A note holds for the next compile alone.
+pub fn is_useless(home: &Path, source: &str) -> bool {
+    if !State::read(home).retry_is_useless {
+        return false;
+    }
+    let taken = State::update(home, |state| std::mem::take(&mut state.retry_is_useless));
+    taken.unwrap_or(false) && !source.contains(FIRST_TRY)
 }
 
 #[derive(Deserialize)]
@@ -55,7 +55,7 @@ struct Code {
     code: String,
 }
 
-fn would_say_the_same(messages: &str) -> bool {
+fn gets_the_same(messages: &str) -> bool {
     let messages: Result<Vec<Message>, _> = messages.lines().map(serde_json::from_str).collect();
     messages.is_ok_and(|messages| {
         let mut errors = messages.iter().filter(|it| it.level == "error").peekable();
@@ -97,7 +97,7 @@ mod tests {
             ("not JSON\n".to_owned(), false),
             (String::new(), false),
         ] {
-            assert_eq!(would_say_the_same(&messages), expected, "{messages}");
+            assert_eq!(gets_the_same(&messages), expected, "{messages}");
         }
     }
 
@@ -105,12 +105,12 @@ mod tests {
     fn a_note_holds_for_the_next_compile_alone() {
         let home = tempfile::tempdir().expect("a folder");
         let (first, second) = (format!("match {FIRST_TRY}"), "the cell alone");
-        assert!(!is_expected(home.path(), second));
-        expect(home.path(), &error("E0425", "no such name"));
-        assert!(!is_expected(home.path(), &first));
-        assert!(!is_expected(home.path(), second));
-        expect(home.path(), &error("E0425", "no such name"));
-        assert!(is_expected(home.path(), second));
-        assert!(!is_expected(home.path(), second));
+        assert!(!is_useless(home.path(), second));
+        note_refusal(home.path(), &error("E0425", "no such name"));
+        assert!(!is_useless(home.path(), &first));
+        assert!(!is_useless(home.path(), second));
+        note_refusal(home.path(), &error("E0425", "no such name"));
+        assert!(is_useless(home.path(), second));
+        assert!(!is_useless(home.path(), second));
     }
 }

@@ -25,10 +25,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use serde::{Deserialize, Serialize};
-
 use super::generated::{CLOSING, OPENING};
-use crate::rewrite::statement::{self, Facts};
+use super::state::Known;
+use stratoscope_cell_text::rewrite::statement::{self, Facts};
 
 const CATCH: &str = "match std::panic::catch_unwind(";
 const PACK: &str = "evcxr_variable_store.put_variable::<";
@@ -43,25 +42,6 @@ const COPIED: [&str; 17] = [
     "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32",
     "f64", "bool", "char", "&str",
 ];
-
-/// What an earlier attempt has taught.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Known {
-    /// Each statement is a closure; otherwise a cell only stops between two of them.
-    pub has_closures: bool,
-    /// From which statement on a variable cannot be kept where the cell ends.
-    pub moved: BTreeMap<String, usize>,
-    /// Types of variables that evcxr does not keep, because a statement moves them.
-    pub types: BTreeMap<String, String>,
-}
-
-impl Known {
-    /// From this statement on the variable cannot be kept where the cell ends.
-    pub fn note_moved(&mut self, name: &str, statement: usize) {
-        let from = self.moved.entry(name.to_owned()).or_insert(statement);
-        *from = statement.min(*from);
-    }
-}
 
 /// The source, and what its lines are.
 #[derive(Clone, Debug)]

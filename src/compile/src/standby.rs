@@ -3,7 +3,7 @@
 //! names the facade and then includes standard input. There rustc waits, the facade read, until the
 //! cell comes. Every compiler takes one cell; the next one is started as soon as it is done.
 //!
-//! [`Standby`] is the kernel's side, [`main`] the process that it starts. Our cargo
+//! [`Standby`] is the kernel's side, [`run`] the process that it starts. Our cargo
 //! ([`super::toolchain`]) sends its [`Order`] and the source to a socket in the private folder and gets
 //! rustc's lines back; where no compiler stands by for just this order, it calls rustc itself.
 
@@ -15,7 +15,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 
 use serde::{Deserialize, Serialize};
 
@@ -117,7 +117,10 @@ impl Drop for Standby {
 }
 
 /// What that process does: it keeps a compiler ready, for ever.
-pub fn main(home: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// The socket cannot be made.
+pub fn run(home: &Path) -> io::Result<ExitCode> {
     start_own_group_and_die_with_parent();
     let folder = home.join(FOLDER);
     let listener = UnixListener::bind(folder.join(SOCKET))?;

@@ -5,7 +5,7 @@
 //! the first cell goes through the real cargo, and [`super::wrapper`] notes how it called rustc;
 //! from then on cells are compiled by the same call, also by later kernels, until the manifest
 //! changes (`:dep`). A cell that was compiled before, against the same library, is not compiled
-//! again, well or badly ([`super::kept`]); any other is given to the compiler that stands by
+//! again, well or badly ([`super::compile_cache`]); any other is given to the compiler that stands by
 //! ([`super::standby`]).
 
 use std::collections::BTreeMap;
@@ -23,11 +23,12 @@ use serde::{Deserialize, Serialize};
 use super::attempts::Attempts;
 use super::generated;
 use super::home;
-use super::kept::{self, Found, Kept};
+use super::compile_cache::{self, Found, Kept};
 use super::linker::Linker;
-use super::second_try;
+use super::retry;
+use super::rustc_json;
 use super::standby::{self, Order};
-use super::warnings;
+use super::state::State;
 use super::wrapper::{self, Settings};
 use crate::compiler;
 use stratoscope_os::environment;
@@ -144,7 +145,7 @@ impl Step {
 
     /// Whether evcxr is to be told. It takes whatever it hears of a check for an error.
     fn wants(self, message: &str) -> bool {
-        self == Self::Build || !warnings::is_one(message)
+        self == Self::Build || !rustc_json::is_warning(message)
     }
 
     fn file(self, settings: &Settings) -> PathBuf {
@@ -216,7 +217,7 @@ impl Call {
     }
 
     fn keep(&self, file: &Path) -> io::Result<()> {
-        kept::put(&mut &*serde_json::to_vec(self)?, file)
+        compile_cache::put(&mut &*serde_json::to_vec(self)?, file)
     }
 
     fn noted(settings: &Settings, step: Step) -> Option<Self> {
@@ -244,7 +245,7 @@ impl Call {
         fs::create_dir_all(&outputs.folder)?;
         let file = home.join("cells/src/lib.rs");
         let mut attempts = Attempts::begin(home, &file)?;
-        if step == Step::Build && second_try::is_expected(home, attempts.text()) {
+        if step == Step::Build && retry::is_useless(home, attempts.text()) {
             fs::write(&outputs.library, "")?;
             artifact(&outputs.library)?;
             return Ok(ExitCode::SUCCESS);
@@ -258,7 +259,7 @@ impl Call {
         };
         match said {
             Said::Compiled(told) => {
-                warnings::leave(home, &told);
+                State::leave_warnings(home, &told);
                 if outputs.library.is_file() {
                     artifact(&outputs.library)?;
                 }
@@ -270,7 +271,7 @@ impl Call {
                     compiler_message(&attempts.as_of_evcxr(line))?;
                 }
                 if step == Step::Build {
-                    second_try::expect(home, &messages);
+                    retry::note_refusal(home, &messages);
                 }
                 Ok(ExitCode::FAILURE)
             }
@@ -309,7 +310,7 @@ impl Call {
         let status = compile(&order, source, kernel.as_ref(), |line| {
             if !line.starts_with('{') {
                 eprintln!("{line}");
-            } else if line.contains("\"$message_type\":\"diagnostic\"") {
+            } else if rustc_json::is_diagnostic(line) {
                 messages += line;
                 messages.push('\n');
             }
@@ -318,7 +319,7 @@ impl Call {
         if let (true, Some(linker), Some(object)) = (status.success(), &linker, &object) {
             linker.link(object, &outputs.library)?;
         }
-        let warnings = warnings::among(&messages);
+        let warnings = rustc_json::warnings(&messages);
         // A compiler that was killed has not said what it thinks of the cell.
         if status.code().is_some() && outputs.depend_on_the_cell_alone() {
             // What cannot be kept is compiled again.

@@ -23,7 +23,8 @@ use std::process::{Command, ExitCode, Stdio};
 use serde::{Deserialize, Serialize};
 
 use super::attempts::Attempts;
-use super::{crates, toolchain, warnings};
+use super::state::State;
+use super::{rustc_json, toolchain};
 
 /// The name under which cargo calls this executable.
 pub const NAME: &str = "stratoscope-rustc";
@@ -135,7 +136,7 @@ fn wrap(link: &Path, rustc: &OsStr, mut arguments: Vec<OsString>) -> io::Result<
                 return Ok(ExitCode::SUCCESS);
             }
             if name != CELL_CRATE {
-                crates::note(home, name);
+                State::note_crate(home, name);
             }
             if name == CELL_CRATE {
                 toolchain::note(&settings, home, rustc, &arguments);
@@ -183,7 +184,7 @@ fn compile_cell(
         }
     };
     for line in messages.lines() {
-        if !is_check || !warnings::is_one(line) {
+        if !is_check || !rustc_json::is_warning(line) {
             match &attempts {
                 Some(attempts) => eprintln!("{}", attempts.as_of_evcxr(line)),
                 None => eprintln!("{line}"),
@@ -191,7 +192,7 @@ fn compile_cell(
         }
     }
     if status.success() {
-        warnings::leave(home, &warnings::among(&messages));
+        State::leave_warnings(home, &rustc_json::warnings(&messages));
         return Ok(ExitCode::SUCCESS);
     }
     // cargo tells a compiler that was killed from one that refuses.

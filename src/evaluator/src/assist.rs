@@ -12,8 +12,9 @@ use stratoscope_session::{Assist, Completion, Completions, Variable};
 mod explain;
 mod names;
 mod offer;
-mod place;
 mod rank;
+
+use stratoscope_cell_text::cursor as place;
 
 /// Shared by the evaluator, which keeps its variables up to date, and whoever asks meanwhile.
 #[derive(Clone, Default)]

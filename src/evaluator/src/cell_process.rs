@@ -4,7 +4,7 @@
 //! runs, a line says that it has ended. The protocol has the process's original standard input and
 //! output to itself: before anything else, those move out of the way and the cell's own standard
 //! streams become named pipes that the kernel reads. A cell may therefore print whatever it likes,
-//! with or without a line's end. What its [`threads`] print when another cell runs goes to its own
+//! with or without a line's end. What its [`thread_owner`] print when another cell runs goes to its own
 //! cell.
 
 use std::ffi::c_void;
@@ -17,12 +17,12 @@ use std::process::ExitCode;
 use libloading::Library;
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-mod in_place;
-pub mod late;
-mod order;
-mod threads;
+mod interpose;
+pub mod foreign_output;
+mod stream_order;
+mod thread_owner;
 
-/// Names the folder with the pipes `stdout`, `stderr` and [`late::NAME`].
+/// Names the folder with the pipes `stdout`, `stderr` and [`foreign_output::NAME`].
 pub const STREAMS_VARIABLE: &str = "STRATOSCOPE_STREAMS";
 /// Names the facade, which is loaded before the first cell needs it.
 pub const LIBRARY_VARIABLE: &str = "STRATOSCOPE_LIBRARY";
@@ -74,10 +74,10 @@ fn prepare(path: &Path) -> Option<Library> {
     // SAFETY: the facade defines it with this signature.
     let ready = unsafe { library.get::<extern "C" fn()>(b"stratoscope_ready") }.ok()?;
     ready();
-    type Whose = extern "C" fn() -> u64;
+    type ThreadOwner = extern "C" fn() -> u64;
     // SAFETY: the facade defines it with this signature.
-    if let Ok(ask) = unsafe { library.get::<extern "C" fn(Whose)>(b"stratoscope_ask_whose") } {
-        ask(threads::of_another_run);
+    if let Ok(ask) = unsafe { library.get::<extern "C" fn(ThreadOwner)>(b"stratoscope_ask_whose") } {
+        ask(thread_owner::of_another_run);
     }
     Some(library)
 }
@@ -88,8 +88,8 @@ struct Protocol {
     replies: File,
     /// Read by the kernel as evcxr's standard error.
     events: File,
-    /// See [`threads`]; open as long as the process lives.
-    late: Option<File>,
+    /// See [`thread_owner`]; open as long as the process lives.
+    foreign_output: Option<File>,
     /// Never unloaded: threads and thread-locals of cells may still use their code.
     loaded: Vec<Library>,
     variables: *mut c_void,
@@ -111,7 +111,7 @@ impl Protocol {
             commands: own(stdin.as_raw_fd())?,
             replies: own(libc::STDOUT_FILENO)?,
             events: own(libc::STDERR_FILENO)?,
-            late: None,
+            foreign_output: None,
             loaded: Vec::new(),
             variables: std::ptr::null_mut(),
         };
@@ -119,10 +119,10 @@ impl Protocol {
             let open = |name: &str| OpenOptions::new().write(true).open(folder.join(name));
             become_standard(open("stdout")?.into(), libc::STDOUT_FILENO)?;
             become_standard(open("stderr")?.into(), libc::STDERR_FILENO)?;
-            order::begin();
-            let late = open(late::NAME)?;
-            threads::listen(late.as_raw_fd());
-            protocol.late = Some(late);
+            stream_order::begin();
+            let foreign = open(foreign_output::NAME)?;
+            thread_owner::listen(foreign.as_raw_fd());
+            protocol.foreign_output = Some(foreign);
         }
         become_standard(File::open("/dev/null")?.into(), libc::STDIN_FILENO)?;
         let channel = protocol.replies.as_raw_fd().to_string();
@@ -164,9 +164,9 @@ impl Protocol {
         let library = load(path)?;
         // SAFETY: every cell's entry has this signature.
         let entry = unsafe { library.get::<Entry>(function.as_bytes()) }?;
-        threads::begin(self.loaded.len() as u64 + 1);
+        thread_owner::begin(self.loaded.len() as u64 + 1);
         self.variables = entry(self.variables);
-        threads::end();
+        thread_owner::end();
         self.loaded.push(library);
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Protocol {
 /// Loads a cell. The statics of one that has some are those of the cells that come, too.
 fn load(path: &str) -> Result<Library, libloading::Error> {
     use libloading::os::unix::{Library as Native, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
-    let symbol = crate::rewrite::items::SYMBOL.as_bytes();
+    let symbol = stratoscope_cell_text::rewrite::items::SYMBOL.as_bytes();
     let has_statics =
         std::fs::read(path).is_ok_and(|bytes| bytes.windows(symbol.len()).any(|it| it == symbol));
     let scope = if has_statics { RTLD_GLOBAL } else { RTLD_LOCAL };

@@ -7,7 +7,7 @@ use stratoscope_render::text;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-use crate::rewrite::parse_deep;
+use stratoscope_cell_text::rewrite::parse_deep;
 
 /// What stands where a type is not known.
 const UNKNOWN: &str = "…";

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use stratoscope_diagnostics::{CellSpan, Diagnostic, Edit, Fix, Place};
 
-use crate::rewrite::line_of;
+use stratoscope_cell_text::rewrite::line_of;
 
 /// The most characters of a line that are shown.
 const MOST: usize = 80;

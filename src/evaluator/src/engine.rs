@@ -11,30 +11,29 @@ use stratoscope_diagnostics::policy::Level;
 use stratoscope_diagnostics::{Profile, Severity};
 use stratoscope_wire::{MimeBundle, ToCells};
 
-use super::crates::Watch;
-use super::declared::Declared;
-use super::definitions::Definitions;
-use super::gone::Gone;
-use super::home::Home;
+use super::crate_progress::Watch;
+use super::declarations::Declared;
+use stratoscope_cell_text::definitions::Definitions;
+use super::lost_variables::Gone;
+use stratoscope_compile::home::Home;
 use super::interrupt::Handle;
 use super::link::Link;
-use super::nesting;
+use stratoscope_cell_text::nesting;
 use super::relay::{Current, Relay};
 use super::show;
-use super::standby::Standby;
+use stratoscope_compile::standby::Standby;
 use super::streams::Streams;
 use super::warnings;
 use crate::assist::Assistant;
-use crate::facade::Facade;
-use crate::magic;
-use crate::rewrite::{Rewritten, rewrite};
+use stratoscope_compile::facade::Facade;
+use stratoscope_cell_text::rewrite::{Rewritten, rewrite};
 use stratoscope_session::Settings;
 use stratoscope_session::{
     Assist, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, Outputs, Stream,
     Variable,
 };
 
-mod kept;
+mod kept_variables;
 mod names;
 mod outcome;
 mod start;
@@ -62,7 +61,7 @@ pub struct Engine {
     gone: Gone,
     /// The types that cells have defined.
     defined: Definitions,
-    /// What evcxr takes for variables and is none ([`kept`]).
+    /// What evcxr takes for variables and is none ([`kept_variables`]).
     masked: BTreeSet<String>,
     /// How often types were defined anew.
     generation: u32,
@@ -141,7 +140,9 @@ impl Engine {
 
 impl Evaluate for Engine {
     fn execute(&mut self, cell: Cell<'_>, outputs: &Arc<dyn Outputs>) -> CellOutcome {
-        if let Some(error) = nesting::too_deep(cell.code, cell.number) {
+        if let Some((line, message)) = nesting::too_deep(cell.code) {
+            let (name, line) = ("NestedTooDeep", Some(line));
+            let error = show::plain_error(name, &message, line, None, cell.number, cell.code);
             return CellOutcome::Error(error);
         }
         let current = Current {
@@ -158,7 +159,7 @@ impl Evaluate for Engine {
         let mut errors = Vec::new();
         let mut notes = Vec::new();
         let context = self.known_to_checks(current.profile);
-        let rust = magic::without_lines(cell.code);
+        let rust = stratoscope_cell_text::magic_line::without_lines(cell.code);
         for found in check_cell(&rust, &context) {
             // A note is about a cell that works; whether this one does is not known yet.
             let is_denied = self.relay.settings().policy.level(&found.code) == Some(Level::Denied);
@@ -244,7 +245,7 @@ impl Evaluate for Engine {
     }
 
     fn complete(&mut self, code: &str, cursor: usize) -> Completions {
-        if nesting::too_deep(code, 0).is_some() {
+        if nesting::too_deep(code).is_some() {
             return Completions {
                 start: cursor,
                 end: cursor,
@@ -255,7 +256,7 @@ impl Evaluate for Engine {
     }
 
     fn inspect(&mut self, code: &str, cursor: usize, detail_level: u8) -> Option<MimeBundle> {
-        if nesting::too_deep(code, 0).is_some() {
+        if nesting::too_deep(code).is_some() {
             return None;
         }
         self.documentation(code, cursor, detail_level)

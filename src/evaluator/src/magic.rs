@@ -9,18 +9,18 @@ use serde_json::Value;
 use stratoscope_diagnostics::rules;
 use stratoscope_wire::MimeBundle;
 
+use stratoscope_cell_text::magic_line;
+
 use crate::pages::{self, Page};
 use stratoscope_session::{CellError, CellOutcome, Evaluate, MagicCell, Outputs};
 
 mod files;
-mod line;
 mod lints;
 mod profile;
 mod table;
 mod warnings;
 mod wrong;
 
-pub use line::{Timed, rust_of_line, timed, without_lines};
 pub use table::table;
 
 /// What the magics are called, with what they do.
@@ -135,7 +135,7 @@ impl Magic {
         if name == "reset" && !rest.is_empty() {
             return None;
         }
-        if line::NAMES.contains(&name) || bare.is_some_and(|it| CELL_MAGICS.contains(&it)) {
+        if magic_line::NAMES.contains(&name) || bare.is_some_and(|it| CELL_MAGICS.contains(&it)) {
             return None;
         }
         if first != code && names().any(|(magic, _)| magic[1..] == *name) {

@@ -4,7 +4,7 @@
 use stratoscope_diagnostics::check::suggest;
 use stratoscope_diagnostics::{Entry, pages, rules};
 
-use crate::compiler;
+use stratoscope_compile::compiler;
 
 /// What explains a code.
 #[derive(Debug)]

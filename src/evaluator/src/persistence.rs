@@ -10,7 +10,7 @@ use stratoscope_diagnostics::rules::VariableNotKept;
 use stratoscope_diagnostics::{CellSpan, Diagnostic, Place, Rule};
 
 use super::closures;
-use crate::rewrite::{Rewritten, parse_deep};
+use stratoscope_cell_text::rewrite::{Rewritten, parse_deep};
 
 /// What keeps variables of this cell from being handed on, if that is what these errors are about.
 pub fn refused(

@@ -225,7 +225,7 @@ impl Relay {
         match heard {
             Heard::Begins(run) => self.begins(run),
             Heard::Text(stream, text) => self.stream(self.current(), stream, text),
-            Heard::Late(run, stream, text) => self.stream(self.of_run(run), stream, text),
+            Heard::Foreign(run, stream, text) => self.stream(self.of_run(run), stream, text),
         }
     }
 

@@ -6,7 +6,7 @@ use evcxr::CompilationError;
 use stratoscope_diagnostics::{CellSpan, Diagnostic, Edit, Fix, Label, Place, Severity};
 
 use super::suggestion::{self, Suggestion, is_generated};
-use crate::rewrite::Rewritten;
+use stratoscope_cell_text::rewrite::Rewritten;
 
 /// rustc's errors about a cell of this text.
 pub fn errors(told: &[CompilationError], rewritten: &Rewritten, code: &str) -> Vec<Diagnostic> {

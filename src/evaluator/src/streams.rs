@@ -1,5 +1,5 @@
 //! The plain streams of the cell process: two named pipes, read as bytes arrive, so that a partial
-//! line is shown at once, and a third for text of other cells' threads ([`crate::cells::late`]). A
+//! line is shown at once, and a third for text of other cells' threads ([`crate::cell_process::foreign_output`]). A
 //! slow front end slows the cell down instead of filling the memory.
 
 use std::ffi::CString;
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use crate::cells::late::{self, Record};
+use crate::cell_process::foreign_output::{self, Record};
 use stratoscope_session::Stream;
 
 /// What is heard of the process.
@@ -24,7 +24,7 @@ pub enum Heard<'a> {
     /// Text of the cell that runs, or of the last.
     Text(Stream, &'a str),
     /// Text of the cell that was this run.
-    Late(u64, Stream, &'a str),
+    Foreign(u64, Stream, &'a str),
 }
 
 /// What receives it.
@@ -54,13 +54,13 @@ impl Streams {
             Pipe::make(&folder.join("stdout"), Stream::Stdout)?,
             Pipe::make(&folder.join("stderr"), Stream::Stderr)?,
         ];
-        let late = Late::make(&folder.join(late::NAME))?;
+        let foreign = ForeignPipe::make(&folder.join(foreign_output::NAME))?;
         let (wake, woken) = UnixStream::pair()?;
         woken.set_nonblocking(true)?;
         let (requests, inbox) = channel();
         std::thread::Builder::new()
             .name("cell-streams".to_owned())
-            .spawn(move || pump(pipes, late, &woken, &inbox, &sink))?;
+            .spawn(move || pump(pipes, foreign, &woken, &inbox, &sink))?;
         Ok(Self { requests, wake })
     }
 
@@ -128,12 +128,12 @@ impl Pipe {
 }
 
 /// The third pipe and what is there of a record that is not complete yet.
-struct Late {
+struct ForeignPipe {
     file: File,
     pending: Vec<u8>,
 }
 
-impl Late {
+impl ForeignPipe {
     fn make(path: &Path) -> io::Result<Self> {
         Ok(Self {
             file: make(path)?,
@@ -146,12 +146,12 @@ impl Late {
         let length = read(&mut self.file, buffer, &mut self.pending)?;
         let mut read = 0;
         loop {
-            match late::first(&self.pending[read..]) {
+            match foreign_output::first(&self.pending[read..]) {
                 Ok(Some((record, length))) => {
                     match record {
                         Record::Begins(run) => sink(Heard::Begins(run)),
                         Record::Text(run, stream, text) => {
-                            sink(Heard::Late(run, stream, &String::from_utf8_lossy(text)));
+                            sink(Heard::Foreign(run, stream, &String::from_utf8_lossy(text)));
                         }
                     }
                     read += length;
@@ -237,7 +237,7 @@ fn incomplete_tail(bytes: &[u8]) -> usize {
 
 fn pump(
     mut pipes: [Pipe; 2],
-    mut late: Late,
+    mut foreign: ForeignPipe,
     woken: &UnixStream,
     requests: &Receiver<Request>,
     sink: &Sink,
@@ -252,7 +252,7 @@ fn pump(
         let mut ready = [
             on(pipes[0].file.as_raw_fd()),
             on(pipes[1].file.as_raw_fd()),
-            on(late.file.as_raw_fd()),
+            on(foreign.file.as_raw_fd()),
             on(woken.as_raw_fd()),
         ];
         // SAFETY: four valid entries; no time limit.
@@ -264,7 +264,7 @@ fn pump(
                 }
             }
             if ready[2].revents != 0 {
-                late.forward(&mut buffer, sink);
+                foreign.forward(&mut buffer, sink);
             }
             continue;
         }
@@ -277,7 +277,7 @@ fn pump(
             pipe.forward_all(&mut buffer, sink);
             pipe.show(end, sink);
         }
-        late.forward_all(&mut buffer, sink);
+        foreign.forward_all(&mut buffer, sink);
         for request in waiting {
             let _ = request.done.send(());
         }
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn late_text_comes_with_its_run_and_nonsense_is_passed_over() {
+    fn foreign_output_comes_with_its_run_and_nonsense_is_passed_over() {
         let folder = tempfile::tempdir().expect("a folder");
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = {
@@ -372,19 +372,19 @@ mod tests {
         let streams = Streams::start(folder.path(), Box::new(sink)).expect("starts");
         let mut pipe = OpenOptions::new()
             .write(true)
-            .open(folder.path().join(late::NAME))
+            .open(folder.path().join(foreign_output::NAME))
             .expect("opens");
-        late::begin(pipe.as_raw_fd(), 3);
-        late::text(pipe.as_raw_fd(), 2, 1, "größer".as_bytes());
+        foreign_output::begin(pipe.as_raw_fd(), 3);
+        foreign_output::text(pipe.as_raw_fd(), 2, 1, "größer".as_bytes());
         streams.drain();
         pipe.write_all(&[9; 20]).expect("writes");
         streams.drain();
-        late::text(pipe.as_raw_fd(), 2, 2, b"after");
+        foreign_output::text(pipe.as_raw_fd(), 2, 2, b"after");
         streams.drain();
         let expected = [
             "Begins(3)",
-            "Late(2, Stdout, \"größer\")",
-            "Late(2, Stderr, \"after\")",
+            "Foreign(2, Stdout, \"größer\")",
+            "Foreign(2, Stderr, \"after\")",
         ];
         assert_eq!(*seen.lock().expect("no panic"), expected);
     }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use serde_json::Value;
 use stratoscope_diagnostics::{Edit, Place};
 
-use crate::rewrite::Rewritten;
+use stratoscope_cell_text::rewrite::Rewritten;
 
 /// A line that is longer is not shown.
 const LONG: usize = 80;
@@ -146,7 +146,7 @@ fn place_of(lines: &[Value], rewritten: &Rewritten) -> Option<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rewrite::rewrite;
+    use stratoscope_cell_text::rewrite::rewrite;
 
     /// `at` is marked in a line of what rustc was given.
     fn span(line: &str, at: &str, replacement: &str) -> Value {

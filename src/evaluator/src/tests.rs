@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use stratoscope_wire::MimeBundle;
 
 use super::engine::Engine;
-use super::home;
+use stratoscope_compile::home;
 use stratoscope_session::{Cell, CellError, CellOutcome, Evaluate, Outputs, Stream};
 
 /// Everything a cell has shown, in words.

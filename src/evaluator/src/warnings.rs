@@ -1,5 +1,5 @@
-//! rustc's warnings about a cell that compiles. evcxr passes over them, so [`super::toolchain`]
-//! leaves them in the private folder, in rustc's words and places. Those that are about the cell's
+//! rustc's warnings about a cell that compiles. evcxr passes over them, so the crate `compile`
+//! leaves them in its state, in rustc's words and places. Those that are about the cell's
 //! own lines are shown, each once, muted as other warnings are; what stands in earlier cells was
 //! told there.
 
@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use stratoscope_diagnostics::{CellSpan, Diagnostic, Label, Place, Severity};
 
-use super::rustc;
-use crate::rewrite::Rewritten;
+use stratoscope_compile::state::State;
 
-const FILE: &str = "warnings";
+use super::rustc_errors;
+use stratoscope_cell_text::rewrite::Rewritten;
 
 /// What the text around a cell brings about.
 const OURS: [&str; 4] = [
@@ -25,27 +25,6 @@ const OURS: [&str; 4] = [
 
 /// What is said of variables, too, that one of the cell's own has shadowed.
 const UNUSED: [&str; 2] = ["unused_assignments", "unused_variables"];
-
-/// Those among rustc's messages, a line each.
-pub fn among(messages: &str) -> String {
-    let lines: Vec<&str> = messages.lines().filter(|line| is_one(line)).collect();
-    lines.join("\n")
-}
-
-/// Whether rustc's message is one.
-pub fn is_one(message: &str) -> bool {
-    message.contains("\"level\":\"warning\"")
-}
-
-/// Leaves the warnings about the cell that was compiled last.
-pub fn leave(home: &Path, warnings: &str) {
-    let file = home.join(FILE);
-    // Without the file there are none to show.
-    let _ = match warnings.is_empty() {
-        true => fs::remove_file(file),
-        false => fs::write(file, warnings),
-    };
-}
 
 #[derive(Deserialize)]
 struct Message {
@@ -74,13 +53,10 @@ struct Span {
 
 /// The warnings about this cell, taken: the next cell does not get them.
 pub fn take(home: &Path, rewritten: &Rewritten, code: &str) -> Vec<Diagnostic> {
-    let (Ok(left), Ok(source)) = (
-        fs::read_to_string(home.join(FILE)),
-        fs::read_to_string(home.join("cells/src/lib.rs")),
-    ) else {
+    let left = State::take_warnings(home);
+    let Ok(source) = fs::read_to_string(home.join("cells/src/lib.rs")) else {
         return Vec::new();
     };
-    leave(home, "");
     let mut found = Vec::new();
     for line in left.lines() {
         let Ok(message) = serde_json::from_str::<Message>(line) else {
@@ -115,7 +91,7 @@ impl Message {
                 None => {}
             }
         }
-        let warning = rustc::with_children(warning, &self.children, rewritten, cell);
+        let warning = rustc_errors::with_children(warning, &self.children, rewritten, cell);
         (!warning.labels.is_empty()).then_some(warning)
     }
 }
@@ -184,12 +160,5 @@ mod tests {
             }
         }
         assert_eq!(begin_of(source, 7, given), Some(given.len() - 4));
-    }
-
-    #[test]
-    fn only_warnings_are_kept() {
-        let warning = r#"{"level":"warning","message":"unused"}"#;
-        let error = r#"{"level":"error","message":"wrong"}"#;
-        assert_eq!(among(&format!("{error}\n{warning}\n")), warning);
     }
 }

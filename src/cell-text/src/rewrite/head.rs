@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::statement::Facts;
 use super::{at, line_of};
-use crate::magic::{self, Timed};
+use crate::magic_line::{self, Timed};
 
 /// What stands above a cell's Rust code.
 #[derive(Default)]
@@ -38,13 +38,13 @@ pub fn head(code: &str) -> Head {
             head.scope = (!strategy.is_empty()).then(|| from..from + strategy.len());
             return head;
         }
-        if let Some((timed, length)) = magic::timed(line) {
+        if let Some((timed, length)) = magic_line::timed(line) {
             head.lines.push((start..start + length, String::new()));
             head.end = start + length;
             head.timed = Some(timed);
             return head;
         }
-        if let Some(rust) = magic::rust_of_line(content) {
+        if let Some(rust) = magic_line::rust_of_line(content) {
             let from = start + line.len() - line.trim_start().len();
             let number = line_of(code, from);
             // A command of evcxr's begins its line; anything else is a statement of this line.

@@ -1,5 +1,5 @@
 //! The mark before each statement of a cell, which says where it stands, and what
-//! [`crate::evaluate`] has to know of it to run it by itself: which variables it binds, and which it
+//! the crate `compile` has to know of it to run it by itself: which variables it binds, and which it
 //! may move. rust-analyzer, whose time grows faster than a cell with what it has to check, sees a
 //! number with a comment.
 

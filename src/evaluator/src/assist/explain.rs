@@ -7,7 +7,7 @@ use stratoscope_render::text;
 use stratoscope_wire::MimeBundle;
 
 use super::offer::{argument_at, call_of, optimizer_before};
-use super::place;
+use stratoscope_cell_text::cursor as place;
 use stratoscope_session::Variable;
 
 /// What is known of the name at the cursor, or of the call it stands in, by the tables of arguments.

@@ -3,7 +3,7 @@
 use stratoscope_diagnostics::arguments::{self, Accepts, Argument, IdentifierKind};
 use stratoscope_diagnostics::{Profile, rules};
 
-use super::place::{self, Bracket, Place, is_name};
+use stratoscope_cell_text::cursor::{self as place, Bracket, Place, is_name};
 use super::{item, names};
 use crate::magic;
 use stratoscope_session::{Completion, Completions, Variable};

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use crate::facade;
+use stratoscope_compile::facade;
 use stratoscope_session::Completion;
 
 /// What people call of a model, a history, a data set, in this order.

@@ -8,7 +8,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use super::{late, order, threads};
+use super::{foreign_output, stream_order, thread_owner};
 
 type Body = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 type Create = unsafe extern "C" fn(
@@ -35,15 +35,15 @@ type Spawn = unsafe extern "C" fn(
 pub unsafe extern "C" fn write(descriptor: c_int, bytes: *const c_void, count: usize) -> isize {
     let is_standard = descriptor == libc::STDOUT_FILENO || descriptor == libc::STDERR_FILENO;
     if is_standard && count > 0 {
-        let channel = threads::late();
+        let channel = thread_owner::foreign_output();
         if channel >= 0 {
-            let run = threads::of_another_run();
+            let run = thread_owner::of_another_run();
             if run != 0 {
                 // SAFETY: the caller's promise.
                 let text = unsafe { std::slice::from_raw_parts(bytes.cast(), count) };
-                return late::text(channel, run, descriptor, text);
+                return foreign_output::text(channel, run, descriptor, text);
             }
-            order::before_writing_to(descriptor);
+            stream_order::before_writing_to(descriptor);
         }
     }
     // SAFETY: the caller's promise.
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn pthread_create(
     };
     // SAFETY: it is that function, whose signature this is.
     let create = unsafe { std::mem::transmute::<*mut c_void, Create>(next) };
-    let run = threads::run();
+    let run = thread_owner::run();
     if run == 0 {
         // SAFETY: the caller's promise.
         return unsafe { create(thread, attributes, body, argument) };
@@ -101,7 +101,7 @@ unsafe extern "C-unwind" fn inherit(start: *mut c_void) -> *mut c_void {
         argument,
         run,
     } = *start;
-    threads::inherit(run);
+    thread_owner::inherit(run);
     // SAFETY: what the caller of `pthread_create` has promised about its own function.
     unsafe { body(argument) }
 }
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn posix_spawnp(
     let Some(next) = NEXT.function() else {
         return libc::ENOSYS;
     };
-    order::before_a_child();
+    stream_order::before_a_child();
     // SAFETY: it is that function, whose signature this is; the rest is the caller's promise.
     unsafe {
         let spawn = std::mem::transmute::<*mut c_void, Spawn>(next);
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn fork() -> libc::pid_t {
     let Some(next) = NEXT.function() else {
         return -1;
     };
-    order::before_a_child();
+    stream_order::before_a_child();
     // SAFETY: it is that function, whose signature this is; the rest is the caller's promise.
     unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> libc::pid_t>(next)() }
 }

@@ -3,7 +3,7 @@
 //! read what is in the other, and no child process, which writes to both as it likes, is started before
 //! it has read both.
 //!
-//! Called where Rust's printing comes by ([`super::in_place`]), by any thread and in a signal's handler:
+//! Called where Rust's printing comes by ([`super::interpose`]), by any thread and in a signal's handler:
 //! nothing here locks or takes memory.
 
 use std::ffi::c_int;

@@ -1,22 +1,22 @@
-//! Whose text it is. The standard streams of the cells are two pipes, and a pipe does not say who
+//! ThreadOwner text it is. The standard streams of the cells are two pipes, and a pipe does not say who
 //! wrote: what a thread prints that outlives its cell would be taken for the text of whichever cell
 //! runs then.
 //!
 //! So a thread belongs to the run (the loading of one cell) in which it was started, or in which the
 //! thread was that started it. Whatever a thread of another run than the present one writes to the
-//! standard streams goes, with the number of its run, through a third pipe ([`late`]); everything
-//! else goes the plain way, in the order of writing ([`order`]). Both are done where all of Rust's printing
-//! comes by ([`in_place`]). What `printf` of C writes does not come by.
+//! standard streams goes, with the number of its run, through a third pipe ([`foreign_output`]); everything
+//! else goes the plain way, in the order of writing ([`stream_order`]). Both are done where all of Rust's printing
+//! comes by ([`interpose`]). What `printf` of C writes does not come by.
 //!
-//! [`late`]: super::late
-//! [`order`]: super::order
-//! [`in_place`]: super::in_place
+//! [`foreign_output`]: super::foreign_output
+//! [`stream_order`]: super::stream_order
+//! [`interpose`]: super::interpose
 
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-use super::late;
+use super::foreign_output;
 
 thread_local! {
     /// The run that this thread belongs to; 0: it was there before any.
@@ -27,7 +27,7 @@ thread_local! {
 static PRESENT: AtomicU64 = AtomicU64::new(0);
 
 /// The descriptor of the third pipe; before it is set, everything goes the plain way.
-static LATE: AtomicI32 = AtomicI32::new(-1);
+static FOREIGN_OUTPUT: AtomicI32 = AtomicI32::new(-1);
 
 /// How the names of threads begin that work for whoever calls, however old they are: those of
 /// `stratoscope_strategy`, and those of tokio's executors, which evcxr starts for the first cell with an
@@ -36,12 +36,12 @@ const OF_POOLS: [&[u8]; 2] = [b"replica-", b"tokio-r"];
 
 /// What is written late goes to this descriptor from now on.
 pub fn listen(descriptor: c_int) {
-    LATE.store(descriptor, Ordering::SeqCst);
+    FOREIGN_OUTPUT.store(descriptor, Ordering::SeqCst);
 }
 
 /// The descriptor for what is written late; -1 before there is one.
-pub fn late() -> c_int {
-    LATE.load(Ordering::SeqCst)
+pub fn foreign_output() -> c_int {
+    FOREIGN_OUTPUT.load(Ordering::SeqCst)
 }
 
 /// The run that this thread belongs to; 0: none.
@@ -56,7 +56,7 @@ pub fn inherit(run: u64) {
 
 /// This thread begins a run.
 pub fn begin(run: u64) {
-    let _ = late::begin(late(), run);
+    let _ = foreign_output::begin(foreign_output(), run);
     RUN.set(run);
     PRESENT.store(run, Ordering::SeqCst);
 }

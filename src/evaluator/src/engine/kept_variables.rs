@@ -3,19 +3,19 @@
 //! evcxr knows two ends of a cell: it has run, or it has failed and none of its variables are there.
 //! What a cell has kept although it was ended early is made known to evcxr by a small cell of our own
 //! ([`Engine::adopt`]). What is gone although the cell has run is masked: evcxr's source of each later
-//! cell does without it ([`attempts::mask`]).
+//! cell does without it ([`State::masked`]).
 
 use std::collections::BTreeSet;
 
 use stratoscope_wire::KeptVariable;
 
 use super::Engine;
-use crate::evaluate::attempts;
-use crate::evaluate::definitions;
-use crate::evaluate::gone::How;
-use crate::evaluate::relay::Current;
-use crate::evaluate::show;
-use crate::rewrite::Rewritten;
+use stratoscope_compile::state::State;
+use stratoscope_cell_text::definitions;
+use crate::lost_variables::How;
+use crate::relay::Current;
+use crate::show;
+use stratoscope_cell_text::rewrite::Rewritten;
 use stratoscope_session::Stream;
 
 impl Engine {
@@ -32,7 +32,7 @@ impl Engine {
     pub(super) fn begin_generation(&self, changed: &BTreeSet<String>) -> bool {
         let is_new = !changed.is_empty();
         if is_new {
-            attempts::set_generation(self.home.path(), self.generation + 1);
+            self.set_generation(self.generation + 1);
         }
         is_new
     }
@@ -42,14 +42,20 @@ impl Engine {
         if is_new && compiled {
             self.generation += 1;
         } else if is_new {
-            attempts::set_generation(self.home.path(), self.generation);
+            self.set_generation(self.generation);
         }
     }
 
     /// Has the next cell compiled without what is masked, and without these.
     pub(super) fn mask(&self, more: &BTreeSet<String>) {
         let names: Vec<String> = self.masked.union(more).cloned().collect();
-        attempts::mask(self.home.path(), &names);
+        // A cell that is compiled with one of them is run again by evcxr without it.
+        let _ = State::update(self.home.path(), |state| state.masked = names);
+    }
+
+    /// Statics of the cells that come belong to this generation of types.
+    fn set_generation(&self, number: u32) {
+        let _ = State::update(self.home.path(), |state| state.generation = number);
     }
 
     /// The cell has defined the types of these variables anew, and has run: they are gone.

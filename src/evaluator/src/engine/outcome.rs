@@ -6,10 +6,10 @@ use evcxr::{Error, EvalOutputs};
 use stratoscope_diagnostics::{Diagnostic, Severity, check};
 
 use super::Engine;
-use crate::evaluate::gone::{Gone, How};
-use crate::evaluate::relay::{Current, LastWords};
-use crate::evaluate::{persist, rustc, show, unable};
-use crate::rewrite::Rewritten;
+use crate::lost_variables::{Gone, How};
+use crate::relay::{Current, LastWords};
+use crate::{compile_failure, persistence, rustc_errors, show};
+use stratoscope_cell_text::rewrite::Rewritten;
 use stratoscope_session::{CellError, CellOutcome, INTERRUPTED};
 
 impl Engine {
@@ -63,7 +63,7 @@ impl Engine {
             Err(_) if interrupted => CellOutcome::Interrupted { lost: None },
             Err(Error::CompilationErrors(errors)) => {
                 let known = self.known_to_checks(current.profile);
-                let refused = persist::refused(&errors, rewritten, &current.code, &known.variables);
+                let refused = persistence::refused(&errors, rewritten, &current.code, &known.variables);
                 if let Some(found) = refused {
                     let found = show::diagnostic(found, None, current);
                     return CellOutcome::Error(show::error_of(
@@ -72,7 +72,7 @@ impl Engine {
                         current.number,
                     ));
                 }
-                let found = rustc::errors(&errors, rewritten, &current.code);
+                let found = rustc_errors::errors(&errors, rewritten, &current.code);
                 let explain = |found| self.declared.explain(gone.explain(found), &current.code);
                 let mut found: Vec<Diagnostic> = found.into_iter().map(explain).collect();
                 if found.is_empty() {
@@ -102,14 +102,14 @@ impl Engine {
             Err(Error::Message(message)) => {
                 let known = self.known_to_checks(current.profile);
                 let found =
-                    persist::not_persistent(&message, rewritten, &current.code, &known.variables);
+                    persistence::not_persistent(&message, rewritten, &current.code, &known.variables);
                 CellOutcome::Error(match found {
                     Some(found) => {
                         let found = show::diagnostic(found, None, current);
                         show::error_of(&[found], &current.code, current.number)
                     }
                     None => {
-                        let (name, text) = unable::told(&message);
+                        let (name, text) = compile_failure::told(&message);
                         show::plain_error(name, &text, None, None, current.number, &current.code)
                     }
                 })

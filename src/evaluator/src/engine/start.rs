@@ -12,16 +12,16 @@ use stratoscope_wire::{ToCells, ToKernel};
 
 use super::{Engine, FIRST_CELL};
 use crate::assist::Assistant;
-use crate::cells;
-use crate::evaluate::declared::Declared;
-use crate::evaluate::definitions::Definitions;
-use crate::evaluate::gone::Gone;
-use crate::evaluate::home::{self, Home};
-use crate::evaluate::link::{self, Link};
-use crate::evaluate::relay::Relay;
-use crate::evaluate::standby::Standby;
-use crate::evaluate::streams::{Heard, Streams};
-use crate::facade;
+use crate::cell_process;
+use crate::declarations::Declared;
+use stratoscope_cell_text::definitions::Definitions;
+use crate::lost_variables::Gone;
+use stratoscope_compile::home::{self, Home};
+use crate::link::{self, Link};
+use crate::relay::Relay;
+use stratoscope_compile::standby::Standby;
+use crate::streams::{Heard, Streams};
+use stratoscope_compile::facade;
 use stratoscope_os::{environment, private_folder};
 use stratoscope_session::Stream;
 
@@ -72,8 +72,8 @@ impl Engine {
         command
             .arg("cells")
             .env(stratoscope_wire::SOCKET_VARIABLE, home.socket())
-            .env(cells::STREAMS_VARIABLE, home.streams())
-            .env(cells::LIBRARY_VARIABLE, &facade.library);
+            .env(cell_process::STREAMS_VARIABLE, home.streams())
+            .env(cell_process::LIBRARY_VARIABLE, &facade.library);
         home::hide(&mut command);
         home.lend_runtime_folder(&mut command);
         if let Some(folder) = environment::notebook_folder() {
@@ -151,8 +151,8 @@ fn forward(outputs: EvalContextOutputs, relay: &Arc<Relay>) {
         .spawn(move || {
             for line in stderr {
                 match line.as_str() {
-                    cells::STARTS => stderr_relay.set_running(true),
-                    cells::ENDED => stderr_relay.set_running(false),
+                    cell_process::STARTS => stderr_relay.set_running(true),
+                    cell_process::ENDED => stderr_relay.set_running(false),
                     _ => stderr_relay.hear(Heard::Text(Stream::Stderr, &format!("{line}\n"))),
                 }
             }

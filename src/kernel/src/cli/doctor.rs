@@ -7,7 +7,7 @@ use stratoscope_os::console::say;
 use super::adapters::{self, Adapters};
 use super::kernelspec::{self, DEFAULT_NAME};
 use super::python;
-use crate::compiler::{self, Compiler};
+use stratoscope_compile::compiler::{self, Compiler};
 use stratoscope_os::temporary_folder::{self, Temporary};
 
 /// Arguments of `stratoscope doctor`.
@@ -135,7 +135,7 @@ fn linker() -> Finding {
 
 /// What cells link to.
 fn library() -> Finding {
-    match crate::facade::find() {
+    match stratoscope_compile::facade::find() {
         Ok(found) => Finding::Ok(found.library().display().to_string()),
         Err(error) => {
             let remedy = error.fixes.first().map(|fix| fix.title.clone());

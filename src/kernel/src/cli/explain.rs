@@ -6,7 +6,7 @@ use stratoscope_os::console::say;
 use anyhow::bail;
 use stratoscope_diagnostics::{pages, rules};
 
-use crate::pages::Page;
+use stratoscope_evaluator::pages::Page;
 
 /// Arguments of `stratoscope explain`.
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ pub fn run(arguments: &ExplainArguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let Some(page) = Page::of(code) else {
-        bail!("{}", crate::pages::unknown(code, "stratoscope explain"));
+        bail!("{}", stratoscope_evaluator::pages::unknown(code, "stratoscope explain"));
     };
     say(&page.plain());
     Ok(ExitCode::SUCCESS)

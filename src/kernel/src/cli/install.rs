@@ -94,19 +94,19 @@ fn python_environment(arguments: &InstallArguments) -> Option<PathBuf> {
 
 /// Finds or builds the facade; returns what the kernel must know to find it again.
 fn facade(no_build: bool) -> anyhow::Result<Vec<(String, Value)>> {
-    let found = match crate::facade::find() {
+    let found = match stratoscope_compile::facade::find() {
         Ok(found) => found,
         Err(problem) if no_build => {
             warn(&format!("cells will not run yet: {}", problem.one_line()));
             return Ok(Vec::new());
         }
-        Err(problem) if !crate::facade::is_mended_by_building(&problem) => {
+        Err(problem) if !stratoscope_compile::facade::is_mended_by_building(&problem) => {
             return Err(problem.into());
         }
         Err(problem) => {
             say(&format!("{}; building it now", problem.one_line()));
-            say(&format!("this takes {}", crate::facade::estimate()));
-            crate::facade::build(&mut |line| say(line))?
+            say(&format!("this takes {}", stratoscope_compile::facade::estimate()));
+            stratoscope_compile::facade::build(&mut |line| say(line))?
         }
     };
     say(&format!("cells link to {}", found.library().display()));

@@ -79,16 +79,16 @@ pub fn main() -> ExitCode {
             connection_file,
             allow_remote,
         }) => {
-            stratoscope_jupyter::serve(&connection_file, allow_remote, crate::evaluate::backend())
+            stratoscope_jupyter::serve(&connection_file, allow_remote, stratoscope_evaluator::backend())
         }
         Command::Install(arguments) => install::run(&arguments),
         Command::Uninstall(arguments) => uninstall::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
-        Command::Run(arguments) => crate::notebook::run(&arguments, crate::evaluate::backend()),
+        Command::Run(arguments) => crate::notebook::run(&arguments, stratoscope_evaluator::backend()),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Adapters => adapters::run(),
-        Command::Cells => Ok(crate::cells::main()),
-        Command::Standby { home } => crate::evaluate::stand_by(&home),
+        Command::Cells => Ok(stratoscope_evaluator::cell_process::main()),
+        Command::Standby { home } => stratoscope_compile::standby::run(&home).map_err(anyhow::Error::from),
     };
     result.unwrap_or_else(|error| {
         // What the user can mend says how, in more than one line.
