@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from sources import functions_of, notebook_sources, without_tests, words_of
+from sources import code_of, functions_of, notebook_sources, without_tests, words_of
 
 # Files that do not keep the rules yet, by rule: the list only ever gets shorter.
 EXCEPTIONS_FILE = pathlib.Path(__file__).with_name("architecture_exceptions.json")
@@ -191,8 +191,30 @@ def other_escapes(root):
                 yield path.relative_to(root), number, line.strip()[:100]
 
 
+def upward_uses(root):
+    """Inside `train` a folder uses only those before it, in the order of docs/ARCHITECTURE.md."""
+    page = (root / "docs" / "ARCHITECTURE.md").read_text()
+    order = re.findall(r"`(\w+)`", re.search(r"Inside `train`.*?order: (.*)", page)[1])
+    source = root / "src" / "train" / "src"
+    assert len(order) > 3 and all((source / folder).is_dir() for folder in order), order
+    # The crate's root re-exports modules and types of the folders.
+    home = {folder: folder for folder in order}
+    for folder, names in re.findall(r"pub use (\w+)::(?:\w+::)*(\{[^}]*\}|\w+);", (source / "lib.rs").read_text()):
+        home |= {name: folder for name in re.findall(r"\w+", names) if folder in order}
+    for path in sorted(source.rglob("*.rs")):
+        folder = path.relative_to(source).parts[0]
+        if folder not in order:
+            continue
+        for number, line in enumerate(code_of(without_tests(path.read_text())).splitlines(), 1):
+            names = [home.get(name) for name in re.findall(r"\bcrate::(\w+)", line)]
+            above = [name for name in names if name in order[order.index(folder) + 1:]]
+            if above:
+                yield path.relative_to(root), number, f"`{folder}` uses `{above[0]}`"
+
+
 FINDINGS = {"long files": long_files, "long functions": long_functions, "banned words": banned_words,
-            "British spelling": british_words, "HTML escapes": other_escapes}
+            "British spelling": british_words, "HTML escapes": other_escapes,
+            "upward uses in train": upward_uses}
 
 
 @pytest.mark.parametrize("kind", FINDINGS)
