@@ -2,7 +2,7 @@
 # Sets everything up and executes a notebook with the stratoscope kernel:
 #
 #     notebooks/run.sh [NOTEBOOK]         # fine_tune_bert.ipynb unless another one is named
-#     notebooks/run.sh --renew            # all notebooks of this folder, and puts their outputs into the files
+#     notebooks/run.sh --renew [NOTEBOOK] # one or all notebooks of this folder, and puts the outputs into the file
 #
 # The executed copy is written to target/notebooks/; the notebook itself is changed by --renew only.
 # Needs Rust (stable), Python 3.11 or later and a C linker. What it makes lies in `target/` and
@@ -13,11 +13,11 @@ set -euo pipefail
 renew=
 case "${1:-}" in
     -h | --help) explain "${BASH_SOURCE[0]}" && exit ;;
-    --renew) renew=1 ;;
-    -*) fail "unknown option $1" "usage: notebooks/run.sh [NOTEBOOK | --renew]" ;;
+    --renew) renew=1 && shift ;;
+    -*) fail "unknown option $1" "usage: notebooks/run.sh [--renew] [NOTEBOOK]" ;;
 esac
 notebooks=("${1:-$root/notebooks/fine_tune_bert.ipynb}")
-[ -z "$renew" ] || notebooks=("$root"/notebooks/*.ipynb)
+[ -z "$renew" ] || [ $# -gt 0 ] || notebooks=("$root"/notebooks/*.ipynb)
 [ -f "${notebooks[0]}" ] || fail "there is no notebook ${notebooks[0]}"
 notebooks[0]=$(cd "$(dirname "${notebooks[0]}")" && pwd)/$(basename "${notebooks[0]}")
 # Run from the checkout, so that files of the calling folder, such as a rust-toolchain.toml, have no effect.
