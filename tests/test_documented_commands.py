@@ -37,6 +37,8 @@ COMMANDS = {
     ".venv/bin/python tests/bench/bench.py --train --torch":
         (".venv/bin/python tests/bench/bench.py --train --repeats 1 --size 2x8", "| 2 × 8 |"),
     "cargo nextest run --workspace": None,  # a step of tests/run.sh
+    "cargo build --workspace": None,  # part of every script
+    "cargo build --workspace --timings": ("cargo build -h", "--timings"),
 }
 # Those that do not depend on the folder they are started in.
 ANYWHERE = {
