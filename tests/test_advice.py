@@ -73,7 +73,7 @@ def test_the_head_decides_about_logits(notebook, layer, loss, expected):
         assert codes(after) == [], traceback_of(after)
 
 
-def test_probabilities_twice_are_said_at_compile_and_the_collapse_blames_no_pretraining(notebook):
+def test_softmax_applied_twice_is_reported_at_compile_and_the_collapse_does_not_blame_pretraining(notebook):
     cell = head('Dense(1).activation("sigmoid")', BINARY.format("true")).replace("Adam::new(0.01)", "SGD::new(100.0)")
     ran = notebook.run(cell + "\nfit!(model, data, epochs = 3, batch_size = 16)?;")
     assert codes(ran)[0] == "SC0303", traceback_of(ran)
@@ -89,7 +89,7 @@ RATES = [
 
 
 @pytest.mark.parametrize("written, fix, words", RATES)
-def test_a_rate_is_corrected_where_it_stands(notebook, written, fix, words):
+def test_the_fix_of_a_rate_edits_its_own_place(notebook, written, fix, words):
     cell = f"let model = Sequential([Dense(2)])?;\ncompile!(model, optimizer = {written}, loss = {SPARSE.format('true')})?;"
     ran = notebook.execute(cell)
     assert [error["ename"] for error in ran.errors] == ["SC0103"], traceback_of(ran)
@@ -113,7 +113,7 @@ def test_arrays_become_a_data_set(notebook):
     notebook.run(applied(ran, card))
 
 
-def test_labels_out_of_range_name_the_argument_as_it_is_written(notebook):
+def test_labels_out_of_range_quote_the_argument_as_written(notebook):
     start = head("Dense(4)", SPARSE.format("true"))
     ran = notebook.execute(f"{start}\nfit!(model, eight, verbose = false)?;")
     (card,) = cards(ran)
@@ -133,7 +133,7 @@ ACCEPTED = ["run_eagerly = true", "jit_compile = true", "loss_weights = [1.0]", 
 
 
 @pytest.mark.parametrize("argument", ACCEPTED)
-def test_what_tensorflow_accepts_is_not_said_to_raise(notebook, argument):
+def test_a_card_does_not_claim_an_error_that_tensorflow_does_not_raise(notebook, argument):
     ran = notebook.execute(f"compile!(model, optimizer = Adam::new(0.01), {argument})?;")
     (card,) = cards(ran)
     assert card["code"] == "SC0101" and "accept" in card["tensorflow"], traceback_of(ran)
@@ -149,7 +149,7 @@ let answers = bert.predict("a game of and for the library ".repeat(400))?;"""
     assert "max_length" not in str(card["fixes"]) and "split longer texts" in str(card["fixes"]), traceback_of(ran)
 
 
-def test_a_constant_rate_is_said_once(notebook):
+def test_a_constant_rate_is_reported_once(notebook):
     ran = notebook.run(head("Dense(2)", SPARSE.format("true")) + "\nfit!(model, data, epochs = 2, batch_size = 8)?;")
     shown = ran.shown()
     assert "constant 1e-2" in shown and "1e-2 at step 0" not in shown, shown

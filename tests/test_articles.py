@@ -49,7 +49,7 @@ def run(run_notebook):
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
-def test_every_cell_runs_or_fails_as_it_is_meant_to(run, name):
+def test_every_cell_runs_or_fails_as_expected(run, name):
     errors, others = NOTEBOOKS[name]
     executed = run(name)
     names = [error.ename for error in executed.errors()]
@@ -103,7 +103,7 @@ def test_the_faulty_accumulator_has_another_gradient(run):
     assert "8 executions, 2 optimizer steps" in executed.shown("gradient_accumulation_steps = 4", "history.counters")
 
 
-def test_sixteen_bits_are_looked_at_and_trained_in(run):
+def test_half_precision_is_reported_and_trained_in(run):
     executed = run("fine_tuning_errors")
     assert "0 in float16" in executed.shown("half_precision")
     assert "mixed_float16, emulated" in executed.shown("set_global_policy", "fit!")

@@ -135,7 +135,7 @@ def test_a_broken_data_file(kernel, tmp_path, content, code, parts):
     assert "broken.tsv" in json.dumps(data)
 
 
-def test_control_characters_are_shown_and_not_obeyed(kernel):
+def test_control_characters_are_shown_escaped(kernel):
     cell = kernel.run(r"""let odd = Dataset::from_labelled([("a \u{1b}[31mred\u{7} text", "x\u{1b}[2J"), ("b", "y")]);
 odd""")
     assert "\ufffd" in cell.shown() and "\x1b" not in cell.shown()
@@ -164,7 +164,7 @@ def test_a_damaged_tokenizer(kernel, tiny, tmp_path, damage):
 
 @pytest.mark.parametrize("layers", ["Dense(1000000000000usize)", "Embedding(1u64 << 40, 64), Flatten(), Dense(1)",
                                     "Dense(1u64 << 20).input_shape(1u64 << 40), Dense(1)"])
-def test_sizes_that_no_memory_holds(kernel, layers):
+def test_sizes_larger_than_memory(kernel, layers):
     check_refused(kernel, f"let none = Sequential([{layers}])?;", "must be at most", code_is=["SC0915"])
 
 
@@ -212,7 +212,7 @@ compile!(narrow, optimizer = AdamW::new(1e-3), loss = SparseCategoricalCrossentr
     assert data["code"].startswith("SC03")
 
 
-def test_a_text_longer_than_the_model_is_cut_and_said_so(kernel):
+def test_a_text_longer_than_the_model_is_truncated_with_a_note(kernel):
     cell = kernel.run('let answer = sound.predict([&"word ".repeat(500)])?;\nanswer')
     assert cell.shown()
 

@@ -145,7 +145,7 @@ def page(request, notebook, cards, chromium, jupyter_lab, tmp_path_factory):
     return chromium
 
 
-def test_the_cells_show_what_they_are_to_show(notebook, cards):
+def test_the_cells_show_their_cards(notebook, cards):
     for card in cards:
         check_static_html(card.html)
         errors = [output for output in notebook.cells[card.cell].outputs if output.output_type == "error"]
@@ -169,13 +169,13 @@ def test_every_card_is_seen(page, cards, pictures):
             assert part in seen["text"], f"{card.name}: {part}"
 
 
-def test_nothing_is_taken_away(page):
+def test_the_sanitizer_removes_nothing(page):
     """JupyterLab sanitizes the HTML of untrusted notebooks, such as this one."""
     changed = {name: seen["differences"] for name, seen in page.seen.items() if seen["differences"]}
     assert not changed
 
 
-def test_nothing_is_scrolled_sideways(page):
+def test_no_card_overflows_horizontally(page):
     found = {name: seen["overflowing"] for name, seen in page.seen.items() if seen["overflowing"]}
     assert not found
 
@@ -221,7 +221,7 @@ def columns(line):
     return [part for character in line for part in [character, "\0"][:max(wcswidth(character), 0)]]
 
 
-def test_a_terminal_has_room_for_every_card(notebook, cards):
+def test_cards_fit_into_a_terminal(notebook, cards):
     too_long = [(card.name, line) for card in cards for line in card.plain.splitlines() if wcswidth(line) > COLUMNS]
     for name, cell in zip(CELLS, notebook.cells, strict=True):
         lines = [line for output in cell.outputs if output.output_type == "error" for line in output.traceback]
@@ -231,7 +231,7 @@ def test_a_terminal_has_room_for_every_card(notebook, cards):
     assert not too_long
 
 
-def test_carets_stand_under_what_is_meant(cards):
+def test_carets_are_under_the_reported_span(cards):
     for card in cards:
         if not card.code:
             continue

@@ -57,7 +57,7 @@ def test_run_writes_elsewhere_and_leaves_the_notebook_alone(command, tmp_path):
     assert nbformat.read(tmp_path / "done.ipynb", as_version=4).cells[1].outputs[0].data["text/plain"] == "2"
 
 
-def test_run_stops_at_an_error_and_says_so_by_its_exit_code(command, tmp_path):
+def test_run_stops_at_an_error_with_an_exit_code(command, tmp_path):
     path = notebook(tmp_path / "bad.ipynb", "1", "compile!(model, optimiser = 1)?;", "2")
     finished = command("run", path)
     assert finished.returncode != 0
@@ -69,7 +69,7 @@ def test_run_stops_at_an_error_and_says_so_by_its_exit_code(command, tmp_path):
     assert not executed.cells[3].outputs, "the cell after it was not run"
 
 
-def test_run_goes_on_where_this_error_is_expected(command, tmp_path):
+def test_run_continues_if_the_error_has_the_expected_code(command, tmp_path):
     meant = "compile!(model, optimiser = 1)?;"
     path = notebook(tmp_path / "meant.ipynb", meant, tags=["raises-exception", "expect:SC0101"])
     finished = command("run", path)
@@ -89,7 +89,7 @@ def test_notebooks_here_expect_their_errors_by_code(root):
                 assert len(codes) == 1, f"{path.name}, {cell.id}: which error?"
 
 
-def test_run_writes_what_there_is_when_it_is_ended_from_outside(stratoscope, tmp_path):
+def test_run_writes_the_outputs_so_far_when_it_is_terminated(stratoscope, tmp_path):
     path = notebook(tmp_path / "long.ipynb", "let x = 20;\nx + 1", 'println!("begun");\nsleep(600);', "3")
     process = subprocess.Popen([stratoscope, "run", path.name], cwd=tmp_path, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
@@ -108,7 +108,7 @@ def test_run_writes_what_there_is_when_it_is_ended_from_outside(stratoscope, tmp
     assert not third.outputs and third.execution_count is None
 
 
-def test_run_goes_on_where_an_error_is_meant(command, tmp_path):
+def test_run_continues_after_an_expected_error(command, tmp_path):
     path = notebook(tmp_path / "meant.ipynb", "compile!(model, optimiser = 1)?;", tags=["raises-exception"])
     assert command("run", path).returncode == 0
     path = notebook(tmp_path / "allowed.ipynb", "compile!(model, optimiser = 1)?;", "7")
@@ -117,7 +117,7 @@ def test_run_goes_on_where_an_error_is_meant(command, tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "{}", "not json", '{"cells": 3, "nbformat": 4}'])
-def test_run_refuses_what_is_no_notebook(command, tmp_path, content):
+def test_run_refuses_invalid_notebooks(command, tmp_path, content):
     path = tmp_path / "odd.ipynb"
     path.write_text(content)
     finished = command("run", path)

@@ -43,7 +43,7 @@ def test_a_misspelt_argument_is_caught_before_rustc(kernel, model):
     assert len(cell.diagnostics) == 1
 
 
-def test_a_finding_of_the_text_is_fast(kernel, model):
+def test_a_finding_in_the_source_is_fast(kernel, model):
     kernel.run(model)
     code = compile_cell(metrics="metric")
     seconds = sorted(kernel.execute(code).seconds for _ in range(5))
@@ -56,13 +56,13 @@ def test_a_finding_of_the_text_is_fast(kernel, model):
     [("optimizr", "optimizer"), ("los", "loss"), ("metric", "metrics"), ("steps_per_executions", "steps_per_execution"),
      ("gradient_acumulation_steps", "gradient_accumulation_steps")],
 )
-def test_the_nearest_name_is_offered(kernel, typo, meant):
+def test_the_nearest_name_is_suggested(kernel, typo, meant):
     # Nothing is compiled, so the model does not have to exist.
     cell = kernel.execute(f"compile!(anything, optimizer = AdamW::new(5e-5), {typo} = 1)?;")
     check_error(cell, "SC0101", typo, meant, line=1)
 
 
-def test_an_argument_of_another_place_is_named_as_such(kernel):
+def test_an_argument_of_another_call_is_recognized(kernel):
     cell = kernel.execute("compile!(anything, optimizer = AdamW::new(5e-5), learning_rate = 5e-5)?;")
     check_error(cell, "SC0106", "learning_rate")
     check_card(cell, "SC0106", "optimizer")
@@ -105,7 +105,7 @@ drop(strategy);"""
     assert kernel.run('inside.predict(["a game"])?').shown()
 
 
-def test_the_way_out_that_is_offered_works(kernel, tiny):
+def test_the_suggested_fix_works(kernel, tiny):
     """SC0102's card: a strategy of one device, and `%%scope` as the cell's first line."""
     kernel.run("let one = OneDeviceStrategy::new(cpu(0))?;")
     kernel.run(f"""%%scope one

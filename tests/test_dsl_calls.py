@@ -227,7 +227,7 @@ def applied(code, fix):
 
 
 @pytest.mark.parametrize("name", FIXED)
-def test_a_call_is_explained_and_the_way_out_works(kernel, name):
+def test_a_call_is_explained_and_the_fix_works(kernel, name):
     code, ename, expected = FIXED[name]
     prepare(kernel, code)
     cell = kernel.execute(code)
@@ -249,7 +249,7 @@ def test_a_call_is_explained_and_the_way_out_works(kernel, name):
 
 
 @pytest.mark.parametrize("name", PYTHON)
-def test_python_is_called_python(kernel, name):
+def test_python_in_a_cell_is_recognized(kernel, name):
     code, forms = PYTHON[name]
     cell = kernel.execute(code)
     error = cell.errors[0]
@@ -263,7 +263,7 @@ def test_python_is_called_python(kernel, name):
 
 
 @pytest.mark.parametrize("name", FINE)
-def test_what_is_right_is_left_alone(kernel, name):
+def test_correct_cells_have_no_card(kernel, name):
     prepare(kernel, FINE[name])
     cell = kernel.run(FINE[name])
     assert not errors(cell)

@@ -155,7 +155,7 @@ def subscriber(kernel, **options):
 # ---------------------------------------------------------------- malformed input
 
 @pytest.mark.parametrize("channel", CHANNELS)
-def test_a_frame_of_two_to_the_sixtieth_is_not_believed(kernel, log, channel):
+def test_a_frame_of_two_to_the_sixtieth_is_refused(kernel, log, channel):
     with connect(kernel, channel) as client:
         client.sendall(frame(1 << 60))
         closed_after(client, 9)
@@ -172,7 +172,7 @@ def test_the_length_may_come_byte_by_byte(kernel):
         closed_after(client, 5)
 
 
-def test_a_message_without_end_is_cut_off_at_its_limit(kernel, log):
+def test_an_endless_message_is_closed_at_its_limit(kernel, log):
     before = resident(kernel)
     with connect(kernel, "shell") as client:
         sent = send_until_closed(client, frame(MIB, more=True) + bytes(MIB), 1000 * MIB)
@@ -186,7 +186,7 @@ def test_a_message_without_end_is_cut_off_at_its_limit(kernel, log):
     assert resident(kernel) - before < 300 * MIB
 
 
-def test_messages_that_are_begun_by_many_do_not_fill_the_memory(kernel, log):
+def test_incomplete_messages_of_many_clients_do_not_fill_the_memory(kernel, log):
     before = resident(kernel)
     clients = [connect(kernel, "shell") for _ in range(10)]
     for client in clients:
@@ -203,7 +203,7 @@ def test_messages_that_are_begun_by_many_do_not_fill_the_memory(kernel, log):
     wait_for_log(log, "bytes of unfinished messages")
 
 
-def test_subscriptions_without_end(kernel, log):
+def test_endless_subscriptions(kernel, log):
     with connect(kernel, "iopub") as client:
         send_until_closed(client, b"\x00\x05\x01none" * 10, MIB)
         closed_after(client, 5)
@@ -230,7 +230,7 @@ def test_another_protocol_is_closed_at_once(kernel, log, sent, message):
     wait_for_log(log, message)
 
 
-def test_an_incompatible_socket_and_a_mangled_ready_end_only_themselves(kernel):
+def test_an_incompatible_socket_and_an_invalid_ready_close_only_their_connection(kernel):
     for command in [ready(b"PUB"), b"\x04\x06\x05READX", b"\x04\x02\x09R", b"\x04\x00", b"\x04\x0a\x05READY\xff\xff\xff\xff"]:
         with connect(kernel, "shell", handshake=False) as client:
             client.sendall(GREETING + command)
@@ -239,7 +239,7 @@ def test_an_incompatible_socket_and_a_mangled_ready_end_only_themselves(kernel):
 
 # ---------------------------------------------------------------- slow and numerous clients
 
-def test_who_does_not_finish_the_handshake_is_closed(kernel, log):
+def test_an_unfinished_handshake_is_closed(kernel, log):
     silent = [connect(kernel, channel, handshake=False) for channel in CHANNELS]
     slow = connect(kernel, "shell", handshake=False)
 
@@ -304,7 +304,7 @@ def numbered(count):
             f"if text.len() > 60000 {{ print!(\"{{text}}\"); text.clear(); }} }}\nprint!(\"{{text}}\");")
 
 
-def test_a_stalled_subscriber_is_cut_off_alone_and_nobody_sees_anything_twice(kernel, log):
+def test_only_a_stalled_subscriber_is_closed_and_no_message_is_repeated(kernel, log):
     with connect(kernel, "iopub", receive_buffer=4096) as stalled, subscriber(kernel) as (other, monitor):
         stalled.sendall(SUBSCRIBE_TO_ALL)
         seen = []
@@ -357,7 +357,7 @@ def test_a_slow_subscriber_gets_everything_and_the_memory_stays_bounded(kernel):
     assert most - before < 200 * MIB, (most - before) / MIB
 
 
-def test_who_does_not_read_answers_is_not_listened_to(kernel):
+def test_requests_of_a_client_that_does_not_read_replies_wait(kernel):
     before = resident(kernel)
     with connect(kernel, "hb", receive_buffer=4096) as client:
         client.settimeout(1)

@@ -73,7 +73,7 @@ def test_before_the_first_batch(ready):
     ("let all = model.predict(&many.take(20_000))?;", "predicting"),
     ("evaluate!(model, many.take(20_000), batch_size = 20_000)?;", "tokenizing"),
 ])
-def test_what_has_one_whole_result_has_none(ready, code, work):
+def test_an_interrupted_predict_or_evaluate_has_no_result(ready, code, work):
     cell, seconds = interrupted(ready, code, work)
     assert seconds < SOON
     assert cell.reply["status"] == "error"
@@ -119,7 +119,7 @@ scope!(strategy, {{
     assert 1 < batches < 500, "it ended within the execution"
 
 
-def test_a_callback_saves_and_asks_the_model(ready, tmp_path):
+def test_a_callback_saves_and_evaluates_the_model(ready, tmp_path):
     """The usual actions at the end of an epoch; those that are not possible have a card."""
     code = f"""let same = model.clone();
 let (mut answers, mut problems) = (vec![], vec![]);

@@ -48,7 +48,7 @@ def test_the_whole_notebook(page, pictures):
         ("training", "seq/s", ["loss", "accuracy", "executions", "optimizer steps", "all-reduces"]),
     ],
 )
-def test_what_is_seen(page, pictures, name, text, parts):
+def test_the_main_outputs_are_visible(page, pictures, name, text, parts):
     found = outputs_with(page, text)
     assert found, f"no output shows {text}"
     x, y, width, height = found["box"]

@@ -123,7 +123,7 @@ def test_the_shell_and_the_environment(kernel):
     assert not re.search("^(RUST_SRC_PATH|EVCXR_CONFIG_DIR|STRATOSCOPE_PATH)=", seen, re.MULTILINE)
 
 
-def test_an_interrupted_command_of_the_shell_costs_nothing(kernel):
+def test_an_interrupted_shell_command_loses_no_variable(kernel):
     request = kernel.request("!echo begun; sleep 100")
     kernel.wait_for(request, "stream")
     begun = time.monotonic()
@@ -174,7 +174,7 @@ def test_unknown_magics_suggest_the_closest_name(kernel):
         ("%explain SC9999", "UnknownCode", "`%explain` lists all codes"),
     ],
 )
-def test_magics_that_are_asked_wrongly_say_how(kernel, code, name, part):
+def test_an_invalid_magic_explains_its_use(kernel, code, name, part):
     check_error(kernel.execute(code), name, part, line=1)
 
 
@@ -217,7 +217,7 @@ def test_a_crate_works_beside_the_facade(kernel):
     ],
     ids=["exit", "abort", "stack overflow", "killed", "panic in a panic", "stack overflow in a thread", "out of memory"],
 )
-def test_a_process_that_ends_says_where_and_what_is_lost(kernel, code, name, part, line):
+def test_the_end_of_the_process_is_reported_with_line_and_lost_variables(kernel, code, name, part, line):
     kernel.run("let precious = 1;\nfn kept() -> u8 { 7 }")
     cell = kernel.execute(code)
     check_error(cell, name, part, "lost: ", "`precious`", "functions, types and imports are kept", line=line)
@@ -241,7 +241,7 @@ def test_a_missing_variable_has_an_error_that_says_why_and_how_it_comes_back(ker
     check_error(kernel.execute("never_there"), "E0425", line=1)
 
 
-def test_variables_of_a_type_that_is_defined_anew_are_not_taken_for_the_new_one(kernel):
+def test_variables_of_a_redefined_type_are_not_taken_for_the_new_one(kernel):
     """Rust distinguishes the two by the names of their fields only: a number would be read as an address."""
     kernel.run("struct Point(usize);\nstruct Line { from: Point }\nimpl Drop for Point { fn drop(&mut self) { println!(\"point {}\", self.0); } }")
     made = kernel.run("let segment = Line { from: Point(7) };\nlet points = vec![Point(8)];\nlet plain = 1;").number
@@ -269,7 +269,7 @@ def test_panics_that_end_the_process_are_all_reported(kernel):
     kernel.run("std::mem::forget(bad);")
 
 
-def test_panics_of_other_threads_say_what_they_said(kernel):
+def test_panics_of_other_threads_have_their_message(kernel):
     kernel.run("let precious = 2;")
     cell = kernel.execute("let worker = std::thread::spawn(|| { if true { panic!(\"in a thread\") } 3 });\nworker.join().unwrap()")
     check_error(cell, "panic", "called `Result::unwrap()`", line=2)
@@ -279,7 +279,7 @@ def test_panics_of_other_threads_say_what_they_said(kernel):
     assert kernel.run("precious").shown() == "2"
 
 
-def test_what_cannot_live_between_cells_says_how_to_keep_it(kernel):
+def test_a_variable_that_cannot_be_kept_has_a_card_with_an_alternative(kernel):
     for code, way_out in [("let text = String::from(\"a\");\nlet borrowed = &text;", "to_owned"),
                           ("let closure = |x: i32| x + 1;", "box it"),
                           ("let words = vec![\"a\"];\nlet closure = |x: i32| x + 1;", "Box<dyn Fn(i32) -> i32>"),
@@ -320,7 +320,7 @@ def test_what_has_no_type_because_it_is_wrong_is_reported_by_rustc(kernel):
     assert kernel.run("big").shown() == "[1, 2]"
 
 
-def test_what_the_kernel_puts_around_a_cell_is_not_talked_about(kernel):
+def test_generated_code_is_not_mentioned(kernel):
     for code, name, message in [("let n = Some(5)?;", "E0277", "on `Result`s, not `Option`s, in a cell"),
                              ("struct Odd; let r: Result<u8, Odd> = Err(Odd); r?", "E0277", "`Odd: std::fmt::Display`"),
                              ("!true\nlet b = 3; if b = 3 { }", "E0308", "mismatched types")]:
@@ -331,7 +331,7 @@ def test_what_the_kernel_puts_around_a_cell_is_not_talked_about(kernel):
             assert ours not in text, text
 
 
-def test_a_suggestion_of_signs_is_shown_as_the_line_it_makes(kernel):
+def test_a_suggestion_of_punctuation_is_shown_as_the_corrected_line(kernel):
     kernel.run("fn length(x: &[i32]) -> usize { x.len() }")
     cell = kernel.execute("let listed = vec![1];\nlet n: usize = length(listed);")
     check_error(cell, "E0308", line=2)
@@ -357,7 +357,7 @@ def test_partial_lines_and_odd_bytes(kernel):
     assert cell.stream() == "half a line bad \ufffd\ufffd end \ufffd"
 
 
-def test_text_without_a_lines_end_is_seen_at_once(kernel):
+def test_text_without_a_newline_is_shown_at_once(kernel):
     cell = kernel.run('print!("first"); std::thread::sleep(std::time::Duration::from_millis(800)); print!(" {}", "second");')
     seconds = {message.content["text"].strip(): message.seconds
                for message in cell.messages if message.kind == "stream"}
@@ -383,7 +383,7 @@ def text_of(messages, name="stdout"):
                    if message["msg_type"] == "stream" and message["content"]["name"] == name)
 
 
-def test_what_a_thread_says_belongs_to_the_cell_that_started_it(kernel):
+def test_output_of_a_thread_belongs_to_the_cell_that_started_it(kernel):
     """While its cell runs, while another one runs, and while none does; also for a thread of such a thread, and for
     text that was not written by a macro of the cell."""
     first = kernel.request("""
@@ -424,7 +424,7 @@ nap(600);
         message for message in heard[second] if message["msg_type"] == "display_data"]
 
 
-def test_threads_of_the_running_cell_keep_the_order_of_what_they_say(kernel):
+def test_threads_of_the_running_cell_keep_the_order_of_their_output(kernel):
     cell = kernel.run("std::thread::scope(|threads| { threads.spawn(|| { for i in 0..50 { println!(\"{i}\"); } }); });\n"
                       "println!(\"after\");")
     assert cell.stream() == "".join(f"{i}\n" for i in range(50)) + "after\n"

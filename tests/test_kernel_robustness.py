@@ -40,7 +40,7 @@ def check_alive(kernel):
     assert kernel.run("6 * 7", timeout=60).shown() == "42"
 
 
-def test_frames_that_are_no_message(kernel, shell):
+def test_malformed_frames(kernel, shell):
     good = signed(kernel, "kernel_info_request", {})
     mangled = [
         [b""],
@@ -82,7 +82,7 @@ def test_frames_that_are_no_message(kernel, shell):
         ("", {}),
     ],
 )
-def test_contents_that_are_odd(kernel, shell, kind, content):
+def test_malformed_contents(kernel, shell, kind, content):
     shell.send_multipart(signed(kernel, kind, content))
     shell.poll(300)
     check_alive(kernel)
@@ -176,7 +176,7 @@ def test_a_home_that_cannot_be_written(tmp_path):
         check_alive(kernel)
 
 
-def test_temporary_files_may_lie_deep(tmp_path):
+def test_the_folder_for_temporary_files_may_have_a_long_path(tmp_path):
     """Deeper than the longest path of a socket."""
     folders = tmp_path / ("deep" * 20) / ("deeper" * 10)
     folders.mkdir(parents=True)
@@ -279,7 +279,7 @@ def test_a_cell_process_that_runs_out_of_memory_is_killed_by_the_system(kernel):
     assert kernel.run("vec![1_u8; 400 << 20].len()").shown() == str(400 << 20)
 
 
-def test_memory_that_cannot_be_had(kernel):
+def test_an_allocation_that_fails(kernel):
     kernel.run("let precious = 1;")
     process = cell_process(kernel)
     used = int(pathlib.Path(f"/proc/{process}/statm").read_text().split()[0]) * resource.getpagesize()
@@ -321,7 +321,7 @@ def test_a_compiler_that_is_killed(kernel):
 
 
 @pytest.mark.parametrize("which", ["--crate-name ctx", " standby "])
-def test_a_compiler_that_stands_by_is_killed(kernel, which):
+def test_a_standby_compiler_that_is_killed(kernel, which):
     kernel.run("let precious = 4;")
     deadline = time.monotonic() + 30
     while not compilers_of(kernel):
@@ -341,7 +341,7 @@ def test_a_compiler_that_stands_by_is_killed(kernel, which):
     "use std::assert_eq as fit;\nfit!(1 + 1, 2); \"as meant\"",
     # … and an exported one may be called by its path.
     "#[macro_export] macro_rules! twice { ($x:expr) => { 2 * $x } }\nassert_eq!(crate::twice!(2), 4); \"as meant\""])
-def test_what_is_wrong_only_where_a_cell_is_included(kernel, code):
+def test_cells_that_are_invalid_only_as_an_included_text(kernel, code):
     """The standby rustc reads the cell as an included text."""
     assert kernel.run(code).shown() == '"as meant"'
     kernel.run("%reset")
@@ -411,7 +411,7 @@ def test_two_kernels_that_start_at_the_same_time(tmp_path):
     assert found == {1: "1", 2: "2"}
 
 
-def test_what_is_kept_beside_the_library_may_be_damaged(kernel):
+def test_damaged_cache_files(kernel):
     """cargo's answers and compiled cells are cached for the next kernel; damaged cache files are rebuilt."""
     snapshot = pathlib.Path(next(line.split(" ", 1)[1] for line in kernel.run("!echo library $STRATOSCOPE_LIBRARY")
                                  .stream().splitlines() if line.startswith("library"))).parent

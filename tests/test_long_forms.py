@@ -174,7 +174,7 @@ def test_interrupts_at_random_moments(notebook, tiny):
     assert notebook.run("40 + 2").shown() == "42"
 
 
-def test_an_interrupted_fit_goes_on_and_ends_as_if_nothing_had_been(notebook, tiny):
+def test_a_resumed_fit_ends_like_an_uninterrupted_one(notebook, tiny):
     """Several histories with `interrupted = true`, and the losses of an uninterrupted run."""
     fit = "fit!(model, train, epochs = 40, batch_size = 8, max_length = 32, seed = 4{})?"
     make(notebook, tiny)

@@ -139,7 +139,7 @@ INITIALIZERS = {
 
 
 @pytest.mark.parametrize("kind", INITIALIZERS)
-def test_a_variable_stays_when_the_one_that_was_to_shadow_it_fails(kernel, kind):
+def test_a_variable_is_kept_if_its_shadowing_fails(kernel, kind):
     initializer, ename = INITIALIZERS[kind]
     kernel.execute('let mut old = String::from("trained");').ok()
     cell = run_to_its_end(kernel, f"let old = {initializer};", ename)
@@ -152,7 +152,7 @@ def test_a_variable_stays_when_the_one_that_was_to_shadow_it_fails(kernel, kind)
         assert "lost" not in error_text(cell)
 
 
-def test_what_rust_does_not_let_one_keep_is_named(kernel):
+def test_variables_that_rust_cannot_keep_are_named(kernel):
     cell = kernel.execute("let first = vec![1];\nlet second = first.len();\nfails(true)?;\nlet third = first;")
     assert "kept: " in error_text(cell) and "`first`" in error_text(cell)
     assert value(kernel, "first.len() + second") == "2"
@@ -183,7 +183,7 @@ def test_cells_that_cannot_run_statement_by_statement_run(kernel):
         assert cell.shown().strip() == shown or names == ["SC1011"], (code, error_text(cell))
 
 
-def test_a_type_that_does_not_compile_anew_costs_nothing(kernel):
+def test_a_redefinition_that_does_not_compile_loses_nothing(kernel):
     kernel.execute("struct Kind { a: i32 }\nimpl Kind { fn a(&self) -> i32 { self.a } }").ok()
     kernel.execute("let kind = Kind { a: 3 };").ok()
     for code in [
@@ -218,14 +218,14 @@ def test_a_cell_of_an_implementation_alone_can_run_again(kernel):
     assert value(kernel, "getpid() != getppid()") == "true"
 
 
-def test_what_was_lost_before_is_not_blamed_on_the_cell_that_misses_it(kernel):
+def test_a_variable_lost_earlier_is_not_reported_as_lost_by_the_present_cell(kernel):
     kernel.execute("let parcel = String::from(\"p\");").ok()
     number = kernel.execute("drop(parcel);").ok().number
     assert f"cell {number} moved it" in value(kernel, "let size = parcel.len();\nlet parcel = 1;")
     assert f"cell {number} moved it" in value(kernel, "parcel")
 
 
-def test_a_variable_is_of_the_cell_that_made_it(kernel):
+def test_a_variable_belongs_to_the_cell_that_created_it(kernel):
     number = kernel.execute("let origin = 1;").ok().number
     kernel.execute("let origin = fails(true)?;")
     kernel.execute("let origin: String = 5;")
@@ -246,7 +246,7 @@ def test_an_interrupted_cell_does_not_run_its_next_statement(kernel):
     assert "cannot find value `then`" in value(kernel, "then")
 
 
-def test_arithmetic_that_does_not_fit_is_a_panic_with_its_line(kernel):
+def test_an_integer_overflow_is_a_panic_with_its_line(kernel):
     cell = kernel.execute("let empty: Vec<i32> = vec![];\nlet last = empty.len() - 1;")
     assert cell.errors[0]["ename"] == "panic"
     assert "attempt to subtract with overflow" in cell.errors[0]["evalue"]
@@ -269,7 +269,7 @@ def test_places_are_those_of_the_cell(kernel):
 
 
 @pytest.mark.parametrize("part", ["(", "[", "{ ", "-", "!", "1 + ", "x."])
-def test_a_cell_that_is_nested_too_deep_is_refused(kernel, part):
+def test_a_cell_that_is_nested_too_deeply_is_refused(kernel, part):
     cell = kernel.execute("let x = 1;\n" + part * 50_000 + "x")
     assert [each["ename"] for each in cell.errors] == ["NestedTooDeep"]
     assert "line 2" in error_text(cell)

@@ -25,7 +25,7 @@ def notebook(tmp_path_factory, tiny):
 
 # ---------------------------------------------------------------- an error is shown once
 
-def test_an_error_of_ours_is_said_by_its_card(notebook):
+def test_an_error_with_a_card_has_a_short_traceback(notebook):
     """The notebook shows the card, so the error has the place and the code only."""
     code = "let here = 1;\ncompile!(model, optimiser = SGD::new(0.01))?;"
     request = notebook.client.execute(code, allow_stdin=True)
@@ -43,7 +43,7 @@ def test_a_program_that_runs_notebooks_has_the_message_too(notebook):
     assert lines == [f"Cell In[{cell.number}], line 1: SC0101", "`compile!` has no argument `optimiser`; did you mean `optimizer`?"]
 
 
-def test_an_error_without_a_card_is_whole(notebook):
+def test_an_error_without_a_card_has_a_complete_traceback(notebook):
     cell = notebook.execute("let n: i32 = \"text\";")
     error = check_error(cell, "E0308", "mismatched types", line=1)
     assert not cell.diagnostics
@@ -86,7 +86,7 @@ mine.summary()""").shown()
     assert re.search(r"mine +Model<Mine> +\S+ B +cpu:0", notebook.run("%vars").shown())
 
 
-def test_a_history_is_asked_by_name(notebook):
+def test_a_history_has_columns_by_name(notebook):
     assert notebook.run("history[\"loss\"].len()").shown() == "3"
     assert notebook.run("history[\"val_pearson\"].len()").shown() == "3"
     assert notebook.run("history.get(\"acc\").is_none()").shown() == "true"
@@ -167,7 +167,7 @@ def hover(notebook, code, at, detail=0):
     return reply["data"].get("text/plain", "") if reply["found"] else ""
 
 
-def test_what_people_call_is_offered_first(notebook):
+def test_common_methods_are_completed_first(notebook):
     found = completions(notebook, "model.")
     assert found[:5] == ["fit", "predict", "evaluate", "compile", "summary"], found
     for private in ("inner", "network", "fit_from", "placement_here", "try_into"):

@@ -87,7 +87,7 @@ def crate(folder):
     return folder
 
 
-def test_no_configuration_of_a_stranger_is_believed(shared, tmp_path):
+def test_configuration_of_another_user_is_not_read(shared, tmp_path):
     trap = Trap(shared)
     notebooks = shared / "notebooks"
     as_stranger(f"mkdir -m 0777 {notebooks}", shared)
@@ -185,7 +185,7 @@ def test_a_kernel_of_another_container_keeps_its_folders(tmp_path):
     ("none", "does not exist"),
     ("relative", "is not an absolute path"),
     ("open", "is open to other users")])
-def test_cells_run_whatever_the_folder_for_temporary_files_is(tmp_path, shared, name, note):
+def test_cells_run_with_any_folder_for_temporary_files(tmp_path, shared, name, note):
     (tmp_path / "a b").mkdir()
     (shared / "open").mkdir()
     (shared / "open").chmod(0o777)

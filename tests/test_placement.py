@@ -149,7 +149,7 @@ def test_before_and_after_a_change_of_strategy(kernel, tiny, after):
 
 
 @pytest.mark.parametrize(("ops", "hops"), [("Ring", 6), ("Tree", 4), ("Centralized", 2)])
-def test_who_sends_what_to_whom(kernel, tiny, after, ops, hops):
+def test_transfers_between_devices(kernel, tiny, after, ops, hops):
     kernel.run(f"let four = MirroredStrategy::logical(4)?.cross_device_ops(CrossDeviceOps::{ops});")
     kernel.run(compile_cell(tiny, "drawn", "four"))
     bundle = shown(kernel.run("placement(&drawn);"), PLACEMENT)

@@ -122,7 +122,7 @@ def test_the_first_cell_is_number_1_and_busy_comes_first_and_idle_last(fresh_ker
     assert fresh_kernel.run("8").number == 2
 
 
-def test_streams_are_apart_and_complete(kernel):
+def test_streams_are_separate_and_complete(kernel):
     cell = kernel.run('println!("to out"); eprintln!("to err"); print!("no line end"); eprint!("none here");')
     assert cell.stream("stdout") == "to out\nno line end"
     assert cell.stream("stderr") == "to err\nnone here"
@@ -224,7 +224,7 @@ def test_a_process_that_ends_is_reported_and_the_next_cell_runs(kernel):
     assert kernel.run("1 + 2").shown() == "3"
 
 
-def test_printing_what_the_evaluator_prints_does_no_harm(kernel):
+def test_printing_the_protocol_of_the_evaluator_has_no_effect(kernel):
     cell = kernel.run('println!("EVCXR_EXECUTION_COMPLETE"); println!("{{\\"kind\\":\\"result\\"}}"); 5')
     assert "EVCXR_EXECUTION_COMPLETE" in cell.stream()
     assert cell.of_kind("execute_result")[0]["data"]["text/plain"] == "5"
@@ -287,7 +287,7 @@ def test_restart_gives_a_new_process_with_nothing_in_it(tmp_path):
         assert kernel.run("2").shown() == "2"
 
 
-def test_two_kernels_do_not_meet(tmp_path, kernel):
+def test_two_kernels_are_independent(tmp_path, kernel):
     with Kernel(cwd=tmp_path) as other:
         other.run("let mine = 1;")
         kernel.run("let mine = 2;")

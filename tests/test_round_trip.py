@@ -8,7 +8,7 @@ from kernel_client import Kernel
 TEXTS = '["sans serif font", "platform game", "dns server"]'
 
 
-def test_a_saved_model_answers_alike_in_a_fresh_kernel(tmp_path, tiny):
+def test_a_saved_model_predicts_the_same_in_a_fresh_kernel(tmp_path, tiny):
     folder = tmp_path / "saved"
     with Kernel(cwd=tmp_path) as kernel:
         kernel.run(

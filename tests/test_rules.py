@@ -112,7 +112,7 @@ def test_the_catalogue_is_there():
 
 
 @pytest.mark.parametrize("code", RUN)
-def test_the_page_tells_the_truth(notebook, code):
+def test_the_cells_of_a_page_behave_as_documented(notebook, code):
     rule = RULES[code]
     # Warnings that an earlier page has shown are shown again.
     notebook.kernel.run("%warnings again")
@@ -178,7 +178,7 @@ READ = [code for code, rule in RULES.items() if rule["not_run"] and rule["stage"
 
 
 @pytest.mark.parametrize("code", READ)
-def test_what_a_page_to_be_read_advises_runs(notebook, code):
+def test_the_cells_of_a_page_without_a_check_run(notebook, code):
     rule = RULES[code]
     cells = [rule["good"]] + [rule["bad"]] * rule["not_run"].startswith("both are valid")
     for cell in cells:
@@ -280,7 +280,7 @@ scope!(one, {{
     notebook.kernel.run("%profile off")
 
 
-def test_a_wrong_type_is_two_words(notebook):
+def test_a_wrong_type_has_one_card_for_source_and_compiler(notebook):
     """Errors found in the source and errors that only rustc finds have the same card."""
     for made, value in (("", "Adam::new(1e-3)"), (f"let adam = Adam::new(1e-3);\n{MODEL}\n", "adam")):
         ran = notebook.execute(f"{made}compile!(model, optimizer = AdamW::new(5e-5), loss = {value})?;")
@@ -314,7 +314,7 @@ def test_warnings_are_shown_each_time_silenced_denied(notebook):
     assert kernel.execute("%warnings silence SC9999").errors[0]["ename"] == "UnknownWarning"
 
 
-def test_what_is_denied_stops_a_run_in_the_cell_process_and_in_the_next_one(notebook):
+def test_a_denied_warning_stops_a_run_in_the_present_process_and_in_the_next(notebook):
     """SC0407 is reported by the process that trains, not by the kernel, which has the source only."""
     kernel = notebook.kernel
     cell = f"""let long = Dataset::from_labelled([("a game of and for the library and the data", "games"), ("a font", "fonts")]);

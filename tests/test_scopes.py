@@ -68,7 +68,7 @@ def error(cell):
 # No strategy is alive ---------------------------------------------------------------------------------
 
 
-def test_without_a_strategy_one_device_and_no_word(notebook):
+def test_without_a_strategy_one_device_is_used_without_a_message(notebook):
     for model in (BUILT, UNBUILT):
         cell = notebook.run("\n".join((model, COMPILE, FIT, SEEN)))
         assert not cell.diagnostics
@@ -194,7 +194,7 @@ def test_s3_through_a_function(strategy):
     check_error(cell, "SC0201")
 
 
-def test_s3_example_3_a_model_of_ones_own_with_and_without_build(strategy):
+def test_s3_example_3_a_custom_model_with_and_without_build(strategy):
     strategy.run(CUSTOM)
     made = 'let model = Model::of(Custom { hidden: None, last: None }, Outputs::new("Custom", 1))?;'
     for build, before in (("model.build((None, 5))?;", "71"), ("", "0")):

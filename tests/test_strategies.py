@@ -68,12 +68,12 @@ def test_a_value_persists_and_shows_its_copies(notebook):
     assert "ps:1 (logical) rows 2–3: [2.5, 3.5]" in shown
 
 
-def test_what_is_simulated_says_so(notebook):
+def test_simulated_devices_are_marked(notebook):
     shown = notebook.run("let tpu = TpuStrategy::simulated()?;\ntpu.to_string()").shown()
     assert "8 simulated TPU cores, computed by the CPU" in shown
 
 
-def test_servers_cut_variables_by_rows(notebook):
+def test_servers_shard_variables_by_rows(notebook):
     """The report shows which rows are where, before and after training; the numbers are those without a partitioner."""
     model = 'let model = Sequential([Dense(8).activation("relu").input_shape((3,)).seed(1), Dense(1).seed(2)])?;'
     compiled = 'compile!(model, optimizer = Adam::new(0.01), loss = "mse")?;'

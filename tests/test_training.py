@@ -289,7 +289,7 @@ def test_fit_before_compile_is_a_diagnostic(kernel, compiled, tiny):
     assert cell.errors[0]["ename"].startswith("SC")
 
 
-def test_an_optimizer_with_more_to_keep(kernel, compiled, tiny):
+def test_an_optimizer_with_more_state(kernel, compiled, tiny):
     """`amsgrad` and `use_ema`: on the placement, in the memory plan, in the history; and their errors."""
     kernel.run("let strategy = MirroredStrategy::logical(2)?;")
     compile_cell = f"""scope!(strategy, {{
@@ -348,7 +348,7 @@ compile!(half, optimizer = AdamW::new(5e-3), loss = SparseCategoricalCrossentrop
     assert "emulated" not in kernel.run(build).shown()
 
 
-def test_a_callback_of_ones_own(kernel, compiled, tiny):
+def test_a_custom_callback(kernel, compiled, tiny):
     """A type defined in one cell and used in the next stops the run and keeps its records."""
     kernel.run(model_cell(tiny))
     kernel.run("""struct Watch { losses: Vec<f64>, at_most: u64, said: String }

@@ -38,7 +38,7 @@ def run(page, number):
                     f".some(each => each.innerText.includes('[{number}]'))", 120)
 
 
-def test_the_live_table_stands_beside_the_notebook_and_follows_the_cells(jupyter_lab, chromium, pictures):
+def test_the_live_table_is_beside_the_notebook_and_updated_after_cells(jupyter_lab, chromium, pictures):
     page = chromium
     cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
     kernelspec = {"name": "stratoscope", "display_name": "Rust", "language": "rust"}
