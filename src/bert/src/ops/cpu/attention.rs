@@ -10,7 +10,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::buffer;
-use super::product::{Before, Matrix, Target, product};
+use super::product::{Before, Matrix, MatrixMut, product};
 use super::vectorized::{LANES, exp, multiply_add, total, vectorized};
 use crate::ops::key::Mask;
 use crate::ops::portable::MASKED_SCORE;
@@ -67,34 +67,20 @@ impl<'a> Projection<'a> {
     }
 }
 
-/// Where a projection's gradient goes.
-#[derive(Clone, Copy)]
-pub(in crate::ops) struct ProjectionMut<'a> {
-    pub target: Target<'a>,
-    pub stride: usize,
-    pub first: usize,
-}
-
-impl<'a> ProjectionMut<'a> {
-    /// # Safety
-    /// Each head of each sequence is used by one task, and each of its rows once at a time.
-    unsafe fn head(
-        self,
-        d: Dimensions,
-        sequence: usize,
-        head: usize,
-        rows: &Range<usize>,
-    ) -> super::product::MatrixMut<'a> {
-        let row = sequence * d.sequence + rows.start;
-        // SAFETY: heads are disjoint columns, sequences disjoint rows.
-        unsafe {
-            self.target.part(
-                (row, rows.len()),
-                (self.first + head * d.size, d.size),
-                self.stride,
-            )
-        }
-    }
+/// The part of a result [T, H] that belongs to one head: its columns, in the rows of one sequence.
+///
+/// # Safety
+/// Each head of each sequence is used by one task, which uses one part of it at a time.
+unsafe fn head_mut<'a>(
+    result: &'a MatrixMut,
+    d: Dimensions,
+    sequence: usize,
+    head: usize,
+    rows: &Range<usize>,
+) -> MatrixMut<'a> {
+    let row = sequence * d.sequence + rows.start;
+    // SAFETY: heads are disjoint columns and sequences disjoint rows; the rest is the caller's promise.
+    unsafe { result.part((row, rows.len()), (head * d.size, d.size)) }
 }
 
 /// The three projections and what says which scores count.
@@ -228,11 +214,7 @@ pub(in crate::ops) fn forward(inputs: Inputs, d: Dimensions) -> (Vec<f32>, Vec<f
     let (sequence, rows) = (d.sequence, d.batch * d.sequence);
     let mut y = buffer(rows * d.hidden());
     let mut statistics = buffer(d.heads * rows * 2);
-    let output = ProjectionMut {
-        target: Target::new(&mut y),
-        stride: d.hidden(),
-        first: 0,
-    };
+    let output = MatrixMut::new(&mut y, rows, d.hidden());
     let scale_of_scores = 1.0 / (d.size as f32).sqrt();
     let asker = Asker::of_this_thread();
     statistics
@@ -243,8 +225,8 @@ pub(in crate::ops) fn forward(inputs: Inputs, d: Dimensions) -> (Vec<f32>, Vec<f
             let whole = 0..sequence;
             if asker.stops() {
                 statistics.fill(0.0);
-                // SAFETY: this task has this head of this sequence.
-                unsafe { output.head(d, item, head, &whole).clear() };
+                // SAFETY: this task alone has this head of this sequence.
+                unsafe { head_mut(&output, d, item, head, &whole) }.clear();
                 return;
             }
             let keys = inputs.key.head(d, item, head, &whole).transposed();
@@ -257,7 +239,7 @@ pub(in crate::ops) fn forward(inputs: Inputs, d: Dimensions) -> (Vec<f32>, Vec<f
                     scale_of_scores,
                     queries,
                     keys,
-                    whole_of(scores, block.len()),
+                    &mut MatrixMut::new(scores, block.len(), sequence),
                     Before::Ignored,
                 );
                 let first = ((item * d.heads + head) * sequence + block.start) * sequence;
@@ -275,29 +257,22 @@ pub(in crate::ops) fn forward(inputs: Inputs, d: Dimensions) -> (Vec<f32>, Vec<f
                         None => scale(row, inverse),
                     }
                 }
-                // SAFETY: this task has this head of this sequence.
-                let into = unsafe { output.head(d, item, head, &block) };
+                // SAFETY: this task alone has this head of this sequence, and one block of it at a time.
+                let mut into = unsafe { head_mut(&output, d, item, head, &block) };
                 let probabilities = Matrix::new(scores, block.len(), sequence);
-                product(1.0, probabilities, values, into, Before::Ignored);
+                product(1.0, probabilities, values, &mut into, Before::Ignored);
             }
         });
     (y, statistics)
 }
 
-/// A scratch matrix of `rows` rows over a whole slice.
-fn whole_of(data: &mut [f32], rows: usize) -> super::product::MatrixMut<'_> {
-    let columns = data.len().checked_div(rows).unwrap_or(0);
-    // SAFETY: the slice is borrowed mutably for as long as the matrix is.
-    unsafe { Target::new(data).part((0, rows), (0, columns), columns) }
-}
-
-/// The gradients of queries, keys and values, from the outputs' [T, H].
+/// Writes the gradients of queries, keys and values, each [T, H], computed from the gradient of the output [T, H].
 pub(in crate::ops) fn backward(
     gradient: &[f32],
     inputs: Inputs,
     statistics: &[f32],
     d: Dimensions,
-    into: [ProjectionMut; 3],
+    into: [MatrixMut; 3],
 ) {
     let sequence = d.sequence;
     let [query_gradient, key_gradient, value_gradient] = into;
@@ -315,10 +290,9 @@ pub(in crate::ops) fn backward(
             let tokens = inputs.tokens(d, item);
             let whole = 0..sequence;
             if asker.stops() {
-                for gradient in [query_gradient, key_gradient, value_gradient] {
-                    // SAFETY: this task has this head of this sequence, in three different columns
-                    // or buffers.
-                    unsafe { gradient.head(d, item, head, &whole).clear() };
+                for gradient in [&query_gradient, &key_gradient, &value_gradient] {
+                    // SAFETY: this task alone has this head of this sequence.
+                    unsafe { head_mut(gradient, d, item, head, &whole) }.clear();
                 }
                 return;
             }
@@ -332,20 +306,18 @@ pub(in crate::ops) fn backward(
                 let (p, dp) = (&mut p[..length], &mut dp[..length]);
                 let queries = inputs.query.head(d, item, head, &block);
                 let gradient = gradient.head(d, item, head, &block);
-                let scores = whole_of(p, block.len());
                 product(
                     scale_of_scores,
                     queries,
                     keys.transposed(),
-                    scores,
+                    &mut MatrixMut::new(p, block.len(), sequence),
                     Before::Ignored,
                 );
-                let of_probabilities = whole_of(dp, block.len());
                 product(
                     1.0,
                     gradient,
                     values.transposed(),
-                    of_probabilities,
+                    &mut MatrixMut::new(dp, block.len(), sequence),
                     Before::Ignored,
                 );
                 let first = ((item * d.heads + head) * sequence + block.start) * sequence;
@@ -370,16 +342,18 @@ pub(in crate::ops) fn backward(
                 let applied = dropped.as_deref().map_or(&*p, |dropped| &dropped[..length]);
                 let applied = Matrix::new(applied, block.len(), sequence);
                 let dp = Matrix::new(dp, block.len(), sequence);
-                // SAFETY: this task has this head of this sequence, in three different columns or
-                // buffers.
-                unsafe {
-                    let into = value_gradient.head(d, item, head, &whole);
-                    product(1.0, applied.transposed(), gradient, into, before);
-                    let into = query_gradient.head(d, item, head, &block);
-                    product(scale_of_scores, dp, keys, into, Before::Ignored);
-                    let into = key_gradient.head(d, item, head, &whole);
-                    product(scale_of_scores, dp.transposed(), queries, into, before);
-                }
+                // SAFETY: this task alone has this head of this sequence. Each of the three parts is of
+                // another matrix.
+                let (mut of_values, mut of_queries, mut of_keys) = unsafe {
+                    (
+                        head_mut(&value_gradient, d, item, head, &whole),
+                        head_mut(&query_gradient, d, item, head, &block),
+                        head_mut(&key_gradient, d, item, head, &whole),
+                    )
+                };
+                product(1.0, applied.transposed(), gradient, &mut of_values, before);
+                product(scale_of_scores, dp, keys, &mut of_queries, Before::Ignored);
+                product(scale_of_scores, dp.transposed(), queries, &mut of_keys, before);
             }
         });
 }

@@ -2,7 +2,6 @@
 
 use rayon::prelude::*;
 
-use super::product::Target;
 use super::vectorized::{LANES, multiply_add, total, vectorized};
 use super::{buffer, sums};
 use crate::ops::key::Mask;
@@ -173,38 +172,47 @@ pub(in crate::ops) fn backward(
     mask: Option<Mask>,
 ) -> Gradients {
     let columns = gamma.len();
-    let mut sum = buffer(gradient.len());
-    let mut x = mask.map(|_| buffer(gradient.len()));
-    let x_target = x.as_deref_mut().map(Target::new);
     let block = sums::ROWS * columns.max(1);
-    // Per block: the gradient of gamma, then that of beta.
-    let partial: Vec<Vec<f32>> = sum
-        .par_chunks_mut(block)
-        .enumerate()
-        .map(|(index, sum)| {
-            let first = index * block;
-            let mut partial = vec![0.0; 2 * columns];
-            let (gamma_gradient, beta_gradient) = partial.split_at_mut(columns);
-            for (row, result) in sum.chunks_exact_mut(columns).enumerate() {
-                let range = first + row * columns..first + (row + 1) * columns;
-                row_backward(
-                    &gradient[range.clone()],
-                    &normalized[range],
-                    inverse_deviation[index * sums::ROWS + row],
-                    gamma,
-                    gamma_gradient,
-                    beta_gradient,
-                    result,
-                );
-            }
-            if let (Some(mask), Some(target)) = (mask, x_target) {
-                // SAFETY: the blocks do not overlap.
-                let x = unsafe { target.slice(first, sum.len()) };
-                multiply_masked(sum, first as u32, mask, x);
-            }
-            partial
-        })
-        .collect();
+    let mut sum = buffer(gradient.len());
+    // A block of the gradient of the sum; returned are its gradient of gamma, then that of beta.
+    let of_block = |index: usize, sum: &mut [f32]| {
+        let first = index * block;
+        let mut partial = vec![0.0; 2 * columns];
+        let (gamma_gradient, beta_gradient) = partial.split_at_mut(columns);
+        for (row, result) in sum.chunks_exact_mut(columns).enumerate() {
+            let range = first + row * columns..first + (row + 1) * columns;
+            row_backward(
+                &gradient[range.clone()],
+                &normalized[range],
+                inverse_deviation[index * sums::ROWS + row],
+                gamma,
+                gamma_gradient,
+                beta_gradient,
+                result,
+            );
+        }
+        partial
+    };
+    let blocks = sum.par_chunks_mut(block);
+    let (partial, x): (Vec<Vec<f32>>, _) = match mask {
+        None => {
+            let blocks = blocks.enumerate();
+            let partial = blocks.map(|(index, sum)| of_block(index, sum)).collect();
+            (partial, None)
+        }
+        Some(mask) => {
+            let mut x = buffer(gradient.len());
+            let blocks = blocks.zip(x.par_chunks_mut(block)).enumerate();
+            let partial = blocks
+                .map(|(index, (sum, x))| {
+                    let partial = of_block(index, sum);
+                    multiply_masked(sum, (index * block) as u32, mask, x);
+                    partial
+                })
+                .collect();
+            (partial, Some(x))
+        }
+    };
     let mut gamma = sums::in_order(partial, 2 * columns);
     let beta = gamma.split_off(columns);
     Gradients {

@@ -1,6 +1,6 @@
 //! Dense layers, alone and followed by the GELU. T rows (tokens), I inputs, O outputs.
 
-use super::product::{Before, Matrix, Target, blocks};
+use super::product::{Before, Matrix, MatrixMut, blocks};
 use super::transpose::transpose;
 use super::vectorized::vectorized;
 use super::{buffer, gelu, sums};
@@ -47,22 +47,14 @@ impl Layer<'_> {
 /// `x · weightᵀ + bias`, [T, O].
 pub(in crate::ops) fn forward(x: &[f32], rows: usize, layer: Layer) -> Vec<f32> {
     let mut y = buffer(rows * layer.outputs);
-    forward_into(x, rows, layer, Target::new(&mut y), 0, layer.outputs);
+    let into = MatrixMut::new(&mut y, rows, layer.outputs);
+    forward_into(x, rows, layer, into);
     y
 }
 
-/// The same, into columns `first..first + O` of a buffer whose rows are `stride` apart.
-pub(in crate::ops) fn forward_into(
-    x: &[f32],
-    rows: usize,
-    layer: Layer,
-    into: Target,
-    first: usize,
-    stride: usize,
-) {
+/// The same, into a matrix [T, O] that is there already.
+pub(in crate::ops) fn forward_into(x: &[f32], rows: usize, layer: Layer, into: MatrixMut) {
     let x = Matrix::new(x, rows, layer.inputs);
-    // SAFETY: the caller gives every call other columns, one after the other.
-    let into = unsafe { into.part((0, rows), (first, layer.outputs), stride) };
     let turned = layer.turned(rows);
     blocks(
         x,
@@ -84,10 +76,9 @@ pub(in crate::ops) fn forward_gelu(
 ) -> (Vec<f32>, Vec<f32>) {
     let outputs = layer.outputs;
     let (mut y, mut sums) = (buffer(rows * outputs), buffer(rows * outputs));
-    let (y_target, target) = (Target::new(&mut y), Target::new(&mut sums));
+    let result = MatrixMut::new(&mut y, rows, outputs);
+    let into = MatrixMut::new(&mut sums, rows, outputs);
     let x = Matrix::new(x, rows, layer.inputs);
-    // SAFETY: the only part of `sums`.
-    let into = unsafe { target.part((0, rows), (0, outputs), outputs) };
     let turned = layer.turned(rows);
     blocks(
         x,
@@ -95,8 +86,9 @@ pub(in crate::ops) fn forward_gelu(
         into,
         Before::Ignored,
         |index, column, row| {
-            // SAFETY: every row and column is given once.
-            let y = unsafe { y_target.slice(index * outputs + column, row.len()) };
+            // SAFETY: `blocks` passes every element once, so no two of these parts share one.
+            let mut part = unsafe { result.part((index, 1), (column, row.len())) };
+            let y = part.row(0);
             if keep_derivative {
                 gelu::biased_with_derivative(row, &layer.bias[column..], y);
             } else {
@@ -133,9 +125,7 @@ pub(in crate::ops) fn add_backward_x(
     before: Before,
 ) {
     let gradient = Matrix::part(gradient, rows, layer.outputs, stride, first);
-    let target = Target::new(result);
-    // SAFETY: the only part of `result`.
-    let into = unsafe { target.part((0, rows), (0, layer.inputs), layer.inputs) };
+    let into = MatrixMut::new(result, rows, layer.inputs);
     blocks(gradient, layer.matrix(), into, before, |_, _, _| {});
 }
 
@@ -149,10 +139,8 @@ pub(in crate::ops) fn backward_weight(
     stride: usize,
 ) -> Vec<f32> {
     let mut result = buffer(outputs * inputs);
-    let target = Target::new(&mut result);
+    let into = MatrixMut::new(&mut result, outputs, inputs);
     let gradient = Matrix::part(gradient, rows, outputs, stride, first);
-    // SAFETY: the only part of `result`.
-    let into = unsafe { target.part((0, outputs), (0, inputs), inputs) };
     let x = Matrix::new(x, rows, inputs);
     blocks(
         gradient.transposed(),

@@ -26,15 +26,9 @@ pub(super) use vectorized::at_each_level;
 /// Elements of a block of an element-wise pass: 64 KiB, which fits the second-level cache.
 pub(super) const ELEMENTS: usize = 16 * 1024;
 
-/// A buffer whose every element the caller writes before it reads any.
+/// A buffer of zeros for a result. Fresh pages from the system are zero already; memory that a step
+/// before this one freed is cleared, which costs less than 1% of a training step.
 pub(super) fn buffer(length: usize) -> Vec<f32> {
     memory::keep_freed();
-    let mut buffer = Vec::with_capacity(length);
-    // SAFETY: the capacity is there, any bit pattern is an f32, and callers write before they read.
-    // Zeroing would cost a pass over memory per operation.
-    #[allow(clippy::uninit_vec)]
-    unsafe {
-        buffer.set_len(length);
-    }
-    buffer
+    vec![0.0; length]
 }

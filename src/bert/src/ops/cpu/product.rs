@@ -69,112 +69,96 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// A matrix to write, its rows contiguous; several may lie in one slice, side by side.
-#[derive(Clone, Copy)]
+/// A matrix to write. Each row is contiguous, and rows are `stride` elements apart, so that several
+/// matrices can lie side by side in one slice.
+///
+/// A `MatrixMut` is a `&mut` borrow of its elements: it is neither `Copy` nor `Clone`, and only
+/// [`Self::part`], which is unsafe, makes a second view of an element.
+///
+/// Invariant: for as long as `'a`, `data` points to an initialized buffer that contains every row, and nothing
+/// else reads or writes these elements. The constructors establish it.
 pub(in crate::ops) struct MatrixMut<'a> {
     data: *mut f32,
     rows: usize,
     columns: usize,
-    row: usize,
-    owner: PhantomData<&'a mut [f32]>,
+    stride: usize,
+    borrow: PhantomData<&'a mut [f32]>,
 }
 
-// SAFETY: a `MatrixMut` is a unique view of its elements by the contract of `Target::part`.
+// SAFETY: by the invariant the elements belong to this value alone, as those of a `&mut [f32]`, which is `Send`.
 unsafe impl Send for MatrixMut<'_> {}
-// SAFETY: as above; shared references only copy the pointer.
+// SAFETY: safe methods of `&MatrixMut` read the sizes only, never the elements; the unsafe `part` leaves it to its
+// caller that no two threads use one element.
 unsafe impl Sync for MatrixMut<'_> {}
 
-impl MatrixMut<'_> {
-    fn block(self, row: usize, rows: usize, column: usize, columns: usize) -> Self {
-        debug_assert!(row + rows <= self.rows && column + columns <= self.columns);
-        let data = self.data.wrapping_add(row * self.row + column);
-        Self {
-            data,
-            rows,
-            columns,
-            ..self
-        }
+impl<'a> MatrixMut<'a> {
+    /// `rows` rows of `columns` elements, one after the other, in the first elements of a slice.
+    pub fn new(data: &'a mut [f32], rows: usize, columns: usize) -> Self {
+        let [matrix] = Self::side_by_side(data, rows, columns);
+        matrix
     }
 
-    /// Writes zeros, where a pass is given up.
+    /// `N` matrices whose rows lie beside each other: row i of the slice is row i of the first matrix, then row i
+    /// of the second, and so on.
+    pub fn side_by_side<const N: usize>(
+        data: &'a mut [f32],
+        rows: usize,
+        columns: usize,
+    ) -> [Self; N] {
+        let stride = N * columns;
+        assert!(
+            fits(data.len(), rows, stride, stride),
+            "the matrices lie inside their slice"
+        );
+        let data = data.as_mut_ptr();
+        // The matrices have different columns of the slice, which is borrowed as long as they live.
+        std::array::from_fn(|index| Self {
+            data: data.wrapping_add(index * columns),
+            rows,
+            columns,
+            stride,
+            borrow: PhantomData,
+        })
+    }
+
+    /// Rows `row..row + rows` of columns `column..column + columns`, while this matrix is shared between threads.
     ///
     /// # Safety
-    /// No other view of these elements is used.
-    pub unsafe fn clear(self) {
-        // SAFETY: by the caller's promise; each row is let go of before the next one.
-        (0..self.rows).for_each(|index| unsafe { self.row(index) }.fill(0.0));
+    /// While the part is used, no other part of this matrix that has one of its elements is.
+    pub unsafe fn part(
+        &self,
+        (row, rows): (usize, usize),
+        (column, columns): (usize, usize),
+    ) -> MatrixMut<'_> {
+        assert!(
+            row + rows <= self.rows && column + columns <= self.columns,
+            "a part lies inside its matrix"
+        );
+        MatrixMut {
+            data: self.data.wrapping_add(row * self.stride + column),
+            rows,
+            columns,
+            stride: self.stride,
+            borrow: PhantomData,
+        }
     }
 
     /// Row `index`.
-    ///
-    /// # Safety
-    /// No other slice of this row is alive.
-    unsafe fn row<'b>(self, index: usize) -> &'b mut [f32] {
-        debug_assert!(index < self.rows);
-        // SAFETY: the row lies inside the slice (checked by `Target::part`), and is not aliased.
+    pub fn row(&mut self, index: usize) -> &mut [f32] {
+        assert!(index < self.rows, "a row lies inside its matrix");
+        // SAFETY: the row lies inside the buffer and is not aliased, both by the invariant; the result borrows
+        // `self` mutably, so there is one such slice at a time.
         unsafe {
-            std::slice::from_raw_parts_mut(self.data.wrapping_add(index * self.row), self.columns)
-        }
-    }
-}
-
-/// A buffer that many blocks write into at once.
-#[derive(Clone, Copy)]
-pub(in crate::ops) struct Target<'a> {
-    data: *mut f32,
-    length: usize,
-    owner: PhantomData<&'a mut [f32]>,
-}
-
-// SAFETY: all access goes through `part` and `slice`, whose contracts forbid overlaps.
-unsafe impl Send for Target<'_> {}
-// SAFETY: as above.
-unsafe impl Sync for Target<'_> {}
-
-impl<'a> Target<'a> {
-    pub fn new(data: &'a mut [f32]) -> Self {
-        Self {
-            data: data.as_mut_ptr(),
-            length: data.len(),
-            owner: PhantomData,
+            std::slice::from_raw_parts_mut(
+                self.data.wrapping_add(index * self.stride),
+                self.columns,
+            )
         }
     }
 
-    /// Rows `row..row + rows`, columns `column..column + columns` of rows `stride` elements apart.
-    ///
-    /// # Safety
-    /// While the part is used, no other part or slice with one of its elements is.
-    pub unsafe fn part(
-        self,
-        (row, rows): (usize, usize),
-        (column, columns): (usize, usize),
-        stride: usize,
-    ) -> MatrixMut<'a> {
-        let first = row * stride + column;
-        assert!(
-            first <= self.length && fits(self.length - first, rows, columns, stride),
-            "a matrix lies inside its buffer"
-        );
-        MatrixMut {
-            data: self.data.wrapping_add(first),
-            rows,
-            columns,
-            row: stride,
-            owner: PhantomData,
-        }
-    }
-
-    /// Elements `first..first + length`.
-    ///
-    /// # Safety
-    /// While the slice is used, no other part or slice with one of its elements is.
-    pub unsafe fn slice(self, first: usize, length: usize) -> &'a mut [f32] {
-        assert!(
-            first + length <= self.length,
-            "a slice lies inside its buffer"
-        );
-        // SAFETY: inside the buffer, and not aliased by this function's contract.
-        unsafe { std::slice::from_raw_parts_mut(self.data.wrapping_add(first), length) }
+    /// Writes zeros: the result of a pass that is given up.
+    pub fn clear(&mut self) {
+        (0..self.rows).for_each(|index| self.row(index).fill(0.0));
     }
 }
 
@@ -183,7 +167,7 @@ fn fits(length: usize, rows: usize, columns: usize, row: usize) -> bool {
     rows == 0 || columns == 0 || (rows - 1) * row + columns <= length
 }
 
-/// What becomes of the numbers that were in the result's place.
+/// What happens to the values that the result's buffer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::ops) enum Before {
     /// They are overwritten.
@@ -192,19 +176,23 @@ pub(in crate::ops) enum Before {
     Added,
 }
 
-/// `into = scale · left · right`, on the calling thread.
+/// `into = scale · left · right`, or `into += scale · left · right`, on the calling thread.
+///
+/// # Shapes
+/// left [M, K]; right [K, N] → into [M, N]
 pub(in crate::ops) fn product(
     scale: f32,
     left: Matrix,
     right: Matrix,
-    into: MatrixMut,
+    into: &mut MatrixMut,
     before: Before,
 ) {
     assert!(
         left.rows == into.rows && right.columns == into.columns && left.columns == right.rows,
         "the dimensions of a product agree"
     );
-    // SAFETY: all three lie inside their slices, and nobody else has `into`.
+    // SAFETY: every element of the three matrices lies inside its slice, which `Matrix` and `MatrixMut` check
+    // when they are made. `into` is borrowed mutably, so nothing else reads or writes it.
     unsafe {
         gemm::gemm(
             into.rows,
@@ -212,7 +200,7 @@ pub(in crate::ops) fn product(
             left.columns,
             into.data,
             1,
-            into.row as isize,
+            into.stride as isize,
             before == Before::Added,
             left.data.as_ptr(),
             left.column as isize,
@@ -230,9 +218,9 @@ pub(in crate::ops) fn product(
     }
 }
 
-/// `into = left · right` in blocks on rayon's pool. `then` is given every row of a block when it is
-/// finished, still in the cache: the row's number, its first column and its elements. Where the pass is
-/// given up the product is zeros.
+/// `into = left · right` in blocks on rayon's pool. When a block is finished, and still in the cache, `then` is
+/// called for each of its rows with the row's number, its first column and its elements. Every element of the
+/// product is passed to `then` exactly once. Where the pass is given up the product is zeros.
 pub(in crate::ops) fn blocks(
     left: Matrix,
     right: Matrix,
@@ -255,21 +243,20 @@ pub(in crate::ops) fn blocks(
         .for_each(|block| {
             let (row, column) = (block / column_blocks * ROWS, block % column_blocks * width);
             let (height, width) = (ROWS.min(rows - row), width.min(columns - column));
-            let part = into.block(row, height, column, width);
+            // SAFETY: the blocks tile the matrix without overlaps, and each is visited by one task.
+            let mut part = unsafe { into.part((row, height), (column, width)) };
             match asker.stops() {
-                // SAFETY: blocks do not overlap.
-                true => unsafe { part.clear() },
+                true => part.clear(),
                 false => product(
                     1.0,
                     left.block(row, height, 0, left.columns),
                     right.block(0, right.rows, column, width),
-                    part,
+                    &mut part,
                     before,
                 ),
             }
             for index in 0..height {
-                // SAFETY: blocks do not overlap, and the product above is over.
-                then(row + index, column, unsafe { part.row(index) });
+                then(row + index, column, part.row(index));
             }
         });
 }
@@ -287,9 +274,7 @@ mod tests {
     fn check(rows: usize, inner: usize, columns: usize) {
         let (left, right) = (numbers(rows * inner), numbers(inner * columns));
         let mut result = vec![1.0; rows * columns];
-        let target = Target::new(&mut result);
-        // SAFETY: the only view of `result`.
-        let into = unsafe { target.part((0, rows), (0, columns), columns) };
+        let into = MatrixMut::new(&mut result, rows, columns);
         let (a, b) = (
             Matrix::new(&left, rows, inner),
             Matrix::new(&right, inner, columns),
@@ -332,5 +317,26 @@ mod tests {
         check(0, 3, 4);
         check(3, 4, 0);
         check(3, 0, 4);
+    }
+
+    #[test]
+    fn matrices_side_by_side_share_no_element() {
+        let mut data = vec![0.0; 2 * 3 * 4];
+        let [mut first, mut second, mut third] = MatrixMut::side_by_side(&mut data, 2, 4);
+        first.row(0).fill(1.0);
+        second.row(1).fill(2.0);
+        third.row(0).fill(3.0);
+        third.clear();
+        let rows: Vec<f32> = data.chunks_exact(4).map(|row| row[0]).collect();
+        assert_eq!(rows, [1.0, 0.0, 0.0, 0.0, 2.0, 0.0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a part lies inside its matrix")]
+    fn a_part_outside_of_its_matrix_is_refused() {
+        let mut data = vec![0.0; 6];
+        let matrix = MatrixMut::new(&mut data, 2, 3);
+        // SAFETY: the only part.
+        unsafe { matrix.part((1, 2), (0, 3)) };
     }
 }

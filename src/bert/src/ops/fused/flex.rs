@@ -9,7 +9,7 @@ use burn_flex::{Flex, FlexTensor, Layout};
 use super::FusedOps;
 use crate::ops::cpu::attention::{self, Dimensions, Inputs, Projection};
 use crate::ops::cpu::linear::Layer;
-use crate::ops::cpu::product::Target;
+use crate::ops::cpu::product::MatrixMut;
 use crate::ops::cpu::{buffer, dropout, embedding, gelu, layer_norm, linear};
 use crate::ops::key::Mask;
 
@@ -97,9 +97,9 @@ pub(super) fn beside(data: &[f32], hidden: usize) -> [Projection<'_>; 3] {
 pub(super) fn project(x: &[f32], rows: usize, layers: [Layer; 3]) -> Vec<f32> {
     let hidden = layers[0].outputs;
     let mut projected = buffer(rows * 3 * hidden);
-    let target = Target::new(&mut projected);
-    for (index, layer) in layers.into_iter().enumerate() {
-        linear::forward_into(x, rows, layer, target, index * hidden, 3 * hidden);
+    let into: [MatrixMut; 3] = MatrixMut::side_by_side(&mut projected, rows, hidden);
+    for (layer, into) in layers.into_iter().zip(into) {
+        linear::forward_into(x, rows, layer, into);
     }
     projected
 }

@@ -10,10 +10,10 @@ use burn::tensor::Shape;
 use burn_flex::{Flex, FlexTensor};
 
 use super::flex::{beside, floats, rows, shape, tensor};
-use crate::ops::cpu::attention::{self, Dimensions, Inputs, Projection, ProjectionMut};
+use crate::ops::cpu::attention::{self, Dimensions, Inputs, Projection};
 use crate::ops::cpu::layer_norm::Kept;
 use crate::ops::cpu::linear::{self, Layer};
-use crate::ops::cpu::product::{Before, Target};
+use crate::ops::cpu::product::{Before, MatrixMut};
 use crate::ops::cpu::{buffer, dropout, embedding, gelu, layer_norm};
 use crate::ops::key::Mask;
 
@@ -270,11 +270,10 @@ impl Backward<Flex, 3> for AttentionBackward {
             dropped: state.dropped,
         };
         let mut results = [q.len(), k.len(), v.len()].map(buffer);
-        let into = results.each_mut().map(|data| ProjectionMut {
-            target: Target::new(data),
-            stride,
-            first: 0,
-        });
+        let rows = gradient.len().checked_div(stride).unwrap_or(0);
+        let into = results
+            .each_mut()
+            .map(|data| MatrixMut::new(data, rows, stride));
         attention::backward(
             &gradient,
             inputs,
@@ -330,12 +329,8 @@ impl Backward<Flex, 7> for SelfAttentionBackward {
             dropped: state.dropped,
         };
         let mut of_projected = buffer(projected.len());
-        let target = Target::new(&mut of_projected);
-        let into = [0, 1, 2].map(|index| ProjectionMut {
-            target,
-            stride,
-            first: index * hidden,
-        });
+        let (x, rows) = (floats(&state.x), rows(&state.x));
+        let into = MatrixMut::side_by_side(&mut of_projected, rows, hidden);
         attention::backward(
             &gradient,
             inputs,
@@ -344,7 +339,6 @@ impl Backward<Flex, 7> for SelfAttentionBackward {
             into,
         );
 
-        let (x, rows) = (floats(&state.x), rows(&state.x));
         let weights = state.weights.each_ref().map(floats);
         let inputs = shape(&state.weights[0])[1];
         let [of_x, of_layers @ ..] = ops.parents;
