@@ -1,66 +1,91 @@
-//! A module's copies, one per replica, and what is done with all of them.
+//! A module under a strategy: where its variables are stored, and the work that all replicas do with them.
+//!
+//! *Data-parallel training* runs the same network on several devices, the replicas, each on its own part of the
+//! batch. Strategies differ in where the variables live meanwhile ([`storage`]): a full copy on every replica, one
+//! copy on one device, or rows spread over parameter servers. [`Replicas`] hides the difference from a
+//! training step, which is always
+//!
+//! 1. [`compute_each_replica`](Replicas::compute_each_replica): forward and backward pass on each replica;
+//! 2. [`all_reduce`](Replicas::all_reduce): the mean of the gradients, delivered to where the variables are stored;
+//! 3. [`update_each_replica`](Replicas::update_each_replica): the optimizer, on every stored module.
+//!
+//! This file places a module and answers what is where; `work` runs closures on the replicas, `exchange` moves
+//! gradients and parameters between devices.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::panic::{self, AssertUnwindSafe};
-use std::sync::OnceLock;
 use std::time::Instant;
 
-use burn::module::{Module, ModuleMapper, Param, ParamId};
-use burn::optim::GradientsParams;
-use burn::tensor::{Bool, Int, Tensor};
-use stratoscope_diagnostics::Result;
+use burn::module::{Module, ParamId};
 use stratoscope_diagnostics::work::{Unit, Work};
+use stratoscope_diagnostics::Result;
 use stratoscope_render::text;
 
 use crate::checksum::{self, Checksum};
-use crate::collective::{self, Across, Collective, Collectives, Operation};
+use crate::collective::{self, Collective, Collectives};
 use crate::device::{LogicalDevice, cpu};
 use crate::origin::Origin;
-use crate::shards::{self, Homes};
 use crate::strategy::Strategy;
-use crate::variable::{self, VariableKind, VariableRecord};
-use crate::{copy, problem, scope, threads, values};
+use crate::variable::{self, VariableRecord};
+use crate::{copy, problem, scope};
+
+mod exchange;
+mod mappers;
+mod storage;
+mod work;
+
+use self::exchange::Snapshot;
+use self::mappers::{Renamed, Trainable};
+use self::storage::Storage;
 
 /// A replica's number, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReplicaId(pub usize);
 
-/// A module under a strategy. Where the strategy mirrors, there is one copy per replica: with the same parameter
-/// identities and no storage in common; what changes one must change all alike, or they are no longer
-/// replicas. Where the strategy keeps one copy of each variable, there is one module, and replicas that compute
-/// fetch what they need. Where it cuts variables by rows, each server has a module with its rows, and replicas put
-/// together what they fetch.
+/// A module under a strategy.
+///
+/// [`Self::modules`] are the modules that are stored, on [`Self::storage_devices`]: one full copy per replica
+/// (mirrored), one copy (central), or one module per server with the server's rows (sharded). All of them have
+/// the same parameter identities and share no storage. Whoever changes one copy must change all alike.
+///
+/// # Example
+/// ```
+/// use burn::nn::LinearConfig;
+/// use stratoscope_strategy::{CentralStorageStrategy, MirroredStrategy, Origin, Replicas, scope};
+///
+/// # fn main() -> stratoscope_diagnostics::Result<()> {
+/// let (mirrored, central) = (MirroredStrategy::logical(2)?, CentralStorageStrategy::logical(2)?);
+/// let place = |guard: scope::ScopeGuard| {
+///     let layer = LinearConfig::new(4, 3).init(&scope::device()?);
+///     let placed = Replicas::place(layer, &[], Origin::current());
+///     drop(guard);
+///     placed
+/// };
+/// assert_eq!(place(scope::enter(&mirrored)?)?.copies(), 2);
+/// assert_eq!(place(scope::enter(&central)?)?.copies(), 1);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Replicas<M> {
+    /// What is stored, as [`Storage`] says; one per storage device.
     modules: Vec<M>,
+    storage: Storage<M>,
+    /// One per replica.
     devices: Vec<LogicalDevice>,
-    /// The devices that only keep variables.
+    /// The devices of a parameter server strategy that store variables and compute nothing; else none.
     servers: Vec<LogicalDevice>,
-    /// Where each variable is, if there is one copy of it.
-    homes: Option<Homes>,
-    /// Whether a variable is cut over the servers.
-    is_sharded: bool,
-    /// The servers' rows put together, until an update.
-    whole: OnceLock<M>,
-    /// What the workers of an asynchronous strategy have fetched, and when.
-    fetched: Vec<Fetched<M>>,
-    /// Updates of the one copy.
+    /// The variables as each worker of an asynchronous strategy fetched them last; `None` for other strategies.
+    snapshots: Option<Vec<Snapshot<M>>>,
+    /// How often the variables were updated.
     updates: u64,
     strategy: Option<Strategy>,
     records: Vec<VariableRecord>,
     collectives: Collectives,
 }
 
-struct Fetched<M> {
-    module: M,
-    /// After how many updates.
-    after: u64,
-}
-
 impl<M: Module + 'static> Replicas<M> {
-    /// Copies a module to every replica of the active strategy; outside any scope, to the processor.
-    /// `names` are the checkpoint's names of its variables, as far as they differ from the paths of
-    /// its fields.
+    /// Places a module on the devices of the active strategy; outside any scope, on the processor. `names` are the
+    /// checkpoint's names of its variables, for those whose name differs from the path of their field.
     ///
     /// # Errors
     /// SC0907 if a copy cannot be made.
@@ -68,7 +93,7 @@ impl<M: Module + 'static> Replicas<M> {
         Self::place_under(scope::current(), module, names, origin)
     }
 
-    /// The same under a given strategy, or none.
+    /// [`Self::place`] under a given strategy, or none.
     ///
     /// # Errors
     /// SC0907 if a copy cannot be made.
@@ -86,52 +111,20 @@ impl<M: Module + 'static> Replicas<M> {
         let servers = strategy
             .as_ref()
             .map_or(Vec::new(), |s| s.servers().to_vec());
-        let central = strategy.as_ref().is_some_and(|s| !s.has_copies());
-        let homes = central.then(|| {
-            let home = |record: &VariableRecord| (record.param, record.parts());
-            records.iter().map(home).collect()
-        });
         let mut placed = Self {
             modules: Vec::new(),
+            storage: Storage::of(strategy.as_ref(), &records),
             devices,
             servers,
-            homes,
-            is_sharded: (records.iter()).any(|record| record.kind == VariableKind::Sharded),
-            whole: OnceLock::new(),
-            fetched: Vec::new(),
+            snapshots: None,
             updates: 0,
             strategy,
             records,
             collectives: Collectives::default(),
         };
-        placed.modules = placed.kept(&module)?;
+        placed.modules = placed.copies_of(&module)?;
         placed.fetch_all()?;
         Ok(placed)
-    }
-
-    /// Copies of a module, on every device that is to have one; or its rows, on every server.
-    fn kept(&self, module: &M) -> Result<Vec<M>> {
-        let keepers = self.keepers().iter();
-        match self.homes.as_ref().filter(|_| self.is_sharded) {
-            None => keepers.map(|it| copy::module(module, it)).collect(),
-            Some(homes) => (self.len()..)
-                .zip(keepers)
-                .map(|(home, it)| shards::cut(module, homes, home, it))
-                .collect(),
-        }
-    }
-
-    /// The devices of [`Self::modules`]: every replica where each has a copy, one device where there is one
-    /// copy, every server where variables are cut.
-    pub fn keepers(&self) -> &[LogicalDevice] {
-        match (&self.homes, self.servers.as_slice()) {
-            (None, _) => &self.devices,
-            (Some(_), []) => &self.devices[..1],
-            // All servers are shares of one processor: where a whole variable is among them is kept in its
-            // record.
-            (Some(_), servers) if !self.is_sharded => &servers[..1],
-            (Some(_), servers) => servers,
-        }
     }
 
     /// How many replicas there are.
@@ -139,22 +132,22 @@ impl<M: Module + 'static> Replicas<M> {
         self.devices.len()
     }
 
-    /// Never: a strategy has at least one device.
+    /// Always false: a strategy has at least one device.
     pub fn is_empty(&self) -> bool {
         self.devices.is_empty()
     }
 
-    /// How many copies of its variables there are: one per replica, or one.
+    /// How many full copies of the variables are stored: one per replica if they are mirrored, else one.
     pub fn copies(&self) -> usize {
-        match self.is_sharded {
-            true => 1,
-            false => self.modules.len(),
+        match self.storage {
+            Storage::Mirrored => self.modules.len(),
+            Storage::Central { .. } | Storage::Sharded { .. } => 1,
         }
     }
 
-    /// Whether variables are cut by rows over the servers.
+    /// Whether variables are split by rows over the servers.
     pub fn is_sharded(&self) -> bool {
-        self.is_sharded
+        matches!(self.storage, Storage::Sharded { .. })
     }
 
     /// The devices, one per replica.
@@ -172,57 +165,29 @@ impl<M: Module + 'static> Replicas<M> {
         &self.records
     }
 
-    /// Replica 0's module, or the one copy, put together if it is cut: what is saved, and what answers
-    /// where one is enough.
+    /// A full module: replica 0's copy, the central copy, or the shards joined. It is what is saved, and what
+    /// computes where one replica is enough. Joining shards copies every variable; the result is cached until the
+    /// next update.
     pub fn first(&self) -> &M {
-        match self.is_sharded {
-            false => &self.modules[0],
-            true => self.whole.get_or_init(|| {
-                let whole = self.whole_on(&self.servers[0]);
-                whole.expect("servers are shares of the processor, whose memory can be read")
-            }),
-        }
+        &self.unsharded()[0]
     }
 
-    /// All of every copy: [`Self::modules`], or, where those are cut, what they are together.
-    pub fn wholes(&self) -> &[M] {
-        match self.is_sharded {
-            false => &self.modules,
-            true => std::slice::from_ref(self.first()),
-        }
-    }
-
-    /// What has one copy of everything: a module, or the servers' modules as they are, which costs nothing.
-    pub fn one_copy(&self) -> &[M] {
-        match self.is_sharded {
-            false => &self.modules[..1],
-            true => &self.modules,
-        }
-    }
-
-    /// A module with every variable's identity, in their order. Its values may be a server's rows alone: it is
-    /// for visits to what belongs to variables, and costs nothing.
-    pub fn outline(&self) -> &M {
+    /// The identities and the structure of the variables. The values may be one server's rows only, so this is
+    /// for visitors that look up something by [`ParamId`]; it never copies.
+    pub fn structure(&self) -> &M {
         &self.modules[0]
     }
 
-    /// The modules, one per copy; or one per server, with its rows of the variables.
+    /// The modules as they are stored, one per [storage device](Self::storage_devices): full copies, or each
+    /// server's rows.
     pub fn modules(&self) -> &[M] {
         &self.modules
     }
 
-    /// The modules, to be changed alike.
+    /// [`Self::modules`] to be changed, all alike.
     pub fn modules_mut(&mut self) -> &mut [M] {
-        self.whole = OnceLock::new();
+        self.storage.values_changed();
         &mut self.modules
-    }
-
-    /// A copy of all variables, on a device.
-    fn whole_on(&self, device: &LogicalDevice) -> Result<M> {
-        match self.homes.as_ref().filter(|_| self.is_sharded) {
-            None => copy::module(&self.modules[0], device),
-            Some(homes) => shards::joined(&self.modules, homes, self.len(), device),
-        }
     }
 
     /// What the replicas did together.
@@ -230,14 +195,13 @@ impl<M: Module + 'static> Replicas<M> {
         &self.collectives
     }
 
-    /// Marks float variables as trained or not, on every replica. A variable that is not trained gets no
-    /// gradient, and so no update.
+    /// Marks float variables as trainable or frozen, on every device. A frozen variable gets no gradient and so
+    /// is never updated.
     pub fn set_trainable(&mut self, params: &HashSet<ParamId>, trainable: bool) {
-        self.whole = OnceLock::new();
-        for module in &mut self.modules {
-            *module = module.clone().map(&mut Trainable { params, trainable });
-        }
-        for Fetched { module, .. } in &mut self.fetched {
+        self.storage.values_changed();
+        let snapshots = self.snapshots.iter_mut().flatten();
+        let snapshots = snapshots.map(|snapshot| &mut snapshot.module);
+        for module in self.modules.iter_mut().chain(snapshots) {
             *module = module.clone().map(&mut Trainable { params, trainable });
         }
         for record in &mut self.records {
@@ -247,8 +211,8 @@ impl<M: Module + 'static> Replicas<M> {
         }
     }
 
-    /// Gives every replica the values of this module: a checkpoint was read, a best epoch is restored.
-    /// The variables keep their identities, so that optimizers still know them.
+    /// Gives every replica the values of this module: after a checkpoint was read or the best epoch is restored.
+    /// The variables keep their identities, so that optimizers find their state for them.
     ///
     /// # Errors
     /// SC0915 for a module with other variables, SC0907 if a copy cannot be made; then nothing has
@@ -266,18 +230,17 @@ impl<M: Module + 'static> Replicas<M> {
             );
             return Err(problem::bad_size("module", given, &expects));
         }
-        let old = given.iter().map(|record| record.param);
-        let known = old
-            .zip(self.records.iter().map(|record| record.param))
-            .collect();
-        let module = module.clone().map(&mut Renamed(known));
-        self.modules = self.kept(&module)?;
-        self.whole = OnceLock::new();
+        let theirs = given.iter().map(|record| record.param);
+        let ours = self.records.iter().map(|record| record.param);
+        let names = theirs.zip(ours).collect();
+        let module = module.clone().map(&mut Renamed(names));
+        self.modules = self.copies_of(&module)?;
+        self.storage.values_changed();
         self.updates += 1;
         self.fetch_all()
     }
 
-    /// Copies replica 0's variables to every other replica; nothing where there is one copy.
+    /// Copies replica 0's variables to every other replica. Does nothing where there is one copy.
     ///
     /// # Errors
     /// SC0907 if a copy cannot be made; then nothing has changed.
@@ -297,261 +260,7 @@ impl<M: Module + 'static> Replicas<M> {
         Ok(())
     }
 
-    /// A module per replica, to compute with: its own copy, or what it fetches from the one there is.
-    fn readable(&self) -> Result<Vec<M>> {
-        if self.homes.is_none() {
-            return Ok(self.modules.clone());
-        }
-        let read = |(index, device): (usize, &LogicalDevice)| {
-            // The device that keeps the variables reads them where they are.
-            let at_home = index == 0 && self.servers.is_empty();
-            match at_home {
-                true => Ok(self.modules[0].clone()),
-                false => self.whole_on(device),
-            }
-        };
-        self.devices.iter().enumerate().map(read).collect()
-    }
-
-    /// Calls `work` for every replica with its module and its input, each on the replica's own
-    /// thread, and returns the results in the order of the replicas. A panic in one is passed on
-    /// when all have ended.
-    ///
-    /// # Errors
-    /// SC0915 if there is not one input per replica.
-    pub fn for_each_replica<I, T, F>(&self, inputs: Vec<I>, work: F) -> Result<Vec<T>>
-    where
-        I: Send + 'static,
-        T: Send + 'static,
-        F: Fn(ReplicaId, &M, I) -> T + Send + Sync + 'static,
-    {
-        self.one_each("inputs", inputs.len(), self.len(), "replica")?;
-        Ok(Self::work_on(self.readable()?, inputs, work))
-    }
-
-    /// The same within an optimizer step: what replicas fetch for it is counted, and the workers of an
-    /// asynchronous strategy work with what they fetched after their last push.
-    ///
-    /// # Errors
-    /// SC0915 if there is not one input per replica, SC0907 if a copy cannot be made.
-    pub fn compute_each_replica<I, T, F>(&self, inputs: Vec<I>, work: F) -> Result<Vec<T>>
-    where
-        I: Send + 'static,
-        T: Send + 'static,
-        F: Fn(ReplicaId, &M, I) -> T + Send + Sync + 'static,
-    {
-        self.one_each("inputs", inputs.len(), self.len(), "replica")?;
-        if !self.fetched.is_empty() {
-            let modules = self.fetched.iter().map(|f| f.module.clone()).collect();
-            return Ok(Self::work_on(modules, inputs, work));
-        }
-        let start = Instant::now();
-        let modules = self.readable()?;
-        if self.homes.is_some() && self.len() > 1 {
-            let done = collective::fetch(&self.records, self.len(), 0..self.len());
-            self.collectives.done(done, start);
-        }
-        Ok(Self::work_on(modules, inputs, work))
-    }
-
-    fn work_on<I, T, F>(modules: Vec<M>, inputs: Vec<I>, work: F) -> Vec<T>
-    where
-        I: Send + 'static,
-        T: Send + 'static,
-        F: Fn(ReplicaId, &M, I) -> T + Send + Sync + 'static,
-    {
-        let inputs = modules.into_iter().zip(inputs).collect();
-        let work = move |index, (module, input): (M, I)| work(ReplicaId(index), &module, input);
-        threads::for_each(inputs, work)
-    }
-
-    /// The same for work that changes the variables, such as an optimizer's update: for every copy of them,
-    /// which is every replica's, or the one there is; or for every server's rows of them, with what
-    /// [`Self::dealt`] gives it. After a panic every copy is still there, as far as the work had come with it.
-    ///
-    /// # Errors
-    /// SC0915 if there is not one input per module.
-    pub fn update_each_replica<I, T, F>(&mut self, inputs: Vec<I>, work: F) -> Result<Vec<T>>
-    where
-        I: Send + 'static,
-        T: Send + 'static,
-        F: Fn(ReplicaId, &mut M, I) -> T + Send + Sync + 'static,
-    {
-        let module = match self.homes {
-            None => "replica",
-            Some(_) if self.is_sharded => "server",
-            Some(_) => "copy",
-        };
-        self.one_each("inputs", inputs.len(), self.modules.len(), module)?;
-        self.updates += 1;
-        self.whole = OnceLock::new();
-        let inputs = self.modules.drain(..).zip(inputs).collect();
-        let done = threads::for_each(inputs, move |index, (mut module, input): (M, I)| {
-            let call = AssertUnwindSafe(|| work(ReplicaId(index), &mut module, input));
-            let result = panic::catch_unwind(call);
-            (module, result)
-        });
-        let (modules, results): (Vec<M>, Vec<_>) = done.into_iter().unzip();
-        self.modules = modules;
-        let keep =
-            |result: std::thread::Result<T>| result.unwrap_or_else(|p| panic::resume_unwind(p));
-        Ok(results.into_iter().map(keep).collect())
-    }
-
-    /// From now on collectives belong to a new optimizer step.
-    pub fn begin_step(&self) {
-        self.collectives.begin_step();
-    }
-
-    /// The gradients' mean over the replicas, weighted by samples: `Σ gradient_i · samples_i / Σ samples`. Where the
-    /// shards are mean losses of uneven size, this is the gradient of the mean loss of the whole batch.
-    /// Every copy of the variables gets one, on its own device, equal bit for bit.
-    ///
-    /// A replica with 0 samples has no say, whatever its gradients are. A gradient that a replica
-    /// lacks counts as zeros. One replica gets its gradients back, and nothing is counted.
-    ///
-    /// # Errors
-    /// SC0915 if there is not one set of gradients and one count per replica, or no samples.
-    pub fn all_reduce(
-        &self,
-        gradients: Vec<GradientsParams>,
-        samples: &[usize],
-    ) -> Result<Vec<GradientsParams>> {
-        self.reduce(Operation::AllReduce, gradients, samples)
-    }
-
-    /// Gradients for [`Self::update_each_replica`], from those of one copy: the same; or, where variables
-    /// are cut, the gradients of each server's rows.
-    pub fn dealt(&self, gradients: GradientsParams) -> Vec<GradientsParams> {
-        match self.homes.as_ref().filter(|_| self.is_sharded) {
-            None => vec![gradients],
-            Some(homes) => {
-                let (first, servers) = (self.len(), self.servers.len());
-                shards::dealt(self.outline(), homes, first, servers, gradients)
-            }
-        }
-    }
-
-    fn reduce(
-        &self,
-        operation: Operation,
-        values: Vec<GradientsParams>,
-        samples: &[usize],
-    ) -> Result<Vec<GradientsParams>> {
-        let start = Instant::now();
-        let all = self.all_devices();
-        let across = self.across(&all);
-        let (values, done) =
-            collective::reduce(operation, self.outline(), &across, values, samples)?;
-        if let Some(done) = done {
-            self.collectives.done(done, start);
-        }
-        Ok(values)
-    }
-
-    fn all_devices(&self) -> Vec<LogicalDevice> {
-        [self.devices.as_slice(), &self.servers].concat()
-    }
-
-    fn across<'a>(&'a self, all: &'a [LogicalDevice]) -> Across<'a> {
-        let ops = self.strategy.as_ref().map(Strategy::cross_device_ops);
-        Across {
-            ops: ops.unwrap_or_default(),
-            devices: &self.devices,
-            homes: self.homes.as_ref(),
-            all,
-        }
-    }
-
-    /// Gives every replica the mean of all replicas' trainable variables, weighted by samples: what
-    /// local SGD does from time to time. Afterwards they are equal bit for bit. With one replica nothing
-    /// happens.
-    ///
-    /// # Errors
-    /// SC0915 if there is not one count per replica, or no samples.
-    pub fn average(&mut self, samples: &[usize]) -> Result<()> {
-        if self.copies() < 2 {
-            return Ok(());
-        }
-        let values = self.modules.iter().map(values::of).collect();
-        let means = self.reduce(Operation::Average, values, samples)?;
-        let modules = self.modules.drain(..).zip(means);
-        self.modules = modules
-            .map(|(m, means)| values::replaced(m, means))
-            .collect();
-        Ok(())
-    }
-
-    /// A model of its own, with the mean that [`Self::average`] would give; these replicas stay apart,
-    /// and nothing is counted.
-    ///
-    /// # Errors
-    /// As [`Self::average`], and SC0907 if a copy cannot be made.
-    pub fn averaged(&self, samples: &[usize]) -> Result<Self> {
-        let mut other = Self {
-            modules: self.modules.clone(),
-            devices: self.devices.clone(),
-            servers: self.servers.clone(),
-            homes: self.homes.clone(),
-            is_sharded: self.is_sharded,
-            whole: OnceLock::new(),
-            fetched: Vec::new(),
-            updates: self.updates,
-            strategy: self.strategy.clone(),
-            records: self.records.clone(),
-            collectives: Collectives::default(),
-        };
-        other.average(samples)?;
-        Ok(other)
-    }
-
-    /// Sends one worker's gradients to the servers, each of which gets those of its variables or rows,
-    /// and waits for nobody. They are to be applied at once; the worker then [fetches](Self::fetch).
-    pub fn push(&self, worker: ReplicaId, gradients: GradientsParams) -> GradientsParams {
-        let start = Instant::now();
-        let all = self.all_devices();
-        let (arrived, done) =
-            collective::push(self.outline(), &self.across(&all), worker.0, gradients);
-        let after = self.fetched.get(worker.0).map_or(self.updates, |f| f.after);
-        self.collectives.stale(self.updates - after);
-        self.collectives.done(done, start);
-        arrived
-    }
-
-    /// Gives a worker of an asynchronous strategy the variables as they are now; under others nothing happens,
-    /// as replicas fetch when they compute.
-    ///
-    /// # Errors
-    /// SC0907 if a copy cannot be made.
-    pub fn fetch(&mut self, worker: ReplicaId) -> Result<()> {
-        let start = Instant::now();
-        if self.fetched.len() <= worker.0 {
-            return Ok(());
-        }
-        let module = self.whole_on(&self.devices[worker.0])?;
-        let after = self.updates;
-        self.fetched[worker.0] = Fetched { module, after };
-        let done = collective::fetch(&self.records, self.len(), std::iter::once(worker.0));
-        self.collectives.done(done, start);
-        Ok(())
-    }
-
-    /// The same for all workers, where the strategy is asynchronous; not counted.
-    fn fetch_all(&mut self) -> Result<()> {
-        if !self
-            .strategy
-            .as_ref()
-            .is_some_and(Strategy::is_asynchronous)
-        {
-            return Ok(());
-        }
-        let after = self.updates;
-        let modules = self.readable()?.into_iter();
-        self.fetched = modules.map(|module| Fetched { module, after }).collect();
-        Ok(())
-    }
-
-    /// What the next optimizer step will move, computed from sizes; none with one replica.
+    /// What the next optimizer step will move, computed from sizes; empty for one replica.
     pub fn planned_collectives(&self) -> Vec<Collective> {
         match &self.strategy {
             Some(strategy) => collective::planned(strategy, &self.records),
@@ -568,73 +277,33 @@ impl<M: Module + 'static> Replicas<M> {
         let all = self.records.len() * self.modules.len();
         let mut work = Work::begin(("comparing", "compared"), all, Unit::Things("variable"));
         let mut columns: Vec<HashMap<_, _>> = Vec::with_capacity(self.modules.len());
-        for (module, device) in self.modules.iter().zip(self.keepers()) {
+        for (module, device) in self.modules.iter().zip(self.storage_devices()) {
             let done = columns.iter().map(HashMap::len).sum();
             let column = checksum::of_module(module, &device.name, (&mut work, done))?;
             columns.push(column.into_iter().collect());
         }
         work.finished();
-        let sum = |keeper: usize, record: &VariableRecord| {
-            columns.get(keeper)?.get(&record.param).copied()
+        let sum = |column: usize, record: &VariableRecord| {
+            columns.get(column)?.get(&record.param).copied()
         };
-        let row = |record: &VariableRecord| match self.is_sharded {
-            false => (0..columns.len())
-                .filter_map(|keeper| sum(keeper, record))
+        let row = |record: &VariableRecord| match self.storage {
+            Storage::Mirrored | Storage::Central { .. } => (0..columns.len())
+                .filter_map(|column| sum(column, record))
                 .collect(),
-            true => (record.homes.iter())
+            Storage::Sharded { .. } => (record.homes.iter())
                 .filter_map(|home| sum(home - self.len(), record))
                 .collect(),
         };
         Ok(self.records.iter().map(row).collect())
     }
 
+    /// SC0915, unless as many are given as expected.
     fn one_each(&self, what: &str, given: usize, expected: usize, per: &str) -> Result<()> {
         if given == expected {
             return Ok(());
         }
         let expects = format!("{expected}, one per {per}");
         Err(problem::bad_size(what, given, &expects))
-    }
-}
-
-/// Marks some parameters as trained or not.
-struct Trainable<'a> {
-    params: &'a HashSet<ParamId>,
-    trainable: bool,
-}
-
-impl ModuleMapper for Trainable<'_> {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        match self.params.contains(&param.id) {
-            true => param.set_require_grad(self.trainable),
-            false => param,
-        }
-    }
-}
-
-/// Gives parameters other identities.
-struct Renamed(HashMap<ParamId, ParamId>);
-
-impl ModuleMapper for Renamed {
-    fn map_float<const D: usize>(&mut self, mut param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        param.id = self.0.get(&param.id).copied().unwrap_or(param.id);
-        param
-    }
-
-    fn map_int<const D: usize>(
-        &mut self,
-        mut param: Param<Tensor<D, Int>>,
-    ) -> Param<Tensor<D, Int>> {
-        param.id = self.0.get(&param.id).copied().unwrap_or(param.id);
-        param
-    }
-
-    fn map_bool<const D: usize>(
-        &mut self,
-        mut param: Param<Tensor<D, Bool>>,
-    ) -> Param<Tensor<D, Bool>> {
-        param.id = self.0.get(&param.id).copied().unwrap_or(param.id);
-        param
     }
 }
 

@@ -1,9 +1,9 @@
-//! Modules in shards: each parameter server has a module with the rows that it keeps and with none of
-//! the others, under the same identities. So an optimizer updates a server's rows as it updates
-//! a whole module, its moments are of these rows alone, and no server has all of a variable.
+//! Sharded modules: each parameter server has a module that contains the rows assigned to this server and no
+//! others, under the same parameter identities. So an optimizer updates a server's rows as it updates
+//! a full module, its moments cover these rows only, and no server holds a full variable.
 //!
-//! Float variables are cut ([`cut`]), put together for who computes or saves ([`joined`]), and their
-//! gradients are dealt to the servers ([`dealt`]). Numbers that are never trained stay in every module.
+//! [`split`] cuts the float variables by rows, [`join`] concatenates the rows for computing and saving, and
+//! [`scatter`] splits gradients like the variables they belong to. Values that are never trained stay in every module.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,52 +25,52 @@ fn part(homes: &Homes, param: ParamId, home: usize) -> Option<&Part> {
     homes.get(&param)?.iter().find(|part| part.home == home)
 }
 
-/// The rows of a module that device `home` keeps, with storage of their own.
+/// The rows of a module that are assigned to device `home`, with storage of their own.
 ///
 /// # Errors
 /// SC0907 if a value cannot be read.
-pub(crate) fn cut<M: Module>(
+pub(crate) fn split<M: Module>(
     module: &M,
     homes: &Homes,
     home: usize,
     device: &LogicalDevice,
 ) -> Result<M> {
-    let mut cut = Cut {
+    let mut split = Split {
         homes,
         home,
         device,
         problem: None,
     };
-    let module = module.clone().map(&mut cut);
-    match cut.problem {
+    let module = module.clone().map(&mut split);
+    match split.problem {
         Some(problem) => Err(problem),
         None => Ok(module),
     }
 }
 
-struct Cut<'a> {
+struct Split<'a> {
     homes: &'a Homes,
     home: usize,
     device: &'a LogicalDevice,
     problem: Option<Box<Diagnostic>>,
 }
 
-impl ModuleMapper for Cut<'_> {
+impl ModuleMapper for Split<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let rows = part(self.homes, param.id, self.home).map_or(0..0, |part| part.rows.clone());
         let held = param.val();
         match held.clone().try_into_data() {
             Ok(data) => replaced(param, rows_of(data, &rows), self.device),
             Err(error) => {
-                let told = problem::backend_failed(&self.device.name, error);
-                self.problem.get_or_insert(told);
+                self.problem
+                    .get_or_insert_with(|| problem::backend_failed(&self.device.name, error));
                 param
             }
         }
     }
 }
 
-/// Some rows: of a tensor in its order in memory they are neighbours.
+/// Some rows of a tensor. The data is row-major, so they are contiguous.
 fn rows_of(data: TensorData, rows: &Range<usize>) -> TensorData {
     let mut shape = data.shape().to_vec();
     let row = data.as_bytes().len() / shape[0].max(1);
@@ -79,7 +79,7 @@ fn rows_of(data: TensorData, rows: &Range<usize>) -> TensorData {
     TensorData::from_bytes_vec(bytes, shape, data.dtype())
 }
 
-/// A parameter with other values, which need not be as many as before.
+/// A parameter with other values, whose number of rows may differ.
 fn replaced<const D: usize>(
     param: Param<Tensor<D>>,
     data: TensorData,
@@ -100,12 +100,12 @@ fn replaced<const D: usize>(
     Param::from_mapped_value(id, value, mapper)
 }
 
-/// The whole module, from those of the servers: a copy with storage of its own on `device`. `first` is
+/// The full module, from those of the servers: a copy with storage of its own on `device`. `first` is
 /// the first server's number.
 ///
 /// # Errors
 /// SC0907 if a value cannot be read.
-pub(crate) fn joined<M: Module>(
+pub(crate) fn join<M: Module>(
     servers: &[M],
     homes: &Homes,
     first: usize,
@@ -114,7 +114,7 @@ pub(crate) fn joined<M: Module>(
     let mut gather = Gather {
         homes,
         home: first,
-        found: HashMap::new(),
+        rows: HashMap::new(),
         problem: None,
     };
     for server in servers {
@@ -125,7 +125,7 @@ pub(crate) fn joined<M: Module>(
         return Err(problem::backend_failed(&device.name, reason));
     }
     let mut join = Join {
-        found: gather.found,
+        rows: gather.rows,
         device,
     };
     Ok(servers[0].clone().map(&mut join))
@@ -135,8 +135,8 @@ pub(crate) fn joined<M: Module>(
 struct Gather<'a> {
     homes: &'a Homes,
     home: usize,
-    /// By the number of their first row.
-    found: HashMap<ParamId, Vec<(usize, TensorData)>>,
+    /// Each with the number of its first row.
+    rows: HashMap<ParamId, Vec<(usize, TensorData)>>,
     problem: Option<String>,
 }
 
@@ -147,10 +147,10 @@ impl ModuleVisitor for Gather<'_> {
         };
         match param.val().try_into_data() {
             Ok(data) => {
-                let found = self.found.entry(param.id).or_default();
+                let rows = self.rows.entry(param.id).or_default();
                 // A parameter of two fields is visited twice.
-                if found.iter().all(|(start, _)| *start != part.rows.start) {
-                    found.push((part.rows.start, data));
+                if rows.iter().all(|(start, _)| *start != part.rows.start) {
+                    rows.push((part.rows.start, data));
                 }
             }
             Err(error) => self.problem = Some(error.to_string()),
@@ -159,13 +159,13 @@ impl ModuleVisitor for Gather<'_> {
 }
 
 struct Join<'a> {
-    found: HashMap<ParamId, Vec<(usize, TensorData)>>,
+    rows: HashMap<ParamId, Vec<(usize, TensorData)>>,
     device: &'a LogicalDevice,
 }
 
 impl ModuleMapper for Join<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let Some(parts) = self.found.get_mut(&param.id) else {
+        let Some(parts) = self.rows.get_mut(&param.id) else {
             return param;
         };
         parts.sort_by_key(|(start, _)| *start);
@@ -185,33 +185,33 @@ impl ModuleMapper for Join<'_> {
     }
 }
 
-/// The gradients of the rows that each server keeps, from those of whole variables. A server's gradients
-/// share memory with what they are cut from.
-pub(crate) fn dealt<M: Module>(
-    outline: &M,
+/// The gradients of each server's rows, from the gradients of full variables. They are views: they share memory with
+/// the gradients given.
+pub(crate) fn scatter<M: Module>(
+    structure: &M,
     homes: &Homes,
     first: usize,
     servers: usize,
     gradients: GradientsParams,
 ) -> Vec<GradientsParams> {
-    let mut deal = Deal {
+    let mut scatter = Scatter {
         homes,
         first,
         gradients,
-        dealt: (0..servers).map(|_| GradientsParams::new()).collect(),
+        results: (0..servers).map(|_| GradientsParams::new()).collect(),
     };
-    outline.visit(&mut deal);
-    deal.dealt
+    structure.visit(&mut scatter);
+    scatter.results
 }
 
-struct Deal<'a> {
+struct Scatter<'a> {
     homes: &'a Homes,
     first: usize,
     gradients: GradientsParams,
-    dealt: Vec<GradientsParams>,
+    results: Vec<GradientsParams>,
 }
 
-impl ModuleVisitor for Deal<'_> {
+impl ModuleVisitor for Scatter<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let Some(gradient) = self.gradients.remove::<D>(param.id) else {
             return;
@@ -221,7 +221,7 @@ impl ModuleVisitor for Deal<'_> {
                 true => gradient.clone(),
                 false => gradient.clone().narrow(0, rows.start, rows.len()),
             };
-            self.dealt[home - self.first].register::<D>(param.id, own);
+            self.results[home - self.first].register::<D>(param.id, own);
         }
     }
 }

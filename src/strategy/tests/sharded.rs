@@ -71,7 +71,7 @@ fn a_server_keeps_its_rows_alone() {
     let kept = weights(first).len() + weights(second).len();
     assert_eq!(kept, original.len(), "every number once");
     assert_eq!(bits(&weights(replicas.first())), bits(&original));
-    assert_eq!(replicas.wholes().len(), 1);
+    assert_eq!(replicas.unsharded().len(), 1);
     let told = &replicas.records()[0].why;
     assert!(
         told.contains("`Partitioner::MinSize(8)` cuts it by rows into 2 shards"),

@@ -153,7 +153,7 @@ pub fn update(replicas: &mut Replicas<Encoder>, gradients: Vec<GradientsParams>)
         false => gradients,
         true => gradients
             .into_iter()
-            .flat_map(|of_all| replicas.dealt(of_all))
+            .flat_map(|of_all| replicas.scatter(of_all))
             .collect(),
     };
     replicas

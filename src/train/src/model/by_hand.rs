@@ -297,7 +297,7 @@ impl<N: Network> Model<N> {
         tell(&state.by_hand, &gradients, norm)?;
         state.by_hand.at_last_step = state.by_hand.computed;
 
-        let copies = state.replicas.wholes().iter();
+        let copies = state.replicas.unsharded().iter();
         let alike = copies.map(|copy| as_parameters(copy, &gradients)).collect();
         let undecayed = Arc::new(state.undecayed());
         let state = &mut *state;
@@ -306,7 +306,7 @@ impl<N: Network> Model<N> {
         };
         compiled
             .states
-            .resize_with(state.replicas.keepers().len(), OptimizerState::default);
+            .resize_with(state.replicas.storage_devices().len(), OptimizerState::default);
         let made = compiled.states.first().map_or(0, OptimizerState::steps);
         let rate = rate(compiled, made);
         if !norm.is_finite() {

@@ -232,7 +232,7 @@ fn take_up<N: Network>(
         return Err(not_compiled());
     };
     // A panic in a step, of a GPU that has no memory left, has taken the moments with it.
-    let copies = state.replicas.keepers().len();
+    let copies = state.replicas.storage_devices().len();
     (compiled.states).resize_with(copies, OptimizerState::default);
     match state.saved_run.take() {
         Some(saved) if plan.resume => {

@@ -224,7 +224,7 @@ impl<N: Network> Run<'_, '_, '_, N> {
         }
         let norm = exchanged.norm();
         let rate = trainer.rate(progress.steps, total_steps);
-        let network = trainer.replicas.outline();
+        let network = trainer.replicas.structure();
         let checked = exchanged.gradients.iter().zip(&exchanged.norms);
         let mut checked = checked.map(|(one, &norm)| gradients_are_finite(network, one, norm));
         if let Some(it) = checked.find_map(std::result::Result::err) {
@@ -247,8 +247,10 @@ impl<N: Network> Run<'_, '_, '_, N> {
 
     /// Once per execution, as callbacks in Keras.
     fn back_on_the_host(&mut self, execution: Execution, begun: Instant) -> Result<()> {
-        let mut kept = self.lease.replicas.one_copy().iter();
-        if kept.any(|one| weights_are_finite(one).is_err())
+        let stored = self.lease.replicas.modules();
+        // One full copy of the variables: a module, or the shards of all servers.
+        let mut one_copy = stored.iter().take(stored.len() / self.lease.replicas.copies());
+        if one_copy.any(|one| weights_are_finite(one).is_err())
             && let Err(it) = weights_are_finite(self.lease.replicas.first())
         {
             let moment = self.progress.moment(self.progress.last_rate, &[]);

@@ -140,7 +140,7 @@ impl<'a, N: Network> Trainer<'a, N> {
         let scale = self.compiled.loss_scale.scale();
         let gradients = accumulated.into_iter().map(|mut sum| sum.grads());
         let gradients = gradients
-            .map(|own| unscaled(self.replicas.outline(), own, scale))
+            .map(|own| unscaled(self.replicas.structure(), own, scale))
             .collect();
         let (gradients, different) = match self.exchange_by() {
             By::AllReduce => (self.replicas.all_reduce(gradients, shares)?, 1),
@@ -149,9 +149,9 @@ impl<'a, N: Network> Trainer<'a, N> {
         if self.gradient_bytes.is_empty()
             && let Some(first) = gradients.first()
         {
-            *self.gradient_bytes = bytes(self.replicas.outline(), first);
+            *self.gradient_bytes = bytes(self.replicas.structure(), first);
         }
-        let norm = |gradients| global_norm(self.replicas.outline(), gradients);
+        let norm = |gradients| global_norm(self.replicas.structure(), gradients);
         Ok(Exchanged {
             norms: gradients.iter().take(different).map(norm).collect(),
             gradients,
@@ -286,17 +286,16 @@ impl<'a, N: Network> Trainer<'a, N> {
         Ok(overwritten.contains(&true))
     }
 
-    /// What each server gets of the gradients of variables that are cut. Whatever is of whole tensors has
-    /// happened by then, so that servers do with their rows what one would do with all: then it is
-    /// the same bits.
-    fn dealt(
+    /// The gradients of each server's rows. Per-tensor operations run before the gradients are scattered, so sharded
+    /// training is bit-identical.
+    fn scatter(
         &self,
         (gradients, norm): (GradientsParams, f64),
     ) -> Vec<Option<(GradientsParams, f64)>> {
         let clipping = self.compiled.optimizer.clipping;
-        let gradients = clip_each(self.replicas.outline(), gradients, clipping);
-        let dealt = self.replicas.dealt(gradients).into_iter();
-        dealt.map(|own| Some((own, norm))).collect()
+        let gradients = clip_each(self.replicas.structure(), gradients, clipping);
+        let parts = self.replicas.scatter(gradients).into_iter();
+        parts.map(|own| Some((own, norm))).collect()
     }
 
     /// Every copy of the variables makes an update with its gradients and their norm, if it has any.
@@ -309,7 +308,7 @@ impl<'a, N: Network> Trainer<'a, N> {
         let is_sharded = self.replicas.is_sharded();
         let inputs = match is_sharded {
             true => (inputs.into_iter().flatten())
-                .flat_map(|of_all| self.dealt(of_all))
+                .flat_map(|of_all| self.scatter(of_all))
                 .collect(),
             false => inputs,
         };
@@ -326,7 +325,7 @@ impl<'a, N: Network> Trainer<'a, N> {
             rate,
             undecayed: Arc::clone(&self.undecayed),
         };
-        let devices = self.replicas.keepers().to_vec();
+        let devices = self.replicas.storage_devices().to_vec();
         let states = std::mem::take(&mut self.compiled.states);
         let inputs = inputs.into_iter().zip(states).collect();
         let work = move |ReplicaId(index): ReplicaId, network: &mut N, (input, state)| {

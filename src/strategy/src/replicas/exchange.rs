@@ -1,0 +1,166 @@
+//! What replicas exchange: the mean of gradients or parameters, pushes and fetches.
+
+use std::time::Instant;
+
+use burn::module::Module;
+use burn::optim::GradientsParams;
+use stratoscope_diagnostics::Result;
+
+use super::{ReplicaId, Replicas};
+use crate::collective::{self, Across, Collectives, Operation};
+use crate::device::LogicalDevice;
+use crate::strategy::Strategy;
+use crate::values;
+
+/// The variables as a worker fetched them.
+pub(super) struct Snapshot<M> {
+    pub(super) module: M,
+    /// How many updates had been made when the worker fetched them.
+    pub(super) updates: u64,
+}
+
+impl<M: Module + 'static> Replicas<M> {
+    /// Collectives from here on belong to a new optimizer step.
+    pub fn begin_step(&self) {
+        self.collectives.begin_step();
+    }
+
+    /// The gradients' mean over the replicas, weighted by samples: `Σ gradient_i · samples_i / Σ samples`. Since the
+    /// loss of each replica is the mean over its part of the batch, this is the gradient of the mean loss of the
+    /// whole batch, also where the parts have different sizes. Every copy of the variables gets the mean on its
+    /// own device, equal bit for bit.
+    ///
+    /// The gradients of a replica with 0 samples are ignored. A gradient that a replica lacks counts as zeros. A
+    /// single replica gets its gradients back, and nothing is counted.
+    ///
+    /// # Errors
+    /// SC0915 if there is not one set of gradients and one count per replica, or no samples.
+    pub fn all_reduce(
+        &self,
+        gradients: Vec<GradientsParams>,
+        samples: &[usize],
+    ) -> Result<Vec<GradientsParams>> {
+        self.reduce(Operation::AllReduce, gradients, samples)
+    }
+
+    fn reduce(
+        &self,
+        operation: Operation,
+        values: Vec<GradientsParams>,
+        samples: &[usize],
+    ) -> Result<Vec<GradientsParams>> {
+        let start = Instant::now();
+        let all = self.all_devices();
+        let across = self.across(&all);
+        let (values, done) =
+            collective::reduce(operation, self.structure(), &across, values, samples)?;
+        if let Some(done) = done {
+            self.collectives.done(done, start);
+        }
+        Ok(values)
+    }
+
+    /// Replicas, then servers: the order in which [`crate::Transfer`] counts devices.
+    fn all_devices(&self) -> Vec<LogicalDevice> {
+        [self.devices.as_slice(), &self.servers].concat()
+    }
+
+    fn across<'a>(&'a self, all: &'a [LogicalDevice]) -> Across<'a> {
+        let ops = self.strategy.as_ref().map(Strategy::cross_device_ops);
+        Across {
+            ops: ops.unwrap_or_default(),
+            devices: &self.devices,
+            homes: self.storage.homes(),
+            all,
+        }
+    }
+
+    /// Gives every replica the mean of all replicas' trainable variables, weighted by samples: the synchronization
+    /// of local SGD. Afterwards they are equal bit for bit. Does nothing where there is one copy.
+    ///
+    /// # Errors
+    /// SC0915 if there is not one count per replica, or no samples.
+    pub fn average(&mut self, samples: &[usize]) -> Result<()> {
+        if self.copies() < 2 {
+            return Ok(());
+        }
+        let values = self.modules.iter().map(values::of).collect();
+        let means = self.reduce(Operation::Average, values, samples)?;
+        let modules = self.modules.drain(..).zip(means);
+        self.modules = modules
+            .map(|(m, means)| values::replaced(m, means))
+            .collect();
+        Ok(())
+    }
+
+    /// A separate model with the mean that [`Self::average`] would give. These replicas do not change, and
+    /// nothing is counted.
+    ///
+    /// # Errors
+    /// As [`Self::average`], and SC0907 if a copy cannot be made.
+    pub fn averaged(&self, samples: &[usize]) -> Result<Self> {
+        let mut other = Self {
+            modules: self.modules.clone(),
+            storage: self.storage.for_other_values(),
+            devices: self.devices.clone(),
+            servers: self.servers.clone(),
+            snapshots: None,
+            updates: self.updates,
+            strategy: self.strategy.clone(),
+            records: self.records.clone(),
+            collectives: Collectives::default(),
+        };
+        other.average(samples)?;
+        Ok(other)
+    }
+
+    /// Sends one worker's gradients to the servers without waiting for other workers. The caller applies what is
+    /// returned at once; the worker then [fetches](Self::fetch).
+    pub fn push(&self, worker: ReplicaId, gradients: GradientsParams) -> GradientsParams {
+        let start = Instant::now();
+        let all = self.all_devices();
+        let (arrived, done) =
+            collective::push(self.structure(), &self.across(&all), worker.0, gradients);
+        let snapshot = self.snapshots.as_ref().and_then(|all| all.get(worker.0));
+        let fetched_at = snapshot.map_or(self.updates, |snapshot| snapshot.updates);
+        self.collectives.stale(self.updates - fetched_at);
+        self.collectives.done(done, start);
+        arrived
+    }
+
+    /// Gives a worker of an asynchronous strategy the current variables. Does nothing under other strategies, whose
+    /// replicas fetch when they compute.
+    ///
+    /// # Errors
+    /// SC0907 if a copy cannot be made.
+    pub fn fetch(&mut self, worker: ReplicaId) -> Result<()> {
+        let start = Instant::now();
+        if self
+            .snapshots
+            .as_ref()
+            .is_none_or(|all| all.len() <= worker.0)
+        {
+            return Ok(());
+        }
+        let module = self.full_copy(&self.devices[worker.0])?;
+        let updates = self.updates;
+        if let Some(snapshots) = &mut self.snapshots {
+            snapshots[worker.0] = Snapshot { module, updates };
+        }
+        let done = collective::fetch(&self.records, self.len(), std::iter::once(worker.0));
+        self.collectives.done(done, start);
+        Ok(())
+    }
+
+    /// Gives all workers of an asynchronous strategy the current variables; not counted.
+    pub(super) fn fetch_all(&mut self) -> Result<()> {
+        let is_asynchronous = (self.strategy.as_ref()).is_some_and(Strategy::is_asynchronous);
+        if is_asynchronous {
+            let updates = self.updates;
+            let modules = self.readable()?.into_iter();
+            let snapshots = modules.map(|module| Snapshot { module, updates });
+            self.snapshots = Some(snapshots.collect());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! Where the variables of a module are stored: the one difference between the strategies.
+//!
+//! | storage | strategies | stored modules | memory for P parameters, R replicas |
+//! | --- | --- | --- | --- |
+//! | mirrored | `OneDevice`, `Mirrored`, `Tpu`, none | one per replica | R · P |
+//! | central | `CentralStorage`, `ParameterServer` without a partitioner | one | P |
+//! | sharded | `ParameterServer` with a partitioner | one per server, with its rows | P, over all servers |
+//!
+//! Replicas of central and sharded variables fetch a copy before they compute.
+
+use std::sync::OnceLock;
+
+use burn::module::Module;
+use burn::optim::GradientsParams;
+use stratoscope_diagnostics::Result;
+
+use super::Replicas;
+use crate::copy;
+use crate::device::LogicalDevice;
+use crate::shards::{self, Homes};
+use crate::strategy::Strategy;
+use crate::variable::{VariableKind, VariableRecord};
+
+/// What [`Replicas::modules`] holds.
+pub(super) enum Storage<M> {
+    /// A full copy on every replica; one replica is the simplest case.
+    Mirrored,
+    /// One copy of each variable.
+    Central {
+        /// The device of each variable.
+        homes: Homes,
+    },
+    /// Each server has the rows of the variables that are assigned to it.
+    Sharded {
+        /// The devices of each variable's rows.
+        homes: Homes,
+        /// The full module, joined when it was first needed after an update.
+        joined: OnceLock<M>,
+    },
+}
+
+impl<M> Storage<M> {
+    /// The storage of these variables under a strategy.
+    pub(super) fn of(strategy: Option<&Strategy>, records: &[VariableRecord]) -> Self {
+        if strategy.is_none_or(Strategy::has_copies) {
+            return Self::Mirrored;
+        }
+        let home = |record: &VariableRecord| (record.param, record.parts());
+        let homes = records.iter().map(home).collect();
+        match (records.iter()).any(|record| record.kind == VariableKind::Sharded) {
+            false => Self::Central { homes },
+            true => Self::Sharded {
+                homes,
+                joined: OnceLock::new(),
+            },
+        }
+    }
+
+    /// The device of each variable's rows, where a variable is stored once.
+    pub(super) fn homes(&self) -> Option<&Homes> {
+        match self {
+            Self::Mirrored => None,
+            Self::Central { homes } | Self::Sharded { homes, .. } => Some(homes),
+        }
+    }
+
+    /// Forgets what was computed from the stored values.
+    pub(super) fn values_changed(&mut self) {
+        if let Self::Sharded { joined, .. } = self {
+            *joined = OnceLock::new();
+        }
+    }
+
+    /// The same storage of other values.
+    pub(super) fn for_other_values(&self) -> Self {
+        match self {
+            Self::Mirrored => Self::Mirrored,
+            Self::Central { homes } => Self::Central {
+                homes: homes.clone(),
+            },
+            Self::Sharded { homes, .. } => Self::Sharded {
+                homes: homes.clone(),
+                joined: OnceLock::new(),
+            },
+        }
+    }
+
+    /// What one of the stored modules is called in messages.
+    pub(super) fn module_name(&self) -> &'static str {
+        match self {
+            Self::Mirrored => "replica",
+            Self::Central { .. } => "copy",
+            Self::Sharded { .. } => "server",
+        }
+    }
+}
+
+impl<M: Module + 'static> Replicas<M> {
+    /// The devices of [`Self::modules`]: every replica, one device, or every server.
+    pub fn storage_devices(&self) -> &[LogicalDevice] {
+        match (&self.storage, self.servers.as_slice()) {
+            (Storage::Mirrored, _) => &self.devices,
+            (Storage::Central { .. }, []) => &self.devices[..1],
+            // Servers are shares of one processor, so one module holds the variables of all of them; the
+            // server of each variable is in its record.
+            (Storage::Central { .. }, servers) => &servers[..1],
+            (Storage::Sharded { .. }, servers) => servers,
+        }
+    }
+
+    /// All full copies: one per replica if the variables are mirrored, else one. Shards are joined as in
+    /// [`Self::first`].
+    pub fn unsharded(&self) -> &[M] {
+        match &self.storage {
+            Storage::Mirrored | Storage::Central { .. } => &self.modules,
+            Storage::Sharded { joined, .. } => std::slice::from_ref(joined.get_or_init(|| {
+                let full = self.full_copy(&self.servers[0]);
+                full.expect("servers are shares of the processor, whose memory can be read")
+            })),
+        }
+    }
+
+    /// The gradients of each of [`Self::modules`], from the gradients of a full copy: unchanged, or split into the
+    /// rows of each server.
+    pub fn scatter(&self, gradients: GradientsParams) -> Vec<GradientsParams> {
+        match &self.storage {
+            Storage::Mirrored | Storage::Central { .. } => vec![gradients],
+            Storage::Sharded { homes, .. } => {
+                let (first, servers) = (self.len(), self.servers.len());
+                shards::scatter(self.structure(), homes, first, servers, gradients)
+            }
+        }
+    }
+
+    /// What is to be stored of a module: a copy for every storage device, or its rows.
+    pub(super) fn copies_of(&self, module: &M) -> Result<Vec<M>> {
+        let devices = self.storage_devices().iter();
+        match &self.storage {
+            Storage::Mirrored | Storage::Central { .. } => {
+                devices.map(|device| copy::module(module, device)).collect()
+            }
+            Storage::Sharded { homes, .. } => (self.len()..)
+                .zip(devices)
+                .map(|(home, device)| shards::split(module, homes, home, device))
+                .collect(),
+        }
+    }
+
+    /// A full copy of the variables, on a device.
+    pub(super) fn full_copy(&self, device: &LogicalDevice) -> Result<M> {
+        match &self.storage {
+            Storage::Mirrored | Storage::Central { .. } => copy::module(&self.modules[0], device),
+            Storage::Sharded { homes, .. } => {
+                shards::join(&self.modules, homes, self.len(), device)
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Work on all replicas at once, each on a thread of its own.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::time::Instant;
+
+use burn::module::Module;
+use stratoscope_diagnostics::Result;
+
+use super::storage::Storage;
+use super::{ReplicaId, Replicas};
+use crate::device::LogicalDevice;
+use crate::{collective, threads};
+
+impl<M: Module + 'static> Replicas<M> {
+    /// Calls `work` for every replica with its module and its input, each on the replica's own
+    /// thread, and returns the results in the order of the replicas. A panic in one is passed on
+    /// when all have ended.
+    ///
+    /// # Errors
+    /// SC0915 if there is not one input per replica.
+    pub fn for_each_replica<I, T, F>(&self, inputs: Vec<I>, work: F) -> Result<Vec<T>>
+    where
+        I: Send + 'static,
+        T: Send + 'static,
+        F: Fn(ReplicaId, &M, I) -> T + Send + Sync + 'static,
+    {
+        self.one_each("inputs", inputs.len(), self.len(), "replica")?;
+        Ok(Self::work_on(self.readable()?, inputs, work))
+    }
+
+    /// [`Self::for_each_replica`] as a part of an optimizer step: what replicas fetch for it is counted, and the
+    /// workers of an asynchronous strategy use the variables that they fetched after their last push.
+    ///
+    /// # Errors
+    /// SC0915 if there is not one input per replica, SC0907 if a copy cannot be made.
+    pub fn compute_each_replica<I, T, F>(&self, inputs: Vec<I>, work: F) -> Result<Vec<T>>
+    where
+        I: Send + 'static,
+        T: Send + 'static,
+        F: Fn(ReplicaId, &M, I) -> T + Send + Sync + 'static,
+    {
+        self.one_each("inputs", inputs.len(), self.len(), "replica")?;
+        if let Some(snapshots) = &self.snapshots {
+            let modules = snapshots.iter().map(|it| it.module.clone()).collect();
+            return Ok(Self::work_on(modules, inputs, work));
+        }
+        let start = Instant::now();
+        let modules = self.readable()?;
+        if !matches!(self.storage, Storage::Mirrored) && self.len() > 1 {
+            let done = collective::fetch(&self.records, self.len(), 0..self.len());
+            self.collectives.done(done, start);
+        }
+        Ok(Self::work_on(modules, inputs, work))
+    }
+
+    fn work_on<I, T, F>(modules: Vec<M>, inputs: Vec<I>, work: F) -> Vec<T>
+    where
+        I: Send + 'static,
+        T: Send + 'static,
+        F: Fn(ReplicaId, &M, I) -> T + Send + Sync + 'static,
+    {
+        let inputs = modules.into_iter().zip(inputs).collect();
+        let work = move |index, (module, input): (M, I)| work(ReplicaId(index), &module, input);
+        threads::for_each(inputs, work)
+    }
+
+    /// Calls `work` for every stored module ([`Self::modules`]), to change it: an optimizer's update. If variables
+    /// are sharded, each server gets its part of the gradients from [`Self::scatter`]. After a panic in `work` every
+    /// module is still stored, with the changes made before the panic.
+    ///
+    /// # Errors
+    /// SC0915 if there is not one input per stored module.
+    pub fn update_each_replica<I, T, F>(&mut self, inputs: Vec<I>, work: F) -> Result<Vec<T>>
+    where
+        I: Send + 'static,
+        T: Send + 'static,
+        F: Fn(ReplicaId, &mut M, I) -> T + Send + Sync + 'static,
+    {
+        let per = self.storage.module_name();
+        self.one_each("inputs", inputs.len(), self.modules.len(), per)?;
+        self.updates += 1;
+        self.storage.values_changed();
+        let inputs = self.modules.drain(..).zip(inputs).collect();
+        let done = threads::for_each(inputs, move |index, (mut module, input): (M, I)| {
+            let call = AssertUnwindSafe(|| work(ReplicaId(index), &mut module, input));
+            let result = panic::catch_unwind(call);
+            (module, result)
+        });
+        let (modules, results): (Vec<M>, Vec<_>) = done.into_iter().unzip();
+        self.modules = modules;
+        let value =
+            |result: std::thread::Result<T>| result.unwrap_or_else(|p| panic::resume_unwind(p));
+        Ok(results.into_iter().map(value).collect())
+    }
+
+    /// A full module per replica, to compute with: its own copy, or one that it fetches from where the variables
+    /// are stored.
+    pub(super) fn readable(&self) -> Result<Vec<M>> {
+        if matches!(self.storage, Storage::Mirrored) {
+            return Ok(self.modules.clone());
+        }
+        let read = |(index, device): (usize, &LogicalDevice)| {
+            // The replica whose device stores the variables reads them in place.
+            let stored_here = index == 0 && self.servers.is_empty();
+            match stored_here {
+                true => Ok(self.modules[0].clone()),
+                false => self.full_copy(device),
+            }
+        };
+        self.devices.iter().enumerate().map(read).collect()
+    }
+}
