@@ -17,8 +17,8 @@ use std::fmt;
 use std::time::Instant;
 
 use burn::module::{Module, ParamId};
-use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_render::text;
 
 use crate::checksum::{self, Checksum};

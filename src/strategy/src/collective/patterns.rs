@@ -1,7 +1,19 @@
-//! The patterns of an all-reduce, each as a textbook has it. They are written over a [`Payload`], so that
-//! the same lines add tensors in a step and, over plain sizes, tell beforehand what the step will move.
+//! The communication patterns of an all-reduce, as textbooks describe them. They are generic over a [`Payload`]: with
+//! tensors the code performs the all-reduce of a training step, and with plain sizes it predicts the bytes that the step
+//! will move.
 //!
-//! Every sum has a fixed order, and what is shared is the sum itself: the results of all devices are
+//! For R devices with P bytes each, every pattern moves `2 · (R − 1) · P` bytes in all. They differ in the number of hops
+//! that come one after the other, and in the bytes that the busiest device sends and receives:
+//!
+//! | pattern | hops | busiest device |
+//! | --- | --- | --- |
+//! | ring | 2 · (R − 1) | 4 · P · (R − 1) / R |
+//! | tree | 2 · ⌈log₂ R⌉ | grows with log₂ R |
+//! | centralized | 2 | 2 · P · (R − 1) |
+//!
+//! Source of the ring: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations".
+//!
+//! Additions have a fixed order, and the sum is computed once and then copied, so the results of all devices are
 //! equal bit for bit, in every run. Two patterns add in different orders and so may differ in the last
 //! bits.
 
@@ -16,26 +28,26 @@ use crate::device::LogicalDevice;
 
 /// What devices send each other and add.
 pub(super) trait Payload: Sized {
-    /// The same on another device; the sender keeps nothing.
+    /// Moves it to another device.
     fn moved(self, to: usize) -> Self;
     /// A copy on another device, with memory of its own.
     fn copied(&self, to: usize) -> Self;
-    /// The sum, where `self` is.
+    /// The sum, on the device of `self`.
     fn plus(self, other: Self) -> Self;
     /// `count` consecutive parts, whose lengths differ by at most one; empty ones are left out.
     fn parts(self, count: usize) -> Vec<Option<Self>>;
-    /// The parts put together again.
+    /// Concatenates the parts.
     fn joined(parts: Vec<Self>) -> Self;
     /// Its size.
     fn bytes(&self) -> u64;
 }
 
-/// Writes down what goes from where to where.
+/// Records which bytes go from which device to which, and in which hop.
 #[derive(Debug, Default)]
-pub(super) struct Wire(BTreeMap<(usize, usize, usize), u64>);
+pub(super) struct TransferLog(BTreeMap<(usize, usize, usize), u64>);
 
-impl Wire {
-    /// Counts bytes of a hop. What goes between the same two devices in the same hop is one transfer.
+impl TransferLog {
+    /// Counts bytes of a hop. All bytes between the same two devices in the same hop are one transfer.
     pub(super) fn count(&mut self, hop: usize, from: usize, to: usize, bytes: u64) {
         if from != to && bytes > 0 {
             *self.0.entry((hop, from, to)).or_default() += bytes;
@@ -52,7 +64,7 @@ impl Wire {
         payload.copied(to)
     }
 
-    /// What was sent, hop by hop.
+    /// The transfers, hop by hop.
     pub(super) fn transfers(self) -> Vec<Transfer> {
         let transfer = |((hop, from, to), bytes)| Transfer {
             hop,
@@ -64,39 +76,43 @@ impl Wire {
     }
 }
 
-/// Adds up what every device has; every device gets the sum.
-pub(super) fn all_reduce<P: Payload>(ops: CrossDeviceOps, has: Vec<P>, wire: &mut Wire) -> Vec<P> {
+/// Every device gets the sum of what all devices have.
+pub(super) fn all_reduce<P: Payload>(
+    ops: CrossDeviceOps,
+    has: Vec<P>,
+    log: &mut TransferLog,
+) -> Vec<P> {
     if has.len() < 2 {
         return has;
     }
     match ops {
-        CrossDeviceOps::Ring => ring(has, wire),
-        CrossDeviceOps::Tree => tree(has, wire),
-        CrossDeviceOps::Centralized => centralized(has, wire),
+        CrossDeviceOps::Ring => ring(has, log),
+        CrossDeviceOps::Tree => tree(has, log),
+        CrossDeviceOps::Centralized => centralized(has, log),
     }
 }
 
-/// Adds up what every device has, on device `to`, in the order of the devices.
-pub(super) fn reduce_to<P: Payload>(to: usize, has: Vec<P>, wire: &mut Wire) -> Option<P> {
+/// Device `to` gets the sum of what all devices have, added in the order of the devices.
+pub(super) fn reduce_to<P: Payload>(to: usize, has: Vec<P>, log: &mut TransferLog) -> Option<P> {
     let arrived = has
         .into_iter()
         .enumerate()
-        .map(|(from, payload)| wire.moved(0, from, to, payload));
-    // A plain loop over the devices: no order but theirs.
+        .map(|(from, payload)| log.moved(0, from, to, payload));
     arrived.reduce(P::plus)
 }
 
-fn centralized<P: Payload>(has: Vec<P>, wire: &mut Wire) -> Vec<P> {
+fn centralized<P: Payload>(has: Vec<P>, log: &mut TransferLog) -> Vec<P> {
     let devices = has.len();
-    let Some(sum) = reduce_to(0, has, wire) else {
+    let Some(sum) = reduce_to(0, has, log) else {
         return Vec::new();
     };
-    let others: Vec<P> = (1..devices).map(|to| wire.copied(1, 0, to, &sum)).collect();
+    let others: Vec<P> = (1..devices).map(|to| log.copied(1, 0, to, &sum)).collect();
     std::iter::once(sum).chain(others).collect()
 }
 
-/// Device 0 is the root. With 4 devices 1 → 0 and 3 → 2, then 2 → 0; and the same way back.
-fn tree<P: Payload>(has: Vec<P>, wire: &mut Wire) -> Vec<P> {
+/// A binary tree with device 0 as its root. With 4 devices: 1 → 0 and 3 → 2, then 2 → 0; then the sum goes back the same
+/// way.
+fn tree<P: Payload>(has: Vec<P>, log: &mut TransferLog) -> Vec<P> {
     let devices = has.len();
     let mut has: Vec<Option<P>> = has.into_iter().map(Some).collect();
     let levels = devices.next_power_of_two().ilog2() as usize;
@@ -105,7 +121,7 @@ fn tree<P: Payload>(has: Vec<P>, wire: &mut Wire) -> Vec<P> {
         for to in (0..devices - distance).step_by(2 * distance) {
             let from = to + distance;
             if let (Some(own), Some(other)) = (has[to].take(), has[from].take()) {
-                has[to] = Some(own.plus(wire.moved(level, from, to, other)));
+                has[to] = Some(own.plus(log.moved(level, from, to, other)));
             }
         }
     }
@@ -114,18 +130,16 @@ fn tree<P: Payload>(has: Vec<P>, wire: &mut Wire) -> Vec<P> {
         let hop = 2 * levels - 1 - level;
         for from in (0..devices - distance).step_by(2 * distance) {
             let to = from + distance;
-            has[to] = has[from]
-                .as_ref()
-                .map(|sum| wire.copied(hop, from, to, sum));
+            has[to] = has[from].as_ref().map(|sum| log.copied(hop, from, to, sum));
         }
     }
     has.into_iter().flatten().collect()
 }
 
-/// Everybody has R parts. In each hop every device hands one part to its right neighbour: R − 1 hops in which
-/// the neighbour adds it to its own (reduce-scatter), after which device i has the sum of part i + 1;
-/// and R − 1 hops in which the neighbour takes it as it is (all-gather).
-fn ring<P: Payload>(has: Vec<P>, wire: &mut Wire) -> Vec<P> {
+/// Each device splits its payload into R parts. In each hop every device sends one part to its right neighbor: first R − 1
+/// hops in which the neighbor adds it to its own part (reduce-scatter), after which device i has the sum of part i + 1;
+/// then R − 1 hops in which the neighbor stores it as it is (all-gather).
+fn ring<P: Payload>(has: Vec<P>, log: &mut TransferLog) -> Vec<P> {
     let devices = has.len();
     let mut has: Vec<Vec<Option<P>>> = has.into_iter().map(|p| p.parts(devices)).collect();
     let right = |device: usize| (device + 1) % devices;
@@ -134,7 +148,7 @@ fn ring<P: Payload>(has: Vec<P>, wire: &mut Wire) -> Vec<P> {
             let part = (from + devices - hop) % devices;
             let to = right(from);
             if let (Some(sent), Some(own)) = (has[from][part].take(), has[to][part].take()) {
-                has[to][part] = Some(own.plus(wire.moved(hop, from, to, sent)));
+                has[to][part] = Some(own.plus(log.moved(hop, from, to, sent)));
             }
         }
     }
@@ -144,7 +158,7 @@ fn ring<P: Payload>(has: Vec<P>, wire: &mut Wire) -> Vec<P> {
             let to = right(from);
             has[to][part] = has[from][part]
                 .as_ref()
-                .map(|sum| wire.copied(devices - 1 + hop, from, to, sum));
+                .map(|sum| log.copied(devices - 1 + hop, from, to, sum));
         }
     }
     has.into_iter()
@@ -152,14 +166,14 @@ fn ring<P: Payload>(has: Vec<P>, wire: &mut Wire) -> Vec<P> {
         .collect()
 }
 
-/// The elements of a tensor, in one row, and the devices it may travel to.
+/// A flattened tensor and the devices it may be sent to.
 pub(super) struct Flat<'a> {
     pub(super) tensor: Tensor<1>,
     pub(super) devices: &'a [LogicalDevice],
 }
 
 impl Flat<'_> {
-    /// Some of the elements.
+    /// A range of the elements.
     pub(super) fn cut(&self, elements: &Range<usize>) -> Self {
         Self {
             tensor: (self.tensor.clone()).narrow(0, elements.start, elements.len()),
@@ -212,7 +226,7 @@ impl Payload for Flat<'_> {
     }
 }
 
-/// The size of a tensor instead of the tensor.
+/// The size of a tensor, to predict transfers without data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) elements: usize,
@@ -255,7 +269,7 @@ impl Payload for Size {
     }
 }
 
-/// `elements` in `count` consecutive parts.
+/// Where each of `count` consecutive parts of `elements` starts and ends.
 fn bounds(elements: usize, count: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count).map(move |part| (part * elements / count, (part + 1) * elements / count))
 }
@@ -294,13 +308,18 @@ mod tests {
         }
     }
 
-    fn collective(ops: CrossDeviceOps, replicas: usize, payload: u64, wire: Wire) -> Collective {
+    fn collective(
+        ops: CrossDeviceOps,
+        replicas: usize,
+        payload: u64,
+        log: TransferLog,
+    ) -> Collective {
         Collective {
             name: "gradients".to_owned(),
             ops,
             replicas,
             payload_bytes: payload,
-            transfers: wire.transfers(),
+            transfers: log.transfers(),
         }
     }
 
@@ -317,40 +336,40 @@ mod tests {
                     };
                     let has: Vec<Numbers> = (0..devices).map(row).collect();
                     let expected = has.clone().into_iter().reduce(Payload::plus);
-                    let mut wire = Wire::default();
-                    let found = all_reduce(ops, has, &mut wire);
+                    let mut log = TransferLog::default();
+                    let found = all_reduce(ops, has, &mut log);
                     assert_eq!(found.len(), devices);
                     for sum in &found {
                         assert_eq!(Some(sum), expected.as_ref(), "{ops:?} on {devices}");
                     }
 
                     let (payload, others) = (4 * length as u64, devices as u64 - 1);
-                    let told = collective(ops, devices, payload, wire);
+                    let moved = collective(ops, devices, payload, log);
                     assert_eq!(
-                        told.moved_bytes(),
+                        moved.moved_bytes(),
                         2 * others * payload,
                         "{ops:?} {devices}"
                     );
-                    let log = (devices as f64).log2().ceil() as usize;
+                    let levels = (devices as f64).log2().ceil() as usize;
                     let hops = match ops {
                         _ if devices == 1 => 0,
                         CrossDeviceOps::Ring => 2 * (devices - 1),
-                        CrossDeviceOps::Tree => 2 * log,
+                        CrossDeviceOps::Tree => 2 * levels,
                         CrossDeviceOps::Centralized => 2,
                     };
                     // A ring with more devices than numbers has idle hops at both ends at most.
                     if length >= devices || ops != CrossDeviceOps::Ring {
-                        assert_eq!(told.hops(), hops, "{ops:?} {devices} {length}");
+                        assert_eq!(moved.hops(), hops, "{ops:?} {devices} {length}");
                     }
 
                     let size = Size {
                         elements: length,
                         bytes_each: 4,
                     };
-                    let mut wire = Wire::default();
-                    all_reduce(ops, vec![size; devices], &mut wire);
-                    let planned = collective(ops, devices, payload, wire);
-                    assert_eq!(planned, told, "the plan is what happens");
+                    let mut log = TransferLog::default();
+                    all_reduce(ops, vec![size; devices], &mut log);
+                    let planned = collective(ops, devices, payload, log);
+                    assert_eq!(planned, moved, "the plan is what happens");
                 }
             }
         }
@@ -364,10 +383,10 @@ mod tests {
                 elements: 840,
                 bytes_each: 1,
             };
-            let mut wire = Wire::default();
-            all_reduce(ops, vec![size; devices], &mut wire);
-            let told = collective(ops, devices, 840, wire);
-            assert_eq!(told.busiest_bytes(), expected, "{ops:?} on {devices}");
+            let mut log = TransferLog::default();
+            all_reduce(ops, vec![size; devices], &mut log);
+            let moved = collective(ops, devices, 840, log);
+            assert_eq!(moved.busiest_bytes(), expected, "{ops:?} on {devices}");
         };
         for devices in 2..=8 {
             let others = devices as u64 - 1;
@@ -387,9 +406,9 @@ mod tests {
             elements: 1,
             bytes_each: 1,
         };
-        let mut wire = Wire::default();
-        all_reduce(CrossDeviceOps::Tree, vec![size; 5], &mut wire);
-        let found: Vec<_> = wire
+        let mut log = TransferLog::default();
+        all_reduce(CrossDeviceOps::Tree, vec![size; 5], &mut log);
+        let found: Vec<_> = log
             .transfers()
             .iter()
             .map(|t| (t.hop, t.from, t.to))

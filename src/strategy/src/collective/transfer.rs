@@ -1,20 +1,20 @@
-//! What a collective moved: which bytes went from which device to which, hop by hop.
+//! What a collective moved: the transfers between devices, hop by hop.
 
 use serde::{Deserialize, Serialize};
 
-/// The pattern in which replicas add up what they have. Keras: `cross_device_ops`.
+/// The communication pattern by which replicas sum their tensors. Keras: `cross_device_ops`.
 ///
 /// Every pattern moves the same number of bytes in all, `2 · (R − 1) · payload` for R replicas; they differ
 /// in how many hops come one after the other and in how much goes through the busiest device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CrossDeviceOps {
-    /// Chunks travel around a circle, twice: once to be summed, once to be shared. `2 · (R − 1)` hops; every
-    /// device sends and receives the same.
+    /// Each tensor is cut into chunks, which pass around a ring of devices twice: first to be summed, then to be
+    /// shared. `2 · (R − 1)` hops; every device sends and receives the same number of bytes.
     Ring,
     /// Pairs of devices, then pairs of pairs, and back: `2 · ⌈log₂ R⌉` hops.
     Tree,
-    /// Everything to the first device, the sum back to all: 2 hops, all of them through one device.
+    /// All devices send to the first one, which sends the sum back: 2 hops, all through one device.
     /// TensorFlow: `ReductionToOneDevice`.
     #[default]
     Centralized,
@@ -34,7 +34,7 @@ impl CrossDeviceOps {
     }
 }
 
-/// Bytes that went from one device to another.
+/// Bytes that one device sent to another.
 ///
 /// Devices are counted as the strategy counts them: its replicas first, then, for a parameter server strategy, its
 /// servers.
@@ -46,7 +46,7 @@ pub struct Transfer {
     pub from: usize,
     /// The device that received.
     pub to: usize,
-    /// How much.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
@@ -55,11 +55,11 @@ pub struct Transfer {
 pub struct Collective {
     /// What was moved: `gradients`, `parameters`, `OnRead totals`.
     pub name: String,
-    /// In which pattern.
+    /// The communication pattern.
     pub ops: CrossDeviceOps,
     /// How many replicas took part.
     pub replicas: usize,
-    /// The size of what one replica has, in bytes.
+    /// The bytes that each replica contributes.
     pub payload_bytes: u64,
     /// In the order of their hops; those of one hop in the order of the sending devices. The transfers of
     /// one hop between the same two devices are one.

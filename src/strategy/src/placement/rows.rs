@@ -1,37 +1,36 @@
-//! The rows that all three renderings draw: what is said, in which order, what is marked. A
-//! rendering decides how it looks; it neither adds nor leaves out a fact, so the three cannot
-//! tell different stories.
-
-use std::collections::HashMap;
-use std::ops::Range;
-
-use stratoscope_render::text;
+//! The placement report as rows, which all three renderings (HTML, text, table) draw. A rendering decides how a fact
+//! looks; it neither adds nor omits one, so all three renderings show the same facts.
 
 use super::PlacementReport;
 use super::fold::{Group, groups};
-use super::parts::{DeviceColumn, SlotState, VariableCopy, VariableRow};
+use super::parts::{DeviceColumn, SlotState, VariableRow};
 use super::timeline::Timeline;
-use crate::checksum::Checksum;
-use crate::device::DeviceKind;
-use crate::variable::VariableKind;
 use stratoscope_render::units::count;
+
+mod cell;
+mod facts;
+mod lines;
+
+pub(super) use self::cell::{Cell, Mark};
+use self::facts::{devices, kinds, origins, reality, so_far};
+use self::lines::{line, sum};
 
 /// A report, ready to be drawn.
 pub(super) struct Sheet<'a> {
     pub title: &'a str,
     /// The report in one sentence.
     pub verdict: String,
-    /// Whether that sentence tells of something wrong.
+    /// Whether that sentence reports a problem.
     pub is_wrong: bool,
     /// The strategy and the number of parameters.
     pub strategy: String,
-    /// What there really is of the devices: physical, logical or simulated.
+    /// Whether the devices are physical, logical or simulated, in sentences.
     pub reality: Vec<String>,
-    /// What devices hold: weights first, then slots, then activations.
+    /// The parts of a device's memory: weights first, then optimizer slots, then activations.
     pub parts: Vec<Part<'a>>,
     pub devices: Vec<DeviceLine<'a>>,
     pub layers: Vec<Layer>,
-    /// Who made variables, in the order of their first variable.
+    /// Where variables were created, in the order of their first variable.
     pub origins: Vec<String>,
     /// The kinds that occur.
     pub kinds: Vec<KindLine>,
@@ -42,7 +41,7 @@ pub(super) struct Sheet<'a> {
     pub activations: Option<&'a str>,
 }
 
-/// One of the things that devices hold.
+/// A part of a device's memory.
 pub(super) struct Part<'a> {
     pub name: &'a str,
     pub state: SlotState,
@@ -58,139 +57,8 @@ pub(super) struct DeviceLine<'a> {
     /// Bytes of each part.
     pub parts: Vec<u64>,
     pub sum: u64,
-    /// Variables that should have a copy here have none.
+    /// Whether a variable that should have a copy here has none.
     pub lacks: bool,
-}
-
-/// What is wrong with a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
-    Right,
-    /// The strategy has not placed it.
-    Outside,
-    /// Its copies must be equal and are not.
-    Unequal,
-}
-
-impl Mark {
-    /// What stands before the row's name in text.
-    pub fn sign(self) -> &'static str {
-        match self {
-            Self::Right => "",
-            Self::Outside => "✗ ",
-            Self::Unequal => "≠ ",
-        }
-    }
-}
-
-/// What stands where a row and a device meet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Cell {
-    /// Nothing, and it should be something.
-    Missing,
-    /// Nothing, as the kind of the variable has it.
-    Elsewhere,
-    /// A copy.
-    Copy {
-        checksum: Checksum,
-        /// Bytes of each part.
-        parts: Vec<u64>,
-        /// One of several copies that are equal, as they must be.
-        proved: bool,
-        /// Not what most copies are, and it must be.
-        odd: bool,
-        /// Of a variable that is cut, the rows that are here.
-        rows: Option<Range<usize>>,
-    },
-    /// A layer's copies.
-    Copies {
-        variables: usize,
-        parts: Vec<u64>,
-        proved: bool,
-        /// How many copies are not what most are.
-        odd: usize,
-        /// Some of them are rows of a variable, not all of it.
-        piece: bool,
-    },
-}
-
-impl Cell {
-    /// The cell as text: the first digits of a checksum, `rows 0–95`, `✓ 16`, `no copy`.
-    pub fn words(&self) -> String {
-        match self {
-            Self::Missing => "no copy".to_owned(),
-            Self::Elsewhere => "–".to_owned(),
-            // Shards have nothing to be equal to: which they are says more than their digits.
-            Self::Copy {
-                rows: Some(rows), ..
-            } => in_words(rows),
-            Self::Copy { checksum, odd, .. } => match odd {
-                true => format!("≠{}", checksum.short()),
-                false => checksum.short(),
-            },
-            Self::Copies { odd, .. } if *odd > 0 => format!("{odd} ≠"),
-            Self::Copies {
-                variables, proved, ..
-            } => match proved {
-                true => format!("✓ {variables}"),
-                false => variables.to_string(),
-            },
-        }
-    }
-
-    /// Whether it holds something that is not what most replicas have.
-    pub fn is_odd(&self) -> bool {
-        match self {
-            Self::Copy { odd, .. } => *odd,
-            Self::Copies { odd, .. } => *odd > 0,
-            Self::Missing | Self::Elsewhere => false,
-        }
-    }
-
-    /// The cell in full, for who points at it.
-    pub fn title(&self) -> String {
-        match self {
-            Self::Missing => "this device has no copy".to_owned(),
-            Self::Elsewhere => "not kept here".to_owned(),
-            Self::Copy {
-                checksum,
-                odd,
-                rows,
-                ..
-            } => {
-                let what = match rows {
-                    Some(rows) => format!("{}, checksum", in_words(rows)),
-                    None => "checksum".to_owned(),
-                };
-                let differs = if *odd {
-                    ", unlike that of most copies"
-                } else {
-                    ""
-                };
-                format!("{what} {checksum}{differs}")
-            }
-            Self::Copies {
-                variables,
-                odd,
-                piece,
-                ..
-            } => match (odd, piece) {
-                (0, true) => format!("rows of {}", text::count(*variables, "variable")),
-                (0, false) => text::count(*variables, "variable"),
-                (odd, _) => {
-                    format!("{odd} of {variables} copies differ from those of most replicas")
-                }
-            },
-        }
-    }
-}
-
-/// `rows 0–95`, counted from 0, the last one included; `row 4`.
-fn in_words(rows: &Range<usize>) -> String {
-    match rows.len() {
-        1 => format!("row {}", rows.start),
-        _ => format!("rows {}–{}", rows.start, rows.end.saturating_sub(1)),
-    }
 }
 
 /// A variable, or a layer's sum.
@@ -201,7 +69,7 @@ pub(super) struct Line {
     /// `Mirrored`, `outside`, `several`.
     pub kind: &'static str,
     pub why: String,
-    /// Training leaves it as it is.
+    /// Whether it is not trained.
     pub frozen: bool,
     /// `f32 384 × 1536`, `16 variables`.
     pub shape: String,
@@ -308,7 +176,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// What very many devices have of a line, in words: `12 of 12 equal`, `cpu:5 differs`, `on ps:0`.
+    /// A line of a report with many devices, in words: `12 of 12 equal`, `cpu:5 differs`, `on ps:0`.
     pub fn on_many(&self, line: &Line) -> String {
         let names = |is: &dyn Fn(&Cell) -> bool| -> Vec<&str> {
             let cells = line.cells.iter().zip(&self.devices);
@@ -334,7 +202,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Where a line was made.
+    /// Where the variable of a line was created.
     pub fn origin(&self, line: &Line) -> &str {
         match line.origin.and_then(|index| self.origins.get(index)) {
             Some(origin) => origin,
@@ -342,7 +210,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// How equal copies are told, and other signs of the grid. `most` devices have a column each; where
+    /// How the grid shows equal copies, and what its other signs mean. `most` devices have a column each; where
     /// layers cannot be `opened`, their variables stand below only if they differ.
     pub fn signs(&self, most: usize, opened: bool) -> Vec<&'static str> {
         let lines = || {
@@ -371,7 +239,7 @@ impl<'a> Sheet<'a> {
         signs
     }
 
-    /// Whether something is only planned.
+    /// Whether some part is in this state, such as planned.
     pub fn has(&self, state: SlotState) -> bool {
         self.parts.iter().any(|part| part.state == state)
     }
@@ -390,303 +258,4 @@ impl<'a> Sheet<'a> {
             .windows(2)
             .all(|pair| pair[0].parts == pair[1].parts)
     }
-}
-
-fn origins(report: &PlacementReport) -> Vec<String> {
-    let mut origins: Vec<String> = Vec::new();
-    for row in &report.variables {
-        let origin = row.origin.to_string();
-        if !origins.contains(&origin) {
-            origins.push(origin);
-        }
-    }
-    origins
-}
-
-fn devices(report: &PlacementReport) -> Vec<DeviceLine<'_>> {
-    let mut lines = Vec::new();
-    for (index, column) in report.devices.iter().enumerate() {
-        let totals = report.device_totals(index);
-        let mut parts = vec![totals.weights];
-        parts.extend(&totals.slots);
-        parts.extend(report.shown_activations().map(|_| totals.activations));
-        lines.push(DeviceLine {
-            column,
-            role: match (column.replica, column.server) {
-                (Some(replica), _) => format!("replica {replica}"),
-                (None, Some(server)) => format!("server {server}"),
-                (None, None) if report.strategy.is_some() => "not in the strategy".to_owned(),
-                (None, None) => String::new(),
-            },
-            lacks: (report.variables.iter())
-                .any(|row| row.on(index).is_none() && is_wanted(report, row, index)),
-            what: match column.shared_by {
-                0 | 1 => column.description.clone(),
-                shares => format!("one of {shares} shares of {}", column.description),
-            },
-            sum: totals.sum(),
-            parts,
-        });
-    }
-    lines
-}
-
-/// A sentence for each reality that occurs.
-fn reality(devices: &[DeviceColumn]) -> Vec<String> {
-    let of = |kind: DeviceKind| devices.iter().filter(|device| device.kind == kind).count();
-    let mut told = Vec::new();
-    if let count @ 1.. = of(DeviceKind::Physical) {
-        let each = if count == 1 {
-            "a device of its own"
-        } else {
-            "each a device of its own"
-        };
-        told.push(format!("{}: {each}", text::count(count, "physical device")));
-    }
-    if let count @ 1.. = of(DeviceKind::Logical) {
-        let shares = if count == 1 { "a share" } else { "shares" };
-        told.push(format!(
-            "{}: {shares} of a physical one; copies and transfers are real, memory and time are shared",
-            text::count(count, "logical device")
-        ));
-    }
-    if let count @ 1.. = of(DeviceKind::Simulated) {
-        told.push(format!(
-            "{}: the values are computed for real, the hardware is simulated; its times are not measured",
-            text::count(count, "simulated device")
-        ));
-    }
-    told
-}
-
-fn kinds(report: &PlacementReport) -> Vec<KindLine> {
-    let mut kinds: Vec<KindLine> = Vec::new();
-    for row in &report.variables {
-        let title = kind(row);
-        let known = kinds.iter().position(|kind| kind.title == title);
-        let known = known.unwrap_or_else(|| {
-            kinds.push(KindLine {
-                title,
-                variables: 0,
-                meaning: if row.outside {
-                    OUTSIDE
-                } else {
-                    meaning(row.kind)
-                },
-                why: Vec::new(),
-            });
-            kinds.len() - 1
-        });
-        let kind = &mut kinds[known];
-        kind.variables += 1;
-        if !kind.why.contains(&row.why) {
-            kind.why.push(row.why.clone());
-        }
-    }
-    kinds
-}
-
-const OUTSIDE: &str = "not made under the strategy, so its other replicas have no copy";
-
-/// What a kind means, in one sentence.
-fn meaning(kind: VariableKind) -> &'static str {
-    match kind {
-        VariableKind::Mirrored => {
-            "a copy on every replica; every update is made to all of them, so they stay equal"
-        }
-        VariableKind::Local => "one copy, on one device",
-        VariableKind::OnRead => {
-            "each replica writes its own copy; the copies are combined when the variable is read"
-        }
-        VariableKind::Central => {
-            "one copy for all replicas, which fetch it and send their gradients to its device"
-        }
-        VariableKind::Sharded => {
-            "cut by rows, a shard on each of several servers; workers fetch all shards and send each server the gradients of its rows"
-        }
-    }
-}
-
-fn so_far(report: &PlacementReport) -> Option<String> {
-    let totals = &report.totals;
-    let counts = [
-        (totals.all_reduces, "all-reduce"),
-        (totals.parameter_averages, "parameter average"),
-        (totals.pushes, "push"),
-    ];
-    let told: Vec<String> = counts
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| match what {
-            // The one word here whose plural is not an `s` more.
-            "push" if count > 1 => format!("{} pushes", text::thousands(number(count))),
-            what => text::count(number(count), what),
-        })
-        .collect();
-    (!told.is_empty()).then(|| {
-        format!(
-            "{}, {} between devices",
-            told.join(", "),
-            super::bytes(totals.moved_bytes)
-        )
-    })
-}
-
-fn number(count: u64) -> usize {
-    usize::try_from(count).unwrap_or(usize::MAX)
-}
-
-fn mark(row: &VariableRow) -> Mark {
-    match (row.outside, row.is_unequal()) {
-        (true, _) => Mark::Outside,
-        (_, true) => Mark::Unequal,
-        _ => Mark::Right,
-    }
-}
-
-fn kind(row: &VariableRow) -> &'static str {
-    if row.outside {
-        "outside"
-    } else {
-        row.kind.title()
-    }
-}
-
-fn line(report: &PlacementReport, row: &VariableRow, name: &str, origins: &[String]) -> Line {
-    let usual = usual(row);
-    let cell = |device: usize| match row.on(device) {
-        None if is_wanted(report, row, device) => Cell::Missing,
-        None => Cell::Elsewhere,
-        Some(copy) => Cell::Copy {
-            checksum: copy.checksum,
-            parts: parts(row, device, copy),
-            proved: row.copies.len() > 1 && row.must_be_equal() && !row.is_unequal(),
-            odd: row.is_unequal() && usual != Some(copy.checksum),
-            rows: copy.rows.clone(),
-        },
-    };
-    let made = row.origin.to_string();
-    Line {
-        name: name.to_owned(),
-        full_name: row.name.clone(),
-        kind: kind(row),
-        why: row.why.clone(),
-        frozen: !row.trainable && !row.beside,
-        shape: format!(
-            "{} {}",
-            row.dtype,
-            stratoscope_render::units::shape(&row.shape)
-        ),
-        bytes: row.bytes,
-        origin: origins.iter().position(|origin| *origin == made),
-        mark: mark(row),
-        cells: (0..report.devices.len()).map(cell).collect(),
-    }
-}
-
-/// The line of a folded layer.
-fn sum(report: &PlacementReport, group: &Group<'_>, origins: &[String]) -> Line {
-    let lines: Vec<Line> = group
-        .rows
-        .iter()
-        .map(|row| line(report, row, "", origins))
-        .collect();
-    let first = &lines[0];
-    let cell = |device: usize| {
-        let (mut variables, mut odd, mut sums) = (0, 0, Vec::new());
-        let (mut proved, mut piece, mut missing) = (true, false, 0);
-        for line in &lines {
-            match &line.cells[device] {
-                Cell::Copy {
-                    parts,
-                    proved: p,
-                    odd: o,
-                    rows,
-                    ..
-                } => {
-                    variables += 1;
-                    odd += usize::from(*o);
-                    proved &= *p;
-                    piece |= rows.is_some();
-                    add(&mut sums, parts);
-                }
-                Cell::Missing => missing += 1,
-                Cell::Elsewhere | Cell::Copies { .. } => {}
-            }
-        }
-        match (variables, missing) {
-            (0, 0) => Cell::Elsewhere,
-            (0, _) => Cell::Missing,
-            _ => Cell::Copies {
-                variables,
-                parts: sums,
-                proved,
-                odd,
-                piece,
-            },
-        }
-    };
-    let same = |of: &dyn Fn(&Line) -> &'static str| {
-        let first = of(first);
-        if lines.iter().all(|line| of(line) == first) {
-            first
-        } else {
-            "several"
-        }
-    };
-    let is_there = |mark: &Mark| lines.iter().any(|line| line.mark == *mark);
-    let worst = [Mark::Outside, Mark::Unequal].into_iter().find(is_there);
-    let origin = first
-        .origin
-        .filter(|_| lines.iter().all(|line| line.origin == first.origin));
-    Line {
-        name: group.name.clone(),
-        full_name: group.name.clone(),
-        kind: same(&|line| line.kind),
-        why: first.why.clone(),
-        frozen: lines.iter().all(|line| line.frozen),
-        shape: text::count(lines.len(), "variable"),
-        bytes: lines.iter().map(|line| line.bytes).sum(),
-        origin,
-        mark: worst.unwrap_or(Mark::Right),
-        cells: (0..report.devices.len()).map(cell).collect(),
-    }
-}
-
-/// Whether a variable lacks something where it has no copy: a kind that is mirrored should be on every
-/// replica, and one that is outside on every replica of the strategy that it should have been made under.
-fn is_wanted(report: &PlacementReport, row: &VariableRow, device: usize) -> bool {
-    let replica = report
-        .devices
-        .get(device)
-        .is_some_and(|column| column.replica.is_some());
-    replica && (row.outside || row.must_be_equal())
-}
-
-/// Weights and slots of a copy; the state of metrics is neither.
-fn parts(row: &VariableRow, device: usize, copy: &VariableCopy) -> Vec<u64> {
-    if row.beside {
-        return Vec::new();
-    }
-    std::iter::once(copy.bytes)
-        .chain(row.slots_on(device))
-        .collect()
-}
-
-fn add(sums: &mut Vec<u64>, parts: &[u64]) {
-    sums.resize(sums.len().max(parts.len()), 0);
-    for (sum, part) in sums.iter_mut().zip(parts) {
-        *sum += part;
-    }
-}
-
-/// The checksum of more than half of the copies, if there is one.
-fn usual(row: &VariableRow) -> Option<Checksum> {
-    let mut votes: HashMap<Checksum, usize> = HashMap::new();
-    for copy in &row.copies {
-        *votes.entry(copy.checksum).or_default() += 1;
-    }
-    let most = votes.into_iter().max_by_key(|(_, votes)| *votes);
-    most.filter(|(_, votes)| votes * 2 > row.copies.len())
-        .map(|(checksum, _)| checksum)
 }
