@@ -353,7 +353,13 @@ pub(in crate::ops) fn backward(
                 };
                 product(1.0, applied.transposed(), gradient, &mut of_values, before);
                 product(scale_of_scores, dp, keys, &mut of_queries, Before::Ignored);
-                product(scale_of_scores, dp.transposed(), queries, &mut of_keys, before);
+                product(
+                    scale_of_scores,
+                    dp.transposed(),
+                    queries,
+                    &mut of_keys,
+                    before,
+                );
             }
         });
 }

@@ -27,7 +27,7 @@ pub(super) use vectorized::at_each_level;
 pub(super) const ELEMENTS: usize = 16 * 1024;
 
 /// A buffer of zeros for a result. Fresh pages from the system are zero already; memory that a step
-/// before this one freed is cleared, which costs less than 1% of a training step.
+/// before this one freed is cleared.
 pub(super) fn buffer(length: usize) -> Vec<f32> {
     memory::keep_freed();
     vec![0.0; length]

@@ -1,0 +1,191 @@
+//! Reading `config.json`: the architecture check, the fields with their defaults, the labels.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use stratoscope_diagnostics::Result;
+
+use super::{BertConfig, MOST_LABELS};
+use crate::problem;
+
+impl BertConfig {
+    /// Parses the text of a configuration; `path` is named in diagnostics.
+    ///
+    /// # Errors
+    /// As [`BertConfig::from_folder`].
+    pub fn from_json(text: &str, path: &Path) -> Result<Self> {
+        let value: Value = serde_json::from_str(text)
+            .map_err(|error| problem::malformed(path, format!("it is no JSON: {error}")))?;
+        let Value::Object(file) = value else {
+            return Err(problem::malformed(
+                path,
+                "it is JSON, but no object".to_owned(),
+            ));
+        };
+        check_architecture(&file, path)?;
+        let fields = Fields { file: &file, path };
+        let config = Self {
+            vocab_size: fields.size("vocab_size", 30_522)?,
+            hidden_size: fields.size("hidden_size", 768)?,
+            num_hidden_layers: fields.size("num_hidden_layers", 12)?,
+            num_attention_heads: fields.size("num_attention_heads", 12)?,
+            intermediate_size: fields.size("intermediate_size", 3072)?,
+            hidden_dropout_prob: fields.number("hidden_dropout_prob", 0.1)?,
+            attention_probs_dropout_prob: fields.number("attention_probs_dropout_prob", 0.1)?,
+            max_position_embeddings: fields.size("max_position_embeddings", 512)?,
+            type_vocab_size: fields.size("type_vocab_size", 2)?,
+            initializer_range: fields.number("initializer_range", 0.02)?,
+            layer_norm_eps: fields.number("layer_norm_eps", 1e-12)?,
+            pad_token_id: fields.optional_index("pad_token_id", Some(0))?,
+            classifier_dropout: fields.optional_number("classifier_dropout")?,
+            labels: fields.labels()?,
+            binary_labels: binary_labels(&file),
+            architectures: strings(file.get("architectures")),
+            file,
+        };
+        config.check_in(path)?;
+        Ok(config)
+    }
+}
+
+/// The names of the two classes of a model with one output, if the file describes such a classifier.
+fn binary_labels(file: &Map<String, Value>) -> Option<[String; 2]> {
+    let is_binary = file.get("problem_type")?.as_str()? == "multi_label_classification";
+    let one_output = file.get("id2label")?.as_object()?.len() == 1;
+    if !(is_binary && one_output) {
+        return None;
+    }
+    let names = strings(file.get("binary_labels"));
+    let names = <[String; 2]>::try_from(names);
+    Some(names.unwrap_or_else(|_| ["0".to_owned(), "1".to_owned()]))
+}
+
+/// Refuses other architectures, and BERT options that are not implemented.
+fn check_architecture(file: &Map<String, Value>, path: &Path) -> Result<()> {
+    let refuse = |field: &str, found: String, accepted: &[&str]| {
+        Err(problem::unsupported(path, field, found, accepted))
+    };
+    let model_type = file.get("model_type").and_then(Value::as_str);
+    if model_type.is_some_and(|model_type| model_type != "bert") {
+        return refuse(
+            "model_type",
+            model_type.unwrap_or_default().to_owned(),
+            &["bert"],
+        );
+    }
+    let architectures = strings(file.get("architectures"));
+    if let Some(other) = architectures.iter().find(|name| !name.starts_with("Bert")) {
+        return refuse(
+            "architectures",
+            other.clone(),
+            &["BertModel", "BertForSequenceClassification", "BertFor…"],
+        );
+    }
+    for (field, supported) in [
+        ("hidden_act", "gelu"),
+        ("position_embedding_type", "absolute"),
+    ] {
+        let found = file.get(field).filter(|value| !value.is_null());
+        if found.is_some_and(|value| value.as_str() != Some(supported)) {
+            let found = found.map_or(String::new(), plain);
+            return refuse(field, found, &[supported]);
+        }
+    }
+    for field in ["is_decoder", "add_cross_attention"] {
+        if file.get(field).and_then(Value::as_bool) == Some(true) {
+            return refuse(field, "true".to_owned(), &["false"]);
+        }
+    }
+    Ok(())
+}
+
+/// A JSON value for a message: strings without quotes.
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The strings of a list; anything else is left out.
+fn strings(value: Option<&Value>) -> Vec<String> {
+    let items = value.and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// The fields of the file, with their defaults.
+struct Fields<'a> {
+    file: &'a Map<String, Value>,
+    path: &'a Path,
+}
+
+impl Fields<'_> {
+    /// The field, unless it is absent or null.
+    fn given(&self, name: &str) -> Option<&Value> {
+        self.file.get(name).filter(|value| !value.is_null())
+    }
+
+    fn invalid<T>(&self, name: &str, value: &Value, expected: &str) -> Result<T> {
+        Err(problem::invalid_configuration(
+            self.path,
+            name,
+            plain(value),
+            expected,
+        ))
+    }
+
+    fn size(&self, name: &str, default: usize) -> Result<usize> {
+        let Some(value) = self.given(name) else {
+            return Ok(default);
+        };
+        match value.as_u64().and_then(|size| usize::try_from(size).ok()) {
+            Some(size) => Ok(size),
+            None => self.invalid(name, value, "an integer ≥ 1"),
+        }
+    }
+
+    /// An index; `default` where the field is absent, `None` where it is null.
+    fn optional_index(&self, name: &str, default: Option<usize>) -> Result<Option<usize>> {
+        match self.file.get(name) {
+            None => Ok(default),
+            Some(Value::Null) => Ok(None),
+            Some(value) => match value.as_u64().and_then(|index| usize::try_from(index).ok()) {
+                Some(index) => Ok(Some(index)),
+                None => self.invalid(name, value, "an integer ≥ 0"),
+            },
+        }
+    }
+
+    fn number(&self, name: &str, default: f64) -> Result<f64> {
+        Ok(self.optional_number(name)?.unwrap_or(default))
+    }
+
+    fn optional_number(&self, name: &str) -> Result<Option<f64>> {
+        let Some(value) = self.given(name) else {
+            return Ok(None);
+        };
+        match value.as_f64() {
+            Some(number) => Ok(Some(number)),
+            None => self.invalid(name, value, "a number"),
+        }
+    }
+
+    /// The names of the classes from `id2label`, else as many as `num_labels` says, else two.
+    fn labels(&self) -> Result<Vec<String>> {
+        if let Some(value) = self.given("id2label") {
+            let expected = "an object of names by index, `{\"0\": …, \"1\": …}`, without a gap";
+            let Some(names) = value.as_object() else {
+                return self.invalid("id2label", value, expected);
+            };
+            let in_order = (0..names.len()).map(|index| names.get(&index.to_string()));
+            let in_order: Option<Vec<String>> = in_order
+                .map(|name| name.and_then(Value::as_str).map(str::to_owned))
+                .collect();
+            return match in_order {
+                Some(labels) => Ok(labels),
+                None => self.invalid("id2label", value, expected),
+            };
+        }
+        let count = self.size("num_labels", 2)?.min(MOST_LABELS + 1);
+        Ok((0..count).map(|index| format!("LABEL_{index}")).collect())
+    }
+}

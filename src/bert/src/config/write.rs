@@ -1,0 +1,71 @@
+//! Writing `config.json`.
+
+use serde_json::{Map, Value, json};
+
+use super::BertConfig;
+
+impl BertConfig {
+    /// The text of `config.json` for a model of `architecture`: every field that was read, with the
+    /// values now in force.
+    pub fn to_json(&self, architecture: &str) -> String {
+        let mut file = self.file.clone();
+        let mut set = |name: &str, value: Value| {
+            file.insert(name.to_owned(), value);
+        };
+        set("architectures", json!([architecture]));
+        set("model_type", json!("bert"));
+        set("vocab_size", json!(self.vocab_size));
+        set("hidden_size", json!(self.hidden_size));
+        set("num_hidden_layers", json!(self.num_hidden_layers));
+        set("num_attention_heads", json!(self.num_attention_heads));
+        set("intermediate_size", json!(self.intermediate_size));
+        set("hidden_act", json!("gelu"));
+        set("hidden_dropout_prob", json!(self.hidden_dropout_prob));
+        set(
+            "attention_probs_dropout_prob",
+            json!(self.attention_probs_dropout_prob),
+        );
+        set(
+            "max_position_embeddings",
+            json!(self.max_position_embeddings),
+        );
+        set("type_vocab_size", json!(self.type_vocab_size));
+        set("initializer_range", json!(self.initializer_range));
+        set("layer_norm_eps", json!(self.layer_norm_eps));
+        set("pad_token_id", json!(self.pad_token_id));
+        set("classifier_dropout", json!(self.classifier_dropout));
+        let by_index = self.labels.iter().enumerate();
+        let id2label: Map<String, Value> = by_index
+            .clone()
+            .map(|(index, name)| (index.to_string(), json!(name)))
+            .collect();
+        let label2id: Map<String, Value> = by_index
+            .map(|(index, name)| (name.clone(), json!(index)))
+            .collect();
+        set("id2label", Value::Object(id2label));
+        set("label2id", Value::Object(label2id));
+        // What transformers would otherwise guess from the labels' type at the first batch.
+        let binary = self
+            .binary_labels
+            .as_ref()
+            .filter(|_| self.num_labels() == 1);
+        let problem_type = match (self.num_labels(), binary) {
+            (1, Some(_)) => "multi_label_classification",
+            (1, None) => "regression",
+            _ => "single_label_classification",
+        };
+        set("problem_type", json!(problem_type));
+        match binary {
+            Some(names) => set("binary_labels", json!(names)),
+            None => drop(file.remove("binary_labels")),
+        }
+        // The weights are written as float32, whatever the file said before.
+        let dtype = if file.contains_key("torch_dtype") {
+            "torch_dtype"
+        } else {
+            "dtype"
+        };
+        file.insert(dtype.to_owned(), json!("float32"));
+        format!("{:#}\n", Value::Object(file))
+    }
+}
