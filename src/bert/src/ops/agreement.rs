@@ -1,13 +1,16 @@
 //! The fused operations against the portable ones: outputs and every gradient, on odd shapes, with each set
 //! of instructions that this processor has.
 //!
-//! Tolerances: both forms compute in float32 and differ in the order of their sums; outputs and
-//! gradients agree to 1e-5 and 1e-4 of the largest element of the tensor compared, or of 1 where
-//! all are smaller: some gradients, such as that of a key's bias, are 0 but for rounding.
+//! Tolerances: both forms compute in float32 and differ in the order of their sums. Outputs agree to 1e-5 and
+//! gradients to 1e-4 of the largest element of the tensor compared, or of 1 if all are smaller: some gradients, such
+//! as that of a key's bias, are 0 except for rounding errors.
 
 use burn::tensor::{Device, DeviceType, Int, Tensor, TensorData};
 
 use super::*;
+
+mod attention;
+use self::attention::projections;
 
 const KEY: DropoutKey = DropoutKey {
     seed: 3,
@@ -53,7 +56,7 @@ struct Run {
     gradients: Vec<Vec<f32>>,
 }
 
-/// Inputs of an operation by rank; all of them want gradients.
+/// Inputs of an operation by rank; all of them get gradients.
 #[derive(Clone)]
 struct Case {
     threes: Vec<Tensor<3>>,
@@ -156,9 +159,9 @@ fn embedding_agrees() {
     }
 }
 
-/// The portable form on another backend gives what the fused one gives here, masks included.
+/// The portable form on another backend gives the same results as the fused one on the CPU, including dropout masks.
 #[test]
-fn wgpu_draws_the_same_masks() {
+fn wgpu_has_the_same_masks() {
     let Some(wgpu) = Device::enumerate(DeviceType::Wgpu).into_iter().next() else {
         println!("skipped: wgpu finds no adapter");
         return;
@@ -302,83 +305,6 @@ fn layer_norm_agrees() {
                 portable::layer_norm(sum, scale(c).0, scale(c).1, 1e-3)
             },
         );
-    }
-}
-
-/// Shapes as [batch, sequence, heads, size]; the fourth has three blocks of query positions.
-const ATTENTIONS: [[usize; 4]; 4] = [[1, 1, 1, 1], [4, 3, 2, 5], [7, 6, 3, 8], [2, 131, 2, 16]];
-
-#[test]
-fn attention_agrees() {
-    for [batch, sequence, heads, size] in ATTENTIONS {
-        let shape = [batch, sequence, heads * size];
-        let threes = (1..=3).map(|salt| values(shape, salt)).collect();
-        let case = Case {
-            threes,
-            twos: vec![],
-            ones: vec![],
-        };
-        let mask = ragged(batch, sequence);
-        let inputs = |c: &Case| {
-            (
-                c.threes[0].clone(),
-                c.threes[1].clone(),
-                c.threes[2].clone(),
-            )
-        };
-        for rate in [None, Some((RATE, KEY))] {
-            let dropped = rate.and_then(|(rate, key)| Mask::new(rate, key));
-            check(
-                "attention",
-                &case,
-                |c| {
-                    let (q, k, v) = inputs(c);
-                    attention(q, k, v, heads, mask.clone(), rate)
-                },
-                |c| {
-                    let (q, k, v) = inputs(c);
-                    portable::attention(q, k, v, heads, mask.clone(), dropped)
-                },
-            );
-        }
-    }
-}
-
-fn projections(c: &Case) -> [(Tensor<2>, Tensor<1>); 3] {
-    [0, 1, 2].map(|index| (c.twos[index].clone(), c.ones[index].clone()))
-}
-
-#[test]
-fn self_attention_agrees() {
-    for [batch, sequence, heads, size] in ATTENTIONS {
-        let hidden = heads * size;
-        let case = Case {
-            threes: vec![values([batch, sequence, 9], 1)],
-            twos: (2..5).map(|salt| values([hidden, 9], salt) * 0.3).collect(),
-            ones: (5..8).map(|salt| values([hidden], salt)).collect(),
-        };
-        let mask = ragged(batch, sequence);
-        for rate in [None, Some((RATE, KEY))] {
-            check(
-                "self_attention",
-                &case,
-                |c| {
-                    self_attention(
-                        c.threes[0].clone(),
-                        projections(c),
-                        heads,
-                        mask.clone(),
-                        rate,
-                    )
-                },
-                |c| {
-                    let [q, k, v] =
-                        projections(c).map(|(w, b)| portable::linear(c.threes[0].clone(), w, b));
-                    let dropped = rate.and_then(|(rate, key)| Mask::new(rate, key));
-                    portable::attention(q, k, v, heads, mask.clone(), dropped)
-                },
-            );
-        }
     }
 }
 

@@ -1,10 +1,12 @@
-//! Which elements a dropout keeps: a hash of the key and the element's index.
+//! Which elements a dropout keeps: a hash of the key and the element's index decides.
 //!
-//! No generator is stepped, so element i of a mask needs no other element: a mask can be made in any
-//! order, on any number of threads and on any backend, it can be made again in the backward pass
-//! instead of being stored, and it is always the same.
+//! The generator has no state: element i of a mask depends on no other element. So a mask can be computed in any
+//! order, on any number of threads and on any backend, always with the same result, and the backward pass computes it
+//! again instead of storing it.
 
-/// Which mask: the run's seed, the batch, the replica and the place in the network.
+use stratoscope_data::random;
+
+/// What determines a mask: the run's seed, the batch, the replica and the place in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DropoutKey {
     /// The seed of the whole run.
@@ -17,14 +19,14 @@ pub struct DropoutKey {
     pub site: u32,
 }
 
-/// First multiplier of the element hash: 2³² / golden ratio, which spreads neighbouring indices.
+/// First multiplier of the element hash: 2³² / golden ratio, which spreads neighboring indices.
 pub(super) const SPREAD: u32 = 0x9E37_79B9;
-/// Second multiplier of the element hash; odd, so that no index is lost.
+/// Second multiplier of the element hash; odd, so that different indices stay different.
 pub(super) const MIX_A: u32 = 0x21F0_AAAD;
 /// Third multiplier of the element hash.
 pub(super) const MIX_B: u32 = 0x735A_2D97;
 
-/// A dropout with everything worked out that does not depend on the element.
+/// A dropout mask: the numbers that its elements are computed from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mask {
     /// Added to the spread index.
@@ -33,7 +35,7 @@ pub(super) struct Mask {
     pub second: u32,
     /// An element is kept when its hash is at least this.
     pub threshold: u32,
-    /// What a kept element is multiplied with: 1 / (1 − rate), so that the expected value stays.
+    /// The factor of an element that is kept, 1 / (1 − rate), which preserves the expected value.
     pub scale: f32,
 }
 
@@ -78,12 +80,9 @@ impl Mask {
     }
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every input bit reaches every output bit.
+/// A hash of 64 bits.
 fn mix(value: u64) -> u64 {
-    let mut value = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    value ^ (value >> 31)
+    random::mix(value.wrapping_add(random::GOLDEN_GAMMA))
 }
 
 #[cfg(test)]
@@ -98,7 +97,7 @@ mod tests {
     };
     const COUNT: u32 = 100_000;
 
-    fn kept(rate: f64, key: DropoutKey) -> Vec<bool> {
+    fn survivors(rate: f64, key: DropoutKey) -> Vec<bool> {
         let mask = Mask::new(rate, key).expect("a rate above 0");
         (0..COUNT).map(|index| mask.factor(index) != 0.0).collect()
     }
@@ -106,7 +105,7 @@ mod tests {
     #[test]
     fn keeps_the_share_it_should() {
         for rate in [0.05, 0.1, 0.5, 0.9] {
-            let kept = kept(rate, KEY).iter().filter(|kept| **kept).count() as f64;
+            let kept = survivors(rate, KEY).iter().filter(|kept| **kept).count() as f64;
             let expected = (1.0 - rate) * f64::from(COUNT);
             // Five standard deviations of a binomial count.
             let allowed = 5.0 * (f64::from(COUNT) * rate * (1.0 - rate)).sqrt();
@@ -118,8 +117,8 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_neighbours_are_independent() {
-        let base = kept(0.5, KEY);
+    fn keys_and_neighbors_are_independent() {
+        let base = survivors(0.5, KEY);
         let others = [
             DropoutKey { seed: 8, ..KEY },
             DropoutKey { step: 4, ..KEY },
@@ -131,7 +130,7 @@ mod tests {
         for other in others {
             let same = base
                 .iter()
-                .zip(kept(0.5, other))
+                .zip(survivors(0.5, other))
                 .filter(|(a, b)| **a == *b)
                 .count();
             assert!((same as f64 - half).abs() < allowed, "{other:?}: {same}");

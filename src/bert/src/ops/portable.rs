@@ -49,9 +49,9 @@ pub(super) fn gelu(x: Tensor<3>) -> Tensor<3> {
 }
 
 pub(super) fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f64) -> Tensor<3> {
-    let centred = x.clone() - x.mean_dim(2);
-    let variance = (centred.clone() * centred.clone()).mean_dim(2);
-    let normalized = centred / (variance + eps).sqrt();
+    let centered = x.clone() - x.mean_dim(2);
+    let variance = (centered.clone() * centered.clone()).mean_dim(2);
+    let normalized = centered / (variance + eps).sqrt();
     normalized * gamma.unsqueeze::<3>() + beta.unsqueeze::<3>()
 }
 

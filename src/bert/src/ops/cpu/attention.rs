@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::buffer;
-use super::product::{Before, Matrix, MatrixMut, product};
+use super::Unwritten;
+use super::product::{Before, Matrix, MatrixMut, product, product_after};
 use super::vectorized::{LANES, exp, multiply_add, total, vectorized};
 use crate::ops::key::Mask;
 use crate::ops::portable::MASKED_SCORE;
@@ -32,6 +32,11 @@ impl Dimensions {
     /// N·D
     pub fn hidden(self) -> usize {
         self.heads * self.size
+    }
+
+    /// B·S
+    pub fn rows(self) -> usize {
+        self.batch * self.sequence
     }
 
     /// Every head of every sequence, as (sequence, head).
@@ -211,37 +216,31 @@ vectorized! {
 
 /// The heads' outputs side by side [T, H], and per row of scores its maximum and 1/sum [B, N, S, 2].
 pub(in crate::ops) fn forward(inputs: Inputs, d: Dimensions) -> (Vec<f32>, Vec<f32>) {
-    let (sequence, rows) = (d.sequence, d.batch * d.sequence);
-    let mut y = buffer(rows * d.hidden());
-    let mut statistics = buffer(d.heads * rows * 2);
-    let output = MatrixMut::new(&mut y, rows, d.hidden());
+    let (sequence, rows) = (d.sequence, d.rows());
+    let mut y = Unwritten::new(rows * d.hidden());
+    let mut statistics = vec![0.0; d.heads * rows * 2];
+    let output = MatrixMut::new(y.elements(), rows, d.hidden());
     let scale_of_scores = 1.0 / (d.size as f32).sqrt();
     let asker = Asker::of_this_thread();
+    let scratch = || vec![0.0; ROWS.min(sequence) * sequence];
     statistics
         .par_chunks_mut((sequence * 2).max(1))
         .zip(d.tasks())
-        .for_each(|(statistics, (item, head))| {
+        .for_each_init(scratch, |scores, (statistics, (item, head))| {
             let tokens = inputs.tokens(d, item);
             let whole = 0..sequence;
             if asker.stops() {
-                statistics.fill(0.0);
                 // SAFETY: this task alone has this head of this sequence.
                 unsafe { head_mut(&output, d, item, head, &whole) }.clear();
                 return;
             }
             let keys = inputs.key.head(d, item, head, &whole).transposed();
             let values = inputs.value.head(d, item, head, &whole);
-            let mut scores = buffer(ROWS.min(sequence) * sequence);
             for block in d.blocks() {
                 let scores = &mut scores[..block.len() * sequence];
                 let queries = inputs.query.head(d, item, head, &block);
-                product(
-                    scale_of_scores,
-                    queries,
-                    keys,
-                    &mut MatrixMut::new(scores, block.len(), sequence),
-                    Before::Ignored,
-                );
+                let mut into = MatrixMut::over(scores, block.len(), sequence);
+                product(scale_of_scores, queries, keys, &mut into);
                 let first = ((item * d.heads + head) * sequence + block.start) * sequence;
                 let numbered = scores.chunks_exact_mut(sequence).enumerate();
                 for ((index, row), statistics) in
@@ -260,13 +259,15 @@ pub(in crate::ops) fn forward(inputs: Inputs, d: Dimensions) -> (Vec<f32>, Vec<f
                 // SAFETY: this task alone has this head of this sequence, and one block of it at a time.
                 let mut into = unsafe { head_mut(&output, d, item, head, &block) };
                 let probabilities = Matrix::new(scores, block.len(), sequence);
-                product(1.0, probabilities, values, &mut into, Before::Ignored);
+                product(1.0, probabilities, values, &mut into);
             }
         });
-    (y, statistics)
+    // SAFETY: there is a task for every head of every sequence, and it writes all rows of its head.
+    (unsafe { y.written() }, statistics)
 }
 
 /// Writes the gradients of queries, keys and values, each [T, H], computed from the gradient of the output [T, H].
+/// Every element of the three is written.
 pub(in crate::ops) fn backward(
     gradient: &[f32],
     inputs: Inputs,
@@ -275,91 +276,149 @@ pub(in crate::ops) fn backward(
     into: [MatrixMut; 3],
 ) {
     let sequence = d.sequence;
-    let [query_gradient, key_gradient, value_gradient] = into;
+    assert!(
+        statistics.len() == 2 * d.heads * d.rows()
+            && into
+                .iter()
+                .all(|matrix| matrix.dims() == [d.rows(), d.hidden()]),
+        "the statistics and the gradients belong to these dimensions"
+    );
     let gradient = Projection {
         data: gradient,
         stride: d.hidden(),
         first: 0,
     };
-    let scale_of_scores = 1.0 / (d.size as f32).sqrt();
     let asker = Asker::of_this_thread();
     statistics
         .par_chunks((sequence * 2).max(1))
         .zip(d.tasks())
-        .for_each(|(statistics, (item, head))| {
-            let tokens = inputs.tokens(d, item);
-            let whole = 0..sequence;
-            if asker.stops() {
-                for gradient in [&query_gradient, &key_gradient, &value_gradient] {
-                    // SAFETY: this task alone has this head of this sequence.
-                    unsafe { head_mut(gradient, d, item, head, &whole) }.clear();
+        .for_each_init(
+            || Scratch::new(sequence, inputs.dropped),
+            |scratch, (statistics, (item, head))| {
+                let whole = 0..sequence;
+                // SAFETY: this task alone has this head of this sequence. Each part is of another matrix.
+                let [mut of_queries, mut of_keys, mut of_values] =
+                    [0, 1, 2].map(|i| unsafe { head_mut(&into[i], d, item, head, &whole) });
+                if asker.stops() {
+                    of_queries.clear();
+                    of_keys.clear();
+                    of_values.clear();
+                    return;
                 }
-                return;
-            }
-            let keys = inputs.key.head(d, item, head, &whole);
-            let values = inputs.value.head(d, item, head, &whole);
-            let length = ROWS.min(sequence) * sequence;
-            let (mut p, mut dp) = (buffer(length), buffer(length));
-            let mut dropped = inputs.dropped.map(|_| buffer(length));
-            for block in d.blocks() {
-                let length = block.len() * sequence;
-                let (p, dp) = (&mut p[..length], &mut dp[..length]);
-                let queries = inputs.query.head(d, item, head, &block);
-                let gradient = gradient.head(d, item, head, &block);
-                product(
-                    scale_of_scores,
-                    queries,
-                    keys.transposed(),
-                    &mut MatrixMut::new(p, block.len(), sequence),
-                    Before::Ignored,
-                );
-                product(
-                    1.0,
-                    gradient,
-                    values.transposed(),
-                    &mut MatrixMut::new(dp, block.len(), sequence),
-                    Before::Ignored,
-                );
-                let first = ((item * d.heads + head) * sequence + block.start) * sequence;
-                let rows = p
-                    .chunks_exact_mut(sequence)
-                    .zip(dp.chunks_exact_mut(sequence));
-                for (index, (p, dp)) in rows.enumerate() {
-                    let row = 2 * (block.start + index);
-                    probabilities(p, tokens, statistics[row], statistics[row + 1]);
-                    let range = index * sequence..(index + 1) * sequence;
-                    if let (Some(dropped), Some(mask)) = (&mut dropped, inputs.dropped) {
-                        let first = (first + index * sequence) as u32;
-                        drop_both(p, dp, &mut dropped[range], first, mask);
-                    }
-                    softmax_backward(p, tokens, dp);
-                }
-                let before = if block.start == 0 {
-                    Before::Ignored
-                } else {
-                    Before::Added
+                let task = Task {
+                    inputs,
+                    d,
+                    item,
+                    head,
+                    statistics,
                 };
-                let applied = dropped.as_deref().map_or(&*p, |dropped| &dropped[..length]);
-                let applied = Matrix::new(applied, block.len(), sequence);
-                let dp = Matrix::new(dp, block.len(), sequence);
-                // SAFETY: this task alone has this head of this sequence. Each of the three parts is of
-                // another matrix.
-                let (mut of_values, mut of_queries, mut of_keys) = unsafe {
-                    (
-                        head_mut(&value_gradient, d, item, head, &whole),
-                        head_mut(&query_gradient, d, item, head, &block),
-                        head_mut(&key_gradient, d, item, head, &whole),
-                    )
-                };
-                product(1.0, applied.transposed(), gradient, &mut of_values, before);
-                product(scale_of_scores, dp, keys, &mut of_queries, Before::Ignored);
-                product(
-                    scale_of_scores,
-                    dp.transposed(),
-                    queries,
-                    &mut of_keys,
-                    before,
-                );
+                let into = [&mut of_queries, &mut of_keys, &mut of_values];
+                task.backward(gradient, scratch, into);
+            },
+        );
+}
+
+/// Memory that the tasks of a thread use one after the other.
+struct Scratch {
+    /// The probabilities p of a block of queries.
+    p: Vec<f32>,
+    /// The gradient of the probabilities, then of the scores.
+    dp: Vec<f32>,
+    /// The probabilities after dropout.
+    dropped: Option<Vec<f32>>,
+}
+
+impl Scratch {
+    fn new(sequence: usize, dropped: Option<Mask>) -> Self {
+        let block = || vec![0.0; ROWS.min(sequence) * sequence];
+        Self {
+            p: block(),
+            dp: block(),
+            dropped: dropped.map(|_| block()),
+        }
+    }
+}
+
+/// One head of one sequence, in the backward pass.
+struct Task<'a> {
+    inputs: Inputs<'a>,
+    d: Dimensions,
+    item: usize,
+    head: usize,
+    /// Of each row of scores, its maximum and 1/sum.
+    statistics: &'a [f32],
+}
+
+impl Task<'_> {
+    /// Writes this head's gradients of queries, keys and values, each [S, D]. With probabilities P = softmax(S) and
+    /// scores S = Q·Kᵀ/√D: dV = Pᵀ·dY, dP = dY·Vᵀ, dS = softmax'(P, dP), dQ = dS·K/√D, dK = dSᵀ·Q/√D.
+    fn backward(&self, gradient: Projection, scratch: &mut Scratch, into: [&mut MatrixMut; 3]) {
+        let Self {
+            inputs,
+            d,
+            item,
+            head,
+            ..
+        } = *self;
+        let [of_queries, of_keys, of_values] = into;
+        let sequence = d.sequence;
+        let scale_of_scores = 1.0 / (d.size as f32).sqrt();
+        let keys = inputs.key.head(d, item, head, &(0..sequence));
+        let values = inputs.value.head(d, item, head, &(0..sequence));
+        for block in d.blocks() {
+            let length = block.len() * sequence;
+            let (p, dp) = (&mut scratch.p[..length], &mut scratch.dp[..length]);
+            let queries = inputs.query.head(d, item, head, &block);
+            let gradient = gradient.head(d, item, head, &block);
+            let mut scores = MatrixMut::over(p, block.len(), sequence);
+            product(scale_of_scores, queries, keys.transposed(), &mut scores);
+            let mut of_probabilities = MatrixMut::over(dp, block.len(), sequence);
+            product(1.0, gradient, values.transposed(), &mut of_probabilities);
+            self.of_scores(block.start, p, dp, scratch.dropped.as_deref_mut());
+            let before = if block.start == 0 {
+                Before::Ignored
+            } else {
+                Before::Added
+            };
+            let applied = scratch.dropped.as_deref();
+            let applied = applied.map_or(&*p, |dropped| &dropped[..length]);
+            let applied = Matrix::new(applied, block.len(), sequence);
+            let dp = Matrix::new(dp, block.len(), sequence);
+            // SAFETY: nothing else uses these rows of `of_queries` meanwhile.
+            let mut of_block = unsafe { of_queries.part((block.start, block.len()), (0, d.size)) };
+            product(scale_of_scores, dp, keys, &mut of_block);
+            // SAFETY: the first block writes every element, the others add to them.
+            unsafe {
+                product_after(before, 1.0, applied.transposed(), gradient, of_values);
+                product_after(before, scale_of_scores, dp.transposed(), queries, of_keys);
             }
-        });
+        }
+    }
+
+    /// For the query positions from `start` on: raw scores `p` become probabilities, `dp` becomes the gradient of the
+    /// scores, and `dropped` the probabilities after dropout.
+    fn of_scores(
+        &self,
+        start: usize,
+        p: &mut [f32],
+        dp: &mut [f32],
+        mut dropped: Option<&mut [f32]>,
+    ) {
+        let sequence = self.d.sequence;
+        let tokens = self.inputs.tokens(self.d, self.item);
+        let first = ((self.item * self.d.heads + self.head) * sequence + start) * sequence;
+        let rows = p
+            .chunks_exact_mut(sequence)
+            .zip(dp.chunks_exact_mut(sequence));
+        for (index, (p, dp)) in rows.enumerate() {
+            let row = 2 * (start + index);
+            probabilities(p, tokens, self.statistics[row], self.statistics[row + 1]);
+            let range = index * sequence..(index + 1) * sequence;
+            if let (Some(dropped), Some(mask)) = (dropped.as_deref_mut(), self.inputs.dropped) {
+                let first = (first + index * sequence) as u32;
+                drop_both(p, dp, &mut dropped[range], first, mask);
+            }
+            softmax_backward(p, tokens, dp);
+        }
+    }
 }

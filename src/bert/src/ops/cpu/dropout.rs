@@ -1,9 +1,7 @@
 //! Dropout, forward and backward: both multiply with the mask.
 
-use rayon::prelude::*;
-
 use super::vectorized::vectorized;
-use super::{ELEMENTS, buffer};
+use super::{ELEMENTS, in_blocks};
 use crate::ops::key::Mask;
 
 vectorized! {
@@ -16,12 +14,9 @@ vectorized! {
 
 /// `x` times the mask, element by element.
 pub(in crate::ops) fn dropout(x: &[f32], mask: Mask) -> Vec<f32> {
-    let mut y = buffer(x.len());
-    y.par_chunks_mut(ELEMENTS)
-        .zip(x.par_chunks(ELEMENTS))
-        .enumerate()
-        .for_each(|(block, (y, x))| {
-            apply(x, (block * ELEMENTS) as u32, mask, y);
-        });
+    let ([y], _) = in_blocks(x.len(), ELEMENTS, |block, [y]| {
+        let first = block * ELEMENTS;
+        apply(&x[first..first + y.len()], first as u32, mask, y);
+    });
     y
 }

@@ -1,8 +1,6 @@
 //! Looking vectors up in a table, and adding their gradients up again. H columns.
 
-use rayon::prelude::*;
-
-use super::buffer;
+use super::in_blocks;
 use super::vectorized::vectorized;
 
 /// Vectors copied by one block.
@@ -18,16 +16,12 @@ vectorized! {
 
 /// Entry `index` of each of the indices.
 pub(in crate::ops) fn forward(table: &[f32], columns: usize, indices: &[usize]) -> Vec<f32> {
-    let mut y = buffer(indices.len() * columns);
-    if columns > 0 {
-        y.par_chunks_mut(ROWS * columns)
-            .zip(indices.par_chunks(ROWS))
-            .for_each(|(y, indices)| {
-                for (row, &index) in y.chunks_exact_mut(columns).zip(indices) {
-                    row.copy_from_slice(&table[index * columns..(index + 1) * columns]);
-                }
-            });
-    }
+    let ([y], _) = in_blocks(indices.len() * columns, ROWS * columns, |block, [y]| {
+        let indices = &indices[block * ROWS..];
+        for (row, &index) in y.chunks_exact_mut(columns).zip(indices) {
+            row.copy_from_slice(&table[index * columns..(index + 1) * columns]);
+        }
+    });
     y
 }
 

@@ -3,10 +3,8 @@
 //! In training both are computed at once, since they share an exponential; the derivative takes the
 //! input's place, and the backward pass is one multiplication.
 
-use rayon::prelude::*;
-
 use super::vectorized::{multiply_add, normal, vectorized};
-use super::{ELEMENTS, buffer};
+use super::{ELEMENTS, in_blocks};
 
 vectorized! {
     /// `y = gelu(x)`
@@ -60,39 +58,39 @@ vectorized! {
 
 /// `gelu(x)`.
 pub(in crate::ops) fn gelu(x: &[f32]) -> Vec<f32> {
-    let mut y = buffer(x.len());
-    y.par_chunks_mut(ELEMENTS)
-        .zip(x.par_chunks(ELEMENTS))
-        .for_each(|(y, x)| forward(x, y));
+    let ([y], _) = in_blocks(x.len(), ELEMENTS, |block, [y]| {
+        forward(part(x, block, y.len()), y);
+    });
     y
 }
 
 /// `gelu(x)` and its derivative.
 pub(in crate::ops) fn with_derivative(x: &[f32]) -> (Vec<f32>, Vec<f32>) {
-    let (mut y, mut derivative) = (buffer(x.len()), buffer(x.len()));
-    let outputs = y
-        .par_chunks_mut(ELEMENTS)
-        .zip(derivative.par_chunks_mut(ELEMENTS));
-    outputs
-        .zip(x.par_chunks(ELEMENTS))
-        .for_each(|((y, derivative), x)| {
-            derivative.copy_from_slice(x);
+    let ([y, derivative], _) = in_blocks(
+        x.len(),
+        ELEMENTS,
+        |block, [y, derivative]: [&mut [f32]; 2]| {
+            derivative.copy_from_slice(part(x, block, y.len()));
             forward_with_derivative(derivative, y);
-        });
+        },
+    );
     (y, derivative)
 }
 
 /// The gradient of the input: the output's times the derivative.
 pub(in crate::ops) fn backward(gradient: &[f32], derivative: &[f32]) -> Vec<f32> {
-    let mut result = buffer(gradient.len());
-    let inputs = gradient
-        .par_chunks(ELEMENTS)
-        .zip(derivative.par_chunks(ELEMENTS));
+    let ([result], _) = in_blocks(gradient.len(), ELEMENTS, |block, [result]| {
+        let length = result.len();
+        multiply(
+            part(gradient, block, length),
+            part(derivative, block, length),
+            result,
+        );
+    });
     result
-        .par_chunks_mut(ELEMENTS)
-        .zip(inputs)
-        .for_each(|(result, (gradient, derivative))| {
-            multiply(gradient, derivative, result);
-        });
-    result
+}
+
+/// Block `block` of a slice.
+fn part(x: &[f32], block: usize, length: usize) -> &[f32] {
+    &x[block * ELEMENTS..block * ELEMENTS + length]
 }

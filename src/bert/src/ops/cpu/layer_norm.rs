@@ -1,9 +1,7 @@
 //! Layer normalization of `x · mask + residual`, forward and backward. T rows, H columns.
 
-use rayon::prelude::*;
-
 use super::vectorized::{LANES, multiply_add, total, vectorized};
-use super::{buffer, sums};
+use super::{in_blocks, sums};
 use crate::ops::key::Mask;
 
 /// What is normalized: `x`, with dropout and a residual where they are there. Slices of equal length.
@@ -52,8 +50,8 @@ vectorized! {
         let mut squares = [0.0; LANES];
         for chunk in chunks {
             for (sum, value) in squares.iter_mut().zip(chunk) {
-                let centred = value - mean;
-                *sum = multiply_add::<FMA>(centred, centred, *sum);
+                let centered = value - mean;
+                *sum = multiply_add::<FMA>(centered, centered, *sum);
             }
         }
         let rest: f32 = rest.iter().map(|value| (value - mean) * (value - mean)).sum();
@@ -118,15 +116,9 @@ pub(in crate::ops) fn forward(
     eps: f64,
 ) -> (Vec<f32>, Kept) {
     let columns = gamma.len();
-    let rows = input.x.len().checked_div(columns).unwrap_or(0);
-    let (mut y, mut normalized) = (buffer(rows * columns), buffer(rows * columns));
-    let mut inverse_deviation = buffer(rows);
     let block = sums::ROWS * columns.max(1);
-    y.par_chunks_mut(block)
-        .zip(normalized.par_chunks_mut(block))
-        .zip(inverse_deviation.par_chunks_mut(sums::ROWS))
-        .enumerate()
-        .for_each(|(index, ((y, sum), inverse))| {
+    let ([y, normalized], inverse_deviations) =
+        in_blocks(input.x.len(), block, |index, [y, sum]: [&mut [f32]; 2]| {
             let range = index * block..index * block + sum.len();
             match input.mask {
                 Some(mask) => {
@@ -140,15 +132,14 @@ pub(in crate::ops) fn forward(
             let rows = sum
                 .chunks_exact_mut(columns)
                 .zip(y.chunks_exact_mut(columns));
-            for ((sum, y), inverse) in rows.zip(inverse) {
-                *inverse = normalize(sum, gamma, beta, eps as f32, y);
-            }
+            rows.map(|(sum, y)| normalize(sum, gamma, beta, eps as f32, y))
+                .collect::<Vec<f32>>()
         });
     (
         y,
         Kept {
             normalized,
-            inverse_deviation,
+            inverse_deviation: inverse_deviations.concat(),
         },
     )
 }
@@ -173,8 +164,7 @@ pub(in crate::ops) fn backward(
 ) -> Gradients {
     let columns = gamma.len();
     let block = sums::ROWS * columns.max(1);
-    let mut sum = buffer(gradient.len());
-    // A block of the gradient of the sum; returned are its gradient of gamma, then that of beta.
+    // Writes a block of the gradient of the sum; returns the block's gradient of gamma, then that of beta.
     let of_block = |index: usize, sum: &mut [f32]| {
         let first = index * block;
         let mut partial = vec![0.0; 2 * columns];
@@ -193,24 +183,19 @@ pub(in crate::ops) fn backward(
         }
         partial
     };
-    let blocks = sum.par_chunks_mut(block);
-    let (partial, x): (Vec<Vec<f32>>, _) = match mask {
+    let (sum, x, partial) = match mask {
         None => {
-            let blocks = blocks.enumerate();
-            let partial = blocks.map(|(index, sum)| of_block(index, sum)).collect();
-            (partial, None)
+            let ([sum], partial) =
+                in_blocks(gradient.len(), block, |index, [sum]| of_block(index, sum));
+            (sum, None, partial)
         }
         Some(mask) => {
-            let mut x = buffer(gradient.len());
-            let blocks = blocks.zip(x.par_chunks_mut(block)).enumerate();
-            let partial = blocks
-                .map(|(index, (sum, x))| {
-                    let partial = of_block(index, sum);
-                    multiply_masked(sum, (index * block) as u32, mask, x);
-                    partial
-                })
-                .collect();
-            (partial, Some(x))
+            let ([sum, x], partial) = in_blocks(gradient.len(), block, |index, [sum, x]| {
+                let partial = of_block(index, sum);
+                multiply_masked(sum, (index * block) as u32, mask, x);
+                partial
+            });
+            (sum, Some(x), partial)
         }
     };
     let mut gamma = sums::in_order(partial, 2 * columns);

@@ -1,9 +1,13 @@
-//! Dense layers, alone and followed by the GELU. T rows (tokens), I inputs, O outputs.
+//! Dense layers, alone and followed by the GELU, forward and backward.
+//!
+//! For `y = x · Wᵀ + b` and the gradient g of the loss with respect to y, the gradients are `g · W` for x, `gᵀ · x` for W
+//! and the sum of the rows of g for b. Shapes: T rows (tokens), I inputs, O outputs; x [T, I], W [O, I], b `[O]`, y and
+//! g [T, O].
 
-use super::product::{Before, Matrix, MatrixMut, blocks};
+use super::product::{Before, Matrix, MatrixMut, blocks, blocks_after};
 use super::transpose::transpose;
 use super::vectorized::vectorized;
-use super::{buffer, gelu, sums};
+use super::{Unwritten, gelu, sums};
 
 vectorized! {
     fn add(row: &mut [f32], bias: &[f32]) {
@@ -22,7 +26,7 @@ pub(in crate::ops) struct Layer<'a> {
     pub outputs: usize,
 }
 
-/// Rows from which turning the weight around pays.
+/// The number of rows from which transposing the weight saves time.
 const MANY: usize = 64;
 
 impl Layer<'_> {
@@ -30,7 +34,7 @@ impl Layer<'_> {
         Matrix::new(self.weight, self.outputs, self.inputs)
     }
 
-    /// The weight turned around, where there are enough rows to multiply with it.
+    /// The weight transposed in memory, if there are enough rows to multiply with it.
     fn turned(&self, rows: usize) -> Option<Vec<f32>> {
         (rows >= MANY).then(|| transpose(self.weight, self.inputs))
     }
@@ -46,25 +50,19 @@ impl Layer<'_> {
 
 /// `x · weightᵀ + bias`, [T, O].
 pub(in crate::ops) fn forward(x: &[f32], rows: usize, layer: Layer) -> Vec<f32> {
-    let mut y = buffer(rows * layer.outputs);
-    let into = MatrixMut::new(&mut y, rows, layer.outputs);
+    let mut y = Unwritten::new(rows * layer.outputs);
+    let into = MatrixMut::new(y.elements(), rows, layer.outputs);
     forward_into(x, rows, layer, into);
-    y
+    // SAFETY: `forward_into` writes every element.
+    unsafe { y.written() }
 }
 
-/// The same, into a matrix [T, O] that is there already.
+/// [`forward`] into a matrix [T, O] of the caller. Writes every element of it.
 pub(in crate::ops) fn forward_into(x: &[f32], rows: usize, layer: Layer, into: MatrixMut) {
     let x = Matrix::new(x, rows, layer.inputs);
     let turned = layer.turned(rows);
-    blocks(
-        x,
-        layer.transposed(&turned),
-        into,
-        Before::Ignored,
-        |_, column, row| {
-            add(row, &layer.bias[column..]);
-        },
-    );
+    let add_bias = |_: usize, column: usize, row: &mut [f32]| add(row, &layer.bias[column..]);
+    blocks(x, layer.transposed(&turned), into, add_bias);
 }
 
 /// `gelu(x · weightᵀ + bias)`, and the GELU's derivative if it is asked for.
@@ -75,46 +73,46 @@ pub(in crate::ops) fn forward_gelu(
     keep_derivative: bool,
 ) -> (Vec<f32>, Vec<f32>) {
     let outputs = layer.outputs;
-    let (mut y, mut sums) = (buffer(rows * outputs), buffer(rows * outputs));
-    let result = MatrixMut::new(&mut y, rows, outputs);
-    let into = MatrixMut::new(&mut sums, rows, outputs);
+    let (mut y, mut sums) = (
+        Unwritten::new(rows * outputs),
+        Unwritten::new(rows * outputs),
+    );
+    let result = MatrixMut::new(y.elements(), rows, outputs);
+    let into = MatrixMut::new(sums.elements(), rows, outputs);
     let x = Matrix::new(x, rows, layer.inputs);
     let turned = layer.turned(rows);
-    blocks(
-        x,
-        layer.transposed(&turned),
-        into,
-        Before::Ignored,
-        |index, column, row| {
-            // SAFETY: `blocks` passes every element once, so no two of these parts share one.
-            let mut part = unsafe { result.part((index, 1), (column, row.len())) };
-            let y = part.row(0);
-            if keep_derivative {
-                gelu::biased_with_derivative(row, &layer.bias[column..], y);
-            } else {
-                gelu::biased(row, &layer.bias[column..], y);
-            }
-        },
-    );
-    (y, sums)
+    let activate = |index: usize, column: usize, row: &mut [f32]| {
+        // SAFETY: `blocks` passes every element once, so no two of these parts share one.
+        let mut part = unsafe { result.part((index, 1), (column, row.len())) };
+        let y = part.write_row(0, row);
+        if keep_derivative {
+            gelu::biased_with_derivative(row, &layer.bias[column..], y);
+        } else {
+            gelu::biased(row, &layer.bias[column..], y);
+        }
+    };
+    blocks(x, layer.transposed(&turned), into, activate);
+    // SAFETY: `blocks` writes every element of `sums`, and passes each to `activate`, which writes `y` there.
+    unsafe { (y.written(), sums.written()) }
 }
 
-/// The gradient of x, [T, I].
-pub(in crate::ops) fn backward_x(gradient: &[f32], rows: usize, layer: Layer) -> Vec<f32> {
-    let mut result = buffer(rows * layer.inputs);
-    add_backward_x(
-        gradient,
-        rows,
-        layer,
-        0,
-        layer.outputs,
-        &mut result,
-        Before::Ignored,
-    );
-    result
+/// The gradient of x, [T, I], from columns `first..first + O` of rows `stride` apart.
+pub(in crate::ops) fn backward_x(
+    gradient: &[f32],
+    rows: usize,
+    layer: Layer,
+    first: usize,
+    stride: usize,
+) -> Vec<f32> {
+    let mut result = Unwritten::new(rows * layer.inputs);
+    let into = MatrixMut::new(result.elements(), rows, layer.inputs);
+    let gradient = Matrix::part(gradient, rows, layer.outputs, stride, first);
+    blocks(gradient, layer.matrix(), into, |_, _, _| {});
+    // SAFETY: `blocks` writes every element.
+    unsafe { result.written() }
 }
 
-/// The same from columns `first..first + O` of rows `stride` apart, into a buffer that is there.
+/// Adds [`backward_x`] to `result`.
 pub(in crate::ops) fn add_backward_x(
     gradient: &[f32],
     rows: usize,
@@ -122,11 +120,11 @@ pub(in crate::ops) fn add_backward_x(
     first: usize,
     stride: usize,
     result: &mut [f32],
-    before: Before,
 ) {
+    let into = MatrixMut::over(result, rows, layer.inputs);
     let gradient = Matrix::part(gradient, rows, layer.outputs, stride, first);
-    let into = MatrixMut::new(result, rows, layer.inputs);
-    blocks(gradient, layer.matrix(), into, before, |_, _, _| {});
+    // SAFETY: `result` is a slice of numbers.
+    unsafe { blocks_after(Before::Added, gradient, layer.matrix(), into, |_, _, _| {}) }
 }
 
 /// The gradient of the weight, [O, I], from columns `first..first + outputs` of rows `stride` apart.
@@ -138,18 +136,13 @@ pub(in crate::ops) fn backward_weight(
     first: usize,
     stride: usize,
 ) -> Vec<f32> {
-    let mut result = buffer(outputs * inputs);
-    let into = MatrixMut::new(&mut result, outputs, inputs);
+    let mut result = Unwritten::new(outputs * inputs);
+    let into = MatrixMut::new(result.elements(), outputs, inputs);
     let gradient = Matrix::part(gradient, rows, outputs, stride, first);
     let x = Matrix::new(x, rows, inputs);
-    blocks(
-        gradient.transposed(),
-        x,
-        into,
-        Before::Ignored,
-        |_, _, _| {},
-    );
-    result
+    blocks(gradient.transposed(), x, into, |_, _, _| {});
+    // SAFETY: `blocks` writes every element.
+    unsafe { result.written() }
 }
 
 /// The gradient of the bias, `[O]`.

@@ -30,7 +30,7 @@ fn ask() {
         // the gradient of a word table, are still mapped and unmapped.
         mallopt(M_MMAP_THRESHOLD, 32 << 20);
         mallopt(M_TRIM_THRESHOLD, c_int::MAX);
-        // The heaps of other threads are given up when a free neighbour has less room than this.
+        // The heaps of other threads are given up when a free neighbor has less room than this.
         mallopt(M_TOP_PAD, 64 << 20);
     }
 }

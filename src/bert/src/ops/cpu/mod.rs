@@ -1,12 +1,14 @@
-//! The fused operations on float32 slices: no burn here, only numbers.
+//! The fused operations on float32 slices, without tensors.
 //!
-//! Work is cut into blocks by the shapes alone, never by the number of threads; what several blocks
-//! add up is kept per block and summed in block order. So the result has the same bits on one thread
-//! and on many. Blocks go to rayon's pool, which two replicas on two threads share without harm: a
-//! block never waits for another.
+//! Work is split into blocks by the shapes alone, never by the number of threads, and partial sums of blocks are
+//! added in the order of the blocks. So the result is bit-identical for any number of threads. Blocks run on rayon's
+//! pool. A block never waits for another, so replicas on several threads can share the pool.
+//!
+//! Start reading at [`linear`]; [`product`] has the matrix product under it, [`unwritten`] the memory of results.
 
 mod memory;
 mod transpose;
+mod unwritten;
 mod vectorized;
 
 pub(super) mod attention;
@@ -18,6 +20,7 @@ pub(super) mod linear;
 pub(super) mod product;
 pub(super) mod sums;
 
+pub(super) use unwritten::{Unwritten, in_blocks};
 pub(super) use vectorized::{Level, level};
 
 #[cfg(test)]
@@ -25,10 +28,3 @@ pub(super) use vectorized::at_each_level;
 
 /// Elements of a block of an element-wise pass: 64 KiB, which fits the second-level cache.
 pub(super) const ELEMENTS: usize = 16 * 1024;
-
-/// A buffer of zeros for a result. Fresh pages from the system are zero already; memory that a step
-/// before this one freed is cleared.
-pub(super) fn buffer(length: usize) -> Vec<f32> {
-    memory::keep_freed();
-    vec![0.0; length]
-}

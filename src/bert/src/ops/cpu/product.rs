@@ -1,6 +1,7 @@
-//! Matrix products on parts of slices, written into buffers that are already there.
+//! Matrix products on parts of slices, written into buffers of the caller.
 
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 use gemm::Parallelism;
 use rayon::prelude::*;
@@ -26,7 +27,7 @@ pub(in crate::ops) struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// `rows` rows of `columns` neighbouring elements.
+    /// `rows` rows of `columns` contiguous elements.
     pub fn new(data: &'a [f32], rows: usize, columns: usize) -> Self {
         Self::part(data, rows, columns, columns, 0)
     }
@@ -70,19 +71,19 @@ impl<'a> Matrix<'a> {
 }
 
 /// A matrix to write. Each row is contiguous, and rows are `stride` elements apart, so that several
-/// matrices can lie side by side in one slice.
+/// matrices can lie side by side in one slice. Its elements need not be initialized.
 ///
-/// A `MatrixMut` is a `&mut` borrow of its elements: it is neither `Copy` nor `Clone`, and only
+/// A `MatrixMut` is a mutable borrow of its elements: it is neither `Copy` nor `Clone`, and only
 /// [`Self::part`], which is unsafe, makes a second view of an element.
 ///
-/// Invariant: for as long as `'a`, `data` points to an initialized buffer that contains every row, and nothing
+/// Invariant: for as long as `'a`, `data` points to a buffer that contains every row, and nothing
 /// else reads or writes these elements. The constructors establish it.
 pub(in crate::ops) struct MatrixMut<'a> {
     data: *mut f32,
     rows: usize,
     columns: usize,
     stride: usize,
-    borrow: PhantomData<&'a mut [f32]>,
+    borrow: PhantomData<&'a mut [MaybeUninit<f32>]>,
 }
 
 // SAFETY: by the invariant the elements belong to this value alone, as those of a `&mut [f32]`, which is `Send`.
@@ -93,25 +94,34 @@ unsafe impl Sync for MatrixMut<'_> {}
 
 impl<'a> MatrixMut<'a> {
     /// `rows` rows of `columns` elements, one after the other, in the first elements of a slice.
-    pub fn new(data: &'a mut [f32], rows: usize, columns: usize) -> Self {
+    pub fn new(data: &'a mut [MaybeUninit<f32>], rows: usize, columns: usize) -> Self {
         let [matrix] = Self::side_by_side(data, rows, columns);
+        matrix
+    }
+
+    /// [`Self::new`] over elements that have values. They keep having values: safe methods only write numbers.
+    pub fn over(data: &'a mut [f32], rows: usize, columns: usize) -> Self {
+        let [matrix] = Self::at(data.as_mut_ptr(), data.len(), rows, columns);
         matrix
     }
 
     /// `N` matrices whose rows lie beside each other: row i of the slice is row i of the first matrix, then row i
     /// of the second, and so on.
     pub fn side_by_side<const N: usize>(
-        data: &'a mut [f32],
+        data: &'a mut [MaybeUninit<f32>],
         rows: usize,
         columns: usize,
     ) -> [Self; N] {
+        Self::at(data.as_mut_ptr().cast(), data.len(), rows, columns)
+    }
+
+    /// The caller has borrowed the `length` elements at `data` for `'a`. The matrices have different columns of them.
+    fn at<const N: usize>(data: *mut f32, length: usize, rows: usize, columns: usize) -> [Self; N] {
         let stride = N * columns;
         assert!(
-            fits(data.len(), rows, stride, stride),
-            "the matrices lie inside their slice"
+            fits(length, rows, stride, stride),
+            "a matrix lies inside its slice"
         );
-        let data = data.as_mut_ptr();
-        // The matrices have different columns of the slice, which is borrowed as long as they live.
         std::array::from_fn(|index| Self {
             data: data.wrapping_add(index * columns),
             rows,
@@ -119,6 +129,11 @@ impl<'a> MatrixMut<'a> {
             stride,
             borrow: PhantomData,
         })
+    }
+
+    /// [rows, columns]
+    pub fn dims(&self) -> [usize; 2] {
+        [self.rows, self.columns]
     }
 
     /// Rows `row..row + rows` of columns `column..column + columns`, while this matrix is shared between threads.
@@ -144,21 +159,30 @@ impl<'a> MatrixMut<'a> {
     }
 
     /// Row `index`.
-    pub fn row(&mut self, index: usize) -> &mut [f32] {
-        assert!(index < self.rows, "a row lies inside its matrix");
-        // SAFETY: the row lies inside the buffer and is not aliased, both by the invariant; the result borrows
-        // `self` mutably, so there is one such slice at a time.
-        unsafe {
-            std::slice::from_raw_parts_mut(
-                self.data.wrapping_add(index * self.stride),
-                self.columns,
-            )
-        }
+    ///
+    /// # Safety
+    /// Every element of the row has been written.
+    pub unsafe fn row(&mut self, index: usize) -> &mut [f32] {
+        // SAFETY: by the caller's promise.
+        unsafe { self.elements(index).assume_init_mut() }
+    }
+
+    /// Writes a row; returns it.
+    pub fn write_row(&mut self, index: usize, values: &[f32]) -> &mut [f32] {
+        self.elements(index).write_copy_of_slice(values)
     }
 
     /// Writes zeros: the result of a pass that is given up.
     pub fn clear(&mut self) {
-        (0..self.rows).for_each(|index| self.row(index).fill(0.0));
+        (0..self.rows).for_each(|index| self.elements(index).fill(MaybeUninit::new(0.0)));
+    }
+
+    fn elements(&mut self, index: usize) -> &mut [MaybeUninit<f32>] {
+        assert!(index < self.rows, "a row lies inside its matrix");
+        let first = self.data.wrapping_add(index * self.stride);
+        // SAFETY: the row lies inside the buffer and is not aliased, both by the invariant; the result borrows
+        // `self` mutably, so there is one such slice at a time.
+        unsafe { std::slice::from_raw_parts_mut(first.cast(), self.columns) }
     }
 }
 
@@ -176,23 +200,33 @@ pub(in crate::ops) enum Before {
     Added,
 }
 
-/// `into = scale · left · right`, or `into += scale · left · right`, on the calling thread.
+/// `into = scale · left · right`, on the calling thread. Writes every element of `into`.
 ///
 /// # Shapes
 /// left [M, K]; right [K, N] → into [M, N]
-pub(in crate::ops) fn product(
+pub(in crate::ops) fn product(scale: f32, left: Matrix, right: Matrix, into: &mut MatrixMut) {
+    // SAFETY: nothing is added.
+    unsafe { product_after(Before::Ignored, scale, left, right, into) }
+}
+
+/// [`product`], or with [`Before::Added`] `into += scale · left · right`.
+///
+/// # Safety
+/// With [`Before::Added`], every element of `into` has been written.
+pub(in crate::ops) unsafe fn product_after(
+    before: Before,
     scale: f32,
     left: Matrix,
     right: Matrix,
     into: &mut MatrixMut,
-    before: Before,
 ) {
     assert!(
         left.rows == into.rows && right.columns == into.columns && left.columns == right.rows,
         "the dimensions of a product agree"
     );
     // SAFETY: every element of the three matrices lies inside its slice, which `Matrix` and `MatrixMut` check
-    // when they are made. `into` is borrowed mutably, so nothing else reads or writes it.
+    // when they are made. `into` is borrowed mutably, so nothing else reads or writes it. It is read only if
+    // the product is added to it, and then it has values by this function's contract.
     unsafe {
         gemm::gemm(
             into.rows,
@@ -218,14 +252,28 @@ pub(in crate::ops) fn product(
     }
 }
 
-/// `into = left · right` in blocks on rayon's pool. When a block is finished, and still in the cache, `then` is
-/// called for each of its rows with the row's number, its first column and its elements. Every element of the
-/// product is passed to `then` exactly once. Where the pass is given up the product is zeros.
+/// `into = left · right` in blocks on rayon's pool. Writes every element of `into`. When a block is finished, and still
+/// in the cache, `then` is called for each of its rows with the row's number, its first column and its elements.
+/// Every element of the product is passed to `then` exactly once. Where the pass is given up the product is zeros.
 pub(in crate::ops) fn blocks(
     left: Matrix,
     right: Matrix,
     into: MatrixMut,
+    then: impl Fn(usize, usize, &mut [f32]) + Sync,
+) {
+    // SAFETY: nothing is added.
+    unsafe { blocks_after(Before::Ignored, left, right, into, then) }
+}
+
+/// [`blocks`], or with [`Before::Added`] `into += left · right`.
+///
+/// # Safety
+/// With [`Before::Added`], every element of `into` has been written.
+pub(in crate::ops) unsafe fn blocks_after(
     before: Before,
+    left: Matrix,
+    right: Matrix,
+    into: MatrixMut,
     then: impl Fn(usize, usize, &mut [f32]) + Sync,
 ) {
     let (rows, columns) = (into.rows, into.columns);
@@ -245,18 +293,17 @@ pub(in crate::ops) fn blocks(
             let (height, width) = (ROWS.min(rows - row), width.min(columns - column));
             // SAFETY: the blocks tile the matrix without overlaps, and each is visited by one task.
             let mut part = unsafe { into.part((row, height), (column, width)) };
-            match asker.stops() {
-                true => part.clear(),
-                false => product(
-                    1.0,
-                    left.block(row, height, 0, left.columns),
-                    right.block(0, right.rows, column, width),
-                    &mut part,
-                    before,
-                ),
+            if asker.stops() {
+                part.clear();
+            } else {
+                let left = left.block(row, height, 0, left.columns);
+                let right = right.block(0, right.rows, column, width);
+                // SAFETY: by this function's contract.
+                unsafe { product_after(before, 1.0, left, right, &mut part) };
             }
             for index in 0..height {
-                then(row + index, column, part.row(index));
+                // SAFETY: the product, or `clear`, has written every element of the block.
+                then(row + index, column, unsafe { part.row(index) });
             }
         });
 }
@@ -264,6 +311,7 @@ pub(in crate::ops) fn blocks(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::cpu::Unwritten;
 
     fn numbers(count: usize) -> Vec<f32> {
         (0..count)
@@ -274,16 +322,23 @@ mod tests {
     fn check(rows: usize, inner: usize, columns: usize) {
         let (left, right) = (numbers(rows * inner), numbers(inner * columns));
         let mut result = vec![1.0; rows * columns];
-        let into = MatrixMut::new(&mut result, rows, columns);
+        let into = MatrixMut::over(&mut result, rows, columns);
         let (a, b) = (
             Matrix::new(&left, rows, inner),
             Matrix::new(&right, inner, columns),
         );
-        blocks(a, b, into, Before::Added, |row, column, part| {
+        let number = |row: usize, column: usize, part: &mut [f32]| {
             for (i, value) in part.iter_mut().enumerate() {
                 *value += (row * 1000 + column + i) as f32;
             }
-        });
+        };
+        // SAFETY: `result` has values.
+        unsafe { blocks_after(Before::Added, a, b, into, number) };
+        let mut overwritten = Unwritten::new(rows * columns);
+        let into = MatrixMut::new(overwritten.elements(), rows, columns);
+        blocks(a, b, into, |_, _, _| {});
+        // SAFETY: `blocks` wrote all elements.
+        let overwritten = unsafe { overwritten.written() };
         for row in 0..rows {
             for column in 0..columns {
                 let sum: f64 = (0..inner)
@@ -298,6 +353,8 @@ mod tests {
                     (found - expected).abs() < allowed,
                     "{found} is not {expected}"
                 );
+                let found = f64::from(overwritten[row * columns + column]);
+                assert!((found - sum).abs() < allowed, "{found} is not {sum}");
             }
         }
     }
@@ -321,13 +378,16 @@ mod tests {
 
     #[test]
     fn matrices_side_by_side_share_no_element() {
-        let mut data = vec![0.0; 2 * 3 * 4];
+        let data = vec![0.0; 2 * 3 * 4];
+        let mut data = data.into_iter().map(MaybeUninit::new).collect::<Vec<_>>();
         let [mut first, mut second, mut third] = MatrixMut::side_by_side(&mut data, 2, 4);
-        first.row(0).fill(1.0);
-        second.row(1).fill(2.0);
-        third.row(0).fill(3.0);
+        first.write_row(0, &[1.0; 4]);
+        second.write_row(1, &[2.0; 4]);
+        third.write_row(0, &[3.0; 4]);
         third.clear();
-        let rows: Vec<f32> = data.chunks_exact(4).map(|row| row[0]).collect();
+        // SAFETY: all elements had values from the beginning.
+        let row = |row: &[MaybeUninit<f32>]| unsafe { row[0].assume_init() };
+        let rows: Vec<f32> = data.chunks_exact(4).map(row).collect();
         assert_eq!(rows, [1.0, 0.0, 0.0, 0.0, 2.0, 0.0]);
     }
 
@@ -335,7 +395,7 @@ mod tests {
     #[should_panic(expected = "a part lies inside its matrix")]
     fn a_part_outside_of_its_matrix_is_refused() {
         let mut data = vec![0.0; 6];
-        let matrix = MatrixMut::new(&mut data, 2, 3);
+        let matrix = MatrixMut::over(&mut data, 2, 3);
         // SAFETY: the only part.
         unsafe { matrix.part((1, 2), (0, 3)) };
     }

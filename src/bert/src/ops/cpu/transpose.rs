@@ -3,9 +3,7 @@
 //! The product of rows with a weight [O, I] reads the weight across its rows; turning it around once
 //! costs less than what the product would do for every block of rows.
 
-use rayon::prelude::*;
-
-use super::buffer;
+use super::in_blocks;
 use super::vectorized::vectorized;
 
 /// Side of the square tiles that are turned around in the first-level cache.
@@ -31,16 +29,10 @@ vectorized! {
 
 /// `[rows, columns]` → `[columns, rows]`
 pub(in crate::ops) fn transpose(data: &[f32], columns: usize) -> Vec<f32> {
-    let mut result = buffer(data.len());
     let rows = data.len().checked_div(columns).unwrap_or(0);
-    if rows > 0 {
-        result
-            .par_chunks_mut(TILE * rows)
-            .enumerate()
-            .for_each(|(block, result)| {
-                turn(data, columns, block * TILE, result);
-            });
-    }
+    let ([result], _) = in_blocks(data.len(), TILE * rows, |block, [result]| {
+        turn(data, columns, block * TILE, result);
+    });
     result
 }
 

@@ -10,7 +10,7 @@ use super::FusedOps;
 use crate::ops::cpu::attention::{self, Dimensions, Inputs, Projection};
 use crate::ops::cpu::linear::Layer;
 use crate::ops::cpu::product::MatrixMut;
-use crate::ops::cpu::{buffer, dropout, embedding, gelu, layer_norm, linear};
+use crate::ops::cpu::{Unwritten, dropout, embedding, gelu, layer_norm, linear};
 use crate::ops::key::Mask;
 
 /// The elements of a float32 tensor, row-major.
@@ -96,12 +96,13 @@ pub(super) fn beside(data: &[f32], hidden: usize) -> [Projection<'_>; 3] {
 /// Three layers on the same rows; their outputs side by side, [T, 3·H].
 pub(super) fn project(x: &[f32], rows: usize, layers: [Layer; 3]) -> Vec<f32> {
     let hidden = layers[0].outputs;
-    let mut projected = buffer(rows * 3 * hidden);
-    let into: [MatrixMut; 3] = MatrixMut::side_by_side(&mut projected, rows, hidden);
+    let mut projected = Unwritten::new(rows * 3 * hidden);
+    let into: [MatrixMut; 3] = MatrixMut::side_by_side(projected.elements(), rows, hidden);
     for (layer, into) in layers.into_iter().zip(into) {
         linear::forward_into(x, rows, layer, into);
     }
-    projected
+    // SAFETY: each layer writes every element of its matrix, and the three have all elements.
+    unsafe { projected.written() }
 }
 
 /// The elements of an integer tensor as places in a table of `entries`; burn's integers have the type

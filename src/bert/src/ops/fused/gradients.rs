@@ -13,8 +13,8 @@ use super::flex::{beside, floats, rows, shape, tensor};
 use crate::ops::cpu::attention::{self, Dimensions, Inputs, Projection};
 use crate::ops::cpu::layer_norm::Kept;
 use crate::ops::cpu::linear::{self, Layer};
-use crate::ops::cpu::product::{Before, MatrixMut};
-use crate::ops::cpu::{buffer, dropout, embedding, gelu, layer_norm};
+use crate::ops::cpu::product::MatrixMut;
+use crate::ops::cpu::{Unwritten, dropout, embedding, gelu, layer_norm};
 use crate::ops::key::Mask;
 
 /// `embedding`: keeps the indices and the table's size.
@@ -93,7 +93,10 @@ fn linear_gradients(
     };
     let [wants_x, wants_weight, wants_bias] = wanted;
     [
-        wants_x.then(|| tensor(linear::backward_x(gradient, rows, layer), shape(x))),
+        wants_x.then(|| {
+            let data = linear::backward_x(gradient, rows, layer, 0, outputs);
+            tensor(data, shape(x))
+        }),
         wants_weight.then(|| {
             let sizes = (inputs, outputs);
             let data = linear::backward_weight(gradient, &floats(x), rows, sizes, 0, outputs);
@@ -269,11 +272,11 @@ impl Backward<Flex, 3> for AttentionBackward {
             mask: &mask,
             dropped: state.dropped,
         };
-        let mut results = [q.len(), k.len(), v.len()].map(buffer);
-        let rows = gradient.len().checked_div(stride).unwrap_or(0);
+        let rows = state.dimensions.rows();
+        let mut results = [(); 3].map(|()| Unwritten::new(rows * stride));
         let into = results
             .each_mut()
-            .map(|data| MatrixMut::new(data, rows, stride));
+            .map(|result| MatrixMut::new(result.elements(), rows, stride));
         attention::backward(
             &gradient,
             inputs,
@@ -281,6 +284,8 @@ impl Backward<Flex, 3> for AttentionBackward {
             state.dimensions,
             into,
         );
+        // SAFETY: `backward` writes every element of the three matrices, which have all elements of the results.
+        let results = results.map(|result| unsafe { result.written() });
         let shapes = state.projections.each_ref().map(shape);
         for ((parent, data), shape) in ops.parents.into_iter().zip(results).zip(shapes) {
             if let Some(parent) = parent {
@@ -328,9 +333,9 @@ impl Backward<Flex, 7> for SelfAttentionBackward {
             mask: &mask,
             dropped: state.dropped,
         };
-        let mut of_projected = buffer(projected.len());
         let (x, rows) = (floats(&state.x), rows(&state.x));
-        let into = MatrixMut::side_by_side(&mut of_projected, rows, hidden);
+        let mut of_projected = Unwritten::new(rows * stride);
+        let into = MatrixMut::side_by_side(of_projected.elements(), rows, hidden);
         attention::backward(
             &gradient,
             inputs,
@@ -338,34 +343,23 @@ impl Backward<Flex, 7> for SelfAttentionBackward {
             state.dimensions,
             into,
         );
+        // SAFETY: `backward` writes every element of the three matrices, which have all elements of the result.
+        let of_projected = unsafe { of_projected.written() };
 
         let weights = state.weights.each_ref().map(floats);
         let inputs = shape(&state.weights[0])[1];
         let [of_x, of_layers @ ..] = ops.parents;
         if let Some(parent) = of_x {
-            let mut result = buffer(rows * inputs);
-            for (index, weight) in weights.iter().enumerate() {
-                let layer = Layer {
-                    weight,
-                    bias: &[],
-                    inputs,
-                    outputs: hidden,
-                };
-                let before = if index == 0 {
-                    Before::Ignored
-                } else {
-                    Before::Added
-                };
-                let first = index * hidden;
-                linear::add_backward_x(
-                    &of_projected,
-                    rows,
-                    layer,
-                    first,
-                    stride,
-                    &mut result,
-                    before,
-                );
+            let layers = weights.each_ref().map(|weight| Layer {
+                weight,
+                bias: &[],
+                inputs,
+                outputs: hidden,
+            });
+            let g = &of_projected;
+            let mut result = linear::backward_x(g, rows, layers[0], 0, stride);
+            for (index, layer) in layers.into_iter().enumerate().skip(1) {
+                linear::add_backward_x(g, rows, layer, index * hidden, stride, &mut result);
             }
             grads.register::<Flex>(parent.id, tensor(result, shape(&state.x)));
         }
