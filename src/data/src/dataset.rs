@@ -364,9 +364,9 @@ mod tests {
         );
         assert_eq!(dev.label_names, train.label_names);
         let stranger = Dataset::from_labelled([("d", "games"), ("f", "gmaes")]);
-        let told = stranger.with_labels_of(&train).expect_err("unknown label");
-        assert_eq!(told.code, "SC0913");
-        let text = format!("{told:?}");
+        let error = stranger.with_labels_of(&train).expect_err("unknown label");
+        assert_eq!(error.code, "SC0913");
+        let text = format!("{error:?}");
         assert!(text.contains("gmaes") && text.contains("admin"), "{text}");
     }
 

@@ -325,10 +325,10 @@ mod tests {
         assert!(indices.eq(0..9005));
 
         stratoscope_diagnostics::work::request();
-        let told = data.tokenize(&Letters, 8).expect_err("interrupted");
-        assert_eq!(told.code, "SC0520");
+        let error = data.tokenize(&Letters, 8).expect_err("interrupted");
+        assert_eq!(error.code, "SC0520");
         let expected = "tokenizing was interrupted after 2 of 9005 texts";
-        assert_eq!(told.message, expected);
+        assert_eq!(error.message, expected);
         data.tokenize(&Letters, 8).expect("the request was heard");
     }
 

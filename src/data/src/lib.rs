@@ -1,11 +1,10 @@
-//! Data sets of texts, or of numbers, from a file to the batches that a model takes.
+//! Data sets of texts or numbers: from a file to the batches that a model takes.
 //!
 //! A [`Dataset`] holds [`Example`]s and the names of their classes. It comes from a file
 //! ([`Dataset::tsv`], [`Dataset::csv`], [`Dataset::jsonl`]), from a benchmark's folder ([`Glue`]),
-//! or ships with the crate ([`debian_sections`], [`debian_pairs`]); [`pipeline`] has what one does to
-//! it before it is trained on. [`Dataset::tokenize`] turns it, once, into an [`Encoded`] data set by
-//! means of whatever implements [`Tokenize`]; from there on each epoch is `shuffle` → `batch` →
-//! `prefetch`:
+//! or ships with the crate ([`debian_sections`], [`debian_pairs`]). [`pipeline`] has the transformations before
+//! training. [`Dataset::tokenize`] encodes it once, by any tokenizer that implements [`Tokenize`], into an [`Encoded`]
+//! data set; each epoch is then `shuffle` → `batch` → `prefetch`:
 //!
 //! ```
 //! use stratoscope_data::{Encoding, Tokenize, debian_sections};
@@ -43,8 +42,12 @@
 //! # Who owns which argument
 //! The path and the columns belong to the data set; `max_length` to the tokenization; `seed` and
 //! the epoch to the order; `batch_size` is the *global* batch, which [`Batch::split`] divides over
-//! replicas. Labels, lengths and files are checked here, before any step is taken. Losses, devices
-//! and vocabularies are not this crate's business.
+//! replicas. Labels, lengths and files are checked here, before the first training step.
+//!
+//! The crate uses `diagnostics` and `render`, and not burn: losses, devices and vocabularies belong to the crates above.
+//! Start reading at [`dataset`].
+
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 pub mod batch;
 pub mod dataset;

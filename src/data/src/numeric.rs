@@ -1,5 +1,5 @@
 //! Examples of numbers instead of texts: `x` and `y` as Keras takes them, and two small generators
-//! of data that can be learnt.
+//! of data that can be learned.
 
 use std::fmt::Display;
 
@@ -182,7 +182,7 @@ impl<T: IntoTarget + Copy> IntoTarget for &T {
 }
 
 /// Rows of `columns` numbers in [−1, 1) and a number each that depends on them linearly, but for a
-/// little noise: a regression that can be learnt. The same seed makes the same data.
+/// little noise: a regression that can be learned. The same seed makes the same data.
 ///
 /// # Errors
 /// SC0915 for no rows or no columns.
@@ -208,8 +208,8 @@ pub fn make_regression(rows: usize, columns: usize, seed: u64) -> Result<Dataset
     Ok(data)
 }
 
-/// Rows of `columns` numbers around a centre for each of the classes, which take turns: classes
-/// that can be learnt. The same seed makes the same data.
+/// Rows of `columns` numbers around a center for each of the classes, which take turns: classes
+/// that can be learned. The same seed makes the same data.
 ///
 /// # Errors
 /// SC0915 for no rows, no columns, or fewer than two classes.
@@ -226,15 +226,15 @@ pub fn make_classification(
         let place = problem::call(CALL);
         return Err(problem::bad_size(place, "classes", classes, "at least 2"));
     }
-    let mut centres = uniform(seed, 0);
-    let centres: Vec<Vec<f32>> = (0..classes)
-        .map(|_| centres.by_ref().take(columns).collect())
+    let mut centers = uniform(seed, 0);
+    let centers: Vec<Vec<f32>> = (0..classes)
+        .map(|_| centers.by_ref().take(columns).collect())
         .collect();
     let mut noise = uniform(seed, 1);
     let x = (0..rows).map(|row| -> Vec<f32> {
-        let centre = &centres[row % classes];
-        let near = |centre: &f32| centre + 0.4 * noise.next().unwrap_or_default();
-        centre.iter().map(near).collect()
+        let center = &centers[row % classes];
+        let near = |center: &f32| center + 0.4 * noise.next().unwrap_or_default();
+        center.iter().map(near).collect()
     });
     let x: Vec<Vec<f32>> = x.collect();
     let mut data = Dataset::from_arrays(x, (0..rows).map(|row| row % classes))?;
@@ -340,10 +340,10 @@ mod tests {
         assert_eq!(code(Dataset::from_arrays(two, [0, -1])), "SC0301");
         assert_eq!(code(Dataset::from_arrays(two, [0, i64::MAX])), "SC0915");
         let ragged = vec![vec![1.0, 2.0], vec![3.0]];
-        let told = Dataset::from_arrays(ragged, [0, 1]).expect_err("ragged");
-        assert_eq!(told.code, "SC0915");
+        let error = Dataset::from_arrays(ragged, [0, 1]).expect_err("ragged");
+        assert_eq!(error.code, "SC0915");
         let message = "`x[1].len()` is 1, it must be 2, the length of `x[0]`";
-        assert_eq!(told.message, message);
+        assert_eq!(error.message, message);
         assert_eq!(code(Dataset::from_features([[0.0; 3]; 0])), "SC0914");
         assert_eq!(code(Dataset::from_features([[0.0; 0]; 2])), "SC0915");
     }

@@ -228,7 +228,7 @@ mod tests {
         let data = Dataset::from_pair_rows([("a", "b"), ("c", "d")], ["y", "x"]).unwrap();
         assert_eq!(data.examples[1].pair.as_deref(), Some("d"));
         assert_eq!(data.examples[0].class(), Some(1));
-        let told = Dataset::from_pair_rows([("a", "b")], ["x", "y"]).expect_err("two labels");
-        assert_eq!(told.code, "SC0704");
+        let error = Dataset::from_pair_rows([("a", "b")], ["x", "y"]).expect_err("two labels");
+        assert_eq!(error.code, "SC0704");
     }
 }

@@ -7,7 +7,7 @@
 //! stream, such as the epoch. It orders data; it is not for secrets.
 
 /// The increment of SplitMix64: 2⁶⁴ divided by the golden ratio, made odd.
-const GOLDEN_GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
+pub const GOLDEN_GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A stream of random numbers, fixed by its key.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ impl RandomStream {
             return 0;
         }
         // Lemire's method: the high half of a product is uniform once the few low halves that would
-        // favour some numbers are drawn again.
+        // favor some numbers are drawn again.
         let reject_below = bound.wrapping_neg() % bound;
         loop {
             let product = u128::from(self.next_u64()) * u128::from(bound);
@@ -61,8 +61,8 @@ pub fn permutation(len: usize, seed: u64, stream: u64) -> Vec<usize> {
     order
 }
 
-/// SplitMix64's finalizer: every bit of the input reaches every bit of the output.
-fn mix(value: u64) -> u64 {
+/// SplitMix64's finalizer, a hash of 64 bits: every bit of the input affects every bit of the output.
+pub fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     value ^ (value >> 31)

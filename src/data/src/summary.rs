@@ -40,7 +40,7 @@ impl Dataset {
         text::visible(&(text + &self.rows_as_text(SHOWN_EXAMPLES)))
     }
 
-    /// The summary as static HTML: literal inline styles and no colour of text or background but
+    /// The summary as static HTML: literal inline styles and no color of text or background but
     /// the bars', so that it reads on light and dark pages and survives sanitizing.
     pub fn to_html(&self) -> String {
         let mut html = format!(

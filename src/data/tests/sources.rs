@@ -17,19 +17,19 @@ fn file(name: &str, content: impl AsRef<[u8]>) -> (TempDir, PathBuf) {
 
 /// The diagnostic, whose code, line in the file and facts are as expected.
 fn check(result: Result<Dataset>, code: &str, line: Option<usize>, facts: &[&str]) -> Diagnostic {
-    let told = *result.expect_err("it is refused");
-    assert_eq!(told.code, code, "{told}");
-    let in_file = told.labels.iter().find_map(|label| match &label.place {
+    let error = *result.expect_err("it is refused");
+    assert_eq!(error.code, code, "{error}");
+    let in_file = error.labels.iter().find_map(|label| match &label.place {
         Place::File { line, .. } => Some(*line),
         _ => None,
     });
-    assert_eq!(in_file.flatten(), line, "{told:?}");
-    let text = format!("{told:?}");
+    assert_eq!(in_file.flatten(), line, "{error:?}");
+    let text = format!("{error:?}");
     for fact in facts {
         assert!(text.contains(fact), "`{fact}` is not in {text}");
     }
-    assert!(!told.fixes.is_empty(), "no way out is offered: {told:?}");
-    told
+    assert!(!error.fixes.is_empty(), "no way out is offered: {error:?}");
+    error
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl Origin {
     fn words(self) -> &'static str {
         match self {
             Self::Loaded => "loaded",
-            Self::New => "newly initialised",
+            Self::New => "newly initialized",
             Self::Unused => "unused",
         }
     }
@@ -53,7 +53,7 @@ impl LoadReport {
             .filter(move |tensor| tensor.origin == origin)
     }
 
-    /// One line: `101 tensors loaded, 2 newly initialised (classifier.weight, …), 0 unused`.
+    /// One line: `101 tensors loaded, 2 newly initialized (classifier.weight, …), 0 unused`.
     pub fn summary(&self) -> String {
         let count = |origin| self.of(origin).count();
         let mut new: Vec<&str> = self
@@ -67,8 +67,8 @@ impl LoadReport {
             names.push_str(", …");
         }
         let new = match names.is_empty() {
-            true => "0 newly initialised".to_owned(),
-            false => format!("{} newly initialised ({names})", count(Origin::New)),
+            true => "0 newly initialized".to_owned(),
+            false => format!("{} newly initialized ({names})", count(Origin::New)),
         };
         format!(
             "{} tensors loaded, {new}, {} unused",
@@ -104,7 +104,7 @@ impl LoadReport {
         text
     }
 
-    /// The report as HTML with literal inline styles, the table folded under its summary. Colours
+    /// The report as HTML with literal inline styles, the table folded under its summary. Colors
     /// are legible on light and on dark ground.
     pub fn to_html(&self) -> String {
         let mut html = String::from("<details style=\"font-size:13px;margin:4px 0\"><summary>");
@@ -116,7 +116,7 @@ impl LoadReport {
         }
         html.push_str("</tr>");
         for tensor in &self.tensors {
-            let colour = match tensor.origin {
+            let color = match tensor.origin {
                 Origin::Loaded => "",
                 Origin::New => ";color:#b26a00;font-weight:600",
                 Origin::Unused => ";color:#808080",
@@ -128,7 +128,7 @@ impl LoadReport {
                 html,
                 "<tr><td style=\"{CELL};font-family:monospace\">{name}</td>\
                  <td style=\"{CELL};font-family:monospace\">{shape}</td>\
-                 <td style=\"{CELL}{colour}\">{origin}</td></tr>"
+                 <td style=\"{CELL}{color}\">{origin}</td></tr>"
             );
         }
         html.push_str("</table></details>");
@@ -165,9 +165,9 @@ mod tests {
     #[test]
     fn plain_text_is_a_table_under_its_summary() {
         let expected = "\
-1 tensors loaded, 1 newly initialised (classifier.weight), 1 unused
+1 tensors loaded, 1 newly initialized (classifier.weight), 1 unused
 bert.pooler.dense.bias  [32]     loaded
-classifier.weight       [3, 32]  newly initialised
+classifier.weight       [3, 32]  newly initialized
 <script>                [1]      unused
 ";
         assert_eq!(report().to_plain(), expected);

@@ -203,7 +203,7 @@ impl Reporter {
             total,
         }));
         if sent.is_err() {
-            // Nobody waits any more. The client cannot be told; its thread ends here, without a word on
+            // The caller has stopped waiting. The client cannot be canceled; its thread ends here, without a word on
             // standard error, and closes its connection.
             std::panic::resume_unwind(Box::new("the download was interrupted"));
         }

@@ -21,7 +21,7 @@ pub use places::Places;
 /// A model's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The name that was asked for, with its organisation.
+    /// The name that was asked for, with its organization.
     pub name: String,
     /// The folder with `config.json`, `model.safetensors` and the tokenizer's files.
     pub folder: PathBuf,
@@ -60,7 +60,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// Models whose short name means one of an organisation.
+/// Models whose short name means one of an organization.
 const SHORT_NAMES: [(&str, &str); 1] =
     [("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")];
 
@@ -152,7 +152,7 @@ fn lacks(folder: &Path) -> Option<&'static str> {
     if !has("config.json") {
         return Some("config.json");
     }
-    // Other forms of weights are told apart, with what to do about them, when they are opened.
+    // Other formats of weights get their own diagnostics when they are opened.
     let weights = [
         "model.safetensors",
         "model.safetensors.index.json",

@@ -337,7 +337,7 @@ fn another_number_of_labels_is_said_and_can_be_had() {
 }
 
 #[test]
-fn foreign_checkpoints_are_recognised() {
+fn foreign_checkpoints_are_recognized() {
     let folder = copy();
     set(folder.path(), "model_type", "distilbert".into());
     check(folder.path(), "SC0903", &["model_type", "distilbert"]);

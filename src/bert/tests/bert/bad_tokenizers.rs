@@ -82,10 +82,10 @@ fn used(file: &str) -> Result<Vec<u32>, Box<Diagnostic>> {
 fn check(change: impl FnOnce(&mut Value), words: &[&str]) {
     let mut file = sound();
     change(&mut file);
-    let told = used(&file.to_string()).expect_err("it is refused");
-    assert_eq!(told.code, "SC0910", "{told}");
+    let error = used(&file.to_string()).expect_err("it is refused");
+    assert_eq!(error.code, "SC0910", "{error}");
     for word in words {
-        assert!(told.message.contains(word), "no `{word}` in: {told}");
+        assert!(error.message.contains(word), "no `{word}` in: {error}");
     }
 }
 
@@ -157,7 +157,7 @@ fn no_damage_makes_it_panic() {
     let (mut taken, mut refused) = (0, 0);
     let mut check = |file: Value, what: &str| {
         let file = file.to_string();
-        let found = catch_unwind(|| used(&file).map_err(|told| told.code));
+        let found = catch_unwind(|| used(&file).map_err(|error| error.code));
         match found {
             Ok(Ok(_)) => taken += 1,
             Ok(Err(code)) => {
