@@ -87,7 +87,7 @@ def test_servers_shard_variables_by_rows(notebook):
     cut = "ParameterServerStrategy::logical(2, 2)?.variable_partitioner(Partitioner::FixedShards(2))?"
     assert run(cut) == whole
     text = notebook.run("println!(\"{}\", model.placement()?.to_plain());").stream()
-    assert "4 variables, 2 of them cut by rows over servers" in text
+    assert "4 variables, 2 of them split by rows over servers" in text
     row = next(line for line in text.splitlines() if "8 × 3" in line)
     assert "Sharded" in row and "rows 0–3" in row and "rows 4–7" in row
     assert "Partitioner::FixedShards(2)" in text

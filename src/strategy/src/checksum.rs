@@ -1,5 +1,5 @@
-//! A checksum of a variable's bytes: two copies are equal if and only if (but for one chance in
-//! 2⁶⁴) their checksums are. Stable over machines and versions; no protection against malice.
+//! A checksum of a variable's bytes. Equal copies have equal checksums; different ones have different checksums, except
+//! with a probability of 2⁻⁶⁴. It is the same on all machines and in all versions. It is not cryptographic.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use stratoscope_diagnostics::{Diagnostic, Result};
 
 use crate::problem;
 
-/// Written as 16 hexadecimal digits: JSON's numbers would lose the last bits.
+/// A checksum of 64 bits. Written as 16 hexadecimal digits, because numbers in JSON would lose the last bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Checksum(pub u64);
 
 impl Checksum {
     /// The checksum of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        // Four lanes, so that a processor works on four words at once.
+        // Four independent lanes, so that the processor can compute on four words at once.
         const ODD: u64 = 0x9e37_79b9_7f4a_7c15; // 2⁶⁴ over the golden ratio
         let mut lanes = [
             ODD,

@@ -1,5 +1,5 @@
-//! Real copies. A clone of a burn tensor shares its storage until one of the two is written; the
-//! replicas of a variable must not share anything, or a report of copies would be a fiction.
+//! Copies with storage of their own. A clone of a burn tensor shares its storage until one of the two is written, so the
+//! replicas of a variable must not be clones: a placement report would count memory that does not exist.
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Bool, Device, Int, Tensor};
@@ -8,8 +8,7 @@ use stratoscope_diagnostics::{Diagnostic, Result};
 use crate::device::{BackendKind, LogicalDevice};
 use crate::problem;
 
-/// A copy of a module on a device: the same identities, autodiff as the original has it, storage of
-/// its own.
+/// A copy of a module on a device: the same identities, autodiff like the original, storage of its own.
 ///
 /// # Errors
 /// SC0907 if the values cannot be read or written.
@@ -31,9 +30,9 @@ pub(crate) fn tensor<const D: usize>(original: &Tensor<D>, device: &LogicalDevic
         return original.clone().to_device(&device.burn);
     }
     match device.backend {
-        // `original` is still held, so the data is a copy of its bytes.
+        // `original` still exists, so `to_data` copies its bytes.
         BackendKind::Flex => Tensor::from_data(original.to_data(), &device.burn),
-        // A kernel that writes a new buffer: the bits of x · 1 are those of x.
+        // A kernel that writes a new buffer; x · 1 has the same bits as x.
         BackendKind::Wgpu | BackendKind::Cuda => original.clone().mul_scalar(1.0),
     }
 }
@@ -43,8 +42,8 @@ struct CopyTo<'a> {
     problem: Option<Box<Diagnostic>>,
 }
 
-/// Reads a value through the host while the parameter still holds it, so that the bytes are new,
-/// and writes it to the device. The same three lines for three element types.
+/// Reads a value to the host while the parameter still holds it, so that the bytes are copied,
+/// and writes it to the device. For all three element types.
 macro_rules! copied {
     ($self:ident, $param:ident, $value:ident => $build:expr) => {{
         let held = $param.val();

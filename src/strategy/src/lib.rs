@@ -1,10 +1,10 @@
 //! Devices, distribution strategies and the variables they place.
 //!
-//! A [`DeviceSpec`] such as [`cpu`]`(0)` names a device, [`devices`] lists what the machine has. A
+//! A [`DeviceSpec`] such as [`cpu`]`(0)` names a device, and [`devices`] lists the devices of the machine. A
 //! strategy ([`OneDeviceStrategy`], [`MirroredStrategy`]) holds one [`LogicalDevice`] per replica.
-//! While its [`scope`] is active, [`Replicas::place`] makes one real copy of a module's variables on
-//! every replica and remembers who made them where; [`collective`] keeps the copies equal by
-//! summing their gradients in a fixed order; a [`PlacementReport`] shows all of it.
+//! While its [`scope`] is active, [`Replicas::place`] stores a module's variables as the strategy requires, with real
+//! copies, and records where they were created. [`collective`] keeps copies equal by
+//! summing their gradients in a fixed order. A [`PlacementReport`] shows all of it.
 //!
 //! ```
 //! use burn::nn::LinearConfig;
@@ -26,7 +26,12 @@
 //! # }
 //! ```
 //!
-//! Models, batches and optimizers are left to the crates above.
+//! The crate uses burn, `diagnostics` and `render`. Models, batches and optimizers belong to the crates above.
+//!
+//! Start reading at [`strategy`], then [`replicas`] for what a training step calls, and `collective/patterns.rs` for the
+//! all-reduce itself.
+
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 mod problem;
 

@@ -1,4 +1,4 @@
-//! Who made a variable: the cell and line of a notebook, or the file and line of a plain program.
+//! Where a variable was created: the cell and line of a notebook, or the file and line of a program.
 
 use std::fmt;
 use std::panic::Location;
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// The place in the user's program that made something.
+/// A place in the user's program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Origin {
     /// The notebook's cell, as in `In[3]`.
@@ -23,7 +23,9 @@ struct Statement {
     line: Option<u32>,
 }
 
-/// The statement that the notebook runs now; the same for all threads it starts.
+/// The statement that the notebook runs now, for all threads. Process-wide, because constructors such as
+/// `MirroredStrategy::new()` record where they are called and take no context; only the facade writes it, before each
+/// statement.
 static STATEMENT: Mutex<Statement> = Mutex::new(Statement {
     cell: None,
     line: None,
@@ -101,8 +103,7 @@ pub fn current_cell() -> Option<u64> {
     statement().cell
 }
 
-/// What the notebook said last is the same for the whole process: tests that say something take
-/// turns.
+/// The statement is process-wide, so tests that set it take turns.
 #[cfg(test)]
 pub(crate) fn taking_turns() -> std::sync::MutexGuard<'static, ()> {
     static TURNS: Mutex<()> = Mutex::new(());

@@ -1,4 +1,4 @@
-//! Values under a strategy, outside of any model: to see what a mirrored variable is, what an update from
+//! Variables under a strategy, outside of any model: a small way to see what a mirrored variable is, what an update from
 //! every replica does to it, and what its aggregation is for. Keras: `tf.Variable` with its
 //! `synchronization` and `aggregation`.
 //!
@@ -33,24 +33,24 @@ use crate::replicas::ReplicaId;
 use crate::strategy::Strategy;
 use crate::variable::{self, Rows, VariableKind, VariableRecord};
 
-/// When the copies of a value are brought together. TensorFlow: `VariableSynchronization`.
+/// When the copies of a variable are synchronized. TensorFlow: `VariableSynchronization`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Synchronization {
-    /// As the strategy does it: on write, where it mirrors.
+    /// The strategy's default: on write, if it mirrors.
     #[default]
     Auto,
     /// At every update: the copies stay equal.
     OnWrite,
-    /// When the value is read: until then each replica has its own. Metrics count so.
+    /// When the variable is read: until then each replica has its own value, as for the counts of metrics.
     OnRead,
 }
 
-/// What becomes of the values that the replicas bring. TensorFlow: `VariableAggregation`.
+/// How the updates of the replicas are combined. TensorFlow: `VariableAggregation`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Aggregation {
-    /// It was not said; several replicas cannot update the value (SC0515).
+    /// Not specified: several replicas cannot update the variable (SC0515).
     #[default]
     None,
     /// Their sum.
@@ -61,7 +61,7 @@ pub enum Aggregation {
     OnlyFirstReplica,
 }
 
-/// What a value is given as: a number, an array or a list of numbers, a float tensor.
+/// What a variable can be created from and updated with: a number, an array or a list of numbers, a float tensor.
 #[diagnostic::on_unimplemented(
     message = "expected numbers, got `{Self}`",
     label = "a number, `[1.0, 2.0]`, a `Vec`, or a float tensor"
@@ -102,7 +102,7 @@ impl<const D: usize> IntoValue for Tensor<D> {
     }
 }
 
-/// A value under a strategy: its copies are real, and so is what an update moves.
+/// A variable under a strategy, with real copies and real transfers.
 pub struct ReplicatedVariable {
     record: VariableRecord,
     strategy: Strategy,
@@ -111,7 +111,7 @@ pub struct ReplicatedVariable {
 }
 
 struct State {
-    /// In the order of the record's homes, each in one row.
+    /// In the order of the record's homes, flattened.
     copies: Vec<Tensor<1>>,
     moved: Vec<Collective>,
 }
@@ -160,7 +160,7 @@ impl ReplicatedVariable {
                 (VariableKind::Sharded, Some(rows)) => {
                     numbers[rows.start * row..rows.end * row].to_vec()
                 }
-                // So that the sum of the copies is what was given.
+                // The copies are summed when read, so the others start at 0.
                 (VariableKind::OnRead, _) if index > 0 && aggregation == Aggregation::Sum => {
                     vec![0.0; numbers.len()]
                 }
@@ -183,12 +183,12 @@ impl ReplicatedVariable {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known about it: its kind, and why it is of that kind.
+    /// Its record: its kind, and why it is of that kind.
     pub fn record(&self) -> &VariableRecord {
         &self.record
     }
 
-    /// The numbers of its copies, or, if it is sharded, of its parts, in the order of the record's `homes`.
+    /// The numbers of its copies, or of its shards, in the order of the record's `homes`.
     pub fn copies(&self) -> Vec<Vec<f32>> {
         self.state().copies.iter().map(numbers).collect()
     }
@@ -207,9 +207,9 @@ impl ReplicatedVariable {
         self.state().moved.clone()
     }
 
-    /// Every replica adds what `update` returns for it, as `assign_add` does inside a replica. What the replicas
-    /// bring is aggregated first and then added to every copy, so that they stay equal; a value that
-    /// is synchronised when read gets each replica's number in its own copy.
+    /// Every replica adds what `update` returns for it, as `assign_add` does inside a replica. The updates
+    /// are aggregated first and then added to every copy, so the copies stay equal. If the variable
+    /// is synchronized when read, each replica's update is added to its own copy.
     ///
     /// # Errors
     /// SC0515 if several replicas update a value without aggregation, SC0915 for an update with another
@@ -247,8 +247,8 @@ impl ReplicatedVariable {
         Ok(())
     }
 
-    /// The value: any of the equal copies, the parts put together, or the aggregate of what each replica
-    /// has.
+    /// The value: any of the equal copies, the shards joined, or the aggregate of the replicas'
+    /// copies.
     ///
     /// # Errors
     /// SC0515 for copies that differ by design and have no aggregation.
@@ -287,7 +287,7 @@ impl ReplicatedVariable {
         }
     }
 
-    /// What is to be added to each copy or part, from what the replicas bring.
+    /// What is added to each copy or shard, from the updates of the replicas.
     fn aggregated(
         &self,
         updates: Vec<Tensor<1>>,

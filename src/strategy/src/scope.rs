@@ -1,7 +1,7 @@
-//! Which strategy places the variables that are made now.
+//! The active strategy: the one that places variables that are created now.
 //!
-//! Scopes nest on the thread that enters them, as TensorFlow's do; a notebook's cells all run on one
-//! thread. [`set_default`] holds for every thread, from the next cell on. A scope wins over the
+//! Scopes nest per thread, as in TensorFlow; all cells of a notebook run on one
+//! thread. [`set_default`] sets a default for every thread, from the next cell on. A scope takes precedence over the
 //! default.
 
 use std::cell::RefCell;
@@ -20,24 +20,24 @@ thread_local! {
     static STACK: RefCell<Vec<Strategy>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What [`set_default`] was told.
-struct Default {
-    /// The default of the cell in which `next` was set, and of cells before it.
+/// The default strategy, which takes effect with the next cell. Process-wide, as [`set_default`] promises.
+struct DefaultStrategy {
+    /// The default in the cell that set `next`, and in cells before it.
     before: Option<Strategy>,
-    /// The default of the cells after `since`; at once, where there is no notebook.
+    /// The default in the cells after `since`; outside of notebooks it takes effect at once.
     next: Option<Strategy>,
     since: Option<u64>,
 }
 
-static DEFAULT: Mutex<Default> = Mutex::new(Default {
+static DEFAULT: Mutex<DefaultStrategy> = Mutex::new(DefaultStrategy {
     before: None,
     next: None,
     since: None,
 });
 
-/// A scope that is left when this is dropped, also by a failing `?` or a panic.
+/// A scope. It ends when this guard is dropped, also by a failing `?` or a panic.
 #[derive(Debug)]
-#[must_use = "the scope is left at once if its guard is not kept"]
+#[must_use = "the scope ends at once if its guard is not kept"]
 pub struct ScopeGuard {
     depth: usize,
     // The scope is on the stack of this thread.
@@ -63,8 +63,8 @@ pub fn enter(strategy: &impl AsStrategy) -> Result<ScopeGuard> {
     })
 }
 
-/// Enters the strategy's scope without a guard: for code that a notebook writes around a cell, which
-/// calls [`leave`] at its end or [`leave_all`] when the cell has failed.
+/// Enters the strategy's scope without a guard: for the code that the kernel generates around a cell, which
+/// calls [`leave`] at the end of the cell, or [`leave_all`] if the cell failed.
 ///
 /// # Errors
 /// SC0204, like [`enter`].
@@ -80,7 +80,7 @@ pub fn push(strategy: &impl AsStrategy) -> Result<()> {
     })
 }
 
-/// Leaves the scope that was pushed last. Without one, nothing happens.
+/// Leaves the scope that was pushed last. Does nothing if there is none.
 pub fn leave() {
     STACK.with_borrow_mut(|stack| stack.pop());
 }
@@ -104,7 +104,7 @@ pub fn set_default(strategy: &impl AsStrategy) {
 pub fn reset_to_default() {
     leave_all();
     let mut default = DEFAULT.lock().unwrap_or_else(PoisonError::into_inner);
-    *default = Default {
+    *default = DefaultStrategy {
         before: None,
         next: None,
         since: None,
@@ -115,7 +115,7 @@ fn replace_default(next: Option<Strategy>) {
     let cell = origin::current_cell();
     let before = default_strategy();
     let mut default = DEFAULT.lock().unwrap_or_else(PoisonError::into_inner);
-    *default = Default {
+    *default = DefaultStrategy {
         before,
         next,
         since: cell,
@@ -139,7 +139,7 @@ pub fn current() -> Option<Strategy> {
         .or_else(default_strategy)
 }
 
-/// The strategies whose handle is still held, oldest first.
+/// The strategies that have a handle, oldest first.
 pub fn live_strategies() -> Vec<Strategy> {
     crate::strategy::live()
 }
@@ -156,7 +156,7 @@ pub fn replica_devices() -> Result<Vec<LogicalDevice>> {
     }
 }
 
-/// The device on which a module is best made before [`crate::Replicas::place`] copies it: the first
+/// The device on which to create a module before [`crate::Replicas::place`] copies it: the first
 /// replica's, with autodiff.
 ///
 /// # Errors
@@ -192,11 +192,11 @@ mod tests {
             let _inner = enter(&mirrored.clone()).expect("the same strategy");
             assert_eq!(depth(), 2);
         }
-        let told = enter(&one).expect_err("a different strategy");
-        assert_eq!(told.code, "SC0204");
+        let error = enter(&one).expect_err("a different strategy");
+        assert_eq!(error.code, "SC0204");
         let (active, entered) = (mirrored.strategy().label(), one.strategy().label());
         let message = format!("`{entered}`'s scope cannot be entered inside `{active}`'s");
-        assert_eq!(told.message, message);
+        assert_eq!(error.message, message);
         assert_eq!((depth(), current()), (1, Some(mirrored.strategy())));
         drop(outer);
         assert_eq!((depth(), current()), (0, None));

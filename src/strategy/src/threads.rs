@@ -1,5 +1,9 @@
 //! One long-lived thread per replica number. GPU runtimes keep a stream and a memory pool per thread
-//! and never give them back: replica i always works on thread i, whatever the model.
+//! and never free them, so replica i of every model works on thread i.
+//!
+//! The threads are named `replica-0`, `replica-1`, … ([`NAME`]). The kernel's `cells/threads.rs` recognizes them by this
+//! name as threads that outlive a cell, so that their output is shown in the cell that runs. It cannot use the constant,
+//! because the kernel does not link this crate; change both together.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -10,15 +14,22 @@ use std::thread;
 
 type Job = Box<dyn FnOnce() + Send>;
 
+/// What the names of the threads begin with.
+pub(crate) const NAME: &str = "replica-";
+
+/// The stack of a thread: the default of 2 MiB is not enough for the backward pass of a deep network.
+const STACK_BYTES: usize = 16 << 20;
+
+/// The threads. Process-wide, because GPU runtimes keep memory per thread of the process.
 static WORKERS: Mutex<Vec<Sender<Job>>> = Mutex::new(Vec::new());
 
 thread_local! {
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls `work(i, input i)` for every input, each on its replica's thread, and returns what they
-/// return, in order. One input is worked on by the caller, as are all of them where the caller is
-/// such a thread itself. A panic is passed on to the caller when all have ended.
+/// Calls `work(i, input i)` for every input, each on its replica's thread, and returns the results in order. A single
+/// input is processed on the caller's thread, and so are all inputs if the caller is a replica's thread itself.
+/// A panic is passed on to the caller when all have ended.
 pub(crate) fn for_each<I, T, F>(inputs: Vec<I>, work: F) -> Vec<T>
 where
     I: Send + 'static,
@@ -39,7 +50,7 @@ where
         let work = Arc::clone(&work);
         let job = Box::new(move || {
             let done = panic::catch_unwind(AssertUnwindSafe(|| work(index, input)));
-            // The caller waits for every answer; if it is gone, the process ends.
+            // The caller waits for every answer, so the receiver exists unless the process ends.
             let _ = sender.send(done);
         });
         dispatch(index, job);
@@ -60,8 +71,8 @@ where
     }
 }
 
-/// Hands the job to thread `index`, which is started if need be; where no thread can be had, the
-/// caller does the job.
+/// Sends the job to thread `index`, which is started if necessary. If no thread can be started, the job runs on the
+/// caller's thread.
 fn dispatch(index: usize, job: Job) {
     let mut workers = WORKERS.lock().unwrap_or_else(PoisonError::into_inner);
     while workers.len() <= index {
@@ -70,10 +81,10 @@ fn dispatch(index: usize, job: Job) {
             IS_WORKER.set(true);
             receiver.into_iter().for_each(|job| job());
         };
-        let name = format!("replica-{}", workers.len());
+        let name = format!("{NAME}{}", workers.len());
         if thread::Builder::new()
             .name(name)
-            .stack_size(16 << 20)
+            .stack_size(STACK_BYTES)
             .spawn(body)
             .is_err()
         {

@@ -1,4 +1,4 @@
-//! The trainable values of a module, taken out by identity and put back: what is averaged.
+//! The trainable values of a module by identity, extracted and put back: what local SGD averages.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
@@ -20,7 +20,7 @@ struct Values(GradientsParams);
 
 impl ModuleVisitor for Values {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        // Outside of training no tensor says that it wants gradients; in training it does.
+        // Tensors are marked as requiring gradients in training mode only.
         let value = Module::train(param.clone()).val();
         if value.is_require_grad() {
             self.0.register::<D>(param.id, value.inner());

@@ -1,4 +1,12 @@
-//! What is known about a variable, whatever the number of its copies.
+//! The record of a variable, and the rules by which a strategy decides how many copies it has and where.
+//!
+//! | kind | copies | made by |
+//! | --- | --- | --- |
+//! | Mirrored | one per replica, always equal | `Mirrored`, `Tpu` |
+//! | OnRead | one per replica, combined when read | metrics under `Mirrored`, `Tpu` |
+//! | Central | one, which replicas fetch | `CentralStorage`, `ParameterServer` |
+//! | Sharded | one, split by rows over servers | `ParameterServer` with a partitioner |
+//! | Local | one, on one device | `OneDevice`, no strategy |
 
 use std::ops::Range;
 
@@ -10,7 +18,7 @@ use stratoscope_render::text;
 use crate::origin::Origin;
 use crate::strategy::{Strategy, StrategyId, StrategyKind};
 
-/// Where the copies of a variable are and how they are kept equal.
+/// Where the copies of a variable are and when they are synchronized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VariableKind {
@@ -20,7 +28,7 @@ pub enum VariableKind {
     Local,
     /// A copy per replica that only its replica writes; the copies are combined when read.
     OnRead,
-    /// One copy for all replicas, on the device that keeps the parameters; replicas read it over.
+    /// One copy for all replicas, on the device that stores the parameters; replicas fetch it.
     Central,
     /// Split by rows over the parameter servers; no device has all of it.
     Sharded,
@@ -46,7 +54,7 @@ pub struct VariableRecord {
     pub name: String,
     /// Where its copies are.
     pub kind: VariableKind,
-    /// Why it is of that kind, a sentence.
+    /// Why it is of that kind, as a clause of a sentence.
     pub why: String,
     /// Its shape.
     pub shape: Vec<usize>,
@@ -56,21 +64,21 @@ pub struct VariableRecord {
     pub bytes: u64,
     /// Whether training changes it.
     pub trainable: bool,
-    /// Who made it.
+    /// Where it was created.
     pub origin: Origin,
     /// The strategy that placed it; none for a variable made outside any scope.
     pub strategy: Option<StrategyId>,
-    /// What gradients and optimizers know it by; the same for every copy.
+    /// The identity by which gradients and optimizers refer to it; the same for every copy.
     pub param: ParamId,
-    /// The devices that have a copy, or, for a sharded variable, a part: numbers as in [`crate::Transfer`],
-    /// replicas first, then servers.
+    /// The devices that store a copy, or a part of a sharded variable. Devices are numbered as in
+    /// [`crate::Transfer`]: replicas first, then servers.
     pub homes: Vec<usize>,
     /// Of a sharded variable, the rows of each part, in the order of `homes`; else empty.
     pub rows: Vec<Range<usize>>,
 }
 
 impl VariableRecord {
-    /// How many rows it has: the size of its first axis.
+    /// The number of rows: the size of its first axis.
     pub fn num_rows(&self) -> usize {
         self.shape.first().copied().unwrap_or(1)
     }
@@ -81,7 +89,7 @@ impl VariableRecord {
         self.bytes / number(self.num_rows().max(1)) * number(rows.len())
     }
 
-    /// Its parts where there is one copy of it: all of it in one place, or a shard in each of several.
+    /// The parts of a variable that is stored once: all of it on one device, or its shards.
     pub(crate) fn parts(&self) -> Vec<Part> {
         match (self.rows.as_slice(), self.homes.first()) {
             ([], home) => vec![Part {
@@ -100,7 +108,7 @@ impl VariableRecord {
         }
     }
 
-    /// A variable that is synchronised when it is read, as a metric's totals are: where replicas have copies,
+    /// A variable that is synchronized when it is read, such as a metric's totals: if replicas have copies,
     /// each adds to its own.
     pub fn on_read(
         name: &str,
@@ -132,7 +140,7 @@ impl VariableRecord {
     }
 }
 
-/// Rows of a variable and the device that keeps them.
+/// Rows of a variable and the device that stores them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     /// As in [`VariableRecord::homes`].
@@ -140,10 +148,10 @@ pub(crate) struct Part {
     pub(crate) rows: Range<usize>,
 }
 
-/// What a strategy makes of a model's variable.
+/// How a strategy stores a variable.
 pub(crate) struct Kind {
     pub(crate) kind: VariableKind,
-    /// A sentence.
+    /// As [`VariableRecord::why`].
     pub(crate) why: String,
     /// As in [`VariableRecord::homes`].
     pub(crate) homes: Vec<usize>,
@@ -151,15 +159,15 @@ pub(crate) struct Kind {
     pub(crate) rows: Vec<Range<usize>>,
 }
 
-/// What can be cut.
+/// The rows of a variable that can be split.
 pub(crate) struct Rows {
     pub(crate) count: usize,
     /// Of all of them.
     pub(crate) bytes: u64,
 }
 
-/// The creation rules: the kind that a strategy gives to a variable. `taken` variables and shards are on
-/// its servers already; `rows` are there for what may be cut.
+/// The creation rules: the kind that a strategy gives to a variable. `taken` is the number of variables and shards that
+/// its servers store already; `rows` is given for variables that may be split.
 pub(crate) fn kind_under(strategy: Option<&Strategy>, taken: usize, rows: Option<Rows>) -> Kind {
     let Some(strategy) = strategy else {
         return Kind {
@@ -197,46 +205,7 @@ pub(crate) fn kind_under(strategy: Option<&Strategy>, taken: usize, rows: Option
             );
             (VariableKind::Central, why, vec![0])
         }
-        StrategyKind::ParameterServer => {
-            let servers = strategy.servers();
-            let partitioner = strategy.variable_partitioner();
-            let server = |number: usize| (taken + number) % servers.len().max(1);
-            let shards = match (partitioner, rows) {
-                (Some(partitioner), Some(Rows { count, bytes })) => {
-                    partitioner.cut(count, bytes, servers.len())
-                }
-                _ => Vec::new(),
-            };
-            if let (Some(partitioner), 2..) = (partitioner, shards.len()) {
-                let count = shards.len();
-                let homes = (0..count).map(|shard| replicas.len() + server(shard));
-                return Kind {
-                    kind: VariableKind::Sharded,
-                    why: format!(
-                        "made in the scope of `{label}`, where `{partitioner}` cuts it by rows into {count} \
-                         shards, each on a server"
-                    ),
-                    homes: homes.collect(),
-                    rows: shards,
-                };
-            }
-            let server = server(0);
-            let home = servers
-                .get(server)
-                .map_or("", |device| device.name.as_str());
-            let why = match (servers.len(), partitioner) {
-                (1, _) => format!("made in the scope of `{label}`: one copy on {home}, its server"),
-                (count, None) => format!(
-                    "made in the scope of `{label}`: one copy on {home}, as its {count} servers take \
-                     variables in turn"
-                ),
-                (_, Some(partitioner)) => format!(
-                    "left whole by `{partitioner}`: one copy on {home}, as the servers of `{label}` take \
-                     variables and shards in turn"
-                ),
-            };
-            (VariableKind::Central, why, vec![replicas.len() + server])
-        }
+        StrategyKind::ParameterServer => return on_servers(strategy, taken, rows),
     };
     Kind {
         kind,
@@ -246,7 +215,54 @@ pub(crate) fn kind_under(strategy: Option<&Strategy>, taken: usize, rows: Option
     }
 }
 
-/// The same for what is synchronised when it is read: copies of it are written apart.
+/// The rule of `ParameterServerStrategy`: variables and shards go to the servers in turn (round robin).
+fn on_servers(strategy: &Strategy, taken: usize, rows: Option<Rows>) -> Kind {
+    let (label, servers) = (strategy.label(), strategy.servers());
+    let workers = strategy.replicas().len();
+    let partitioner = strategy.variable_partitioner();
+    let server = |number: usize| (taken + number) % servers.len().max(1);
+    let shards = match (partitioner, rows) {
+        (Some(partitioner), Some(Rows { count, bytes })) => {
+            partitioner.cut(count, bytes, servers.len())
+        }
+        _ => Vec::new(),
+    };
+    if let (Some(partitioner), 2..) = (partitioner, shards.len()) {
+        let count = shards.len();
+        let homes = (0..count).map(|shard| workers + server(shard));
+        return Kind {
+            kind: VariableKind::Sharded,
+            why: format!(
+                "made in the scope of `{label}`, where `{partitioner}` splits it by rows into {count} \
+                 shards, each on a server"
+            ),
+            homes: homes.collect(),
+            rows: shards,
+        };
+    }
+    let server = server(0);
+    let home = servers
+        .get(server)
+        .map_or("", |device| device.name.as_str());
+    let why = match (servers.len(), partitioner) {
+        (1, _) => format!("made in the scope of `{label}`: one copy on {home}, its server"),
+        (count, None) => format!(
+            "made in the scope of `{label}`: one copy on {home}; variables go to its {count} servers in turn"
+        ),
+        (_, Some(partitioner)) => format!(
+            "not split by `{partitioner}`: one copy on {home}; variables and shards go to the servers of \
+             `{label}` in turn"
+        ),
+    };
+    Kind {
+        kind: VariableKind::Central,
+        why,
+        homes: vec![workers + server],
+        rows: Vec::new(),
+    }
+}
+
+/// [`kind_under`] for a variable that is synchronized when it is read: each replica writes its own copy.
 pub(crate) fn kind_when_read(strategy: Option<&Strategy>, rows: Option<Rows>) -> Kind {
     let made = kind_under(strategy, 0, rows);
     let Some(strategy) = strategy.filter(|_| made.kind == VariableKind::Mirrored) else {
@@ -298,7 +314,7 @@ impl Describe<'_> {
             return;
         }
         let named = self.names.iter().find(|(_, id)| *id == param);
-        // Numbers that are never trained, such as counters, are small: they stay whole.
+        // Values that are never trained, such as counters, are small and not split.
         let rows = trainable.map(|_| Rows {
             count: shape.as_slice().first().copied().unwrap_or(1),
             bytes: bytes(shape, dtype),
@@ -337,7 +353,7 @@ impl ModuleVisitor for Describe<'_> {
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        // Outside of training no tensor says that it wants gradients; in training it does.
+        // Tensors are marked as requiring gradients in training mode only.
         let trainable = Module::train(param.clone()).val().is_require_grad();
         self.add(
             param.id,

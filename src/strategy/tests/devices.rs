@@ -68,9 +68,9 @@ fn a_module_is_placed_on_cuda() {
         .iter()
         .any(|device| device.backend == BackendKind::Cuda)
     {
-        let told = OneDeviceStrategy::new(cuda(0)).expect_err("there is none");
-        assert_eq!(told.code, "SC0906");
-        println!("not run here: {}", told.evidence[0].value);
+        let error = OneDeviceStrategy::new(cuda(0)).expect_err("there is none");
+        assert_eq!(error.code, "SC0906");
+        println!("not run here: {}", error.evidence[0].value);
         return;
     }
     is_placed_on(cuda(0));

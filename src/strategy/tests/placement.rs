@@ -28,7 +28,7 @@ fn placed(strategy: &impl AsStrategy, layers: usize) -> Replicas<Encoder> {
     Replicas::place(module, &names, made_at(3, 7)).expect("the processor takes copies")
 }
 
-fn outside(layers: usize) -> Replicas<Encoder> {
+fn made_outside(layers: usize) -> Replicas<Encoder> {
     let module = Encoder::new(layers, &scope::device().expect("a processor"));
     let names = named(&module);
     Replicas::place_under(None, module, &names, made_at(2, 1)).expect("the processor takes a copy")
@@ -109,7 +109,7 @@ fn one_device_and_no_scope_have_local_variables() {
     assert_eq!(report.verdict(), "7 variables, one copy each");
     assert!(report.collectives.is_empty(), "one replica reduces nothing");
 
-    let replicas = outside(1);
+    let replicas = made_outside(1);
     assert!(replicas.records().iter().all(|r| r.strategy.is_none()));
     assert_eq!(
         replicas.records()[0].why,
@@ -120,7 +120,7 @@ fn one_device_and_no_scope_have_local_variables() {
 #[test]
 fn variables_outside_are_red() {
     let strategy = MirroredStrategy::logical(2).expect("two logical devices");
-    let report = PlacementReport::outside(&outside(1), &strategy.strategy())
+    let report = PlacementReport::unplaced(&made_outside(1), &strategy.strategy())
         .expect("checksums")
         .titled("Model");
     assert_eq!(report.verdict(), "7 variables are outside `mirrored`");
@@ -218,7 +218,7 @@ fn hundreds_fold_by_layer() {
     show("measured", &measured);
     show(
         "outside",
-        &PlacementReport::outside(&outside(6), &strategy.strategy()).expect("checksums"),
+        &PlacementReport::unplaced(&made_outside(6), &strategy.strategy()).expect("checksums"),
     );
 }
 
@@ -277,10 +277,10 @@ fn gallery() -> Vec<(&'static str, PlacementReport)> {
     ));
     gallery.push((
         "nowhere",
-        slots(PlacementReport::of(&outside(4)).expect("checksums")),
+        slots(PlacementReport::of(&made_outside(4)).expect("checksums")),
     ));
     let two = MirroredStrategy::logical(2).expect("two logical devices");
-    let red = PlacementReport::outside(&outside(4), &two.strategy()).expect("checksums");
+    let red = PlacementReport::unplaced(&made_outside(4), &two.strategy()).expect("checksums");
     gallery.push(("red", red));
     gallery
 }

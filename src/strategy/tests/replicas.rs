@@ -195,11 +195,11 @@ fn what_does_not_fit_is_a_diagnostic() {
     let replicas = placed(2, 0);
     let check = |gradients: usize, samples: &[usize], message: &str| {
         let gradients = (0..gradients).map(|_| GradientsParams::new()).collect();
-        let told = replicas
+        let error = replicas
             .all_reduce(gradients, samples)
             .expect_err("it does not fit");
         assert_eq!(
-            (told.code.as_str(), told.message.as_str()),
+            (error.code.as_str(), error.message.as_str()),
             ("SC0915", message)
         );
     };
@@ -218,10 +218,13 @@ fn what_does_not_fit_is_a_diagnostic() {
         &[0, 0],
         "`number of samples` is 0, it must be at least 1",
     );
-    let told = replicas
+    let error = replicas
         .for_each_replica(vec![1], |_, _, x: i32| x)
         .expect_err("one input");
-    assert_eq!(told.message, "`inputs` is 1, it must be 2, one per replica");
+    assert_eq!(
+        error.message,
+        "`inputs` is 1, it must be 2, one per replica"
+    );
 }
 
 /// burn clones share storage until one of them is written: replicas must not.
@@ -288,10 +291,10 @@ fn replaced_values_keep_their_identities() {
         .map(|(_, id)| id)
         .collect();
     assert_eq!(before, after);
-    let told = replicas
+    let error = replicas
         .replace(placed(1, 2).first())
         .expect_err("it has a layer more");
-    assert_eq!(told.code, "SC0915");
+    assert_eq!(error.code, "SC0915");
     assert_eq!(
         replicas.checksums().expect("the processor answers"),
         sums,

@@ -1,4 +1,4 @@
-//! Variables that parameter servers cut by rows: who keeps what, what moves, and that nothing else changes.
+//! Sharded variables: which server stores which rows, what moves, and that the results are those of unsharded ones.
 
 mod encoder;
 mod steps;
@@ -72,10 +72,10 @@ fn a_server_keeps_its_rows_alone() {
     assert_eq!(kept, original.len(), "every number once");
     assert_eq!(bits(&weights(replicas.first())), bits(&original));
     assert_eq!(replicas.unsharded().len(), 1);
-    let told = &replicas.records()[0].why;
+    let why = &replicas.records()[0].why;
     assert!(
-        told.contains("`Partitioner::MinSize(8)` cuts it by rows into 2 shards"),
-        "{told}"
+        why.contains("`Partitioner::MinSize(8)` splits it by rows into 2 shards"),
+        "{why}"
     );
 }
 
@@ -202,7 +202,7 @@ fn the_report_tells_the_rows() {
     let all = report.variables.len();
     assert_eq!(
         report.verdict(),
-        format!("{all} variables, {all} of them cut by rows over servers")
+        format!("{all} variables, {all} of them split by rows over servers")
     );
     assert!(report.copies_are_equal());
     let weights: Vec<u64> = (0..3)
@@ -222,7 +222,7 @@ fn the_report_tells_the_rows() {
         line.contains("Sharded") && line.contains("rows 0–1") && line.contains("rows 2–3"),
         "{text}"
     );
-    assert!(text.contains("cut by rows, a shard on each"), "{text}");
+    assert!(text.contains("split by rows, a shard on each"), "{text}");
     assert!(
         text.lines().all(|line| line.chars().count() <= 80),
         "{text}"

@@ -54,15 +54,15 @@ fn patterns_give_the_plain_sum() {
 
             replicas.begin_step();
             reduce();
-            let told = replicas.collectives().last_step();
-            assert_eq!(told, replicas.planned_collectives(), "{ops:?} on {count}");
-            if let [told] = told.as_slice() {
-                let (payload, others) = (told.payload_bytes, count as u64 - 1);
-                assert_eq!((told.name.as_str(), told.ops), ("gradients", ops));
+            let done = replicas.collectives().last_step();
+            assert_eq!(done, replicas.planned_collectives(), "{ops:?} on {count}");
+            if let [done] = done.as_slice() {
+                let (payload, others) = (done.payload_bytes, count as u64 - 1);
+                assert_eq!((done.name.as_str(), done.ops), ("gradients", ops));
                 assert_eq!(payload, 4 * expected.len() as u64);
-                assert_eq!(told.moved_bytes(), 2 * others * payload);
+                assert_eq!(done.moved_bytes(), 2 * others * payload);
             } else {
-                assert_eq!((count, told.len()), (1, 0));
+                assert_eq!((count, done.len()), (1, 0));
             }
         }
     }
@@ -120,7 +120,7 @@ fn one_copy_is_fetched_and_sent_gradients() {
         let transfers = last[index].transfers.iter();
         transfers.map(|t| (t.hop, t.from, t.to)).collect()
     };
-    let names: Vec<&str> = last.iter().map(|told| told.name.as_str()).collect();
+    let names: Vec<&str> = last.iter().map(|done| done.name.as_str()).collect();
     assert_eq!(names, ["parameters", "gradients"]);
     assert_eq!(pairs(0), [(0, 0, 1), (0, 0, 2)]);
     assert_eq!(pairs(1), [(0, 1, 0), (0, 2, 0)]);
@@ -258,9 +258,9 @@ fn aggregations_are_tensorflows() {
                 assert_eq!(v.record().kind, VariableKind::Mirrored);
             }
             Err(message) => {
-                let told = outcome.expect_err("no aggregation");
+                let error = outcome.expect_err("no aggregation");
                 assert_eq!(
-                    (told.code.as_str(), told.message.as_str()),
+                    (error.code.as_str(), error.message.as_str()),
                     ("SC0515", message)
                 );
                 assert_eq!(v.copies().concat(), [1.0, 1.0], "nothing has changed");
@@ -275,7 +275,7 @@ fn aggregations_are_tensorflows() {
 }
 
 #[test]
-fn what_is_synchronised_when_read_is_aggregated_then() {
+fn on_read_variables_are_aggregated_when_read() {
     let check = |aggregation, before: f32, after: f32| {
         let strategy = MirroredStrategy::logical(3).expect("three logical devices");
         let v = strategy.variable("total", [6.0, 0.0], Synchronization::OnRead, aggregation);
@@ -302,8 +302,8 @@ fn what_is_synchronised_when_read_is_aggregated_then() {
 
     let strategy = MirroredStrategy::logical(2).expect("two logical devices");
     let v = strategy.variable("v", 1, Synchronization::OnRead, Aggregation::None);
-    let told = v.expect("one number").read().expect_err("no aggregation");
-    assert_eq!(told.code, "SC0515");
+    let error = v.expect("one number").read().expect_err("no aggregation");
+    assert_eq!(error.code, "SC0515");
 }
 
 /// One copy, in one place or in parts: the update is applied once.
@@ -362,11 +362,11 @@ fn where_there_is_one_copy() {
         (v.record().kind, v.copies()),
         (VariableKind::Local, vec![vec![2.0]])
     );
-    let told = v
+    let error = v
         .replica_update(|_| [1.0, 2.0])
         .expect_err("two numbers for one");
     assert_eq!(
-        told.message,
+        error.message,
         "`numbers of the update` is 2, it must be 1, as the value has"
     );
 }

@@ -1,5 +1,5 @@
-//! The adapters that wgpu finds. Listed through wgpu itself, so that a listing starts no compute
-//! queue; numbered as burn will reach them.
+//! The adapters that wgpu finds. They are listed through wgpu itself, which starts no compute
+//! queue, and numbered as burn numbers them.
 
 use std::future::Future;
 use std::panic;
@@ -12,7 +12,7 @@ use wgpu::{AdapterInfo, Backend, Backends, DeviceType, Instance, InstanceDescrip
 
 use super::{BackendKind, DeviceInfo, processor};
 
-/// An adapter: what it is, and what burn calls it.
+/// An adapter, and burn's name for it.
 #[derive(Clone, Debug)]
 pub(super) struct Adapter {
     pub info: DeviceInfo,
@@ -34,7 +34,7 @@ pub(super) fn adapters() -> &'static [Adapter] {
     ADAPTERS.get_or_init(|| {
         let mut software_only = Vec::new();
         for interface in INTERFACES {
-            // A broken driver may panic deep inside; then there is no adapter behind it.
+            // A broken driver may panic; it has no adapter then.
             let found = panic::catch_unwind(|| probe(interface)).unwrap_or_default();
             if found.iter().any(|info| info.device_type != DeviceType::Cpu) {
                 return number(found);
@@ -48,7 +48,7 @@ pub(super) fn adapters() -> &'static [Adapter] {
 }
 
 fn probe(interface: Backends) -> Vec<AdapterInfo> {
-    // Instances that come and go on several threads crash some Vulkan loaders: these stay.
+    // Process-wide: some Vulkan loaders crash when instances are created and dropped on several threads.
     static INSTANCES: OnceLock<Instance> = OnceLock::new();
     let instance = INSTANCES.get_or_init(|| {
         Instance::new(InstanceDescriptor {
@@ -63,7 +63,7 @@ fn probe(interface: Backends) -> Vec<AdapterInfo> {
         .collect()
 }
 
-/// The value of a future that outside of browsers is always ready.
+/// The value of a future that is always ready, except in browsers.
 fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => Some(value),
@@ -116,7 +116,7 @@ fn describe(index: usize, adapter: &AdapterInfo) -> DeviceInfo {
         driver,
         software,
         cores: None,
-        // wgpu tells the memory of no GPU; a software adapter uses the machine's.
+        // wgpu does not report a GPU's memory; a software adapter uses the machine's.
         memory_bytes: software.then(|| processor::info().memory_bytes).flatten(),
     }
 }

@@ -1,4 +1,4 @@
-//! The devices of CUDA, asked of the driver itself. burn is not asked: without a driver it panics
+//! The devices of CUDA, queried from the driver itself. burn cannot be queried: without a driver it panics
 //! on a thread of its own at first use.
 
 use std::ffi::{CStr, c_char, c_int};
@@ -8,16 +8,16 @@ use libloading::{Library, Symbol};
 
 use super::{BackendKind, DeviceInfo};
 
-/// What the driver said.
+/// The result of the query.
 #[derive(Clone, Debug)]
 pub(super) struct Driver {
     /// Its devices; none without a driver.
     pub devices: Vec<DeviceInfo>,
-    /// Why there are none, if there are none.
+    /// If there are none, the reason.
     pub reason: String,
 }
 
-/// The driver, looked for once.
+/// The driver, queried once per process: the query loads a library that stays loaded.
 pub(super) fn driver() -> &'static Driver {
     static DRIVER: OnceLock<Driver> = OnceLock::new();
     DRIVER.get_or_init(|| match ask() {
@@ -51,13 +51,15 @@ type Memory = unsafe extern "C" fn(*mut usize, c_int) -> c_int;
 fn ask() -> Result<Vec<DeviceInfo>, String> {
     let library = LIBRARIES
         .iter()
-        // SAFETY: loading the driver runs its initialisers, as any CUDA program does.
+        // SAFETY: loading a library runs its initializers. These names are the CUDA driver's, which the system
+        // installs; every CUDA program loads it this way.
         .find_map(|name| unsafe { Library::new(name) }.ok())
         .ok_or_else(|| format!("no CUDA driver ({}) was found", LIBRARIES[0]))?;
     // The driver stays loaded: burn loads the same file again when a device is used.
     let library: &'static Library = Box::leak(Box::new(library));
-    // SAFETY: names and signatures are those of the CUDA driver interface; every pointer is to a
-    // live local of the type it names.
+    // SAFETY: names and signatures are those of the CUDA driver API (cuda.h), which is stable; every pointer is to a
+    // live local of the type that the function writes, and `text` has room for the 255 bytes asked for and a
+    // terminating zero, which is there from the beginning.
     unsafe {
         let init: Symbol<Init> = symbol(library, b"cuInit\0")?;
         let version: Symbol<Number> = symbol(library, b"cuDriverGetVersion\0")?;
@@ -95,7 +97,7 @@ fn ask() -> Result<Vec<DeviceInfo>, String> {
 /// # Safety
 /// `T` must be the type of the function `name`.
 unsafe fn symbol<T>(library: &'static Library, name: &[u8]) -> Result<Symbol<'static, T>, String> {
-    // SAFETY: passed on to the caller.
+    // SAFETY: by the caller's promise, `T` is the type of the function.
     unsafe { library.get(name) }.map_err(|error| format!("the CUDA driver is incomplete: {error}"))
 }
 

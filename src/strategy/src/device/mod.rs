@@ -17,13 +17,13 @@ use crate::problem;
 
 pub use self::spec::{DeviceSpec, cpu, cuda, gpu, wgpu};
 
-/// What computes.
+/// The backend that computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackendKind {
     /// The processor, through burn's flex backend.
     Flex,
-    /// A GPU, or a software stand-in for one, through wgpu.
+    /// A GPU, or a software adapter, through wgpu.
     Wgpu,
     /// An NVIDIA GPU through CUDA.
     Cuda,
@@ -49,7 +49,7 @@ impl BackendKind {
     }
 }
 
-/// How much of a device there really is.
+/// Whether a device is real hardware of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceKind {
@@ -57,7 +57,7 @@ pub enum DeviceKind {
     Physical,
     /// A share of a physical device; memory and time are shared with the other shares.
     Logical,
-    /// Only pretended: its times are computed, not measured.
+    /// Simulated: its values are computed by the processor, its times are not measured.
     Simulated,
 }
 
@@ -79,11 +79,11 @@ pub struct LogicalDevice {
     pub id: usize,
     /// `cpu:0`.
     pub name: String,
-    /// What burn knows it by, without autodiff.
+    /// The burn device, without autodiff.
     pub burn: Device,
     /// Physical, logical or simulated.
     pub kind: DeviceKind,
-    /// What computes.
+    /// The backend.
     pub backend: BackendKind,
     /// Memory it may use, in bytes; a logical device's equal share of the physical one.
     pub capacity_bytes: Option<u64>,
@@ -101,10 +101,10 @@ impl LogicalDevice {
         self.burn.clone().autodiff()
     }
 
-    /// The same with a declared limit of its memory.
+    /// This device with a declared limit of its memory.
     ///
     /// # Errors
-    /// SC0915 for a limit of nothing.
+    /// SC0915 for a limit of 0.
     fn limited(self, bytes: u64) -> Result<Self> {
         if bytes == 0 {
             let expects = "a number of megabytes ≥ 1";
@@ -134,19 +134,19 @@ impl fmt::Display for LogicalDevice {
 /// A device that the machine has.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DeviceInfo {
-    /// What it is called in a cell: `wgpu:0`.
+    /// The name by which a cell refers to it: `wgpu:0`.
     pub name: String,
-    /// What computes.
+    /// The backend.
     pub backend: BackendKind,
     /// What it is: `NVIDIA H200`, `llvmpipe (LLVM 15.0.6, 256 bits)`.
     pub description: String,
     /// Driver and interface in words: `Vulkan, llvmpipe Mesa 22.3.6`; empty for a processor.
     pub driver: String,
-    /// A GPU in name only: the processor does the work.
+    /// Whether it is a software adapter: the processor does the work.
     pub software: bool,
     /// Cores, for a processor.
     pub cores: Option<usize>,
-    /// Memory in bytes, where it can be known.
+    /// Memory in bytes, if it is known.
     pub memory_bytes: Option<u64>,
 }
 
@@ -170,8 +170,8 @@ impl fmt::Display for DeviceInfo {
     }
 }
 
-/// What this machine has: the processor, the adapters of wgpu, the devices of CUDA. Nothing is
-/// started for it; a machine without drivers has just its processor.
+/// The devices of this machine: the processor, the adapters of wgpu, the devices of CUDA. Listing them starts no
+/// backend. A machine without drivers has only its processor.
 pub fn devices() -> Vec<DeviceInfo> {
     let mut found = vec![processor::info()];
     found.extend(
@@ -183,7 +183,7 @@ pub fn devices() -> Vec<DeviceInfo> {
     found
 }
 
-/// What a device of burn's is called in a cell: `cpu:0`, `wgpu:1`.
+/// The name by which a cell refers to a burn device: `cpu:0`, `wgpu:1`.
 pub fn name_of(device: &Device) -> String {
     if *device == Device::flex() {
         return processor::info().name;

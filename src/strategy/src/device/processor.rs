@@ -1,4 +1,4 @@
-//! The processor. burn's flex backend knows one processor device, whatever the number of cores.
+//! The processor. burn's flex backend has one processor device for all cores.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -8,6 +8,7 @@ use super::{BackendKind, DeviceInfo};
 
 /// The processor as a device.
 pub(super) fn info() -> DeviceInfo {
+    // Cached: it does not change while the process runs.
     static INFO: OnceLock<DeviceInfo> = OnceLock::new();
     INFO.get_or_init(|| DeviceInfo {
         name: "cpu:0".to_owned(),
@@ -21,7 +22,7 @@ pub(super) fn info() -> DeviceInfo {
     .clone()
 }
 
-/// The processor's name, where Linux tells it.
+/// The processor's name, on Linux.
 fn model() -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("model name"))?;
@@ -29,7 +30,7 @@ fn model() -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// The machine's memory, or the container's limit where that is less.
+/// The machine's memory, or the container's limit if that is less.
 fn memory() -> Option<u64> {
     let limit = fs::read_to_string("/sys/fs/cgroup/memory.max")
         .ok()
@@ -42,7 +43,8 @@ fn memory() -> Option<u64> {
 
 #[cfg(unix)]
 fn physical_memory() -> Option<u64> {
-    // SAFETY: `sysconf` takes a number, returns a number and touches no memory of ours.
+    // SAFETY: `sysconf` takes and returns integers, may be called from any thread, and accesses no memory of the
+    // caller.
     let (pages, size) = unsafe {
         (
             libc::sysconf(libc::_SC_PHYS_PAGES),

@@ -1,4 +1,4 @@
-//! A device as it is written in a cell, and what becomes of it.
+//! A device as it is written in a cell (`cpu(0)`, `"cuda:1"`), and its resolution to a device of the machine.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::{BackendKind, DeviceKind, LogicalDevice};
 use super::{adapters, cuda_driver, names, processor, start};
 use crate::problem;
 
-/// A device by name, not yet looked for.
+/// A device by name, not yet resolved.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum DeviceSpec {
     /// The processor; there is only number 0.
@@ -19,9 +19,9 @@ pub enum DeviceSpec {
     Wgpu(usize),
     /// A device of CUDA.
     Cuda(usize),
-    /// A name that was written as text and is none of the above.
+    /// A name given as text that is none of the above.
     Unknown(String),
-    /// A device of whose memory only so many bytes are to be used.
+    /// A device with a limit on its memory, in bytes.
     Limited(Box<DeviceSpec>, u64),
 }
 
@@ -40,10 +40,10 @@ pub fn cuda(index: usize) -> DeviceSpec {
     DeviceSpec::Cuda(index)
 }
 
-/// TensorFlow's name for a GPU, which has another one here.
+/// TensorFlow's name for a GPU. Here GPUs are named `cuda(0)` or `wgpu(0)`.
 ///
 /// # Panics
-/// Always. In a notebook that is SC0906, which says how a GPU is written.
+/// Always. A notebook shows it as SC0906, which names the right form.
 #[doc(hidden)]
 pub fn gpu(index: usize) -> DeviceSpec {
     raise(unknown(&format!("gpu:{index}")))
@@ -90,9 +90,9 @@ impl fmt::Debug for DeviceSpec {
 }
 
 impl DeviceSpec {
-    /// The same device as if it had this many megabytes of memory (of 2²⁰ bytes), or less: a logical
-    /// device. TensorFlow: `LogicalDeviceConfiguration(memory_limit = …)`. Plans, placements and SC0601
-    /// count with it; nothing is cut off at the limit.
+    /// A logical device with at most this many megabytes (2²⁰ bytes) of the device's memory.
+    /// TensorFlow: `LogicalDeviceConfiguration(memory_limit = …)`. Plans, placements and SC0601
+    /// use the limit; allocations are not restricted by it.
     #[must_use]
     pub fn memory_limit(self, megabytes: u64) -> Self {
         let bytes = megabytes.saturating_mul(1 << 20);
@@ -102,7 +102,7 @@ impl DeviceSpec {
         }
     }
 
-    /// The device, found and started.
+    /// Finds the device and starts its backend.
     ///
     /// # Errors
     /// SC0906 if the machine has no such device, SC0907 if its backend does not start.
@@ -246,7 +246,7 @@ mod tests {
         let device = resolve(u64::MAX).expect("the processor");
         assert_eq!(device.capacity_bytes.filter(|_| all.is_some()), all);
         assert_eq!(
-            resolve(0).map_err(|told| told.code).err().as_deref(),
+            resolve(0).map_err(|error| error.code).err().as_deref(),
             Some("SC0915")
         );
     }
@@ -254,9 +254,9 @@ mod tests {
     #[test]
     fn a_device_that_is_not_there_is_a_diagnostic() {
         let check = |spec: DeviceSpec, message: &str| {
-            let told = spec.resolve().expect_err("no machine has it");
+            let error = spec.resolve().expect_err("no machine has it");
             assert_eq!(
-                (told.code.as_str(), told.message.as_str()),
+                (error.code.as_str(), error.message.as_str()),
                 ("SC0906", message)
             );
         };
@@ -269,9 +269,9 @@ mod tests {
     #[test]
     fn a_gpu_is_written_as_it_is_called_here() {
         let fixes = |spec: DeviceSpec| -> Vec<String> {
-            let told = spec.resolve().expect_err("no such kind of device");
-            assert_eq!(told.code, "SC0906");
-            told.fixes.into_iter().map(|fix| fix.title).collect()
+            let error = spec.resolve().expect_err("no such kind of device");
+            assert_eq!(error.code, "SC0906");
+            error.fixes.into_iter().map(|fix| fix.title).collect()
         };
         let meant = |kind: &str, index| format!("did you mean `{kind}({index})`?");
         for spec in ["gpu:1".into(), "/GPU:1".into(), "/device:GPU:1".into()] {
@@ -282,8 +282,8 @@ mod tests {
         }
         let raised = std::panic::catch_unwind(|| gpu(1));
         assert!(raised.is_err());
-        let told = stratoscope_diagnostics::take_raised();
-        assert_eq!(told.map(|told| told.code).as_deref(), Some("SC0906"));
+        let error = stratoscope_diagnostics::take_raised();
+        assert_eq!(error.map(|error| error.code).as_deref(), Some("SC0906"));
         assert_eq!(fixes("cuad:0".into())[0], meant("cuda", 0));
         assert!(!fixes("tpu:0".into())[0].contains("did you mean"));
     }

@@ -1,5 +1,5 @@
 //! The first operation on a device. A backend that fails to start panics, on this thread or on one
-//! of its own; here that becomes a diagnostic.
+//! of its own; this module turns the panic into a diagnostic.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -15,16 +15,16 @@ use stratoscope_diagnostics::Result;
 use super::{BackendKind, LogicalDevice};
 use crate::problem;
 
-/// A driver that has not answered by then never will. The first kernel of a software adapter is
-/// compiled within seconds.
+/// Much longer than any start takes: the first kernel of a software adapter is compiled within seconds.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Starts the device's backend if this process has not yet done so.
 ///
 /// # Errors
-/// SC0907, also for a device that did not start when it was asked before: what a backend leaves
-/// behind after a failed start is not to be used again.
+/// SC0907, also for a device that failed to start before: the state of a backend after a failed start is undefined, so it
+/// is not used again.
 pub(super) fn once(device: &LogicalDevice) -> Result<()> {
+    // Process-wide, as the backends are.
     static STARTED: LazyLock<Mutex<HashMap<String, std::result::Result<(), String>>>> =
         LazyLock::new(Mutex::default);
     if device.backend == BackendKind::Flex {
@@ -60,7 +60,7 @@ fn guarded(
     let run = move || {
         let outcome = panic::catch_unwind(AssertUnwindSafe(work))
             .unwrap_or_else(|panic| Err(words(panic.as_ref())));
-        // Nobody listens any more only if the limit has passed.
+        // The receiver is gone only if the limit has passed.
         let _ = sender.send(outcome);
     };
     thread::Builder::new()
@@ -76,7 +76,7 @@ fn guarded(
     }
 }
 
-/// The first line of what a panic says.
+/// The first line of a panic's message.
 pub(crate) fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic
         .downcast_ref::<String>()

@@ -9,7 +9,7 @@ use crate::placement::bytes;
 pub const COLUMNS: [&str; 5] = ["name", "backend", "kind", "memory", "what it is"];
 
 impl BackendKind {
-    /// What burn calls it: `flex`.
+    /// burn's name for it: `flex`.
     fn word(self) -> &'static str {
         match self {
             Self::Flex => "flex",

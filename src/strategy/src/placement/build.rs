@@ -1,4 +1,4 @@
-//! A report from replicas: checksums are read from the devices, the rest is known.
+//! Builds a report from replicas. Checksums are read from the devices; everything else is known without that.
 
 use burn::module::Module;
 use stratoscope_diagnostics::Result;
@@ -36,12 +36,12 @@ impl PlacementReport {
         Ok(report)
     }
 
-    /// The report of a module that `strategy` has not placed: its variables are outside, the
+    /// The report of a module that `strategy` did not place: its variables are outside of it, and the
     /// strategy's devices have no copy.
     ///
     /// # Errors
     /// SC0907 if a value cannot be read from its device.
-    pub fn outside<M: Module + 'static>(
+    pub fn unplaced<M: Module + 'static>(
         replicas: &Replicas<M>,
         strategy: &Strategy,
     ) -> Result<Self> {
@@ -133,7 +133,7 @@ fn columns(devices: &[LogicalDevice], in_strategy: bool) -> Vec<DeviceColumn> {
     devices.iter().map(column).collect()
 }
 
-/// The devices that only keep variables.
+/// The devices that store variables and compute nothing.
 fn servers(strategy: &Strategy) -> Vec<DeviceColumn> {
     let mut servers = columns(strategy.servers(), false);
     for (index, server) in servers.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Two reports of one model, one after the other: what moved, what it costs now, what has other values.
+//! The comparison of two reports of one model: what moved, what it costs now, which values changed.
 
 use std::ops::Range;
 
@@ -26,18 +26,18 @@ pub(super) struct Side {
     pub kind: &'static str,
     /// `cpu:0, cpu:1`, `8 devices`, `nowhere`.
     pub devices: String,
-    /// All copies with what training keeps beside them.
+    /// All copies, with what training stores for them.
     pub bytes: u64,
 }
 
-/// Whether the values are what they were.
+/// Whether the values changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Values {
     Same,
     Changed,
     /// Some of a layer's variables changed.
     Some,
-    /// It is on one side only, or cut otherwise: nothing to compare.
+    /// It is on one side only, or sharded differently: nothing to compare.
     Incomparable,
 }
 
@@ -70,7 +70,7 @@ impl Pair {
     }
 }
 
-/// Fewer variables than this are told one by one.
+/// With fewer variables than this, each has a line of its own.
 const FOLDED_FROM: usize = 13;
 
 impl PlacementDiff {
@@ -144,9 +144,9 @@ impl PlacementDiff {
         (name(&self.before), name(&self.after))
     }
 
-    /// A row for every variable, in the order in which they are now; those that are gone at the end.
+    /// A row for every variable, in the order of the second report; variables that it lacks come last.
     fn pairs(&self) -> Vec<Pair> {
-        // What metrics have counted belongs to a moment, not to the model.
+        // The state of metrics is not part of the model.
         let module = |report: &'_ PlacementReport| -> Vec<VariableRow> {
             let rows = report.variables.iter().filter(|row| !row.beside);
             rows.cloned().collect()
@@ -170,7 +170,7 @@ impl PlacementDiff {
             (Some(old), Some(new)) if old.copies.is_empty() || new.copies.is_empty() => {
                 Values::Incomparable
             }
-            (Some(old), Some(new)) if cut(old) != cut(new) => Values::Incomparable,
+            (Some(old), Some(new)) if shards(old) != shards(new) => Values::Incomparable,
             (Some(old), Some(new)) if sums(old) == sums(new) => Values::Same,
             (Some(_), Some(_)) => Values::Changed,
             _ => Values::Incomparable,
@@ -184,7 +184,7 @@ impl PlacementDiff {
         }
     }
 
-    /// The rows that are drawn: layers in one line where all of their variables went the same way.
+    /// The rows that are drawn: a layer is one line if all of its variables changed alike.
     pub(super) fn rows(&self) -> Vec<Pair> {
         let pairs = self.pairs();
         if pairs.len() < FOLDED_FROM {
@@ -260,15 +260,15 @@ fn kinds(pair: &Pair) -> (&'static str, &'static str) {
     (kind(&pair.before), kind(&pair.after))
 }
 
-/// How a variable is cut; not at all, as a rule.
-fn cut(row: &VariableRow) -> Vec<&Range<usize>> {
+/// The rows of a variable's shards; empty unless it is sharded.
+fn shards(row: &VariableRow) -> Vec<&Range<usize>> {
     let copies = row.copies.iter();
     copies.filter_map(|copy| copy.rows.as_ref()).collect()
 }
 
 /// The checksums of its shards, or of its first copy.
 fn sums(row: &VariableRow) -> Vec<Checksum> {
-    let shards = cut(row).len().max(1);
+    let shards = shards(row).len().max(1);
     let copies = row.copies.iter().take(shards);
     copies.map(|copy| copy.checksum).collect()
 }

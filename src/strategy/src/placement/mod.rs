@@ -1,9 +1,9 @@
-//! The placement report: which variable has how many bytes on which device, who made it, whether the
-//! copies are equal, what the devices send to one another. It is plain data, drawn three times: as HTML
-//! for notebooks, as text for terminals, as JSON for programs.
+//! The placement report: how many bytes of each variable are on each device, where it was created, whether its
+//! copies are equal, and what the devices send to each other. It is plain data with three renderings: HTML
+//! for notebooks, text for terminals, JSON for programs.
 //!
-//! `build` makes it from replicas; `rows` decides what is said of it, once for all three
-//! renderings; `html`, `plain` and `json` decide how that looks.
+//! `build` makes it from replicas; `rows` decides which facts are shown, once for all three
+//! renderings; `html`, `plain` and `json` decide how they look.
 
 mod build;
 mod diff;
@@ -39,17 +39,17 @@ pub use stratoscope_render::units::bytes;
 pub struct PlacementReport {
     /// What was placed: `BertForSequenceClassification`.
     pub title: Option<String>,
-    /// The strategy that it is shown against, if there is one.
+    /// The strategy that the report is about, if there is one.
     pub strategy: Option<StrategySummary>,
     /// The columns: the devices of the strategy, then others that hold variables.
     pub devices: Vec<DeviceColumn>,
     /// The rows, in the order of the module's fields.
     pub variables: Vec<VariableRow>,
-    /// What training keeps beside the variables.
+    /// What training stores in addition to the variables: gradients, moments.
     pub slots: Vec<Slot>,
-    /// What the last step computed and kept, where it is known; shown if asked for.
+    /// The activations of the last step, if they are known; shown if [`Self::shows_activations`].
     pub activations: Option<Activations>,
-    /// Whether it is asked for.
+    /// Whether activations are shown.
     pub shows_activations: bool,
     /// The collectives of a step.
     pub collectives: Vec<Timeline>,
@@ -65,7 +65,7 @@ impl PlacementReport {
         self
     }
 
-    /// Adds something that training will keep beside each trainable variable, of the variable's
+    /// Adds a slot that training will allocate for each trainable variable, of the variable's
     /// size.
     #[must_use]
     pub fn planned(mut self, name: impl Into<String>) -> Self {
@@ -79,8 +79,8 @@ impl PlacementReport {
         self
     }
 
-    /// Adds something that training keeps, with the size it has per copy of a variable; `None` where
-    /// a variable has none.
+    /// Adds a slot that training has allocated, with its size per copy of a variable; `None` for variables without
+    /// it.
     #[must_use]
     pub fn measured(
         mut self,
@@ -97,15 +97,15 @@ impl PlacementReport {
         self
     }
 
-    /// Adds what the layers computed; it is shown after [`activations`](Self::activations).
+    /// Adds activations; they are shown after [`activations`](Self::activations).
     #[must_use]
     pub fn with_activations(mut self, activations: Activations) -> Self {
         self.activations = Some(activations);
         self
     }
 
-    /// The same from one number per replica, for a formula that counts all layers alike: they are
-    /// shared out over the numbered layers. `note` is a sentence that names the formula and the batch.
+    /// Adds an estimate of the activations from one number per replica, which is divided equally among the numbered
+    /// layers. `note` is a sentence that names the formula and the batch.
     #[must_use]
     pub fn estimated_activations(self, note: impl Into<String>, bytes: &[u64]) -> Self {
         let numbered = |name: &str| name.ends_with(|last: char| last.is_ascii_digit());
@@ -131,15 +131,14 @@ impl PlacementReport {
         self.with_activations(activations)
     }
 
-    /// Shows the activations of the last step too, where they are known: before the first step there
-    /// are none.
+    /// Shows the activations of the last step too. Before the first step there are none.
     #[must_use]
     pub fn activations(mut self) -> Self {
         self.shows_activations = true;
         self
     }
 
-    /// Adds a variable that is no part of the module, such as a metric's totals, with the bytes of its copies,
+    /// Adds a variable that is not part of the module, such as a metric's totals, with the bytes of its copies
     /// in the order of the record's `homes`.
     #[must_use]
     pub fn with_variable(mut self, record: &VariableRecord, copies: &[Vec<u8>]) -> Self {
@@ -162,8 +161,8 @@ impl PlacementReport {
         self.activations.as_ref().filter(|_| self.shows_activations)
     }
 
-    /// What a device holds of the module and of what training keeps beside it. The state of metrics is not
-    /// among it: it is small, and the host's.
+    /// The bytes that a device holds of the module and of what training stores for it. The state of metrics is not
+    /// counted: it is small and in the host's memory.
     pub fn device_totals(&self, device: usize) -> DeviceTotals {
         let mut totals = DeviceTotals {
             slots: vec![0; self.slots.len()],
@@ -183,7 +182,7 @@ impl PlacementReport {
         totals
     }
 
-    /// What all devices hold.
+    /// The bytes on all devices.
     pub fn bytes(&self) -> u64 {
         let devices = 0..self.devices.len();
         devices.map(|device| self.device_totals(device).sum()).sum()
@@ -203,7 +202,7 @@ impl PlacementReport {
         self.variables.iter().filter(|row| row.is_unequal()).count()
     }
 
-    /// The report in one sentence: what is right or wrong with it.
+    /// The report in one sentence.
     pub fn verdict(&self) -> String {
         let module = self.variables.iter().filter(|row| !row.beside);
         let all = module.clone().count();
@@ -225,7 +224,7 @@ impl PlacementReport {
         let cut = module.filter(|row| row.kind == VariableKind::Sharded);
         match (self.unequal(), copied.count()) {
             (0, 0) if cut.clone().next().is_some() => format!(
-                "{count}, {} of them cut by rows over servers",
+                "{count}, {} of them split by rows over servers",
                 text::thousands(cut.count())
             ),
             (0, 0) => format!("{count}, one copy each"),
@@ -246,7 +245,7 @@ impl PlacementReport {
         }
     }
 
-    /// This report, then another of the same model: what moved, what it costs, what has other values.
+    /// Compares this report with a later one of the same model: what moved, what it costs, which values changed.
     pub fn diff(&self, after: &Self) -> PlacementDiff {
         PlacementDiff::new(self, after)
     }

@@ -1,4 +1,4 @@
-//! What a report consists of: plain data, without any decision about how it looks.
+//! The parts of a report: plain data, independent of how it looks.
 
 use std::ops::Range;
 
@@ -12,13 +12,13 @@ use crate::origin::Origin;
 use crate::strategy::StrategyKind;
 use crate::variable::{VariableKind, VariableRecord};
 
-/// Where a number comes from.
+/// How a number is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SlotState {
     /// Nothing is allocated yet; it will be at the first step.
     Planned,
-    /// Worked out from shapes by a formula that leaves small things out.
+    /// Computed from shapes by a formula that leaves small parts out.
     Estimated,
     /// Allocated, with this size.
     Measured,
@@ -35,7 +35,7 @@ impl SlotState {
     }
 }
 
-/// Something that training keeps beside each trainable variable: its gradient, a moment of Adam.
+/// A value that training stores for each trainable variable: its gradient, a moment of Adam.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slot {
     /// `gradients`, `Adam m`.
@@ -66,7 +66,7 @@ pub struct DeviceColumn {
     pub name: String,
     /// Physical, logical or simulated.
     pub kind: DeviceKind,
-    /// What computes.
+    /// The backend.
     pub backend: BackendKind,
     /// What it is, in words.
     pub description: String,
@@ -80,14 +80,14 @@ pub struct DeviceColumn {
     pub shared_by: usize,
 }
 
-/// A copy of a variable, or the piece of it that a device holds.
+/// A copy of a variable, or the shard of it that a device stores.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VariableCopy {
     /// Its place in [`PlacementReport::devices`](super::PlacementReport::devices).
     pub device: usize,
     /// Its size.
     pub bytes: u64,
-    /// Of a variable that is cut, the rows that are here.
+    /// The rows that are here, for a sharded variable.
     pub rows: Option<Range<usize>>,
     /// The checksum of its bytes.
     pub checksum: Checksum,
@@ -100,7 +100,7 @@ pub struct VariableRow {
     pub name: String,
     /// Where its copies are.
     pub kind: VariableKind,
-    /// Why, a sentence.
+    /// Why it is of that kind, as a clause of a sentence.
     pub why: String,
     /// Its shape.
     pub shape: Vec<usize>,
@@ -110,11 +110,11 @@ pub struct VariableRow {
     pub bytes: u64,
     /// Whether training changes it.
     pub trainable: bool,
-    /// Who made it.
+    /// Where it was created.
     pub origin: Origin,
-    /// The strategy of the report has not placed it.
+    /// Whether the strategy of the report did not place it.
     pub outside: bool,
-    /// It is no part of the module: the state of its metrics.
+    /// Whether it is not part of the module, such as the state of a metric.
     pub beside: bool,
     /// Its copies, in the order of the devices.
     pub copies: Vec<VariableCopy>,

@@ -1,5 +1,5 @@
-//! A collective as a timeline: who sends what to whom, hop by hop. Hops that repeat the one before, as
-//! those of a ring do, are told once.
+//! A collective as a timeline: which device sends what to which, hop by hop. Hops that repeat the one before, as
+//! those of a ring do, are shown once.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,24 +9,24 @@ use super::parts::SlotState;
 use crate::collective::{Collective, CrossDeviceOps};
 use stratoscope_render::units::bytes;
 
-/// What a hop is for.
+/// The purpose of a hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// What arrives is added to what is there.
+    /// The receiver adds what arrives.
     Sum,
-    /// What arrives is kept as it is.
+    /// The receiver stores what arrives.
     Share,
 }
 
-/// Something that goes from one replica to another.
+/// A transfer from one replica to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Arrow {
     /// The replica that sends.
     pub from: usize,
     /// The replica that receives.
     pub to: usize,
-    /// How much; of hops that are told together, the most.
+    /// The number of bytes; the largest one where hops are shown together.
     pub bytes: u64,
 }
 
@@ -46,14 +46,14 @@ pub struct Hop {
     pub last: usize,
     /// What it is for.
     pub phase: Phase,
-    /// What is sent at the same time, in one of these hops.
+    /// The transfers of one of these hops, which happen at the same time.
     pub arrows: Vec<Arrow>,
     /// The bytes of all of these hops together.
     pub bytes: u64,
 }
 
 impl Hop {
-    /// How many hops are told together.
+    /// How many hops are shown together.
     pub fn count(&self) -> usize {
         self.last + 1 - self.first
     }
@@ -66,7 +66,7 @@ impl Hop {
         }
     }
 
-    /// `87 B`, `8 messages of 87 B`; for hops that are told together, what is sent in each.
+    /// `87 B`, `8 messages of 87 B`; for hops that are shown together, what is sent in each.
     pub(super) fn amount(&self) -> String {
         let sizes = || self.arrows.iter().map(|arrow| arrow.bytes);
         let (least, most) = (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0));
@@ -84,7 +84,7 @@ impl Hop {
         }
     }
 
-    /// The arrows on as few lines as they need without lying over one another, short ones first.
+    /// The arrows on as few lines as they need without overlaps, short ones first.
     pub(super) fn lanes(&self) -> Vec<Vec<Arrow>> {
         let mut arrows = self.arrows.clone();
         arrows.sort_by_key(|arrow| {
@@ -114,18 +114,18 @@ impl Hop {
 pub struct Timeline {
     /// What is done: `all-reduce of 39 gradients`.
     pub name: String,
-    /// How.
+    /// The communication pattern.
     pub ops: CrossDeviceOps,
     /// How many replicas take part.
     pub replicas: usize,
-    /// What each replica brings.
+    /// The bytes that each replica contributes.
     pub payload_bytes: u64,
     /// Planned until a step was made.
     pub state: SlotState,
     /// The hops, in their order.
     pub hops: Vec<Hop>,
-    /// What passes through each device, sent and received: the busiest one decides how long it takes.
-    /// Replicas first, as the strategy counts its devices.
+    /// Bytes that each device sends and receives; the busiest device determines how long the collective takes.
+    /// Replicas first, then servers.
     pub traffic: Vec<u64>,
 }
 
@@ -280,8 +280,8 @@ fn repeats(before: &Hop, hop: &Hop) -> bool {
     before.phase == hop.phase && ends(before) == ends(hop)
 }
 
-/// An all-reduce sums in its first half and shares in its second, whatever the way. In a single hop
-/// parameters are on their way to who reads them, and anything else to be summed.
+/// Every all-reduce sums in the first half of its hops and shares in the second. A collective with a single hop sends
+/// parameters to the replicas that read them, or anything else to be summed.
 fn phase(collective: &Collective, hop: usize, hops: usize) -> Phase {
     let sums = match hops {
         1 => collective.name != "parameters",
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn hops_that_repeat_are_told_once() {
+    fn hops_that_repeat_are_shown_once() {
         let timeline = of(&[(0, 0, 1, 4), (1, 0, 1, 3), (2, 0, 1, 3), (3, 1, 2, 5)]);
         let found: Vec<(String, Phase, u64, String)> = timeline
             .hops

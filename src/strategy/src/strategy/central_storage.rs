@@ -1,5 +1,6 @@
-//! `CentralStorageStrategy`: every variable once, on the first device; all devices compute. Replicas fetch
-//! the variables before a batch and send their gradients back, where one optimizer applies the sum. Keras:
+//! `CentralStorageStrategy`: every variable is stored once, on the first device, and all devices compute. Replicas fetch
+//! the variables before each batch and send their gradients back, where one optimizer applies their mean. Compared with
+//! mirroring, it saves memory (one copy instead of one per replica) and costs a transfer of all parameters per batch. Keras:
 //! `tf.distribute.experimental.CentralStorageStrategy`, which keeps the variables on the CPU.
 
 use stratoscope_diagnostics::Result;

@@ -7,11 +7,11 @@ use super::{Handle, Strategy, StrategyKind, cross_device_ops, handle, split};
 use crate::device::{DeviceSpec, LogicalDevice, cpu};
 use crate::problem;
 
-/// More replicas than this on one device teach nothing and fill its memory with copies.
+/// An upper limit: more replicas on one device only fill its memory with copies.
 const MOST_REPLICAS: usize = 64;
 
-/// A handle of a strategy with a replica per device. A clone is another handle of the same one. Gradients are
-/// summed on the first device ([`crate::CrossDeviceOps::Centralized`]) unless told otherwise.
+/// A handle of a strategy with a replica per device. A clone is another handle of the same one. By default,
+/// gradients are summed on the first device ([`crate::CrossDeviceOps::Centralized`]).
 #[derive(Clone)]
 pub struct MirroredStrategy {
     strategy: Strategy,
@@ -36,7 +36,7 @@ impl MirroredStrategy {
         Self::logical_on(cpu(0), count)
     }
 
-    /// The same for another device: `logical_on(wgpu(0), 2)`.
+    /// [`Self::logical`] for another device: `logical_on(wgpu(0), 2)`.
     ///
     /// # Errors
     /// SC0915 for a count outside 1 to 64, SC0906 and SC0907 for the device.
@@ -46,7 +46,7 @@ impl MirroredStrategy {
     }
 
     /// One replica on each of these devices: `on([cuda(0), cuda(1)])`. They may be of different
-    /// kinds; then tensors travel through the host.
+    /// kinds; tensors are then copied through the host.
     ///
     /// # Errors
     /// SC0915 for no device or the same device twice, SC0906 for one that is not there, SC0907
@@ -98,8 +98,7 @@ where
 handle!(MirroredStrategy);
 cross_device_ops!(MirroredStrategy);
 
-/// A number of replicas, of whatever integer type it was written in; so that `logical(-1)` is
-/// answered by us and not by a type error.
+/// A number of replicas in any integer type, so that `logical(-1)` gives a diagnostic instead of a type error.
 pub trait IntoReplicaCount {
     /// The number if it is one of 1 to 64.
     ///
@@ -136,9 +135,9 @@ mod tests {
     #[test]
     fn counts_are_checked() {
         let check = |found: Result<MirroredStrategy>, message: &str| {
-            let told = found.expect_err("outside the range");
+            let error = found.expect_err("outside the range");
             assert_eq!(
-                (told.code.as_str(), told.message.as_str()),
+                (error.code.as_str(), error.message.as_str()),
                 ("SC0915", message)
             );
         };
@@ -164,10 +163,10 @@ mod tests {
             MirroredStrategy::on(none),
             "`number of devices` is 0, it must be 1 to 64",
         );
-        let told = MirroredStrategy::on([cpu(0), cpu(0)]).expect_err("twice the same");
-        assert!(told.message.contains("cpu:0 twice"), "{told}");
-        let told = MirroredStrategy::on(["cpu:0", "/gpu:1"]).expect_err("no such name");
-        assert_eq!(told.code, "SC0906");
+        let error = MirroredStrategy::on([cpu(0), cpu(0)]).expect_err("twice the same");
+        assert!(error.message.contains("cpu:0 twice"), "{error}");
+        let error = MirroredStrategy::on(["cpu:0", "/gpu:1"]).expect_err("no such name");
+        assert_eq!(error.code, "SC0906");
     }
 
     #[test]

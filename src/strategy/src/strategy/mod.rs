@@ -1,9 +1,9 @@
-//! Strategies: which devices a model's variables are copied to. A file each; this one holds what
-//! they share and the list of those that are alive.
+//! Distribution strategies: on which devices a model computes and where its variables are stored. Each strategy has a
+//! file; this one holds what they share and the registry of live strategies.
 //!
 //! A strategy has *handles*, the values that a cell binds (`let strategy = MirroredStrategy::…`), and
-//! passive references ([`Strategy`]), which models, scopes and the default keep. It is **live**
-//! while one of its handles is; a model that is bound to it keeps it usable, not live.
+//! passive references ([`Strategy`]), which models, scopes and the default hold. It is **live**
+//! while one of its handles exists. A model that is bound to it keeps it usable, but not live.
 
 mod central_storage;
 mod mirrored;
@@ -40,7 +40,7 @@ pub enum StrategyKind {
     CentralStorage,
     /// Every variable once, on one of the parameter servers; workers compute.
     ParameterServer,
-    /// As mirrored, on the eight cores of a TPU that is only pretended.
+    /// As mirrored, on the eight cores of a simulated TPU.
     Tpu,
 }
 
@@ -85,7 +85,7 @@ struct Inner {
     handle: Weak<()>,
 }
 
-/// What a handle's methods set.
+/// What the methods of a handle set.
 #[derive(Clone, Copy, Debug, Default)]
 struct Settings {
     cross_device_ops: CrossDeviceOps,
@@ -93,10 +93,11 @@ struct Settings {
     partitioner: Option<Partitioner>,
 }
 
-/// What every handle holds besides the reference: while one exists, the strategy is live.
+/// Held by every handle besides the reference: while one exists, the strategy is live.
 type Handle = Arc<()>;
 
-/// Every strategy that was made and may be live, oldest first.
+/// Every strategy that may be live, oldest first. Process-wide, because "which strategies exist" is a question about the
+/// process: error cards list the strategies that a user could mean.
 static REGISTRY: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
 impl Strategy {
@@ -105,7 +106,7 @@ impl Strategy {
         Self::register_with(kind, replicas, Vec::new(), Settings::default())
     }
 
-    /// The same with devices that only keep variables, and settings.
+    /// [`Self::register`] with servers, which only store variables, and settings.
     fn register_with(
         kind: StrategyKind,
         mut replicas: Vec<LogicalDevice>,
@@ -146,7 +147,7 @@ impl Strategy {
         self.0.kind.name()
     }
 
-    /// Its name and number, `mirrored#1`, for where several are told apart.
+    /// Its name and number, `mirrored#1`, to distinguish strategies of one type.
     pub fn label(&self) -> String {
         format!("{}#{}", self.name(), self.0.id.0)
     }
@@ -156,7 +157,7 @@ impl Strategy {
         &self.0.replicas
     }
 
-    /// The devices that keep variables and compute nothing: those of a parameter server strategy.
+    /// The devices that store variables and compute nothing: those of a parameter server strategy.
     pub fn servers(&self) -> &[LogicalDevice] {
         &self.0.servers
     }
@@ -166,7 +167,7 @@ impl Strategy {
         [self.replicas(), self.servers()].concat()
     }
 
-    /// The pattern of its all-reduce.
+    /// The communication pattern of its all-reduce.
     pub fn cross_device_ops(&self) -> CrossDeviceOps {
         self.settings().cross_device_ops
     }
@@ -176,12 +177,12 @@ impl Strategy {
         self.settings().asynchronous
     }
 
-    /// How its servers cut variables; none where they keep every variable whole.
+    /// How variables are split over its servers; none if every variable is stored on one server.
     pub fn variable_partitioner(&self) -> Option<Partitioner> {
         self.settings().partitioner
     }
 
-    /// Whether each replica has a copy of every variable that it may update alone.
+    /// Whether each replica stores a copy of every variable, which it can update by itself.
     pub fn has_copies(&self) -> bool {
         match self.kind() {
             StrategyKind::OneDevice | StrategyKind::Mirrored | StrategyKind::Tpu => true,
@@ -194,7 +195,7 @@ impl Strategy {
         settings.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether one of its handles is still held.
+    /// Whether one of its handles still exists.
     pub fn is_live(&self) -> bool {
         self.0.handle.strong_count() > 0
     }
@@ -292,7 +293,7 @@ impl<S: AsStrategy + ?Sized> AsStrategy for &S {
     }
 }
 
-/// What every handle can do: written once for all of them.
+/// The methods and traits of every handle.
 macro_rules! handle {
     ($type:ident) => {
         impl $type {
@@ -307,9 +308,9 @@ macro_rules! handle {
                 self.strategy.replicas()
             }
 
-            /// A value under this strategy, outside of any model. The strategy decides its kind:
-            /// Mirrored or OnRead where each replica has a copy, Central or Sharded where devices
-            /// keep what others use, Local on one device. `record().why` says it.
+            /// A variable under this strategy, outside of any model. The strategy decides its kind:
+            /// Mirrored or OnRead if each replica has a copy, Central or Sharded if it is stored once for all
+            /// replicas, Local on one device. `record().why` gives the reason.
             ///
             /// # Errors
             /// SC0915 for a value without any number.
@@ -366,13 +367,13 @@ pub fn live() -> Vec<Strategy> {
         .collect()
 }
 
-/// What the strategies with an all-reduce can be told.
+/// The setting of strategies with an all-reduce.
 macro_rules! cross_device_ops {
     ($type:ident) => {
         impl $type {
-            /// The pattern in which gradients are summed: `CrossDeviceOps::Ring`, `Tree` or
-            /// `Centralized`. All give the same sum, but for rounding, with other transfers.
-            /// Default: see the type.
+            /// The communication pattern by which gradients are summed: `CrossDeviceOps::Ring`, `Tree` or
+            /// `Centralized`. The sums are equal up to rounding; the transfers differ. The type documents its
+            /// default.
             pub fn cross_device_ops(self, ops: $crate::collective::CrossDeviceOps) -> Self {
                 self.strategy.settings().cross_device_ops = ops;
                 self
@@ -389,7 +390,7 @@ fn split(device: &LogicalDevice, count: usize) -> Vec<LogicalDevice> {
         id,
         name: match device.backend {
             BackendKind::Flex => format!("cpu:{id}"),
-            // Other machines may really have a `cuda:1`: the share says whose it is.
+            // Some machines have a real `cuda:1`, so the name of a share contains that of its device.
             BackendKind::Wgpu | BackendKind::Cuda => format!("{}/{id}", device.name),
         },
         kind: DeviceKind::Logical,

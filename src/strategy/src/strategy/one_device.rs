@@ -1,4 +1,5 @@
-//! `OneDeviceStrategy`: every variable once, on one device. Keras: `tf.distribute.OneDeviceStrategy`.
+//! `OneDeviceStrategy`: one replica on one device, without communication. Useful to run a program for several devices on
+//! one of them. Keras: `tf.distribute.OneDeviceStrategy`.
 
 use stratoscope_diagnostics::Result;
 
@@ -13,7 +14,7 @@ pub struct OneDeviceStrategy {
 }
 
 impl OneDeviceStrategy {
-    /// The strategy on this device, which is looked for and started now.
+    /// The strategy on this device, whose backend is started now.
     ///
     /// # Errors
     /// SC0906 for a device that is not there, SC0907 for one that does not start.

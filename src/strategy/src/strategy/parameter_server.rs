@@ -1,10 +1,10 @@
-//! `ParameterServerStrategy`: servers keep the variables, workers compute. A worker fetches the variables,
-//! works on its share of a batch, pushes its gradients, and the servers apply them at once, whatever the
-//! other workers do. Keras: `tf.distribute.ParameterServerStrategy`, which is asynchronous too.
+//! `ParameterServerStrategy`: servers store the variables, workers compute. A worker fetches the variables,
+//! computes the gradients of its share of a batch and pushes them; the servers apply them at once, without waiting for
+//! other workers. Keras: `tf.distribute.ParameterServerStrategy`, which is asynchronous too.
 //!
-//! Without a network there is no chance in who comes first: in every batch the workers push in the order of
-//! their numbers, and each fetches right after its own push. A push then finds variables that are R − 1
-//! updates old, R being the number of workers (`i` in the first batch, for worker `i`), and the same
+//! On a cluster, the order of pushes depends on timing. Here it is fixed: in every batch the workers push in the order of
+//! their numbers, and each fetches right after its own push. So gradients are computed from variables that are R − 1
+//! updates old (their *staleness*), with R workers; in the first batch worker `i` has a staleness of `i`. The same
 //! seed gives the same weights bit for bit.
 
 use stratoscope_diagnostics::Result;
@@ -23,8 +23,8 @@ pub struct ParameterServerStrategy {
 }
 
 impl ParameterServerStrategy {
-    /// Splits the processor into `workers` and `servers`, 1 to 64 of each. A model's variables go to the
-    /// servers in turn, each of them whole, unless a [partitioner](Self::variable_partitioner) is given.
+    /// Splits the processor into `workers` and `servers`, 1 to 64 of each. A model's variables are
+    /// assigned to the servers in turn, and not split unless a [partitioner](Self::variable_partitioner) is given.
     ///
     /// # Errors
     /// SC0915 for a count outside the range.
@@ -49,16 +49,16 @@ impl ParameterServerStrategy {
         Ok(Self { strategy, _handle })
     }
 
-    /// Workers wait for each other: the servers apply the mean of all gradients of a batch. This
-    /// is ours; TensorFlow's parameter servers do not wait.
+    /// Workers wait for each other: the servers apply the mean of all gradients of a batch. This mode is an extension;
+    /// TensorFlow's parameter servers are always asynchronous.
     pub fn synchronous(self) -> Self {
         self.strategy.settings().asynchronous = false;
         self
     }
 
-    /// Variables made from now on are cut by rows, a shard on a server: what one server has no memory
-    /// for, several have. Shards go to the servers in turn, as whole variables do; a server keeps
-    /// the optimizer's moments of its rows, workers send it the gradients of its rows.
+    /// Splits variables that are created from now on by rows, so that a variable can be larger than the memory of one
+    /// server. Shards are assigned to the servers in turn, like variables that are not split. A server stores
+    /// the optimizer's moments of its rows, and workers send it the gradients of its rows.
     ///
     /// ```
     /// use stratoscope_strategy::{ParameterServerStrategy, Partitioner};
@@ -76,7 +76,7 @@ impl ParameterServerStrategy {
         Ok(self)
     }
 
-    /// The devices that keep the variables.
+    /// The devices that store the variables.
     pub fn servers(&self) -> &[LogicalDevice] {
         self.strategy.servers()
     }
@@ -90,7 +90,7 @@ mod tests {
     use crate::device::DeviceKind;
 
     #[test]
-    fn workers_and_servers_are_told_apart() {
+    fn workers_and_servers_have_names_of_their_own() {
         let strategy = ParameterServerStrategy::logical(2, 1).expect("three logical devices");
         let devices = strategy.strategy.devices();
         let names: Vec<_> = devices.iter().map(|d| (d.id, d.name.as_str())).collect();
@@ -114,11 +114,11 @@ mod tests {
 
     #[test]
     fn counts_are_checked() {
-        for told in [
+        for error in [
             ParameterServerStrategy::logical(0, 1),
             ParameterServerStrategy::logical(1, 65),
         ] {
-            assert_eq!(told.expect_err("outside the range").code, "SC0915");
+            assert_eq!(error.expect_err("outside the range").code, "SC0915");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! How parameter servers cut large variables: by rows, along the first axis, a shard on a server. Keras:
+//! How parameter servers split large variables: by rows, along the first axis, one shard per server. Keras:
 //! `variable_partitioner` of `tf.distribute.ParameterServerStrategy`, with its three partitioners.
 //!
 //! A shard has the same rows as in TensorFlow: as even as possible, the first ones one row longer. Here a
-//! server keeps at most one shard of a variable, so that there are never more shards than servers
-//! (TensorFlow puts several on one, and advises against it).
+//! server stores at most one shard of a variable, so there are never more shards than servers
+//! (TensorFlow allows several on one server, and advises against it).
 
 use std::fmt;
 use std::ops::Range;
@@ -13,16 +13,16 @@ use stratoscope_diagnostics::Result;
 
 use crate::problem;
 
-/// Into how many shards a variable is cut. One that is not cut is whole on one server.
+/// The number of shards of a variable. With one shard, the variable is stored on one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Partitioner {
-    /// Every variable into this many. TensorFlow: `FixedShardsPartitioner`.
+    /// This number of shards. TensorFlow: `FixedShardsPartitioner`.
     FixedShards(usize),
-    /// As many as there can be with this many bytes in each. TensorFlow: `MinSizePartitioner`, whose
+    /// As many shards as possible with at least this many bytes in each. TensorFlow: `MinSizePartitioner`, whose
     /// default is `256 << 10`.
     MinSize(u64),
-    /// As few as there can be with no more bytes than this in any. TensorFlow: `MaxSizePartitioner`.
+    /// As few shards as possible with at most this many bytes in each. TensorFlow: `MaxSizePartitioner`.
     MaxSize(u64),
 }
 
@@ -98,12 +98,12 @@ mod tests {
             Partitioner::MinSize(0),
             Partitioner::MaxSize(0),
         ] {
-            let told = partitioner.checked().expect_err("0");
-            assert_eq!(told.code, "SC0915");
+            let error = partitioner.checked().expect_err("0");
+            assert_eq!(error.code, "SC0915");
         }
-        let told = Partitioner::FixedShards(0).checked().expect_err("0");
+        let error = Partitioner::FixedShards(0).checked().expect_err("0");
         assert_eq!(
-            told.message,
+            error.message,
             "`number of shards` is 0, it must be at least 1"
         );
     }

@@ -1,7 +1,7 @@
 //! `TpuStrategy`: a simulation of a TPU's topology, for teaching. There is no TPU and no XLA: eight
 //! logical cores, each with a copy of every variable, are computed by the processor, and their
-//! all-reduce goes round the ring that connects a TPU's chips. What moves is real; times are not a
-//! TPU's. Keras: `tf.distribute.TPUStrategy`.
+//! all-reduce uses a ring, as the chips of a TPU are connected. Transfers are real; times are not those of a
+//! TPU. Keras: `tf.distribute.TPUStrategy`.
 
 use stratoscope_diagnostics::Result;
 
@@ -12,8 +12,8 @@ use crate::device::{DeviceKind, LogicalDevice, cpu};
 /// The cores of a TPU v2-8 or v3-8: four chips with two cores each.
 const CORES: usize = 8;
 
-/// A handle of a strategy on a pretended TPU. A clone is another handle of the same one. Gradients go round a
-/// ring ([`CrossDeviceOps::Ring`]) unless told otherwise.
+/// A handle of a strategy on a simulated TPU. A clone is another handle of the same strategy. By default, gradients are
+/// summed by a ring ([`CrossDeviceOps::Ring`]).
 #[derive(Clone)]
 pub struct TpuStrategy {
     strategy: Strategy,

@@ -214,7 +214,7 @@ fn outside_its_scope<N: Network>(
     let Some(strategy) = meant.filter(|meant| bound != Some(meant)) else {
         return Ok(None);
     };
-    let report = PlacementReport::outside(&state.replicas, &strategy)?;
+    let report = PlacementReport::unplaced(&state.replicas, &strategy)?;
     let made = state
         .replicas
         .records()

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use stratoscope_render::text;
 
-use super::{CODE, GREY, GREY_TINT, MOST_COLUMNS, MUTED, RED, RED_TINT};
-use super::{attribute, colour, escape, fill};
+use super::{CODE, GRAY, GRAY_TINT, MOST_COLUMNS, MUTED, RED, RED_TINT};
+use super::{attribute, color, escape, fill};
 use crate::device::DeviceKind;
 use crate::placement::parts::SlotState;
 use crate::placement::rows::{DeviceLine, Part, Sheet};
@@ -23,7 +23,7 @@ pub(super) fn devices(out: &mut String, sheet: &Sheet<'_>, most: u64) {
         let (empty, lacks) = (line.sum == 0, line.sum == 0 && line.lacks);
         let (border, tint) = match lacks {
             true => (format!("1px dashed {RED}"), RED_TINT),
-            false => (format!("1px solid {GREY}"), GREY_TINT),
+            false => (format!("1px solid {GRAY}"), GRAY_TINT),
         };
         let _ = write!(
             out,
@@ -61,8 +61,8 @@ fn name(out: &mut String, line: &DeviceLine<'_>) {
     const ONE_LINE: &str = "white-space:nowrap;overflow:hidden;text-overflow:ellipsis";
     // What is not a device of its own is said in a way that cannot be overlooked.
     let badge = match line.column.kind {
-        DeviceKind::Physical => format!("border:1px solid {GREY}"),
-        DeviceKind::Logical => format!("border:1px dashed {GREY}"),
+        DeviceKind::Physical => format!("border:1px solid {GRAY}"),
+        DeviceKind::Logical => format!("border:1px dashed {GRAY}"),
         DeviceKind::Simulated => format!("border:1px dashed {RED}"),
     };
     let what = match line.role.as_str() {
@@ -86,9 +86,9 @@ fn bar(out: &mut String, line: &DeviceLine<'_>, parts: &[Part<'_>], most: u64) {
     *out += "<div style=\"height:16px;margin:5px 0 3px 0;white-space:nowrap;overflow:hidden\">";
     for (index, &size) in line.parts.iter().enumerate().filter(|(_, size)| **size > 0) {
         let width = size as f64 * 100.0 / most.max(1) as f64;
-        let colour = colour(index, parts);
+        let color = color(index, parts);
         let fill = match parts[index].state {
-            SlotState::Planned => format!("background-color:{colour}22;{}", fill(index, parts)),
+            SlotState::Planned => format!("background-color:{color}22;{}", fill(index, parts)),
             _ => fill(index, parts),
         };
         let state = match parts[index].state {
@@ -131,7 +131,7 @@ fn gauge(out: &mut String, line: &DeviceLine<'_>) {
         let _ = write!(
             out,
             "<div title=\"of the device's memory\" style=\"height:4px;margin:2px 0 1px 0;border-radius:2px;\
-             background-color:{GREY};overflow:hidden\"><div style=\"height:4px;min-width:2px;\
+             background-color:{GRAY};overflow:hidden\"><div style=\"height:4px;min-width:2px;\
              width:{:.2}%;background-color:{over}\"></div></div>",
             used.min(100.0)
         );

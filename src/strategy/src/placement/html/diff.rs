@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use stratoscope_render::text;
 
-use super::{AMBER, CHANGE, CODE, GREY, GREY_TINT, MUTED, WRONG};
+use super::{AMBER, CHANGE, CODE, GRAY, GRAY_TINT, MUTED, WRONG};
 use super::{code_words, devices, escape, head, heading, open, parts};
 use crate::placement::diff::{Pair, PlacementDiff, Side, Values};
 use crate::placement::rows::Sheet;
@@ -57,7 +57,7 @@ fn rows(out: &mut String, rows: &[Pair]) {
     };
     line(
         out,
-        &format!("font-weight:bold;border-bottom:2px solid {GREY}"),
+        &format!("font-weight:bold;border-bottom:2px solid {GRAY}"),
         ["variable", "kind", "devices", "all copies", "values"].map(str::to_owned),
     );
     for row in rows {
@@ -81,7 +81,7 @@ fn rows(out: &mut String, rows: &[Pair]) {
         };
         line(
             out,
-            &format!("padding:2px 0;border-bottom:1px solid {GREY_TINT}"),
+            &format!("padding:2px 0;border-bottom:1px solid {GRAY_TINT}"),
             [
                 format!("<span style=\"{CODE}\">{}</span>{name}", escape(&row.name)),
                 change(row, |side| side.kind.to_owned()),

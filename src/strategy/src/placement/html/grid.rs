@@ -7,10 +7,10 @@
 use std::fmt::Write;
 
 use super::{
-    ACTIVATIONS, CODE, GREEN, GREEN_TINT, GREY, GREY_TINT, MOST_COLUMNS, MUTED, RED, RED_TINT,
+    ACTIVATIONS, CODE, GRAY, GRAY_TINT, GREEN, GREEN_TINT, MOST_COLUMNS, MUTED, RED, RED_TINT,
     WRONG_TEXT,
 };
-use super::{attribute, colour, escape};
+use super::{attribute, color, escape};
 use crate::placement::parts::SlotState;
 use crate::placement::rows::{Cell, Layer, Line, Mark, Sheet};
 use stratoscope_render::units::bytes;
@@ -86,7 +86,7 @@ pub(super) fn grid(out: &mut String, sheet: &Sheet<'_>, open: bool) {
     let _ = write!(
         out,
         "<div style=\"overflow-x:auto\"><div style=\"min-width:{}px;white-space:nowrap;font-size:0.95em\">\
-         <div style=\"padding-left:18px;font-weight:bold;border-bottom:2px solid {GREY}\">",
+         <div style=\"padding-left:18px;font-weight:bold;border-bottom:2px solid {GRAY}\">",
         widths.sum() + 18
     );
     widths.cell(out, widths.name, "", "", "variable");
@@ -132,7 +132,7 @@ fn tint(mark: Mark) -> String {
 fn whole(out: &mut String, sheet: &Sheet<'_>, widths: &Widths, line: &Line) {
     let _ = write!(
         out,
-        "<div style=\"padding:2px 0 2px 18px;{}border-bottom:1px solid {GREY_TINT}\">",
+        "<div style=\"padding:2px 0 2px 18px;{}border-bottom:1px solid {GRAY_TINT}\">",
         tint(line.mark)
     );
     cells(out, sheet, widths, line);
@@ -154,7 +154,7 @@ fn folded(
     }
     let _ = write!(
         out,
-        "<details{} style=\"margin:0;padding:0 0 0 18px;{}border-bottom:1px solid {GREY_TINT}\">\
+        "<details{} style=\"margin:0;padding:0 0 0 18px;{}border-bottom:1px solid {GRAY_TINT}\">\
          <summary style=\"cursor:pointer;list-style-position:outside;padding:2px 0;margin:0\">",
         if must_be_seen { " open" } else { "" },
         tint(sum.mark)
@@ -171,7 +171,7 @@ fn folded(
 
 fn cells(out: &mut String, sheet: &Sheet<'_>, widths: &Widths, line: &Line) {
     // Written from the right, a line too long is cut at its beginning: the end tells a name from its
-    // neighbours. The mark in front keeps the name itself written from the left.
+    // neighbors. The mark in front keeps the name itself written from the left.
     const CUT: &str = "overflow:hidden;text-overflow:ellipsis;vertical-align:top;\
                        box-sizing:border-box;padding-right:8px;direction:rtl;text-align:left";
     let name = format!("&lrm;{}", escape(&line.name));
@@ -261,7 +261,7 @@ fn by_device(
     }
 }
 
-/// Of a name that is too long the end, which tells it from its neighbours.
+/// Of a name that is too long the end, which tells it from its neighbors.
 fn cut(name: &str, width: usize) -> String {
     let most = width / LETTER;
     let length = name.chars().count();
@@ -278,7 +278,7 @@ fn chip(one: &Cell, sheet: &Sheet<'_>) -> String {
     let proof = |proved: bool, odd: bool| match (proved, odd) {
         (_, true) => format!("background-color:{RED_TINT};{WRONG_TEXT}"),
         (true, _) => format!("background-color:{GREEN_TINT}"),
-        _ => format!("background-color:{GREY_TINT}"),
+        _ => format!("background-color:{GRAY_TINT}"),
     };
     let (parts, style) = match one {
         Cell::Missing => (None, format!("border:1px dashed {RED};font-size:0.85em")),
@@ -298,12 +298,12 @@ fn chip(one: &Cell, sheet: &Sheet<'_>) -> String {
     )
 }
 
-/// One column for all devices: a dot each, and the checksum where they have the same. Neighbours of one
-/// colour share a span.
+/// One column for all devices: a dot each, and the checksum where they have the same. Neighbors of one
+/// color share a span.
 fn many_devices(sheet: &Sheet<'_>, line: &Line) -> String {
     let mut runs: Vec<(&str, String)> = Vec::new();
     for one in &line.cells {
-        let (colour, dot) = match one {
+        let (color, dot) = match one {
             Cell::Missing => (RED, '○'),
             Cell::Elsewhere => ("#888888", '·'),
             Cell::Copy { odd: true, .. } => (RED, '●'),
@@ -312,13 +312,13 @@ fn many_devices(sheet: &Sheet<'_>, line: &Line) -> String {
             Cell::Copy { .. } | Cell::Copies { .. } => ("#888888", '●'),
         };
         match runs.last_mut() {
-            Some((last, dots)) if *last == colour => dots.push(dot),
-            _ => runs.push((colour, dot.to_string())),
+            Some((last, dots)) if *last == color => dots.push(dot),
+            _ => runs.push((color, dot.to_string())),
         }
     }
     let mut html = String::new();
-    for (colour, dots) in runs {
-        let _ = write!(html, "<span style=\"color:{colour}\">{dots}</span>");
+    for (color, dots) in runs {
+        let _ = write!(html, "<span style=\"color:{color}\">{dots}</span>");
     }
     let words = match line.cells.first() {
         // Of a variable that has equal copies the checksum says that, and which.
@@ -335,13 +335,13 @@ fn many_devices(sheet: &Sheet<'_>, line: &Line) -> String {
 fn squares(parts: &[u64], sheet: &Sheet<'_>) -> String {
     let mut html = String::new();
     for (index, &size) in parts.iter().enumerate() {
-        let colour = colour(index, &sheet.parts);
+        let color = color(index, &sheet.parts);
         let planned = sheet.parts[index].state == SlotState::Planned;
         // Six pixels by nine, with or without a border.
         let style = match (size, planned) {
             (0, _) => "width:6px".to_owned(),
-            (_, true) => format!("width:4px;height:7px;border:1px dashed {colour}"),
-            (_, false) => format!("width:6px;height:9px;background-color:{colour}"),
+            (_, true) => format!("width:4px;height:7px;border:1px dashed {color}"),
+            (_, false) => format!("width:6px;height:9px;background-color:{color}"),
         };
         let left = if index == 0 { 5 } else { 2 };
         let _ = write!(
@@ -358,7 +358,7 @@ fn activations(out: &mut String, sheet: &Sheet<'_>, widths: &Widths, layer: &Lay
         return;
     };
     let state = sheet.parts.last().map_or("", |part| part.state.word());
-    let _ = write!(out, "<div style=\"border-bottom:1px solid {GREY_TINT}\">");
+    let _ = write!(out, "<div style=\"border-bottom:1px solid {GRAY_TINT}\">");
     let name = format!("<span style=\"color:{ACTIVATIONS}\">■</span> activations");
     widths.cell(out, widths.name, "text-indent:14px", "", &name);
     widths.cell(out, widths.kind + widths.shape, MUTED, "", state);

@@ -1,7 +1,7 @@
-//! The report as static HTML. Front ends sanitize: style sheets, SVG, scripts, variables and
-//! `rgba(…)` are lost, so every style is literal and inline and every colour hex, with an alpha channel
-//! where it lies behind text. Text keeps the colour it inherits: the card is readable on light and on dark
-//! themes. Rows are blocks, not tables, because notebooks restyle tables and `summary` cannot hold a row.
+//! The report as static HTML. Front ends remove style sheets, SVG, scripts, variables and
+//! `rgba(…)`, so every style is literal and inline, and every color is hexadecimal, with an alpha channel
+//! behind text. Text keeps the color it inherits, so the card is readable on light and on dark
+//! themes. Rows are blocks, not tables, because notebooks restyle tables and `summary` cannot contain a row.
 
 mod devices;
 mod diff;
@@ -25,8 +25,8 @@ const RED: &str = "#d93a3f";
 const RED_TINT: &str = "#d93a3f1c";
 const GREEN: &str = "#2f9e5b";
 const GREEN_TINT: &str = "#2f9e5b2e";
-const GREY: &str = "#88888866";
-const GREY_TINT: &str = "#88888818";
+const GRAY: &str = "#88888866";
+const GRAY_TINT: &str = "#88888818";
 const BLUE: &str = "#3b82f6";
 const AMBER: &str = "#d98a00";
 /// The slots: gradients, first and second moment; then again from the first.
@@ -35,12 +35,12 @@ const ACTIVATIONS: &str = "#e0567f";
 
 const CODE: &str = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:0.92em";
 const MUTED: &str = "opacity:0.75;font-size:0.9em";
-/// What is wrong, in words. Text keeps the colour it inherits: none can be read on white and on black.
+/// A problem, in words. Text keeps the color it inherits, because no color is readable on both white and black.
 const WRONG_TEXT: &str = "font-weight:bold;border-bottom:2px solid #d93a3f";
 /// Up to this many devices have a column of their own.
 const MOST_COLUMNS: usize = 4;
 
-/// The whole card. Widths are in pixels, and so is the size of the letters: what fits, fits in every front
+/// The whole card. Widths and font sizes are in pixels, so that the layout is the same in every front
 /// end.
 pub(super) fn card(sheet: &Sheet<'_>) -> String {
     let mut out = open(sheet.is_wrong);
@@ -67,8 +67,8 @@ pub(super) fn card(sheet: &Sheet<'_>) -> String {
     out
 }
 
-/// The devices and the grid, for the card of a diagnostic, which has its own head. Layers stay closed
-/// unless their copies differ: what the card tells about is one thing, not two hundred.
+/// The devices and the grid, for the card of a diagnostic, which has its own head. Layers are closed
+/// unless their copies differ, because the card is about one problem, not about two hundred variables.
 pub(super) fn figure(sheet: &Sheet<'_>) -> String {
     let mut out = "<div style=\"font-size:13px;line-height:1.4;text-align:left;max-width:1040px\">"
         .to_owned();
@@ -83,12 +83,12 @@ pub(super) fn figure(sheet: &Sheet<'_>) -> String {
 fn open(is_wrong: bool) -> String {
     let accent = if is_wrong { RED } else { BLUE };
     format!(
-        "<div style=\"border:1px solid {GREY};border-left:4px solid {accent};border-radius:4px;\
+        "<div style=\"border:1px solid {GRAY};border-left:4px solid {accent};border-radius:4px;\
          padding:10px 14px 10px 14px;margin:4px 0;font-size:13px;line-height:1.4;text-align:left;max-width:1040px\">"
     )
 }
 
-/// The badges, each with its colour and sign. White on these has a contrast above 4.5.
+/// The badges, each with its color and sign. White on these has a contrast above 4.5.
 const WRONG: (&str, &str) = ("#c62828", "✗");
 const RIGHT: (&str, &str) = ("#1f7a45", "✓");
 const CHANGE: (&str, &str) = ("#1d5fc4", "→");
@@ -111,8 +111,8 @@ fn heading(out: &mut String, text: &str) {
     );
 }
 
-/// The colour of part `index`; part 0 is the weights, and activations are the last.
-fn colour(index: usize, parts: &[Part<'_>]) -> &'static str {
+/// The color of part `index`; part 0 is the weights, and activations are the last.
+fn color(index: usize, parts: &[Part<'_>]) -> &'static str {
     match (index, parts.get(index)) {
         (0, _) => BLUE,
         (_, Some(part)) if part.name == "activations" => ACTIVATIONS,
@@ -120,19 +120,19 @@ fn colour(index: usize, parts: &[Part<'_>]) -> &'static str {
     }
 }
 
-/// A filled square for what is there, an outline for what is only planned.
+/// A filled square for what is allocated, an outline for what is only planned.
 fn fill(index: usize, parts: &[Part<'_>]) -> String {
-    let colour = colour(index, parts);
+    let color = color(index, parts);
     match parts.get(index).map(|part| part.state) {
-        Some(SlotState::Planned) => format!("border:1px dashed {colour}"),
+        Some(SlotState::Planned) => format!("border:1px dashed {color}"),
         Some(SlotState::Estimated) => {
-            format!("border:1px solid {colour};background-color:{colour}55")
+            format!("border:1px solid {color};background-color:{color}55")
         }
-        _ => format!("border:1px solid {colour};background-color:{colour}"),
+        _ => format!("border:1px solid {color};background-color:{color}"),
     }
 }
 
-/// What the colours are, and what they add up to where every device holds the same.
+/// The legend of the colors, with sums if every device holds the same.
 fn parts(out: &mut String, sheet: &Sheet<'_>) {
     let even = sheet.is_even().then(|| sheet.devices.first()).flatten();
     let _ = write!(out, "<div style=\"font-size:0.9em;margin:2px 0 0 0\">");
@@ -187,7 +187,7 @@ fn parts(out: &mut String, sheet: &Sheet<'_>) {
     }
 }
 
-/// What the kinds mean, and why the variables are of them.
+/// What the kinds mean, and why the variables are of these kinds.
 fn kinds(out: &mut String, sheet: &Sheet<'_>, opened: bool) {
     let _ = write!(out, "<div style=\"font-size:0.9em;margin:6px 0 0 0\">");
     for kind in &sheet.kinds {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{AMBER, CODE, GREEN, GREY, GREY_TINT, MUTED};
+use super::{AMBER, CODE, GRAY, GRAY_TINT, GREEN, MUTED};
 use super::{attribute, code_words, escape, heading};
 use crate::placement::parts::SlotState;
 use crate::placement::rows::Sheet;
@@ -44,7 +44,7 @@ pub(super) fn timelines(out: &mut String, sheet: &Sheet<'_>) {
 fn one(out: &mut String, timeline: &Timeline, names: &[String]) {
     let _ = write!(
         out,
-        "<div style=\"background-color:{GREY_TINT};border-radius:5px;padding:7px 10px;margin:0 0 6px 0\">\
+        "<div style=\"background-color:{GRAY_TINT};border-radius:5px;padding:7px 10px;margin:0 0 6px 0\">\
          <div>{}</div><div style=\"overflow-x:auto\"><div style=\"min-width:620px\">",
         code_words(&timeline.title())
     );
@@ -91,13 +91,13 @@ fn lifelines(out: &mut String, names: &[String]) {
 }
 
 fn hops(out: &mut String, timeline: &Timeline, hop: &Hop, names: &[String], count: usize) {
-    let colour = match hop.phase {
+    let color = match hop.phase {
         Phase::Sum => AMBER,
         Phase::Share => GREEN,
     };
     let _ = write!(
         out,
-        "<div style=\"border-top:1px solid {GREY}\"><div style=\"{LABEL};line-height:1.25;padding-top:4px;padding-bottom:4px\">\
+        "<div style=\"border-top:1px solid {GRAY}\"><div style=\"{LABEL};line-height:1.25;padding-top:4px;padding-bottom:4px\">\
          <b>{}</b> <span style=\"{MUTED}\">{}</span><br><span style=\"font-size:0.9em\">{}</span></div>",
         hop.title(),
         escape(&hop.amount()),
@@ -116,27 +116,20 @@ fn hops(out: &mut String, timeline: &Timeline, hop: &Hop, names: &[String], coun
     for device in 0..count {
         let _ = write!(
             out,
-            "<div style=\"position:absolute;left:{:.3}%;top:0;height:{height}px;border-left:1px solid {GREY}\"></div>",
+            "<div style=\"position:absolute;left:{:.3}%;top:0;height:{height}px;border-left:1px solid {GRAY}\"></div>",
             x(device, count)
         );
     }
     for (lane, arrows) in lanes.iter().enumerate() {
         for arrow in arrows {
-            draw(
-                out,
-                *arrow,
-                lane * LANE + 3 + LANE / 2,
-                count,
-                colour,
-                names,
-            );
+            draw(out, *arrow, lane * LANE + 3 + LANE / 2, count, color, names);
         }
     }
     *out += "</div></div>";
 }
 
 /// A line and a triangle at its end. Triangles are borders: signs have another height in every font.
-fn draw(out: &mut String, arrow: Arrow, y: usize, count: usize, colour: &str, names: &[String]) {
+fn draw(out: &mut String, arrow: Arrow, y: usize, count: usize, color: &str, names: &[String]) {
     let (left, right) = arrow.ends();
     let (start, end) = (x(left, count), x(right, count));
     let name = |device: usize| names.get(device).map_or("", String::as_str);
@@ -149,7 +142,7 @@ fn draw(out: &mut String, arrow: Arrow, y: usize, count: usize, colour: &str, na
     let _ = write!(
         out,
         "<div title=\"{}\" style=\"position:absolute;left:{start:.3}%;width:{:.3}%;top:{}px;height:2px;\
-         background-color:{colour}\"></div>",
+         background-color:{color}\"></div>",
         attribute(&title),
         end - start,
         y - 1,
@@ -161,14 +154,14 @@ fn draw(out: &mut String, arrow: Arrow, y: usize, count: usize, colour: &str, na
     let _ = write!(
         out,
         "<div style=\"position:absolute;left:{at:.3}%;margin-left:{margin}px;top:{}px;width:0;height:0;\
-         border-top:4px solid #00000000;border-bottom:4px solid #00000000;border-{side}:8px solid {colour}\"></div>",
+         border-top:4px solid #00000000;border-bottom:4px solid #00000000;border-{side}:8px solid {color}\"></div>",
         y - 4
     );
     // Where it begins: a line that passes a lifeline does not begin there.
     let _ = write!(
         out,
         "<div style=\"position:absolute;left:{:.3}%;margin-left:-2px;top:{}px;width:5px;height:5px;border-radius:3px;\
-         background-color:{colour}\"></div>",
+         background-color:{color}\"></div>",
         x(arrow.from, count),
         y.saturating_sub(2),
     );

@@ -47,13 +47,13 @@ fn one(out: &mut String, timeline: &Timeline, names: &[String]) {
         out.push('\n');
     }
     for hop in &timeline.hops {
-        let told = format!(
+        let sentence = format!(
             "{}, {}: {}",
             hop.title(),
             hop.amount(),
             timeline.tells(hop, names)
         );
-        paragraph(out, &told);
+        paragraph(out, &sentence);
         if drawn {
             lanes(out, hop, count, width);
         }
