@@ -107,6 +107,12 @@ def test_every_dependency_comes_from_the_workspace(manifests):
             assert isinstance(value, dict) and value.get("workspace"), f"{crate}: {name} has a version of its own"
 
 
+def test_evcxr_is_pinned(root):
+    """The kernel replaces texts that one version of evcxr writes."""
+    version = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["dependencies"]["evcxr"]
+    assert (version if isinstance(version, str) else version["version"]).startswith("=")
+
+
 def test_the_notebook_is_written_for_our_kernel(root):
     for path in root.glob("notebooks/*.ipynb"):
         metadata = json.loads(path.read_text())["metadata"]
