@@ -35,11 +35,13 @@ def notebook(path, *cells, tags=()):
     return path
 
 
-def test_run_executes_in_place(command, tmp_path):
+def test_run_executes_in_place_when_asked(command, tmp_path):
     path = notebook(tmp_path / "small.ipynb", "let x = 20;", 'println!("printed");\nx + 1')
-    finished = command("run", path)
+    before = nbformat.read(path, as_version=4)
+    finished = command("run", path, "--inplace")
     assert finished.returncode == 0, finished.stderr
     executed = nbformat.read(path, as_version=4)
+    assert [(cell.id, cell.metadata) for cell in executed.cells] == [(cell.id, cell.metadata) for cell in before.cells]
     nbformat.validate(executed)
     assert [cell.cell_type for cell in executed.cells] == ["markdown", "code", "code"]
     assert [cell.get("execution_count") for cell in executed.cells[1:]] == [1, 2]
@@ -48,7 +50,33 @@ def test_run_executes_in_place(command, tmp_path):
     assert (result.output_type, result.data["text/plain"]) == ("execute_result", "21")
 
 
-def test_run_writes_elsewhere_and_leaves_the_notebook_alone(command, tmp_path):
+def test_run_in_place_is_deterministic(command, tmp_path):
+    """No timestamps, no new ids: a second run leaves the file as it is."""
+    path = notebook(tmp_path / "small.ipynb", "let x = 20;", 'display(x);\nprintln!("printed");', "x + 1")
+    assert command("run", path, "--inplace").returncode == 0
+    first = path.read_bytes()
+    assert command("run", path, "--inplace").returncode == 0
+    assert path.read_bytes() == first
+
+
+def test_run_leaves_the_notebook_alone(command, tmp_path):
+    """The executed copy is in the target folder of the workspace, elsewhere beside the notebook."""
+    path = notebook(tmp_path / "small.ipynb", "1 + 1")
+    before = path.read_bytes()
+    (tmp_path / "workspace" / "notebooks").mkdir(parents=True)
+    (tmp_path / "workspace" / "Cargo.toml").write_text('[workspace]\nmembers = []\n')
+    inside = notebook(tmp_path / "workspace" / "notebooks" / "inside.ipynb", "1 + 1")
+    for made, expected in ((path, tmp_path / "small.executed.ipynb"),
+                           (inside, tmp_path / "workspace" / "target" / "notebooks" / "inside.ipynb")):
+        finished = command("run", made, env={"CARGO_TARGET_DIR": "target"})
+        assert finished.returncode == 0, finished.stderr
+        assert str(expected) in finished.stdout
+        assert nbformat.read(expected, as_version=4).cells[1].outputs[0].data["text/plain"] == "2"
+    assert path.read_bytes() == before
+    assert command("run", path, "--inplace", "--output", tmp_path / "x.ipynb").returncode != 0, "which of the two?"
+
+
+def test_run_writes_where_it_is_asked_to(command, tmp_path):
     path = notebook(tmp_path / "small.ipynb", "1 + 1")
     before = path.read_bytes()
     finished = command("run", path, "--output", tmp_path / "done.ipynb")
@@ -59,7 +87,7 @@ def test_run_writes_elsewhere_and_leaves_the_notebook_alone(command, tmp_path):
 
 def test_run_stops_at_an_error_with_an_exit_code(command, tmp_path):
     path = notebook(tmp_path / "bad.ipynb", "1", "compile!(model, optimiser = 1)?;", "2")
-    finished = command("run", path)
+    finished = command("run", path, "--inplace")
     assert finished.returncode != 0
     assert "SC0101" in without_ansi(finished.stderr + finished.stdout)
     executed = nbformat.read(path, as_version=4)
@@ -91,7 +119,7 @@ def test_notebooks_here_expect_their_errors_by_code(root):
 
 def test_run_writes_the_outputs_so_far_when_it_is_terminated(stratoscope, tmp_path):
     path = notebook(tmp_path / "long.ipynb", "let x = 20;\nx + 1", 'println!("begun");\nsleep(600);', "3")
-    process = subprocess.Popen([stratoscope, "run", path.name], cwd=tmp_path, stdout=subprocess.PIPE,
+    process = subprocess.Popen([stratoscope, "run", "--inplace", path.name], cwd=tmp_path, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
     begun = next(line for line in process.stdout if line.startswith("cell 2/3"))
     assert "begun" in begun
@@ -112,7 +140,7 @@ def test_run_continues_after_an_expected_error(command, tmp_path):
     path = notebook(tmp_path / "meant.ipynb", "compile!(model, optimiser = 1)?;", tags=["raises-exception"])
     assert command("run", path).returncode == 0
     path = notebook(tmp_path / "allowed.ipynb", "compile!(model, optimiser = 1)?;", "7")
-    assert command("run", path, "--allow-errors").returncode == 0
+    assert command("run", path, "--allow-errors", "--inplace").returncode == 0
     assert nbformat.read(path, as_version=4).cells[2].outputs[0].data["text/plain"] == "7"
 
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use stratoscope_compile::state::State;
 use stratoscope_wire::MimeBundle;
 
-use stratoscope_session::Outputs;
+use stratoscope_session::OutputSink;
 
 /// How often the names are read.
 const PERIOD: Duration = Duration::from_millis(150);
@@ -27,7 +27,7 @@ pub struct Watch {
 
 impl Watch {
     /// Watches if the cell asks for a crate.
-    pub fn start(home: &Path, cell: u64, text: &str, outputs: Arc<dyn Outputs>) -> Option<Self> {
+    pub fn start(home: &Path, cell: u64, text: &str, outputs: Arc<dyn OutputSink>) -> Option<Self> {
         let asks = |line: &str| line.trim_start().starts_with(":dep");
         if !text.lines().any(asks) {
             return None;
@@ -65,13 +65,13 @@ impl Drop for Watch {
 struct Line {
     home: PathBuf,
     id: String,
-    outputs: Arc<dyn Outputs>,
+    outputs: Arc<dyn OutputSink>,
     began: Instant,
     shown: String,
 }
 
 impl Line {
-    fn new(home: &Path, cell: u64, outputs: Arc<dyn Outputs>) -> Self {
+    fn new(home: &Path, cell: u64, outputs: Arc<dyn OutputSink>) -> Self {
         Self {
             home: home.to_owned(),
             id: format!("stratoscope-crates-{}-{cell}", std::process::id()),

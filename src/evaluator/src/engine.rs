@@ -27,9 +27,9 @@ use super::warnings;
 use crate::assist::Assistant;
 use stratoscope_compile::facade::Facade;
 use stratoscope_cell_text::rewrite::{Rewritten, rewrite};
-use stratoscope_session::Settings;
+use stratoscope_session::DiagnosticSettings;
 use stratoscope_session::{
-    Assist, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, Outputs, Stream,
+    Assist, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, OutputSink, Stream,
     Variable,
 };
 
@@ -139,7 +139,7 @@ impl Engine {
 }
 
 impl Evaluate for Engine {
-    fn execute(&mut self, cell: Cell<'_>, outputs: &Arc<dyn Outputs>) -> CellOutcome {
+    fn execute(&mut self, cell: Cell<'_>, outputs: &Arc<dyn OutputSink>) -> CellOutcome {
         if let Some((line, message)) = nesting::too_deep(cell.code) {
             let (name, line) = ("NestedTooDeep", Some(line));
             let error = show::plain_error(name, &message, line, None, cell.number, cell.code);
@@ -221,7 +221,7 @@ impl Evaluate for Engine {
         expression: &str,
     ) -> std::result::Result<MimeBundle, CellError> {
         let capture = Arc::new(Capture::default());
-        let outputs: Arc<dyn Outputs> = capture.clone();
+        let outputs: Arc<dyn OutputSink> = capture.clone();
         let previous = self.relay.current();
         let cell = Cell {
             code: expression,
@@ -293,7 +293,7 @@ impl Evaluate for Engine {
         })
     }
 
-    fn settings(&mut self, change: &mut dyn FnMut(&mut Settings)) {
+    fn settings(&mut self, change: &mut dyn FnMut(&mut DiagnosticSettings)) {
         let denied = {
             let mut settings = self.relay.settings();
             change(&mut settings);
@@ -344,7 +344,7 @@ impl Capture {
     }
 }
 
-impl Outputs for Capture {
+impl OutputSink for Capture {
     fn stream(&self, _: Stream, _: &str) {}
     fn display(&self, _: MimeBundle, _: MimeBundle, _: Option<String>, _: bool) {}
     fn result(&self, data: MimeBundle) {

@@ -12,7 +12,7 @@ use stratoscope_wire::MimeBundle;
 use stratoscope_cell_text::magic_line;
 
 use crate::pages::{self, Page};
-use stratoscope_session::{CellError, CellOutcome, Evaluate, MagicCell, Outputs};
+use stratoscope_session::{CellError, CellOutcome, Evaluate, MagicCell, OutputSink};
 
 mod files;
 mod lints;
@@ -179,7 +179,7 @@ impl MagicCell for Magic {
     fn answer(
         &self,
         number: u64,
-        outputs: &dyn Outputs,
+        outputs: &dyn OutputSink,
         cells: &BTreeMap<u64, String>,
     ) -> CellOutcome {
         match self {
@@ -223,7 +223,7 @@ impl MagicCell for Magic {
     fn answer_with(
         &self,
         number: u64,
-        outputs: &dyn Outputs,
+        outputs: &dyn OutputSink,
         evaluator: &mut dyn Evaluate,
     ) -> CellOutcome {
         match self {
@@ -288,7 +288,7 @@ impl MagicCell for Magic {
 /// What can stand above a whole cell, behind `%%`.
 const CELL_MAGICS: [&str; 3] = ["scope", "time", "timeit"];
 
-fn show(outputs: &dyn Outputs, text: String) {
+fn show(outputs: &dyn OutputSink, text: String) {
     let data = MimeBundle::from_iter([("text/plain".to_owned(), Value::from(text))]);
     outputs.display(data, MimeBundle::new(), None, false);
 }
@@ -305,7 +305,7 @@ fn fail(number: u64, ename: &str, evalue: String) -> CellOutcome {
 }
 
 /// The page of a code: front ends draw the Markdown, a terminal has the text.
-fn show_page(outputs: &dyn Outputs, page: &Page) {
+fn show_page(outputs: &dyn OutputSink, page: &Page) {
     let data = MimeBundle::from_iter([
         ("text/markdown".to_owned(), Value::from(page.markdown())),
         ("text/plain".to_owned(), Value::from(page.plain())),

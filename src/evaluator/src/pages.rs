@@ -1,30 +1,32 @@
-//! The page of a code, for `%explain CODE` and `stratoscope explain CODE`: of a rule of ours, or of an
-//! error of rustc.
+//! The page of a code, for `%explain CODE` and `stratoscope explain CODE`: a rule of this project, or an error of
+//! rustc.
 
 use stratoscope_diagnostics::check::suggest;
 use stratoscope_diagnostics::{Entry, pages, rules};
 
 use stratoscope_compile::compiler;
 
-/// What explains a code.
+/// The page that explains a code.
 #[derive(Debug)]
 pub enum Page {
-    /// Our rule.
-    Ours(&'static Entry),
-    /// rustc's code, and its page in Markdown.
+    /// A rule of this project.
+    Project(&'static Entry),
+    /// A code of rustc, and its page in Markdown.
     Rustc { code: String, page: String },
 }
 
 impl Page {
-    /// The page of a code, however it is written. `None`: there is no such code.
+    /// The page of a code, in any letter case. `None`: there is no such code.
     pub fn of(code: &str) -> Option<Self> {
         if let Some(entry) = rules::explain(code) {
-            return Some(Self::Ours(entry));
+            return Some(Self::Project(entry));
         }
         let code = code.trim().to_uppercase();
         is_of_rustc(&code).then(|| {
-            let page = said_by_rustc(&code).unwrap_or_else(|| {
-                format!("{code} is rustc's: https://doc.rust-lang.org/error_codes/{code}.html")
+            let page = rustc_page(&code).unwrap_or_else(|| {
+                format!(
+                    "{code} is an error of rustc: https://doc.rust-lang.org/error_codes/{code}.html"
+                )
             });
             Self::Rustc { code, page }
         })
@@ -33,7 +35,7 @@ impl Page {
     /// For a terminal.
     pub fn plain(&self) -> String {
         match self {
-            Self::Ours(entry) => pages::plain(entry).trim_end().to_owned(),
+            Self::Project(entry) => pages::plain(entry).trim_end().to_owned(),
             Self::Rustc { page, .. } => page.trim_end().to_owned(),
         }
     }
@@ -41,13 +43,13 @@ impl Page {
     /// For a front end.
     pub fn markdown(&self) -> String {
         match self {
-            Self::Ours(entry) => pages::markdown(entry),
+            Self::Project(entry) => pages::markdown(entry),
             Self::Rustc { code, page } => format!("## {code}\n{page}"),
         }
     }
 }
 
-/// What to say of a code that is none; `list` is the command that lists all of them.
+/// The message for an unknown code; `list` is the command that lists all codes.
 pub fn unknown(code: &str, list: &str) -> String {
     let near = match nearest(code) {
         Some(near) => format!("did you mean `{near}`? "),
@@ -56,11 +58,11 @@ pub fn unknown(code: &str, list: &str) -> String {
     format!("there is no `{code}`; {near}`{list}` lists all codes")
 }
 
-/// The code that was meant.
+/// The code that was probably meant.
 fn nearest(code: &str) -> Option<String> {
     let code = code.trim().to_uppercase();
     let known = || rules::CATALOGUE.iter().map(|entry| entry.page.code);
-    // A zero is what is left out most.
+    // Most often a zero is missing.
     let digits = code.strip_prefix("SC").unwrap_or(&code);
     let padded = format!("SC{digits:0>4}");
     if known().any(|known| known == padded) {
@@ -75,8 +77,8 @@ fn is_of_rustc(code: &str) -> bool {
     digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// rustc's own page, where it can be asked.
-fn said_by_rustc(code: &str) -> Option<String> {
+/// rustc's own page, if rustc is installed.
+fn rustc_page(code: &str) -> Option<String> {
     compiler::says(&["--explain", code])
 }
 
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_that_is_none_has_its_neighbour_named() {
+    fn a_code_that_is_none_has_its_neighbor_named() {
         for (code, expected) in [
             ("SC201", Some("SC0201")),
             ("201", Some("SC0201")),
@@ -109,12 +111,18 @@ mod tests {
             ("SC0210", None),
             ("optimizer", None),
         ] {
-            let told = unknown(code, "%explain");
+            let message = unknown(code, "%explain");
             match expected {
-                Some(near) => assert!(told.contains(&format!("did you mean `{near}`?")), "{told}"),
-                None => assert!(told.ends_with("`%explain` lists all codes"), "{told}"),
+                Some(near) => assert!(
+                    message.contains(&format!("did you mean `{near}`?")),
+                    "{message}"
+                ),
+                None => assert!(message.ends_with("`%explain` lists all codes"), "{message}"),
             }
-            assert!(told.starts_with(&format!("there is no `{code}`")), "{told}");
+            assert!(
+                message.starts_with(&format!("there is no `{code}`")),
+                "{message}"
+            );
         }
     }
 }

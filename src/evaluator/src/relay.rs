@@ -11,8 +11,8 @@ use stratoscope_wire::{Described, KeptVariable, ToCells, ToKernel};
 use super::link::Link;
 use super::show;
 use super::streams::Heard;
-use stratoscope_session::Settings;
-use stratoscope_session::{Outputs, Stream};
+use stratoscope_session::DiagnosticSettings;
+use stratoscope_session::{OutputSink, Stream};
 
 /// What the evaluator is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub struct Current {
     /// `In[number]`.
     pub number: u64,
     /// Where what it shows goes.
-    pub outputs: Arc<dyn Outputs>,
+    pub outputs: Arc<dyn OutputSink>,
     /// The version of TensorFlow whose words its cards quote.
     pub profile: Option<Profile>,
     /// The strategy's variable, where there is no doubt which one is meant.
@@ -114,7 +114,7 @@ pub struct Relay {
     interrupted: AtomicBool,
     heard: AtomicBool,
     link: Mutex<Option<Arc<Link>>>,
-    settings: Mutex<Settings>,
+    settings: Mutex<DiagnosticSettings>,
     described: Mutex<Vec<Described>>,
     last_words: Mutex<Option<LastWords>>,
     /// The end of what standard error has said: a sentence may come in pieces.
@@ -128,7 +128,7 @@ impl Relay {
     }
 
     /// What `%profile` and `%warnings` set.
-    pub fn settings(&self) -> MutexGuard<'_, Settings> {
+    pub fn settings(&self) -> MutexGuard<'_, DiagnosticSettings> {
         lock(&self.settings)
     }
 

@@ -7,7 +7,7 @@ use stratoscope_wire::MimeBundle;
 
 use super::engine::Engine;
 use stratoscope_compile::home;
-use stratoscope_session::{Cell, CellError, CellOutcome, Evaluate, Outputs, Stream};
+use stratoscope_session::{Cell, CellError, CellOutcome, Evaluate, OutputSink, Stream};
 
 /// Everything a cell has shown, in words.
 #[derive(Default)]
@@ -27,7 +27,7 @@ impl Seen {
     }
 }
 
-impl Outputs for Seen {
+impl OutputSink for Seen {
     fn stream(&self, stream: Stream, text: &str) {
         self.add(format!("{}: {text}", stream.name()));
     }
@@ -78,7 +78,7 @@ impl Notebook {
 
     fn run(&mut self, code: &str) -> (CellOutcome, String) {
         self.number += 1;
-        let outputs: Arc<dyn Outputs> = self.seen.clone();
+        let outputs: Arc<dyn OutputSink> = self.seen.clone();
         let cell = Cell {
             code,
             number: self.number,

@@ -1,4 +1,4 @@
-//! Dates as the message headers want them.
+//! Dates in the format of message headers.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,14 +1,15 @@
-//! The comms that are open. There are two kinds: the models of a widget that shows the variables as
-//! they are after each cell (`%vars live`), which the kernel opens, and the channel by which a front
-//! end that was reloaded asks for all models at once, which the front end opens.
+//! The open comms. There are two kinds: the models of the widget of `%vars live`, which shows the variables after
+//! each cell and which the kernel opens; and the control channel, which a reloaded front end opens to request
+//! the state of all models.
 //!
-//! A front end with Jupyter's widgets draws the models; one without shows the table that comes with
-//! them. Of the widgets' protocol, this is what a table needs that only the kernel changes:
+//! A front end with Jupyter's widgets draws the models; one without shows the table that is displayed with
+//! them. Implemented is the part of the widget protocol that a table needs which only the kernel changes:
 //! <https://github.com/jupyter-widgets/ipywidgets/blob/main/packages/schema/messages.md>
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -17,7 +18,7 @@ use super::socket::iopub::Iopub;
 
 /// The target of a widget's model.
 const WIDGET: &str = "jupyter.widget";
-/// The target by which all states are asked for.
+/// The target of the channel that requests all states.
 const CONTROL: &str = "jupyter.widget.control";
 
 /// Clones share the comms.
@@ -29,9 +30,9 @@ pub struct Comms {
 
 #[derive(Default)]
 struct State {
-    /// The live table: what it is made of, the table itself last. Empty: nobody asked for one.
+    /// The models of the live table, the table itself last. Empty: there is no live table.
     models: Vec<Model>,
-    /// Channels of front ends.
+    /// The control channels that front ends opened.
     controls: BTreeSet<String>,
 }
 
@@ -42,7 +43,7 @@ struct Model {
 }
 
 impl Comms {
-    /// None is open.
+    /// No comm is open.
     pub fn new(iopub: Iopub) -> Self {
         Self {
             iopub,
@@ -50,10 +51,10 @@ impl Comms {
         }
     }
 
-    /// Opens the live table, if there is none, with this HTML in it; returns the id of its model. A
-    /// new view of it belongs to the request with the header `parent`.
+    /// Opens the live table with this HTML, or updates the open one; returns the id of its model. `parent` is the
+    /// header of the request.
     pub fn open_table(&self, parent: &Arc<Value>, html: &str) -> String {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.models.is_empty() {
             state.models = models(html);
             for model in &state.models {
@@ -74,14 +75,14 @@ impl Comms {
             .unwrap_or_default()
     }
 
-    /// Whether somebody may be looking at the live table.
+    /// Whether there is a live table.
     pub fn has_table(&self) -> bool {
-        !self.lock().models.is_empty()
+        !self.state.lock().models.is_empty()
     }
 
-    /// Puts other HTML into the live table, if there is one.
+    /// Replaces the HTML of the live table, if there is one.
     pub fn update_table(&self, parent: &Arc<Value>, html: &str) {
-        self.update(&mut self.lock(), parent, html);
+        self.update(&mut self.state.lock(), parent, html);
     }
 
     fn update(&self, state: &mut State, parent: &Arc<Value>, html: &str) {
@@ -92,12 +93,12 @@ impl Comms {
             return;
         }
         table.state.insert("value".to_owned(), html.into());
-        self.tell(parent, &table.id, update(json!({"value": html})));
+        self.send(parent, &table.id, update(json!({"value": html})));
     }
 
-    /// The open comms, as `comm_info_reply` lists them; of one target, if one is named.
+    /// The open comms as `comm_info_reply` lists them; with `target_name`, only those to that target.
     pub fn list(&self, target_name: Option<&str>) -> Value {
-        let state = self.lock();
+        let state = self.state.lock();
         let models = state.models.iter().map(|model| (model.id.as_str(), WIDGET));
         let controls = state.controls.iter().map(|id| (id.as_str(), CONTROL));
         let wanted = |(_, target): &(&str, &str)| target_name.is_none_or(|name| name == *target);
@@ -109,10 +110,10 @@ impl Comms {
             .into()
     }
 
-    /// A front end opens a comm. One to a target that is not there ends at once.
+    /// A front end opens a comm. One to an unknown target is closed at once.
     pub fn opened(&self, parent: &Arc<Value>, comm: CommOpen) {
         if comm.target_name == CONTROL {
-            self.lock().controls.insert(comm.comm_id);
+            self.state.lock().controls.insert(comm.comm_id);
             return;
         }
         let closed = CommClose {
@@ -122,9 +123,9 @@ impl Comms {
         self.iopub.publish(parent, &closed);
     }
 
-    /// A front end says something.
+    /// A front end sends a message over a comm.
     pub fn received(&self, parent: &Arc<Value>, message: &CommMessage) {
-        let state = self.lock();
+        let state = self.state.lock();
         let id = &message.comm_id;
         match message.data["method"].as_str() {
             Some("request_states") if state.controls.contains(id) => {
@@ -136,38 +137,34 @@ impl Comms {
                 let data = json!({
                     "method": "update_states", "states": states, "buffer_paths": [],
                 });
-                self.tell(parent, id, data);
+                self.send(parent, id, data);
             }
             Some("request_state") => {
                 if let Some(model) = state.models.iter().find(|model| model.id == *id) {
-                    self.tell(parent, id, update(json!(model.state)));
+                    self.send(parent, id, update(json!(model.state)));
                 }
             }
-            // What a view wants to change is the kernel's to say.
+            // Views cannot change the table.
             _ => {}
         }
     }
 
-    /// A front end closes a comm. A table of which a part is gone is gone.
+    /// A front end closes a comm. Closing one model of the table closes the table.
     pub fn closed(&self, comm_id: &str) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.controls.remove(comm_id);
         if state.models.iter().any(|model| model.id == comm_id) {
             state.models.clear();
         }
     }
 
-    fn tell(&self, parent: &Arc<Value>, comm_id: &str, data: Value) {
+    fn send(&self, parent: &Arc<Value>, comm_id: &str, data: Value) {
         let comm_id = comm_id.to_owned();
         self.iopub.publish(parent, &CommMessage { comm_id, data });
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// What is displayed for the model `id`: a view of it.
+/// The MIME entry that displays a view of the model `id`.
 pub fn view(id: &str) -> (String, Value) {
     (
         "application/vnd.jupyter.widget-view+json".to_owned(),
@@ -179,7 +176,7 @@ fn update(state: Value) -> Value {
     json!({"method": "update", "state": state, "buffer_paths": []})
 }
 
-/// The models of a widget that shows HTML: its layout, its style, and itself, which names both.
+/// The models of an HTML widget: layout, style, and the widget itself, which refers to both.
 fn models(html: &str) -> Vec<Model> {
     const BASE: (&str, &str) = ("@jupyter-widgets/base", "2.0.0");
     const CONTROLS: (&str, &str) = ("@jupyter-widgets/controls", "2.0.0");
@@ -220,7 +217,7 @@ impl Model {
         }
     }
 
-    /// The state beside what it is a state of.
+    /// The state with the name of its model.
     fn named(&self) -> Value {
         json!({
             "model_name": self.state["_model_name"],

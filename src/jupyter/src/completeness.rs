@@ -1,14 +1,14 @@
 //! Whether a cell that is being typed is finished, for consoles (`is_complete_request`).
 //!
-//! The delimiters decide most of it: what is still open makes a cell incomplete, what was never
-//! opened makes it invalid. When they are balanced, `syn` decides.
+//! Delimiters decide most cells: an open one makes a cell incomplete, one that closes nothing makes it invalid.
+//! When they are balanced, `syn` decides.
 
 use super::message::IsCompleteReply;
 
 /// Spaces a level.
 const INDENT: usize = 4;
 
-/// Decides by the text alone.
+/// Whether the text of a cell is complete, incomplete or invalid.
 pub fn is_complete(code: &str) -> IsCompleteReply {
     let code = without_commands(code);
     let incomplete = |depth: usize| IsCompleteReply::Incomplete {
@@ -22,7 +22,7 @@ pub fn is_complete(code: &str) -> IsCompleteReply {
     if code.len() > LONGEST_PARSED_BYTES {
         return IsCompleteReply::Complete;
     }
-    // What a mere continuation would mend is unfinished; anything else is wrong.
+    // Code that some continuation makes valid is incomplete; anything else is invalid.
     let verdict = on_a_deep_stack(|| match parses(&code) {
         true => IsCompleteReply::Complete,
         false
@@ -56,14 +56,14 @@ fn parses(code: &str) -> bool {
     syn::parse_str::<syn::Block>(&block).is_ok()
 }
 
-/// Longer cells are left to rustc.
+/// Longer cells are taken as complete; rustc checks them.
 const LONGEST_PARSED_BYTES: usize = 32 << 10;
 
-/// `syn` recurses at every bracket and operator: this is room for the longest cell of nothing but
-/// minus signs. The memory is only touched where it is used.
+/// `syn` recurses at every bracket and operator: this is enough for the longest cell that consists of minus
+/// signs. Only the part that is used occupies memory.
 const STACK_BYTES: usize = 1 << 30;
 
-/// What `decide` says, on a thread with room for deep recursion; `None` if there is none to be had.
+/// Calls `decide` on a thread with a stack for deep recursion; `None` if no such thread can be started.
 fn on_a_deep_stack<T: Send>(decide: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
@@ -71,7 +71,7 @@ fn on_a_deep_stack<T: Send>(decide: impl FnOnce() -> T + Send) -> Option<T> {
     })
 }
 
-/// `let x =` wants its next line indented; an attribute or a lone `fn` does not.
+/// The line after `let x =` is indented; the one after an attribute or a lone `fn` is not.
 fn continues_a_line(code: &str) -> bool {
     let end = code.trim_end();
     end.ends_with(['=', '+', '-', '*', '/', ',', '|', '&', '.', '(', '>'])

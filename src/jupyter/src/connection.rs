@@ -1,4 +1,4 @@
-//! The connection file, by which a front end tells a kernel where to listen.
+//! The connection file, in which a front end says where a kernel listens.
 //!
 //! <https://jupyter-client.readthedocs.io/en/stable/kernels.html#connection-files>
 
@@ -56,11 +56,11 @@ struct File {
 pub enum Channel {
     /// Requests of a front end.
     Shell,
-    /// Requests that overtake those on the shell channel.
+    /// Requests that are answered before those on the shell channel.
     Control,
-    /// The kernel's questions to the person at the notebook.
+    /// The kernel's questions to the user.
     Stdin,
-    /// Outputs and states, to every front end.
+    /// Outputs and states, for every front end.
     Iopub,
     /// Echo.
     Heartbeat,
@@ -81,7 +81,11 @@ impl Channel {
 
 impl Connection {
     /// Reads and checks a connection file. Addresses other than the loopback are refused unless
-    /// `allow_remote`: ZeroMQ without encryption lets whoever can connect read along.
+    /// `allow_remote`: without encryption, everyone who can connect can read the messages.
+    ///
+    /// # Errors
+    /// The file is missing or malformed, or asks for an address, a transport or a signature scheme that is not
+    /// accepted.
     pub fn read(path: &Path, allow_remote: bool) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read the connection file {}", path.display()))?;
@@ -140,12 +144,12 @@ impl Connection {
         self.key.as_bytes()
     }
 
-    /// Where clients look for a channel.
+    /// The address of a channel.
     pub fn address(&self, channel: Channel) -> &Address {
         &self.addresses[channel as usize]
     }
 
-    /// The files of the sockets, which a kernel on `ipc` leaves behind unless it removes them.
+    /// The files of the sockets (transport `ipc`), which the kernel removes at its end.
     pub fn socket_files(&self) -> impl Iterator<Item = &Path> {
         self.addresses.iter().filter_map(|address| match address {
             Address::Ipc(path) => Some(path.as_path()),

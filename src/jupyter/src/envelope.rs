@@ -14,36 +14,36 @@ use thiserror::Error;
 use uuid::Uuid;
 
 use super::clock;
-use super::message::{Content, PROTOCOL_VERSION};
+use super::message::{Content, MessageType, PROTOCOL_VERSION};
 use super::signature::Signer;
 
 /// Separates the identities from the message.
 const DELIMITER: &[u8] = b"<IDS|MSG>";
 
-/// Signatures that are remembered to refuse replayed messages.
-const REMEMBERED: usize = 1 << 16;
+/// The number of signatures that are stored to detect replayed messages.
+const MAX_SIGNATURES: usize = 1 << 16;
 
 /// A message that arrived.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Who sent it, as the socket says; prefixed to the reply.
+    /// The sender's ZeroMQ identity; prefixed to the reply.
     pub identities: Vec<Vec<u8>>,
-    /// What it is.
+    /// The parsed header.
     pub header: Header,
-    /// The header as it was sent: it becomes the parent of everything said in answer.
+    /// The header as it was sent: the parent of every message in reply.
     pub header_json: Value,
-    /// The message itself.
+    /// The content as JSON.
     pub content: Value,
 }
 
-/// The fields of a header that a kernel looks at.
+/// The fields of a header that the kernel reads.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Header {
     /// What the content is.
-    pub msg_type: String,
+    pub msg_type: MessageType,
 }
 
-/// Why frames are not a message that may be acted upon.
+/// Why frames are not accepted as a message.
 #[derive(Debug, Error)]
 pub enum EnvelopeError {
     /// There is no `<IDS|MSG>` frame.
@@ -52,7 +52,7 @@ pub enum EnvelopeError {
         /// How many frames there were.
         frames: usize,
     },
-    /// Frames are missing behind the delimiter.
+    /// Frames are missing after the delimiter.
     #[error("{found} frames behind the delimiter, at least 5 expected")]
     MissingFrames {
         /// How many there were.
@@ -74,7 +74,7 @@ pub enum EnvelopeError {
     },
 }
 
-/// Turns frames into requests; remembers what it has seen.
+/// Parses frames into requests; detects replays.
 pub struct Opener {
     signer: Signer,
     seen: HashSet<Vec<u8>>,
@@ -91,7 +91,7 @@ impl Opener {
         }
     }
 
-    /// Checks the frames of a message and reads them. Buffers are accepted and not looked at.
+    /// Verifies and parses the frames of a message. Buffers are accepted and ignored.
     pub fn open<F: AsRef<[u8]>>(&mut self, frames: &[F]) -> Result<Request, EnvelopeError> {
         let delimiter = frames
             .iter()
@@ -110,7 +110,7 @@ impl Opener {
         if !self.signer.verify(signature, dictionaries) {
             return Err(EnvelopeError::BadSignature);
         }
-        self.remember(signature)?;
+        self.check_replay(signature)?;
 
         let header_json = dictionary("header", dictionaries[0])?;
         dictionary("parent header", dictionaries[1])?;
@@ -129,7 +129,7 @@ impl Opener {
         })
     }
 
-    fn remember(&mut self, signature: &[u8]) -> Result<(), EnvelopeError> {
+    fn check_replay(&mut self, signature: &[u8]) -> Result<(), EnvelopeError> {
         if !self.signer.has_key() {
             return Ok(());
         }
@@ -139,9 +139,10 @@ impl Opener {
             return Err(EnvelopeError::Replayed);
         }
         self.oldest_first.push_back(signature);
-        if self.oldest_first.len() > REMEMBERED {
-            let forgotten = self.oldest_first.pop_front();
-            forgotten.map(|signature| self.seen.remove(&signature));
+        if self.oldest_first.len() > MAX_SIGNATURES {
+            if let Some(oldest) = self.oldest_first.pop_front() {
+                self.seen.remove(&oldest);
+            }
         }
         Ok(())
     }
@@ -151,7 +152,7 @@ fn dictionary(part: &'static str, frame: &[u8]) -> Result<Map<String, Value>, En
     serde_json::from_slice(frame).map_err(|error| EnvelopeError::NotJson { part, error })
 }
 
-/// Makes the frames of what the kernel says.
+/// Signs messages and makes their frames.
 #[derive(Clone)]
 pub struct Sealer {
     signer: Signer,
@@ -167,14 +168,14 @@ impl Sealer {
         }
     }
 
-    /// Names the kernel in the topics of iopub.
+    /// The kernel's session id, which is in the topics of iopub.
     pub fn session(&self) -> &str {
         &self.session
     }
 
     /// The frames of a message in answer to `parent` (`{}` when it answers nothing).
     pub fn seal(&self, prefix: &[Vec<u8>], parent: &Value, message: &Sealable) -> Vec<Vec<u8>> {
-        let header = Header5 {
+        let header = SentHeader {
             msg_id: Uuid::new_v4().to_string(),
             session: &self.session,
             username: "kernel",
@@ -226,7 +227,7 @@ impl Sealable {
 }
 
 #[derive(Serialize)]
-struct Header5<'a> {
+struct SentHeader<'a> {
     msg_id: String,
     session: &'a str,
     username: &'a str,
@@ -267,7 +268,7 @@ mod tests {
         frames.push(vec![0xff, 0x00]);
         let request = open(&frames).expect("is accepted");
         assert_eq!(request.identities, [b"peer".to_vec()]);
-        assert_eq!(request.header.msg_type, "kernel_info_request");
+        assert_eq!(request.header.msg_type, MessageType::KernelInfoRequest);
         assert_eq!(request.header_json["username"], "u");
         assert_eq!(request.content["code"], "1");
     }
@@ -337,7 +338,7 @@ mod tests {
         let parent_frame: Value = serde_json::from_slice(&frames[4]).expect("is JSON");
         assert_eq!(parent_frame, parent);
         let request = open(&frames).expect("is signed");
-        assert_eq!(request.header.msg_type, "status");
+        assert_eq!(request.header.msg_type.name(), "status");
         assert_eq!(request.content["execution_state"], "busy");
         assert_eq!(request.header_json["version"], PROTOCOL_VERSION);
     }

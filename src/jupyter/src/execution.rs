@@ -1,11 +1,12 @@
-//! Executes cells, one after the other, in the order in which they were asked for.
+//! Executes cells in the order in which their requests arrived.
 //!
 //! Guarantees for each cell: `busy`, `execute_input`, the outputs in order, at most one `error`,
 //! the reply, `idle`. A cell that fails aborts the cells that were waiting at that moment.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -14,25 +15,24 @@ use super::comms::Comms;
 use super::envelope::Request;
 use super::history::History;
 use super::message::{Error, ExecuteInput, ExecuteReply, ExecuteRequest, Status};
-use super::outputs::CellOutputs;
+use super::outputs::{CellOutputs, ForReply};
 use super::socket::iopub::Iopub;
 use super::socket::router::Replies;
 use super::socket::stdin::Stdin;
-use stratoscope_session::{CellError, CellOutcome};
-use stratoscope_session::{OwnedCell, Session};
+use stratoscope_session::{CellError, CellOutcome, OwnedCell, Session, interrupted};
 
-/// How long after an error the cells that were sent together with the failing one are awaited.
-/// They are on their way through the shell socket; the failing cell's own reply waits as long.
+/// How long after an error the executor waits for the cells that were sent together with the failing one, which
+/// may still be on their way through the shell socket. The reply of the failing cell waits as long.
 const ABORT_WITHIN: Duration = Duration::from_millis(10);
 
-/// Takes cells; clones share the queue.
+/// The queue of cells; clones share it.
 #[derive(Clone)]
 pub struct Executor {
     queue: UnboundedSender<Request>,
 }
 
 impl Executor {
-    /// The handle, and the task that executes.
+    /// The queue, and the task that executes its cells.
     pub fn new(
         session: Arc<Session>,
         history: Arc<Mutex<History>>,
@@ -92,8 +92,7 @@ impl Task {
                 (ExecuteReply::error(self.count, error, Vec::new()), false)
             }
         };
-        // Taken before the reply is sent: what a client sends after it has read the reply is
-        // executed again.
+        // Taken before the reply is sent: what a client sends after it has read the reply is executed.
         let mut aborted = Vec::new();
         if abort {
             tokio::time::sleep(ABORT_WITHIN).await;
@@ -120,28 +119,56 @@ impl Task {
         parent: &Arc<Value>,
         content: ExecuteRequest,
     ) -> (ExecuteReply, bool) {
-        let store = content.store_history && !content.silent;
-        let blank = content.code.trim().is_empty();
+        let is_blank = content.code.trim().is_empty();
         if !content.silent {
-            let execution_count = self.count + u64::from(!blank);
-            self.iopub.publish(
-                parent,
-                &ExecuteInput {
-                    code: &content.code,
-                    execution_count,
-                },
-            );
+            let input = ExecuteInput {
+                code: &content.code,
+                execution_count: self.count + u64::from(!is_blank),
+            };
+            self.iopub.publish(parent, &input);
         }
-        if blank {
+        if is_blank {
             let expressions = self.user_expressions(&content.user_expressions).await;
             return (ExecuteReply::ok(self.count, expressions, Vec::new()), false);
         }
         let number = self.count + 1;
-        if store {
+        let is_stored = content.store_history && !content.silent;
+        if is_stored {
             self.count = number;
-            self.history().push(number, content.code.clone());
+            self.history.lock().push(number, content.code.clone());
         }
+        let (outcome, for_reply) = self.run_cell(request, parent, &content, number).await;
+        if is_stored && let Some(text) = for_reply.result_text {
+            self.history.lock().set_output(number, text);
+        }
+        let error = match outcome {
+            CellOutcome::Ok => {
+                let expressions = self.user_expressions(&content.user_expressions).await;
+                let reply = ExecuteReply::ok(number, expressions, for_reply.payload);
+                return (reply, false);
+            }
+            CellOutcome::Error(error) => error,
+            CellOutcome::Interrupted { lost } => interrupted(number, lost),
+        };
+        let mut error = Error::from(error);
+        if content.stop_on_error && !content.allow_stdin {
+            error = error.for_a_log();
+        }
+        if !content.silent {
+            self.iopub.publish(parent, &error);
+        }
+        let reply = ExecuteReply::error(number, error, for_reply.payload);
+        (reply, content.stop_on_error)
+    }
 
+    /// Runs a cell in the session; its outcome, and what belongs into the reply.
+    async fn run_cell(
+        &self,
+        request: &Request,
+        parent: &Arc<Value>,
+        content: &ExecuteRequest,
+        number: u64,
+    ) -> (CellOutcome, ForReply) {
         let outputs = Arc::new(CellOutputs {
             parent: parent.clone(),
             identities: request.identities.clone(),
@@ -154,48 +181,20 @@ impl Task {
             for_reply: Mutex::default(),
         });
         let cell = OwnedCell {
-            code: content.code,
+            code: content.code.clone(),
             number,
             silent: content.silent,
         };
-        let outcome = self
-            .session
-            .execute(cell, outputs.clone())
-            .await
-            .unwrap_or_else(|_| {
-                CellOutcome::Error(CellError {
-                    ename: "KernelEnded".to_owned(),
-                    evalue: "the kernel is being shut down".to_owned(),
-                    traceback: vec!["the kernel is being shut down".to_owned()],
-                })
-            });
-        let for_reply = outputs.take_for_reply();
-        if store && let Some(text) = for_reply.result_text {
-            self.history().set_output(number, text);
-        }
-
-        let error = match outcome {
-            CellOutcome::Ok => {
-                let expressions = self.user_expressions(&content.user_expressions).await;
-                return (
-                    ExecuteReply::ok(number, expressions, for_reply.payload),
-                    false,
-                );
-            }
-            CellOutcome::Error(error) => error,
-            CellOutcome::Interrupted { lost } => stratoscope_session::interrupted(number, lost),
-        };
-        let mut error = Error::from(error);
-        if content.stop_on_error && !content.allow_stdin {
-            error = error.for_a_log();
-        }
-        if !content.silent {
-            self.iopub.publish(parent, &error);
-        }
-        (
-            ExecuteReply::error(number, error, for_reply.payload),
-            content.stop_on_error,
-        )
+        let outcome = self.session.execute(cell, outputs.clone()).await;
+        let outcome = outcome.unwrap_or_else(|_| {
+            let reason = "the kernel is being shut down".to_owned();
+            CellOutcome::Error(CellError {
+                ename: "KernelEnded".to_owned(),
+                traceback: vec![reason.clone()],
+                evalue: reason,
+            })
+        });
+        (outcome, outputs.take_for_reply())
     }
 
     async fn user_expressions(&self, expressions: &Map<String, Value>) -> Value {
@@ -218,10 +217,6 @@ impl Task {
             results.insert(name.clone(), result);
         }
         Value::Object(results)
-    }
-
-    fn history(&self) -> std::sync::MutexGuard<'_, History> {
-        self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

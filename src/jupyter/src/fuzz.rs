@@ -1,7 +1,7 @@
-//! What arrives from outside, as nobody should send it: a client's bytes ([`super::socket::zmtp`])
-//! and a message's frames ([`super::envelope`]), valid ones that were changed.
+//! Fuzz tests of what arrives from outside: the bytes of a connection ([`super::socket::zmtp`]) and the frames of a
+//! message ([`super::envelope`]), made by changing valid ones.
 //!
-//! With `STRATOSCOPE_FULL_TESTS` set, many more cases. The wire has the same in its `tests/fuzz`.
+//! `STRATOSCOPE_FULL_TESTS` runs many more cases. The crate `wire` has such tests in its `tests/fuzz`.
 
 #[path = "../../wire/tests/fuzz/counting.rs"]
 mod counting;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::envelope::{Opener, Sealable, Sealer};
 use super::signature::Signer;
-use super::socket::zmtp::{Follower, Limits, Refusal};
+use super::socket::zmtp::{MessageLimits, Violation, ZmtpValidator};
 
 #[global_allocator]
 static ALLOCATOR: counting::Counting = counting::Counting;
@@ -26,7 +26,7 @@ const BASE_BYTES: usize = 64 << 10;
 fn cases() -> ProptestConfig {
     let is_long = std::env::var_os("STRATOSCOPE_FULL_TESTS").is_some_and(|it| !it.is_empty());
     ProptestConfig {
-        // A program has no `lib.rs`, beside which they would be kept.
+        // Failing cases become unit tests; no file of them is kept.
         failure_persistence: None,
         ..ProptestConfig::with_cases(if is_long { 200_000 } else { 2000 })
     }
@@ -180,7 +180,7 @@ mod messages {
             prop_assert!(held <= BASE_BYTES + BYTES_FOR_A_BYTE * size, "{held} for {size} bytes");
             match opened {
                 Ok(request) => {
-                    prop_assert_eq!(request.header_json["msg_type"].as_str(), Some(&*request.header.msg_type));
+                    prop_assert_eq!(request.header_json["msg_type"].as_str(), Some(request.header.msg_type.name()));
                     prop_assert!(request.content.is_object());
                 }
                 Err(error) => prop_assert!(error.to_string().len() > 10, "{}", error),
@@ -204,7 +204,7 @@ mod messages {
             let opened = Opener::new(Signer::new(b"secret")).open(&frames);
             let request = opened.map_err(|error| TestCaseError::fail(error.to_string()))?;
             prop_assert_eq!(request.identities, prefix);
-            prop_assert_eq!(request.header.msg_type, "status");
+            prop_assert_eq!(request.header.msg_type.name(), "status");
             prop_assert_eq!(request.content, content);
         }
     }
@@ -214,7 +214,7 @@ mod messages {
 mod connections {
     use super::*;
 
-    const LIMITS: Limits = Limits {
+    const LIMITS: MessageLimits = MessageLimits {
         message_bytes: 1000,
         frames: 4,
         messages: 5,
@@ -275,21 +275,21 @@ mod connections {
     }
 
     /// Reads the bytes in pieces of these lengths, as they come.
-    fn follow(bytes: &[u8], lengths: &[usize]) -> (Follower, Result<(), Refusal>) {
-        let mut follower = Follower::new(LIMITS);
+    fn validate(bytes: &[u8], lengths: &[usize]) -> (ZmtpValidator, Result<(), Violation>) {
+        let mut validator = ZmtpValidator::new(LIMITS);
         let mut rest = bytes;
         for length in lengths.iter().cycle() {
             let (piece, others) = rest.split_at((*length).min(rest.len()));
-            if let Err(refusal) = follower.follow(piece) {
-                return (follower, Err(refusal));
+            if let Err(refusal) = validator.validate(piece) {
+                return (validator, Err(refusal));
             }
-            assert!(follower.unfinished_bytes() <= LIMITS.message_bytes.max(4096));
+            assert!(validator.partial_bytes() <= LIMITS.message_bytes.max(4096));
             rest = others;
             if rest.is_empty() {
                 break;
             }
         }
-        (follower, Ok(()))
+        (validator, Ok(()))
     }
 
     /// The lengths of the frames that are announced, read by other means.
@@ -317,19 +317,19 @@ mod connections {
         #![proptest_config(cases())]
 
         #[test]
-        fn what_keeps_to_the_limits_is_let_through(
+        fn what_keeps_the_limits_passes(
             bytes in good(),
             lengths in vec(1..300_usize, 1..8),
         ) {
-            let (follower, followed) = follow(&bytes, &lengths);
-            prop_assert_eq!(followed, Ok(()));
-            prop_assert!(follower.is_ready());
-            prop_assert_eq!(follower.message_under_way(), None);
-            prop_assert_eq!(follower.unfinished_bytes(), 0);
+            let (validator, validated) = validate(&bytes, &lengths);
+            prop_assert_eq!(validated, Ok(()));
+            prop_assert!(validator.is_ready());
+            prop_assert_eq!(validator.current_message(), None);
+            prop_assert_eq!(validator.partial_bytes(), 0);
         }
 
         #[test]
-        fn every_limit_is_kept_and_nothing_more_is_refused(
+        fn exactly_the_limits_are_enforced(
             frames in vec((any::<bool>(), any::<bool>(), vec(any::<u8>(), 0..500)), 0..14),
         ) {
             let mut bytes = greeting();
@@ -348,19 +348,19 @@ mod connections {
                     messages += 1;
                 }
             }
-            let (_, followed) = follow(&bytes, &[usize::MAX]);
-            prop_assert_eq!(followed.is_ok(), keeps_to_limits, "{:?}", followed);
+            let (_, validated) = validate(&bytes, &[usize::MAX]);
+            prop_assert_eq!(validated.is_ok(), keeps_to_limits, "{:?}", validated);
         }
 
         #[test]
-        fn how_the_bytes_come_does_not_matter_and_nothing_is_kept(
+        fn chunking_does_not_matter_and_nothing_is_stored(
             bytes in changed(),
             lengths in vec(1..300_usize, 1..8),
         ) {
-            let ((_, at_once), held) = counting::most_bytes(|| follow(&bytes, &[usize::MAX]));
+            let ((_, at_once), held) = counting::most_bytes(|| validate(&bytes, &[usize::MAX]));
             prop_assert_eq!(held, 0);
-            let (_, in_pieces) = follow(&bytes, &lengths);
-            let (_, in_bytes) = follow(&bytes, &[1]);
+            let (_, in_pieces) = validate(&bytes, &lengths);
+            let (_, in_bytes) = validate(&bytes, &[1]);
             prop_assert_eq!(&at_once, &in_pieces);
             prop_assert_eq!(&at_once, &in_bytes);
             match at_once {
@@ -374,8 +374,8 @@ mod connections {
         #[test]
         fn arbitrary_bytes_are_refused(first in 0..=0xfe_u8, rest in vec(any::<u8>(), 0..400)) {
             let bytes = [vec![first], rest].concat();
-            let (_, followed) = follow(&bytes, &[7]);
-            prop_assert_eq!(followed, Err(Refusal::NotZmtp));
+            let (_, validated) = validate(&bytes, &[7]);
+            prop_assert_eq!(validated, Err(Violation::NotZmtp));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The cells that were executed, in memory, as `history_request` asks for them.
+//! The executed cells, in memory, for `history_request`.
 
 /// Cells and the text of their results, oldest first.
 #[derive(Debug, Default)]

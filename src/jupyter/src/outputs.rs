@@ -1,7 +1,8 @@
-//! What a running cell writes to: every output becomes a message in answer to the cell's request.
+//! The outputs of a running cell: each becomes a message whose parent is the cell's request.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use stratoscope_wire::MimeBundle;
 
@@ -11,13 +12,13 @@ use super::message::{
 };
 use super::socket::iopub::Iopub;
 use super::socket::stdin::Stdin;
-use stratoscope_session::{Outputs, Stream};
+use stratoscope_session::{OutputSink, Stream};
 
 /// The outputs of one cell.
 pub struct CellOutputs {
     /// The request's header.
     pub parent: Arc<Value>,
-    /// The request's sender, who is asked for input.
+    /// The sender of the request, which is asked for input.
     pub identities: Vec<Vec<u8>>,
     /// The cell's number.
     pub number: u64,
@@ -47,17 +48,11 @@ pub struct ForReply {
 impl CellOutputs {
     /// What belongs into the reply; called once, when the cell has ended.
     pub fn take_for_reply(&self) -> ForReply {
-        std::mem::take(&mut *self.for_reply())
-    }
-
-    fn for_reply(&self) -> MutexGuard<'_, ForReply> {
-        self.for_reply
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut *self.for_reply.lock())
     }
 }
 
-impl Outputs for CellOutputs {
+impl OutputSink for CellOutputs {
     fn stream(&self, stream: Stream, text: &str) {
         if !self.silent {
             self.iopub.publish_text(&self.parent, stream, text);
@@ -81,14 +76,14 @@ impl Outputs for CellOutputs {
                 metadata,
                 transient,
             };
-            self.iopub.publish_with_patience(&self.parent, &content);
+            self.iopub.publish_blocking(&self.parent, &content);
         } else {
             let content = DisplayData {
                 data,
                 metadata,
                 transient,
             };
-            self.iopub.publish_with_patience(&self.parent, &content);
+            self.iopub.publish_blocking(&self.parent, &content);
         }
     }
 
@@ -100,13 +95,13 @@ impl Outputs for CellOutputs {
             .get("text/plain")
             .and_then(Value::as_str)
             .map(str::to_owned);
-        self.for_reply().result_text = text;
+        self.for_reply.lock().result_text = text;
         let content = ExecuteResult {
             execution_count: self.number,
             data,
             metadata: MimeBundle::new(),
         };
-        self.iopub.publish_with_patience(&self.parent, &content);
+        self.iopub.publish_blocking(&self.parent, &content);
     }
 
     fn clear(&self, wait: bool) {
@@ -144,13 +139,15 @@ impl Outputs for CellOutputs {
     }
 
     fn page(&self, data: MimeBundle) {
-        self.for_reply()
+        self.for_reply
+            .lock()
             .payload
             .push(json!({"source": "page", "data": data, "start": 0}));
     }
 
     fn replace_input(&self, text: &str) {
-        self.for_reply()
+        self.for_reply
+            .lock()
             .payload
             .push(json!({"source": "set_next_input", "text": text, "replace": true}));
     }

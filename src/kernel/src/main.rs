@@ -1,5 +1,5 @@
-//! `stratoscope`: a Jupyter kernel for Rust in which one fine-tunes BERT under a distribution
-//! strategy, and the commands around it.
+//! `stratoscope`: a Jupyter kernel for Rust that fine-tunes BERT under a distribution strategy, and its commands.
+//! It connects the crates below it: start with [`cli`], then the crate `session`.
 //!
 //! Two front ends, the Jupyter protocol (crate `jupyter`) and headless notebooks ([`notebook`]), hand
 //! cells to one `Session` (crate `session`), which owns an evaluator (crate `evaluator`).
@@ -10,8 +10,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // The executable also plays roles in which others call it by its environment, not by its
-    // arguments: rustc's wrapper and the process that runs the cells.
+    // evcxr and cargo also call this executable as rustc's wrapper and as cargo, selected by its environment.
     if let Some(code) = stratoscope_compile::dispatch() {
         return code;
     }

@@ -1,49 +1,67 @@
-//! `stratoscope run NOTEBOOK`: executes a notebook in this process, without Jupyter, and writes
-//! its outputs into it.
+//! `stratoscope run NOTEBOOK`: executes a notebook in this process, without Jupyter, and writes the executed copy.
+//! The notebook itself changes only with `--inplace`.
 //!
 //! <https://nbformat.readthedocs.io/en/latest/format_description.html>
 
 mod expected;
 mod file;
+mod output_path;
 mod record;
 mod stop;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use crate::cli::RunArguments;
 use expected::{Expected, Verdict};
 use file::Notebook;
 use record::Recorder;
 use stop::Stop;
 use stratoscope_os::console::{say, warn};
-use stratoscope_session::{Backend, CellOutcome};
+use stratoscope_session::{Backend, CellOutcome, interrupted};
 use stratoscope_session::{OwnedCell, Session};
 
-/// What shells make of a process that was terminated.
+/// Arguments of `stratoscope run`.
+#[derive(Debug, Default, clap::Args)]
+pub struct RunArguments {
+    /// The notebook to execute (.ipynb, nbformat 4)
+    pub notebook: PathBuf,
+    /// Write the executed notebook to FILE. Without this option: to target/notebooks/ of the Cargo workspace that
+    /// contains the notebook, otherwise to NAME.executed.ipynb beside it
+    #[arg(long, value_name = "FILE", conflicts_with = "inplace")]
+    pub output: Option<PathBuf>,
+    /// Replace the outputs and execution counts in the notebook itself. Nothing else in the file changes
+    #[arg(long)]
+    pub inplace: bool,
+    /// Continue after a cell that fails, and exit with code 0. A cell that is expected to fail is tagged
+    /// `raises-exception`, and `expect:CODE` if it must fail with this code
+    #[arg(long)]
+    pub allow_errors: bool,
+}
+
+/// The exit code of a process that SIGTERM ended, as shells report it.
 const TERMINATED: u8 = 128 + libc::SIGTERM as u8;
 
 /// Why a run ended before its last cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
-    /// This cell did not do what was expected of it.
+    /// This cell failed, or did not fail as expected.
     Failed(usize),
     /// The process was asked to end while this cell ran.
     Terminated(usize),
 }
 
-/// Executes the code cells in order. A cell that fails ends the run, unless its tags say that it is meant
-/// to, or errors are allowed; what was executed until then is written all the same, also when the process
-/// is asked to end.
+/// Executes the code cells in order. A cell that fails ends the run, unless its tags expect the error or errors
+/// are allowed. The outputs so far are written even then, and also when the process is asked to end.
+///
+/// # Errors
+/// The notebook cannot be read, or the executed one cannot be written.
 pub fn run(arguments: &RunArguments, backend: Box<dyn Backend>) -> anyhow::Result<ExitCode> {
     let mut notebook = Notebook::read(&arguments.notebook)?;
-    let output = arguments.output.as_ref().unwrap_or(&arguments.notebook);
-    // Wherever the process is when it writes.
-    let output = &std::path::absolute(output).unwrap_or_else(|_| output.clone());
+    let output = &output_path::of(arguments)?;
     let session = Arc::new(Session::start(backend));
     let stop = Stop::on_signals(Arc::clone(&session))?;
 
@@ -51,13 +69,13 @@ pub fn run(arguments: &RunArguments, backend: Box<dyn Backend>) -> anyhow::Resul
     let ended = execute(&mut notebook, &session, &stop, arguments.allow_errors)?;
     notebook.set_language_info(stratoscope_jupyter::language_info());
     let written = notebook.write(output);
-    let gone = session.shut_down();
-    wait(Duration::from_secs(5), gone);
+    let ended_session = session.shut_down();
+    wait(Duration::from_secs(5), ended_session);
     written?;
     Ok(report(ended, output, began))
 }
 
-/// Says how it ended; the exit code.
+/// Reports how the run ended; returns the exit code.
 fn report(ended: Option<Ended>, output: &Path, began: Instant) -> ExitCode {
     let output = output.display();
     match ended {
@@ -69,7 +87,7 @@ fn report(ended: Option<Ended>, output: &Path, began: Instant) -> ExitCode {
         }
         Some(Ended::Terminated(cell)) => {
             warn(&format!(
-                "ended from outside in cell {cell}; the outputs so far are in {output}"
+                "terminated in cell {cell}; the outputs so far are in {output}"
             ));
             ExitCode::from(TERMINATED)
         }
@@ -81,7 +99,7 @@ fn report(ended: Option<Ended>, output: &Path, began: Instant) -> ExitCode {
     }
 }
 
-/// Executes the cells; says why it did not come to the last one.
+/// Executes the cells. Returns why the run ended before the last cell.
 fn execute(
     notebook: &mut Notebook,
     session: &Session,
@@ -118,12 +136,10 @@ fn execute(
         };
         let outputs = recorder.cell(index, number);
         let outcome = stop.wait_for(session.execute(cell, outputs));
-        let error = match outcome.context("the evaluator has ended")? {
+        let error = match outcome.context("the evaluator ended")? {
             CellOutcome::Ok => None,
             CellOutcome::Error(error) => Some(error),
-            CellOutcome::Interrupted { lost } => {
-                Some(stratoscope_session::interrupted(number, lost))
-            }
+            CellOutcome::Interrupted { lost } => Some(interrupted(number, lost)),
         };
         let seconds = began.elapsed().as_secs_f64();
         if let Some(error) = &error {
@@ -146,7 +162,7 @@ fn execute(
     Ok(None)
 }
 
-/// Waits for an answer from the evaluator's thread, but not for ever.
+/// Waits for an answer from the evaluator's thread, at most `limit`.
 fn wait(limit: Duration, mut answer: tokio::sync::oneshot::Receiver<()>) {
     let began = Instant::now();
     while began.elapsed() < limit {
@@ -160,11 +176,11 @@ fn wait(limit: Duration, mut answer: tokio::sync::oneshot::Receiver<()>) {
     warn("the evaluator did not end in time");
 }
 
-/// A line that fits a terminal.
+/// A line shortened to fit a terminal.
 fn shortened(line: &str) -> String {
-    const LONGEST: usize = 70;
+    const MAX_CHARACTERS: usize = 70;
     let line = line.trim();
-    match line.char_indices().nth(LONGEST) {
+    match line.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line.to_owned(),
     }

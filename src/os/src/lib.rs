@@ -5,7 +5,7 @@
 //! Start with [`private_folder`], which holds everything a kernel writes, and [`environment`], which every started
 //! program goes through.
 
-#![deny(missing_docs)]
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 pub mod console;
 pub mod environment;

@@ -1,6 +1,6 @@
-//! Private folders among the temporary files: of this user alone, and locked as long as they are in use.
-//! What a kernel that was killed has left is removed by the next one. The number of a process says
-//! nothing about that: it may be one of another container, or of another machine that shares the folder.
+//! Private temporary folders: readable by this user only, and locked while they are in use. The next kernel removes the
+//! folders that a killed kernel has left. The lock decides which those are, not the process number in the name, which
+//! may belong to another container, or to another machine that shares the temporary folder.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -10,18 +10,18 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::temporary_folder;
 
-/// The file in it that is locked.
+/// The file in a private folder that is locked.
 const LOCK: &str = "lock";
 
 /// A folder that is removed when this is dropped.
 #[derive(Debug)]
 pub struct PrivateFolder {
     path: PathBuf,
-    /// Let go when the folder is gone.
+    /// Released after the folder is removed.
     _lock: File,
 }
 
-/// A name for a new one.
+/// A name for a new private folder.
 pub fn fresh_name() -> String {
     let nanoseconds = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -29,8 +29,8 @@ pub fn fresh_name() -> String {
     format!("stratoscope-{}-{nanoseconds:08x}", std::process::id())
 }
 
-/// Whether a folder is one of them, by its name.
-fn is_one(name: &str) -> bool {
+/// Whether a name is that of a private folder.
+fn is_private_folder(name: &str) -> bool {
     let parts = name
         .strip_prefix("stratoscope-")
         .and_then(|it| it.split_once('-'));
@@ -42,25 +42,28 @@ fn is_one(name: &str) -> bool {
 }
 
 impl PrivateFolder {
-    /// Makes the folder. Nothing may be there.
+    /// Makes the folder.
+    ///
+    /// # Errors
+    /// Something exists at `path`, or the folder cannot be made.
     pub fn make(path: PathBuf) -> io::Result<Self> {
-        // Under a name that no other kernel looks at until it is locked. Fails when somebody else has
-        // made it: nothing of theirs is used.
+        // Under a name that no sweep looks at until the folder is locked. Fails when it exists already: a folder that
+        // another user made is never used.
         let fresh = path.with_extension("new");
         fs::DirBuilder::new().mode(0o700).create(&fresh)?;
         let lock = File::create_new(fresh.join(LOCK))?;
         match lock.try_lock() {
             Err(TryLockError::WouldBlock) => {
-                return Err(io::Error::other("somebody else holds its lock"));
+                return Err(io::Error::other("another process holds its lock"));
             }
-            // Where locks do not work nobody takes ours, either.
+            // Where the file system has no locks, nobody can take this one either.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
         fs::rename(&fresh, &path)?;
         Ok(Self { path, _lock: lock })
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -72,16 +75,16 @@ impl Drop for PrivateFolder {
     }
 }
 
-/// Removes those of this user that nobody holds any more.
+/// Removes the private folders of this user that no process has locked.
 pub fn sweep() {
     temporary_folder::all().iter().for_each(|it| sweep_in(it));
 }
 
 fn sweep_in(folder: &Path) {
-    // SAFETY: a plain system call.
+    // SAFETY: a system call without arguments that cannot fail.
     let user = unsafe { libc::geteuid() };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_ours = entry.file_name().to_str().is_some_and(is_one)
+        let is_ours = entry.file_name().to_str().is_some_and(is_private_folder)
             && entry
                 .metadata()
                 .is_ok_and(|it| it.is_dir() && it.uid() == user);
@@ -91,7 +94,7 @@ fn sweep_in(folder: &Path) {
     }
 }
 
-/// Takes a lock that nobody holds. Where locks do not work, somebody may hold it.
+/// Takes a lock that nobody holds. Where the file system has no locks, it counts as held.
 fn hold(lock: &Path) -> Option<File> {
     let mut options = File::options();
     options.read(true).write(true);
@@ -104,8 +107,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_private_folders_are_recognised() {
-        assert!(is_one(&fresh_name()));
+    fn only_private_folders_are_recognized() {
+        assert!(is_private_folder(&fresh_name()));
         for (name, expected) in [
             ("stratoscope-12-0a1b2c3d", true),
             ("stratoscope-12-0a1b2c3", false),
@@ -115,7 +118,7 @@ mod tests {
             ("stratoscope-eng-12345678x", false),
             ("other-12-0a1b2c3d", false),
         ] {
-            assert_eq!(is_one(name), expected, "{name}");
+            assert_eq!(is_private_folder(name), expected, "{name}");
         }
     }
 
@@ -123,12 +126,12 @@ mod tests {
     fn only_folders_that_nobody_holds_are_swept() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
-        // The number is that of no process here: what lives may do so in another container.
+        // No process here has these numbers: the owners may live in another container.
         let held = PrivateFolder::make(at("stratoscope-4000001-00000001")).expect("is made");
         for name in [
             "stratoscope-4000002-00000002",
             "other-4000004-00000004",
-            // Nobody says whether it is in use.
+            // Without a lock file nothing shows whether it is in use.
             "stratoscope-4000003-00000003",
         ] {
             fs::create_dir(at(name)).expect("makes");
@@ -161,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_has_made_is_not_used() {
+    fn an_existing_folder_is_not_used() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("stratoscope-1-00000001");
         fs::create_dir(path.with_extension("new")).expect("makes");

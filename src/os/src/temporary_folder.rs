@@ -1,8 +1,7 @@
-//! The folder for temporary files: the one that `TMPDIR` names, if it can be used, else another.
+//! The folder for temporary files: `TMPDIR` if it is usable, otherwise another one.
 //!
-//! Others must not be able to replace what we put there. So the folder, and every folder above it,
-//! belongs to this user or to the administrator, and nobody else can rename what lies in it: it is not
-//! open to others, or it is sticky, as `/tmp` is.
+//! Other users must not be able to replace files there. Therefore the folder and all of its parents must belong to this
+//! user or to the administrator, and must not be writable by other users unless they are sticky, as `/tmp` is.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,65 +11,65 @@ use std::path::{Path, PathBuf};
 
 /// The variable that names the folder.
 const VARIABLE: &str = "TMPDIR";
-/// Where it is when nothing names one.
-const USUAL: &str = "/tmp";
-/// The path of a socket may have 108 bytes.
-const LONGEST: usize = 72;
+/// The folder without that variable.
+const DEFAULT: &str = "/tmp";
+/// The longest path, since sockets lie below it, whose paths are limited to 108 bytes.
+const MAX_BYTES: usize = 72;
 
-/// What was found.
+/// The folder that was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Temporary {
-    /// The folder for our own files.
+    /// The folder for temporary files.
     pub folder: PathBuf,
-    /// What `TMPDIR` is to be set to, if it names no folder that can be used.
+    /// The value to set `TMPDIR` to, if its own is not usable.
     pub instead: Option<PathBuf>,
-    /// What is wrong with `TMPDIR`, and what is taken in its place.
+    /// Why `TMPDIR` is not usable, and which folder is used instead.
     pub note: Option<String>,
 }
 
 /// Finds the folder for temporary files.
 ///
 /// # Errors
-/// There is none; what is wrong with each that was tried.
+/// No folder is usable: why, for each that was tried.
 pub fn find() -> Result<Temporary, String> {
-    find_among(std::env::var_os(VARIABLE), &others())
+    find_among(std::env::var_os(VARIABLE), &fallbacks())
 }
 
-/// Every folder in which there may be private ones.
+/// Every folder that may contain private folders.
 pub fn all() -> Vec<PathBuf> {
     let named = named(std::env::var_os(VARIABLE));
-    let mut folders: Vec<PathBuf> = named.into_iter().chain(others()).collect();
+    let mut folders: Vec<PathBuf> = named.into_iter().chain(fallbacks()).collect();
     folders.sort();
     folders.dedup();
     folders
 }
 
-/// An empty variable names nothing.
+/// The folder that a variable names; an empty variable names none.
 fn named(variable: Option<OsString>) -> Option<PathBuf> {
     variable.filter(|it| !it.is_empty()).map(PathBuf::from)
 }
 
-/// What is taken when `TMPDIR` cannot be used.
-fn others() -> Vec<PathBuf> {
+/// The folders to try when `TMPDIR` is not usable.
+fn fallbacks() -> Vec<PathBuf> {
     let variable = |name| named(std::env::var_os(name));
     let cache = variable("XDG_CACHE_HOME")
         .or_else(|| Some(variable("HOME")?.join(".cache")))
         .map(|cache| cache.join("stratoscope"));
-    [Some(USUAL.into()), variable("XDG_RUNTIME_DIR"), cache]
+    [Some(DEFAULT.into()), variable("XDG_RUNTIME_DIR"), cache]
         .into_iter()
         .flatten()
         .collect()
 }
 
 fn find_among(variable: Option<OsString>, others: &[PathBuf]) -> Result<Temporary, String> {
-    let mut told = Vec::new();
-    // Most programs take an empty variable for none; Rust's take it for the current folder.
+    let mut problems = Vec::new();
+    // Most programs treat an empty variable as unset; Rust programs treat it as the current folder.
     let is_empty = variable.as_ref().is_some_and(|it| it.is_empty());
     let named = named(variable);
     let problem = match &named {
         None => None,
-        Some(named) => match wrong_with(named) {
-            None if named.as_os_str().len() <= LONGEST => {
+        Some(named) => match problem_with(named) {
+            None if named.as_os_str().len() <= MAX_BYTES => {
                 return Ok(Temporary {
                     folder: named.clone(),
                     instead: None,
@@ -81,16 +80,16 @@ fn find_among(variable: Option<OsString>, others: &[PathBuf]) -> Result<Temporar
         },
     };
     if let (Some(named), Some(problem)) = (&named, &problem) {
-        told.push(format!("`{}` {problem}", shown(named)));
+        problems.push(format!("`{}` {problem}", shown(named)));
     }
     for folder in others {
         if folder.ends_with("stratoscope") {
-            // Below the cache, which is the user's: it may be made.
+            // Below the user's cache folder, where a new folder may be made.
             let mut builder = fs::DirBuilder::new();
             let _ = builder.recursive(true).mode(0o700).create(folder);
         }
-        match wrong_with(folder) {
-            None if folder.as_os_str().len() <= LONGEST => {
+        match problem_with(folder) {
+            None if folder.as_os_str().len() <= MAX_BYTES => {
                 let note = named
                     .as_ref()
                     .zip(problem.as_ref())
@@ -107,26 +106,26 @@ fn find_among(variable: Option<OsString>, others: &[PathBuf]) -> Result<Temporar
                     note,
                 });
             }
-            None => told.push(format!("the path of `{}` is too long", folder.display())),
-            Some(problem) => told.push(format!("`{}` {problem}", folder.display())),
+            None => problems.push(format!("the path of `{}` is too long", folder.display())),
+            Some(problem) => problems.push(format!("`{}` {problem}", folder.display())),
         }
     }
-    Err(told.join("; "))
+    Err(problems.join("; "))
 }
 
-/// A path for a message: no line ends, no escape sequences.
+/// A path for a message, with line ends and control characters escaped.
 fn shown(path: &Path) -> String {
     path.to_string_lossy().escape_debug().to_string()
 }
 
-/// Why files cannot be put into a folder, to follow its name.
-fn wrong_with(folder: &Path) -> Option<&'static str> {
+/// Why a folder is not usable, to follow its name in a sentence.
+fn problem_with(folder: &Path) -> Option<&'static str> {
     let bytes = folder.as_os_str().as_bytes();
     if !folder.is_absolute() {
         return Some("is not an absolute path");
     }
-    let is_odd = |byte: &u8| byte.is_ascii_control() || *byte == b':' || *byte == b'"';
-    if folder.to_str().is_none() || bytes.iter().any(is_odd) {
+    let is_unsafe = |byte: &u8| byte.is_ascii_control() || *byte == b':' || *byte == b'"';
+    if folder.to_str().is_none() || bytes.iter().any(is_unsafe) {
         return Some("has characters that programs cannot handle");
     }
     let Ok(real) = folder.canonicalize() else {
@@ -138,7 +137,7 @@ fn wrong_with(folder: &Path) -> Option<&'static str> {
     if real.ancestors().any(is_open_to_others) {
         return Some("is open to other users, who could replace what lies in it");
     }
-    // The mode alone does not tell: the file system may be read-only, and the administrator's rights differ.
+    // The mode is not enough: the file system may be read-only, and the administrator may write anywhere.
     match tempfile::Builder::new()
         .prefix("stratoscope-probe-")
         .tempfile_in(folder)
@@ -148,7 +147,7 @@ fn wrong_with(folder: &Path) -> Option<&'static str> {
     }
 }
 
-/// Whether somebody else than this user and the administrator can replace what lies in a folder.
+/// Whether users other than this one and the administrator can replace files in a folder.
 fn is_open_to_others(folder: &Path) -> bool {
     const WRITABLE_BY_GROUP: u32 = 0o020;
     const WRITABLE_BY_ALL: u32 = 0o002;
@@ -156,12 +155,12 @@ fn is_open_to_others(folder: &Path) -> bool {
     let Ok(metadata) = fs::metadata(folder) else {
         return true;
     };
-    // SAFETY: a plain system call.
+    // SAFETY: a system call without arguments that cannot fail.
     let user = unsafe { libc::geteuid() };
-    // In a container the administrator may have another number than 0.
+    // In a container the administrator may have a number other than 0.
     let administrator = fs::metadata("/").map_or(0, |it| it.uid());
     let is_trusted = [user, administrator, 0].contains(&metadata.uid());
-    // Many systems give each user a group of its own, with the same number, and let it write.
+    // Many systems give each user a group of the same number, which may write.
     let is_own_group = metadata.gid() == user;
     let mode = metadata.mode();
     let is_open = mode & WRITABLE_BY_ALL != 0 || (mode & WRITABLE_BY_GROUP != 0 && !is_own_group);
@@ -186,7 +185,7 @@ mod tests {
             let found = find_among(Some(good.into()), &[]).expect("is good");
             assert_eq!((found.folder.as_path(), found.note), (good, None));
         }
-        // An empty variable is no variable, and nothing is said of it.
+        // An empty variable counts as unset, without a note.
         let others = [folder.path().to_owned()];
         for none in [None, Some(OsString::new())] {
             let instead = none.as_ref().map(|_| others[0].clone());
@@ -221,13 +220,13 @@ mod tests {
         check(&folder.path().join("a\nb"), "cannot handle");
         // With the sticky bit, as `/tmp` has it, nobody renames what belongs to another.
         mode(&open, 0o1777);
-        assert_eq!(wrong_with(&open), None);
+        assert_eq!(problem_with(&open), None);
     }
 
     #[test]
     fn a_path_that_is_too_long_for_a_socket_is_good_for_other_files() {
         let folder = tempfile::tempdir().expect("a folder");
-        let deep = folder.path().join("x".repeat(LONGEST));
+        let deep = folder.path().join("x".repeat(MAX_BYTES));
         fs::create_dir(&deep).expect("makes");
         let others = [folder.path().to_owned()];
         let found = find_among(Some(deep.into()), &others).expect("there is another");

@@ -1,25 +1,25 @@
-//! What `%profile` and `%warnings` set for a notebook. Lives as long as the evaluator; a new cell
-//! process changes nothing of it.
+//! The settings of `%profile` and `%warnings` for a notebook. They live as long as the evaluator; a new cell process
+//! does not change them.
 
 use stratoscope_diagnostics::policy::{Policy, Verdict};
 use stratoscope_diagnostics::{Diagnostic, Profile, policy};
 
-/// See the module.
+/// How the diagnostics of a notebook are shown.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
-    /// The version of TensorFlow whose words the cards quote.
+pub struct DiagnosticSettings {
+    /// The version of TensorFlow whose messages the cards quote.
     pub profile: Option<Profile>,
-    /// What is done with warnings.
+    /// Which warnings are shown, silenced or denied.
     pub policy: Policy,
 }
 
-impl Settings {
-    /// The diagnostic as it is to be shown: an error if its code is denied. `None`: not at all.
-    /// `line`: that of the statement that found it.
-    pub fn judged(&mut self, found: Diagnostic, line: Option<usize>) -> Option<Diagnostic> {
-        match self.policy.judge(&found, line) {
-            Verdict::Show => Some(found),
-            Verdict::Denied => Some(policy::denied(found)),
+impl DiagnosticSettings {
+    /// The diagnostic to show: an error if its code is denied; `None`: it is not shown. `line` is the line of the statement
+    /// that raised it.
+    pub fn judged(&mut self, diagnostic: Diagnostic, line: Option<usize>) -> Option<Diagnostic> {
+        match self.policy.judge(&diagnostic, line) {
+            Verdict::Show => Some(diagnostic),
+            Verdict::Denied => Some(policy::denied(diagnostic)),
             Verdict::Repeated | Verdict::Silenced => None,
         }
     }

@@ -1,4 +1,4 @@
-//! The seam between the front ends (the Jupyter kernel, `stratoscope run`) and whatever executes
+//! The interface between the front ends (the Jupyter kernel, `stratoscope run`) and the evaluator that executes
 //! cells. The front ends know neither evcxr nor rustc; the evaluator knows no Jupyter message.
 //!
 //! One evaluator lives on one thread of its own (see [`crate::Session`]), since starting it takes
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use stratoscope_diagnostics::Result;
 use stratoscope_wire::MimeBundle;
 
-use crate::Settings;
+use crate::DiagnosticSettings;
 
 /// Which of the two plain streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,16 +33,16 @@ impl Stream {
     }
 }
 
-/// Where a running cell's outputs go. Called from the evaluator's threads, in the order in which
-/// the outputs are to appear. No call waits for a front end, save [`Outputs::input`].
+/// Receives the outputs of a running cell. The evaluator's threads call it in the order in which the outputs are
+/// to appear. No call waits for a front end, except [`OutputSink::input`].
 ///
-/// An evaluator may keep the `Arc` beyond the cell for output of threads that outlive it: it is
-/// then attributed to the cell that started them.
-pub trait Outputs: Send + Sync {
-    /// Text of a plain stream, as soon as it is there; not necessarily whole lines.
+/// An evaluator may keep the `Arc` after the cell has ended, for the output of threads that outlive it: it is then
+/// attributed to the cell that started them.
+pub trait OutputSink: Send + Sync {
+    /// Text of a plain stream, as soon as it is available; not necessarily whole lines.
     fn stream(&self, stream: Stream, text: &str);
 
-    /// Something drawn. `update` replaces every display of that `display_id` instead of adding one.
+    /// A display. `update` replaces every display of that `display_id` instead of adding one.
     fn display(
         &self,
         data: MimeBundle,
@@ -54,11 +54,11 @@ pub trait Outputs: Send + Sync {
     /// The value of the cell's last expression; at most once a cell.
     fn result(&self, data: MimeBundle);
 
-    /// Removes the cell's outputs; `wait`: only when the next one arrives.
+    /// Removes the cell's outputs; with `wait`, only when the next one arrives.
     fn clear(&self, wait: bool);
 
-    /// Asks the person at the notebook for a line and waits for it. `None`: nobody can be asked,
-    /// or the question was cancelled by an interrupt.
+    /// Asks the user for a line and waits for it. `None`: the front end cannot ask, or an interrupt cancelled the
+    /// question.
     fn input(&self, prompt: &str, password: bool) -> Option<String>;
 
     /// Text for the pager (`%explain`, `%doc`). Front ends without one show it as a display.
@@ -66,22 +66,21 @@ pub trait Outputs: Send + Sync {
         self.display(data, MimeBundle::new(), None, false);
     }
 
-    /// Shows a table of the variables that [`Outputs::update_variables`] changes from then on
-    /// (`%vars live`). Front ends without such tables show it as it is.
+    /// Shows a table of the variables that [`OutputSink::update_variables`] updates (`%vars live`). Front ends without
+    /// live tables display it once.
     fn show_variables_live(&self, table: MimeBundle) {
         self.display(table, MimeBundle::new(), None, false);
     }
 
-    /// Whether anybody may be looking at such a table.
+    /// Whether a front end may show such a table.
     fn has_live_variables(&self) -> bool {
         false
     }
 
-    /// The variables are these now.
+    /// Updates the live table.
     fn update_variables(&self, _table: &MimeBundle) {}
 
-    /// Puts a text into the cell in place of what was executed (`%load`). Front ends without cells
-    /// show it.
+    /// Replaces the text of the executed cell (`%load`). Front ends without cells display the text.
     fn replace_input(&self, text: &str) {
         let data = MimeBundle::from_iter([("text/plain".to_owned(), text.into())]);
         self.display(data, MimeBundle::new(), None, false);
@@ -91,13 +90,13 @@ pub trait Outputs: Send + Sync {
 /// How a cell ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CellOutcome {
-    /// It ran to its end.
+    /// It completed.
     Ok,
-    /// It did not compile, a `?` failed, or it panicked. Diagnostics have been displayed already,
-    /// where there were any; the front end adds exactly one `error` with these fields.
+    /// It did not compile, a `?` failed, or it panicked. Diagnostics, if any, have been displayed already; the front end
+    /// adds exactly one `error` with these fields.
     Error(CellError),
-    /// It was interrupted. `lost` says in a sentence what the interrupt cost (variables of a cell
-    /// process that had to be ended); `None`: everything is kept.
+    /// It was interrupted. `lost` says in a sentence what was lost (the variables, if the cell process had to be
+    /// killed); `None`: everything is kept.
     Interrupted {
         /// What was lost, if anything.
         lost: Option<String>,
@@ -115,18 +114,18 @@ pub struct CellError {
     pub traceback: Vec<String>,
 }
 
-/// One cell as it is handed to the evaluator.
+/// A cell to execute.
 #[derive(Clone, Debug)]
 pub struct Cell<'a> {
-    /// The cell's text as its author typed it.
+    /// The cell's text as typed.
     pub code: &'a str,
     /// Its number, `In[number]`; counted from 1. A silent cell has the number of the next one.
     pub number: u64,
-    /// Executed for its effects alone: nothing is displayed for the last expression.
+    /// Executed for its side effects: the value of the last expression is not displayed.
     pub silent: bool,
 }
 
-/// What could be written at the cursor. Positions are byte offsets in the code.
+/// The completions at the cursor. Positions are byte offsets in the code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completions {
     /// Where the replaced text starts.
@@ -155,34 +154,36 @@ pub struct Variable {
     pub name: String,
     /// Its type as rustc would print it.
     pub type_name: String,
-    /// The cell that made it, where known.
+    /// The cell that created it, if known.
     pub cell: Option<u64>,
-    /// What it holds, in bytes, where known; without what other variables share with it.
+    /// Its size in bytes, if known, without data that it shares with other variables.
     pub bytes: Option<u64>,
-    /// The device of its numbers, where it has one.
+    /// The device of its tensors, if it has any.
     pub device: Option<String>,
 }
 
 /// Executes cells, one after the other, and keeps their variables.
 pub trait Evaluate: Send {
-    /// Executes one cell. Everything it shows has been given to `outputs` when this returns.
-    /// Never panics on anything a cell contains.
-    fn execute(&mut self, cell: Cell<'_>, outputs: &Arc<dyn Outputs>) -> CellOutcome;
+    /// Executes one cell. All of its outputs have been sent to `outputs` when this returns. No text of a cell makes it
+    /// panic.
+    fn execute(&mut self, cell: Cell<'_>, outputs: &Arc<dyn OutputSink>) -> CellOutcome;
 
-    /// Evaluates an expression without side effects on numbering or variables, for
-    /// `user_expressions`: its representation, or why it has none.
+    /// Evaluates an expression for `user_expressions`, without effects on numbering or variables.
+    ///
+    /// # Errors
+    /// The expression does not compile, or fails.
     fn evaluate_expression(&mut self, expression: &str) -> Result<MimeBundle, CellError>;
 
-    /// What could be written at byte `cursor` of `code`.
+    /// The completions at byte `cursor` of `code`.
     fn complete(&mut self, code: &str, cursor: usize) -> Completions;
 
-    /// What is known of the name at byte `cursor`; `None`: nothing. `detail_level` 1 asks for more.
+    /// Describes the name at byte `cursor`; `None`: it is not known. `detail_level` 1 asks for more.
     fn inspect(&mut self, code: &str, cursor: usize, detail_level: u8) -> Option<MimeBundle>;
 
     /// The variables that live between cells.
     fn variables(&mut self) -> Vec<Variable>;
 
-    /// Forgets all variables, functions, types and imports, as if nothing had been executed.
+    /// Removes all variables, functions, types and imports, as if nothing had been executed.
     ///
     /// # Errors
     /// The new cell process does not start.
@@ -190,16 +191,16 @@ pub trait Evaluate: Send {
         Ok(())
     }
 
-    /// Reads or changes what `%profile` and `%warnings` set. An evaluator without settings forgets.
-    fn settings(&mut self, change: &mut dyn FnMut(&mut Settings)) {
-        change(&mut Settings::default());
+    /// Reads or changes the settings of `%profile` and `%warnings`. By default changes are dropped.
+    fn settings(&mut self, change: &mut dyn FnMut(&mut DiagnosticSettings)) {
+        change(&mut DiagnosticSettings::default());
     }
 
     /// Taken once, before the first cell; works while [`Evaluate::execute`] is busy on its thread.
     fn interrupt_handle(&self) -> Arc<dyn Interrupt>;
 
-    /// Taken once, before the first cell: completes and inspects while a cell runs, from whatever
-    /// it knows without the evaluator. `None`: such requests are answered with nothing.
+    /// Taken once, before the first cell: completes and inspects while a cell runs, without the evaluator. `None`: such
+    /// requests get empty replies.
     fn assistant(&self) -> Option<Arc<dyn Assist>> {
         None
     }
@@ -208,17 +209,17 @@ pub trait Evaluate: Send {
     fn shut_down(&mut self);
 }
 
-/// Stops the running cell from another thread. Returns at once; [`Evaluate::execute`] then comes
-/// back with [`CellOutcome::Interrupted`] as soon as it can. Nothing happens when no cell runs.
+/// Stops the running cell from another thread. Returns at once; [`Evaluate::execute`] then returns
+/// [`CellOutcome::Interrupted`] as soon as it can. Nothing happens when no cell runs.
 pub trait Interrupt: Send + Sync {
-    /// Asks first; the evaluator ends the cell process if the cell does not listen.
+    /// Asks the cell to stop; the evaluator kills the cell process if the cell does not react.
     fn interrupt(&self);
 
-    /// Ends the cell process now, without asking: the kernel is being shut down.
+    /// Kills the cell process at once: the kernel is shutting down.
     fn kill(&self);
 }
 
-/// Completion and inspection while a cell runs. Answers within milliseconds.
+/// Completion and inspection while a cell runs. Replies within milliseconds.
 pub trait Assist: Send + Sync {
     /// As [`Evaluate::complete`].
     fn complete(&self, code: &str, cursor: usize) -> Completions;
@@ -253,7 +254,7 @@ pub trait MagicCell {
     fn answer(
         &self,
         number: u64,
-        outputs: &dyn Outputs,
+        outputs: &dyn OutputSink,
         cells: &BTreeMap<u64, String>,
     ) -> CellOutcome;
 
@@ -261,15 +262,15 @@ pub trait MagicCell {
     fn answer_with(
         &self,
         number: u64,
-        outputs: &dyn Outputs,
+        outputs: &dyn OutputSink,
         evaluator: &mut dyn Evaluate,
     ) -> CellOutcome;
 }
 
-/// The name of a cell's error when the interrupt button has ended it.
+/// The `ename` of a cell that was interrupted.
 pub const INTERRUPTED: &str = "Interrupted";
 
-/// The error that tells of an interrupt.
+/// The error of an interrupted cell.
 pub fn interrupted(number: u64, lost: Option<String>) -> CellError {
     let evalue = match &lost {
         Some(lost) => format!("the cell was interrupted; {lost}"),

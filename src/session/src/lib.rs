@@ -4,17 +4,17 @@
 //! Start with [`Evaluate`], the contract of an evaluator with its threading rules, and [`Session`], which
 //! runs one. [`toy`] is an evaluator for tests.
 
-#![deny(missing_docs)]
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
+mod diagnostic_settings;
 mod evaluate;
 mod session;
-mod settings;
 #[doc(hidden)]
 pub mod toy;
 
+pub use diagnostic_settings::DiagnosticSettings;
 pub use evaluate::{
     Assist, Backend, Cell, CellError, CellOutcome, Completion, Completions, Evaluate, INTERRUPTED,
-    Interrupt, MagicCell, Outputs, Stream, Variable, interrupted,
+    Interrupt, MagicCell, OutputSink, Stream, Variable, interrupted,
 };
 pub use session::{OwnedCell, Session};
-pub use settings::Settings;

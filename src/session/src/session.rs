@@ -1,14 +1,14 @@
 //! One evaluator on a thread of its own, and the handles that work while it is busy.
 //!
-//! Starting an evaluator takes seconds, so a session is there at once and its evaluator later:
-//! cells that are handed in meanwhile wait. Used by the Jupyter kernel and by `stratoscope run`;
-//! knows nothing of either.
+//! An evaluator takes seconds to start, so a session is available at once and its evaluator later: cells wait in
+//! a queue until it has started. The Jupyter kernel and `stratoscope run` use sessions; a session knows neither.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 
+use parking_lot::Mutex;
 use stratoscope_diagnostics::render::{self, Source};
 use stratoscope_diagnostics::rules::EvaluatorFailed;
 use stratoscope_diagnostics::{Diagnostic, Rule};
@@ -16,7 +16,7 @@ use stratoscope_wire::MimeBundle;
 use tokio::sync::oneshot;
 
 use crate::evaluate::{
-    Assist, Backend, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, Outputs,
+    Assist, Backend, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, OutputSink,
 };
 use stratoscope_os::console;
 use stratoscope_os::process;
@@ -55,7 +55,7 @@ impl Session {
             .stack_size(64 << 20)
             .spawn(move || worker.run(inbox));
         if let Err(error) = spawned {
-            // The inbox is gone with the closure: every command is answered with `None` below.
+            // The closure has been dropped with the inbox, so every command gets a closed channel as its answer.
             console::warn(&format!(
                 "the evaluator's thread could not be started: {error}"
             ));
@@ -66,12 +66,11 @@ impl Session {
         }
     }
 
-    /// Executes a cell after those handed in before. The receiver fails only when the session has
-    /// been shut down.
+    /// Executes a cell after all earlier ones. The receiver fails only when the session has been shut down.
     pub fn execute(
         &self,
         cell: OwnedCell,
-        outputs: Arc<dyn Outputs>,
+        outputs: Arc<dyn OutputSink>,
     ) -> oneshot::Receiver<CellOutcome> {
         self.shared.waiting.fetch_add(1, Ordering::SeqCst);
         self.ask(|answer| Command::Execute {
@@ -92,7 +91,7 @@ impl Session {
     /// As [`Evaluate::complete`]; while a cell runs, as [`Assist::complete`].
     pub async fn complete(&self, code: String, cursor: usize) -> Completions {
         if self.is_busy() {
-            let assistant = lock(&self.shared.assistant).clone();
+            let assistant = self.shared.assistant.lock().clone();
             return assistant
                 .map(|it| it.complete(&code, cursor))
                 .unwrap_or(Completions {
@@ -118,7 +117,7 @@ impl Session {
         detail_level: u8,
     ) -> Option<MimeBundle> {
         if self.is_busy() {
-            let assistant = lock(&self.shared.assistant).clone();
+            let assistant = self.shared.assistant.lock().clone();
             return assistant?.inspect(&code, cursor, detail_level);
         }
         self.ask(|answer| Command::Inspect {
@@ -138,25 +137,25 @@ impl Session {
             return;
         }
         let running = self.shared.running.load(Ordering::SeqCst);
-        match &*lock(&self.shared.interrupt) {
+        match &*self.shared.interrupt.lock() {
             Some(handle) if running => handle.interrupt(),
             _ => self.shared.interrupted_early.store(true, Ordering::SeqCst),
         }
     }
 
-    /// Ends the running cell without asking and then the evaluator. The receiver is answered when
-    /// its process and folders are gone.
+    /// Kills the running cell, then ends the evaluator. The receiver is answered when the processes have ended and
+    /// the folders are removed.
     pub fn shut_down(&self) -> oneshot::Receiver<()> {
         self.shared.stopping.store(true, Ordering::SeqCst);
-        match &*lock(&self.shared.interrupt) {
+        match &*self.shared.interrupt.lock() {
             Some(handle) => handle.kill(),
             None => self.give_up_starting(),
         }
         self.ask(|answer| Command::ShutDown { answer })
     }
 
-    /// An evaluator that is being started is mostly waiting for cargo: without it the start fails.
-    /// One call may not be enough, since it may just be between two processes.
+    /// Kills the processes that a starting evaluator waits for (mostly cargo), so that the start fails. One call may not
+    /// be enough, since the evaluator may be between two processes.
     pub fn give_up_starting(&self) {
         if !self.shared.ready.load(Ordering::SeqCst) {
             process::kill_descendants();
@@ -169,33 +168,33 @@ impl Session {
 
     fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> oneshot::Receiver<T> {
         let (answer, receiver) = oneshot::channel();
-        // A thread that is gone drops the command and with it the sender: the receiver then fails.
-        let _ = lock(&self.commands).send(command(answer));
+        // When the thread has ended, the command is dropped with its sender, and the receiver fails.
+        let _ = self.commands.lock().send(command(answer));
         receiver
     }
 }
 
-/// What other threads may touch while the evaluator is busy.
+/// The state that other threads use while the evaluator is busy.
 #[derive(Default)]
 struct Shared {
     interrupt: Mutex<Option<Arc<dyn Interrupt>>>,
     assistant: Mutex<Option<Arc<dyn Assist>>>,
-    /// Cells that were handed in and have not ended.
+    /// Cells that are queued or running.
     waiting: AtomicUsize,
     /// The evaluator executes a cell.
     running: AtomicBool,
     /// The evaluator has started, or failed to.
     ready: AtomicBool,
-    /// An interrupt came while cells waited but none was with the evaluator.
+    /// An interrupt arrived while cells waited and none was running.
     interrupted_early: AtomicBool,
-    /// Cells that still wait are not executed any more.
+    /// The session is shutting down: queued cells are not executed.
     stopping: AtomicBool,
 }
 
 enum Command {
     Execute {
         cell: OwnedCell,
-        outputs: Arc<dyn Outputs>,
+        outputs: Arc<dyn OutputSink>,
         answer: oneshot::Sender<CellOutcome>,
     },
     Expression {
@@ -229,12 +228,12 @@ struct Worker {
 
 impl Worker {
     fn run(mut self, inbox: mpsc::Receiver<Command>) {
-        // The first start is not a cell's: its error is told again when a cell needs it. A start
-        // that was killed by a shutdown is not repeated.
+        // This start belongs to no cell; its error is reported when a cell needs the evaluator. A start that a
+        // shutdown has killed is not repeated.
         let _ = self.evaluator();
         self.shared.ready.store(true, Ordering::SeqCst);
         while let Ok(command) = inbox.recv() {
-            // A receiver that is gone has lost interest in the answer.
+            // A dropped receiver means that nobody waits for the answer.
             match command {
                 Command::Execute {
                     cell,
@@ -285,7 +284,7 @@ impl Worker {
         }
     }
 
-    fn execute(&mut self, cell: &OwnedCell, outputs: &Arc<dyn Outputs>) -> CellOutcome {
+    fn execute(&mut self, cell: &OwnedCell, outputs: &Arc<dyn OutputSink>) -> CellOutcome {
         let magic = self.backend.magic(&cell.code);
         if let Some(magic) = magic.as_ref().filter(|magic| !magic.needs_evaluator()) {
             return magic.answer(cell.number, outputs.as_ref(), &self.texts);
@@ -319,8 +318,8 @@ impl Worker {
         outcome.unwrap_or_else(CellOutcome::Error)
     }
 
-    /// Whoever looks at a live table of the variables sees what the cell has made of them.
-    fn update_variables(&mut self, outputs: &dyn Outputs) {
+    /// Updates the live table of variables, if a front end shows one.
+    fn update_variables(&mut self, outputs: &dyn OutputSink) {
         if outputs.has_live_variables() && self.evaluator.is_some() {
             let variables = self.with(|it| it.variables()).unwrap_or_default();
             outputs.update_variables(&self.backend.table(&variables));
@@ -335,15 +334,15 @@ impl Worker {
                 let reason = panic_message(&*panic).to_owned();
                 Err(EvaluatorFailed { reason }.error())
             })?;
-            *lock(&self.shared.interrupt) = Some(evaluator.interrupt_handle());
-            *lock(&self.shared.assistant) = evaluator.assistant();
+            *self.shared.interrupt.lock() = Some(evaluator.interrupt_handle());
+            *self.shared.assistant.lock() = evaluator.assistant();
             self.evaluator = Some(evaluator);
         }
         Ok(self.evaluator.as_mut().expect("it was put there above"))
     }
 
-    /// Calls the evaluator. A panic in it is our bug, not the cell's: the evaluator may be in any
-    /// state, so it is dropped, and the next cell starts another.
+    /// Calls the evaluator. A panic in it is a bug of this project: the evaluator may be in any state, so it is dropped,
+    /// and the next cell starts another one.
     fn with<T>(&mut self, call: impl FnOnce(&mut dyn Evaluate) -> T) -> Result<T, CellError> {
         let evaluator = self.evaluator().map_err(|diagnostic| CellError {
             ename: diagnostic.code.clone(),
@@ -352,8 +351,8 @@ impl Worker {
         })?;
         let result = catch_unwind(AssertUnwindSafe(|| call(evaluator.as_mut())));
         result.map_err(|panic| {
-            *lock(&self.shared.interrupt) = None;
-            *lock(&self.shared.assistant) = None;
+            *self.shared.interrupt.lock() = None;
+            *self.shared.assistant.lock() = None;
             let evaluator = self.evaluator.take();
             let _ = catch_unwind(AssertUnwindSafe(move || drop(evaluator)));
             let evalue = format!(
@@ -372,8 +371,8 @@ impl Worker {
     }
 }
 
-/// Shows why there is no evaluator, and makes the cell's error of it.
-fn start_error(diagnostic: &Diagnostic, cell: &OwnedCell, outputs: &dyn Outputs) -> CellError {
+/// Displays why there is no evaluator, and makes the cell's error of the diagnostic.
+fn start_error(diagnostic: &Diagnostic, cell: &OwnedCell, outputs: &dyn OutputSink) -> CellError {
     let name = format!("Cell In[{}]", cell.number);
     let source = Source {
         text: &cell.code,
@@ -401,11 +400,6 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message")
-}
-
-/// A panic while a lock is held leaves nothing half done here: each guards a single value.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use stratoscope_wire::MimeBundle;
 
 use crate::{
     Backend, Cell, CellError, CellOutcome, Completion, Completions, Evaluate, Interrupt, MagicCell,
-    Outputs, Stream, Variable,
+    OutputSink, Stream, Variable,
 };
 
 /// Starts after `delay`.
@@ -74,7 +74,7 @@ impl MagicCell for ToyMagic {
     fn answer(
         &self,
         _number: u64,
-        outputs: &dyn Outputs,
+        outputs: &dyn OutputSink,
         _cells: &BTreeMap<u64, String>,
     ) -> CellOutcome {
         outputs.display(plain("help"), MimeBundle::new(), None, false);
@@ -84,7 +84,7 @@ impl MagicCell for ToyMagic {
     fn answer_with(
         &self,
         _number: u64,
-        outputs: &dyn Outputs,
+        outputs: &dyn OutputSink,
         evaluator: &mut dyn Evaluate,
     ) -> CellOutcome {
         let backend = ToyBackend { delay: None };
@@ -118,7 +118,7 @@ impl Interrupt for Flag {
 }
 
 impl Evaluate for Toy {
-    fn execute(&mut self, cell: Cell<'_>, outputs: &Arc<dyn Outputs>) -> CellOutcome {
+    fn execute(&mut self, cell: Cell<'_>, outputs: &Arc<dyn OutputSink>) -> CellOutcome {
         self.interrupted.0.store(false, Ordering::SeqCst);
         self.executed += 1;
         for line in cell.code.lines() {

@@ -2,13 +2,13 @@
 
 use stratoscope_diagnostics::{Profile, check};
 
-use stratoscope_session::Settings;
+use stratoscope_session::DiagnosticSettings;
 
 /// Shows the profile, or sets it: a name, or `off`. Returns what to say.
 ///
 /// # Errors
 /// There is no such profile: what to say then.
-pub fn answer(asked: &str, settings: &mut Settings) -> Result<String, String> {
+pub fn answer(asked: &str, settings: &mut DiagnosticSettings) -> Result<String, String> {
     match asked {
         "" => {}
         "off" | "none" => settings.profile = None,
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_profile_is_set_shown_and_ended() {
-        let mut settings = Settings::default();
+        let mut settings = DiagnosticSettings::default();
         assert!(answer("", &mut settings).is_ok_and(|told| told.contains("no profile")));
         assert!(answer("tf-2.3", &mut settings).is_ok_and(|told| told.contains("TensorFlow 2.3")));
         assert_eq!(settings.profile, Some(Profile::Tf23));

@@ -7,7 +7,7 @@ use stratoscope_render::html::escape;
 use stratoscope_wire::MimeBundle;
 
 use super::lints;
-use stratoscope_session::Settings;
+use stratoscope_session::DiagnosticSettings;
 
 const USAGE: &str = "`%warnings silence CODE`, `%warnings deny CODE`, `%warnings default CODE`, \
                      `%warnings again`";
@@ -16,7 +16,7 @@ const USAGE: &str = "`%warnings silence CODE`, `%warnings deny CODE`, `%warnings
 ///
 /// # Errors
 /// There is no such word or code: what to say then.
-pub fn answer(asked: &str, settings: &mut Settings) -> Result<MimeBundle, String> {
+pub fn answer(asked: &str, settings: &mut DiagnosticSettings) -> Result<MimeBundle, String> {
     let mut words = asked.split([' ', ',']).filter(|word| !word.is_empty());
     let Some(word) = words.next() else {
         return Ok(table(settings));
@@ -100,7 +100,7 @@ fn find(word: &str) -> Result<Found, String> {
 }
 
 /// What was decided and what was found, as text and as HTML.
-fn table(settings: &Settings) -> MimeBundle {
+fn table(settings: &DiagnosticSettings) -> MimeBundle {
     let summary = settings.policy.summary();
     if summary.is_empty() {
         return plain(format!("no warnings yet; {USAGE}"));
@@ -141,14 +141,14 @@ mod tests {
 
     use super::*;
 
-    fn told(asked: &str, settings: &mut Settings) -> String {
+    fn told(asked: &str, settings: &mut DiagnosticSettings) -> String {
         let data = answer(asked, settings).expect("an answer");
         data["text/plain"].as_str().unwrap_or_default().to_owned()
     }
 
     #[test]
     fn codes_are_silenced_denied_and_listed() {
-        let mut settings = Settings::default();
+        let mut settings = DiagnosticSettings::default();
         assert!(told("", &mut settings).starts_with("no warnings yet"));
         assert!(told("deny SC0302", &mut settings).contains("an error from now on"));
         told("silence sc0407, SC0505", &mut settings);
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn rustcs_lints_are_silenced_by_their_names() {
-        let mut settings = Settings::default();
+        let mut settings = DiagnosticSettings::default();
         let answer = told("silence unused-variables", &mut settings);
         assert_eq!(answer, "rustc's unused_variables is silenced");
         let level = settings.policy.level("unused_variables");
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_changes_nothing() {
-        let mut settings = Settings::default();
+        let mut settings = DiagnosticSettings::default();
         for asked in [
             "silence",
             "mute SC0407",

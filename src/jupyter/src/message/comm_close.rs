@@ -13,7 +13,7 @@ use super::Content;
 pub struct CommClose {
     /// The channel's name.
     pub comm_id: String,
-    /// Last words.
+    /// Data for the other side.
     #[serde(default)]
     pub data: Value,
 }

@@ -1,4 +1,4 @@
-//! `comm_msg`: something is said over a comm. Shell, from a front end; iopub, from the kernel.
+//! `comm_msg`: a message over a comm. Shell, from a front end; iopub, from the kernel.
 //!
 //! <https://jupyter-client.readthedocs.io/en/stable/messaging.html#comm-messages>
 
@@ -12,7 +12,7 @@ use super::Content;
 pub struct CommMessage {
     /// The channel's name.
     pub comm_id: String,
-    /// What is said.
+    /// The message.
     #[serde(default)]
     pub data: Value,
 }

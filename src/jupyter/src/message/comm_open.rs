@@ -12,7 +12,7 @@ use super::Content;
 pub struct CommOpen {
     /// The channel's name.
     pub comm_id: String,
-    /// What is to be at its other end.
+    /// The target at the other end.
     #[serde(default)]
     pub target_name: String,
 }
@@ -22,9 +22,9 @@ pub struct CommOpen {
 pub struct CommOpened<'a> {
     /// The channel's name.
     pub comm_id: &'a str,
-    /// What is to be at its other end.
+    /// The target at the other end.
     pub target_name: &'a str,
-    /// First words.
+    /// The initial data.
     pub data: Value,
 }
 

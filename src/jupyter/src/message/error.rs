@@ -24,9 +24,9 @@ pub struct Error {
 }
 
 impl Error {
-    /// The error for a client that runs a notebook with nobody before it and gives up at the first error, as
-    /// nbclient, nbconvert and papermill do: they print the traceback and no card. The message that only the
-    /// card has then stands below the first line.
+    /// The error for a client that runs a notebook without a user and stops at the first error, as nbclient,
+    /// nbconvert and papermill do: they print the traceback and no card. The message, which only the card has
+    /// otherwise, is inserted below the first line.
     #[must_use]
     pub fn for_a_log(mut self) -> Self {
         let names_a_card = |head: &String| {

@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn only_the_fields_of_the_status_are_there() {
-        let ok = to_value(ExecuteReply::ok(3, json!({}), Vec::new())).expect("serialises");
+        let ok = to_value(ExecuteReply::ok(3, json!({}), Vec::new())).expect("serializes");
         let expected = json!({"status": "ok", "execution_count": 3,
                               "user_expressions": {}, "payload": []});
         assert_eq!(ok, expected);
@@ -81,11 +81,11 @@ mod tests {
             evalue: "no".into(),
             traceback: vec!["Cell In[4], line 1".into()],
         };
-        let error = to_value(ExecuteReply::error(4, error, Vec::new())).expect("serialises");
+        let error = to_value(ExecuteReply::error(4, error, Vec::new())).expect("serializes");
         let expected = json!({"status": "error", "execution_count": 4, "payload": [],
             "ename": "SC0101", "evalue": "no", "traceback": ["Cell In[4], line 1"]});
         assert_eq!(error, expected);
-        let aborted = to_value(ExecuteReply::aborted(4)).expect("serialises");
+        let aborted = to_value(ExecuteReply::aborted(4)).expect("serializes");
         assert_eq!(aborted, json!({"status": "aborted", "execution_count": 4}));
     }
 }

@@ -1,4 +1,4 @@
-//! `input_request`: asks the person at the notebook. Stdin, to the sender of the running cell.
+//! `input_request`: asks the user for a line. Stdin, to the sender of the running cell.
 //!
 //! <https://jupyter-client.readthedocs.io/en/stable/messaging.html#messages-on-the-stdin-router-dealer-channel>
 

@@ -1,4 +1,4 @@
-//! `iopub_welcome`: greets a new subscriber, so that it knows from where on it misses nothing. Iopub.
+//! `iopub_welcome`: sent to a new subscriber, which receives every later message. Iopub.
 //!
 //! <https://jupyter-client.readthedocs.io/en/stable/messaging.html#welcome-message>
 

@@ -17,7 +17,7 @@ pub enum IsCompleteReply {
         /// What that line should begin with.
         indent: String,
     },
-    /// No line can mend it.
+    /// No further line can make it valid.
     Invalid,
 }
 

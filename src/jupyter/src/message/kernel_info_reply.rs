@@ -1,4 +1,4 @@
-//! `kernel_info_reply`: what this kernel is and speaks. Shell or control, to whoever asked.
+//! `kernel_info_reply`: what this kernel is, and its protocol version. Shell or control, to the sender of the request.
 //!
 //! <https://jupyter-client.readthedocs.io/en/stable/messaging.html#kernel-info>
 
@@ -20,7 +20,7 @@ pub struct KernelInfoReply {
     pub implementation_version: &'static str,
     /// The language of the cells, as notebooks record it.
     pub language_info: Value,
-    /// Greets users of consoles.
+    /// Shown when a console starts.
     pub banner: String,
     /// There is no debugger that speaks the debug adapter protocol.
     pub debugger: bool,

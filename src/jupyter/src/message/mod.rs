@@ -8,7 +8,7 @@ use serde::Serialize;
 /// The version of the protocol that all of this follows.
 pub const PROTOCOL_VERSION: &str = "5.5";
 
-/// What a kernel says.
+/// The content of a message that a kernel sends.
 pub trait Content: Serialize {
     /// The `msg_type` of its header.
     const TYPE: &'static str;
@@ -41,6 +41,7 @@ mod iopub_welcome;
 mod is_complete_reply;
 mod is_complete_request;
 mod kernel_info_reply;
+mod message_type;
 mod shutdown_reply;
 mod shutdown_request;
 mod status;
@@ -72,6 +73,7 @@ pub use iopub_welcome::IopubWelcome;
 pub use is_complete_reply::IsCompleteReply;
 pub use is_complete_request::IsCompleteRequest;
 pub use kernel_info_reply::{HelpLink, KernelInfoReply};
+pub use message_type::MessageType;
 pub use shutdown_reply::ShutdownReply;
 pub use shutdown_request::ShutdownRequest;
 pub use status::Status;

@@ -1,4 +1,4 @@
-//! `shutdown_reply`: the kernel ends. To whoever asked and on iopub.
+//! `shutdown_reply`: the kernel ends. To the sender of the request and on iopub.
 //!
 //! <https://jupyter-client.readthedocs.io/en/stable/messaging.html#kernel-shutdown>
 
@@ -11,7 +11,7 @@ use super::Content;
 pub struct ShutdownReply {
     /// Always `ok`.
     pub status: &'static str,
-    /// As it was asked.
+    /// As in the request.
     pub restart: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `shutdown_request`: end. Control or shell, from whoever manages the kernel.
+//! `shutdown_request`: shut down. Control or shell, from whatever manages the kernel.
 //!
 //! <https://jupyter-client.readthedocs.io/en/stable/messaging.html#kernel-shutdown>
 

@@ -21,14 +21,14 @@ impl Status {
         }
     }
 
-    /// Before anything said in answer to a request.
+    /// Before everything that answers a request.
     pub fn busy() -> Self {
         Self {
             execution_state: "busy",
         }
     }
 
-    /// After everything said in answer to a request.
+    /// After everything that answers a request.
     pub fn idle() -> Self {
         Self {
             execution_state: "idle",

@@ -1,5 +1,4 @@
-//! The heartbeat: whatever arrives is sent back. It tells a front end that the process lives, not
-//! that it is idle.
+//! The heartbeat: every message is echoed. It shows a front end that the process is alive, not that it is idle.
 //!
 //! <https://jupyter-client.readthedocs.io/en/stable/messaging.html#heartbeat-for-kernels>
 
@@ -15,7 +14,7 @@ pub async fn run(mut socket: RouterSocket) {
     loop {
         match socket.recv().await {
             Ok(message) => {
-                // An error means that the sender has gone.
+                // An error means that the sender has disconnected.
                 let _ = socket.send(message).await;
             }
             Err(error) => pause_after(&log, error).await,

@@ -1,19 +1,19 @@
 //! The iopub socket: outputs and states, to every front end.
 //!
-//! It is an `XPUB` socket, so that a subscriber can be welcomed (JEP 65), and its `send` writes
-//! through to the operating system, so that an empty queue means that all was handed over. The
-//! library leaves it to us to receive now and then, which is when subscriptions come into force. A
-//! subscriber that reads slowly makes `send` wait; one that does not read is cut off by
-//! [`super::passage`], so that it never waits for long.
+//! It is an `XPUB` socket, so that a subscriber can be welcomed (JEP 65), and its `send` writes through to the
+//! operating system, so that an empty queue means that everything was sent. Subscriptions take effect only when
+//! the task receives from the socket, which it does after every message. A subscriber that reads slowly makes
+//! `send` wait; [`super::proxy`] disconnects one that does not read at all, so it never waits for long.
 //!
-//! Threads put messages into one queue, whose order is the order of sending. Text of the same
-//! stream and cell is joined while it waits, so that a cell may print a million lines; when too
-//! much waits nevertheless, the printing thread waits too.
+//! Threads put messages into one queue, whose order is the order of sending. Text of the same stream and cell is
+//! joined in the queue, so that a cell may print a million lines. When the queue is full, the printing thread
+//! waits.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -24,14 +24,14 @@ use super::super::message::{Content, IopubWelcome, Status, StreamText};
 use super::router::to_zeromq;
 use stratoscope_session::Stream;
 
-/// Text that follows text within this time is sent with it.
+/// Text that arrives within this time after text was sent is joined.
 const JOIN_TEXT_WITHIN: Duration = Duration::from_millis(20);
 
 /// Pieces of text are joined up to this size.
-const LONGEST_TEXT_BYTES: usize = 1 << 20;
+const MAX_TEXT_BYTES: usize = 1 << 20;
 
-/// When more than this waits, the threads of cells wait too.
-const MOST_WAITING_BYTES: usize = 32 << 20;
+/// When the queue holds more than this, threads of cells wait.
+const MAX_QUEUE_BYTES: usize = 32 << 20;
 
 /// Publishes; clones share the socket.
 #[derive(Clone)]
@@ -41,9 +41,9 @@ pub struct Iopub {
 
 struct Shared {
     queue: Mutex<Queue>,
-    /// Something was put into the queue, or it was closed.
+    /// Notified when something was queued, or the queue was closed.
     filled: Notify,
-    /// The queue has become shorter.
+    /// Notified when the queue has become shorter.
     space: Condvar,
 }
 
@@ -94,7 +94,7 @@ impl Iopub {
         (Self { shared }, publisher.run())
     }
 
-    /// Publishes a message in answer to the request with the header `parent`. Never waits.
+    /// Publishes a message; `parent` is the header of the request. Never waits.
     pub fn publish<C: Content>(&self, parent: &Arc<Value>, content: &C) {
         let message = Sealable::new(content);
         self.push(
@@ -106,9 +106,8 @@ impl Iopub {
         );
     }
 
-    /// As [`Iopub::publish`], but waits while too much is waiting already: for the threads of a
-    /// cell, never for async tasks.
-    pub fn publish_with_patience<C: Content>(&self, parent: &Arc<Value>, content: &C) {
+    /// As [`Iopub::publish`], but waits while the queue is full: for threads of a cell, never for async tasks.
+    pub fn publish_blocking<C: Content>(&self, parent: &Arc<Value>, content: &C) {
         let message = Sealable::new(content);
         self.push(
             self.space(),
@@ -119,7 +118,7 @@ impl Iopub {
         );
     }
 
-    /// Publishes text of a cell; waits as [`Iopub::publish_with_patience`] does.
+    /// Publishes text of a cell; waits as [`Iopub::publish_blocking`] does.
     pub fn publish_text(&self, parent: &Arc<Value>, stream: Stream, text: &str) {
         if text.is_empty() {
             return;
@@ -132,7 +131,7 @@ impl Iopub {
         }) = queue.items.back_mut()
             && *same == stream
             && Arc::ptr_eq(before, parent)
-            && waiting.len() + text.len() <= LONGEST_TEXT_BYTES
+            && waiting.len() + text.len() <= MAX_TEXT_BYTES
         {
             waiting.push_str(text);
             queue.bytes += text.len();
@@ -165,24 +164,17 @@ impl Iopub {
         self.shared.filled.notify_one();
     }
 
-    /// The queue, once there is room in it. It is never full for long while subscribers read.
+    /// The queue, once it has space. It is never full for long while subscribers read.
     fn space(&self) -> MutexGuard<'_, Queue> {
         let mut queue = self.lock();
-        while queue.bytes > MOST_WAITING_BYTES && !queue.closed {
-            queue = self
-                .shared
-                .space
-                .wait(queue)
-                .unwrap_or_else(PoisonError::into_inner);
+        while queue.bytes > MAX_QUEUE_BYTES && !queue.closed {
+            self.shared.space.wait(&mut queue);
         }
         queue
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.shared
-            .queue
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.queue.lock()
     }
 }
 
@@ -191,16 +183,16 @@ struct Publisher {
     socket: XPubSocket,
     sealer: Sealer,
     shared: Arc<Shared>,
-    /// Whether `starting` has been sent to somebody.
+    /// Whether `starting` has been sent to a subscriber.
     greeted: bool,
     /// When text was last sent.
     last_text: Option<Instant>,
 }
 
-/// What the queue holds for the publisher.
+/// The state of the queue, for the publisher.
 enum Next {
     Item(Item),
-    /// Text that more text may soon join.
+    /// Text that waits until this moment for more text.
     Later(Instant),
     Nothing,
     Closed,
@@ -210,9 +202,9 @@ impl Publisher {
     async fn run(mut self) {
         let shared = self.shared.clone();
         loop {
-            // A notification that arrives between this look at the queue and the wait is kept by
-            // `Notify`. After each item subscriptions go first, so that a new subscriber gets
-            // what is published after its welcome.
+            // `Notify` stores a notification that arrives between this check of the queue and the wait.
+            // Subscriptions are handled after each item, so that a new subscriber gets everything that is
+            // published after its welcome.
             let subscription = match self.next() {
                 Next::Item(item) => {
                     self.send_item(item).await;
@@ -235,7 +227,7 @@ impl Publisher {
             };
             match subscription {
                 Some(Ok(message)) => self.subscription(&message).await,
-                // A subscriber has gone; the library has forgotten it already.
+                // A subscriber has disconnected; the library has removed it already.
                 Some(Err(_)) => tokio::task::yield_now().await,
                 None => {}
             }
@@ -243,18 +235,14 @@ impl Publisher {
     }
 
     fn next(&mut self) -> Next {
-        let mut queue = self
-            .shared
-            .queue
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.shared.queue.lock();
         if let (Some(last), 1, false, Some(Item::Text { text, .. })) = (
             self.last_text,
             queue.items.len(),
             queue.closed,
             queue.items.front(),
         ) && last.elapsed() < JOIN_TEXT_WITHIN
-            && text.len() < LONGEST_TEXT_BYTES / 2
+            && text.len() < MAX_TEXT_BYTES / 2
         {
             return Next::Later(last + JOIN_TEXT_WITHIN);
         }
@@ -308,7 +296,7 @@ impl Publisher {
         }
     }
 
-    /// Welcomes a subscriber. The library has put the subscription into force already.
+    /// Welcomes a subscriber. The subscription is in effect already.
     async fn subscription(&mut self, message: &ZmqMessage) {
         let Some((1, topic)) = message.get(0).and_then(|frame| frame.split_first()) else {
             return;

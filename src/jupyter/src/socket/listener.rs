@@ -1,13 +1,12 @@
-//! Where clients arrive: the kernel listens by itself, and lets through what the ZeroMQ library can
-//! be trusted with.
+//! Accepts the connections of clients in front of the ZeroMQ library, and enforces limits that the library
+//! does not have.
 //!
-//! Each ZeroMQ socket is bound to a Unix socket in a folder that only this user may enter. A
-//! [`Door`] listens on the public address in front of it. Every connection gets one of its own to
-//! the private socket, and a task that passes bytes ([`super::passage`]) and follows the protocol
-//! ([`super::zmtp`]). So there are bounds on what a client may send, on how long it may take, on
-//! what waits for it, and on how many there are, whoever they are: on a loopback port every process
-//! of the machine can connect, and no signature has been checked yet. (Unix sockets are no new
-//! demand: the wire needs them too.)
+//! Each ZeroMQ socket is bound to a Unix socket in a folder that only this user may enter. A [`Listener`]
+//! listens on the public address. Every client gets a connection of its own to the private socket, and a task
+//! that forwards bytes ([`super::proxy`]) and validates the protocol ([`super::zmtp`]). This limits what a
+//! client may send, how long it may take, how much is queued for it, and how many clients there are. The
+//! limits apply to everyone: any process of the machine can connect to a loopback port, and signatures are
+//! checked only later.
 
 use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
@@ -27,37 +26,37 @@ use zeromq::Socket;
 
 use super::super::connection::{Address, Channel, Connection};
 use super::log::Log;
-use super::passage::{self, Common, Known, Rules, Unfinished};
-use super::zmtp::Limits;
+use super::proxy::{self, ConnectionContext, ConnectionLimits, PartialMessages, SlowReaders};
+use super::zmtp::MessageLimits;
 use stratoscope_os::private_folder::{self, PrivateFolder};
 use stratoscope_os::temporary_folder;
 
-/// Connections of one socket. Each costs three file descriptors, and 1024 are often all there are.
-const MOST_CONNECTIONS: usize = 50;
+/// Connections of one socket. Each takes three file descriptors, of which a process often has 1024.
+const MAX_CONNECTIONS: usize = 50;
 
-/// After `accept` failed, for instance for want of file descriptors.
-const PAUSE: Duration = Duration::from_millis(200);
+/// The pause after `accept` failed, for instance because there were no file descriptors left.
+const ACCEPT_RETRY: Duration = Duration::from_millis(200);
 
-/// The doors of a kernel.
-pub struct Doors {
+/// All listeners of a kernel.
+pub struct Listeners {
     folder: Sockets,
-    unfinished: Arc<Unfinished>,
+    partial_messages: Arc<PartialMessages>,
     closing: watch::Sender<bool>,
-    doors: JoinSet<()>,
+    listeners: JoinSet<()>,
 }
 
-impl Doors {
-    /// Without a door yet.
+impl Listeners {
+    /// No listener yet.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             folder: Sockets::make()?,
-            unfinished: Arc::default(),
+            partial_messages: Arc::default(),
             closing: watch::Sender::new(false),
-            doors: JoinSet::new(),
+            listeners: JoinSet::new(),
         })
     }
 
-    /// Makes the socket of a channel; from now on clients reach it at the connection's address.
+    /// Creates the socket of a channel and starts to listen at the channel's address.
     pub async fn open<S: Socket>(
         &mut self,
         connection: &Connection,
@@ -72,96 +71,96 @@ impl Doors {
         let public = Public::listen(address)
             .await
             .with_context(|| format!("cannot listen on {address} ({} channel)", channel.name()))?;
-        let door = Door {
+        let listener = Listener {
             public,
             private,
-            rules: rules(channel),
-            common: Arc::default(),
-            unfinished: self.unfinished.clone(),
+            limits: limits(channel),
+            slow_readers: Arc::default(),
+            partial_messages: self.partial_messages.clone(),
             connections: JoinSet::new(),
-            at_the_door: VecDeque::new(),
+            handshaking: VecDeque::new(),
             log: Log::new(channel.name()),
             closing: self.closing.subscribe(),
         };
-        self.doors.spawn(door.run());
+        self.listeners.spawn(listener.run());
         Ok(socket)
     }
 
-    /// Lets nobody in any more, and waits until clients have got what the sockets said last, for
-    /// those that do not read no longer than `limit`. Nothing may be sent any more.
+    /// Stops listening and waits, at most `limit`, until clients have received what the sockets sent last.
+    /// Nothing may be sent afterwards.
     pub async fn close(mut self, limit: Duration) {
         let _ = self.closing.send(true);
         let _ = tokio::time::timeout(limit, async {
-            while self.doors.join_next().await.is_some() {}
+            while self.listeners.join_next().await.is_some() {}
         })
         .await;
     }
 }
 
-/// What clients of a channel may do.
-fn rules(channel: Channel) -> Rules {
+/// The limits of a channel's clients.
+fn limits(channel: Channel) -> ConnectionLimits {
     match channel {
-        // Messages of notebooks; the buffers of widgets can be large. Nobody is cut off, since
+        // Messages of notebooks; the buffers of widgets can be large. Slow readers stay connected, since
         // replies would be lost: a front end may send many requests before it reads.
-        Channel::Shell | Channel::Control | Channel::Stdin => Rules {
-            limits: Limits {
+        Channel::Shell | Channel::Control | Channel::Stdin => ConnectionLimits {
+            messages: MessageLimits {
                 message_bytes: 64 << 20,
                 frames: 4096,
                 messages: u64::MAX,
             },
-            waiting_bytes: 64 << 20,
-            cut_off: false,
+            queue_bytes: 64 << 20,
+            drops_slow_readers: false,
         },
         // Subscriptions: a byte and a topic.
-        Channel::Iopub => Rules {
-            limits: Limits {
+        Channel::Iopub => ConnectionLimits {
+            messages: MessageLimits {
                 message_bytes: 1024,
                 frames: 1,
                 messages: 1024,
             },
-            waiting_bytes: 4 << 20,
-            cut_off: true,
+            queue_bytes: 4 << 20,
+            drops_slow_readers: true,
         },
-        Channel::Heartbeat => Rules {
-            limits: Limits {
+        Channel::Heartbeat => ConnectionLimits {
+            messages: MessageLimits {
                 message_bytes: 1024,
                 frames: 8,
                 messages: u64::MAX,
             },
-            waiting_bytes: 64 << 10,
-            cut_off: false,
+            queue_bytes: 64 << 10,
+            drops_slow_readers: false,
         },
     }
 }
 
-struct Door {
+struct Listener {
     public: Public,
     /// The path of the ZeroMQ socket.
     private: PathBuf,
-    rules: Rules,
-    common: Arc<Common>,
-    unfinished: Arc<Unfinished>,
+    limits: ConnectionLimits,
+    slow_readers: Arc<SlowReaders>,
+    partial_messages: Arc<PartialMessages>,
     connections: JoinSet<()>,
-    /// Connections whose handshake was not over when it was last looked at, oldest first.
-    at_the_door: VecDeque<Arrival>,
+    /// Connections whose handshake was incomplete at the last check, oldest first.
+    handshaking: VecDeque<Handshake>,
     log: Log,
     closing: watch::Receiver<bool>,
 }
 
-struct Arrival {
+struct Handshake {
     task: AbortHandle,
     is_ready: Arc<AtomicBool>,
 }
 
-impl Door {
+impl Listener {
     async fn run(mut self) {
         loop {
             tokio::select! {
                 client = self.public.accept() => match client {
-                    Ok(client) => self.let_in(client),
+                    Ok(client) => self.admit(client),
                     Err(error) => {
                         self.log.warn(&format!("a client could not be let in: {error}"));
-                        tokio::time::sleep(PAUSE).await;
+                        tokio::time::sleep(ACCEPT_RETRY).await;
                     }
                 },
                 Some(_) = self.connections.join_next() => {}
@@ -172,14 +171,13 @@ impl Door {
         while self.connections.join_next().await.is_some() {}
     }
 
-    fn let_in(&mut self, client: Box<dyn Stream>) {
+    fn admit(&mut self, client: Box<dyn Stream>) {
         while self.connections.try_join_next().is_some() {}
-        self.at_the_door
+        self.handshaking
             .retain(|it| !it.task.is_finished() && !it.is_ready.load(Ordering::Relaxed));
-        if self.connections.len() >= MOST_CONNECTIONS {
-            // An honest client's handshake is over in a moment, so whoever has been at the door
-            // for longest is the one to go.
-            match self.at_the_door.pop_front() {
+        if self.connections.len() >= MAX_CONNECTIONS {
+            // A normal handshake takes milliseconds, so the oldest incomplete one is closed.
+            match self.handshaking.pop_front() {
                 Some(oldest) => {
                     oldest.task.abort();
                     self.log
@@ -192,25 +190,25 @@ impl Door {
             }
         }
         let is_ready = Arc::new(AtomicBool::new(false));
-        let known = Known {
-            rules: self.rules,
-            common: self.common.clone(),
-            unfinished: self.unfinished.clone(),
+        let context = ConnectionContext {
+            limits: self.limits,
+            slow_readers: self.slow_readers.clone(),
+            partial_messages: self.partial_messages.clone(),
             is_ready: is_ready.clone(),
             closing: self.closing.clone(),
         };
-        let connection = connect(client, self.private.clone(), known, self.log.clone());
+        let connection = connect(client, self.private.clone(), context, self.log.clone());
         let task = self.connections.spawn(connection);
-        self.at_the_door.push_back(Arrival { task, is_ready });
+        self.handshaking.push_back(Handshake { task, is_ready });
     }
 }
 
 /// The task of one connection.
-async fn connect(client: Box<dyn Stream>, private: PathBuf, known: Known, log: Log) {
+async fn connect(client: Box<dyn Stream>, private: PathBuf, context: ConnectionContext, log: Log) {
     match UnixStream::connect(private).await {
         Ok(socket) => {
-            if let Err(ended) = passage::pass(client, socket, &known).await {
-                log.warn(&format!("a connection was closed: {ended}"));
+            if let Err(reason) = proxy::forward(client, socket, &context).await {
+                log.warn(&format!("a connection was closed: {reason}"));
             }
         }
         Err(error) => log.warn(&format!("a client could not be let in: {error}")),
@@ -243,7 +241,7 @@ impl Public {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
-                // Fails when the client has gone again, which reading will tell.
+                // Fails when the client has disconnected already; reading reports that.
                 let _ = stream.set_nodelay(true);
                 Ok(Box::new(stream))
             }
@@ -252,8 +250,8 @@ impl Public {
     }
 }
 
-/// The longest path of a Unix socket that every system takes, in bytes.
-const LONGEST_PATH: usize = 100;
+/// The longest path of a Unix socket that every system accepts, in bytes.
+const MAX_PATH_BYTES: usize = 100;
 
 /// The folder of the private sockets; removed when it is dropped.
 struct Sockets {
@@ -273,12 +271,12 @@ impl Sockets {
         Ok(Self { folder, open })
     }
 
-    /// The path of a socket in it. Where folders of temporary files lie deep, as on clusters, the
-    /// path is too long for a socket; this process then goes through the open folder.
+    /// The path of a socket in the folder. Where temporary folders have long paths, as on clusters, the path
+    /// is too long for a socket; then it goes through the open folder's entry in `/proc`.
     fn socket(&self, channel: Channel) -> PathBuf {
         let path = self.folder.path().join(channel.name());
         let open = PathBuf::from(format!("/proc/self/fd/{}", self.open.as_raw_fd()));
-        match path.as_os_str().len() > LONGEST_PATH && open.exists() {
+        match path.as_os_str().len() > MAX_PATH_BYTES && open.exists() {
             true => open.join(channel.name()),
             false => path,
         }
@@ -291,7 +289,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_deep_folder_has_sockets_too() {
-        let root = std::env::temp_dir().join(format!("door-{}", std::process::id()));
+        let root = std::env::temp_dir().join(format!("listener-{}", std::process::id()));
         let mut deep = root.clone();
         for _ in 0..6 {
             deep.push("a-folder-of-temporary-files");

@@ -1,13 +1,16 @@
-//! What a socket logs about its clients: not more than somebody can read, whatever they do.
+//! The log of a socket about its clients, with a limit on the number and the length of its lines.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Lines in a period, the last of which says that there may have been more.
+use parking_lot::Mutex;
+use stratoscope_os::console::warn;
+
+/// Lines per period; the last of them says that more were left out.
 const LINES: u32 = 30;
 
-/// Characters of a line.
-const LONGEST: usize = 400;
+/// The most characters of a line.
+const MAX_CHARACTERS: usize = 400;
 
 const PERIOD: Duration = Duration::from_secs(60);
 
@@ -15,7 +18,7 @@ const PERIOD: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub struct Log {
     name: &'static str,
-    /// When the period began, and the lines since.
+    /// When the period began, and the number of lines since.
     period: Arc<Mutex<(Instant, u32)>>,
 }
 
@@ -28,11 +31,11 @@ impl Log {
         }
     }
 
-    /// Writes a line, if there were not too many. What a client sent may make it long.
+    /// Writes a line, unless the period has had too many. A long line is truncated.
     pub fn warn(&self, text: &str) {
-        let text: String = text.chars().take(LONGEST).collect();
+        let text: String = text.chars().take(MAX_CHARACTERS).collect();
         let number = {
-            let mut period = self.period.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut period = self.period.lock();
             if period.0.elapsed() > PERIOD {
                 *period = (Instant::now(), 0);
             }
@@ -41,8 +44,8 @@ impl Log {
         };
         let name = self.name;
         match number {
-            ..LINES => stratoscope_os::console::warn(&format!("{name}: {text}")),
-            LINES => stratoscope_os::console::warn(&format!(
+            ..LINES => warn(&format!("{name}: {text}")),
+            LINES => warn(&format!(
                 "{name}: {text}; the next lines of this minute are left out"
             )),
             _ => {}

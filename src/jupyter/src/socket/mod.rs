@@ -1,13 +1,13 @@
 //! The sockets, a file per kind. Each is owned by one task, which alone sends and receives.
 //!
-//! Clients reach them through a [`door`], which opens a [`passage`] for each connection and reads
-//! along by [`zmtp`]'s rules; [`log`] keeps what is said about them short.
+//! Clients connect to a [`listener`], which starts a [`proxy`] for each connection; the proxy validates the bytes
+//! with [`zmtp`]. [`log`] limits the number of log lines about clients.
 
-pub mod door;
 pub mod heartbeat;
 pub mod iopub;
+pub mod listener;
 mod log;
-mod passage;
+mod proxy;
 pub mod router;
 pub mod stdin;
 pub mod zmtp;

@@ -1,140 +1,143 @@
-//! One connection of a client: its bytes go to the ZeroMQ socket, and the socket's to the client.
+//! Forwards the bytes of one connection between a client and a ZeroMQ socket of the kernel.
 //!
-//! - **In**, through a [`Follower`], and no faster than the socket takes them.
-//! - **Out**, through a queue of the connection's own, so that the socket, which serves its clients
-//!   one after the other, need not wait for this one. The queue is bounded: while it is full the
-//!   socket waits, which is how a slow reader slows down whoever prints; a client that does not read
-//!   at all is cut off, where the rules say so. Who does not read is not listened to either: a
-//!   client cannot have answers piled up.
+//! - **To the kernel**, through a [`ZmtpValidator`], and only as fast as the socket reads.
+//! - **To the client**, through a bounded queue per connection, so that the socket, which sends to its clients
+//!   one after another, does not wait for this one. While the queue is full the socket waits, which slows down
+//!   the cell that prints; where the limits say so, a client that reads nothing at all is disconnected. While
+//!   the queue is full nothing is read from the client, so it cannot pile up replies.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::zmtp::{Follower, Limits, Refusal};
+use super::zmtp::{MessageLimits, Violation, ZmtpValidator};
 
-/// What holds for the connections of a socket.
+/// The limits of every connection of a socket.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules {
+pub struct ConnectionLimits {
     /// What a client may send.
-    pub limits: Limits,
-    /// Bytes that may wait for a client.
-    pub waiting_bytes: usize,
-    /// Whether a client that reads nothing while so much waits is cut off.
-    pub cut_off: bool,
+    pub messages: MessageLimits,
+    /// Bytes that may be queued for a client.
+    pub queue_bytes: usize,
+    /// Whether a client that reads nothing while its queue is full is disconnected.
+    pub drops_slow_readers: bool,
 }
 
-/// What the connections of a socket share.
+/// Shared by the connections of a socket: when a slow reader was disconnected.
 #[derive(Debug, Default)]
-pub struct Common {
-    /// When a client was last cut off.
-    last_cut: Mutex<Option<Instant>>,
+pub struct SlowReaders {
+    last_disconnect: Mutex<Option<Instant>>,
 }
 
-/// What a connection is told.
+/// What the task of a connection needs.
 #[derive(Debug)]
-pub struct Known {
-    /// Of its socket.
-    pub rules: Rules,
-    /// With the other connections of its socket.
-    pub common: Arc<Common>,
-    /// With the connections of all sockets.
-    pub unfinished: Arc<Unfinished>,
-    /// Becomes true with the handshake's end.
+pub struct ConnectionContext {
+    /// The limits of its socket.
+    pub limits: ConnectionLimits,
+    /// Shared by the connections of its socket.
+    pub slow_readers: Arc<SlowReaders>,
+    /// Shared by the connections of all sockets.
+    pub partial_messages: Arc<PartialMessages>,
+    /// Becomes true when the handshake is complete.
     pub is_ready: Arc<AtomicBool>,
     /// Becomes true when the kernel ends.
     pub closing: watch::Receiver<bool>,
 }
 
-/// Of all sockets together: bytes of messages that have begun and not ended.
+/// The bytes of incomplete messages, over all sockets.
 #[derive(Debug, Default)]
-pub struct Unfinished(AtomicU64);
+pub struct PartialMessages(AtomicU64);
 
-/// Why a connection ended other than by its client or by the kernel.
+/// Why the kernel closed a connection before it shut down.
 #[derive(Debug, Error)]
-pub enum Ended {
-    /// It sent what it may not.
+pub enum CloseReason {
+    /// The client broke the protocol or a limit.
     #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The handshake was not over in time.
+    Violation(#[from] Violation),
+    /// The handshake took too long.
     #[error("the handshake was not over after {} s", HANDSHAKE_LIMIT.as_secs())]
     NoHandshake,
-    /// A message did not end in time.
+    /// A message took too long.
     #[error("a message was not complete after {} s", MESSAGE_LIMIT.as_secs())]
-    Unfinished,
-    /// There are too many bytes in unfinished messages, its own among them.
-    #[error("more than {} bytes of unfinished messages", UNFINISHED_BYTES)]
+    MessageTimeout,
+    /// All incomplete messages together are too large, and this connection has one of them.
+    #[error("more than {} bytes of unfinished messages", PARTIAL_BYTES)]
     NoRoom,
-    /// It did not read.
+    /// The client did not read.
     #[error("it has not read for {} s", .patience.as_secs())]
     NotReading {
-        /// How long it was waited for.
+        /// How long the kernel waited.
         patience: Duration,
     },
 }
 
-/// How long a client may take until it is known to speak ZeroMQ's protocol.
+/// How long the handshake of ZeroMQ's protocol may take.
 pub const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a client may take to send one message.
+/// How long one message may take to arrive.
 const MESSAGE_LIMIT: Duration = Duration::from_secs(60);
 
-/// [`Unfinished`] may hold so much.
-const UNFINISHED_BYTES: u64 = 256 << 20;
+/// The most bytes that [`PartialMessages`] may count.
+const PARTIAL_BYTES: u64 = 256 << 20;
 
-/// Unfinished messages up to this size are not counted, so that those of others always get through.
+/// Incomplete messages up to this size are not counted, so that small messages always get through.
 const UNCOUNTED_BYTES: u64 = 1 << 20;
 
-/// How long a client for which too much waits may read nothing.
+/// How long a client whose queue is full may read nothing.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The same, soon after one was cut off: it connects again by itself and stalls again.
-const PATIENCE_AFTER_CUT: Duration = Duration::from_secs(1);
+/// The same, shortly after a disconnect: such a client reconnects by itself and stalls again.
+const PATIENCE_AFTER_DISCONNECT: Duration = Duration::from_secs(1);
 
-/// How long it is remembered that one was cut off.
-const REMEMBER_CUT: Duration = Duration::from_secs(60);
+/// How long a disconnect counts as recent.
+const RECENT_DISCONNECT: Duration = Duration::from_secs(60);
 
-/// Who reads less than this while somebody waits counts as one that does not read.
-const LEAST_READ: usize = 64 << 10;
+/// A client that reads less than this within its time counts as one that does not read.
+const MIN_READ_BYTES: usize = 64 << 10;
 
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// A queue that was longer than this gives its memory back when it is empty.
-const KEPT_BYTES: usize = 1 << 20;
+/// An empty queue with more capacity than this is freed.
+const MAX_IDLE_BYTES: usize = 1 << 20;
 
-/// When the kernel ends, a socket that has said nothing for so long has said everything.
+/// While the kernel shuts down, a socket that sends nothing for this long has sent everything.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// Passes bytes both ways until one side ends, or the kernel and all has been said.
-pub async fn pass(
+/// Forwards bytes both ways until one side closes, or the kernel shuts down and everything is sent.
+///
+/// # Errors
+/// The client broke a limit; the connection is closed.
+pub async fn forward(
     client: impl AsyncRead + AsyncWrite,
     socket: impl AsyncRead + AsyncWrite,
-    known: &Known,
-) -> Result<(), Ended> {
+    context: &ConnectionContext,
+) -> Result<(), CloseReason> {
     let (client_reads, client_writes) = tokio::io::split(client);
     let (socket_reads, socket_writes) = tokio::io::split(socket);
     let (room, has_room) = watch::channel(true);
     tokio::select! {
-        ended = inwards(client_reads, socket_writes, known, has_room) => ended,
-        ended = outwards(socket_reads, client_writes, known, room) => ended,
+        ended = to_kernel(client_reads, socket_writes, context, has_room) => ended,
+        ended = to_client(socket_reads, client_writes, context, room) => ended,
     }
 }
 
-async fn inwards(
+/// Client to kernel.
+async fn to_kernel(
     mut client: impl AsyncRead + Unpin,
     mut socket: impl AsyncWrite + Unpin,
-    known: &Known,
+    context: &ConnectionContext,
     mut has_room: watch::Receiver<bool>,
-) -> Result<(), Ended> {
-    let mut follower = Follower::new(known.rules.limits);
+) -> Result<(), CloseReason> {
+    let mut validator = ZmtpValidator::new(context.limits.messages);
     let mut share = Share {
-        of: &known.unfinished,
+        of: &context.partial_messages,
         bytes: 0,
     };
     let mut chunk = vec![0; CHUNK_BYTES];
@@ -152,44 +155,49 @@ async fn inwards(
         let read = match read {
             Ok(Ok(0) | Err(_)) => return Ok(()),
             Ok(Ok(read)) => read,
-            Err(_) if follower.is_ready() => return Err(Ended::Unfinished),
-            Err(_) => return Err(Ended::NoHandshake),
+            Err(_) if validator.is_ready() => return Err(CloseReason::MessageTimeout),
+            Err(_) => return Err(CloseReason::NoHandshake),
         };
-        follower.follow(&chunk[..read])?;
-        share.set(follower.unfinished_bytes())?;
-        if follower.is_ready() {
-            let now = follower.message_under_way();
-            if !known.is_ready.swap(true, Ordering::Relaxed) || now != message {
+        validator.validate(&chunk[..read])?;
+        share.set(validator.partial_bytes())?;
+        if validator.is_ready() {
+            let now = validator.current_message();
+            if !context.is_ready.swap(true, Ordering::Relaxed) || now != message {
                 until = now.map(|_| Instant::now() + MESSAGE_LIMIT);
                 message = now;
             }
         }
         if socket.write_all(&chunk[..read]).await.is_err() {
-            // The socket has gone. What it said before may still be on its way to the client.
+            // The socket is closed. What it sent before may still be on its way to the client.
             std::future::pending::<()>().await;
         }
     }
 }
 
-async fn outwards(
+/// Kernel to client.
+async fn to_client(
     mut socket: impl AsyncRead + Unpin,
     mut client: impl AsyncWrite + Unpin,
-    known: &Known,
+    context: &ConnectionContext,
     room: watch::Sender<bool>,
-) -> Result<(), Ended> {
-    let Known { rules, common, .. } = known;
-    let mut closing = known.closing.clone();
+) -> Result<(), CloseReason> {
+    let ConnectionContext {
+        limits,
+        slow_readers,
+        ..
+    } = context;
+    let mut closing = context.closing.clone();
     let mut queue: VecDeque<u8> = VecDeque::new();
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut stall: Option<Stall> = None;
     let mut is_open = true;
     while is_open || !queue.is_empty() {
-        let is_full = queue.len() >= rules.waiting_bytes;
+        let is_full = queue.len() >= limits.queue_bytes;
         room.send_if_modified(|has_room| std::mem::replace(has_room, !is_full) == is_full);
-        if is_full && rules.cut_off && stall.is_none() {
-            stall = Some(Stall::begin(common.patience()));
+        if is_full && limits.drops_slow_readers && stall.is_none() {
+            stall = Some(Stall::begin(slow_readers.patience()));
         }
-        if queue.is_empty() && queue.capacity() > KEPT_BYTES {
+        if queue.is_empty() && queue.capacity() > MAX_IDLE_BYTES {
             queue = VecDeque::new();
         }
         let is_closing = *closing.borrow();
@@ -204,8 +212,8 @@ async fn outwards(
             },
             patience = Stall::over(&stall) => {
                 if is_full {
-                    common.remember_cut();
-                    return Err(Ended::NotReading { patience });
+                    slow_readers.remember_disconnect();
+                    return Err(CloseReason::NotReading { patience });
                 }
                 stall = None;
             }
@@ -217,12 +225,12 @@ async fn outwards(
     Ok(())
 }
 
-/// A client for which too much waits, since a while.
+/// A client whose queue has been full for a while.
 #[derive(Clone, Copy)]
 struct Stall {
     until: Instant,
     patience: Duration,
-    /// What it has read meanwhile.
+    /// Bytes it has read since.
     read: usize,
 }
 
@@ -235,13 +243,13 @@ impl Stall {
         }
     }
 
-    /// `None` when it has read enough to be given time again.
+    /// `None` when the client has read enough to start over.
     fn after(self, written: usize) -> Option<Self> {
         let read = self.read + written;
-        (read < LEAST_READ).then_some(Self { read, ..self })
+        (read < MIN_READ_BYTES).then_some(Self { read, ..self })
     }
 
-    /// Waits until patience has come to its end.
+    /// Waits until the time is over; forever without a stall.
     async fn over(this: &Option<Self>) -> Duration {
         match this {
             Some(stall) => {
@@ -253,33 +261,29 @@ impl Stall {
     }
 }
 
-impl Common {
+impl SlowReaders {
     fn patience(&self) -> Duration {
-        match *self.lock() {
-            Some(cut) if cut.elapsed() < REMEMBER_CUT => PATIENCE_AFTER_CUT,
+        match *self.last_disconnect.lock() {
+            Some(at) if at.elapsed() < RECENT_DISCONNECT => PATIENCE_AFTER_DISCONNECT,
             _ => PATIENCE,
         }
     }
 
-    fn remember_cut(&self) {
-        *self.lock() = Some(Instant::now());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.last_cut.lock().unwrap_or_else(PoisonError::into_inner)
+    fn remember_disconnect(&self) {
+        *self.last_disconnect.lock() = Some(Instant::now());
     }
 }
 
-/// What one connection has of [`Unfinished`]; given back when it is dropped.
+/// The bytes of [`PartialMessages`] that belong to one connection; subtracted when it is dropped.
 struct Share<'a> {
-    of: &'a Unfinished,
+    of: &'a PartialMessages,
     bytes: u64,
 }
 
 impl Share<'_> {
-    fn set(&mut self, unfinished: u64) -> Result<(), Ended> {
-        let bytes = if unfinished > UNCOUNTED_BYTES {
-            unfinished
+    fn set(&mut self, partial: u64) -> Result<(), CloseReason> {
+        let bytes = if partial > UNCOUNTED_BYTES {
+            partial
         } else {
             0
         };
@@ -287,8 +291,8 @@ impl Share<'_> {
         let others = all.fetch_sub(self.bytes, Ordering::Relaxed) - self.bytes;
         all.fetch_add(bytes, Ordering::Relaxed);
         self.bytes = bytes;
-        if bytes > 0 && others + bytes > UNFINISHED_BYTES {
-            return Err(Ended::NoRoom);
+        if bytes > 0 && others + bytes > PARTIAL_BYTES {
+            return Err(CloseReason::NoRoom);
         }
         Ok(())
     }

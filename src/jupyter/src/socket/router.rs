@@ -1,4 +1,4 @@
-//! The shell, control and stdin sockets: requests come in, replies go to whoever asked.
+//! The shell, control and stdin sockets: requests arrive, replies go to their senders.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::super::message::Content;
 use super::super::signature::Signer;
 use super::log::Log;
 
-/// A client that does not read its replies for so long does without.
+/// A reply that a client does not read within this time is dropped.
 const SEND_LIMIT: Duration = Duration::from_secs(5);
 
 /// The receiving half of a socket.
@@ -30,7 +30,7 @@ impl Requests {
         }
     }
 
-    /// Waits for the next message that may be acted upon. Others are logged and dropped.
+    /// Waits for the next valid message. Others are logged and dropped.
     pub async fn next(&mut self) -> Request {
         loop {
             let message = match self.socket.recv().await {
@@ -66,8 +66,7 @@ impl Replies {
         }
     }
 
-    /// Sends a reply to whoever sent the request. Returns whether it could be handed over; a
-    /// client that has gone is logged.
+    /// Sends a reply to the sender of the request. Returns whether it was sent; a failure is logged.
     pub async fn send<C: Content>(&mut self, to: &Request, content: &C) -> bool {
         self.send_to(&to.identities, &to.header_json, content).await
     }
@@ -95,7 +94,7 @@ impl Replies {
     }
 }
 
-/// Frames as the library wants them; `None` when there are none.
+/// Frames as a message of the library; `None` without frames.
 pub fn to_zeromq(frames: Vec<Vec<u8>>) -> Option<ZmqMessage> {
     let mut frames = frames.into_iter();
     let mut message = ZmqMessage::from(frames.next()?);
@@ -103,7 +102,8 @@ pub fn to_zeromq(frames: Vec<Vec<u8>>) -> Option<ZmqMessage> {
     Some(message)
 }
 
-/// Errors of `recv` are a peer's; should they be our socket's, the loop must not spin.
+/// Logs an error of `recv` and pauses. Such errors come from a peer; should they come from the socket itself, the loop
+/// must not spin.
 pub async fn pause_after(log: &Log, error: ZmqError) {
     log.warn(&format!("receiving failed: {error}"));
     tokio::time::sleep(Duration::from_millis(10)).await;

@@ -2,14 +2,16 @@
 //!
 //! <https://jupyter-client.readthedocs.io/en/stable/messaging.html#messages-on-the-stdin-router-dealer-channel>
 
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::super::message::{InputReply, InputRequest};
+use super::super::message::{InputReply, InputRequest, MessageType};
 use super::router::{Replies, Requests};
+use stratoscope_os::console::warn;
 
 /// Asks for lines; clones share the socket.
 #[derive(Clone)]
@@ -18,7 +20,7 @@ pub struct Stdin {
     pending: Pending,
 }
 
-/// Where the answer of the question that is being asked goes.
+/// Where the answer to the current question goes.
 type Pending = Arc<Mutex<Option<mpsc::Sender<String>>>>;
 
 struct Question {
@@ -36,8 +38,8 @@ impl Stdin {
         (Self { questions, pending }, task)
     }
 
-    /// Asks the sender of a cell for a line and waits, on a thread that may block. `None`: it has
-    /// gone, or the question was cancelled.
+    /// Asks the sender of a cell for a line and blocks until it answers. `None`: it has disconnected, or the
+    /// question was cancelled.
     pub fn ask(
         &self,
         identities: &[Vec<u8>],
@@ -45,24 +47,20 @@ impl Stdin {
         content: InputRequest,
     ) -> Option<String> {
         let (answer, answered) = mpsc::channel();
-        *self.lock() = Some(answer);
+        *self.pending.lock() = Some(answer);
         let question = Question {
             identities: identities.to_vec(),
             parent: parent.clone(),
             content,
         };
         self.questions.send(question).ok()?;
-        // Fails when the sender is taken away: by `cancel`, or with the socket's task.
+        // Fails when the sender is dropped: by `cancel`, or with the socket's task.
         answered.recv().ok()
     }
 
-    /// The question that is being asked, if any, is answered with `None`.
+    /// Answers the current question, if there is one, with `None`.
     pub fn cancel(&self) {
-        *self.lock() = None;
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<mpsc::Sender<String>>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.pending.lock() = None;
     }
 }
 
@@ -77,21 +75,21 @@ async fn run(
             question = questions.recv() => {
                 let Some(Question { identities, parent, content }) = question else { return };
                 if !replies.send_to(&identities, &parent, &content).await {
-                    pending.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    pending.lock().take();
                 }
             }
             request = requests.next() => {
-                if request.header.msg_type != "input_reply" {
-                    stratoscope_os::console::warn(&format!("stdin: {} ignored", request.header.msg_type));
+                if request.header.msg_type != MessageType::InputReply {
+                    warn(&format!("stdin: {} ignored", request.header.msg_type));
                     continue;
                 }
                 match InputReply::deserialize(&request.content) {
                     Ok(reply) => {
-                        // An answer that nobody waits for any more was cancelled.
-                        let waiting = pending.lock().unwrap_or_else(PoisonError::into_inner).take();
+                        // Without a waiting question it was cancelled, and the answer is dropped.
+                        let waiting = pending.lock().take();
                         waiting.map(|waiting| waiting.send(reply.value));
                     }
-                    Err(error) => stratoscope_os::console::warn(&format!("stdin: input_reply: {error}")),
+                    Err(error) => warn(&format!("stdin: input_reply: {error}")),
                 }
             }
         }

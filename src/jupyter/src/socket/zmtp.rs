@@ -1,8 +1,8 @@
-//! Reads along with what a client sends, by the framing of ZMTP 3, and says when it must not go on.
+//! Validates what a client sends against the framing of ZMTP 3 and the limits of its channel.
 //!
-//! The ZeroMQ library reserves the memory of a frame as soon as its length has been announced, and
-//! keeps the frames of a message until the last one is there. [`Follower`] sees the same bytes
-//! before the library does. It keeps nothing of them but where it is.
+//! The ZeroMQ library allocates a frame as soon as its length is announced, and keeps the frames of a
+//! message until the last one has arrived. [`ZmtpValidator`] sees the same bytes before the library does. It
+//! stores only its position in the stream, none of the bytes.
 //!
 //! Source: ZeroMQ RFC 23, ZMTP 3.0, <https://rfc.zeromq.org/spec/23/>: a greeting of 64 bytes, then
 //! frames of a byte of flags, a length of 1 or 8 bytes, and so many bytes.
@@ -11,7 +11,7 @@ use thiserror::Error;
 
 /// What a client may send.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct MessageLimits {
     /// All frames of one message together, without their headers.
     pub message_bytes: u64,
     /// Frames of one message.
@@ -20,56 +20,56 @@ pub struct Limits {
     pub messages: u64,
 }
 
-/// Why a connection is closed.
+/// What a client did wrong; the connection is closed.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub enum Refusal {
-    /// The first bytes are of another protocol.
+pub enum Violation {
+    /// The first bytes belong to another protocol.
     #[error("it does not speak ZeroMQ's protocol")]
     NotZmtp,
-    /// The version in the greeting.
+    /// The version in the greeting is too old.
     #[error("it speaks version {major} of ZeroMQ's protocol; 3 is needed")]
     OldVersion {
-        /// What it speaks.
+        /// The major version that the client announced.
         major: u8,
     },
-    /// Another mechanism than `NULL`.
-    #[error("it wants to authenticate itself in a way that kernels have not")]
+    /// A security mechanism other than `NULL`.
+    #[error("it asks to authenticate with a mechanism that kernels do not support")]
     Mechanism,
-    /// Flags that the protocol does not know, or not together.
+    /// Unknown flags, or a combination that the protocol does not allow.
     #[error("a frame has the flags {flags:#04x}")]
     Flags {
         /// The byte.
         flags: u8,
     },
-    /// A message came before the handshake's end, or a command after it.
+    /// A message before the end of the handshake, or a command after it.
     #[error("a frame is out of place")]
     OutOfPlace,
-    /// A frame would make its message, or command, too long.
+    /// A frame would make its message or command too long.
     #[error("it announced a message of {announced} bytes; {limit} are accepted")]
     TooLong {
         /// Bytes of the message up to the end of this frame.
         announced: u64,
-        /// [`Limits::message_bytes`], or the longest command.
+        /// [`MessageLimits::message_bytes`], or the longest command.
         limit: u64,
     },
     /// A message has too many frames.
     #[error("a message has more than {limit} frames")]
     TooManyFrames {
-        /// [`Limits::frames`].
+        /// [`MessageLimits::frames`].
         limit: u32,
     },
     /// The connection has sent too many messages.
     #[error("it sent more than {limit} messages")]
     TooManyMessages {
-        /// [`Limits::messages`].
+        /// [`MessageLimits::messages`].
         limit: u64,
     },
 }
 
-/// Of a greeting: signature and version, mechanism, role, padding.
+/// The length of a greeting: signature and version, mechanism, role, padding.
 const GREETING_BYTES: usize = 64;
 
-/// `NULL`, the only mechanism there is, as the greeting's bytes 12 to 31.
+/// `NULL`, the only supported mechanism, as bytes 12 to 31 of the greeting.
 const MECHANISM: [u8; 20] = *b"NULL\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
 /// The longest command: `READY` with a socket's type and an identity of 255 bytes needs 300.
@@ -79,14 +79,14 @@ const MORE: u8 = 1;
 const LONG: u8 = 2;
 const COMMAND: u8 = 4;
 
-/// Follows one connection.
+/// Validates the bytes of one connection.
 #[derive(Debug)]
-pub struct Follower {
-    limits: Limits,
+pub struct ZmtpValidator {
+    limits: MessageLimits,
     state: State,
-    /// Whether the client's `READY` has come.
+    /// Whether the client's `READY` has arrived.
     is_ready: bool,
-    /// Of the message that is under way, with what was announced of its last frame.
+    /// Bytes of the current message, including the announced length of its last frame.
     message_bytes: u64,
     frames: u32,
     messages: u64,
@@ -100,9 +100,9 @@ enum State {
     Body { flags: u8, missing: u64 },
 }
 
-impl Follower {
-    /// At the beginning of a connection.
-    pub fn new(limits: Limits) -> Self {
+impl ZmtpValidator {
+    /// For a new connection.
+    pub fn new(limits: MessageLimits) -> Self {
         Self {
             limits,
             state: State::Greeting { at: 0 },
@@ -113,12 +113,12 @@ impl Follower {
         }
     }
 
-    /// Reads the bytes that came next.
+    /// Validates the next bytes.
     ///
     /// # Errors
-    /// Nothing of `bytes` may be passed on then. What was passed on before may end within the
-    /// header of the frame that is refused, never behind it.
-    pub fn follow(&mut self, mut bytes: &[u8]) -> Result<(), Refusal> {
+    /// The client broke the protocol or a limit. Then none of `bytes` may be forwarded; what was forwarded
+    /// before ends within the header of the invalid frame at the latest.
+    pub fn validate(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
         while let Some((&next, rest)) = bytes.split_first() {
             bytes = rest;
             match self.state {
@@ -153,75 +153,75 @@ impl Follower {
                         continue;
                     }
                     self.check_length(flags, value)?;
-                    self.go_on(flags, value);
+                    self.advance(flags, value);
                 }
                 State::Body { flags, missing } => {
                     let taken = missing.min(1 + rest.len() as u64);
                     // `taken` is at most a slice's length, and counts `next`.
                     bytes = &rest[taken as usize - 1..];
-                    self.go_on(flags, missing - taken);
+                    self.advance(flags, missing - taken);
                 }
             }
         }
         Ok(())
     }
 
-    /// Whether the handshake is over.
+    /// Whether the handshake is complete.
     pub fn is_ready(&self) -> bool {
         self.is_ready
     }
 
-    /// The number of the message that has begun and not ended, if any.
-    pub fn message_under_way(&self) -> Option<u64> {
+    /// The number of the incomplete message, if there is one.
+    pub fn current_message(&self) -> Option<u64> {
         let is_within = self.frames > 0 || !matches!(self.state, State::Flags);
         (self.is_ready && is_within).then_some(self.messages)
     }
 
-    /// Bytes of the message that is under way which have come, and which the library keeps.
-    pub fn unfinished_bytes(&self) -> u64 {
+    /// The bytes of the incomplete message that have arrived, which the library stores.
+    pub fn partial_bytes(&self) -> u64 {
         match self.state {
             State::Body { missing, .. } => self.message_bytes - missing,
             _ => self.message_bytes,
         }
     }
 
-    fn check_flags(&self, flags: u8) -> Result<(), Refusal> {
+    fn check_flags(&self, flags: u8) -> Result<(), Violation> {
         let is_command = flags & COMMAND != 0;
         if flags > (MORE | LONG | COMMAND) || is_command && flags & MORE != 0 {
-            return Err(Refusal::Flags { flags });
+            return Err(Violation::Flags { flags });
         }
-        // A client's only command is its `READY`. Heartbeats between sockets, which are commands,
-        // came with ZMTP 3.1; the library announces 3.0.
+        // A client sends one command, `READY`. Heartbeat commands came with ZMTP 3.1; the library
+        // announces 3.0.
         if is_command == self.is_ready {
-            return Err(Refusal::OutOfPlace);
+            return Err(Violation::OutOfPlace);
         }
         Ok(())
     }
 
-    fn check_length(&mut self, flags: u8, length: u64) -> Result<(), Refusal> {
+    fn check_length(&mut self, flags: u8, length: u64) -> Result<(), Violation> {
         let limit = match flags & COMMAND {
             0 => self.limits.message_bytes,
             _ => COMMAND_BYTES,
         };
         let announced = self.message_bytes.saturating_add(length);
         if announced > limit {
-            return Err(Refusal::TooLong { announced, limit });
+            return Err(Violation::TooLong { announced, limit });
         }
         if self.frames == self.limits.frames {
             let limit = self.limits.frames;
-            return Err(Refusal::TooManyFrames { limit });
+            return Err(Violation::TooManyFrames { limit });
         }
         if self.messages == self.limits.messages {
             let limit = self.limits.messages;
-            return Err(Refusal::TooManyMessages { limit });
+            return Err(Violation::TooManyMessages { limit });
         }
         self.message_bytes = announced;
         self.frames += 1;
         Ok(())
     }
 
-    /// `missing` bytes of a frame are still to come.
-    fn go_on(&mut self, flags: u8, missing: u64) {
+    /// Continues with a frame of which `missing` bytes have not arrived.
+    fn advance(&mut self, flags: u8, missing: u64) {
         if missing > 0 {
             self.state = State::Body { flags, missing };
             return;
@@ -238,12 +238,12 @@ impl Follower {
     }
 }
 
-fn check_greeting(at: usize, byte: u8) -> Result<(), Refusal> {
+fn check_greeting(at: usize, byte: u8) -> Result<(), Violation> {
     match at {
-        0 if byte != 0xff => Err(Refusal::NotZmtp),
-        9 if byte != 0x7f => Err(Refusal::NotZmtp),
-        10 if byte < 3 => Err(Refusal::OldVersion { major: byte }),
-        12..32 if byte != MECHANISM[at - 12] => Err(Refusal::Mechanism),
+        0 if byte != 0xff => Err(Violation::NotZmtp),
+        9 if byte != 0x7f => Err(Violation::NotZmtp),
+        10 if byte < 3 => Err(Violation::OldVersion { major: byte }),
+        12..32 if byte != MECHANISM[at - 12] => Err(Violation::Mechanism),
         _ => Ok(()),
     }
 }
@@ -252,7 +252,7 @@ fn check_greeting(at: usize, byte: u8) -> Result<(), Refusal> {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits {
+    const LIMITS: MessageLimits = MessageLimits {
         message_bytes: 64 << 20,
         frames: 3,
         messages: 2,
@@ -269,10 +269,10 @@ mod tests {
         .concat()
     }
 
-    /// What becomes of a client that sends these bytes, behind a greeting.
-    fn check(bytes: &[&[u8]], expected: Result<(), Refusal>) {
+    /// Validates these bytes after a greeting.
+    fn check(bytes: &[&[u8]], expected: Result<(), Violation>) {
         let bytes = [&greeting(), &bytes.concat()[..]].concat();
-        assert_eq!(Follower::new(LIMITS).follow(&bytes), expected);
+        assert_eq!(ZmtpValidator::new(LIMITS).validate(&bytes), expected);
     }
 
     fn long(flags: u8, length: u64) -> Vec<u8> {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_let_through() {
+    fn good_messages_pass() {
         check(&[], Ok(()));
         check(&[READY], Ok(()));
         check(&[READY, b"\x01\x00", b"\x01\x02ab", b"\x00\x01c"], Ok(()));
@@ -289,30 +289,30 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_a_limit_is_refused() {
+    fn broken_limits_are_violations() {
         let limit = 64 << 20;
         for announced in [limit + 1, 1 << 60, u64::MAX] {
             check(
                 &[READY, &long(0, announced)],
-                Err(Refusal::TooLong { announced, limit }),
+                Err(Violation::TooLong { announced, limit }),
             );
         }
         let announced = 1 + limit;
         check(
             &[READY, b"\x01\x01a", &long(0, limit)],
-            Err(Refusal::TooLong { announced, limit }),
+            Err(Violation::TooLong { announced, limit }),
         );
         check(
             &[READY, b"\x01\x00", b"\x01\x00", b"\x01\x00", b"\x01\x00"],
-            Err(Refusal::TooManyFrames { limit: 3 }),
+            Err(Violation::TooManyFrames { limit: 3 }),
         );
         check(
             &[READY, b"\x00\x00", b"\x00\x00", b"\x00\x00"],
-            Err(Refusal::TooManyMessages { limit: 2 }),
+            Err(Violation::TooManyMessages { limit: 2 }),
         );
         check(
             &[&long(COMMAND, 5000)],
-            Err(Refusal::TooLong {
+            Err(Violation::TooLong {
                 announced: 5000,
                 limit: COMMAND_BYTES,
             }),
@@ -320,36 +320,36 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_place_is_refused() {
-        check(&[b"\x00\x01a"], Err(Refusal::OutOfPlace));
-        check(&[READY, b"\x04\x05\x04PING"], Err(Refusal::OutOfPlace));
-        check(&[b"\x05\x00"], Err(Refusal::Flags { flags: 5 }));
-        check(&[READY, b"\x80\x00"], Err(Refusal::Flags { flags: 0x80 }));
+    fn frames_out_of_place_are_violations() {
+        check(&[b"\x00\x01a"], Err(Violation::OutOfPlace));
+        check(&[READY, b"\x04\x05\x04PING"], Err(Violation::OutOfPlace));
+        check(&[b"\x05\x00"], Err(Violation::Flags { flags: 5 }));
+        check(&[READY, b"\x80\x00"], Err(Violation::Flags { flags: 0x80 }));
     }
 
     #[test]
-    fn other_greetings_are_refused() {
+    fn other_greetings_are_violations() {
         let check = |at: usize, byte: u8, expected| {
             let mut greeting = greeting();
             greeting[at] = byte;
-            assert_eq!(Follower::new(LIMITS).follow(&greeting), expected);
+            assert_eq!(ZmtpValidator::new(LIMITS).validate(&greeting), expected);
         };
-        check(0, b'G', Err(Refusal::NotZmtp));
-        check(9, 0, Err(Refusal::NotZmtp));
-        check(10, 1, Err(Refusal::OldVersion { major: 1 }));
-        check(12, b'P', Err(Refusal::Mechanism));
-        check(16, b'X', Err(Refusal::Mechanism));
+        check(0, b'G', Err(Violation::NotZmtp));
+        check(9, 0, Err(Violation::NotZmtp));
+        check(10, 1, Err(Violation::OldVersion { major: 1 }));
+        check(12, b'P', Err(Violation::Mechanism));
+        check(16, b'X', Err(Violation::Mechanism));
         check(11, 1, Ok(()));
     }
 
     #[test]
-    fn it_knows_where_it_is() {
-        let mut follower = Follower::new(LIMITS);
+    fn it_tracks_the_position() {
+        let mut validator = ZmtpValidator::new(LIMITS);
         let mut check = |bytes: &[u8], is_ready, message, unfinished| {
-            follower.follow(bytes).expect("is allowed");
-            assert_eq!(follower.is_ready(), is_ready);
-            assert_eq!(follower.message_under_way(), message);
-            assert_eq!(follower.unfinished_bytes(), unfinished);
+            validator.validate(bytes).expect("is allowed");
+            assert_eq!(validator.is_ready(), is_ready);
+            assert_eq!(validator.current_message(), message);
+            assert_eq!(validator.partial_bytes(), unfinished);
         };
         check(&greeting(), false, None, 0);
         check(&READY[..5], false, None, 3);

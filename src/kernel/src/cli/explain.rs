@@ -1,4 +1,4 @@
-//! `stratoscope explain CODE`: the page of a rule.
+//! `stratoscope explain CODE`: the page of a diagnostic or of a rustc error.
 
 use std::process::ExitCode;
 use stratoscope_os::console::say;
@@ -11,14 +11,17 @@ use stratoscope_evaluator::pages::Page;
 /// Arguments of `stratoscope explain`.
 #[derive(Debug, clap::Args)]
 pub struct ExplainArguments {
-    /// The code, such as SC0102 or rustc's E0308; without one, all are listed
+    /// A code such as SC0102, or E0308 of rustc; without it, all codes are listed
     code: Option<String>,
-    /// All pages as JSON, for tools
+    /// Print all pages as JSON
     #[arg(long, conflicts_with = "code")]
     json: bool,
 }
 
-/// Prints the page, or the list of all pages.
+/// Prints the page, or the list of all codes.
+///
+/// # Errors
+/// There is no such code.
 pub fn run(arguments: &ExplainArguments) -> anyhow::Result<ExitCode> {
     if arguments.json {
         say(&pages::json().to_string());

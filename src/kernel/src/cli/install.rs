@@ -1,4 +1,4 @@
-//! `stratoscope install`: builds what cells link to, and tells Jupyter of this kernel.
+//! `stratoscope install`: builds the library that cells link to, and installs the kernel into Jupyter.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use super::kernelspec::{self, DEFAULT_NAME, KernelSpec, Location};
 use super::python;
 
-/// Set by `install` in the kernel's environment: the Python environment it was installed for, in
-/// which checkpoints that come as Python packages are looked for.
+/// The variable in the kernel spec that names the Python environment of the installation, in which the kernel looks for
+/// checkpoints that are installed as Python packages.
 pub const PYTHON_PREFIX_VARIABLE: &str = "STRATOSCOPE_PYTHON_PREFIX";
 
 /// Arguments of `stratoscope install`.
@@ -19,16 +19,16 @@ pub const PYTHON_PREFIX_VARIABLE: &str = "STRATOSCOPE_PYTHON_PREFIX";
 pub struct InstallArguments {
     #[command(flatten)]
     location: Location,
-    /// What Jupyter calls the kernel
+    /// The name of the kernel in Jupyter
     #[arg(long, default_value = DEFAULT_NAME)]
     name: String,
-    /// What launchers show
+    /// The name that launchers show
     #[arg(long)]
     display_name: Option<String>,
-    /// Environment of the kernel; may be given several times
+    /// An environment variable of the kernel; may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     env: Vec<(String, String)>,
-    /// Do not build what cells link to; cells will say that it is missing
+    /// Do not build the library that cells link to; cells will report that it is missing
     #[arg(long)]
     no_build: bool,
 }
@@ -40,14 +40,17 @@ fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Installs.
+/// Installs the kernel.
+///
+/// # Errors
+/// Another kernel has the name, the library cannot be built, or a file cannot be written.
 pub fn run(arguments: &InstallArguments) -> anyhow::Result<ExitCode> {
     let executable = std::env::current_exe().context("the path of this executable is unknown")?;
     let kernels = arguments.location.kernels()?;
     let folder = kernelspec::folder(&kernels, &arguments.name)?;
     if folder.exists() && !kernelspec::is_ours(&folder) {
         bail!(
-            "{} belongs to another kernel; choose another name with `--name`",
+            "{} belongs to another kernel; choose a different name with `--name`",
             folder.display()
         );
     }
@@ -79,12 +82,11 @@ pub fn run(arguments: &InstallArguments) -> anyhow::Result<ExitCode> {
         arguments.name,
         folder.display()
     ));
-    say("`stratoscope doctor` checks it; `jupyter lab` offers it");
+    say("check it with `stratoscope doctor`; it is in the launcher of `jupyter lab`");
     Ok(ExitCode::SUCCESS)
 }
 
-/// The environment that the kernel is installed for: the one it is installed into, else the one that is
-/// in use.
+/// The Python environment that the kernel is installed for: that of `--prefix`, otherwise the active one.
 fn python_environment(arguments: &InstallArguments) -> Option<PathBuf> {
     let into = arguments.location.prefix.as_ref();
     let into = into.and_then(|prefix| std::path::absolute(prefix).ok());
@@ -92,19 +94,19 @@ fn python_environment(arguments: &InstallArguments) -> Option<PathBuf> {
         .or_else(python::prefix)
 }
 
-/// Finds or builds the facade; returns what the kernel must know to find it again.
+/// Finds or builds the library that cells link to; returns the environment by which the kernel finds it again.
 fn facade(no_build: bool) -> anyhow::Result<Vec<(String, Value)>> {
     let found = match stratoscope_compile::facade::find() {
         Ok(found) => found,
         Err(problem) if no_build => {
-            warn(&format!("cells will not run yet: {}", problem.one_line()));
+            warn(&format!("cells cannot run yet: {}", problem.one_line()));
             return Ok(Vec::new());
         }
         Err(problem) if !stratoscope_compile::facade::is_mended_by_building(&problem) => {
             return Err(problem.into());
         }
         Err(problem) => {
-            say(&format!("{}; building it now", problem.one_line()));
+            say(&format!("{}; building it", problem.one_line()));
             say(&format!("this takes {}", stratoscope_compile::facade::estimate()));
             stratoscope_compile::facade::build(&mut |line| say(line))?
         }

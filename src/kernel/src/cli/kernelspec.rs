@@ -1,4 +1,4 @@
-//! Kernel specs: the folders by which Jupyter knows its kernels.
+//! Kernel specs: the folders in which Jupyter finds its kernels.
 //!
 //! <https://jupyter-client.readthedocs.io/en/stable/kernels.html#kernel-specs>
 
@@ -25,14 +25,14 @@ const LOGOS: [(&str, &[u8]); 3] = [
     ),
 ];
 
-/// The name that Jupyter knows the kernel by unless another is asked for.
+/// The default name of the kernel in Jupyter.
 pub const DEFAULT_NAME: &str = "stratoscope";
 
-/// What differs from one installation to the next.
+/// What differs between installations.
 pub struct KernelSpec<'a> {
     /// The executable that Jupyter starts.
     pub executable: &'a Path,
-    /// What launchers show; `None`: as the template says.
+    /// The name that launchers show; `None`: that of the template.
     pub display_name: Option<&'a str>,
     /// Environment of the kernel.
     pub environment: Map<String, Value>,
@@ -68,7 +68,7 @@ impl KernelSpec<'_> {
         for (name, bytes) in LOGOS {
             write(name, bytes)?;
         }
-        // Last, since its presence is what makes the folder a kernel.
+        // Last, since this file makes the folder a kernel.
         write("kernel.json", json.as_bytes())
     }
 }
@@ -76,13 +76,13 @@ impl KernelSpec<'_> {
 /// Where Jupyter looks for kernels.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Location {
-    /// For this user (the default)
+    /// The kernels of this user (the default)
     #[arg(long, conflicts_with_all = ["sys_prefix", "prefix"])]
     pub user: bool,
-    /// Into the Python environment that is active
+    /// The kernels of the active Python environment
     #[arg(long, conflicts_with = "prefix")]
     pub sys_prefix: bool,
-    /// Into `PREFIX/share/jupyter/kernels`
+    /// The kernels in PREFIX/share/jupyter/kernels
     #[arg(long, value_name = "PREFIX")]
     pub prefix: Option<PathBuf>,
 }
@@ -94,7 +94,7 @@ impl Location {
             std::path::absolute(prefix)?.join("share/jupyter")
         } else if self.sys_prefix {
             let prefix = super::python::prefix()
-                .context("`--sys-prefix` needs a Python, and none was found on PATH")?;
+                .context("`--sys-prefix` needs Python, which is not on PATH")?;
             prefix.join("share/jupyter")
         } else {
             user_data()?
@@ -103,7 +103,7 @@ impl Location {
     }
 }
 
-/// Jupyter's folder of this user.
+/// Jupyter's data folder of this user.
 fn user_data() -> anyhow::Result<PathBuf> {
     let variable = |name| {
         std::env::var_os(name)
@@ -127,7 +127,7 @@ pub fn folder(kernels: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let valid = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     ensure!(
         !name.is_empty() && name.chars().all(valid) && !name.starts_with('.'),
-        "`{name}` cannot name a kernel: letters, digits, `.`, `_` and `-` can"
+        "`{name}` is not a kernel name; use letters, digits, `.`, `_` and `-`"
     );
     // Jupyter compares names in lower case.
     Ok(kernels.join(name.to_lowercase()))
@@ -141,7 +141,7 @@ pub fn read(folder: &Path) -> anyhow::Result<Value> {
     serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))
 }
 
-/// Whether the spec in a folder is one of ours, by what it starts.
+/// Whether the spec in a folder starts stratoscope.
 pub fn is_ours(folder: &Path) -> bool {
     let Ok(spec) = read(folder) else { return false };
     let program = spec["argv"][0].as_str().unwrap_or_default();

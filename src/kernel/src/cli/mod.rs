@@ -16,7 +16,9 @@ use stratoscope_diagnostics::Diagnostic;
 use stratoscope_diagnostics::render::{self, Source};
 use stratoscope_os::console::warn;
 
-/// Rust notebooks in which one fine-tunes BERT under a distribution strategy.
+use crate::notebook::RunArguments;
+
+/// A Jupyter kernel for Rust that fine-tunes BERT under a distribution strategy.
 #[derive(Debug, Parser)]
 #[command(name = "stratoscope", version, about, arg_required_else_help = true)]
 struct Arguments {
@@ -26,53 +28,40 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Be the kernel of a notebook; called by Jupyter
+    /// Run a kernel; called by Jupyter
     Kernel(KernelArguments),
-    /// Build what cells link to, and tell Jupyter of this kernel
+    /// Install the kernel into Jupyter; builds the library that cells link to if it is missing
     Install(install::InstallArguments),
-    /// Take the kernel away from Jupyter again
+    /// Remove the kernel from Jupyter
     Uninstall(uninstall::UninstallArguments),
-    /// Check that everything a notebook needs is there
+    /// Check the installation: toolchain, library, drivers, Python, Jupyter
     Doctor(doctor::DoctorArguments),
-    /// Execute a notebook without Jupyter and write its outputs into it
+    /// Execute a notebook without Jupyter and write the executed copy
     Run(RunArguments),
-    /// Explain a code of a diagnostic, such as SC0102, or of an error of rustc, such as E0308
+    /// Explain the code of a diagnostic (SC0102) or of a rustc error (E0308)
     Explain(explain::ExplainArguments),
-    /// The process that runs the cells; started by the kernel
+    /// Run cells; started by the kernel
     #[command(hide = true)]
     Cells,
-    /// The process that asks the drivers; started by `doctor`
+    /// List the GPUs; started by `doctor`
     #[command(hide = true, name = adapters::ROLE)]
     Adapters,
-    /// The process that keeps a compiler ready; started by the kernel
+    /// Keep a compiler ready; started by the kernel
     #[command(hide = true)]
     Standby { home: PathBuf },
 }
 
 #[derive(Debug, clap::Args)]
 struct KernelArguments {
-    /// The file by which the front end tells where to listen
+    /// The connection file of the front end
     #[arg(long, short = 'f', value_name = "FILE")]
     connection_file: PathBuf,
-    /// Listen where other machines can connect, if the connection file says so
+    /// Allow the connection file to name an address that other machines can reach
     #[arg(long)]
     allow_remote: bool,
 }
 
-#[derive(Debug, clap::Args)]
-pub struct RunArguments {
-    /// The notebook (.ipynb, nbformat 4)
-    pub notebook: PathBuf,
-    /// Write here instead of into the notebook
-    #[arg(long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Go on after a cell that fails; the exit code is 0 then. A cell that is meant to fail is tagged
-    /// `raises-exception`, and with the code that is expected: `expect:SC0101`
-    #[arg(long)]
-    pub allow_errors: bool,
-}
-
-/// Runs what the command line asks for.
+/// Runs the subcommand of the command line.
 pub fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Kernel(KernelArguments {
@@ -91,14 +80,14 @@ pub fn main() -> ExitCode {
         Command::Standby { home } => stratoscope_compile::standby::run(&home).map_err(anyhow::Error::from),
     };
     result.unwrap_or_else(|error| {
-        // What the user can mend says how, in more than one line.
+        // A diagnostic says how to fix it, in several lines.
         match error.downcast_ref::<Box<Diagnostic>>() {
             Some(diagnostic) => {
-                let nowhere = Source {
+                let source = Source {
                     text: "",
                     name: "stratoscope",
                 };
-                warn(&render::plain(diagnostic, &nowhere));
+                warn(&render::plain(diagnostic, &source));
             }
             None => warn(&format!("{error:#}")),
         }

@@ -1,18 +1,17 @@
-//! The Python environment that Jupyter lives in.
+//! The Python environment of Jupyter.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The file beside this executable with the root of the environment that the kernel was installed for:
-/// programs that are started outside of a notebook look for checkpoints there
-/// (`src/bert/src/source/environment.rs`), and the commands here know it in every shell.
+/// The file beside this executable that names the environment the kernel was installed for. Programs outside of a
+/// notebook look for checkpoints there (`src/bert/src/source/environment.rs`), in whichever shell they are started.
 const RECORD: &str = "stratoscope-python";
 
-/// The environments that a shell has activated.
+/// The variables of an activated environment.
 const ACTIVE: [&str; 2] = ["VIRTUAL_ENV", "CONDA_PREFIX"];
 
-/// The prefix (`sys.prefix`) of the environment: the active one, else the one that the kernel was
-/// installed for, else that of the Python which `PATH` finds first. `None`: there is no Python.
+/// The prefix (`sys.prefix`) of the active environment, otherwise of the one that the kernel was installed for, otherwise
+/// of the first Python on `PATH`. `None`: there is no Python.
 pub fn prefix() -> Option<PathBuf> {
     let known = active().or_else(recorded);
     known.or_else(|| {
@@ -37,7 +36,7 @@ pub fn recorded() -> Option<PathBuf> {
     is_one.then_some(prefix)
 }
 
-/// Notes that environment. Where nobody may write beside the executable, the kernel spec has it alone.
+/// Records that environment. Where the executable's folder is not writable, only the kernel spec names it.
 pub fn record(prefix: &Path) {
     if let Some(file) = record_file() {
         let _ = std::fs::write(file, format!("{}\n", prefix.display()));
@@ -55,10 +54,10 @@ pub fn interpreter(prefix: &Path) -> Option<PathBuf> {
     candidates.into_iter().find(|path| path.is_file())
 }
 
-/// What a line of Python prints, without the line's end; `None` when it fails.
+/// The output of a line of Python, without the line end; `None` when it fails.
 pub fn evaluate(interpreter: &Path, code: &str) -> Option<String> {
     let mut python = Command::new(interpreter);
-    // In a folder where no file can pass for one of Python's modules.
+    // In a folder whose files cannot shadow Python modules.
     python.current_dir("/").args(["-c", code]);
     let output = python.output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?.trim_end().to_owned();

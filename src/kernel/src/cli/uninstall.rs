@@ -1,4 +1,4 @@
-//! `stratoscope uninstall`: takes the kernel away from Jupyter.
+//! `stratoscope uninstall`: removes the kernel from Jupyter.
 
 use std::process::ExitCode;
 use stratoscope_os::console::say;
@@ -12,12 +12,15 @@ use super::kernelspec::{self, DEFAULT_NAME, Location};
 pub struct UninstallArguments {
     #[command(flatten)]
     location: Location,
-    /// What Jupyter calls the kernel
+    /// The name of the kernel in Jupyter
     #[arg(long, default_value = DEFAULT_NAME)]
     name: String,
 }
 
-/// Removes the kernel's folder, if it is one of ours.
+/// Removes the kernel's folder, if it is a stratoscope kernel.
+///
+/// # Errors
+/// There is no such kernel, it is another one, or its folder cannot be removed.
 pub fn run(arguments: &UninstallArguments) -> anyhow::Result<ExitCode> {
     let folder = kernelspec::folder(&arguments.location.kernels()?, &arguments.name)?;
     if !folder.exists() {
@@ -28,7 +31,10 @@ pub fn run(arguments: &UninstallArguments) -> anyhow::Result<ExitCode> {
         );
     }
     if !kernelspec::is_ours(&folder) {
-        bail!("{} belongs to another kernel and stays", folder.display());
+        bail!(
+            "{} belongs to another kernel and is not removed",
+            folder.display()
+        );
     }
     std::fs::remove_dir_all(&folder)
         .with_context(|| format!("cannot remove {}", folder.display()))?;

@@ -1,27 +1,27 @@
-//! What a cell's tags expect of it. `raises-exception`, which nbconvert and nbclient know, too, allows
-//! any error; `expect:SC0101` beside it, ours, wants just this one: a cell that is meant to show a
-//! mistake and fails for another reason, or no longer fails, is a failure.
+//! The outcome that a cell's tags expect. `raises-exception`, which nbconvert and nbclient also know, allows any error.
+//! `expect:SC0101`, a tag of this project, requires this error: a cell that shows a mistake and fails for another reason,
+//! or no longer fails, is a failure.
 
 use super::file::Notebook;
 use stratoscope_session::CellError;
 
-/// nbconvert's tag.
+/// The tag of nbconvert.
 const ANY: &str = "raises-exception";
-/// What stands before a code.
+/// The prefix of a tag with a code.
 const CODE: &str = "expect:";
 
-/// What is expected.
+/// The expected outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// That the cell works.
+    /// The cell succeeds.
     Success,
-    /// Nothing: it may fail or not.
+    /// It may fail or not.
     Anything,
     /// One of these errors, by the names that Jupyter gives them.
     Errors(Vec<String>),
 }
 
-/// Whether it came, and how the cell ended, in words.
+/// Whether the outcome was the expected one, with the outcome in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// As expected.
@@ -31,7 +31,7 @@ pub enum Verdict {
 }
 
 impl Expected {
-    /// What the tags of a cell say.
+    /// Reads the tags of a cell.
     pub fn of(notebook: &Notebook, index: usize) -> Self {
         let tags = notebook.tags(index);
         let code = |tag: &&str| tag.strip_prefix(CODE).map(|it| it.trim().to_owned());

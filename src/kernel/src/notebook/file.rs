@@ -115,19 +115,19 @@ impl Notebook {
             .collect()
     }
 
-    /// Forgets that a cell was ever executed.
+    /// Removes the outputs and the execution count of a cell.
     pub fn clear(&mut self, index: usize) {
         let cell = &mut self.cells_mut()[index];
         cell["outputs"] = json!([]);
         cell["execution_count"] = Value::Null;
     }
 
-    /// Numbers a cell.
+    /// Sets the execution count of a cell.
     pub fn set_execution_count(&mut self, index: usize, number: u64) {
         self.cells_mut()[index]["execution_count"] = json!(number);
     }
 
-    /// Records the language that the cells were executed in.
+    /// Sets the language of the notebook.
     pub fn set_language_info(&mut self, info: Value) {
         if !self.json["metadata"].is_object() {
             self.json["metadata"] = json!({});

@@ -1,13 +1,14 @@
-//! Records what cells show, as nbformat stores it: text of a stream in one piece, updates applied
-//! to every display of their name.
+//! Records the outputs of cells as nbformat stores them: consecutive text of a stream is joined, and updates are applied
+//! to every display of their id.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use stratoscope_wire::MimeBundle;
 
 use super::file::lines;
-use stratoscope_session::{CellError, Outputs, Stream};
+use stratoscope_session::{CellError, OutputSink, Stream};
 
 /// The outputs of all cells of a notebook; clones share them.
 #[derive(Clone)]
@@ -21,7 +22,7 @@ struct Recorded {
     outputs: Vec<Output>,
     /// A `clear_output` that waits for the next output.
     clear_next: bool,
-    /// There is something that the notebook's cell does not have yet.
+    /// The outputs differ from those in the notebook's cell.
     changed: bool,
 }
 
@@ -44,15 +45,15 @@ enum Output {
 }
 
 impl Recorder {
-    /// Nothing is recorded yet, whatever the cells have shown before.
+    /// Starts without outputs for the given cells.
     pub fn new(cells: &[Value]) -> Self {
         Self {
             cells: Arc::new(Mutex::new(vec![Recorded::default(); cells.len()])),
         }
     }
 
-    /// Where the cell at `index` writes, executed as `number`.
-    pub fn cell(&self, index: usize, number: u64) -> Arc<dyn Outputs> {
+    /// The sink of the cell at `index`, executed as `number`.
+    pub fn cell(&self, index: usize, number: u64) -> Arc<dyn OutputSink> {
         Arc::new(CellRecorder {
             recorder: self.clone(),
             index,
@@ -60,20 +61,19 @@ impl Recorder {
         })
     }
 
-    /// Forgets what the cell has shown.
+    /// Removes the recorded outputs of a cell.
     pub fn clear(&self, index: usize) {
-        self.lock()[index] = Recorded::default();
+        self.cells.lock()[index] = Recorded::default();
     }
 
-    /// Records how the cell failed.
+    /// Records the error of a cell.
     pub fn error(&self, index: usize, error: &CellError) {
         self.add(index, Output::Error(error.clone()));
     }
 
-    /// Puts what was recorded since the last call into the notebook's cells: an update may have
-    /// changed a display of an earlier one.
+    /// Writes changed outputs into the notebook's cells; an update may have changed a display of an earlier cell.
     pub fn write_into(&self, cells: &mut [Value]) {
-        for (recorded, cell) in self.lock().iter_mut().zip(cells) {
+        for (recorded, cell) in self.cells.lock().iter_mut().zip(cells) {
             if std::mem::take(&mut recorded.changed) {
                 cell["outputs"] = recorded.outputs.iter().map(Output::json).collect();
             }
@@ -81,7 +81,7 @@ impl Recorder {
     }
 
     fn add(&self, index: usize, output: Output) {
-        let mut cells = self.lock();
+        let mut cells = self.cells.lock();
         let cell = &mut cells[index];
         cell.changed = true;
         if std::mem::take(&mut cell.clear_next) {
@@ -99,7 +99,7 @@ impl Recorder {
     }
 
     fn update(&self, id: &str, data: &MimeBundle, metadata: &MimeBundle) {
-        for cell in self.lock().iter_mut() {
+        for cell in self.cells.lock().iter_mut() {
             for output in &mut cell.outputs {
                 match output {
                     Output::Display {
@@ -115,10 +115,6 @@ impl Recorder {
                 }
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Recorded>> {
-        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -164,8 +160,8 @@ fn is_json(kind: &str) -> bool {
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
-/// What a terminal would still show: a carriage return takes the cursor back to the line's
-/// beginning, and the text behind it overwrites, as progress bars do.
+/// The text as a terminal would show it: after a carriage return, text overwrites the line from its start, as progress
+/// bars do.
 fn terminal_text(text: &str) -> String {
     if !text.contains('\r') {
         return text.to_owned();
@@ -193,7 +189,7 @@ struct CellRecorder {
     number: u64,
 }
 
-impl Outputs for CellRecorder {
+impl OutputSink for CellRecorder {
     fn stream(&self, stream: Stream, text: &str) {
         self.recorder.add(
             self.index,
@@ -236,7 +232,7 @@ impl Outputs for CellRecorder {
     }
 
     fn clear(&self, wait: bool) {
-        let mut cells = self.recorder.lock();
+        let mut cells = self.recorder.cells.lock();
         let cell = &mut cells[self.index];
         cell.clear_next = wait;
         if !wait {
@@ -246,7 +242,7 @@ impl Outputs for CellRecorder {
     }
 
     fn input(&self, _prompt: &str, _password: bool) -> Option<String> {
-        // Nobody sits at a headless run.
+        // A headless run has no user to ask.
         None
     }
 }
@@ -260,7 +256,7 @@ mod tests {
     }
 
     /// What cells 0 and 1 have shown, after `write` has used their outputs.
-    fn check(write: impl FnOnce(&dyn Outputs, &dyn Outputs), expected: [Value; 2]) {
+    fn check(write: impl FnOnce(&dyn OutputSink, &dyn OutputSink), expected: [Value; 2]) {
         let mut cells = vec![json!({"outputs": "kept"}), json!({"outputs": "kept"})];
         let recorder = Recorder::new(&cells);
         write(recorder.cell(0, 1).as_ref(), recorder.cell(1, 2).as_ref());

@@ -1,6 +1,5 @@
-//! How a run is stopped from outside: Ctrl-C interrupts the running cell, as the notebook's button does;
-//! a request to end (`SIGTERM`, or a terminal that is closed) does the same and lets the run write what
-//! there is.
+//! Signals to a run: Ctrl-C interrupts the running cell, as a notebook's stop button does; `SIGTERM` and a closed terminal
+//! (`SIGHUP`) do the same and end the run, which then writes the outputs so far.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +9,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
 use super::TERMINATED;
-use stratoscope_session::CellOutcome;
-use stratoscope_session::Session;
+use stratoscope_session::{CellOutcome, Session};
 
-/// How long an interrupted cell is waited for once the process is to end. What does not listen is ended
-/// by the interrupt after half of it.
+/// How long the run waits for an interrupted cell when it is to end. The interrupt kills a cell that does not react after
+/// half of this time.
 const PATIENCE: Duration = Duration::from_secs(6);
 
 /// Whether the run is to end.
@@ -25,13 +23,13 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Listens to the signals of this process.
+    /// Handles the signals of this process.
     pub fn on_signals(session: Arc<Session>) -> anyhow::Result<Self> {
         let (request, stop) = Self::new()?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let listen = move || {
             runtime.block_on(async {
-                // Without signals the run is stopped as any process is.
+                // Without a handler the signals end the process.
                 let _ = listen(&session, &request).await;
             });
         };
@@ -41,7 +39,7 @@ impl Stop {
         Ok(stop)
     }
 
-    /// One that is asked for by hand.
+    /// A stop without signals, requested through the sender.
     pub fn new() -> anyhow::Result<(watch::Sender<bool>, Self)> {
         let (request, requested) = watch::channel(false);
         let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -53,7 +51,7 @@ impl Stop {
         *self.requested.borrow()
     }
 
-    /// Waits for a cell, which was interrupted when the run is to end; not for ever then.
+    /// Waits for a cell; once the run is to end, at most [`PATIENCE`].
     pub fn wait_for(
         &self,
         mut answer: oneshot::Receiver<CellOutcome>,
@@ -62,7 +60,7 @@ impl Stop {
         self.runtime.block_on(async {
             let asked = async {
                 if requested.wait_for(|it| *it).await.is_err() {
-                    // Nobody can ask any more.
+                    // The sender is dropped: no request can come.
                     std::future::pending::<()>().await;
                 }
             };
@@ -77,24 +75,24 @@ impl Stop {
     }
 }
 
-/// How a cell ends that does not.
+/// The outcome of a cell that did not react to the interrupt.
 fn not_ended() -> CellOutcome {
-    let lost = "it had not ended when the run was ended from outside".to_owned();
+    let lost = "it had not ended when the run was terminated".to_owned();
     CellOutcome::Interrupted { lost: Some(lost) }
 }
 
-/// `nohup` has a program ignore the end of its terminal.
+/// Whether a signal is ignored, as `nohup` does with `SIGHUP`.
 fn is_ignored(signal: libc::c_int) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: a plain system call, which writes what there is to where there is room for it; zeros are a
-    // value of that type, too.
+    // SAFETY: `sigaction` writes a whole `sigaction` to the pointer, which is valid for it; the value is read only after
+    // the call succeeded, and all zeros would be valid, too.
     unsafe {
         libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
             && action.assume_init().sa_sigaction == libc::SIG_IGN
     }
 }
 
-/// The next of these signals; never, where they are not listened to.
+/// The next of these signals; never, if there is no handler.
 async fn heard(signals: &mut Option<Signal>) {
     match signals {
         Some(signals) => {
@@ -118,7 +116,7 @@ async fn listen(session: &Session, request: &watch::Sender<bool>) -> std::io::Re
             () = heard(&mut hangup) => true,
         };
         if is_end && request.send_replace(true) {
-            // The second time is meant.
+            // The second signal ends the process at once.
             std::process::exit(TERMINATED.into());
         }
         session.interrupt();
@@ -131,9 +129,9 @@ mod tests {
 
     #[test]
     fn signals_that_were_ignored_from_the_start_are_known() {
-        // Nothing here waits for a resized window.
+        // No test handles the signal of a resized window.
         let set = |action| {
-            // SAFETY: a plain system call with one of the two standard actions.
+            // SAFETY: `action` is one of the two standard actions, not a function.
             unsafe { libc::signal(libc::SIGWINCH, action) };
             is_ignored(libc::SIGWINCH)
         };

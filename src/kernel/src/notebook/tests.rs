@@ -93,8 +93,8 @@ fn the_file_is_written_whole_or_not_at_all() {
     std::fs::write(&path, text.to_string()).expect("writes");
     let arguments = RunArguments {
         notebook: path.clone(),
-        output: None,
-        allow_errors: false,
+        inplace: true,
+        ..RunArguments::default()
     };
     run(&arguments, toy::starter(Duration::ZERO)).expect("runs");
     let written = Notebook::read(&path).expect("is a notebook");
@@ -104,7 +104,7 @@ fn the_file_is_written_whole_or_not_at_all() {
     let arguments = RunArguments {
         notebook: path.clone(),
         output: nowhere,
-        allow_errors: false,
+        ..RunArguments::default()
     };
     run(&arguments, toy::starter(Duration::ZERO)).expect_err("cannot write there");
     let left: Vec<_> = std::fs::read_dir(folder.path())

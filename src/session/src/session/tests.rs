@@ -6,17 +6,17 @@ use super::*;
 use crate::Stream;
 use crate::toy;
 
-/// Keeps the text of whatever is shown.
+/// Records the text of every output.
 #[derive(Default)]
-struct Kept(Mutex<Vec<String>>);
+struct Recorder(Mutex<Vec<String>>);
 
-impl Kept {
+impl Recorder {
     fn push(&self, text: String) {
-        lock(&self.0).push(text);
+        self.0.lock().push(text);
     }
 }
 
-impl Outputs for Kept {
+impl OutputSink for Recorder {
     fn stream(&self, _stream: Stream, text: &str) {
         self.push(text.to_owned());
     }
@@ -36,8 +36,8 @@ impl Outputs for Kept {
     }
 }
 
-fn hand_in(session: &Session, code: &str) -> (Arc<Kept>, oneshot::Receiver<CellOutcome>) {
-    let outputs = Arc::new(Kept::default());
+fn hand_in(session: &Session, code: &str) -> (Arc<Recorder>, oneshot::Receiver<CellOutcome>) {
+    let outputs = Arc::new(Recorder::default());
     let cell = OwnedCell {
         code: code.to_owned(),
         number: 1,
@@ -50,7 +50,7 @@ fn hand_in(session: &Session, code: &str) -> (Arc<Kept>, oneshot::Receiver<CellO
 fn execute(session: &Session, code: &str) -> (Vec<String>, CellOutcome) {
     let (outputs, outcome) = hand_in(session, code);
     let outcome = outcome.blocking_recv().expect("the session lives");
-    let shown = lock(&outputs.0).clone();
+    let shown = outputs.0.lock().clone();
     (shown, outcome)
 }
 
@@ -68,7 +68,7 @@ fn cells_wait_for_the_evaluator_and_run_in_order() {
     let (shown, outcome) = execute(&session, "print two\nresult three");
     assert_eq!(outcome, CellOutcome::Ok);
     assert_eq!(shown, ["two\n", "\"three\""]);
-    assert_eq!(*lock(&first.0), ["one\n"]);
+    assert_eq!(*first.0.lock(), ["one\n"]);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn shutting_down_ends_the_running_cell_and_those_that_wait() {
     let interrupted = CellOutcome::Interrupted { lost: None };
     assert_eq!(running.blocking_recv().expect("ends"), interrupted);
     assert_eq!(waiting.blocking_recv().expect("ends"), interrupted);
-    assert!(lock(&never.0).is_empty());
+    assert!(never.0.lock().is_empty());
     assert!(hand_in(&session, "print late").1.blocking_recv().is_err());
 }
 

@@ -1,0 +1,246 @@
+//! Answers requests: everything that arrives on shell and control except the execution of cells.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use stratoscope_os::console::warn;
+use stratoscope_session::Session;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::comms::Comms;
+use super::completeness::is_complete;
+use super::cursor::{byte_offset, code_points};
+use super::envelope::Request;
+use super::execution::Executor;
+use super::history::{History, HistoryEntry};
+use super::kernel_info::kernel_info;
+use super::message::{
+    Access, CommClose, CommInfoReply, CommInfoRequest, CommMessage, CommOpen, CompleteReply,
+    CompleteRequest, HistoryReply, HistoryRequest, InspectReply, InspectRequest, InterruptReply,
+    IsCompleteRequest, MessageType, ShutdownReply, ShutdownRequest, Status,
+};
+use super::socket::iopub::Iopub;
+use super::socket::router::{Replies, Requests};
+use super::socket::stdin::Stdin;
+
+/// Why the kernel shuts down.
+pub struct Shutdown {
+    /// The header of the request; `{}` without one.
+    pub parent: Value,
+    /// A new kernel is started afterwards.
+    pub restart: bool,
+}
+
+impl Shutdown {
+    /// A shutdown that no message asked for: a signal, or the end of the parent process.
+    pub fn without_request() -> Self {
+        Self {
+            parent: json!({}),
+            restart: false,
+        }
+    }
+}
+
+/// Answers requests; clones share everything.
+#[derive(Clone)]
+pub struct RequestHandler {
+    /// Runs the cells.
+    pub session: Arc<Session>,
+    /// The executed cells.
+    pub history: Arc<Mutex<History>>,
+    /// Publishes outputs and states.
+    pub iopub: Iopub,
+    /// The open comms.
+    pub comms: Comms,
+    /// Asks for input.
+    pub stdin: Stdin,
+    /// Queues cells.
+    pub executor: Executor,
+    /// Ends the kernel.
+    pub shutdown: UnboundedSender<Shutdown>,
+}
+
+impl RequestHandler {
+    /// Answers the requests of one channel. Cells are only queued, and requests that need the evaluator wait
+    /// in a task of their own, so that the next request is read at once.
+    pub async fn serve(self, mut requests: Requests, replies: Replies) {
+        loop {
+            let request = requests.next().await;
+            match request.header.msg_type {
+                MessageType::ExecuteRequest => self.executor.enqueue(request),
+                MessageType::CompleteRequest | MessageType::InspectRequest => {
+                    let (handler, mut replies) = (self.clone(), replies.clone());
+                    tokio::spawn(async move { handler.handle(request, &mut replies).await });
+                }
+                _ => self.handle(request, &mut replies.clone()).await,
+            }
+        }
+    }
+
+    /// Answers one request, between `busy` and `idle`.
+    async fn handle(&self, request: Request, replies: &mut Replies) {
+        let parent = Arc::new(request.header_json.clone());
+        self.iopub.publish(&parent, &Status::busy());
+        let answered = self.reply(&request, &parent, replies).await;
+        if let Err(error) = answered {
+            let msg_type = &request.header.msg_type;
+            warn(&format!("{msg_type} is malformed and was dropped: {error}"));
+        }
+        self.iopub.publish(&parent, &Status::idle());
+        if request.header.msg_type == MessageType::ShutdownRequest {
+            let restart = ShutdownRequest::deserialize(&request.content).is_ok_and(|it| it.restart);
+            let _ = self.shutdown.send(Shutdown {
+                parent: request.header_json,
+                restart,
+            });
+        }
+    }
+
+    async fn reply(
+        &self,
+        request: &Request,
+        parent: &Arc<Value>,
+        replies: &mut Replies,
+    ) -> serde_json::Result<()> {
+        match &request.header.msg_type {
+            MessageType::KernelInfoRequest => replies.send(request, &kernel_info()).await,
+            MessageType::CompleteRequest => {
+                let reply = self.complete(content(request)?).await;
+                replies.send(request, &reply).await
+            }
+            MessageType::InspectRequest => {
+                let reply = self.inspect(content(request)?).await;
+                replies.send(request, &reply).await
+            }
+            MessageType::IsCompleteRequest => {
+                let IsCompleteRequest { code } = content(request)?;
+                replies.send(request, &is_complete(&code)).await
+            }
+            MessageType::HistoryRequest => {
+                let reply = self.history(&content(request)?);
+                replies.send(request, &reply).await
+            }
+            MessageType::CommInfoRequest => {
+                let CommInfoRequest { target_name } = content(request)?;
+                let comms = self.comms.list(target_name.as_deref());
+                let status = "ok";
+                replies
+                    .send(request, &CommInfoReply { status, comms })
+                    .await
+            }
+            MessageType::CommOpen => {
+                self.comms.opened(parent, content::<CommOpen>(request)?);
+                true
+            }
+            MessageType::CommMessage => {
+                self.comms
+                    .received(parent, &content::<CommMessage>(request)?);
+                true
+            }
+            MessageType::CommClose => {
+                self.comms.closed(&content::<CommClose>(request)?.comm_id);
+                true
+            }
+            MessageType::InterruptRequest => {
+                self.interrupt();
+                let reply = InterruptReply { status: "ok" };
+                replies.send(request, &reply).await
+            }
+            MessageType::ShutdownRequest => {
+                let ShutdownRequest { restart } = content(request)?;
+                let status = "ok";
+                replies
+                    .send(request, &ShutdownReply { status, restart })
+                    .await
+            }
+            other @ (MessageType::ExecuteRequest
+            | MessageType::InputReply
+            | MessageType::Unknown(_)) => {
+                warn(&format!("message of unknown type `{other}` ignored"));
+                true
+            }
+        };
+        Ok(())
+    }
+
+    async fn complete(&self, request: CompleteRequest) -> CompleteReply {
+        let CompleteRequest { code, cursor_pos } = request;
+        let cursor = byte_offset(&code, cursor_pos);
+        let completions = self.session.complete(code.clone(), cursor).await;
+        let (start, end) = (
+            code_points(&code, completions.start),
+            code_points(&code, completions.end),
+        );
+        let types: Vec<Value> = completions
+            .items
+            .iter()
+            .map(|item| {
+                json!({"text": item.text, "type": item.kind, "signature": item.detail,
+                       "start": start, "end": end})
+            })
+            .collect();
+        CompleteReply {
+            status: "ok",
+            matches: completions
+                .items
+                .into_iter()
+                .map(|item| item.text)
+                .collect(),
+            cursor_start: start,
+            cursor_end: end,
+            metadata: json!({"_jupyter_types_experimental": types}),
+        }
+    }
+
+    async fn inspect(&self, request: InspectRequest) -> InspectReply {
+        let InspectRequest {
+            code,
+            cursor_pos,
+            detail_level,
+        } = request;
+        let cursor = byte_offset(&code, cursor_pos);
+        let data = self.session.inspect(code, cursor, detail_level).await;
+        InspectReply {
+            status: "ok",
+            found: data.is_some(),
+            data: data.unwrap_or_default(),
+            metadata: Default::default(),
+        }
+    }
+
+    fn history(&self, request: &HistoryRequest) -> HistoryReply {
+        let history = self.history.lock();
+        let found = match request.hist_access_type {
+            // Only this session is stored; IPython numbers it 0.
+            Access::Range if request.session != 0 => Vec::new(),
+            Access::Range => history.range(request.start, request.stop),
+            Access::Tail => history.tail(request.n.unwrap_or(usize::MAX)),
+            Access::Search => {
+                let pattern = request.pattern.as_deref().unwrap_or("*");
+                history.search(pattern, request.n, request.unique)
+            }
+        };
+        let entry = |entry: &HistoryEntry| match request.output {
+            true => json!([0, entry.line, [entry.input, entry.output]]),
+            false => json!([0, entry.line, entry.input]),
+        };
+        HistoryReply {
+            status: "ok",
+            history: found.into_iter().map(entry).collect(),
+        }
+    }
+
+    /// Interrupts the running cell.
+    pub fn interrupt(&self) {
+        // The session first, so that a cancelled question is known to be an interrupt.
+        self.session.interrupt();
+        self.stdin.cancel();
+    }
+}
+
+fn content<T: DeserializeOwned>(request: &Request) -> serde_json::Result<T> {
+    T::deserialize(&request.content)
+}
