@@ -139,7 +139,7 @@ pub fn build(progress: &mut dyn FnMut(&str)) -> Result<Facade> {
 }
 
 /// Whether [`build`] mends what [`find`] has found wrong.
-pub fn is_mended_by_building(problem: &Diagnostic) -> bool {
+pub fn is_fixed_by_building(problem: &Diagnostic) -> bool {
     [LibraryMissing::PAGE.code, LibraryStale::PAGE.code].contains(&&*problem.code)
 }
 

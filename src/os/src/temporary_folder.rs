@@ -238,9 +238,9 @@ mod tests {
 
     #[test]
     fn without_any_the_message_names_each() {
-        let told = find_among(Some("relative".into()), &["/no/such".into()]).expect_err("none");
+        let problems = find_among(Some("relative".into()), &["/no/such".into()]).expect_err("none");
         assert_eq!(
-            told,
+            problems,
             "`relative` is not an absolute path; `/no/such` does not exist"
         );
     }

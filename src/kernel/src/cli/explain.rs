@@ -34,7 +34,10 @@ pub fn run(arguments: &ExplainArguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let Some(page) = Page::of(code) else {
-        bail!("{}", stratoscope_evaluator::pages::unknown(code, "stratoscope explain"));
+        bail!(
+            "{}",
+            stratoscope_evaluator::pages::unknown(code, "stratoscope explain")
+        );
     };
     say(&page.plain());
     Ok(ExitCode::SUCCESS)

@@ -102,12 +102,15 @@ fn facade(no_build: bool) -> anyhow::Result<Vec<(String, Value)>> {
             warn(&format!("cells cannot run yet: {}", problem.one_line()));
             return Ok(Vec::new());
         }
-        Err(problem) if !stratoscope_compile::facade::is_mended_by_building(&problem) => {
+        Err(problem) if !stratoscope_compile::facade::is_fixed_by_building(&problem) => {
             return Err(problem.into());
         }
         Err(problem) => {
             say(&format!("{}; building it", problem.one_line()));
-            say(&format!("this takes {}", stratoscope_compile::facade::estimate()));
+            say(&format!(
+                "this takes {}",
+                stratoscope_compile::facade::estimate()
+            ));
             stratoscope_compile::facade::build(&mut |line| say(line))?
         }
     };

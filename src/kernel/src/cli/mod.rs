@@ -67,17 +67,23 @@ pub fn main() -> ExitCode {
         Command::Kernel(KernelArguments {
             connection_file,
             allow_remote,
-        }) => {
-            stratoscope_jupyter::serve(&connection_file, allow_remote, stratoscope_evaluator::backend())
-        }
+        }) => stratoscope_jupyter::serve(
+            &connection_file,
+            allow_remote,
+            stratoscope_evaluator::backend(),
+        ),
         Command::Install(arguments) => install::run(&arguments),
         Command::Uninstall(arguments) => uninstall::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
-        Command::Run(arguments) => crate::notebook::run(&arguments, stratoscope_evaluator::backend()),
+        Command::Run(arguments) => {
+            crate::notebook::run(&arguments, stratoscope_evaluator::backend())
+        }
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Adapters => adapters::run(),
         Command::Cells => Ok(stratoscope_evaluator::cell_process::main()),
-        Command::Standby { home } => stratoscope_compile::standby::run(&home).map_err(anyhow::Error::from),
+        Command::Standby { home } => {
+            stratoscope_compile::standby::run(&home).map_err(anyhow::Error::from)
+        }
     };
     result.unwrap_or_else(|error| {
         // A diagnostic says how to fix it, in several lines.
