@@ -14,9 +14,9 @@ use crate::self_output::SelfOutput;
 /// Self-attention with its residual connection.
 #[derive(Module, Debug)]
 pub struct Attention {
-    /// The heads; key `self`, which Rust keeps for itself.
+    /// The heads; key `self`, which is a keyword in Rust.
     pub self_attention: SelfAttention,
-    /// What follows them.
+    /// The projection, residual connection and normalization after the heads.
     pub output: SelfOutput,
 }
 

@@ -1,9 +1,9 @@
-//! The tensors that a BERT takes.
+//! The input tensors of a BERT.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use stratoscope_data::{Batch, Encoding};
 
-/// One batch on a device, cut into tokens and padded on the right.
+/// A tokenized batch on a device, padded on the right.
 ///
 /// # Shapes
 /// All are [B, S]: B sequences of S positions.

@@ -1,4 +1,4 @@
-//! The body that all heads share. Checkpoint keys `bert.*`.
+//! The body of the model, which is the same for all tasks. Checkpoint keys `bert.*`.
 //! Source: Devlin et al. 2019; google-research/bert@eedf571 `modeling.py`, `BertModel`.
 //! Dimensions: B sequences, S positions, H = hidden_size.
 
@@ -18,13 +18,13 @@ use crate::pooler::Pooler;
 pub struct Bert {
     /// Tokens → vectors.
     pub embeddings: Embeddings,
-    /// Vectors in context.
+    /// Vectors → vectors in context.
     pub encoder: Encoder,
     /// One vector for the whole sequence.
     pub pooler: Pooler,
 }
 
-/// What the body computes, the last layer last.
+/// The outputs of the body.
 #[derive(Clone, Debug)]
 pub struct BertOutput {
     /// After the embeddings' LayerNorm (and dropout), [B, S, H].

@@ -16,8 +16,8 @@ pub struct EmbeddingTable {
 }
 
 impl EmbeddingTable {
-    /// Takes the table. The vector of `padding_index` is looked up like every other one but gets no
-    /// gradient, as PyTorch's `padding_idx` has it.
+    /// Takes the table. The vector of `padding_index` is looked up like the others but gets no
+    /// gradient, like PyTorch's `padding_idx`.
     pub fn new(
         parameters: &mut Parameters,
         entries: usize,

@@ -14,7 +14,7 @@ use crate::mode::{DropoutSite, Mode};
 use crate::ops;
 use crate::parameters::Parameters;
 
-/// Tokens → vectors.
+/// Tokens → vectors: the sum of a vector for the word, one for the position and one for the segment.
 #[derive(Module, Debug)]
 pub struct Embeddings {
     /// [vocab_size, H]; the padding token's vector is not trained through the lookup.

@@ -12,12 +12,12 @@ use crate::mode::Mode;
 use crate::output::Output;
 use crate::parameters::Parameters;
 
-/// Attention, then the feed-forward part; each adds its input and normalizes after the sum.
+/// Attention, then the feed-forward part. Each adds its input (a residual connection) and normalizes the sum.
 #[derive(Module, Debug)]
 pub struct Layer {
-    /// Positions exchange information.
+    /// The positions of a sequence exchange information.
     pub attention: Attention,
-    /// Each position on its own: H → F …
+    /// The feed-forward part of each position: H → F …
     pub intermediate: Intermediate,
     /// … and F → H.
     pub output: Output,

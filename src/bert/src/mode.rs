@@ -1,12 +1,12 @@
-//! Whether a forward pass trains or not, and the keys of its dropout masks.
+//! Whether a forward pass is for training or evaluation, and the keys of its dropout masks.
 
 use crate::ops::DropoutKey;
 
 /// What a forward pass is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Training: dropout is active. The three numbers and the place in the network fix every mask,
-    /// whatever the device and however many threads: the same step can be run again.
+    /// Training: dropout is active. The three numbers and the place in the network determine every mask,
+    /// on any device and with any number of threads, so a step can be repeated.
     Train {
         /// The seed of the whole run.
         seed: u64,
@@ -19,7 +19,7 @@ pub enum Mode {
     Eval,
 }
 
-/// Where in the network a dropout stands. Each site draws its own numbers.
+/// The place of a dropout in the network. Each place has its own random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropoutSite {
     /// On the sum of the embeddings.
@@ -32,7 +32,7 @@ pub enum DropoutSite {
     FeedForward(usize),
     /// On the pooled output, before a head.
     Head,
-    /// A layer of a list of layers, which has no other sites.
+    /// A layer of a list of layers, which has no other places.
     Layer(usize),
 }
 
@@ -51,7 +51,7 @@ impl DropoutSite {
 }
 
 impl Mode {
-    /// The rate and the key of a dropout; `None` where there is nothing to drop.
+    /// The rate and the key of a dropout; `None` if nothing is dropped.
     pub fn dropout(self, rate: f64, site: DropoutSite) -> Option<(f64, DropoutKey)> {
         match self {
             Self::Train {

@@ -1,6 +1,6 @@
-//! The checkpoint's names for a module's parameters. Fields are named as the keys, so the path of
-//! fields is the name, but for two exceptions: `LayerNorm` is no name for a field, `self` none at
-//! all.
+//! The checkpoint's names of a module's parameters. Fields are named like the keys, so the path of
+//! fields is the name, with two exceptions: `LayerNorm` is not a conventional field name in Rust, and `self` is a
+//! keyword.
 
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
@@ -15,12 +15,12 @@ fn key(field: &str) -> &str {
     }
 }
 
-/// A parameter as the checkpoint knows it.
+/// A parameter with its name in the checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedParameter {
     /// The checkpoint's key, such as `bert.encoder.layer.0.attention.self.query.weight`.
     pub name: String,
-    /// What optimizers and gradients know it by.
+    /// The identity by which optimizers and gradients refer to it.
     pub id: ParamId,
     /// Its shape, which is also the checkpoint's.
     pub shape: Vec<usize>,
@@ -71,7 +71,7 @@ pub fn gradient<M: Module>(
     found
 }
 
-/// What can be asked of a parameter without knowing its rank.
+/// Access to a parameter's values, independent of its rank.
 trait Values {
     fn data(&self) -> TensorData;
     fn gradient(&self, gradients: &GradientsParams, id: ParamId) -> Option<TensorData>;

@@ -1,6 +1,6 @@
-//! Where a layer gets its parameters from: a checkpoint, or a random number generator. A layer
-//! asks by the last part of the checkpoint's key; [`Parameters::enter`] adds the parts before it, so
-//! that the path through the modules *is* the key.
+//! The source of a layer's parameters: a checkpoint, or a random number generator. A layer
+//! requests a parameter by the last part of its checkpoint key; [`Parameters::enter`] adds the parts before it, so
+//! the path through the modules *is* the key.
 
 use std::f64::consts::TAU;
 
@@ -10,7 +10,7 @@ use stratoscope_data::RandomStream;
 
 use crate::checkpoint::{Filled, Loader};
 
-/// What a parameter is filled with where no checkpoint has it. Source: transformers v4.57.1
+/// The initial values of a parameter that is not in a checkpoint. Source: transformers v4.57.1
 /// `modeling_bert.py`, `_init_weights`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Initial {
@@ -24,7 +24,7 @@ pub enum Initial {
     Ones,
 }
 
-/// All parameters of a network that is being made.
+/// All parameters of a network that is being built.
 #[derive(Debug)]
 pub struct Store<'a> {
     device: Device,
@@ -45,7 +45,7 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// Parameters from a checkpoint; new where the loader says so.
+    /// Parameters from a checkpoint; new ones if the loader decides so.
     pub(crate) fn with_loader(self, loader: &'a mut Loader) -> Self {
         Self {
             loader: Some(loader),
@@ -79,9 +79,9 @@ impl<'a> Parameters<'_, 'a> {
         }
     }
 
-    /// One parameter. Never fails: what the checkpoint lacks or has in another shape is noted by
-    /// the loader, which reports all such parameters together; the network is then thrown away, and
-    /// the parameter returned for it has no memory behind it yet.
+    /// One parameter. Never fails: the loader records parameters that the checkpoint lacks or has in another shape,
+    /// and reports them together. The network is dropped then, and the parameter returned for it
+    /// allocates no memory.
     pub fn take<const D: usize>(
         &mut self,
         name: &str,
@@ -130,15 +130,15 @@ impl Store<'_> {
     }
 }
 
-/// Normally distributed numbers, fixed by the seed and the parameter's name: a parameter starts
-/// with the same values whatever else the network has, on whatever device.
+/// Normally distributed numbers, determined by the seed and the parameter's name: a parameter starts
+/// with the same values in every network and on every device.
 fn normal(seed: u64, name: &str, standard_deviation: f64, count: usize) -> Vec<f32> {
     // FNV-1a, 64 bits.
     let stream = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     let mut random = RandomStream::new(seed, stream);
-    // 53 random bits as a number in (0, 1]: the logarithm of 0 is not wanted below.
+    // 53 random bits as a number in (0, 1]; 0 is excluded because of the logarithm below.
     let mut uniform = || ((random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
     let mut values = Vec::with_capacity(count + 1);
     while values.len() < count {

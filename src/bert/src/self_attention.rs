@@ -14,12 +14,16 @@ use crate::mode::{DropoutSite, Mode};
 use crate::ops;
 use crate::parameters::Parameters;
 
-/// Every position looks at every token of its sequence.
+/// Every position attends to every token of its sequence.
+///
+/// With queries Q, keys K and values V, three linear projections of the input, each head computes
+/// `softmax(Q·Kᵀ/√D) · V`: the output at a position is a mean of all values, weighted by how well the position's
+/// query matches the keys. The scale 1/√D keeps the scores in the range where the softmax has useful gradients.
 #[derive(Module, Debug)]
 pub struct SelfAttention {
     /// H → H.
     pub query: Linear,
-    /// H → H. Its bias has no effect: a softmax ignores what is added to all of its inputs.
+    /// H → H. Its bias has no effect: it adds the same number to all scores of a query, which a softmax ignores.
     pub key: Linear,
     /// H → H.
     pub value: Linear,
@@ -56,8 +60,8 @@ impl SelfAttention {
         attention_mask: Tensor<2>,
         mode: Mode,
     ) -> Tensor<3> {
-        // `ops::self_attention` projects, splits the heads, scales by 1/√D, masks with a finite
-        // minimum (a row of padding alone would turn to NaN with −∞), and drops probabilities after
+        // `ops::self_attention` projects, splits the heads, scales by 1/√D, masks with a large negative number
+        // (with −∞, a sequence of padding only would become NaN), and applies dropout to the probabilities after
         // the softmax.
         let layers = [&self.query, &self.key, &self.value];
         ops::self_attention(

@@ -1,4 +1,4 @@
-//! What follows the attention heads of encoder layer i. Checkpoint keys
+//! The projection after the attention heads of encoder layer i. Checkpoint keys
 //! `bert.encoder.layer.{i}.attention.output.{dense,LayerNorm}`.
 //! Source: google-research/bert@eedf571 `modeling.py`, `transformer_model`, scope `output` of the
 //! attention. Dimensions: B sequences, S positions, H = hidden_size.
@@ -12,7 +12,7 @@ use crate::linear::Linear;
 use crate::mode::{DropoutSite, Mode};
 use crate::parameters::Parameters;
 
-/// Mixes the heads, then adds the layer's input and normalizes.
+/// Mixes the outputs of the heads by a linear layer, then adds the layer's input and normalizes.
 #[derive(Module, Debug)]
 pub struct SelfOutput {
     /// H → H.

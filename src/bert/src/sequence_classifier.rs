@@ -16,6 +16,23 @@ use crate::ops;
 use crate::parameters::{Parameters, Store};
 
 /// The body, and a dense layer on its pooled output.
+///
+/// # Example
+/// ```
+/// use burn::tensor::Device;
+/// use stratoscope_bert::{BatchTensors, BertConfig, Mode, SequenceClassifier};
+///
+/// # fn main() -> stratoscope_diagnostics::Result<()> {
+/// let text = r#"{"vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}"#;
+/// let config = BertConfig::from_json(text, "config.json".as_ref())?.with_num_labels(3)?;
+/// let device = Device::flex();
+/// let network = SequenceClassifier::init(&config, 42, &device)?;
+/// let (ids, mask, types) = (vec![2, 5, 3, 2, 3, 0], vec![1.0, 1.0, 1.0, 1.0, 1.0, 0.0], vec![0; 6]);
+/// let batch = BatchTensors::from_values(ids, mask, types, [2, 3], &device);
+/// assert_eq!(network.forward(batch, Mode::Eval).dims(), [2, 3]); // [B, C]
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Module, Debug)]
 pub struct SequenceClassifier {
     /// The body.
@@ -26,10 +43,10 @@ pub struct SequenceClassifier {
     classifier_dropout: f64,
 }
 
-/// What the network computes on the way to its logits.
+/// The logits and the intermediate results.
 #[derive(Clone, Debug)]
 pub struct SequenceClassifierOutput {
-    /// What the body computes.
+    /// The outputs of the body.
     pub bert: BertOutput,
     /// Before any softmax, [B, C]. With C = 1 the number that a regression predicts.
     pub logits: Tensor<2>,
@@ -39,7 +56,7 @@ impl SequenceClassifier {
     /// A network with new weights, N(0, `initializer_range`), fixed by the seed on every device.
     ///
     /// # Errors
-    /// A configuration that describes no network.
+    /// SC0909 for a configuration with invalid values.
     pub fn init(config: &BertConfig, seed: u64, device: &Device) -> Result<Self> {
         config.check()?;
         let mut store = Store::new(device, config.initializer_range, seed);
@@ -63,7 +80,7 @@ impl SequenceClassifier {
         self.forward_all(batch, mode).logits
     }
 
-    /// The same with everything that was computed on the way.
+    /// [`Self::forward`] with all intermediate results.
     pub fn forward_all(&self, batch: BatchTensors, mode: Mode) -> SequenceClassifierOutput {
         let bert = self.bert.forward(batch, mode);
         let logits = self.head(bert.pooled.clone(), mode);

@@ -1,5 +1,6 @@
-//! WordPiece, by the `tokenizers` crate: text ↔ ids. From `tokenizer.json`, else from `vocab.txt`
-//! with the settings of `tokenizer_config.json`.
+//! WordPiece tokenization, by the `tokenizers` crate: text ↔ ids. A word that is not in the vocabulary is split into the
+//! longest pieces that are (`embeddings` → `em`, `##bed`, `##ding`, `##s`). The tokenizer is read from
+//! `tokenizer.json`, else from `vocab.txt` with the settings of `tokenizer_config.json`.
 //! Source: Devlin et al. 2019, section 3; google-research/bert@eedf571 `tokenization.py`.
 
 use std::path::{Path, PathBuf};
@@ -31,14 +32,14 @@ pub struct BertTokenizer {
 
 #[derive(Debug)]
 struct Inner {
-    /// Without the padding and truncation that the file asks for: both are per call here.
+    /// Without the file's padding and truncation: both are arguments of a call here.
     tokenizer: Tokenizer,
     pad_id: u32,
     unk_id: u32,
     vocab_size: usize,
-    /// `tokenizer_config.json` as it was read, or what it would say.
+    /// `tokenizer_config.json` as it was read, or equivalent settings.
     config: Value,
-    /// What it holds in memory, once somebody has asked.
+    /// Its size in memory, computed when it is first needed.
     bytes: OnceLock<usize>,
 }
 
@@ -52,7 +53,7 @@ struct Special {
 }
 
 impl BertTokenizer {
-    /// The tokenizer of a model, which is looked for as [`source::find`] says.
+    /// The tokenizer of a model, which is searched by [`source::find`].
     ///
     /// # Errors
     /// SC0901 if there is no such model, SC0902 or SC0910 if its files cannot be used.
@@ -63,7 +64,7 @@ impl BertTokenizer {
     /// The tokenizer in a checkpoint's folder.
     ///
     /// # Errors
-    /// SC0902 if the files are absent or cannot be read, SC0910 if they describe no WordPiece.
+    /// SC0902 if the files are absent or cannot be read, SC0910 if they do not describe a WordPiece tokenizer.
     pub fn from_folder(folder: &Path) -> Result<Self> {
         let config = read_config(folder)?;
         let special = Special::of(&config);
@@ -131,7 +132,7 @@ impl BertTokenizer {
         Ok(tokenizer)
     }
 
-    /// About how many bytes it holds: the vocabulary, by token and by id.
+    /// Its approximate size in bytes: the vocabulary, by token and by id.
     pub fn bytes(&self) -> usize {
         *self.inner.bytes.get_or_init(|| {
             let vocabulary = self.inner.tokenizer.get_vocab(true);
@@ -181,7 +182,7 @@ impl BertTokenizer {
         ])
     }
 
-    /// A token a line, in the order of the ids. An id without a token keeps its line.
+    /// One token per line, in the order of the ids. An id without a token has an empty line.
     fn vocabulary(&self) -> String {
         let mut lines = vec![String::new(); self.inner.vocab_size];
         for (token, id) in self.inner.tokenizer.get_vocab(true) {
@@ -193,8 +194,8 @@ impl BertTokenizer {
         lines.join("\n")
     }
 
-    /// Encodes without special tokens, then cuts and adds them: what `tokenizers` does itself, but
-    /// with a length per call.
+    /// Encodes without special tokens, truncates, then adds them. `tokenizers` does the same, but
+    /// not with a different length per call.
     pub(crate) fn try_encode(
         &self,
         text: &str,
@@ -216,7 +217,7 @@ impl BertTokenizer {
         };
         let (mut first, mut second) = truncate_encodings(first, second, &room)?;
         let kept = first.len() + length_of(&second);
-        // What was cut off is kept by `tokenizers` as further windows, which nobody reads here.
+        // `tokenizers` keeps the truncated part as further windows, which are not used here.
         first.take_overflowing();
         if let Some(second) = &mut second {
             second.take_overflowing();
@@ -233,7 +234,7 @@ impl BertTokenizer {
 
 impl Tokenize for BertTokenizer {
     fn encode(&self, text: &str, pair: Option<&str>, max_length: usize) -> Encoding {
-        // It fails only where the vocabulary lacks its unknown token, which is checked on reading.
+        // It fails only if the vocabulary lacks its unknown token, which is checked on reading.
         self.try_encode(text, pair, max_length)
             .unwrap_or_else(|_| Encoding {
                 ids: vec![self.inner.unk_id],
@@ -285,7 +286,7 @@ impl Special {
     }
 }
 
-/// `tokenizer_config.json`, or an empty object where there is none.
+/// `tokenizer_config.json`, or an empty object if there is none.
 fn read_config(folder: &Path) -> Result<Value> {
     let path = folder.join("tokenizer_config.json");
     if !path.exists() {
@@ -302,7 +303,7 @@ fn read_config(folder: &Path) -> Result<Value> {
     }
 }
 
-/// A tokenizer with a token a line, and BERT's rules for cutting text into words.
+/// A tokenizer from a file with one token per line, and BERT's rules for splitting text into words.
 fn from_vocabulary(text: &str, config: &Value, special: &Special) -> tokenizers::Result<Tokenizer> {
     let vocabulary = WordPiece::read_bytes(text.as_bytes())?;
     let model = WordPiece::builder()

@@ -6,7 +6,7 @@ use crate::encoded::{Encoded, EncodedExample};
 use crate::example::Label;
 use crate::prefetch::Prefetch;
 
-/// Some examples as rectangular arrays, row-major, B examples by S positions.
+/// Examples as rectangular arrays, row-major: B examples by S positions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     /// Token ids, B × S; the padding id after the end of a short row.
@@ -15,7 +15,7 @@ pub struct Batch {
     pub mask: Vec<i32>,
     /// Segments, B × S; 0 in padding.
     pub type_ids: Vec<i32>,
-    /// The numbers of rows of numbers, B × W; empty for texts, as the three above are for these.
+    /// The features of numeric examples, B × W. Empty for texts; for numeric examples the three fields above are empty.
     pub features: Vec<f32>,
     /// The labels, one for each example.
     pub labels: Labels,
@@ -48,7 +48,7 @@ impl Labels {
 }
 
 impl Batch {
-    /// Pads examples to the longest of them. No example, no positions: `seq` is 0.
+    /// Pads examples to the longest of them. Without examples, `seq` is 0.
     fn of(examples: &[&EncodedExample], pad_id: u32) -> Self {
         let seq = examples
             .iter()
@@ -85,20 +85,20 @@ impl Batch {
         self.rows.len()
     }
 
-    /// W, the numbers of each row of numbers; 0 for texts.
+    /// W, the number of features of each example; 0 for texts.
     pub fn width(&self) -> usize {
         self.features.len() / self.size().max(1)
     }
 
-    /// How many positions hold a token, the rest being padding.
+    /// How many positions hold a token; the others are padding.
     pub fn tokens(&self) -> usize {
         self.mask.iter().filter(|&&mask| mask == 1).count()
     }
 
-    /// Divides the batch over replicas, in order, the first ones getting one example more when it
-    /// does not divide evenly: 5 over 2 is 3 + 2. All parts keep the length of the whole batch, so
-    /// that every replica computes on the same shapes. With fewer examples than replicas there are
-    /// as many parts as examples, and the other replicas sit the step out.
+    /// Divides the batch over replicas, in order. If it does not divide evenly, the first replicas get one example
+    /// more: 5 over 2 is 3 + 2. All parts keep the row length of the full batch, so
+    /// every replica computes on the same shapes. With fewer examples than replicas there are
+    /// as many parts as examples, and the other replicas skip the step.
     pub fn split(&self, replicas: usize) -> Vec<Batch> {
         let (share, remainder) = (self.size() / replicas.max(1), self.size() % replicas.max(1));
         let mut start = 0;
@@ -111,7 +111,7 @@ impl Batch {
         parts
     }
 
-    /// Some of the examples, at the same length.
+    /// A range of the examples, at the same row length.
     ///
     /// # Panics
     /// If the range goes past the end.
@@ -147,7 +147,7 @@ impl Batches {
         }
     }
 
-    /// Makes up to `depth` batches ahead on a thread of its own.
+    /// Prepares up to `depth` batches ahead on a thread of its own.
     pub fn prefetch(self, depth: usize) -> Prefetch<Batch> {
         Prefetch::new(self, depth)
     }
@@ -168,7 +168,7 @@ impl Iterator for Batches {
         (!examples.is_empty()).then(|| Batch::of(&examples, self.encoded.pad_id()))
     }
 
-    /// Batches that are skipped are not made: a run that is resumed begins at once.
+    /// Skipped batches are not built, so a resumed run begins at once.
     fn nth(&mut self, batches: usize) -> Option<Batch> {
         let skipped = batches.saturating_mul(self.batch_size);
         self.position = self
@@ -186,7 +186,7 @@ impl Iterator for Batches {
 
 impl ExactSizeIterator for Batches {}
 
-/// The labels of examples that all have one of the same kind, which tokenization has checked.
+/// The labels of examples. All have the same kind of label, which tokenization has checked.
 fn labels_of(examples: &[&EncodedExample]) -> Labels {
     let classes = examples.iter().filter_map(|example| match example.label {
         Some(Label::Class(class)) => Some(class as i32),

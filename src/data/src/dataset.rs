@@ -1,4 +1,4 @@
-//! [`Dataset`]: examples and the names of their classes, and the ways to cut and join them.
+//! [`Dataset`]: examples and the names of their classes; how to create, renumber, shuffle and split them.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Index;
@@ -12,8 +12,8 @@ use crate::pipeline::Content;
 use crate::summary::Head;
 use crate::{problem, random};
 
-/// Examples with the names of their classes. Cutting one up keeps the names, so the parts of a data
-/// set always agree about what class 0 is.
+/// Examples with the names of their classes. Splitting keeps the names, so class 0 is the same class in all parts of a
+/// data set.
 #[derive(Clone, PartialEq)]
 pub struct Dataset {
     /// The examples in order.
@@ -25,13 +25,13 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// A data set of unlabelled texts, such as one wants predictions for.
+    /// A data set of unlabeled texts, for predictions.
     pub fn from_texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
         let examples = texts.into_iter().map(Example::new);
         Self::from_examples(examples, Vec::new(), "texts in memory")
     }
 
-    /// A data set of unlabelled pairs of texts.
+    /// A data set of unlabeled pairs of texts.
     pub fn from_pairs<A: Into<String>, B: Into<String>>(
         pairs: impl IntoIterator<Item = (A, B)>,
     ) -> Self {
@@ -42,7 +42,7 @@ impl Dataset {
     }
 
     /// A data set of texts and the names of their classes. The classes are numbered in sorted order. An empty
-    /// name is no class: the example has no label.
+    /// name means that the example has no label.
     pub fn from_labelled<T: Into<String>, L: AsRef<str>>(
         rows: impl IntoIterator<Item = (T, L)>,
     ) -> Self {
@@ -62,7 +62,7 @@ impl Dataset {
         Self::from_examples(examples.collect::<Vec<_>>(), label_names, "rows in memory")
     }
 
-    /// A data set of a list of texts and a list of the names of their classes, as Keras's `x` and
+    /// A data set from a list of texts and a list of the names of their classes, like Keras's `x` and
     /// `y`. The classes are numbered in sorted order.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl Dataset {
         Ok(Self::from_labelled(texts.into_iter().zip(labels)))
     }
 
-    /// A data set of ready examples; their `row` is set to their position.
+    /// A data set of examples; their `row` is set to their position.
     pub fn from_examples(
         examples: impl IntoIterator<Item = Example>,
         label_names: Vec<String>,
@@ -141,7 +141,7 @@ impl Dataset {
         counts
     }
 
-    /// Renumbers the classes as `other`, usually the training set, numbers them.
+    /// Renumbers the classes as in `other`, usually the training set.
     ///
     /// # Errors
     /// SC0913 if there is a class that `other` does not have.
@@ -202,7 +202,7 @@ impl Dataset {
         Ok(self.with_names_in_examples())
     }
 
-    /// Gives each example the name of its class, after names or labels have changed.
+    /// Updates the class name stored in each example after names or labels have changed.
     #[must_use]
     pub(crate) fn with_names_in_examples(mut self) -> Self {
         let names = self.label_names.iter();
@@ -234,14 +234,14 @@ impl Dataset {
         self.with_examples(order.iter().map(|&index| &self.examples[index]))
     }
 
-    /// Divides into all but the last `fraction` of the examples and these last ones, as Keras's
-    /// `validation_split` does: nothing is shuffled. Of a sorted file take
+    /// Splits off the last `fraction` of the examples, as Keras's
+    /// `validation_split` does, without shuffling. For a file sorted by class use
     /// [`stratified_split`](Self::stratified_split).
     ///
     /// # Errors
     /// SC0915 unless `fraction` lies between 0 and 1, both excluded; SC0914 if a part is empty.
     pub fn split(&self, fraction: f64) -> Result<(Self, Self)> {
-        // Written so that a NaN is refused too.
+        // This form of the condition also refuses NaN.
         if !(fraction > 0.0 && fraction < 1.0) {
             let place = problem::fit_argument("validation_split");
             let expects = "between 0 and 1, both excluded";
@@ -263,7 +263,7 @@ impl Dataset {
         Ok(parts)
     }
 
-    /// Pairs of row indices (here, in `other`) whose examples have the same texts: rows that leaked
+    /// Pairs of row indices (in this data set, in `other`) whose examples have the same texts: rows that leaked
     /// from one split into the other. Both texts of a pair must agree; labels may differ.
     pub fn overlap(&self, other: &Dataset) -> Vec<(usize, usize)> {
         let theirs = other.examples.iter().enumerate().rev();
@@ -275,7 +275,7 @@ impl Dataset {
             .collect()
     }
 
-    /// The same names and source with some of the examples.
+    /// A data set with the same names and source and these examples.
     pub(crate) fn with_examples<'a>(&self, examples: impl Iterator<Item = &'a Example>) -> Self {
         Self {
             examples: examples.cloned().collect(),
@@ -312,7 +312,7 @@ pub(crate) fn sorted_label_names<'a>(labels: impl Iterator<Item = &'a str>) -> V
     let distinct: HashSet<&str> = labels.collect();
     let mut names: Vec<String> = distinct.into_iter().map(str::to_owned).collect();
     if names.iter().all(|name| name.parse::<i64>().is_ok()) {
-        // Equal numbers can be written differently (`1`, `01`); the text then decides.
+        // Equal numbers can be written differently (`1`, `01`); they are ordered by their text.
         names.sort_by_cached_key(|name| (name.parse::<i64>().unwrap_or_default(), name.clone()));
     } else {
         names.sort();

@@ -1,4 +1,4 @@
-//! [`Encoded`]: a data set as token ids. Made once; every epoch then only reorders indices.
+//! [`Encoded`]: a data set as token ids. Tokenization happens once; each epoch only reorders indices.
 
 use std::fmt;
 use std::ops::Range;
@@ -21,13 +21,13 @@ pub struct EncodedExample {
     pub ids: Vec<u32>,
     /// The segment of each token; as long as `ids`.
     pub type_ids: Vec<u32>,
-    /// The numbers of a row of numbers, which has no tokens; else empty.
+    /// The features of a numeric example, which has no tokens; else empty.
     pub features: Arc<[f32]>,
     /// The label, as in the data set.
     pub label: Option<Label>,
     /// The example's index in the data set that was tokenized, counted from 0.
     pub index: usize,
-    /// How many tokens were cut off.
+    /// How many tokens were removed by truncation.
     pub truncated: usize,
 }
 
@@ -41,20 +41,20 @@ pub struct Encoded {
     report: TokenReport,
 }
 
-/// What tokenization did, in numbers.
+/// Statistics of a tokenization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenReport {
-    /// Rows in all.
+    /// The number of rows.
     pub rows: usize,
-    /// Tokens in all, special tokens included, after truncation.
+    /// The number of tokens, special tokens included, after truncation.
     pub tokens: usize,
     /// Rows that lost at least one token to the maximum length.
     pub truncated_rows: usize,
-    /// Tokens lost in all.
+    /// The number of tokens removed by truncation.
     pub truncated_tokens: usize,
     /// Tokens of the longest row before truncation.
     pub longest: usize,
-    /// Tokens of the middle row after truncation.
+    /// The median number of tokens of a row after truncation.
     pub median: usize,
     /// Tokens that stand for a word outside the vocabulary.
     pub unknown_tokens: usize,
@@ -63,7 +63,7 @@ pub struct TokenReport {
 }
 
 impl Dataset {
-    /// Tokenizes every example, in parallel, cutting at `max_length` tokens. Rows of numbers stay as
+    /// Tokenizes every example, in parallel, and truncates it to `max_length` tokens. Numeric examples stay as
     /// they are.
     ///
     /// # Errors
@@ -149,8 +149,8 @@ impl Dataset {
     }
 }
 
-/// Examples that are tokenized between two moments at which an interrupt is heard: a tenth of a second of
-/// work or less, unless one text alone is longer.
+/// How many examples are tokenized between two checks for an interrupt: at most a tenth of a second of
+/// work, unless a single text takes longer.
 fn portions(examples: &[crate::Example]) -> impl Iterator<Item = Range<usize>> {
     const MOST_BYTES: usize = 128 << 10;
     const MOST_EXAMPLES: usize = 8192;
@@ -169,8 +169,8 @@ fn portions(examples: &[crate::Example]) -> impl Iterator<Item = Range<usize>> {
 }
 
 impl Encoded {
-    /// The same examples in the order of one epoch, fixed by seed and epoch, whatever order they
-    /// are in now.
+    /// The same examples in the order of one epoch, which is determined by seed and epoch and not by the current
+    /// order.
     pub fn shuffle(&self, seed: u64, epoch: u64) -> Self {
         let order = random::permutation(self.examples.len(), seed, epoch);
         Self {
@@ -179,7 +179,7 @@ impl Encoded {
         }
     }
 
-    /// The batches of `batch_size` examples, in order; the last one holds what is left. Each is
+    /// The batches of `batch_size` examples, in order; the last one has the remaining examples. Each is
     /// padded to its own longest row.
     ///
     /// # Errors
@@ -202,17 +202,17 @@ impl Encoded {
         self.order.len()
     }
 
-    /// Whether there are none; tokenization refuses an empty data set, so never.
+    /// Always false: tokenization refuses an empty data set.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
-    /// The example at a position of the present order.
+    /// The example at a position of the current order.
     pub fn get(&self, position: usize) -> Option<&EncodedExample> {
         self.examples.get(*self.order.get(position)?)
     }
 
-    /// What tokenization did.
+    /// The statistics of the tokenization.
     pub fn report(&self) -> &TokenReport {
         &self.report
     }
@@ -222,7 +222,7 @@ impl Encoded {
         self.max_length
     }
 
-    /// The id that fills up short rows.
+    /// The id that pads short rows.
     pub fn pad_id(&self) -> u32 {
         self.pad_id
     }

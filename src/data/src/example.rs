@@ -1,8 +1,8 @@
-//! One row of a data set.
+//! [`Example`]: one row of a data set.
 
 use std::sync::Arc;
 
-/// What an example should be answered with.
+/// The label of an example: a class or a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Label {
     /// The index of a class in the data set's `label_names`.
@@ -14,20 +14,20 @@ pub enum Label {
 /// A text, a pair of texts, or a row of numbers, and its label.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Example {
-    /// The text; of a pair, the first one; of a row of numbers, how the row is shown to people.
+    /// The text; the first text of a pair; for a numeric example, the text that is shown for it.
     pub text: String,
     /// The second text of a pair.
     pub pair: Option<String>,
-    /// The numbers of a row of numbers; empty for texts.
+    /// The features of a numeric example; empty for texts.
     pub features: Arc<[f32]>,
     /// The label; `None` where the data set has none.
     pub label: Option<Label>,
-    /// The name of its class, as the data set says it, so that an example can be shown alone.
+    /// The name of its class in the data set, so that an example can be shown by itself.
     pub label_name: Option<Arc<str>>,
-    /// Where it stood in its source, counted from 0. It stays the same when the data set is
-    /// shuffled or divided, so that a finding can name the row in the file.
+    /// Its row in the source, counted from 0. It stays the same when the data set is
+    /// shuffled or split, so that a diagnostic can name the row in the file.
     pub row: usize,
-    /// The line of the file it begins at, counted from 1; `None` if it comes from no file.
+    /// The line of the file where it begins, counted from 1; `None` if it is not from a file.
     pub line: Option<usize>,
 }
 
@@ -59,16 +59,16 @@ impl Example {
         }
     }
 
-    /// The same with a second text.
+    /// Adds a second text.
     pub fn with_pair(mut self, pair: impl Into<String>) -> Self {
         self.pair = Some(pair.into());
         self
     }
 
-    /// The same with a label.
+    /// Sets the label.
     pub fn with_label(mut self, label: Label) -> Self {
         self.label = Some(label);
-        // The data set that it joins knows the name.
+        // The name is set by the data set that the example is added to.
         self.label_name = None;
         self
     }

@@ -1,5 +1,4 @@
-//! Examples of numbers instead of texts: `x` and `y` as Keras takes them, and two small generators
-//! of data that can be learned.
+//! Numeric examples: `x` and `y` as in Keras, and two small generators of data that a model can learn.
 
 use std::fmt::Display;
 
@@ -11,12 +10,12 @@ use crate::example::{Example, Label};
 use crate::problem;
 use crate::random::RandomStream;
 
-/// Integers from here on are no classes: each class has a name and an output.
+/// The largest number of classes: each class has a name and an output, so larger integers in `y` are a mistake.
 const MOST_CLASSES: i64 = 1 << 20;
 
 impl Dataset {
-    /// A data set of rows of numbers and what each is to be answered with, as Keras's `x` and `y`.
-    /// A `y` of integers numbers classes, one of floats is to be predicted as it is.
+    /// A data set of rows of numbers and their labels, like Keras's `x` and `y`.
+    /// Integers in `y` are classes, floats are numbers to predict.
     ///
     /// ```
     /// use stratoscope_data::Dataset;
@@ -83,7 +82,7 @@ impl Dataset {
         Ok(data.with_names_in_examples())
     }
 
-    /// A data set of rows of numbers without labels, such as one wants predictions for.
+    /// A data set of rows of numbers without labels, for predictions.
     ///
     /// # Errors
     /// SC0914 for no rows, SC0915 for rows of different lengths.
@@ -124,7 +123,7 @@ impl Dataset {
     }
 }
 
-/// What a row of numbers is to be answered with.
+/// The label of a numeric example.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
     /// The number of a class; it must not be negative.
@@ -142,13 +141,13 @@ impl Target {
     }
 }
 
-/// What `y` is made of: integers for classes, floats for numbers.
+/// The elements of `y`: integers for classes, floats for numbers.
 #[diagnostic::on_unimplemented(
     message = "`y` cannot be made of `{Self}`",
     label = "integers number classes, floats are numbers to be predicted"
 )]
 pub trait IntoTarget {
-    /// What it stands for.
+    /// The label.
     fn into_target(self) -> Target;
 }
 
@@ -181,8 +180,8 @@ impl<T: IntoTarget + Copy> IntoTarget for &T {
     }
 }
 
-/// Rows of `columns` numbers in [−1, 1) and a number each that depends on them linearly, but for a
-/// little noise: a regression that can be learned. The same seed makes the same data.
+/// Rows of `columns` numbers in [−1, 1), each with a number that is a linear function of them plus a
+/// little noise: a regression. The same seed makes the same data.
 ///
 /// # Errors
 /// SC0915 for no rows or no columns.
@@ -208,8 +207,8 @@ pub fn make_regression(rows: usize, columns: usize, seed: u64) -> Result<Dataset
     Ok(data)
 }
 
-/// Rows of `columns` numbers around a center for each of the classes, which take turns: classes
-/// that can be learned. The same seed makes the same data.
+/// Rows of `columns` numbers around one center per class; row i belongs to class i modulo the number of classes. The same
+/// seed makes the same data.
 ///
 /// # Errors
 /// SC0915 for no rows, no columns, or fewer than two classes.
@@ -238,7 +237,7 @@ pub fn make_classification(
     });
     let x: Vec<Vec<f32>> = x.collect();
     let mut data = Dataset::from_arrays(x, (0..rows).map(|row| row % classes))?;
-    // With fewer rows than classes, the last classes have no row but a name.
+    // With fewer rows than classes, the last classes have a name and no rows.
     data.label_names = (0..classes).map(|class| class.to_string()).collect();
     data.source = format!("{CALL}({rows}, {columns}, {classes}, {seed})");
     Ok(data)
@@ -277,7 +276,7 @@ fn below_zero(
         label: targets[row].class().unwrap_or_default(),
         row,
         rows: targets.iter().filter(negative).count(),
-        // Not another size of the head: the label below 0 is what has to go.
+        // The fix is not another size of the head: the negative label has to go.
         largest: -1,
         classes: usize::try_from(classes).unwrap_or_default(),
         head: None,

@@ -1,5 +1,5 @@
-//! What one does to a data set before it is trained on: change, choose, drop what is there twice, and
-//! divide so that each class is in both parts. Everything returns a new data set; rows keep the number
+//! Transformations of a data set before training: map, filter, remove duplicates, and split
+//! so that each class is in both parts. Each returns a new data set; rows keep the number
 //! that they had in their source.
 
 use std::collections::{HashMap, HashSet};
@@ -10,12 +10,12 @@ use crate::dataset::Dataset;
 use crate::example::{Example, Label};
 use crate::{problem, random};
 
-/// What makes two examples the same: both texts of a pair, all numbers of a row. Labels may differ.
+/// What is compared to find duplicates: both texts of a pair, or all features. Labels may differ.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Content<'a> {
     text: &'a str,
     pair: Option<&'a str>,
-    // Of a long row of numbers the text shows the first ones only.
+    // The text of a long numeric example shows its first features only.
     bits: Vec<u32>,
 }
 
@@ -30,7 +30,7 @@ impl<'a> Content<'a> {
 }
 
 impl Dataset {
-    /// A data set of pairs of texts and the names of their classes, as MRPC's. The classes are
+    /// A data set of pairs of texts and the names of their classes, like MRPC. The classes are
     /// numbered in sorted order.
     ///
     /// ```
@@ -64,7 +64,7 @@ impl Dataset {
         self.with_examples(self.examples.iter().filter(|example| keep(example)))
     }
 
-    /// Each example as `change` makes it. Classes keep their names.
+    /// Applies `change` to each example. Classes keep their names.
     pub fn map(&self, change: impl Fn(Example) -> Example) -> Self {
         let changed = self.examples.iter().cloned().map(change);
         let changed = Self {
@@ -75,23 +75,23 @@ impl Dataset {
         changed.with_names_in_examples()
     }
 
-    /// Each example once: of those with the same texts, or the same numbers, the first one stays.
+    /// Removes duplicates: of examples with the same texts, or the same features, the first one stays.
     pub fn dedupe(&self) -> Self {
         let mut seen = HashSet::new();
         let examples = self.examples.iter();
         self.with_examples(examples.filter(|&example| seen.insert(Content::of(example))))
     }
 
-    /// The examples that are not in `other`, such as a validation split without what is trained on
+    /// The examples that are not in `other`, such as a validation split without the training examples
     /// (SC0701).
     pub fn without(&self, other: &Dataset) -> Self {
         let theirs: HashSet<Content<'_>> = other.examples.iter().map(Content::of).collect();
         self.filter(|example| !theirs.contains(&Content::of(example)))
     }
 
-    /// Divides at random, fixed by the seed, so that both parts have each class in the same
-    /// proportion; the second part has the `fraction`, rounded for each class but never all of one.
-    /// Without classes it divides at random.
+    /// Splits at random, determined by the seed, so that both parts have each class in the same
+    /// proportion. The second part has the `fraction`, rounded for each class, but never all examples of a class.
+    /// Without classes it is a random split.
     ///
     /// ```
     /// use stratoscope_data::make_classification;
@@ -107,7 +107,7 @@ impl Dataset {
     /// # Errors
     /// SC0915 unless `fraction` lies between 0 and 1, both excluded; SC0914 if a part is empty.
     pub fn stratified_split(&self, fraction: f64, seed: u64) -> Result<(Self, Self)> {
-        // Written so that a NaN is refused too.
+        // This form of the condition also refuses NaN.
         if !(fraction > 0.0 && fraction < 1.0) {
             let place = problem::call("stratified_split");
             let expects = "between 0 and 1, both excluded";
@@ -197,7 +197,7 @@ mod tests {
         let again = sorted().stratified_split(0.2, 7).unwrap();
         assert!(again == (train, dev.clone()), "the seed fixes it");
         assert!(sorted().stratified_split(0.2, 8).unwrap().1 != dev);
-        // The only example of a class is trained on.
+        // The only example of a class goes to the training part.
         let rare = Dataset::from_labelled([("x", "a"), ("y", "a"), ("z", "b")]);
         let (train, dev) = rare.stratified_split(0.9, 0).unwrap();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! [`Prefetch`]: an iterator that works ahead on a thread of its own, so that the next batch is
+//! [`Prefetch`]: an iterator that computes items ahead on a thread of its own, so that the next batch is
 //! ready when a step ends.
 
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// The items of another iterator, made up to a fixed number ahead. The order stays the same.
+/// The items of another iterator, in the same order, with a fixed number of them computed ahead.
 ///
 /// A panic of the other iterator is raised again here, at the item where it happened. Dropping this
 /// stops the thread and waits until it has ended.
@@ -16,24 +16,24 @@ pub struct Prefetch<T> {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Where the items come from.
+/// The source of the items.
 enum Items<T> {
-    /// From the thread. Dropping the receiver stops it: its next send then fails.
+    /// The thread. Dropping the receiver stops it: its next send then fails.
     Ahead(Receiver<T>),
-    /// From the source itself, since the system would not start a thread.
+    /// The source itself, because the system could not start a thread.
     Direct(Box<dyn Iterator<Item = T> + Send>),
-    /// From nowhere any more.
+    /// None: it has ended.
     Ended,
 }
 
 impl<T: Send + 'static> Prefetch<T> {
-    /// Runs `source` ahead, with at most `depth` finished items waiting. A depth of 0 hands every
-    /// item over directly: the thread makes the next one while this one is used.
+    /// Runs `source` ahead, with at most `depth` finished items waiting. With a depth of 0 items are
+    /// passed directly: the thread computes the next one while the current one is used.
     pub fn new(source: impl Iterator<Item = T> + Send + 'static, depth: usize) -> Self {
-        // The channel reserves its room at once: more than this is never useful.
+        // The channel allocates its memory at once; a larger depth is never useful.
         const DEEPEST: usize = 1024;
         let (sender, items) = sync_channel(depth.min(DEEPEST));
-        // Kept where it can be taken back if no thread can be started.
+        // Shared, so that it can be taken back if no thread can be started.
         let source = Arc::new(Mutex::new(Some(source)));
         let taken = Arc::clone(&source);
         let work = move || {
@@ -98,7 +98,7 @@ impl<T> Drop for Prefetch<T> {
     fn drop(&mut self) {
         self.items = Items::Ended;
         if let Some(thread) = self.thread.take() {
-            // A panic that nobody asked for is dropped with the items that nobody took.
+            // A panic in an item that was not requested is dropped with the item.
             let _ = thread.join();
         }
     }

@@ -1,5 +1,5 @@
-//! The diagnostics of this crate, made from the facts at hand. The wording is the rules' own; what
-//! is added here is the call in the cell, beside the place in the file.
+//! The diagnostics of this crate: each function fills in the facts of a rule, and adds the call in the cell to the place
+//! in the file.
 
 use std::fmt::Display;
 
@@ -33,7 +33,7 @@ pub(crate) fn ragged_row(call: &str, rule: &RaggedRow) -> Problem {
     called(call, "read here", rule.diagnostic())
 }
 
-/// SC0313: a column that is needed and not there.
+/// SC0313: a required column is missing.
 pub(crate) fn missing_column(call: &str, path: &str, column: &str, found: &[String]) -> Problem {
     let rule = MissingColumn {
         column: column.to_owned(),
@@ -43,7 +43,7 @@ pub(crate) fn missing_column(call: &str, path: &str, column: &str, found: &[Stri
     called(call, "read here", rule.diagnostic())
 }
 
-/// SC0417: a column that is needed and there more than once, at these places counted from 0.
+/// SC0417: a required column occurs more than once, at these places counted from 0.
 pub(crate) fn duplicate_column(call: &str, path: &str, column: &str, places: &[usize]) -> Problem {
     let rule = DuplicateColumn {
         column: column.to_owned(),
@@ -78,7 +78,7 @@ pub(crate) fn missing_labels(
     }
 }
 
-/// SC0913: labels that the classes do not have; `example` is the first, of `rows` in all.
+/// SC0913: labels that are not among the classes; `example` is the first, and `rows` examples have one.
 pub(crate) fn unknown_label(
     path: &str,
     example: &Example,
@@ -89,7 +89,7 @@ pub(crate) fn unknown_label(
     let rule = UnknownLabel {
         label: given.to_owned(),
         path: path.to_owned(),
-        // What was made in memory has no lines: its rows are counted from 1 then.
+        // Data from memory has no lines; its rows are counted from 1.
         line: example.line.unwrap_or(example.row + 1),
         known: known.to_vec(),
         rows,
@@ -97,7 +97,7 @@ pub(crate) fn unknown_label(
     rule.error()
 }
 
-/// SC0911 too: the labels of a data set are not all of one kind.
+/// SC0911: the labels of a data set are not all of one kind.
 pub(crate) fn mixed_labels(path: &str, first: &Example, other: &Example) -> Problem {
     let kind = |example: &Example| match example.label {
         None => "no label",
@@ -119,7 +119,7 @@ pub(crate) fn mixed_labels(path: &str, first: &Example, other: &Example) -> Prob
     rule.error()
 }
 
-/// SC0914: no example where at least one is needed.
+/// SC0914: an empty data set.
 pub(crate) fn empty(source: &str, wanted_by: &str) -> Problem {
     let rule = EmptyDataSet {
         source: format!("`{source}`"),
@@ -139,7 +139,7 @@ pub(crate) fn bad_size(place: Place, name: &str, given: impl Display, expects: &
     rule.error()
 }
 
-/// SC0704: two lists that belong together, of different lengths.
+/// SC0704: two lists of different lengths that must be equally long.
 pub(crate) fn length_mismatch(texts: usize, labels: usize) -> Problem {
     let rule = LengthMismatch {
         first: "texts".to_owned(),
@@ -169,7 +169,7 @@ pub(crate) fn lengths_of_arrays(x: usize, y: usize) -> Problem {
     )
 }
 
-/// A whole call, as a place.
+/// A call, as a place.
 pub(crate) fn call(call: &str) -> Place {
     Place::Call {
         call: call.to_owned(),
@@ -184,7 +184,7 @@ pub(crate) fn fit_argument(name: &str) -> Place {
     }
 }
 
-/// Adds the call that met the problem; the place in the file stays the primary one.
+/// Adds the call where the problem occurred; the place in the file stays the primary one.
 fn called(name: &str, text: &str, diagnostic: Diagnostic) -> Problem {
     Box::new(diagnostic.label(call(name), text))
 }

@@ -1,5 +1,5 @@
-//! What a data set looks like when a cell ends with it: how many examples each class has, and the
-//! first few of them, as plain text, as HTML and as JSON.
+//! How a data set is displayed at the end of a cell: the number of examples of each class, and the
+//! first few examples, as plain text, HTML and JSON.
 
 use std::fmt::{self, Write};
 
@@ -193,7 +193,7 @@ impl fmt::Display for Dataset {
     }
 }
 
-/// The summary rather than thousands of rows: this is what a cell without rich display shows.
+/// The summary instead of thousands of rows: this is what a cell without rich display shows.
 impl fmt::Debug for Dataset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_plain())
@@ -249,7 +249,7 @@ impl fmt::Debug for Head {
 }
 
 impl Example {
-    /// What it says and what it is to be answered with, by name.
+    /// Its fields by name: texts or numbers, and the label.
     fn parts(&self) -> Vec<(&'static str, String)> {
         let place = match self.line {
             Some(line) => format!("{}, line {line} of the file", self.row),
@@ -297,7 +297,7 @@ impl fmt::Display for Example {
     }
 }
 
-/// At most so many characters that a line does not break, with a mark where something was left out.
+/// The text shortened so that a line does not break, with a mark where characters were left out.
 fn shorten(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARACTERS) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,21 +1,21 @@
-//! What this crate asks of a tokenizer. The crate that has the model implements it.
+//! The tokenizer as this crate uses it. The crate of the model implements it.
 
 /// Turns text into token ids and back.
 pub trait Tokenize: Send + Sync {
-    /// Encodes a text, or a pair of texts, with the special tokens of the model, cut to at most
-    /// `max_length` tokens, special ones included. Nothing is padded.
+    /// Encodes a text, or a pair of texts, with the special tokens of the model, truncated to at most
+    /// `max_length` tokens, special ones included, without padding.
     fn encode(&self, text: &str, pair: Option<&str>, max_length: usize) -> Encoding;
 
-    /// The text of some ids, special tokens included, for people to read.
+    /// The text of some ids, special tokens included.
     fn decode(&self, ids: &[u32]) -> String;
 
-    /// The vocabulary's entry for every id, one for one.
+    /// The vocabulary's entry for each id.
     fn tokens(&self, ids: &[u32]) -> Vec<String>;
 
-    /// The id that fills up short rows.
+    /// The id that pads short rows.
     fn pad_id(&self) -> u32;
 
-    /// The id of a word that the vocabulary lacks.
+    /// The id for words that are not in the vocabulary.
     fn unk_id(&self) -> u32;
 
     /// How many ids there are; every id is below it.
@@ -29,11 +29,11 @@ pub struct Encoding {
     pub ids: Vec<u32>,
     /// The segment of each token: 0 for the first text, 1 for the second. As long as `ids`.
     pub type_ids: Vec<u32>,
-    /// How many tokens were cut off to keep within the maximum length; 0 when everything fitted.
+    /// How many tokens were removed by truncation.
     pub truncated: usize,
 }
 
-/// A tokenizer for tests: an id a letter (`a` = 3), `[` and `]` around, unknown beyond `z`.
+/// A tokenizer for tests: one id per letter (`a` = 3), `[` and `]` around the text, other characters are unknown.
 #[cfg(test)]
 pub(crate) mod letters {
     use super::{Encoding, Tokenize};

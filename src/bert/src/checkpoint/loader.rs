@@ -1,4 +1,4 @@
-//! Fills a network's parameters from a file of tensors and keeps account of it.
+//! Fills a network's parameters from a file of tensors and records where each value came from.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,17 +10,17 @@ use super::report::{LoadReport, LoadedTensor, Origin};
 use super::tensor_file::TensorFile;
 use crate::problem::{self, Missing};
 
-/// Tensors that some checkpoints hold and no network trains: they are computed.
+/// Tensors that some checkpoints contain and that are computed, not trained.
 const COMPUTED: [&str; 1] = ["position_ids"];
 
-/// What a parameter is to be filled with.
+/// The values of a parameter.
 #[derive(Debug)]
 pub(crate) enum Filled {
     /// These values, from the checkpoint.
     Values(Vec<f32>),
-    /// New ones: the checkpoint lacks the parameter, and it may.
+    /// New ones: the checkpoint lacks the parameter, which is allowed.
     New,
-    /// Nothing: the checkpoint's tensor cannot be used. The loader knows why.
+    /// None: the checkpoint's tensor cannot be used. The loader has recorded why.
     Refused,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Loader {
 }
 
 impl Loader {
-    /// Reads from `file`; `new_head` leaves the file's head aside.
+    /// Reads from `file`; with `new_head` the file's head is ignored.
     pub fn new(file: TensorFile, new_head: bool) -> Self {
         let tensors = file.names().count();
         let work = Work::begin(("loading", "loaded"), tensors, Unit::Things("tensor"));
@@ -59,7 +59,7 @@ impl Loader {
         }
     }
 
-    /// What to fill a parameter with. Problems are noted for [`Loader::finish`].
+    /// The values of a parameter. Problems are recorded for [`Loader::finish`].
     pub fn fill(&mut self, name: &str, shape: &[usize]) -> Filled {
         if self.interruption.is_some() {
             return Filled::Refused;
@@ -79,7 +79,7 @@ impl Loader {
         let Some(found) = candidate else {
             // The pooler is absent from checkpoints of heads that do not use it.
             if is_head || name.starts_with("bert.pooler.") {
-                // The network will be thrown away, and its sizes may be any.
+                // The network will be dropped; its sizes are not checked, so no memory is allocated.
                 if !(self.missing.is_empty() && self.wrong_shapes.is_empty()) {
                     return Filled::Refused;
                 }
@@ -115,8 +115,8 @@ impl Loader {
     /// The report, if every parameter could be filled.
     ///
     /// # Errors
-    /// SC0904 for everything that is missing, else for the tensors of another shape; else SC0902 for
-    /// the first tensor whose numbers are no weights; SC0520 alone if it was interrupted.
+    /// SC0904 for missing tensors, else for tensors of another shape; else SC0902 for
+    /// the first tensor with an invalid element type or value; SC0520 after an interrupt.
     pub fn finish(mut self, folder: &Path) -> Result<LoadReport> {
         if let Some(interruption) = self.interruption {
             return Err(interruption);

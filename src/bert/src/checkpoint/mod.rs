@@ -26,7 +26,7 @@ pub(crate) use save::{create_folder, write};
 pub use save::{save, save_network};
 pub use tensor_file::TensorFile;
 
-/// How a checkpoint is to be read.
+/// Options for reading a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadOptions {
     num_labels: Option<usize>,
@@ -35,7 +35,7 @@ pub struct LoadOptions {
 }
 
 impl LoadOptions {
-    /// As many labels as the checkpoint says, its own head if it has one, seed 0.
+    /// The checkpoint's number of labels, its head if it has one, seed 0.
     pub fn new() -> Self {
         Self::default()
     }
@@ -59,37 +59,35 @@ impl LoadOptions {
     }
 }
 
-/// A checkpoint, read.
+/// A checkpoint that was read.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The network, on the device that was asked for, ready to be trained if the device is an
-    /// autodiff one.
+    /// The network, on the given device. It can be trained if that is an autodiff device.
     pub network: SequenceClassifier,
     /// The checkpoint's own tokenizer.
     pub tokenizer: BertTokenizer,
-    /// The configuration, with the labels in force.
+    /// The configuration, with the labels of the network.
     pub config: BertConfig,
-    /// What every variable was filled with.
+    /// Where the values of each variable came from.
     pub report: LoadReport,
 }
 
 /// A network without its tokenizer.
 #[derive(Clone, Debug)]
 pub struct LoadedNetwork {
-    /// The network, on the device that was asked for.
+    /// The network, on the given device.
     pub network: SequenceClassifier,
-    /// The configuration, with the labels in force.
+    /// The configuration, with the labels of the network.
     pub config: BertConfig,
-    /// What every variable was filled with.
+    /// Where the values of each variable came from.
     pub report: LoadReport,
 }
 
 /// Reads a checkpoint's folder.
 ///
 /// # Errors
-/// A diagnostic for each way the files can be wrong: absent, truncated or otherwise damaged, of
-/// another architecture, with tensors that are missing or of other shape or kind, with another
-/// vocabulary than the tokenizer's.
+/// A diagnostic for files that are missing or damaged, another architecture, tensors that are missing or have another shape
+/// or element type, and a vocabulary that does not match the tokenizer.
 pub fn load(folder: &Path, options: &LoadOptions, device: &Device) -> Result<Loaded> {
     let config = configuration(folder, options)?;
     let tokenizer = BertTokenizer::from_folder(folder)?;
@@ -125,7 +123,7 @@ pub fn load_network(
     fill(folder, configuration(folder, options)?, options, device)
 }
 
-/// The folder's configuration with the labels that the options ask for.
+/// The folder's configuration with the labels of the options.
 fn configuration(folder: &Path, options: &LoadOptions) -> Result<BertConfig> {
     let config = BertConfig::from_folder(folder)?;
     let Some(num_labels) = options.num_labels else {
@@ -135,7 +133,7 @@ fn configuration(folder: &Path, options: &LoadOptions) -> Result<BertConfig> {
     Ok(config)
 }
 
-/// The network that a configuration describes, with the folder's weights.
+/// The network of a configuration, with the folder's weights.
 fn fill(
     folder: &Path,
     config: BertConfig,
@@ -143,7 +141,7 @@ fn fill(
     device: &Device,
 ) -> Result<LoadedNetwork> {
     let file = TensorFile::open_in(folder)?;
-    // The head of a checkpoint for another task has the same name and another meaning.
+    // The head of a checkpoint for another task has the same name and is not usable here.
     let other_head = config
         .architectures
         .iter()
@@ -168,7 +166,7 @@ pub(crate) fn read_text(path: &Path, largest: u64) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| problem::malformed(path, "it is no UTF-8 text".to_owned()))
 }
 
-/// Bytes that are read between two moments at which an interrupt is heard.
+/// How many bytes are read between two checks for an interrupt.
 const PORTION: u64 = 16 << 20;
 
 /// The bytes of a regular file of at most `largest` bytes.

@@ -1,4 +1,4 @@
-//! What a network's variables were filled with, for people to read.
+//! The report of a load: where the values of each variable came from.
 
 use std::fmt::{self, Write};
 
@@ -11,11 +11,11 @@ pub struct LoadedTensor {
     pub name: String,
     /// Its shape.
     pub shape: Vec<usize>,
-    /// What became of it.
+    /// Where its values came from, or that it was not used.
     pub origin: Origin,
 }
 
-/// What became of a tensor.
+/// Where the values of a tensor came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The variable has the checkpoint's values.
@@ -41,7 +41,7 @@ impl Origin {
 pub struct LoadReport {
     /// The folder that was read.
     pub source: String,
-    /// In the network's order; what the network does not have comes last.
+    /// In the network's order; tensors that the network does not have come last.
     pub tensors: Vec<LoadedTensor>,
 }
 
@@ -105,7 +105,7 @@ impl LoadReport {
     }
 
     /// The report as HTML with literal inline styles, the table folded under its summary. Colors
-    /// are legible on light and on dark ground.
+    /// are readable on light and dark backgrounds.
     pub fn to_html(&self) -> String {
         let mut html = String::from("<details style=\"font-size:13px;margin:4px 0\"><summary>");
         html.push_str(&escape(&self.summary()));

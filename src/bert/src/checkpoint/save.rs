@@ -1,5 +1,5 @@
-//! Writes a checkpoint as transformers' `save_pretrained` does: the same files, names, shapes and
-//! kinds of numbers.
+//! Writes a checkpoint like transformers' `save_pretrained`: the same files, names, shapes and
+//! element types.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -15,8 +15,8 @@ use crate::problem;
 use crate::sequence_classifier::SequenceClassifier;
 use crate::tokenizer::BertTokenizer;
 
-/// Writes the whole model: configuration, weights and tokenizer. The folder is made if need be; its
-/// files of the same names are replaced, each only once its successor is complete.
+/// Writes the whole model: configuration, weights and tokenizer. The folder is created if necessary.
+/// Existing files are replaced, each one only when the new file is complete.
 ///
 /// # Errors
 /// SC0908 for the first file that cannot be written.
@@ -51,7 +51,7 @@ pub fn save_network(
     let views: Vec<_> = views
         .collect::<Result<_, _>>()
         .map_err(|error| failed(error.to_string()))?;
-    // transformers refuses a file that does not say which framework's layout it has.
+    // transformers refuses a file without the name of the framework.
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
     let bytes =
         safetensors::serialize(views, Some(metadata)).map_err(|error| failed(error.to_string()))?;
@@ -63,28 +63,28 @@ pub fn save_network(
     ])
 }
 
-/// Makes a folder and the ones above it.
+/// Creates a folder and its parents.
 pub(crate) fn create_folder(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).map_err(|error| problem::not_saved(folder, error.to_string()))
 }
 
-/// Writes a file beside its final place and moves it there, so that an interruption or a full disk
-/// leaves the old file as it was.
+/// Writes a temporary file in the same folder and renames it, so that the old file survives an interruption or a full
+/// disk.
 pub(crate) fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
     let path = folder.join(name);
     let unfinished = folder.join(format!(".{name}.{}", std::process::id()));
     let outcome =
         in_portions(&unfinished, bytes).and_then(|()| std::fs::rename(&unfinished, &path));
     outcome.map_err(|error| {
-        // Nothing more can be done if this fails too; the first error is the one to tell.
+        // If this fails too, nothing can be done; the first error is reported.
         let _ = std::fs::remove_file(&unfinished);
         problem::not_saved(&path, error.to_string())
     })?;
     Ok(path)
 }
 
-/// Writes all of a file; it says how far it is. An interrupt is heard by whoever comes next: a checkpoint
-/// of which some files are new and others old would be worse than either.
+/// Writes a file and shows progress. It ignores interrupts, because a checkpoint with some new and some old files would be
+/// worse than either; the next operation sees them.
 fn in_portions(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     const PORTION: usize = 16 << 20;
     let mut file = std::fs::File::create(path)?;

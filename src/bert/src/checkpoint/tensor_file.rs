@@ -1,5 +1,5 @@
-//! A safetensors file, checked before anything is believed: the header's length against the file's,
-//! every tensor's offsets against the data, every shape against its bytes.
+//! A safetensors file. Everything is validated first: the header's length against the file's,
+//! each tensor's offsets against the data, each shape against its bytes.
 //! Format: huggingface/safetensors, `README.md`, section "Format".
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use stratoscope_diagnostics::Result;
 
 use crate::problem;
 
-/// A BERT has a few gigabytes at most.
+/// More than any BERT, which has a few gigabytes at most.
 const LARGEST_FILE: u64 = 64 << 30;
 
 /// The tensors of one file.
@@ -97,7 +97,7 @@ impl TensorFile {
     /// The numbers of a tensor as float32, row-major; `None` if there is no such tensor.
     ///
     /// # Errors
-    /// SC0902 if they are no floats, or not finite.
+    /// SC0902 if they are not floats or not finite.
     pub fn values(&self, name: &str) -> Result<Option<Vec<f32>>> {
         let Some(entry) = self.tensors.get(name) else {
             return Ok(None);
@@ -123,7 +123,7 @@ impl TensorFile {
     }
 }
 
-/// Says what is wrong with a damaged file, in numbers where the header's length tells them.
+/// What is wrong with a damaged file, with sizes if the header's length is known.
 fn reason(bytes: &[u8], error: &str) -> String {
     let Some(length) = bytes
         .first_chunk::<8>()

@@ -5,7 +5,7 @@
 //! of burn's CPU backend, forward and backward, in as few passes as possible. Both are differentiable.
 //! The fused form gives the same bits however many threads there are: every sum has a fixed order.
 //! Under a mixed-precision policy outputs and weights are rounded to 16 bits (`precision`). A pass can be
-//! given up on the way (`stop`).
+//! canceled (`stop`).
 //!
 //! Dimensions: B sequences, S positions, H = hidden size, N heads, D = H / N, I inputs, O outputs.
 
@@ -29,7 +29,7 @@ pub use stop::Stop;
 use fused::FusedOps;
 use key::Mask;
 
-/// Whether loops may be compiled for AVX2: the processor has it, and `STRATOSCOPE_CPU` does not forbid it.
+/// Whether loops may use AVX2: the processor has it, and `STRATOSCOPE_CPU` does not disable it.
 pub fn allows_avx2() -> bool {
     cpu::level() >= cpu::Level::Avx2
 }
@@ -183,12 +183,13 @@ fn normalize(
     }))
 }
 
-/// Sets a share `rate` of the elements to 0 and multiplies the others with `1 / (1 - rate)`.
+/// Sets a share `rate` of the elements to 0 and multiplies the others by `1 / (1 - rate)`, which preserves the expected
+/// value.
 ///
 /// The same key drops the same elements on every run, thread count and backend.
 ///
 /// # Source
-/// Srivastava et al. 2014, in the inverted form.
+/// Srivastava et al. 2014; inverted dropout, which scales in training instead of in evaluation.
 pub fn dropout(x: Tensor<3>, rate: f64, key: DropoutKey) -> Tensor<3> {
     if stop::asked() {
         return x;
@@ -204,7 +205,7 @@ pub fn dropout(x: Tensor<3>, rate: f64, key: DropoutKey) -> Tensor<3> {
 }
 
 /// Scaled dot-product attention of every head, `softmax(Q·Kᵀ/√D + mask) · V`, with dropout on the
-/// probabilities. A sequence of padding alone attends to all positions alike and stays finite.
+/// probabilities. A sequence of padding only attends to all positions equally and stays finite.
 ///
 /// # Shapes
 /// query, key and value [B, S, H]; mask [B, S], 1 = token, 0 = padding → [B, S, H]. H must be a
@@ -287,13 +288,13 @@ pub fn self_attention(
     )))
 }
 
-/// What a layer puts out where the pass is given up.
+/// The output of a layer in a canceled pass.
 fn unfilled(x: &Tensor<3>, weight: &Tensor<2>) -> Tensor<3> {
     let ([batch, sequence, _], [outputs, _]) = (x.dims(), weight.dims());
     Tensor::zeros([batch, sequence, outputs], &x.device())
 }
 
-/// Whether a layer's parameters belong together and to x; where not, burn's own message says so.
+/// Whether the dimensions of a layer's parameters and of x agree; if not, burn's own operations report it.
 fn fits(x: &Tensor<3>, weight: &Tensor<2>, bias: &Tensor<1>) -> bool {
     let [outputs, inputs] = weight.dims();
     x.dims()[2] == inputs && bias.dims() == [outputs]

@@ -1,5 +1,5 @@
-//! The operations in plain burn: what runs on wgpu and CUDA, and what the fused ones are tested
-//! against. Shapes and meanings are those of the functions in [`super`].
+//! The operations composed of burn's own: they run on wgpu and CUDA, and the fused ones are tested
+//! against them. Shapes and meanings are those of the functions in [`super`].
 
 use std::f64::consts::SQRT_2;
 
@@ -8,8 +8,8 @@ use burn::tensor::{DType, Int, IntDType, Tensor, module};
 
 use super::key::{MIX_A, MIX_B, Mask, SPREAD};
 
-/// What a padded score is replaced with. Finite, since a row of padding alone would turn to NaN with
-/// −∞; so low that beside any real score its probability is 0. It fits bfloat16.
+/// The score of padding. It is finite, because with −∞ a row of padding only would become NaN, and so low that its
+/// probability is 0 next to any real score. It is representable in bfloat16.
 pub(super) const MASKED_SCORE: f32 = -3.0e38;
 /// The same where the range is that of half precision.
 const MASKED_SCORE_F16: f32 = -6.0e4;
@@ -23,8 +23,8 @@ pub(super) fn embedding(
     let Some(padding) = padding.filter(|_| vectors.is_tracked()) else {
         return vectors;
     };
-    // The same values twice, once without their history: where the index is the padding's, the
-    // gradient ends here.
+    // The same values twice, once detached from the graph: at the padding index, the
+    // gradient stops here.
     let is_padding = indices.equal_elem(padding as i64).unsqueeze_dim::<3>(2);
     let is_padding = is_padding.expand(vectors.dims());
     let without_history = vectors.clone().detach();

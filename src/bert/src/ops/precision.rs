@@ -1,15 +1,15 @@
-//! The numbers that operations put out: float32, or 16-bit numbers as under Keras's mixed policies.
+//! The precision of outputs: float32, or 16-bit numbers as under Keras's mixed-precision policies.
 //!
-//! 16-bit numbers are emulated: an operation computes in float32 and its output is rounded to what the
-//! 16-bit type can hold; so are the weights it reads. On the way back the gradient is rounded at the same
-//! places, so that what float16 would lose is lost and what it would make infinite is infinite. Inside an
-//! operation sums are kept in float32, as tensor cores keep them. It saves no memory and no time.
+//! 16-bit numbers are emulated: an operation computes in float32, and its output is rounded to the nearest
+//! 16-bit number; so are the weights it reads. In the backward pass the gradient is rounded at the same
+//! places, so it underflows and overflows as in float16. Inside an
+//! operation sums are accumulated in float32, as on tensor cores. The emulation saves neither memory nor time.
 
 use std::cell::Cell;
 
 use burn::tensor::{FloatDType, Tensor};
 
-/// What the outputs of operations are rounded to.
+/// The format that outputs of operations are rounded to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precision {
     /// Nothing is rounded.
@@ -26,7 +26,8 @@ thread_local! {
 }
 
 impl Precision {
-    /// Does the work with operations of this precision, on this thread.
+    /// Runs `work` with this precision on this thread. Thread-local instead of an argument, because every operation of
+    /// a forward pass needs it and replicas run on threads of their own.
     pub fn during<T>(self, work: impl FnOnce() -> T) -> T {
         struct Back(Precision);
         impl Drop for Back {
@@ -48,7 +49,7 @@ impl Precision {
     }
 }
 
-/// The tensor as numbers of the precision in force, in float32. Its gradient is rounded likewise.
+/// The tensor rounded to the current precision, as float32. Its gradient is rounded likewise.
 pub fn rounded<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
     match CURRENT.get().half() {
         None => tensor,

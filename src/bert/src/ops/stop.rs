@@ -1,11 +1,11 @@
-//! Stopping a forward or backward pass on the way. A pass of a large batch takes seconds, an interrupt
+//! Canceling a forward or backward pass. A pass of a large batch takes seconds, and an interrupt
 //! should not wait for its end.
 //!
-//! Whoever computes runs the pass inside [`Stop::during`]. Operations ask between two layers, and those of
-//! the CPU between two blocks of a product. Once one was answered yes, all that follow only fill their outputs with
-//! zeros: the pass ends soon, and what it puts out means nothing. So the caller must ask
-//! [`Stop::commit`] before anything is done with the results. Several replicas share one [`Stop`]: from the
-//! first commit on, the pass of none is given up.
+//! The caller runs the pass inside [`Stop::during`]. Operations check between two layers, and those of
+//! the CPU between two blocks of a product. Once the pass is canceled, the remaining operations only fill their outputs with
+//! zeros: the pass ends soon, and its results are meaningless. So the caller must call
+//! [`Stop::commit`] before it uses the results. Several replicas share one [`Stop`]: after the
+//! first commit, no pass is canceled.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -20,7 +20,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Stop>> = const { RefCell::new(None) };
 }
 
-/// Whether the passes of one batch are given up. A clone is the same one.
+/// Whether the passes of one batch are canceled. A clone refers to the same state.
 #[derive(Clone)]
 pub struct Stop(Arc<Inner>);
 
@@ -30,7 +30,7 @@ struct Inner {
 }
 
 impl Stop {
-    /// Given up when `ask` first says so. It is asked often, from several threads.
+    /// Cancels when `ask` first returns true. It is called often, from several threads.
     pub fn when(ask: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(Inner {
             state: AtomicU8::new(GOING_ON),
@@ -38,7 +38,7 @@ impl Stop {
         }))
     }
 
-    /// Runs a pass that may be given up. Operations outside of this are never given up.
+    /// Runs a pass that can be canceled. Operations outside of this call are never canceled.
     pub fn during<T>(&self, pass: impl FnOnce() -> T) -> T {
         struct Restored(Option<Stop>);
         impl Drop for Restored {
@@ -50,17 +50,17 @@ impl Stop {
         pass()
     }
 
-    /// Whether the results of a pass count; if so, no other pass of the batch is given up any more.
+    /// Whether the results of a pass are valid; if so, no other pass of the batch is canceled from now on.
     pub fn commit(&self) -> bool {
         self.change(COMMITTED) == COMMITTED
     }
 
-    /// Whether the passes of this batch were given up.
+    /// Whether the passes of this batch were canceled.
     pub fn is_given_up(&self) -> bool {
         self.0.state.load(Ordering::SeqCst) == GIVEN_UP
     }
 
-    /// Asks, if nothing is decided yet; whether to give up.
+    /// Whether the pass is canceled; calls `ask` unless that is decided.
     fn asked(&self) -> bool {
         match self.0.state.load(Ordering::Relaxed) {
             GOING_ON => (self.0.ask)() && self.change(GIVEN_UP) == GIVEN_UP,
@@ -68,7 +68,7 @@ impl Stop {
         }
     }
 
-    /// Decides, if nothing was decided yet; what was decided.
+    /// Sets the state, if it is undecided; returns the state.
     fn change(&self, to: u8) -> u8 {
         let state = &self.0.state;
         match state.compare_exchange(GOING_ON, to, Ordering::SeqCst, Ordering::SeqCst) {
@@ -88,7 +88,7 @@ impl fmt::Debug for Stop {
     }
 }
 
-/// The pass that this thread computes, for blocks that other threads compute for it.
+/// The pass of this thread, for blocks that other threads compute for it.
 #[derive(Clone, Debug)]
 pub(super) struct Asker(Option<Stop>);
 
@@ -97,13 +97,13 @@ impl Asker {
         Self(CURRENT.with_borrow(Option::clone))
     }
 
-    /// Whether to give up.
+    /// Whether the pass is canceled.
     pub fn stops(&self) -> bool {
         self.0.as_ref().is_some_and(Stop::asked)
     }
 }
 
-/// Whether the pass that this thread computes is to be given up.
+/// Whether the pass of this thread is canceled.
 pub(super) fn asked() -> bool {
     CURRENT.with_borrow(|current| current.as_ref().is_some_and(Stop::asked))
 }

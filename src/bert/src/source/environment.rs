@@ -1,5 +1,5 @@
-//! The Python environment that belongs to this installation: the one that holds Jupyter and, where the
-//! set-up put it there, the checkpoint. It is known wherever a program is started, in whatever shell.
+//! The Python environment of this installation: the one with Jupyter and, if the setup installed it there, the
+//! checkpoint. It is found wherever a program is started, in any shell.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ const ACTIVE: [&str; 2] = ["VIRTUAL_ENV", "CONDA_PREFIX"];
 const RECORD: &str = "stratoscope-python";
 /// An example or a test lies one folder deeper than the library.
 const DEPTH: usize = 2;
-/// Longer than any path.
+/// An upper limit for the length of a path.
 const MOST_BYTES: u64 = 4096;
 
-/// The roots of Python environments in the order in which they are looked at, with what named them.
+/// The roots of Python environments in the order of the search, each with where it comes from.
 pub(super) fn known() -> Vec<(String, PathBuf)> {
     let recorded = recorded().map(|prefix| (RECORD.to_owned(), prefix));
     let of_variable = |name: &str| {
@@ -32,8 +32,7 @@ pub(super) fn known() -> Vec<(String, PathBuf)> {
     known
 }
 
-/// The root of the environment that programs started from a notebook use: that in which checkpoints are
-/// looked for first. `None`: whatever `PATH` finds.
+/// The root of the environment where checkpoints are searched first. `None`: the one on `PATH`.
 pub fn python_environment() -> Option<PathBuf> {
     let known = known().into_iter().map(|(_, prefix)| prefix);
     known.into_iter().find(|it| interpreter(it).is_some())
@@ -51,7 +50,7 @@ fn recorded() -> Option<PathBuf> {
     folders.into_iter().find_map(recorded_in)
 }
 
-/// What the record in a folder says.
+/// The content of the record in a folder.
 fn recorded_in(folder: &Path) -> Option<PathBuf> {
     let file = folder.join(RECORD);
     let metadata = std::fs::metadata(&file).ok()?;

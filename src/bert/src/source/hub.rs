@@ -13,7 +13,7 @@ use stratoscope_diagnostics::work::{Unit, Work};
 use super::{Outcome, Places};
 use crate::problem;
 
-/// The files of a model, and whether one can do without.
+/// The files of a model, and whether each is optional.
 const FILES: [(&str, bool); 6] = [
     ("config.json", true),
     ("tokenizer_config.json", false),
@@ -23,18 +23,18 @@ const FILES: [(&str, bool); 6] = [
     ("model.safetensors", true),
 ];
 
-/// How far a download is.
+/// The progress of a download.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The file's name.
     pub file: String,
-    /// Bytes that are there.
+    /// Bytes downloaded so far.
     pub done: u64,
-    /// Bytes of the whole file.
+    /// The size of the file in bytes.
     pub total: u64,
 }
 
-/// Downloads the model. Not having it is an outcome; having it and not getting it is an error.
+/// Downloads the model. If the hub does not have it, that is a result; a download that fails is an error.
 pub(super) fn look(name: &str, places: &Places, progress: &dyn Fn(&Progress)) -> Result<Outcome> {
     let place = format!("hub `{}`", places.endpoint);
     let refused = |outcome: &str| Ok(Err(vec![(place.clone(), outcome.to_owned())]));
@@ -90,7 +90,7 @@ pub(super) fn look(name: &str, places: &Places, progress: &dyn Fn(&Progress)) ->
             }
             Err(RecvTimeoutError::Disconnected) => "the download ended unexpectedly".to_owned(),
         };
-        // Without the first file the model is not there, as far as anyone can tell.
+        // If the first file does not exist, neither does the model.
         if file == FILES[0].0 {
             return refused(&failure);
         }
@@ -98,10 +98,10 @@ pub(super) fn look(name: &str, places: &Places, progress: &dyn Fn(&Progress)) ->
     }
 }
 
-/// How often it is looked whether the download is to stop.
+/// How often the download checks for an interrupt.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// The file that is being downloaded, as work that can be seen and stopped.
+/// The file that is being downloaded, as work that shows progress and can be interrupted.
 #[derive(Default)]
 struct Download(Option<(String, Work, usize)>);
 
@@ -110,7 +110,7 @@ impl Download {
         let (done, total) = (step.done as usize, step.total as usize);
         match &mut self.0 {
             Some((file, ..)) if *file == step.file => {}
-            // Another file: the one before is complete.
+            // Another file begins, so the previous one is complete.
             present => {
                 if let Some((_, work, _)) = present.take() {
                     work.finished();
@@ -134,14 +134,14 @@ impl Download {
     }
 }
 
-/// What the thread that downloads tells the one that waits.
+/// A message from the downloading thread to the waiting one.
 enum Event {
     Progress(Progress),
     Done(PathBuf),
     Failed { file: String, reason: String },
 }
 
-/// Gets every file; says where they are. Whether anyone still listens does not matter.
+/// Downloads every file; returns their paths. It does not matter if the receiver is gone.
 fn download(repo: &ApiRepo, sender: &Sender<Event>) {
     let mut folder = None;
     for (file, needed) in FILES {

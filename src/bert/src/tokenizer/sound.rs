@@ -1,5 +1,5 @@
-//! Whether what a file says makes a tokenizer that never fails: the crate `tokenizers` takes much on trust, and
-//! panics when it is used.
+//! Validates a tokenizer file, so that the tokenizer never fails later: the crate `tokenizers` accepts inconsistent files
+//! and panics when the tokenizer is used.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,11 +11,11 @@ use tokenizers::Tokenizer;
 
 use super::BertTokenizer;
 
-/// Ids may leave gaps, as long as there are not far more ids than tokens: what a vocabulary is written to, and
-/// the model's table, have a place for each id.
+/// Ids may have gaps, but there must not be far more ids than tokens: the vocabulary file and
+/// the model's table have an entry for each id.
 const GAPS: usize = 1 << 20;
 
-/// What to encode once before a tokenizer is taken: nothing, words, a word of many parts, signs, a pair.
+/// Texts that are encoded once to test a tokenizer: nothing, words, a word of many pieces, punctuation, a pair.
 const PROBES: [(&str, Option<&str>); 4] = [
     ("", None),
     (
@@ -26,7 +26,7 @@ const PROBES: [(&str, Option<&str>); 4] = [
     ("first", Some("second one")),
 ];
 
-/// Does `work`; a panic becomes the reason. For what nothing below has foreseen.
+/// Runs `work` and turns a panic into an error, for cases that the checks below do not cover.
 pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let text = text_of(panic.as_ref()).unwrap_or("for a reason that it does not say");

@@ -5,7 +5,7 @@ use stratoscope_diagnostics::Result;
 use super::Table;
 use crate::problem;
 
-/// Which columns to read. What is not named is looked for under the names in common use: `text`
+/// Which columns to read. Columns that are not named are found by their common names: `text`
 /// and `label`; `sentence` and `label`; `sentence1`, `sentence2` and `label`; or MRPC's
 /// `#1 String`, `#2 String` and `Quality`.
 ///
@@ -25,7 +25,7 @@ pub struct Columns {
     missing: Missing,
 }
 
-/// What becomes of a row without a label.
+/// How a row without a label is handled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// It is an error.
@@ -53,7 +53,7 @@ pub(crate) struct Chosen {
     pub(crate) label: LabelColumn,
 }
 
-/// What the labels are, and where.
+/// The kind of the labels, and their column.
 #[derive(Clone, Copy)]
 pub(crate) enum LabelColumn {
     Class(usize),
@@ -61,7 +61,7 @@ pub(crate) enum LabelColumn {
     Absent,
 }
 
-/// Names in common use: text, second text, label. The first layout whose texts are all there wins.
+/// Common names: text, second text, label. The first layout whose text columns all exist is used.
 const LAYOUTS: &[(&str, Option<&str>, &str)] = &[
     ("text", None, "label"),
     ("#1 String", Some("#2 String"), "Quality"),
@@ -70,7 +70,7 @@ const LAYOUTS: &[(&str, Option<&str>, &str)] = &[
 ];
 
 impl Columns {
-    /// The names in common use.
+    /// The common names.
     pub fn new() -> Self {
         Self::default()
     }
@@ -111,7 +111,7 @@ impl Columns {
         self
     }
 
-    /// What becomes of a row without a label.
+    /// How a row without a label is handled.
     pub(crate) fn missing(&self) -> &Missing {
         &self.missing
     }
@@ -152,7 +152,7 @@ impl Columns {
         let text = need(self.text.as_deref().unwrap_or(usual_text))?;
         let pair = match (&self.pair, usual_pair) {
             (Some(name), _) => Some(need(name)?),
-            // A named text is a choice; a second text is then not added behind the caller's back.
+            // If the caller named the text, no second text is added implicitly.
             (None, Some(name)) if self.text.is_none() => Some(need(name)?),
             (None, _) => None,
         };

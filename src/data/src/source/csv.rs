@@ -13,7 +13,7 @@ use crate::problem;
 const CALL: &str = "Dataset::csv";
 
 impl Dataset {
-    /// Reads a comma-separated file whose columns have names in common use (see [`Columns`]).
+    /// Reads a comma-separated file whose columns have common names (see [`Columns`]).
     ///
     /// # Errors
     /// As [`Dataset::tsv`].
@@ -21,7 +21,7 @@ impl Dataset {
         Self::csv_with(path, &Columns::new())
     }
 
-    /// The same with named columns.
+    /// [`Self::csv`] with named columns.
     ///
     /// # Errors
     /// As [`Dataset::tsv`].
@@ -33,7 +33,7 @@ impl Dataset {
 }
 
 fn table(source: &str, text: &str) -> Result<Table> {
-    // Flexible, so that ragged rows come to our own message instead of the library's.
+    // Flexible, so that ragged rows get our own diagnostic instead of the library's error.
     let mut reader = ReaderBuilder::new()
         .flexible(true)
         .from_reader(text.as_bytes());

@@ -6,9 +6,9 @@ use stratoscope_diagnostics::Result;
 use super::glue;
 use crate::dataset::Dataset;
 
-/// Short descriptions of Debian packages, to be sorted into 8 archive sections: `admin`, `fonts`,
-/// `games`, `graphics`, `math`, `net`, `science`, `sound`. 2000 examples to train with and 400 to
-/// validate, as many from each class.
+/// Short descriptions of Debian packages with the archive section of the package as the class, one of 8: `admin`, `fonts`,
+/// `games`, `graphics`, `math`, `net`, `science`, `sound`. 2000 examples for training and 400 for
+/// validation, equally many of each class.
 ///
 /// # Errors
 /// None in practice: the text is part of the program, and a test reads it.
@@ -21,8 +21,8 @@ pub fn debian_sections() -> Result<(Dataset, Dataset)> {
     Ok((train, dev))
 }
 
-/// Pairs of short descriptions of Debian packages: do both packages come from one source? In the
-/// layout of MRPC. 1600 pairs to train with and 400 to validate, half of them from one source.
+/// Pairs of short descriptions of Debian packages; the class is whether both packages are built from the same source
+/// package. In the layout of MRPC. 1600 pairs for training and 400 for validation, half of them from one source.
 ///
 /// # Errors
 /// None in practice: the text is part of the program, and a test reads it.

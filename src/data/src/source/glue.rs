@@ -11,7 +11,7 @@ use crate::dataset::Dataset;
 #[derive(Clone, Copy, Debug)]
 pub struct Glue;
 
-/// MRPC's classes by number, under the names that the benchmark's own card gives them.
+/// The classes of MRPC by number, with the names of the benchmark's data card.
 const MRPC_LABELS: [&str; 2] = ["not_equivalent", "equivalent"];
 
 impl Glue {

@@ -1,4 +1,4 @@
-//! JSON Lines: one object a line. The keys of the first object are the columns; later objects may
+//! JSON Lines: one object per line. The keys of the first object are the columns; later objects may
 //! have more keys, which are not read, but not fewer.
 
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use crate::problem;
 const CALL: &str = "Dataset::jsonl";
 
 impl Dataset {
-    /// Reads a file of JSON objects, one a line, whose keys have names in common use (see
+    /// Reads a file of JSON objects, one per line, whose keys have common names (see
     /// [`Columns`]). Labels may be strings, numbers or booleans.
     ///
     /// # Errors
@@ -25,7 +25,7 @@ impl Dataset {
         Self::jsonl_with(path, &Columns::new())
     }
 
-    /// The same with named keys.
+    /// [`Self::jsonl`] with named keys.
     ///
     /// # Errors
     /// As [`Dataset::jsonl`].
@@ -102,10 +102,10 @@ fn key_that_is_there_twice(line: &str) -> Option<String> {
                 last = Some(&after[..end]);
                 rest = &after[end + 1..];
             }
-            // A colon of the object itself: the text before it is a key.
+            // A colon of the object itself: the string before it is a key.
             _ if depth == 1 => {
                 let key = last.take()?;
-                // Two ways to write a key are one key.
+                // Escapes are decoded: two spellings of a key are one key.
                 let key: String = serde_json::from_str(&format!("\"{key}\"")).ok()?;
                 if !seen.insert(key.clone()) {
                     return Some(key);
@@ -136,7 +136,7 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-/// What the parser met, without its own line number, which is always 1 here.
+/// The parser's message without its line number, which is always 1 here.
 fn not_an_object(error: &serde_json::Error) -> String {
     let reason = error.to_string();
     let reason = match reason.split_once(" at line ") {

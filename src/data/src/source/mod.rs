@@ -1,5 +1,5 @@
-//! Where data sets come from: a file each for a format or a collection. All of them fill a
-//! `Table` and leave the choice of columns, the numbering of classes and rows without a label to it.
+//! The sources of data sets: one file per format or collection. Each fills a
+//! `Table`, which selects the columns, numbers the classes and handles rows without a label.
 
 mod columns;
 mod csv;
@@ -27,8 +27,8 @@ pub use glue::Glue;
 
 use columns::{LabelColumn, Missing};
 
-/// The largest file that is read. Everything is held in memory, so a larger one is refused before
-/// it drives the machine into swapping.
+/// The largest file that is read. A data set is held in memory, so a larger file is refused before
+/// the machine starts swapping.
 const LARGEST_FILE_BYTES: u64 = 4 << 30;
 
 /// Rows of named columns, as text, with the line each row begins at.
@@ -93,10 +93,10 @@ impl Table {
         Ok(data.with_names_in_examples())
     }
 
-    /// Leaves out rows whose label is missing, or fills it in.
+    /// Drops rows whose label is missing, or fills it in.
     ///
     /// # Errors
-    /// SC0416 where neither was asked for.
+    /// SC0416 if neither was requested.
     fn settle_missing(&mut self, column: usize, missing: &Missing) -> Result<()> {
         let is_missing = |row: &TableRow| row.fields[column].trim().is_empty();
         match missing {
@@ -160,7 +160,7 @@ fn read_text(call: &'static str, path: &Path) -> Result<String> {
         return Err(unreadable(too_large));
     }
     let mut bytes = Vec::new();
-    // A pipe or a growing file has no length to check beforehand, so the reading is limited too.
+    // A pipe or a growing file has no length to check in advance, so reading is limited too.
     file.take(LARGEST_FILE_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| unreadable(error.to_string()))?;
@@ -181,7 +181,7 @@ fn read_text(call: &'static str, path: &Path) -> Result<String> {
     })
 }
 
-/// The rows of a file as they are read: a large one shows how far it is, and hears an interrupt.
+/// The progress of reading rows: for a large file it shows progress and checks for interrupts.
 struct Reading {
     work: Work,
     rows: usize,
@@ -199,9 +199,9 @@ impl Reading {
     /// A row is about to be read; those before it end at byte `offset`.
     ///
     /// # Errors
-    /// SC0520 if it is to stop.
+    /// SC0520 after an interrupt.
     fn row(&mut self, offset: usize) -> Result<()> {
-        // Reading a row takes well under a microsecond, asking nearly as long.
+        // Not for every row: reading a row takes well under a microsecond, and so does the check.
         const ROWS_BETWEEN: usize = 256;
         self.rows += 1;
         match self.rows % ROWS_BETWEEN {
@@ -229,7 +229,7 @@ impl FieldCount {
         }
     }
 
-    /// Whether the row is as long as the header; if not, it is remembered or counted.
+    /// Whether the row is as long as the header; if not, it is recorded or counted.
     fn accepts(&mut self, source: &str, row: &TableRow) -> bool {
         if row.fields.len() == self.expected {
             return true;

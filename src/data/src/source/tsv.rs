@@ -1,5 +1,5 @@
-//! Tab-separated values: one header line, one row a line, no quoting, as GLUE's files are. A quote
-//! character is text like any other.
+//! Tab-separated values: a header line, one row per line, without quoting, as in the files of GLUE. A quote
+//! character is an ordinary character.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::problem;
 const CALL: &str = "Dataset::tsv";
 
 impl Dataset {
-    /// Reads a tab-separated file whose columns have names in common use (see [`Columns`]).
+    /// Reads a tab-separated file whose columns have common names (see [`Columns`]).
     ///
     /// # Errors
     /// SC0911 if the file cannot be read as UTF-8, SC0912 for a row with more or fewer fields than
@@ -21,7 +21,7 @@ impl Dataset {
         Self::tsv_with(path, &Columns::new())
     }
 
-    /// The same with named columns.
+    /// [`Self::tsv`] with named columns.
     ///
     /// # Errors
     /// As [`Dataset::tsv`].
@@ -31,7 +31,7 @@ impl Dataset {
         table(CALL, &path.display().to_string(), &text)?.dataset(columns)
     }
 
-    /// The same with the classes numbered by a list of names, such as another split's.
+    /// [`Self::tsv_with`] with the classes numbered by a list of names, such as that of another split.
     ///
     /// # Errors
     /// As [`Dataset::tsv`]; SC0913 for a label that is not in the list.
@@ -39,7 +39,7 @@ impl Dataset {
         Self::tsv(path)?.with_label_names(label_names)
     }
 
-    /// The same from text in memory; `source` names it in messages.
+    /// Reads text in memory; `source` names it in messages.
     pub(crate) fn tsv_text(call: &'static str, source: &str, text: &str) -> Result<Self> {
         table(call, source, text)?.dataset(&Columns::new())
     }

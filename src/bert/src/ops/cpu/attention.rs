@@ -1,9 +1,9 @@
 //! Attention of all heads, forward and backward, on the projections as they lie in memory.
 //!
-//! A task is one head of one sequence. It goes through blocks of query positions, so that the scores
-//! never leave the cache; the backward pass computes them again from two numbers per row instead of
-//! reading probabilities, which for long sequences are most of a network's memory.
-//! Source of that trade: Dao et al. 2022 (FlashAttention), section 3.1.
+//! A task is one head of one sequence. It processes blocks of query positions, so that the scores
+//! stay in the cache. The backward pass computes them again from two numbers per row instead of
+//! storing the probabilities, which for long sequences would be most of a network's memory.
+//! Source of this trade-off: Dao et al. 2022 (FlashAttention), section 3.1.
 
 use std::ops::Range;
 
@@ -88,7 +88,7 @@ unsafe fn head_mut<'a>(
     unsafe { result.part((row, rows.len()), (head * d.size, d.size)) }
 }
 
-/// The three projections and what says which scores count.
+/// The three projections, the padding mask and the dropout mask.
 #[derive(Clone, Copy)]
 pub(in crate::ops) struct Inputs<'a> {
     pub query: Projection<'a>,
@@ -207,7 +207,7 @@ vectorized! {
             along = multiply_add::<FMA>(*probability, *gradient, along);
         }
         for ((gradient, probability), token) in gradient.iter_mut().zip(probabilities).zip(tokens) {
-            // A score that was replaced is no function of its inputs.
+            // The score of padding is a constant, so its gradient is 0.
             let value = probability * (*gradient - along);
             *gradient = if *token == 0.0 { 0.0 } else { value };
         }

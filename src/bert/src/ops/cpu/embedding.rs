@@ -1,4 +1,4 @@
-//! Looking vectors up in a table, and adding their gradients up again. H columns.
+//! Looking up vectors in a table, and adding up their gradients. H columns.
 
 use super::in_blocks;
 use super::vectorized::vectorized;
@@ -34,7 +34,7 @@ pub(in crate::ops) fn backward(
     indices: &[usize],
     padding: Option<usize>,
 ) -> Vec<f32> {
-    // Zeroed memory from the system costs nothing for the entries that were not used.
+    // Zeroed: most entries are not used in a batch, and their gradient is 0.
     let mut result = vec![0.0; entries * columns];
     if columns > 0 {
         for (row, &index) in gradient.chunks_exact(columns).zip(indices) {

@@ -4,7 +4,7 @@ use super::vectorized::{LANES, multiply_add, total, vectorized};
 use super::{in_blocks, sums};
 use crate::ops::key::Mask;
 
-/// What is normalized: `x`, with dropout and a residual where they are there. Slices of equal length.
+/// What is normalized: `x`, with optional dropout and residual. Slices of equal length.
 #[derive(Clone, Copy)]
 pub(in crate::ops) struct Input<'a> {
     pub x: &'a [f32],

@@ -1,12 +1,12 @@
-//! Asking the C library to keep memory that was freed.
+//! Configures the C library to keep memory that was freed.
 //!
-//! A training step frees what the step before it freed, hundreds of megabytes in large pieces. By
-//! default glibc hands such pieces back to the system, and the next step pays for every page again:
-//! a tenth of its time. The process keeps its peak instead, as it would with any pooling allocator.
+//! Every training step allocates and frees the same hundreds of megabytes in large pieces. By
+//! default glibc returns such pieces to the system, and the next step has page faults for all of them again:
+//! a tenth of its time. With this setting the process keeps its peak, as with a pooling allocator.
 
 use std::sync::Once;
 
-/// Asks once per process; does nothing where the C library is another.
+/// Once per process, as the setting is the process's; does nothing with another C library.
 pub(super) fn keep_freed() {
     static ASKED: Once = Once::new();
     ASKED.call_once(ask);
@@ -24,7 +24,8 @@ fn ask() {
     const M_TOP_PAD: c_int = -2;
     const M_MMAP_THRESHOLD: c_int = -3;
 
-    // SAFETY: `mallopt` may be called at any time; a value it does not accept changes nothing.
+    // SAFETY: the signature is that of glibc's malloc.h. `mallopt` may be called at any time and from any thread; a value
+    // that it does not accept changes nothing.
     unsafe {
         // Pieces up to the largest that glibc accepts here come from the heap; larger ones, such as
         // the gradient of a word table, are still mapped and unmapped.

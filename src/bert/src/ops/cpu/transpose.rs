@@ -1,12 +1,12 @@
-//! A matrix with its rows and columns exchanged, in memory.
+//! Transposes a matrix in memory.
 //!
-//! The product of rows with a weight [O, I] reads the weight across its rows; turning it around once
-//! costs less than what the product would do for every block of rows.
+//! The product of rows with a weight [O, I] reads the weight column by column. Transposing it once
+//! costs less than these strided reads for every block of rows.
 
 use super::in_blocks;
 use super::vectorized::vectorized;
 
-/// Side of the square tiles that are turned around in the first-level cache.
+/// Side of the square tiles that are transposed in the first-level cache.
 const TILE: usize = 32;
 
 vectorized! {

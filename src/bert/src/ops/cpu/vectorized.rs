@@ -2,7 +2,7 @@
 //!
 //! The crate is compiled for the oldest processor of its architecture. `vectorized!` compiles a
 //! function's body three times, for AVX-512, for AVX2 with FMA and for the baseline, and picks one
-//! when it is called. Loops inside are plain Rust over fixed-size lanes, which rustc vectorises.
+//! when it is called. Loops inside are plain Rust over fixed-size lanes, which rustc vectorizes.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -24,7 +24,7 @@ pub(in crate::ops) enum Level {
 /// them on an emulated processor).
 const LIMIT: &str = "STRATOSCOPE_CPU";
 
-/// The level taken; 0 before it is known.
+/// The level in use; 0 before it is known. Process-wide, because it is a property of the processor.
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
 impl Level {
@@ -87,7 +87,7 @@ fn detected() -> Level {
     allowed.unwrap_or(Level::Baseline).take()
 }
 
-/// Does `work` at each level of this processor, and ends with the best. One at a time.
+/// Runs `work` at each level of this processor and ends with the best. The level is process-wide, so callers take turns.
 #[cfg(test)]
 pub(in crate::ops) fn at_each_level(mut work: impl FnMut(Level)) {
     static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
@@ -119,9 +119,9 @@ macro_rules! vectorized {
                 fn avx2($($argument: $type),*) $(-> $output)? { body::<true>($($argument),*) }
                 use crate::ops::cpu::vectorized::{Level, level};
                 match level() {
-                    // SAFETY: a level is only taken where its features were detected.
+                    // SAFETY: `Level::take` sets levels of this processor only, whose features were detected.
                     Level::Avx512 => return unsafe { avx512($($argument),*) },
-                    // SAFETY: as above.
+                    // SAFETY: as for AVX-512.
                     Level::Avx2 => return unsafe { avx2($($argument),*) },
                     Level::Baseline => {}
                 }

@@ -1,4 +1,4 @@
-//! The fused operations with gradients: the forward pass, and what it leaves for `gradients`.
+//! The fused operations with gradients: the forward pass, and the state that it saves for `gradients`.
 
 use burn::backend::Autodiff;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;

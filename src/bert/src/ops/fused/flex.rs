@@ -1,4 +1,4 @@
-//! Tensors of burn's CPU backend to slices and back, and the operations without gradients.
+//! Converts tensors of burn's CPU backend to slices and back; the operations without gradients.
 
 use std::ops::Deref;
 
@@ -25,7 +25,7 @@ impl Deref for Floats {
     }
 }
 
-/// Copies only what is not contiguous, such as a transposed view.
+/// The elements; copied only if they are not contiguous, as in a transposed view.
 pub(super) fn floats(tensor: &FlexTensor) -> Floats {
     Floats(tensor.to_contiguous())
 }

@@ -1,7 +1,7 @@
 //! The gradients of the fused operations.
 //!
 //! Each operation is a `Backward`: what it keeps of the forward pass is its state, and its parents are
-//! in the order of the arguments. A gradient nobody asked for is not computed.
+//! in the order of the arguments. Gradients that are not needed are not computed.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::grads::Gradients;
@@ -75,7 +75,7 @@ impl Backward<Flex, 3> for LinearBackward {
     }
 }
 
-/// The gradients of x, weight and bias that are wanted.
+/// The gradients of x, weight and bias, as far as they are needed.
 fn linear_gradients(
     gradient: &[f32],
     x: &FlexTensor,
