@@ -22,8 +22,9 @@ BANNED_WORDS = {
     "told", "mend", "mends", "mended", "mending", "cure", "cures", "cured", "keeper", "keepers", "dealt", "spoilt", "wholes",
 }
 # Names of types and modules that had a standard one.
-BANNED_NAMES = re.compile(r"\b(?:struct|enum|trait|type|mod|fn)\s+(Gone|Whose|Apart|By|Door|Follower|second_try|unable|kept|answers|late"
-                          r"|outside|live_and_die_with_us|memory_will_not_do|one_seed|data_has_an_end)\b")
+BANNED_NAMES = re.compile(r"\b(?:struct|enum|trait|type)\s+(Gone|Whose|Apart|By|Door|Follower)\b"
+                          r"|\bmod\s+(second_try|unable|kept|answers|late|outside|memory_will_not_do|one_seed|data_has_an_end)\b"
+                          r"|\bfn\s+(live_and_die_with_us)\b")
 BRITISH = re.compile(
     r"\b\w*(colour|behaviour|neighbour|favour|honour|flavour|initialis|normalis|recognis|synchronis|serialis|tokenis|summaris"
     r"|utilis|organis(?!m)|minimis|maximis|optimis(?!ti|m\b)|analys(?!is|es\b|t)|centralis|centre|licence|judgement)\w*"
@@ -174,7 +175,7 @@ def banned_words(root):
         for number, line in enumerate(text.splitlines(), 1):
             found = {word for name in names.findall(line) for word in words_of(name)} & BANNED_WORDS
             if path.suffix == ".rs":
-                found |= set(BANNED_NAMES.findall(line))
+                found |= {match[0] for match in BANNED_NAMES.finditer(line)}
             if found:
                 yield path, number, f"{', '.join(sorted(found))}: {line.strip()[:100]}"
 
@@ -182,7 +183,7 @@ def banned_words(root):
 def british_words(root):
     for path, text in texts(root):
         for number, line in enumerate(text.splitlines(), 1):
-            found = {match[0] for match in BRITISH.finditer(line)} - BRITISH_ALLOWED
+            found = {match[0] for match in BRITISH.finditer(line.replace("\\t", " "))} - BRITISH_ALLOWED
             if found:
                 yield path, number, f"{', '.join(sorted(found))}: {line.strip()[:100]}"
 
