@@ -6,8 +6,8 @@
 //!
 //! `--model` is `tiny`, `minilm` (default) or `bert-base`; `--mode` is `train` (default) or `infer`.
 //! `--replicas N` trains N copies at once, on N threads with a batch each. A step is forward,
-//! cross-entropy, backward, AdamW; what it lacks of a real one is the clipping of gradients. CPU time
-//! is that of the whole process and tells more than the clock on a machine others use too.
+//! cross-entropy, backward, AdamW, without gradient clipping. CPU time is that of the whole process; it
+//! is more reliable than the clock on a shared machine.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ use stratoscope_bert::{BatchTensors, BertConfig, Mode, SequenceClassifier};
 
 const LABELS: usize = 8;
 
-/// What the command line says.
+/// The arguments of the command line.
 #[derive(Clone, Debug)]
 struct Arguments {
     model: String,
@@ -33,7 +33,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    /// `None`: it asks for help.
+    /// `None` for `--help`.
     fn parse() -> Result<Option<Self>, Box<dyn Error>> {
         let mut arguments = Self {
             model: "minilm".into(),
@@ -229,7 +229,7 @@ fn run(
     Ok((parts, last))
 }
 
-/// User and system time of this process so far, where the system tells.
+/// User and system time of this process so far, if the system reports it.
 fn processor_seconds() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
     let fields: Vec<&str> = text.rsplit(')').next()?.split_whitespace().collect();

@@ -1,4 +1,5 @@
-//! The notebook's training, once per seed, with a JSON line for each: what `docs/results.md` records.
+//! The training of the notebook `fine_tune_bert`, once per seed, with one JSON line each. `docs/results.md` has
+//! the results.
 //!
 //! `cargo run --example fine_tune -- [--seeds 5] [--epochs 3] [--replicas 2]
 //! [--model all-MiniLM-L6-v2] [--limit ROWS]`
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// What the command line says.
+/// The arguments of the command line.
 struct Options {
     seeds: u64,
     epochs: u64,
@@ -56,7 +57,7 @@ struct Options {
 }
 
 impl Options {
-    /// `None`: it asks for help.
+    /// `None` for `--help`.
     fn parse() -> std::result::Result<Option<Self>, String> {
         let mut options = Self {
             seeds: 5,
@@ -121,7 +122,7 @@ fn run(options: &Options) -> Result<()> {
             "sequences_per_second": epochs as f64 * train.len() as f64 / history.seconds(),
             "copies_are_equal": model.placement()?.copies_are_equal(),
         });
-        // Nobody reads any more: there is nothing left to tell.
+        // Standard output was closed.
         if writeln!(io::stdout(), "{line}").is_err() {
             return Ok(());
         }

@@ -1,5 +1,5 @@
 //! Trains a BERT for a few steps and prints their losses, so that runs on different processors can be compared:
-//! `tests/test_processors.py` does so with an emulated one.
+//! `tests/test_processors.py` compares with an emulated one.
 //!
 //! ```text
 //! cargo run --example losses -- path/to/a/checkpoint
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     });
     let data = Dataset::from_labelled(rows);
     let model = BertForSequenceClassification::from_pretrained(&checkpoint, CLASSES.len())?;
-    // Plain descent: its steps are proportional to the gradients, so that rounding stays what it is.
+    // Plain gradient descent: its steps are proportional to the gradients, so that rounding errors are not amplified.
     model.compile(
         CompileArgs::new()
             .optimizer(SGD::new(0.1))

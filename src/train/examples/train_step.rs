@@ -5,7 +5,7 @@
 //! cargo run --example train_step -- --batch 16 --seq 64
 //! ```
 //!
-//! One JSON line: `seq_per_s` from the median of the steps after the warm-up, data already tokenized.
+//! One JSON line: `seq_per_s` from the median of the steps after the warm-up, without tokenization.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// What the command line says; `None`: it asks for help.
+/// The arguments of the command line; `None` for `--help`.
 fn arguments() -> Result<Option<(usize, usize)>, String> {
     let (mut batch, mut seq) = (16_usize, 64_usize);
     let mut words = std::env::args().skip(1);
@@ -66,7 +66,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         println!("{USAGE}");
         return Ok(());
     };
-    // One word piece a word, more of them than the longest row takes: truncation makes all rows equal.
+    // Each word is one word piece, and there are more words than `--seq`: truncation makes all rows equally long.
     let rows = batch * (STEPS + WARMUP);
     let common = [
         "the", "of", "and", "in", "to", "was", "he", "is", "for", "on",
