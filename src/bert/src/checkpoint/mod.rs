@@ -163,7 +163,8 @@ fn fill(
 /// The text of a file of at most `largest` bytes.
 pub(crate) fn read_text(path: &Path, largest: u64) -> Result<String> {
     let bytes = read_bytes(path, largest)?;
-    String::from_utf8(bytes).map_err(|_| problem::malformed(path, "it is no UTF-8 text".to_owned()))
+    String::from_utf8(bytes)
+        .map_err(|_| problem::malformed(path, "it is not valid UTF-8 text".to_owned()))
 }
 
 /// How many bytes are read between two checks for an interrupt.
@@ -184,7 +185,7 @@ pub(crate) fn read_bytes(path: &Path, largest: u64) -> Result<Vec<u8>> {
     if !metadata.is_file() {
         return Err(problem::unreadable(
             path,
-            "it is no regular file".to_owned(),
+            "it is not a regular file".to_owned(),
         ));
     }
     if metadata.len() > largest {

@@ -15,11 +15,11 @@ impl BertConfig {
     /// As [`BertConfig::from_folder`].
     pub fn from_json(text: &str, path: &Path) -> Result<Self> {
         let value: Value = serde_json::from_str(text)
-            .map_err(|error| problem::malformed(path, format!("it is no JSON: {error}")))?;
+            .map_err(|error| problem::malformed(path, format!("it is not valid JSON: {error}")))?;
         let Value::Object(file) = value else {
             return Err(problem::malformed(
                 path,
-                "it is JSON, but no object".to_owned(),
+                "it is JSON, but not an object".to_owned(),
             ));
         };
         check_architecture(&file, path)?;

@@ -59,8 +59,8 @@ fn other_architectures_are_named() {
 
 #[test]
 fn impossible_values_are_named_with_what_is_allowed() {
-    check_refused("[]", "SC0902", "no object");
-    check_refused("{\"vocab_size\": ", "SC0902", "no JSON");
+    check_refused("[]", "SC0902", "not an object");
+    check_refused("{\"vocab_size\": ", "SC0902", "not valid JSON");
     check_refused(r#"{"hidden_size": 0}"#, "SC0909", "hidden_size");
     check_refused(r#"{"hidden_size": -4}"#, "SC0909", "-4");
     check_refused(r#"{"hidden_size": 770}"#, "SC0909", "num_attention_heads");

@@ -42,7 +42,7 @@ pub(super) fn look(name: &str, places: &Places, progress: &dyn Fn(&Progress)) ->
         return refused("not asked: `HF_HUB_OFFLINE` is set");
     }
     let Some(cache) = places.hub_cache.clone() else {
-        return refused("not asked: there is no cache to download to");
+        return refused("not used: there is no cache to download to");
     };
     let repo = ApiBuilder::from_cache(Cache::new(cache))
         .with_progress(false)

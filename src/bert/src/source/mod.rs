@@ -102,7 +102,7 @@ pub fn find_in(name: &str, places: &Places, progress: &dyn Fn(&Progress)) -> Res
         let rule = "a name on the hub has letters, digits, `-`, `_`, `.` and at most one `/`";
         tried.push((
             "the hub".to_owned(),
-            format!("`{name}` is no name there: {rule}"),
+            format!("`{name}` is not a valid name there: {rule}"),
         ));
         return Err(problem::not_found(
             name,

@@ -180,7 +180,7 @@ fn absent_files_are_named_with_what_to_do() {
         "{error:?}"
     );
     fs::create_dir(folder.path().join("model.safetensors")).unwrap();
-    check(folder.path(), "SC0902", &["no regular file"]);
+    check(folder.path(), "SC0902", &["not a regular file"]);
 }
 
 #[test]

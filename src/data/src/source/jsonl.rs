@@ -53,7 +53,7 @@ fn table(source: &str, text: &str) -> Result<Table> {
         // The parser keeps the last of them.
         if let Some(key) = key_that_is_there_twice(line) {
             let key = text::excerpt(&key, 40);
-            return Err(unreadable(format!("the key `{key}` is there twice")));
+            return Err(unreadable(format!("the key `{key}` occurs twice")));
         }
         if header.is_empty() {
             header = object.keys().cloned().collect();

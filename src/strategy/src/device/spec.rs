@@ -119,7 +119,7 @@ impl DeviceSpec {
         let (info, burn) = match self {
             Self::Cpu(0) => (processor::info(), Device::flex()),
             Self::Cpu(_) => {
-                let reason = "the processor is one device, whatever the number of its cores";
+                let reason = "the processor is one device with all of its cores";
                 return Err(absent(reason));
             }
             Self::Wgpu(index) => {
