@@ -53,7 +53,16 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
         }),
         told(OptimizerOfAnotherModel {
             optimizer: "AdamW".into(),
-            other: Some("cell 3, line 2".into()),
+            owner: OptimizerOwner::Model {
+                compiled_at: "cell 3, line 2".into(),
+            },
+        }),
+        told(OptimizerOfAnotherModel {
+            optimizer: "AdamW".into(),
+            owner: OptimizerOwner::Strategy {
+                made_under: "mirrored#1".into(),
+                model: "one device#2".into(),
+            },
         }),
         told(MixedStrategies {
             active: "mirrored".into(),
@@ -81,10 +90,8 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             path: "reviews.tsv".into(),
         }),
         told(TextTooLong {
-            texts: 0,
-            longest: 1024,
+            max_length: 1024,
             limit: 512,
-            rows: vec![],
             call: "fit".into(),
         }),
         told(TokenOutOfRange {

@@ -52,6 +52,7 @@ pub mod variable;
 
 pub mod placement;
 
+pub use checksum::Checksum;
 pub use collective::{Collective, CrossDeviceOps, Transfer};
 pub use device::{
     BackendKind, DeviceInfo, DeviceKind, DeviceSpec, LogicalDevice, cpu, cuda, devices, gpu, wgpu,

@@ -87,6 +87,7 @@ mod python_spelling;
 mod question_mark_without_result;
 mod ragged_row;
 mod rate_out_of_range;
+mod replica_gradients_summed;
 mod replicas_save_no_memory;
 mod rustc_missing;
 mod schedule_does_not_act;
@@ -201,7 +202,7 @@ pub use not_compiled::NotCompiled;
 pub use nothing_to_train::NothingToTrain;
 pub use older_models_hold_memory::OlderModelsHoldMemory;
 pub use one_seed::OneSeed;
-pub use optimizer_of_another_model::OptimizerOfAnotherModel;
+pub use optimizer_of_another_model::{OptimizerOfAnotherModel, OptimizerOwner};
 pub use padding_is_masked::PaddingIsMasked;
 pub use padding_waste::PaddingWaste;
 pub use pair_without_segments::PairWithoutSegments;
@@ -210,6 +211,7 @@ pub use python_spelling::PythonSpelling;
 pub use question_mark_without_result::QuestionMarkWithoutResult;
 pub use ragged_row::RaggedRow;
 pub use rate_out_of_range::RateOutOfRange;
+pub use replica_gradients_summed::ReplicaGradientsSummed;
 pub use replicas_save_no_memory::ReplicasSaveNoMemory;
 pub use rustc_missing::RustcMissing;
 pub use schedule_does_not_act::{ScheduleDoesNotAct, ScheduleFault};
@@ -327,6 +329,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<LostInHalfPrecision>(),
     page::<UnevenLastBatch>(),
     page::<SmallShareOfABatch>(),
+    page::<ReplicaGradientsSummed>(),
     page::<UpdateWithoutAggregation>(),
     page::<OneSeed>(),
     page::<MajorityCollapse>(),

@@ -3,13 +3,30 @@
 use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
 
-/// An optimizer that already holds the state of another model.
+/// An optimizer that belongs to another model, or to another strategy's scope.
 #[derive(Clone, Debug)]
 pub struct OptimizerOfAnotherModel {
     /// The optimizer's type: `AdamW`.
     pub optimizer: String,
-    /// Where the other model was compiled, in words, if known.
-    pub other: Option<String>,
+    /// What it belongs to.
+    pub owner: OptimizerOwner,
+}
+
+/// What an optimizer belongs to.
+#[derive(Clone, Debug)]
+pub enum OptimizerOwner {
+    /// Another model that is still alive.
+    Model {
+        /// Where that model was compiled: `cell 3, line 2`.
+        compiled_at: String,
+    },
+    /// The scope of another strategy.
+    Strategy {
+        /// The strategy in whose scope it was made: `MirroredStrategy (2 replicas)`.
+        made_under: String,
+        /// The model's strategy.
+        model: String,
+    },
 }
 
 impl Rule for OptimizerOfAnotherModel {
@@ -38,24 +55,34 @@ impl Rule for OptimizerOfAnotherModel {
     ];
 
     fn diagnostic(&self) -> Diagnostic {
-        let mut told = Self::start(format!(
-            "this `{}` already trains another model",
-            self.optimizer
-        ))
-        .label(
-            Place::argument("compile", "optimizer"),
-            "used by another model",
-        )
-        .why("its moments belong to the other model's variables");
-        if let Some(other) = &self.other {
-            told = told.evidence("used by", other.clone());
+        let optimizer = &self.optimizer;
+        let place = Place::argument("compile", "optimizer");
+        match &self.owner {
+            OptimizerOwner::Model { compiled_at } => {
+                Self::start(format!("this `{optimizer}` already trains another model"))
+                    .label(place, "used by another model")
+                    .why("its moments belong to the other model's variables")
+                    .evidence("used by", format!("the model compiled at {compiled_at}"))
+                    .fix(format!(
+                        "make a new one: `optimizer = {optimizer}::new(5e-5)`"
+                    ))
+                    .tensorflow(Quote::of("SC0202"))
+                    .answers(answer)
+            }
+            OptimizerOwner::Strategy { made_under, model } => {
+                let message =
+                    format!("this `{optimizer}` was made in the scope of another strategy");
+                Self::start(message)
+                    .label(place, format!("made under `{made_under}`"))
+                    .why("an optimizer keeps its moments where its strategy keeps the weights: both \
+                          must belong to one strategy")
+                    .evidence("the model's strategy", format!("`{model}`"))
+                    .fix(format!(
+                        "make it in the scope of the model: `optimizer = {optimizer}::new(5e-5)` in \
+                         `compile!`"
+                    ))
+            }
         }
-        told.fix(format!(
-            "make a new one: `optimizer = {}::new(5e-5)`",
-            self.optimizer
-        ))
-        .tensorflow(Quote::of("SC0202"))
-        .answers(answer)
     }
 }
 

@@ -12,19 +12,30 @@ pub struct SmallShareOfABatch {
     pub replicas: usize,
 }
 
+/// The share of a replica, in examples, up to which the global batch was probably meant for one replica:
+/// recipes for BERT use 16 or 32 for each device.
+const SMALL_SHARE: usize = 8;
+
+impl SmallShareOfABatch {
+    /// Whether the rule applies.
+    pub fn is_small(&self) -> bool {
+        self.replicas > 1 && self.batch_size / self.replicas <= SMALL_SHARE
+    }
+}
+
 impl Rule for SmallShareOfABatch {
     const PAGE: RulePage = RulePage {
         code: "SC0513",
         name: "small-share-of-a-batch",
         severity: Severity::Note,
         stage: Stage::Data,
-        finds: "A `batch_size` that gives each replica fewer than 4 examples. `batch_size` is the global batch: \
-                it is divided over the replicas.",
+        finds: "A `batch_size` that gives each replica 8 examples or fewer. `batch_size` is the global batch: it \
+                is divided over the replicas.",
         why: "Whoever takes it for the batch of one replica trains with a batch that is as many times smaller as \
               there are replicas, and keeps the devices idle most of the time. A larger global batch may need \
               a higher rate.",
-        bad: "fit!(model, train.take(24), batch_size = 6)?; // 3 for each of two replicas",
-        good: "fit!(model, train.take(24), batch_size = 12)?; // 6 for each of two replicas",
+        bad: "fit!(model, train.take(32), batch_size = 16)?; // 8 for each of two replicas",
+        good: "fit!(model, train.take(64), batch_size = 32)?; // 16 for each of two replicas",
         tensorflow: tensorflow::page("SC0513"),
     };
 

@@ -27,17 +27,15 @@ impl Rule for TokenOutOfRange {
         stage: Stage::Data,
         finds: "A token id that is not below the number of the model's word embeddings.",
         why: "The tokenizer is another checkpoint's. Ids that happen to be in range are wrong as well.",
-        bad: "// the tokenizer has 119 547 entries, the model 30 522 vectors
-model.set_tokenizer(BertTokenizer::from_pretrained(\"another-checkpoint\")?);
-fit!(model, train)?;",
-        good: "// the tokenizer is the model's own
-let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;
-fit!(model, train)?;",
+        bad: "// a tokenizer with more entries than the model has word embeddings\nmodel.set_tokenizer(BertTokenizer::from_folder(&folder)?)?;\nfit!(model, train)?;",
+        good: "// the tokenizer of the model's own checkpoint\nmodel.set_tokenizer(BertTokenizer::from_pretrained(\"all-MiniLM-L6-v2\")?)?;\nfit!(model, train)?;",
         tensorflow: tensorflow::page("SC0402"),
     };
 
-    const NOT_RUN: Option<&'static str> =
-        Some("a model brings its own tokenizer, so that it takes damaged files");
+    const GIVEN: &'static [&'static str] = &[
+        "compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;\nlet train = train.take(16);",
+        "// another checkpoint's tokenizer: `for` has an id that this model has no vector for\nlet folder = std::env::temp_dir().join(\"another-tokenizer\");\nmodel.save_pretrained(&folder)?;\nlet file = folder.join(\"tokenizer.json\");\nlet text = std::fs::read_to_string(&file)?;\nstd::fs::write(&file, text.replace(\"\\\"for\\\":2005\", \"\\\"for\\\":30600\").replace(\"\\\"for\\\": 2005\", \"\\\"for\\\": 30600\"))?;",
+    ];
 
     fn diagnostic(&self) -> Diagnostic {
         let told = Self::start(format!(

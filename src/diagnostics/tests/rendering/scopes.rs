@@ -8,7 +8,14 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
         (R::PAGE, facts.diagnostic())
     }
     vec![
-        told(StrategyNotUsed),
+        told(StrategyNotUsed {
+            replicas: 2,
+            device: "cpu:0/logical:0".into(),
+        }),
+        told(ReplicaGradientsSummed {
+            replicas: 4,
+            norm: 3.25,
+        }),
         told(FitInAnotherScope {
             active: "mirrored#1".into(),
             bound: None,

@@ -47,6 +47,10 @@ impl Files for BertFiles {
         &self.tokenizer
     }
 
+    fn vocabulary(&self) -> Option<usize> {
+        Some(self.config.vocab_size)
+    }
+
     fn label_names(&self) -> &[String] {
         &self.config.labels
     }
@@ -207,6 +211,17 @@ impl Model<SequenceClassifier> {
         // Others may use the model while the files are written.
         drop(state);
         network.save(&files, folder.as_ref())
+    }
+
+    /// Gives the model another tokenizer; weights and labels stay. Its ids must be those that the
+    /// model's word embeddings were trained with: ids that have no vector are SC0402 in the next call
+    /// with texts.
+    ///
+    /// # Errors
+    /// SC0121 in a callback of the model's own run.
+    pub fn set_tokenizer(&self, tokenizer: BertTokenizer) -> Result<()> {
+        self.free_state("set_tokenizer")?.files.tokenizer = tokenizer;
+        Ok(())
     }
 
     /// The tokenizer that it carries.

@@ -26,10 +26,12 @@ use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
 use stratoscope_bert::Mode;
 use stratoscope_data::{Batch, Dataset};
-use stratoscope_diagnostics::rules::{DropoutOff, MicroBatchesLost, NoLoss, NotCompiled};
+use stratoscope_diagnostics::rules::{
+    DropoutOff, MicroBatchesLost, NoLoss, NotCompiled, ReplicaGradientsSummed,
+};
 use stratoscope_diagnostics::{Result, Rule};
-use stratoscope_strategy::ReplicaId;
 use stratoscope_strategy::device::name_of;
+use stratoscope_strategy::{ReplicaId, origin};
 
 use crate::context::interrupt::{self, Listening};
 use crate::context::warnings::notice;
@@ -52,6 +54,29 @@ pub(crate) struct ByHand {
     computed: u64,
     /// How many there were at the last step.
     at_last_step: u64,
+    /// How often replica 0's network was lent since a call last used all replicas, and in which cell.
+    lent: (u32, Option<u64>),
+}
+
+/// How often replica 0's network is lent in one cell before that is taken for a loop.
+const CALLS_OF_A_LOOP: u32 = 4;
+
+impl ByHand {
+    /// A call that uses all replicas begins.
+    pub(crate) fn uses_all_replicas(&mut self) {
+        self.lent = (0, None);
+    }
+
+    /// `with_network` lends the network of replica 0. Whether this makes a loop that leaves the other
+    /// replicas idle (SC0203): true once per loop.
+    pub(crate) fn lends(&mut self, replicas: usize) -> bool {
+        let cell = origin::current_cell();
+        if self.lent.1 != cell {
+            self.lent = (0, cell);
+        }
+        self.lent.0 += 1;
+        replicas > 1 && self.lent.0 == CALLS_OF_A_LOOP
+    }
 }
 
 /// The gradient of a model's mean loss over a batch, or what was made of several: sums, multiples.
@@ -274,6 +299,7 @@ impl<N: Network> Model<N> {
         let number = state.by_hand.computed;
         // A gradient without dropout is for looking at: no loop waits for it.
         state.by_hand.computed += u64::from(training);
+        state.by_hand.uses_all_replicas();
         match batch {
             Some(batch) => of_batch(&state, batch, loss, number, training),
             None => Ok(Gradients::zeros()),
@@ -294,7 +320,7 @@ impl<N: Network> Model<N> {
         let mut state = self.free_state("apply")?;
         loss_of(&state, "apply")?;
         let norm = gradients.norm();
-        tell(&state.by_hand, &gradients, norm)?;
+        tell(&state.by_hand, &gradients, norm, state.replicas.len())?;
         state.by_hand.at_last_step = state.by_hand.computed;
 
         let copies = state.replicas.unsharded().iter();
@@ -466,8 +492,8 @@ fn as_parameters<M: Module>(module: &M, gradients: &Gradients) -> GradientsParam
     shaped.shaped
 }
 
-/// SC0506 and SC0509.
-fn tell(by_hand: &ByHand, gradients: &Gradients, norm: f64) -> Result<()> {
+/// SC0506, SC0509 and SC0514.
+fn tell(by_hand: &ByHand, gradients: &Gradients, norm: f64, replicas: usize) -> Result<()> {
     let mut inside: Vec<u64> = gradients.batches.clone();
     inside.retain(|&number| number >= by_hand.at_last_step);
     inside.sort_unstable();
@@ -479,7 +505,10 @@ fn tell(by_hand: &ByHand, gradients: &Gradients, norm: f64) -> Result<()> {
     // A sum of four with the weight four was not divided; any other weight may be meant.
     let count = gradients.batches.len();
     let undivided = count > 1 && (gradients.weight - count as f64).abs() < 1e-6 * count as f64;
-    if applied < computed || undivided {
+    if undivided && replicas > 1 && count == replicas && applied == computed {
+        let rule = ReplicaGradientsSummed { replicas, norm };
+        notice(rule.diagnostic())?;
+    } else if applied < computed || undivided {
         let rule = MicroBatchesLost {
             computed,
             applied,

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 
 use burn::module::ParamId;
 use stratoscope_diagnostics::rules::{
-    MissingOptimizer, ModelOutsideScope, OptimizerOfAnotherModel, StepsPerExecutionWithoutScope,
+    MissingOptimizer, ModelOutsideScope, OptimizerOfAnotherModel, OptimizerOwner,
+    StepsPerExecutionWithoutScope,
 };
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 use stratoscope_strategy::{Origin, PlacementReport, Strategy, origin, scope};
@@ -93,9 +94,16 @@ impl<N: Network> Model<N> {
         {
             let rule = OptimizerOfAnotherModel {
                 optimizer: optimizer.name.to_owned(),
-                other: Some(format!("the model compiled at {other}")),
+                owner: OptimizerOwner::Model { compiled_at: other },
             };
             problems.push(rule.diagnostic());
+        }
+        if let Some(optimizer) = &args.optimizer {
+            problems.extend(optimizer_of_another_strategy(
+                &state,
+                optimizer,
+                &args.strategy,
+            ));
         }
         let mut count = |given: Option<Count>, argument| match given {
             None => 1,
@@ -241,6 +249,29 @@ fn outside_its_scope<N: Network>(
         figure: state.is_built().then(|| report.figure()),
     };
     Ok(Some(rule.diagnostic()))
+}
+
+/// SC0202, where the optimizer was made in the scope of another strategy than the model's.
+fn optimizer_of_another_strategy<N: Network>(
+    state: &State<N>,
+    optimizer: &Optimizer,
+    choice: &StrategyChoice,
+) -> Option<Diagnostic> {
+    let model = match (state.replicas.strategy(), choice) {
+        (Some(bound), _) => bound,
+        // A model without variables is bound by this call.
+        (None, StrategyChoice::This(strategy)) if !state.is_built() => strategy,
+        _ => return None,
+    };
+    let made_under = optimizer.identity.other_strategy(model)?;
+    let rule = OptimizerOfAnotherModel {
+        optimizer: optimizer.name.to_owned(),
+        owner: OptimizerOwner::Strategy {
+            made_under,
+            model: model.label(),
+        },
+    };
+    Some(rule.diagnostic())
 }
 
 /// SC0103, where replicas are to step alone but there is one copy of the variables.

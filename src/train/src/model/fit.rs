@@ -21,7 +21,7 @@ use crate::context::interrupt::{self, Listening};
 use crate::context::warnings::{begin_call, notice};
 use crate::model::{Model, State};
 use crate::network::{Files, Network};
-use crate::optimizer::OptimizerState;
+use crate::optimizer::{Optimizer, OptimizerState, UpdateRule};
 use crate::problem;
 use crate::report::counters::Shape;
 use crate::report::history::History;
@@ -31,6 +31,7 @@ use crate::run::lease::Lease;
 use crate::run::pace::Pace;
 use crate::run::progress::{Prepared, Progress, SavedRun, Signature};
 use crate::run::watch::Before;
+use crate::schedule::RatePlan;
 use crate::step::{Trainer, exchange};
 
 impl<N: Network> Model<N> {
@@ -116,13 +117,24 @@ fn ready<N: Network>(
             data.largest_batches(plan.batch_size, compiled.gradient_accumulation_steps),
         ),
     };
-    let rates = before.rates(compiled).to_string();
+    let rates = rates_in_words(&before.rates(compiled), &compiled.optimizer);
     Ok(Ready {
         class_weights: class_weights(plan, &state.files, &data.train)?,
         data,
         shape,
         rates,
     })
+}
+
+/// The rates of a run, and whether they have no warm-up: Adam's first steps are as large as the rate
+/// allows, before its moments mean anything.
+fn rates_in_words(plan: &RatePlan, optimizer: &Optimizer) -> String {
+    let is_adam = matches!(optimizer.rule, UpdateRule::Adam(_));
+    let begins = plan.made == 0 || plan.schedule.spans_the_run();
+    match is_adam && begins && plan.schedule.warmup_steps(plan.steps) == 0 {
+        true => format!("{plan}, no warm-up"),
+        false => plan.to_string(),
+    }
 }
 
 /// What the run leaves: nothing has changed, and an earlier run can still be resumed.
@@ -146,7 +158,7 @@ fn run<N: Network>(
         class_weights,
     }: Ready,
 ) -> Result<History> {
-    let signature = Signature::of(plan, &data, &shape);
+    let signature = Signature::of(plan, &data, &shape, class_weights.as_ref());
     if plan.resume
         && let Some(saved) = &lease.saved_run
     {

@@ -22,10 +22,13 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn::module::ParamId;
-use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::rules::StrategyNotUsed;
+use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::text;
 use stratoscope_strategy::{Origin, PlacementReport, Replicas, Strategy, VariableRecord};
 
+use crate::context::events::observer;
+use crate::context::warnings::notice;
 use crate::model::by_hand::ByHand;
 use crate::model::compile::Compiled;
 use crate::model::held::Held;
@@ -141,11 +144,29 @@ impl<N: Network> Model<N> {
         self.state().num_parameters()
     }
 
-    /// Calls `look` with replica 0's network. Everything may be asked of the model meanwhile.
+    /// Calls `look` with replica 0's network. Everything may be asked of the model meanwhile. A loop of
+    /// such calls on a model with several replicas shows SC0203: the others do nothing.
     pub fn with_network<T>(&self, look: impl FnOnce(&N) -> T) -> T {
         // A copy of the handles, so that the state is free again.
-        let network = self.state().replicas.first().clone();
+        let network = self.lent_network();
         look(&network)
+    }
+
+    fn lent_network(&self) -> N {
+        let mut state = self.state();
+        let replicas = state.replicas.len();
+        // Callbacks of a run look at the network between its steps.
+        if self.occupied().is_free() && state.by_hand.lends(replicas) {
+            let rule = StrategyNotUsed {
+                replicas,
+                device: state.replicas.devices()[0].name.clone(),
+            };
+            // Shown also where it is denied: this call has no error to return.
+            if let Err(denied) = notice(rule.diagnostic()) {
+                observer().notice(*denied);
+            }
+        }
+        state.replicas.first().clone()
     }
 
     /// What it holds in memory, and where; `None` while a call has it.

@@ -142,6 +142,7 @@ impl<N: Network> Model<N> {
         state.ready_for(&data, "predict", origin)?;
         let max_length = state.files.max_positions().min(LONGEST);
         let encoded = data.tokenize(state.files.tokenizer(), max_length)?;
+        prepare::in_vocabulary(&state.files, &data, &encoded, "predict")?;
         prepare::report_truncated(&encoded, "predict")?;
         new_head(&state, "predict")?;
         let precision = state.policy.precision();

@@ -194,6 +194,12 @@ pub trait Files: Clone + fmt::Debug + Send + Sync + 'static {
     /// Turns texts into ids.
     fn tokenizer(&self) -> &dyn Tokenize;
 
+    /// How many word embeddings the network has: the ids of its tokens are below. `None` for a network
+    /// without.
+    fn vocabulary(&self) -> Option<usize> {
+        None
+    }
+
     /// The name of each label, as many as the network has outputs.
     fn label_names(&self) -> &[String];
 

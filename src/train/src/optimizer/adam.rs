@@ -33,7 +33,7 @@ impl Adam {
             },
             clip: Clip::default(),
             ema: Ema::default(),
-            identity: Identity::default(),
+            identity: Identity::new(),
         }
     }
 

@@ -36,7 +36,7 @@ impl AdamW {
             clip: Clip::default(),
             ema: Ema::default(),
             excluded: None,
-            identity: Identity::default(),
+            identity: Identity::new(),
         }
     }
 

@@ -37,7 +37,7 @@ macro_rules! offered_by_every_optimizer {
 
         /// Changed, and so another optimizer than the one it came from.
         fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-            self.identity = $crate::optimizer::Identity::default();
+            self.identity = self.identity.of_a_copy();
             change(&mut self);
             self
         }

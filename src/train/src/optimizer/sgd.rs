@@ -30,7 +30,7 @@ impl SGD {
             },
             clip: Clip::default(),
             ema: Ema::default(),
-            identity: Identity::default(),
+            identity: Identity::new(),
         }
     }
 

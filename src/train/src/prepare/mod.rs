@@ -6,6 +6,8 @@ mod labels;
 mod splits;
 mod texts;
 
+pub(crate) use texts::in_vocabulary;
+
 use std::borrow::Cow;
 
 use stratoscope_data::{Dataset, Encoded, Example, Label};
@@ -137,13 +139,10 @@ pub(crate) fn encode(
     let limit = files.max_positions();
     let max_length = max_length.unwrap_or_else(|| default_max_length(limit));
     if max_length > limit {
-        let rows = Vec::new();
         let call = call.to_owned();
         return Err(TextTooLong {
-            texts: 0,
-            longest: max_length,
+            max_length,
             limit,
-            rows,
             call,
         }
         .error());
@@ -155,6 +154,7 @@ pub(crate) fn encode(
     texts::empty(&data, call).map_or(Ok(()), notice)?;
     let tokenizer = files.tokenizer();
     let encoded = data.tokenize(tokenizer, max_length)?;
+    texts::in_vocabulary(files, &data, &encoded, call)?;
     report_truncated(&encoded, call)?;
     let told = [
         texts::unknown(&data, &encoded, tokenizer, call),

@@ -3,9 +3,11 @@
 
 use stratoscope_data::{Dataset, Encoded, Example, Tokenize};
 use stratoscope_diagnostics::rules::{
-    EmptyTexts, PaddingWaste, PairWithoutSegments, UnknownTokens,
+    EmptyTexts, PaddingWaste, PairWithoutSegments, TokenOutOfRange, UnknownTokens,
 };
-use stratoscope_diagnostics::{Diagnostic, Rule};
+use stratoscope_diagnostics::{Diagnostic, Result, Rule};
+
+use crate::network::Files;
 
 /// The share of unknown tokens that is told.
 const FLOOD: f64 = 0.05;
@@ -97,6 +99,40 @@ pub(super) fn unknown(
         call: call.to_owned(),
     };
     Some(rule.diagnostic())
+}
+
+/// Every token must have a word embedding: with another checkpoint's tokenizer some have none.
+///
+/// # Errors
+/// SC0402 for the first one that has none.
+pub(crate) fn in_vocabulary(
+    files: &impl Files,
+    data: &Dataset,
+    encoded: &Encoded,
+    call: &str,
+) -> Result<()> {
+    // A tokenizer without such ids cannot put one out.
+    let Some(vocabulary) = files
+        .vocabulary()
+        .filter(|&size| files.tokenizer().vocab_size() > size)
+    else {
+        return Ok(());
+    };
+    for (at, example) in data.examples.iter().enumerate() {
+        let ids = encoded.get(at).map_or(&[][..], |row| &row.ids);
+        let outside = ids.iter().find(|&&id| id as usize >= vocabulary);
+        if let Some(&id) = outside {
+            let rule = TokenOutOfRange {
+                id,
+                token: files.tokenizer().tokens(&[id]).pop(),
+                vocabulary,
+                row: example.row,
+                call: call.to_owned(),
+            };
+            return Err(rule.error());
+        }
+    }
+    Ok(())
 }
 
 /// SC0405.

@@ -30,6 +30,11 @@ impl Occupied {
         self.by.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether no run has the model.
+    pub(crate) fn is_free(&self) -> bool {
+        self.by().is_none()
+    }
+
     /// Waits for the run of another thread.
     ///
     /// # Errors

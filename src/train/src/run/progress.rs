@@ -8,6 +8,7 @@ use burn::module::ParamId;
 use burn::optim::GradientsAccumulator;
 use stratoscope_data::{Dataset, Encoded};
 use stratoscope_diagnostics::Result;
+use stratoscope_strategy::Checksum;
 
 use crate::arguments::class_weight::ClassWeights;
 use crate::arguments::{FitPlan, Validation};
@@ -262,10 +263,18 @@ pub(crate) struct Signature {
     max_length: usize,
     gradient_accumulation_steps: u64,
     batches_per_epoch: u64,
+    class_weights: Option<ClassWeights>,
+    /// Of every example: its tokens or numbers, and its label.
+    data: Checksum,
 }
 
 impl Signature {
-    pub(crate) fn of(plan: &FitPlan<'_>, data: &Prepared, shape: &Shape) -> Self {
+    pub(crate) fn of(
+        plan: &FitPlan<'_>,
+        data: &Prepared,
+        shape: &Shape,
+        class_weights: Option<&ClassWeights>,
+    ) -> Self {
         Self {
             examples: data.train.len(),
             batch_size: plan.batch_size,
@@ -274,8 +283,34 @@ impl Signature {
             max_length: data.train.max_length(),
             gradient_accumulation_steps: shape.gradient_accumulation_steps,
             batches_per_epoch: shape.batches_per_epoch,
+            class_weights: class_weights.cloned(),
+            data: checksum(&data.train),
         }
     }
+}
+
+/// A checksum of what a data set trains on: tokens, segments, numbers and labels of every example, in
+/// its order.
+fn checksum(data: &Encoded) -> Checksum {
+    let mut bytes = Vec::new();
+    let mut of_examples = Vec::with_capacity(data.len() * size_of::<u64>());
+    for example in (0..data.len()).filter_map(|at| data.get(at)) {
+        bytes.clear();
+        // The lengths keep two lists from being taken for one.
+        bytes.extend((example.ids.len() as u64).to_le_bytes());
+        bytes.extend((example.features.len() as u64).to_le_bytes());
+        let words = example.ids.iter().chain(&example.type_ids);
+        bytes.extend(words.flat_map(|word| word.to_le_bytes()));
+        bytes.extend(
+            example
+                .features
+                .iter()
+                .flat_map(|number| number.to_le_bytes()),
+        );
+        bytes.extend(format!("{:?}", example.label).bytes());
+        of_examples.extend(Checksum::of(&bytes).0.to_le_bytes());
+    }
+    Checksum::of(&of_examples)
 }
 
 impl fmt::Display for Signature {
@@ -286,13 +321,20 @@ impl fmt::Display for Signature {
             seed,
             shuffle,
             max_length,
+            data,
+            class_weights,
             ..
         } = self;
         write!(
             f,
-            "{examples} examples, batch_size = {batch_size}, seed = {seed}, shuffle = {shuffle}, \
-             max_length = {max_length}"
-        )
+            "{examples} examples (checksum {}), batch_size = {batch_size}, seed = {seed}, \
+             shuffle = {shuffle}, max_length = {max_length}",
+            data.short()
+        )?;
+        match class_weights {
+            Some(_) => f.write_str(", with class weights"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -230,7 +230,7 @@ pub(super) const CALLS: &[Situation] = &[
         "SC0203",
         "",
         SILENT,
-        "",
+        "computes on one device, and says nothing",
         "A loop that never calls `strategy.run` computes on one device, and nothing is said. Applying its gradients \
          outside of any scope raises a TypeError on 2.3 and 2.4 and updates the first replica only on 2.6; later versions \
          update all copies.",

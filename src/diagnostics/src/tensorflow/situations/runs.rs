@@ -98,6 +98,16 @@ pub(super) const RUNS: &[Situation] = &[
         "The same meaning: the batch of `fit` and of `Dataset.batch` is global. Nothing is said.",
     ),
     row(
+        "SC0514",
+        "",
+        [Raises, Raises, Raises, Silent],
+        "a loss with its default reduction raises a ValueError in a loop of one's own under a strategy; Keras 3 adds the \
+         gradients up and says nothing",
+        "Keras 2 raises a ValueError that asks for the reduction SUM or NONE where a loss with the default reduction is \
+         used under a strategy outside of `fit`; Keras 3 says nothing. The documented way is \
+         `tf.reduce_sum(per_example) / global_batch_size`.",
+    ),
+    row(
         "SC0515",
         "",
         SILENT,

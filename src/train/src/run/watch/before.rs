@@ -21,8 +21,6 @@ use crate::schedule::RatePlan;
 
 /// A rate that changes by less than this share of itself does not change.
 const VISIBLE: f64 = 0.02;
-/// Examples per replica below which a global batch was probably taken for a replica's.
-const SMALL_SHARE: usize = 4;
 
 /// The numbers of a run that is about to begin.
 pub(crate) struct Before<'a> {
@@ -138,8 +136,7 @@ impl Before<'_> {
             batch_size: self.batch_size,
             replicas,
         };
-        let small = replicas > 1 && self.batch_size / replicas < SMALL_SHARE;
-        small.then(|| rule.diagnostic())
+        rule.is_small().then(|| rule.diagnostic())
     }
 
     fn last_batch(&self, replicas: usize) -> Option<Diagnostic> {
