@@ -79,6 +79,7 @@ impl<N: Network> Model<N> {
         if adopts.is_none() {
             problems.extend(outside_its_scope(&state, &args.strategy)?);
         }
+        let is_outside = !problems.is_empty();
         problems.extend(args.problems);
         if !args.has_optimizer {
             let place = Place::call("compile");
@@ -98,12 +99,10 @@ impl<N: Network> Model<N> {
             };
             problems.push(rule.diagnostic());
         }
-        if let Some(optimizer) = &args.optimizer {
-            problems.extend(optimizer_of_another_strategy(
-                &state,
-                optimizer,
-                &args.strategy,
-            ));
+        // A model outside the scope is one fault, not two.
+        if let Some(optimizer) = args.optimizer.as_ref().filter(|_| !is_outside) {
+            let rule = optimizer_of_another_strategy(&state, optimizer, &args.strategy);
+            problems.extend(rule);
         }
         let mut count = |given: Option<Count>, argument| match given {
             None => 1,

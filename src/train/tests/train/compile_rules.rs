@@ -217,6 +217,35 @@ fn an_optimizer_trains_one_model() {
 }
 
 #[test]
+fn an_optimizer_of_another_strategy_is_refused() {
+    let _turn = turn();
+    let args = |optimizer: &AdamW| {
+        CompileArgs::new()
+            .loss(cross_entropy())
+            .optimizer(optimizer.clone())
+    };
+    let outside = AdamW::new(1e-3);
+    let first = MirroredStrategy::logical(2).expect("two logical devices");
+    let second = MirroredStrategy::logical(3).expect("three logical devices");
+    let of_the_first = {
+        let _scope = scope::enter(&first).expect("no scope is active");
+        AdamW::new(1e-3)
+    };
+    let _scope = scope::enter(&second).expect("no scope is active");
+    let model = model();
+    refused(model.compile(args(&of_the_first)), &["SC0202"]);
+    refused(
+        model.compile(args(&of_the_first.clone().weight_decay(0.1))),
+        &["SC0202"],
+    );
+    // Keras 2 accepts this as well, and replicates it.
+    model.compile(args(&outside)).expect("made in no scope");
+    model
+        .compile(args(&AdamW::new(1e-3)))
+        .expect("made in the model's scope");
+}
+
+#[test]
 fn an_error_leaves_the_model_as_it_was() {
     let _turn = turn();
     let model = model();

@@ -6,8 +6,8 @@ use stratoscope_bert::LoadOptions;
 use stratoscope_data::{Dataset, Example, Label, debian_pairs, debian_sections};
 use stratoscope_diagnostics::Diagnostic;
 use stratoscope_train::{
-    BertForSequenceClassification, CompileArgs, EvaluateArgs, FitArgs, MeanSquaredError, SGD,
-    on_batch_end, pearson, warnings,
+    BertForSequenceClassification, BertTokenizer, CompileArgs, EvaluateArgs, FitArgs,
+    MeanSquaredError, SGD, on_batch_end, pearson, warnings,
 };
 
 use crate::support::{self, load, plain_args, sentences, tiny_bert, turn, weights};
@@ -113,6 +113,34 @@ fn lengths_are_those_of_the_model() {
     model
         .fit(&sentences(6), quiet().max_length(1))
         .expect("cut, and said so");
+}
+
+#[test]
+fn another_checkpoints_tokenizer_has_ids_without_a_vector() {
+    let _turn = turn();
+    let (model, other) = (compiled(), tiny_bert(0.0));
+    let words = fs::read_to_string(other.path().join("vocab.txt")).expect("the fixture's file");
+    // One word more than there are vectors.
+    fs::write(other.path().join("vocab.txt"), words + "beyond\n").expect("room");
+    let tokenizer = BertTokenizer::from_folder(other.path()).expect("a vocabulary");
+    let own = model.tokenizer();
+    model
+        .set_tokenizer(tokenizer)
+        .expect("no run has the model");
+    model
+        .fit(&sentences(6), quiet())
+        .expect("every word has a vector");
+    let data = Dataset::from_labelled([("w10", "red"), ("w11 beyond", "green"), ("w12", "blue")]);
+    let refused = |code: &str, diagnostic: Box<Diagnostic>| {
+        assert_eq!(diagnostic.code, code, "{diagnostic}");
+        assert_eq!(diagnostic.message, "id 128 but 128 vectors");
+        let token = diagnostic.evidence.iter().find(|it| it.name == "token");
+        assert_eq!(token.map(|it| it.value.as_str()), Some("`beyond`"));
+    };
+    refused("SC0402", model.fit(&data, quiet()).expect_err("no vector"));
+    refused("SC0402", model.predict(["beyond"]).expect_err("no vector"));
+    model.set_tokenizer(own).expect("no run has the model");
+    model.predict(["beyond"]).expect("an unknown word");
 }
 
 #[test]

@@ -44,7 +44,12 @@ fn a_run_goes_on_where_it_stopped() {
         .fit(&data, args().batch_size(5).resume(true))
         .expect_err("another run");
     assert_eq!(other.code, "SC0103");
-    // The refusal has not forgotten the run.
+    // As many examples, and others.
+    let other = model
+        .fit(&data.shuffled(1), args().resume(true))
+        .expect_err("their order is another");
+    assert_eq!(other.code, "SC0103");
+    // The refusals have not forgotten the run.
     let rest = model.fit(&data, args().resume(true)).expect("it goes on");
     assert!(!rest.interrupted);
     assert_eq!(rest.counters, expected.counters);

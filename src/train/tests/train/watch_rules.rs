@@ -21,7 +21,8 @@ use crate::support::{
 /// The codes that these tests are about: what other parts of `fit!` tell is not.
 const OURS: &[&str] = &[
     "SC0110", "SC0302", "SC0303", "SC0304", "SC0501", "SC0502", "SC0503", "SC0506", "SC0507",
-    "SC0508", "SC0509", "SC0510", "SC0511", "SC0512", "SC0513", "SC0517", "SC0601", "SC0602",
+    "SC0508", "SC0509", "SC0510", "SC0511", "SC0512", "SC0513", "SC0514", "SC0517", "SC0601",
+    "SC0602", "SC0203",
 ];
 
 /// What is told while `work` runs.
@@ -49,12 +50,12 @@ fn compiled(optimizer: impl IntoOptimizer) -> BertForSequenceClassification {
 fn the_recipe_is_not_interrupted() {
     let _turn = turn();
     let recipe = || AdamW::new(warmup_linear(5e-5, 0.1)).global_clipnorm(1.0);
-    let (data, dev) = (sentences(32), sentences(12));
+    let (data, dev) = (sentences(64), sentences(12));
     let (_, told) = heard(|| {
         let strategy = MirroredStrategy::logical(2).expect("two logical devices");
         let _scope = scope::enter(&strategy).expect("no scope is active");
         let model = compiled(recipe());
-        let args = quiet().epochs(2).batch_size(16).validation_data(&dev);
+        let args = quiet().epochs(2).batch_size(32).validation_data(&dev);
         let history = model.fit(&data, args).expect("it trains");
         model.predict(["w12 w15"]).expect("an answer");
         assert!(
@@ -155,16 +156,16 @@ fn dropout_that_is_off_and_batches_that_do_not_divide() {
         let (_, told) = heard(|| model.fit(&sentences(rows), args).expect("it trains"));
         told
     };
-    assert_eq!(codes(&fit(16, 8)), [] as [&str; 0]);
-    let uneven = fit(13, 8);
+    assert_eq!(codes(&fit(36, 18)), [] as [&str; 0]);
+    let uneven = fit(23, 18);
     assert_eq!(codes(&uneven), ["SC0512"]);
     assert_eq!(
         uneven[0].message,
         "the last batch splits 3 + 2: weighted by sample"
     );
-    let small = fit(12, 6);
+    let small = fit(32, 16);
     assert_eq!(codes(&small), ["SC0513"]);
-    assert_eq!(small[0].message, "6 global = 3 per replica on 2");
+    assert_eq!(small[0].message, "16 global = 8 per replica on 2");
 }
 
 #[test]
@@ -419,6 +420,57 @@ fn an_accumulator_that_is_reset_is_told_by_its_effect() {
         .expect("a gradient");
     let (_, told) = heard(|| model.apply(without).expect("a step"));
     assert_eq!(codes(&told), ["SC0509"]);
+}
+
+#[test]
+fn a_loop_by_hand_that_does_not_use_the_strategy() {
+    let _turn = turn();
+    let look = |model: &BertForSequenceClassification, calls: usize| {
+        let work = || (0..calls).for_each(|_| model.with_network(|_| ()));
+        heard(work).1
+    };
+    let alone = compiled(AdamW::new(5e-5));
+    assert_eq!(codes(&look(&alone, 8)), [] as [&str; 0], "one device");
+
+    let strategy = MirroredStrategy::logical(2).expect("two logical devices");
+    let _scope = scope::enter(&strategy).expect("no scope is active");
+    let model = compiled(AdamW::new(5e-5));
+    assert_eq!(codes(&look(&model, 3)), [] as [&str; 0], "no loop");
+    // Every replica has its share of this.
+    model.gradients(&sentences(4)).expect("a gradient");
+    assert_eq!(codes(&look(&model, 3)), [] as [&str; 0], "counted anew");
+    let messages = look(&model, 5);
+    assert_eq!(codes(&messages), ["SC0203"]);
+    assert_eq!(
+        messages[0].message,
+        "the loop runs on replica 0 alone: 1 other replica did nothing"
+    );
+}
+
+#[test]
+fn gradients_of_the_replicas_are_averaged() {
+    let _turn = turn();
+    let strategy = MirroredStrategy::logical(2).expect("two logical devices");
+    let _scope = scope::enter(&strategy).expect("no scope is active");
+    let model = compiled(AdamW::new(5e-5));
+    let apply = |parts: usize, divisor: f64| {
+        let work = || {
+            let mut sum = Gradients::zeros();
+            for _ in 0..parts {
+                sum += model.gradients(&sentences(8)).expect("a gradient");
+            }
+            model.apply(sum / divisor).expect("a step")
+        };
+        heard(work).1
+    };
+    assert_eq!(codes(&apply(2, 2.0)), [] as [&str; 0], "their mean");
+    let summed = apply(2, 1.0);
+    assert_eq!(codes(&summed), ["SC0514"]);
+    assert_eq!(
+        summed[0].message,
+        "gradients are summed over 2 replicas and not divided: the step is 2 times too large"
+    );
+    assert_eq!(codes(&apply(3, 1.0)), ["SC0506"], "micro-batches");
 }
 
 #[test]
