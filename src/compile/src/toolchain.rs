@@ -21,9 +21,9 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use serde::{Deserialize, Serialize};
 
 use super::attempts::Attempts;
+use super::compile_cache::{self, Found, Kept};
 use super::generated;
 use super::home;
-use super::compile_cache::{self, Found, Kept};
 use super::linker::Linker;
 use super::retry;
 use super::rustc_json;

@@ -16,9 +16,9 @@ use std::process::ExitCode;
 
 use libloading::Library;
 
+pub mod foreign_output;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod interpose;
-pub mod foreign_output;
 mod stream_order;
 mod thread_owner;
 
@@ -76,7 +76,8 @@ fn prepare(path: &Path) -> Option<Library> {
     ready();
     type ThreadOwner = extern "C" fn() -> u64;
     // SAFETY: the facade defines it with this signature.
-    if let Ok(ask) = unsafe { library.get::<extern "C" fn(ThreadOwner)>(b"stratoscope_ask_whose") } {
+    if let Ok(ask) = unsafe { library.get::<extern "C" fn(ThreadOwner)>(b"stratoscope_ask_whose") }
+    {
         ask(thread_owner::of_another_run);
     }
     Some(library)

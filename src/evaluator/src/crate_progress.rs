@@ -134,7 +134,10 @@ mod tests {
             progress(&["itoa", "serde"], 12, None).as_deref(),
             Some("compiling serde 2/12")
         );
-        assert_eq!(progress(&["a", "b"], 1, None).as_deref(), Some("compiling b 2/2"));
+        assert_eq!(
+            progress(&["a", "b"], 1, None).as_deref(),
+            Some("compiling b 2/2")
+        );
         assert_eq!(
             progress(&["a"], 1, Some(1.26)).as_deref(),
             Some("1 crate in 1.3 s")

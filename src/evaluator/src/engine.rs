@@ -13,20 +13,20 @@ use stratoscope_wire::{MimeBundle, ToCells};
 
 use super::crate_progress::Watch;
 use super::declarations::Declared;
-use stratoscope_cell_text::definitions::Definitions;
-use super::lost_variables::Gone;
-use stratoscope_compile::home::Home;
 use super::interrupt::Handle;
 use super::link::Link;
-use stratoscope_cell_text::nesting;
+use super::lost_variables::Gone;
 use super::relay::{Current, Relay};
 use super::show;
-use stratoscope_compile::standby::Standby;
 use super::streams::Streams;
 use super::warnings;
 use crate::assist::Assistant;
-use stratoscope_compile::facade::Facade;
+use stratoscope_cell_text::definitions::Definitions;
+use stratoscope_cell_text::nesting;
 use stratoscope_cell_text::rewrite::{Rewritten, rewrite};
+use stratoscope_compile::facade::Facade;
+use stratoscope_compile::home::Home;
+use stratoscope_compile::standby::Standby;
 use stratoscope_session::DiagnosticSettings;
 use stratoscope_session::{
     Assist, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, OutputSink, Stream,

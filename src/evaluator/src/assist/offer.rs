@@ -3,9 +3,9 @@
 use stratoscope_diagnostics::arguments::{self, Accepts, Argument, IdentifierKind};
 use stratoscope_diagnostics::{Profile, rules};
 
-use stratoscope_cell_text::cursor::{self as place, Bracket, Place, is_name};
 use super::{item, names};
 use crate::magic;
+use stratoscope_cell_text::cursor::{self as place, Bracket, Place, is_name};
 use stratoscope_session::{Completion, Completions, Variable};
 
 /// The completions of a place where only a few things can stand; `None`: Rust decides.

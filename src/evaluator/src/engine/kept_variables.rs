@@ -10,12 +10,12 @@ use std::collections::BTreeSet;
 use stratoscope_wire::KeptVariable;
 
 use super::Engine;
-use stratoscope_compile::state::State;
-use stratoscope_cell_text::definitions;
 use crate::lost_variables::How;
 use crate::relay::Current;
 use crate::show;
+use stratoscope_cell_text::definitions;
 use stratoscope_cell_text::rewrite::Rewritten;
+use stratoscope_compile::state::State;
 use stratoscope_session::Stream;
 
 impl Engine {

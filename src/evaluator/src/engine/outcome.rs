@@ -63,7 +63,8 @@ impl Engine {
             Err(_) if interrupted => CellOutcome::Interrupted { lost: None },
             Err(Error::CompilationErrors(errors)) => {
                 let known = self.known_to_checks(current.profile);
-                let refused = persistence::refused(&errors, rewritten, &current.code, &known.variables);
+                let refused =
+                    persistence::refused(&errors, rewritten, &current.code, &known.variables);
                 if let Some(found) = refused {
                     let found = show::diagnostic(found, None, current);
                     return CellOutcome::Error(show::error_of(
@@ -101,8 +102,12 @@ impl Engine {
             }
             Err(Error::Message(message)) => {
                 let known = self.known_to_checks(current.profile);
-                let found =
-                    persistence::not_persistent(&message, rewritten, &current.code, &known.variables);
+                let found = persistence::not_persistent(
+                    &message,
+                    rewritten,
+                    &current.code,
+                    &known.variables,
+                );
                 CellOutcome::Error(match found {
                     Some(found) => {
                         let found = show::diagnostic(found, None, current);

@@ -14,14 +14,14 @@ use super::{Engine, FIRST_CELL};
 use crate::assist::Assistant;
 use crate::cell_process;
 use crate::declarations::Declared;
-use stratoscope_cell_text::definitions::Definitions;
-use crate::lost_variables::Gone;
-use stratoscope_compile::home::{self, Home};
 use crate::link::{self, Link};
+use crate::lost_variables::Gone;
 use crate::relay::Relay;
-use stratoscope_compile::standby::Standby;
 use crate::streams::{Heard, Streams};
+use stratoscope_cell_text::definitions::Definitions;
 use stratoscope_compile::facade;
+use stratoscope_compile::home::{self, Home};
+use stratoscope_compile::standby::Standby;
 use stratoscope_os::{environment, private_folder};
 use stratoscope_session::Stream;
 

@@ -2,7 +2,8 @@
 
 /// Whether there is a lint of this name. Where rustc cannot be asked, there may be.
 pub fn is_one(name: &str) -> bool {
-    stratoscope_compile::compiler::says(&["-W", "help"]).is_none_or(|help| names(&help).any(|it| it == name))
+    stratoscope_compile::compiler::says(&["-W", "help"])
+        .is_none_or(|help| names(&help).any(|it| it == name))
 }
 
 /// A line has a name, with dashes, its level and its meaning.

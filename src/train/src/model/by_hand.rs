@@ -330,9 +330,10 @@ impl<N: Network> Model<N> {
         let Some(compiled) = &mut state.compiled else {
             return Err(not_compiled("apply"));
         };
-        compiled
-            .states
-            .resize_with(state.replicas.storage_devices().len(), OptimizerState::default);
+        compiled.states.resize_with(
+            state.replicas.storage_devices().len(),
+            OptimizerState::default,
+        );
         let made = compiled.states.first().map_or(0, OptimizerState::steps);
         let rate = rate(compiled, made);
         if !norm.is_finite() {

@@ -249,7 +249,9 @@ impl<N: Network> Run<'_, '_, '_, N> {
     fn back_on_the_host(&mut self, execution: Execution, begun: Instant) -> Result<()> {
         let stored = self.lease.replicas.modules();
         // One full copy of the variables: a module, or the shards of all servers.
-        let mut one_copy = stored.iter().take(stored.len() / self.lease.replicas.copies());
+        let mut one_copy = stored
+            .iter()
+            .take(stored.len() / self.lease.replicas.copies());
         if one_copy.any(|one| weights_are_finite(one).is_err())
             && let Err(it) = weights_are_finite(self.lease.replicas.first())
         {
