@@ -21,13 +21,23 @@ pub struct PaddingWaste {
     pub call: String,
 }
 
+/// Positions per token from which on batches count as mostly padding.
+const WASTEFUL: usize = 3;
+
+impl PaddingWaste {
+    /// Whether an epoch of so many positions for so many tokens is mostly padding.
+    pub fn is_wasteful(positions: usize, tokens: usize) -> bool {
+        tokens > 0 && positions >= WASTEFUL * tokens
+    }
+}
+
 impl Rule for PaddingWaste {
     const PAGE: RulePage = RulePage {
         code: "SC0410",
         name: "padding-waste",
         severity: Severity::Note,
         stage: Stage::Data,
-        finds: "Batches of which less than a quarter is text. Each batch is padded to its own longest row, so that it \
+        finds: "Batches of which a third or less is text. Each batch is padded to its own longest row, so that it \
                 takes a few very long rows among short ones.",
         why: "The results are the same, since padding is masked, but every position costs as much as a token.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \

@@ -13,8 +13,6 @@ use crate::network::Files;
 const FLOOD: f64 = 0.05;
 /// Unknown tokens below which a share says nothing: a rare word in a few texts.
 const A_FEW: usize = 3;
-/// Positions per token of an epoch that are told.
-const WASTE: usize = 4;
 /// What separates two texts in BERT's vocabularies.
 const SEPARATOR: &str = "[SEP]";
 /// Rows and words that are looked at more closely.
@@ -191,7 +189,7 @@ pub(super) fn padding(
     let of_batch = |batch: &[usize]| batch.len() * batch.iter().max().copied().unwrap_or(0);
     let positions: usize = lengths.chunks(batch_size.max(1)).map(of_batch).sum();
     let report = encoded.report();
-    if report.tokens == 0 || positions < WASTE * report.tokens {
+    if !PaddingWaste::is_wasteful(positions, report.tokens) {
         return None;
     }
     let mut sorted = lengths;
