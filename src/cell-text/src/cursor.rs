@@ -1,7 +1,10 @@
-//! Where in a cell a cursor is: in which call, in which argument, at which word. The text is being
-//! typed, so nothing here needs it to be whole.
+//! Where in a cell a cursor is: in which call, in which argument, at which word. The text is being typed, so it need not
+//! be complete.
 
 use std::ops::Range;
+
+use crate::ParsedCell;
+use crate::tokens::{Kind, Token};
 
 /// What stands around byte `cursor` of a cell.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,47 +32,17 @@ pub struct Bracket<'a> {
     pub given: Vec<&'a str>,
 }
 
-/// A piece of a cell that brackets, commas, texts and comments are told from.
-enum Token {
-    Open,
-    Close,
-    Comma,
-    /// Whether it has an end, behind which the cursor is outside.
-    Text {
-        ends: bool,
-    },
-    /// As a text; a line's comment goes on where the line does.
-    Comment {
-        ends: bool,
-    },
-}
-
-impl Token {
-    /// Whether it is one that a cursor behind its last byte is outside of.
-    fn ends(&self) -> bool {
-        !matches!(
-            self,
-            Self::Text { ends: false } | Self::Comment { ends: false }
-        )
-    }
-}
-
 /// Looks around byte `cursor`, which is on a character's border.
 pub fn find(code: &str, cursor: usize) -> Place<'_> {
-    let tokens = tokens(code);
-    let inside = |kind: fn(&Token) -> bool| {
-        tokens.iter().find(|(token, range)| {
-            kind(token)
-                && range.start < cursor
-                && (cursor < range.end || (cursor == range.end && !token.ends()))
-        })
-    };
-    let text = inside(|token| matches!(token, Token::Text { .. })).map(|(_, range)| range.start);
-    let comment = inside(|token| matches!(token, Token::Comment { .. })).is_some();
+    let tokens = ParsedCell::of(code).tokens;
+    let around = tokens.iter().find(|token| contains(token, cursor));
+    let text = around.filter(|token| matches!(token.kind, Kind::Text { .. }));
+    let text = text.map(|token| token.range.start);
+    let comment = around.is_some() && text.is_none();
     let mut open: Vec<(usize, Bracket<'_>)> = Vec::new();
-    for (token, range) in tokens.iter().take_while(|(_, range)| range.start < cursor) {
-        match token {
-            Token::Open => {
+    for Token { kind, range } in tokens.iter().take_while(|it| it.range.start < cursor) {
+        match kind {
+            Kind::Open => {
                 let bracket = Bracket {
                     called: name_before(code, range.start),
                     element: range.end,
@@ -78,14 +51,14 @@ pub fn find(code: &str, cursor: usize) -> Place<'_> {
                 };
                 open.push((range.end, bracket));
             }
-            Token::Close => drop(open.pop()),
-            Token::Comma => {
+            Kind::Close => drop(open.pop()),
+            Kind::Comma => {
                 if let Some((_, bracket)) = open.last_mut() {
                     bracket.element = range.end;
                     bracket.index += 1;
                 }
             }
-            Token::Text { .. } | Token::Comment { .. } => {}
+            _ => {}
         }
     }
     Place {
@@ -102,13 +75,19 @@ pub fn find(code: &str, cursor: usize) -> Place<'_> {
     }
 }
 
+/// Whether a cursor is inside a string or a comment. One that has its end does not contain a cursor behind it.
+fn contains(token: &Token, cursor: usize) -> bool {
+    let is_open_at_its_end = match token.kind {
+        Kind::Text { is_closed } | Kind::BlockComment { is_closed } => !is_closed,
+        Kind::LineComment => true,
+        _ => return false,
+    };
+    let Range { start, end } = token.range;
+    start < cursor && (cursor < end || (cursor == end && is_open_at_its_end))
+}
+
 /// The names of the elements of the bracket whose inside begins at `start`, without the element `but`.
-fn given<'a>(
-    code: &'a str,
-    tokens: &[(Token, Range<usize>)],
-    start: usize,
-    but: usize,
-) -> Vec<&'a str> {
+fn given<'a>(code: &'a str, tokens: &[Token], start: usize, but: usize) -> Vec<&'a str> {
     let mut names = Vec::new();
     let mut element = start;
     let mut depth = 0_usize;
@@ -117,12 +96,12 @@ fn given<'a>(
             names.extend(name_of(&code[element..]));
         }
     };
-    for (token, range) in tokens.iter().filter(|(_, range)| range.start >= start) {
-        match token {
-            Token::Open => depth += 1,
-            Token::Close if depth == 0 => break,
-            Token::Close => depth -= 1,
-            Token::Comma if depth == 0 => {
+    for Token { kind, range } in tokens.iter().filter(|it| it.range.start >= start) {
+        match kind {
+            Kind::Open => depth += 1,
+            Kind::Close if depth == 0 => break,
+            Kind::Close => depth -= 1,
+            Kind::Comma if depth == 0 => {
                 take(element);
                 element = range.end;
             }
@@ -165,93 +144,6 @@ pub fn word(code: &str, cursor: usize) -> Range<usize> {
 /// Whether a name may contain it.
 pub fn is_name(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
-}
-
-fn tokens(code: &str) -> Vec<(Token, Range<usize>)> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    while let Some(character) = code[at..].chars().next() {
-        let rest = &code[at..];
-        let (token, length) = match character {
-            '(' | '[' | '{' => (Some(Token::Open), 1),
-            ')' | ']' | '}' => (Some(Token::Close), 1),
-            ',' => (Some(Token::Comma), 1),
-            '/' if rest.starts_with("//") => {
-                let end = rest.find('\n');
-                let ends = end.is_some();
-                (
-                    Some(Token::Comment { ends }),
-                    end.map_or(rest.len(), |end| end + 1),
-                )
-            }
-            '/' if rest.starts_with("/*") => {
-                let end = rest[2..].find("*/");
-                let ends = end.is_some();
-                (
-                    Some(Token::Comment { ends }),
-                    end.map_or(rest.len(), |end| end + 4),
-                )
-            }
-            '"' => {
-                let end = text_end(rest);
-                let ends = end.is_some();
-                (Some(Token::Text { ends }), end.unwrap_or(rest.len()))
-            }
-            // `r"…"` and `r#"…"#`, but not a name that ends in r.
-            'r' if !code[..at].ends_with(is_name) => match raw_text(rest) {
-                Some(end) => {
-                    let ends = end.is_some();
-                    (Some(Token::Text { ends }), end.unwrap_or(rest.len()))
-                }
-                None => (None, 1),
-            },
-            '\'' => (None, character_length(rest)),
-            other => (None, other.len_utf8()),
-        };
-        if let Some(token) = token {
-            found.push((token, at..at + length));
-        }
-        at += length;
-    }
-    found
-}
-
-/// The end of a text that begins with a quote, if it has one.
-fn text_end(rest: &str) -> Option<usize> {
-    let mut escaped = false;
-    for (at, character) in rest.char_indices().skip(1) {
-        match character {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            '"' => return Some(at + 1),
-            _ => {}
-        }
-    }
-    None
-}
-
-/// The end of `r#"…"#`, if it has one; the outer `None`: it is no such text.
-fn raw_text(rest: &str) -> Option<Option<usize>> {
-    let hashes = rest[1..].bytes().take_while(|&byte| byte == b'#').count();
-    let inside = rest[1 + hashes..].strip_prefix('"')?;
-    let end = format!("\"{}", "#".repeat(hashes));
-    let start = rest.len() - inside.len();
-    Some(inside.find(&end).map(|at| start + at + end.len()))
-}
-
-/// `'a'` and `'\n'`; a lifetime is one byte long, its name is a name.
-fn character_length(rest: &str) -> usize {
-    let mut characters = rest.char_indices().skip(1);
-    let Some((_, first)) = characters.next() else {
-        return 1;
-    };
-    if first == '\\' {
-        return rest[2..].find('\'').map_or(1, |at| at + 3);
-    }
-    match characters.next() {
-        Some((at, '\'')) => at + 1,
-        _ => 1,
-    }
 }
 
 #[cfg(test)]
@@ -312,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_and_comments_are_told_from_code() {
+    fn strings_and_comments_are_distinguished_from_code() {
         for (marked, text, comment) in [
             ("f(\"ab|", true, false),
             ("f(\"ab|\")", true, false),
@@ -321,6 +213,8 @@ mod tests {
             ("x // note|", false, true),
             ("x // note\n|y", false, false),
             ("x /* a */ |y", false, false),
+            ("x /* a /* b */ |c */ y", false, true),
+            ("!echo it's\nf(\"a|", true, false),
             ("&'a str|", false, false),
             ("'\\''|", false, false),
             ("|", false, false),

@@ -1,14 +1,12 @@
-//! The types that cells have defined. A type that is defined anew is another one, and the variables of
-//! the old one must go before a cell with the new one is loaded: Rust tells two types of one name apart
-//! by the names of their fields, and not by the fields' types.
+//! The types that cells have defined. A redefined type is another type, and the variables of the old one must be
+//! dropped before a cell with the new one is loaded: at run time Rust distinguishes two types of one name by the
+//! names of their fields, and not by the types of the fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::{Item, Stmt};
-
-use crate::rewrite::parse_deep;
 
 /// What was defined, by name: types, and the constants that may be part of them.
 #[derive(Clone, Debug, Default)]
@@ -23,24 +21,14 @@ struct Definition {
 }
 
 impl Definitions {
-    /// Those at the top of a cell.
-    pub fn of(code: &str) -> Self {
-        const KEYWORDS: [&str; 5] = ["struct", "enum", "union", "type", "const"];
-        let words = code.split(|character: char| !character.is_alphanumeric());
-        if !words.into_iter().any(|word| KEYWORDS.contains(&word)) {
-            return Self::default();
-        }
-        parse_deep(code, Self::read).unwrap_or_default()
-    }
-
-    fn read(code: &str) -> Self {
+    /// Those among the statements at the top of `code`.
+    pub(crate) fn among(statements: &[Stmt], code: &str) -> Self {
         let mut found = Self::default();
-        let parsed = syn::parse::Parser::parse_str(syn::Block::parse_within, code);
-        for statement in parsed.unwrap_or_default() {
+        for statement in statements {
             let Stmt::Item(item) = statement else {
                 continue;
             };
-            let name = match &item {
+            let name = match item {
                 Item::Struct(item) => &item.ident,
                 Item::Enum(item) => &item.ident,
                 Item::Union(item) => &item.ident,
@@ -79,12 +67,12 @@ impl Definitions {
         }
     }
 
-    /// These hold from now on.
+    /// Adds definitions; a later one replaces an earlier one of the same name.
     pub fn extend(&mut self, new: Self) {
         self.0.extend(new.0);
     }
 
-    /// Nothing is defined.
+    /// Forgets all definitions.
     pub fn clear(&mut self) {
         self.0.clear();
     }
@@ -111,12 +99,16 @@ fn collect(tokens: TokenStream, names: &mut BTreeSet<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ParsedCell;
+
+    fn definitions(code: &str) -> Definitions {
+        ParsedCell::of(code).rewrite(1, false).definitions
+    }
 
     fn check(before: &str, after: &str, expected: &[&str]) {
-        let mut known =
-            Definitions::of("struct Other { p: P }\nenum Far { A(Other) }\nstruct Alone;");
-        known.extend(Definitions::of(before));
-        let changed = known.changed_by(&Definitions::of(after));
+        let mut known = definitions("struct Other { p: P }\nenum Far { A(Other) }\nstruct Alone;");
+        known.extend(definitions(before));
+        let changed = known.changed_by(&definitions(after));
         assert_eq!(Vec::from_iter(changed), expected, "{before} → {after}");
     }
 
@@ -135,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_is_told_by_its_words() {
+    fn a_type_is_found_by_whole_words() {
         let of = BTreeSet::from(["P".to_owned()]);
         assert!(names_one("Vec<(u8, P)>", &of) && names_one("&P", &of));
         assert!(!names_one("Point", &of) && !names_one("Vec<u8>", &of));

@@ -1,12 +1,19 @@
-//! The text of a cell: what it consists of, what its magics are, how it is rewritten before it is compiled.
-//! Everything here is a function from text to text or to facts; nothing reads a file or knows a notebook's
-//! variables. It uses no other crate of the project.
+//! The text of a cell: what it consists of, which of its lines are magics, how it is rewritten before it is
+//! compiled. Everything here is a function from text to text or to facts; nothing reads a file or knows the
+//! variables of a notebook. It uses no other crate of the project.
 //!
-//! Start with [`rewrite`], which makes the source that evcxr compiles from a cell as typed, and remembers
-//! where each piece of it came from.
+//! Start with [`ParsedCell`], which is made once for each cell; [`rewrite`] makes the source that evcxr compiles
+//! and remembers where each piece of it came from.
+
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 pub mod cursor;
 pub mod definitions;
-pub mod magic_line;
-pub mod nesting;
+pub mod header;
+pub mod magic;
+mod nesting;
+mod parsed;
 pub mod rewrite;
+pub mod tokens;
+
+pub use parsed::{ParsedCell, Rewriting};

@@ -26,29 +26,37 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Block, Expr, Stmt};
 
-use crate::magic_line::Timed;
+use crate::definitions::Definitions;
+use crate::header::Header;
+use crate::magic::{Clock, Replacement};
+use crate::{ParsedCell, Rewriting};
 
-mod head;
 pub mod items;
 mod shape;
 pub mod statement;
 mod text;
 
-use head::{Head, head, is_command};
 use shape::{Scope, in_braces, names, never_returns, opened_scope};
 use statement::Facts;
 use text::apply;
 pub use text::{Rewritten, line_of};
 
-/// Longer cells are handed over as they are: syn descends once per operator, and nobody types them.
+/// Longer cells are not rewritten: syn recurses once per operator.
 const MOST_PARSED: usize = 32 << 10;
 /// Room for the deepest nesting of that many bytes.
 const STACK_BYTES: usize = 128 << 20;
 
-/// Rewrites cell `number`. A `silent` cell does not show its last expression.
+/// See [`ParsedCell::rewrite`].
+pub(crate) fn rewrite_cell(cell: &ParsedCell<'_>, number: u64, silent: bool) -> Rewriting {
+    on_deep_stack(|| rewrite_here(cell, number, silent)).unwrap_or_else(|| Rewriting {
+        rewritten: apply(cell.code, Vec::new(), Bound::default(), true),
+        definitions: Definitions::default(),
+    })
+}
+
+/// Rewrites the text of cell `number`.
 pub fn rewrite(code: &str, number: u64, silent: bool) -> Rewritten {
-    on_deep_stack(|| rewrite_here(code, number, silent))
-        .unwrap_or_else(|| apply(code, Vec::new(), Bound::default(), true))
+    ParsedCell::of(code).rewrite(number, silent).rewritten
 }
 
 /// Reads a cell with syn, on a thread whose stack is deep enough; `None`: it is too long for that.
@@ -67,69 +75,53 @@ fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     })
 }
 
-/// On a thread whose stack is deep enough, and with which what proc-macro2 remembers of the text
-/// goes.
-fn rewrite_here(code: &str, number: u64, silent: bool) -> Rewritten {
-    let Head {
-        end: head,
-        scope: whole_cell_scope,
-        lines,
-        timed,
-    } = head(code);
-    let body = &code[head..];
+/// On a thread whose stack is deep enough, and with which what proc-macro2 remembers of the text goes.
+fn rewrite_here(cell: &ParsedCell<'_>, number: u64, silent: bool) -> Rewriting {
+    let (code, header) = (cell.code, &cell.header);
+    let body = &code[header.end..];
+    let parsed = (body.len() <= MOST_PARSED).then(|| Block::parse_within.parse_str(body));
+    let statements = parsed.and_then(std::result::Result::ok).unwrap_or_default();
     let mut editor = Editor {
         code,
-        base: head,
+        base: header.end,
         silent,
         edits: Vec::new(),
         bound: Bound::default(),
         functions: 0,
     };
-    let has_code = body
-        .lines()
-        .any(|line| !line.trim().is_empty() && !line.trim_start().starts_with("//"));
-    let inner_attribute = body
-        .lines()
-        .any(|line| line.trim_start().starts_with("#!["));
-    let runs = has_code || whole_cell_scope.is_some();
-    let is_rust = |(_, rust): &&(Range<usize>, String)| !is_command(rust);
-    let first_line = lines.iter().find(is_rust).map(|(range, _)| range.start);
-    let runs = runs || first_line.is_some();
-    let runs = runs && !inner_attribute;
+    let runs = runs(header, body);
     if runs {
         // What the lines stand for runs in the cell, behind its beginning.
-        let start = first_line.unwrap_or(head);
-        editor.prologue(number, whole_cell_scope.as_ref(), start);
+        let start = first_rust_line(header).unwrap_or(header.end);
+        editor.prologue(number, header.scope.as_ref(), start);
     }
-    for (range, rust) in lines {
-        editor.replace(range, rust);
-    }
+    editor.header_lines(header);
     if runs {
-        if timed == Some(Timed::Often) {
-            let lines = (line_of(code, head), line_of(code, code.len()));
-            editor.insert(head, at(lines.0, lines.1, &Facts::default()));
-            editor.insert(head, TIMEIT.0);
-            editor.insert(code.len(), TIMEIT.1);
-            let Editor { edits, bound, .. } = editor;
-            return apply(code, edits, bound, runs);
-        }
-        if timed == Some(Timed::Once) {
-            editor.insert(head, "::stratoscope::cell::clock();");
-        }
-        let parsed = (body.len() <= MOST_PARSED).then(|| Block::parse_within.parse_str(body));
-        if let Some(Ok(statements)) = parsed {
-            editor.statements(&statements, true);
-            editor.items(&statements, number);
-        }
-        if timed == Some(Timed::Once) {
-            editor.insert(code.len(), "\n::stratoscope::cell::clocked();");
-        }
-        if whole_cell_scope.is_some() {
-            editor.insert(code.len(), "\n::stratoscope::cell::leave();");
-        }
+        editor.body(header, &statements, number);
     }
     let Editor { edits, bound, .. } = editor;
-    apply(code, edits, bound, runs)
+    Rewriting {
+        rewritten: apply(code, edits, bound, runs),
+        definitions: Definitions::among(&statements, body),
+    }
+}
+
+/// Whether there is anything to run: Rust code, a line that stands for it, or a scope.
+fn runs(header: &Header, body: &str) -> bool {
+    let is_code = |line: &str| !line.is_empty() && !line.starts_with("//");
+    let has_code = body.lines().any(|line| is_code(line.trim()));
+    let has_inner_attribute = body
+        .lines()
+        .any(|line| line.trim_start().starts_with("#!["));
+    let runs = has_code || header.scope.is_some() || first_rust_line(header).is_some();
+    runs && !has_inner_attribute
+}
+
+/// Where the first line begins that stands for Rust code.
+fn first_rust_line(header: &Header) -> Option<usize> {
+    let mut lines = header.lines.iter();
+    let found = lines.find(|(_, replacement)| !matches!(replacement, Replacement::Command(_)));
+    found.map(|(range, _)| range.start)
 }
 
 /// Around what `%timeit` repeats; the `?`s of its code are those of the closure.
@@ -163,6 +155,45 @@ struct Edit {
 }
 
 impl Editor<'_> {
+    /// Replaces the magics above the code. A command of evcxr's begins its line; anything else is a statement of
+    /// that line.
+    fn header_lines(&mut self, header: &Header) {
+        for (range, replacement) in &header.lines {
+            let text = match replacement {
+                Replacement::Rust(rust) => {
+                    let line = line_of(self.code, range.start);
+                    format!("{}{rust}", at(line, line, &Facts::of_text(rust)))
+                }
+                Replacement::Command(command) => command.clone(),
+                Replacement::Nothing => String::new(),
+            };
+            self.replace(range.clone(), text);
+        }
+    }
+
+    /// The statements, with the clock or the scope around them.
+    fn body(&mut self, header: &Header, statements: &[Stmt], number: u64) {
+        let (start, end) = (header.end, self.code.len());
+        if header.clock == Some(Clock::Often) {
+            let lines = (line_of(self.code, start), line_of(self.code, end));
+            self.insert(start, at(lines.0, lines.1, &Facts::default()));
+            self.insert(start, TIMEIT.0);
+            self.insert(end, TIMEIT.1);
+            return;
+        }
+        if header.clock == Some(Clock::Once) {
+            self.insert(start, "::stratoscope::cell::clock();");
+        }
+        self.statements(statements, true);
+        self.items(statements, number);
+        if header.clock == Some(Clock::Once) {
+            self.insert(end, "\n::stratoscope::cell::clocked();");
+        }
+        if header.scope.is_some() {
+            self.insert(end, "\n::stratoscope::cell::leave();");
+        }
+    }
+
     fn prologue(&mut self, number: u64, scope: Option<&Range<usize>>, head: usize) {
         // No leading `::`: evcxr takes a first line that begins with a colon for a command.
         let begin = format!(
@@ -279,7 +310,7 @@ impl Editor<'_> {
         );
     }
 
-    /// Names what evcxr would keep for ever, as often as it is run.
+    /// Names items that evcxr would otherwise add again at each run of the cell.
     /// The same for statics, which are to keep their values.
     fn items(&mut self, statements: &[Stmt], number: u64) {
         for (place, text) in items::named(statements, |span| self.range(span), self.code) {

@@ -17,8 +17,8 @@ use syn::{Attribute, ForeignItem, ImplItem, Item, ItemStatic, Stmt};
 /// How the symbols of statics begin.
 pub const SYMBOL: &str = "stratoscope_static_";
 
-/// The symbol of a static, for now: a type that is defined anew makes other statics of all. The
-/// figures in the middle count that.
+/// The symbol of a static. The digits in the middle count how often a type was redefined, because statics of the old
+/// type must not be reused; they are replaced when the cell is compiled.
 pub fn symbol(cell: u64, index: usize) -> String {
     format!("{SYMBOL}{}_{cell}_{index}", generation(0))
 }
@@ -33,7 +33,7 @@ pub fn statics(statements: &[Stmt]) -> Vec<Span> {
     struct Statics(Vec<Span>);
     impl<'ast> Visit<'ast> for Statics {
         fn visit_item_static(&mut self, item: &'ast ItemStatic) {
-            // With an attribute somebody else may see to its symbol.
+            // Another attribute may set its symbol.
             if item
                 .attrs
                 .iter()
@@ -82,7 +82,7 @@ pub fn named(
                 (&block.attrs, brace, false, parts.collect())
             }
             Item::Use(_) | Item::ExternCrate(_) | Item::Macro(_) => continue,
-            // Whatever comes behind it is its own.
+            // What follows a named item belongs to it.
             _ => break,
         };
         let begin = range(item.span()).start;

@@ -29,7 +29,7 @@ pub fn in_braces(called: &Macro) -> bool {
     matches!(called.delimiter, MacroDelimiter::Brace(_))
 }
 
-/// Expressions of type `!`, whose value nobody can see.
+/// Expressions of type `!`, which have no value to show.
 pub fn never_returns(statement: &Stmt) -> bool {
     const MACROS: [&str; 4] = ["panic", "todo", "unimplemented", "unreachable"];
     const FUNCTIONS: [&str; 3] = ["exit", "abort", "resume_unwind"];

@@ -1,0 +1,142 @@
+//! A line that is a magic: `%name operand` or `%%name operand`, and what the lines mean that stand for Rust code.
+
+/// How often the code behind a clock runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// `%time`, `%%time`
+    Once,
+    /// `%timeit`, `%%timeit`
+    Often,
+}
+
+/// A line that begins with `%`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MagicLine<'a> {
+    /// Without its `%`; only exact names are compared, so `%%scoped` is not `%%scope`.
+    pub name: &'a str,
+    /// It begins with `%%` and is about the whole cell.
+    pub is_of_cell: bool,
+    /// The rest of the line, without blanks around it.
+    pub operand: &'a str,
+}
+
+/// The magics that stand for Rust code.
+pub const LINE_MAGICS: [&str; 5] = ["dep", "env", "placement", "time", "timeit"];
+/// The magics that can stand above a whole cell, after `%%`.
+pub const CELL_MAGICS: [&str; 3] = ["scope", "time", "timeit"];
+
+impl<'a> MagicLine<'a> {
+    /// Reads a line, which may be indented. `None`: it does not begin with `%`.
+    pub fn of(line: &'a str) -> Option<Self> {
+        let line = line.trim().strip_prefix('%')?;
+        let bare = line.strip_prefix('%');
+        let text = bare.unwrap_or(line);
+        let (name, operand) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        Some(Self {
+            name,
+            is_of_cell: bare.is_some(),
+            operand: operand.trim(),
+        })
+    }
+
+    /// The clock that this magic is.
+    pub fn clock(&self) -> Option<Clock> {
+        match self.name {
+            "time" => Some(Clock::Once),
+            "timeit" => Some(Clock::Often),
+            _ => None,
+        }
+    }
+
+    /// Whether its code is Rust, or it stands for Rust code: the evaluator runs it like any other code.
+    pub fn is_code(&self) -> bool {
+        match self.is_of_cell {
+            true => CELL_MAGICS.contains(&self.name),
+            // With names it drops variables.
+            false => {
+                LINE_MAGICS.contains(&self.name)
+                    || (self.name == "reset" && !self.operand.is_empty())
+            }
+        }
+    }
+}
+
+/// What a line is replaced by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Replacement {
+    /// Statements.
+    Rust(String),
+    /// A command of evcxr's (`:dep`).
+    Command(String),
+    /// Nothing: a clock, which is written around the code.
+    Nothing,
+}
+
+/// What a whole line stands for: `!command`, `%env`, `%placement model`, `%reset name` or `%dep`. It runs where
+/// the cell runs, with its variables, its streams and its interrupt button. `line` has no blanks around it.
+pub fn replacement(line: &str) -> Option<Replacement> {
+    if let Some(command) = line.strip_prefix('!') {
+        let rust = format!("::stratoscope::cell::shell({:?})?;", command.trim());
+        return Some(Replacement::Rust(rust));
+    }
+    let magic = MagicLine::of(line).filter(|magic| !magic.is_of_cell)?;
+    let operand = magic.operand;
+    Some(match magic.name {
+        "dep" => Replacement::Command(format!(":dep {operand}")),
+        "env" => Replacement::Rust(format!("::stratoscope::cell::environment({operand:?});")),
+        "placement" => {
+            Replacement::Rust(format!("::stratoscope::progress::placement(&({operand}));"))
+        }
+        "reset" if !operand.is_empty() => {
+            let names = operand.split([' ', ',']).filter(|name| !name.is_empty());
+            Replacement::Rust(names.map(|name| format!("drop({name});")).collect())
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_become_rust() {
+        let rust = |text: &str| Some(Replacement::Rust(text.to_owned()));
+        for (line, expected) in [
+            (
+                "!echo \"a\"",
+                rust("::stratoscope::cell::shell(\"echo \\\"a\\\"\")?;"),
+            ),
+            (
+                "%env A=1",
+                rust("::stratoscope::cell::environment(\"A=1\");"),
+            ),
+            (
+                "%dep itoa = \"1\"",
+                Some(Replacement::Command(":dep itoa = \"1\"".to_owned())),
+            ),
+            (
+                "%placement model",
+                rust("::stratoscope::progress::placement(&(model));"),
+            ),
+            ("%reset a, b", rust("drop(a);drop(b);")),
+            ("%reset", None),
+            ("%vars", None),
+            ("%%env A=1", None),
+            ("a % env", None),
+        ] {
+            assert_eq!(replacement(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn only_whole_names_are_magics() {
+        let is_code = |line| MagicLine::of(line).is_some_and(|it| it.is_code());
+        for line in ["%time", "  %%time f()", "%%scope s", "%dep x", "%reset a"] {
+            assert!(is_code(line), "{line}");
+        }
+        for line in ["%timer", "%%scoped s", "%%dep x", "%reset", "%vars", "time"] {
+            assert!(!is_code(line), "{line}");
+        }
+    }
+}

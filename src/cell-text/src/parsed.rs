@@ -1,0 +1,71 @@
+//! A cell, read once.
+
+use std::ops::Range;
+
+use crate::definitions::Definitions;
+use crate::header::Header;
+use crate::nesting;
+use crate::rewrite::{self, Rewritten};
+use crate::tokens::{Token, tokens};
+
+/// A cell, its header and its tokens. The statements are parsed by [`ParsedCell::rewrite`], after
+/// [`ParsedCell::too_deep`] has shown that no parser overflows its stack.
+#[derive(Clone, Debug)]
+pub struct ParsedCell<'a> {
+    /// As typed.
+    pub code: &'a str,
+    /// The magics and commands above the Rust code.
+    pub header: Header,
+    /// Those of the header's lines, each line on its own, and those of the Rust code.
+    pub tokens: Vec<Token>,
+}
+
+/// What becomes of a cell that is executed.
+#[derive(Clone, Debug)]
+pub struct Rewriting {
+    /// What evcxr compiles.
+    pub rewritten: Rewritten,
+    /// The types and constants that the cell defines.
+    pub definitions: Definitions,
+}
+
+impl<'a> ParsedCell<'a> {
+    /// Reads the header and the tokens. The time is linear in the length of the text.
+    pub fn of(code: &'a str) -> Self {
+        let header = Header::of(code);
+        let mut found = Vec::new();
+        let mut start = 0;
+        // A quote in a line for the shell opens no string of the Rust code.
+        for line in code[..header.end].split_inclusive('\n') {
+            found.extend(tokens(code, start..start + line.len()));
+            start += line.len();
+        }
+        found.extend(tokens(code, header.end..code.len()));
+        Self {
+            code,
+            header,
+            tokens: found,
+        }
+    }
+
+    /// The bytes of the Rust code.
+    pub fn body(&self) -> Range<usize> {
+        self.header.end..self.code.len()
+    }
+
+    /// The cell as the checks read it: magics that stand for Rust are blanked, everything else is in its place.
+    pub fn rust(&self) -> String {
+        self.header.without_lines(self.code)
+    }
+
+    /// The line on which the cell is nested deeper than a parser can take, and why it is refused.
+    pub fn too_deep(&self) -> Option<(usize, String)> {
+        nesting::too_deep(self.code, &self.tokens)
+    }
+
+    /// Parses the statements once: what evcxr is given for cell `number`, and what the cell defines. A `silent`
+    /// cell does not show its last expression.
+    pub fn rewrite(&self, number: u64, silent: bool) -> Rewriting {
+        rewrite::rewrite_cell(self, number, silent)
+    }
+}
