@@ -1,8 +1,8 @@
-//! The sources that rustc is given for one cell, one after the other, until one compiles or is wrong
-//! in the cell's own lines: statement by statement ([`super::staged`]), then as a whole that only
-//! stops between its statements, then as evcxr has written it. Nearly always the first one decides.
+//! The sources that rustc is given for one cell, one after the other, until one compiles or is wrong in the cell's own
+//! lines: first statement by statement ([`super::staged`]), then as a whole that only stops between its statements,
+//! then as evcxr has written it. Nearly always the first one decides.
 //!
-//! What was learnt is kept until the next cell, since evcxr compiles a cell that moves a variable
+//! What rustc's errors have shown is remembered until the next cell, since evcxr compiles a cell that moves a variable
 //! once more.
 
 use std::collections::hash_map::DefaultHasher;
@@ -241,7 +241,7 @@ fn line_of(span: &Value) -> Option<usize> {
 /// What is to be done about it.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
-    /// evcxr is to be told.
+    /// The errors go to evcxr.
     Final,
     /// The same again, without keeping these from these statements on.
     Leave(Vec<(String, usize)>),

@@ -1,8 +1,7 @@
-//! What cargo tells rust-analyzer when a kernel starts: where the project is, which crates it has, what
-//! the processor can do. It takes cargo ten processes and half a second to say the same as the last
-//! time. So the cargo_cache are kept beside the library, as compiled cells are, and given again as long as
-//! nothing has changed that they are about. rust-analyzer finds this cargo because it looks in
-//! `CARGO_HOME` first.
+//! The cargo that rust-analyzer calls at the start of a kernel: for the project's folder, its crates and the features of
+//! the processor. The real cargo takes ten processes and half a second to give the same output as the last time, so
+//! outputs are stored beside the library and used as long as nothing has changed that they depend on. rust-analyzer
+//! finds this cargo because it looks in `CARGO_HOME` first.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -16,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::compile_cache;
-use super::toolchain::{self, HOME, in_folder};
-use super::wrapper::Settings;
+use super::layout::{self, HOME, in_folder};
+use super::settings::DriverSettings;
 use crate::compiler;
 use stratoscope_os::environment;
 
@@ -58,7 +57,7 @@ pub fn dispatch() -> Option<ExitCode> {
     let home = name
         .ends_with(&ours)
         .then(|| name.ancestors().nth(ours.iter().count()))??;
-    let settings = Settings::read(home).ok()?;
+    let settings = DriverSettings::read(home).ok()?;
     let arguments: Vec<OsString> = arguments.collect();
     let result = answer(home, &settings, &arguments);
     Some(result.unwrap_or_else(|error| {
@@ -69,16 +68,16 @@ pub fn dispatch() -> Option<ExitCode> {
 
 /// What cargo has said, with [`HOME`] in place of the private folder.
 #[derive(Serialize, Deserialize)]
-struct Answer {
+struct CargoOutput {
     status: u8,
     stdout: String,
     stderr: String,
 }
 
-fn answer(home: &Path, settings: &Settings, arguments: &[OsString]) -> io::Result<ExitCode> {
+fn answer(home: &Path, settings: &DriverSettings, arguments: &[OsString]) -> io::Result<ExitCode> {
     let file = file_of(home, settings, arguments);
     let known = file.as_ref().and_then(|file| fs::read(file).ok());
-    if let Some(answer) = known.and_then(|it| serde_json::from_slice::<Answer>(&it).ok()) {
+    if let Some(answer) = known.and_then(|it| serde_json::from_slice::<CargoOutput>(&it).ok()) {
         io::stdout().write_all(in_folder(&answer.stdout, home).as_bytes())?;
         io::stderr().write_all(in_folder(&answer.stderr, home).as_bytes())?;
         return Ok(ExitCode::from(answer.status));
@@ -104,7 +103,7 @@ fn keep(file: &Path, home: &Path, status: u8, output: &Output) -> io::Result<()>
         let text = str::from_utf8(bytes).map_err(io::Error::other)?;
         Ok::<_, io::Error>(text.replace(&*home.to_string_lossy(), HOME))
     };
-    let answer = Answer {
+    let answer = CargoOutput {
         status,
         stdout: portable(&output.stdout)?,
         stderr: portable(&output.stderr)?,
@@ -113,7 +112,7 @@ fn keep(file: &Path, home: &Path, status: u8, output: &Output) -> io::Result<()>
 }
 
 /// Where the answer is kept, if this is one of the questions: named by all that it depends on.
-fn file_of(home: &Path, settings: &Settings, arguments: &[OsString]) -> Option<PathBuf> {
+fn file_of(home: &Path, settings: &DriverSettings, arguments: &[OsString]) -> Option<PathBuf> {
     if !QUESTIONS.iter().any(|words| is_about(arguments, words)) {
         return None;
     }
@@ -122,8 +121,8 @@ fn file_of(home: &Path, settings: &Settings, arguments: &[OsString]) -> Option<P
         hash.update(word.to_str()?.replace(&*home.to_string_lossy(), HOME));
         hash.update([0]);
     }
-    hash.update(toolchain::manifest(home)?);
-    hash.update(toolchain::flags());
+    hash.update(layout::manifest(home)?);
+    hash.update(layout::flags());
     // The view's crates, and the library that it is a view of.
     hash.update(fs::read(settings.view.join(crate::view::MANIFEST_LIST)).ok()?);
     hash.update(serde_json::to_vec(&settings.identity).ok()?);

@@ -1,5 +1,5 @@
-//! Cells that were compiled before, beside the library that they were compiled against. The notebook
-//! that is executed anew finds what it needs.
+//! Cells that were compiled before, stored beside the library that they were compiled against: libraries of cells that
+//! compile, rustc's messages about cells that do not. Executing a notebook again finds all of its cells here.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,28 +7,28 @@ use std::{fs, io};
 
 use sha2::{Digest, Sha256};
 
-use super::toolchain::HOME;
-use super::wrapper::Settings;
+use super::layout::HOME;
+use super::settings::DriverSettings;
 
 /// How many compiled cells are kept for each library.
 const KEPT: usize = 500;
 
 /// What became of a cell that was compiled before: a library, or rustc's messages.
-pub struct Kept {
+pub struct CachedCell {
     folder: PathBuf,
     name: String,
 }
 
 /// What is known of a cell.
-pub enum Found {
+pub enum CachedOutcome {
     Library { warnings: String },
     Messages(String),
 }
 
-impl Kept {
+impl CachedCell {
     /// What was kept, or will be, of the cell `source` when it is compiled with these arguments.
     pub fn of(
-        settings: &Settings,
+        settings: &DriverSettings,
         arguments: &[OsString],
         home: &Path,
         source: &str,
@@ -56,13 +56,13 @@ impl Kept {
     }
 
     /// What was made of this cell then, if it is known; a library is put where rustc would put it.
-    pub fn find(&self, library: &Path) -> io::Result<Option<Found>> {
+    pub fn find(&self, library: &Path) -> io::Result<Option<CachedOutcome>> {
         if fs::copy(self.library(), library).is_ok() {
             let warnings = fs::read_to_string(self.warnings()).unwrap_or_default();
-            return Ok(Some(Found::Library { warnings }));
+            return Ok(Some(CachedOutcome::Library { warnings }));
         }
         match fs::read_to_string(self.messages()) {
-            Ok(messages) => Ok(Some(Found::Messages(messages))),
+            Ok(messages) => Ok(Some(CachedOutcome::Messages(messages))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }

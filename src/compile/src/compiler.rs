@@ -1,11 +1,10 @@
-//! The Rust compiler that cells are compiled with: the one that built the library, since no other can
-//! read it.
+//! The Rust compiler of the cells: the one that built the library, since no other can read it.
 //!
-//! rustup's proxies and cargo take configuration from the folder in which they are called and from
-//! every folder above it, and a notebook's folder or the system's temporary folder may hold files of
-//! somebody else: a `rust-toolchain.toml` names a program to run, a `.cargo/config.toml` a linker. So
-//! the compiler is called by its path, and [`cargo`] starts cargo in the root folder, which is the
-//! administrator's. The user's own configuration, in `CARGO_HOME`, holds as always.
+//! rustup's proxies and cargo read configuration in the folder in which they are called and in every folder above it,
+//! and a notebook's folder or the system's temporary folder may hold files of another user: a `rust-toolchain.toml`
+//! names a program to run, a `.cargo/config.toml` a linker. So the compiler is called by its path, and [`cargo`] starts
+//! cargo in the root folder, which belongs to the administrator. The user's own configuration in `CARGO_HOME` is read as
+//! usual.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -171,15 +170,15 @@ mod tests {
     }
 
     #[test]
-    fn cargo_is_told_of_the_package_because_it_is_not_called_there() {
+    fn cargo_is_given_the_manifest_because_it_is_called_elsewhere() {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path();
         std::fs::create_dir(folder.join(".cargo")).expect("makes");
         let words = |line: &str| -> Vec<OsString> { line.split(' ').map(OsString::from).collect() };
         let check = |line: &str, expected: &str| {
-            let told = about(Some(folder), &words(line));
+            let found = about(Some(folder), &words(line));
             let expected = expected.replace('@', folder.to_str().expect("is text"));
-            assert_eq!(told, words(&expected), "{line}");
+            assert_eq!(found, words(&expected), "{line}");
         };
         check(
             "--offline build -q",

@@ -138,7 +138,7 @@ pub fn build(progress: &mut dyn FnMut(&str)) -> Result<Facade> {
     }
 }
 
-/// Whether [`build`] mends what [`find`] has found wrong.
+/// Whether [`build`] fixes the problem that [`find`] reports.
 pub fn is_fixed_by_building(problem: &Diagnostic) -> bool {
     [LibraryMissing::PAGE.code, LibraryStale::PAGE.code].contains(&&*problem.code)
 }

@@ -1,50 +1,33 @@
-//! What evcxr 0.22 writes around a cell, and what stands there instead. Its code speaks to evcxr over
-//! standard output, which belongs to the cell, and every cell would compile its runtime anew: the
-//! facade has both (`stratoscope::cell`). No line is added or removed, so that what rustc says of the
-//! cell's own lines stays true.
+//! Replaces what evcxr writes around a cell by calls into the facade (`stratoscope::cell`). evcxr's code would report
+//! over standard output, which belongs to the cell, and every cell would compile evcxr's runtime again. No line is
+//! added or removed, so that the line numbers in rustc's messages stay true.
 
 use std::fmt::Write;
 
 use stratoscope_cell_text::rewrite::statement;
 
-/// The first line of what holds variables, in cells without a `?` the first of the block.
-const RUNTIME: &str = "mod evcxr_internal_runtime {";
-/// The first line of what a `?` needs.
-const FAILURE: &str = "struct EvcxrUserCodeError {}";
-/// What follows the two.
-const ENTRY: &str = "#[unsafe(no_mangle)]";
+use super::evcxr_contract::{
+    CHECK, CHECKS, CLOSING, ENTRY, FAILURE, NAME, OPENING, PANICKED, PUT, RUNTIME, SHOWN_BY_EVCXR,
+    STORE, STORE_TYPE, TAKE,
+};
+
 /// Their place is taken by the facade's.
 const OURS: &str = "use ::stratoscope::cell::evcxr::{self as evcxr_internal_runtime, CellError as EvcxrUserCodeError};";
 
-/// Around the cell's own statements, which may end with a `?`.
-pub const OPENING: &str = "let _ = (|| -> std::result::Result<(), EvcxrUserCodeError> {";
-pub const CLOSING: &str = "Ok(())})();";
-
-/// How evcxr is told of a panic.
-const PANICKED: &str = r#"println!("EVCXR_PANIC_NOTIFICATION");"#;
 const PANICKED_OURS: &str = "::stratoscope::cell::panicked();";
 
-/// evcxr's own way of showing a last expression, which only text that we could not parse reaches.
-const SHOWN_BY_EVCXR: &str = ").evcxr_display();";
 const SHOWN_BY_US: &str = "\n#[allow(dead_code)] trait EvcxrDisplay { fn evcxr_display(&self); }\n\
     impl<T: std::fmt::Debug + ?Sized> EvcxrDisplay for T { fn evcxr_display(&self) { \
     ::stratoscope::__result!(self) } }\n";
 
-/// What a cell's function gives back: its variables.
-const RESULT: &str = "evcxr_variable_store";
 const RESULT_OURS: &str = "::stratoscope::cell::evcxr::finished(evcxr_variable_store)";
-/// The type of what it gives back in cells that have variables.
-const STORE: &str = "*mut evcxr_internal_runtime::VariableStore";
-
-/// Before the variables' types are compared.
-const CHECKS: &str = "{let mut vars_ok = true;";
 
 /// The source of a cell with our lines in place of evcxr's, and without the variables `masked`, which
 /// evcxr takes for variables and which are not there any more.
 pub fn adapted(text: &str, masked: &[String]) -> String {
     let mut result = String::with_capacity(text.len() + SHOWN_BY_US.len());
     let is_masked = |line: &str| masked.iter().any(|name| concerns(line, name));
-    let has_store = text.contains(STORE);
+    let has_store = text.contains(STORE_TYPE);
     let mut is_the_cells = false;
     // A cell that is only checked has no entry, and what comes before it is the cell.
     let has_entry = text.lines().any(|line| line == ENTRY);
@@ -69,7 +52,7 @@ pub fn adapted(text: &str, masked: &[String]) -> String {
                 // A comment may follow.
                 result.push_str(&line.trim_start()[statement::UNCHECKED.len()..]);
             }
-            // What the cell binds anew is there.
+            // Variables that the cell itself binds exist.
             OPENING => {
                 is_the_cells = true;
                 result.push_str(line);
@@ -79,7 +62,7 @@ pub fn adapted(text: &str, masked: &[String]) -> String {
                 result.push_str(line);
             }
             _ if !is_the_cells && is_masked(line) => result.push('\n'),
-            RESULT if has_entry && has_store => {
+            STORE if has_entry && has_store => {
                 result.push_str(RESULT_OURS);
                 result.push('\n');
             }
@@ -112,12 +95,11 @@ pub fn with_calls(text: &str) -> String {
 
 /// Whether evcxr compares, loads or puts back the variable in this line.
 fn concerns(line: &str, name: &str) -> bool {
-    const WAYS: [&str; 3] = ["check_variable::<", "take_variable::<", "put_variable::<"];
-    let rest = line.split_once("evcxr_variable_store.");
-    rest.is_some_and(|(_, rest)| {
-        WAYS.iter().any(|way| rest.starts_with(way))
-            && rest.contains(&format!(">(stringify!({name})"))
-    })
+    let is_of = |way: &str| {
+        let rest = line.split_once(way);
+        rest.is_some_and(|(_, rest)| rest.contains(&format!("{NAME}{name})")))
+    };
+    [CHECK, TAKE, PUT].into_iter().any(is_of)
 }
 
 /// The attributes of the whole crate, with which the source begins, and the source with empty lines in

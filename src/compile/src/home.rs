@@ -6,7 +6,10 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::{fs, io};
 
-use super::wrapper::{self, Identity, Settings};
+use super::evcxr_contract::{CONFIG_FILE, CONFIG_VARIABLE};
+use super::layout;
+use super::settings::{DriverSettings, LibraryIdentity};
+use super::wrapper;
 use super::{cargo_cache, toolchain};
 use crate::compiler;
 use crate::facade::Facade;
@@ -14,16 +17,13 @@ use crate::view::{self, standard_library};
 use stratoscope_os::private_folder::{self, PrivateFolder};
 use stratoscope_os::{environment, temporary_folder};
 
-/// evcxr reads its settings in the folder that this variable names.
-const EVCXR_VARIABLE: &str = "EVCXR_CONFIG_DIR";
-
 /// Where rust-analyzer looks for the sources of the standard library.
 const SOURCES_VARIABLE: &str = "RUST_SRC_PATH";
 
 /// The name of that folder in ours.
 const SOURCES: &str = "library";
 
-/// What displays and drivers keep their sockets in, where there is nothing of the kind.
+/// The folder for sockets of displays and drivers, where the user has none.
 const RUNTIME: &str = "runtime";
 const RUNTIME_VARIABLE: &str = "XDG_RUNTIME_DIR";
 
@@ -64,32 +64,30 @@ pub fn choose() {
             std::env::set_var("TMPDIR", folder);
         }
         std::env::set_var(SOURCES_VARIABLE, path.join(SOURCES));
-        std::env::set_var(EVCXR_VARIABLE, path);
+        std::env::set_var(CONFIG_VARIABLE, path);
     }
 }
 
-/// What the notebook's user is told about the folder for temporary files, if there is anything.
+/// A message for the user about the folder for temporary files, if the usual one cannot be used.
 pub fn note() -> Option<&'static str> {
     NOTE.get().map(String::as_str)
 }
 
 /// Keeps from the process that runs the cells, and so from what cells start, what is only for us.
 pub fn hide(command: &mut Command) {
-    for name in [SOURCES_VARIABLE, EVCXR_VARIABLE] {
+    for name in [SOURCES_VARIABLE, CONFIG_VARIABLE] {
         command.env_remove(name);
     }
     environment::clean_env(command);
 }
 
-/// The folder that [`choose`] chose, in this process or in the one that started it.
-pub fn chosen() -> Option<PathBuf> {
-    std::env::var_os(EVCXR_VARIABLE).map(PathBuf::from)
-}
+pub use crate::layout::source;
 
 impl Home {
     /// Makes the folder, for this user alone. An older one of the same process is replaced.
     pub fn make() -> io::Result<Self> {
-        let path = chosen().ok_or_else(|| io::Error::other("the private folder was not chosen"))?;
+        let path = layout::chosen()
+            .ok_or_else(|| io::Error::other("the private folder was not chosen"))?;
         match fs::remove_dir_all(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -113,7 +111,7 @@ impl Home {
 
     /// evcxr's workspace.
     pub fn cells(&self) -> PathBuf {
-        self.path().join("cells")
+        layout::cells(self.path())
     }
 
     /// The folder of the pipes.
@@ -144,12 +142,12 @@ impl Home {
 
     /// Writes evcxr's settings and the wrapper's.
     pub fn configure(&self, facade: &Facade, executable: &Path) -> io::Result<()> {
-        let settings = Settings {
+        let settings = DriverSettings {
             library: facade.library.clone(),
             dependencies: facade.dependencies.clone(),
             view: facade.view.clone(),
             sysroot: self.path().join("sysroot"),
-            identity: Identity::of(&facade.library)?,
+            identity: LibraryIdentity::of(&facade.library)?,
             rustc: compiler::rustc_of(&facade.sysroot),
             toolchain: facade.sysroot.clone(),
         };
@@ -167,11 +165,11 @@ impl Home {
             quoted(&wrapper.to_string_lossy()),
             quoted(&profile_and_dependency(&facade.view)),
         );
-        fs::write(self.path().join("evcxr.toml"), text)
+        fs::write(self.path().join(CONFIG_FILE), text)
     }
 }
 
-/// Whether a folder belongs to this user and is open to nobody else, as a runtime folder has to be.
+/// Whether a folder belongs to this user and is not accessible to others, as a runtime folder has to be.
 fn is_private(folder: &Path) -> bool {
     // SAFETY: a plain system call.
     let user = unsafe { libc::getuid() };
@@ -188,7 +186,7 @@ fn is_private(folder: &Path) -> bool {
 /// whole profile and the facade along, and the rest lands in a table that cargo ignores. It also ends
 /// cargo's search for a workspace, which goes through all the folders above.
 ///
-/// Cells are not optimised: what takes time, tensors and training, is in the facade, which is. An ML
+/// Cells are not optimized: tensors and training, which take the time, are in the facade, which is. An ML
 /// cell compiles in 0.30 s of processor time this way, in 0.48 s at `opt-level = 1` with four units.
 fn profile_and_dependency(view: &Path) -> String {
     let facade = view.join(view::ROOT);

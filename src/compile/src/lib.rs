@@ -3,38 +3,50 @@
 //! `diagnostics` and `os`; it knows no variables, no wire and no Jupyter.
 //!
 //! In the order in which a cell passes through:
-//! - [`toolchain`]: our executable as evcxr's cargo. It calls rustc as the real cargo did for the first cell.
+//! - [`toolchain`]: our executable as evcxr's cargo and rustup.
+//! - [`rustc_call`]: the call of rustc that the real cargo made for the first cell, repeated.
 //! - [`attempts`]: the sources that rustc is given one after the other. [`generated`] replaces what evcxr has
 //!   written around the cell by calls into the facade, [`staged`] makes a closure of each statement.
-//! - [`compile_cache`]: a cell that was compiled before is not compiled again; [`retry`]: nor is one whose
-//!   errors are known already.
-//! - [`standby`]: the rustc that has read the facade and waits for the cell; [`linker`] links what it writes.
+//! - [`compile_cache`]: a cell that was compiled before is not compiled again; [`retry`]: nor is one whose errors
+//!   are known already.
+//! - [`standby`]: the rustc that has read the facade and waits for the cell, and the [process](standby_process) that
+//!   keeps it; [`linker`] links what it writes.
 //! - [`wrapper`]: our executable as rustc's wrapper, for what the real cargo builds.
 //! - [`cargo_cache`]: what cargo answers rust-analyzer at the start of a kernel.
-//! - [`state`]: what the kernel and these processes tell each other.
-//! - [`home`]: the private folder that all of them share; [`facade`] and [`compiler`] find the library and its
-//!   rustc; [`view`] writes what rust-analyzer sees of the library.
+//! - [`evcxr_contract`]: every text of evcxr's and cargo's that this and the crate `evaluator` rely on.
+//! - [`state`]: what the kernel and these processes tell each other; [`settings`] and [`layout`]: what they share.
+//! - [`home`]: the private folder; [`facade`] and [`compiler`] find the library and its rustc; [`view`] writes what
+//!   rust-analyzer sees of the library.
 //!
-//! Start with [`toolchain`].
+//! Start with [`rustc_call`].
+
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 use std::process::ExitCode;
 
-pub mod attempts;
-pub mod cargo_cache;
-pub mod compile_cache;
+mod arguments;
+mod attempts;
+mod cargo_cache;
+mod compile_cache;
 pub mod compiler;
+pub mod evcxr_contract;
 pub mod facade;
-pub mod generated;
+mod generated;
 pub mod home;
-pub mod linker;
-pub mod retry;
-pub mod rustc_json;
-pub mod staged;
-pub mod standby;
+mod invocation;
+mod layout;
+mod linker;
+mod retry;
+mod rustc_call;
+mod rustc_json;
+mod settings;
+mod staged;
+mod standby;
+pub mod standby_process;
 pub mod state;
-pub mod toolchain;
-pub mod view;
-pub mod wrapper;
+mod toolchain;
+mod view;
+mod wrapper;
 
 /// Called first in `main`. `Some` when the process was started as rustc's wrapper, as cargo or as rustup, and
 /// has done its work.

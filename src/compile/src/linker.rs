@@ -1,16 +1,16 @@
-//! Links an ordinary cell. rustc has a cell linked by `cc`, which calls `collect2`, which calls a
-//! linker that reads the names of everything in the facade: a fifth of what the cell takes to
-//! compile. A cell that needs nothing but the facade can be linked in one step, by the linker that
-//! comes with rustc, against a library without contents and with the facade's name: what the cell
-//! takes from the facade is found when it is loaded.
+//! Links an ordinary cell. rustc links through `cc`, which calls `collect2`, which calls a linker that reads all symbols of
+//! the facade: a fifth of the time in which a cell is compiled. A cell that uses nothing but the facade is linked in one
+//! step by the linker that comes with rustc, against an empty library with the facade's name; the cell's references to
+//! the facade are resolved when it is loaded.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
-use super::toolchain::EMIT_OF_BUILD;
-use super::wrapper::{self, Settings};
+use super::arguments;
+use super::evcxr_contract::{CELL_CRATE, EMIT_OF_BUILD, RUNS_THE_CELL};
+use super::settings::DriverSettings;
 
 /// What `-m` calls this machine; `None`: cells are linked by rustc.
 const MACHINE: Option<&str> = if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
@@ -28,9 +28,6 @@ const VISIBLE: &str = "{ global: run_user_code_*; stratoscope_static_*; local: *
 /// The folder, beside the library that cells are compiled against, with what linking needs.
 const FOLDER: &str = "link";
 
-/// How evcxr begins the function that runs the cell.
-const RUNS_THE_CELL: &str = "pub extern \"C\" fn run_user_code_";
-
 /// Links one cell.
 pub struct Linker {
     program: PathBuf,
@@ -43,8 +40,8 @@ pub struct Linker {
 }
 
 impl Linker {
-    /// The linker of the cell with this text; `None` when rustc has to see to it.
-    pub fn of(settings: &Settings, source: &str) -> Option<Self> {
+    /// The linker of the cell with this text; `None`: rustc has to link it.
+    pub fn of(settings: &DriverSettings, source: &str) -> Option<Self> {
         if names_other_libraries(source) {
             return None;
         }
@@ -62,9 +59,9 @@ impl Linker {
 
     /// Has rustc stop before it links. Returns where it will write the object.
     pub fn take_over(&self, arguments: &mut [OsString]) -> Option<PathBuf> {
-        let folder = PathBuf::from(wrapper::value_of(arguments, "--out-dir")?);
-        let extra = wrapper::codegen_option(arguments, "extra-filename").unwrap_or_default();
-        let object = folder.join(format!("{}{extra}.o", wrapper::CELL_CRATE));
+        let folder = PathBuf::from(arguments::value_of(arguments, "--out-dir")?);
+        let extra = arguments::codegen_option(arguments, "extra-filename").unwrap_or_default();
+        let object = folder.join(format!("{}{extra}.o", CELL_CRATE));
         let emit = arguments.iter_mut().find(|word| *word == EMIT_OF_BUILD)?;
         *emit = "--emit=dep-info,obj".into();
         Some(object)

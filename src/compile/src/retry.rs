@@ -1,29 +1,26 @@
-//! evcxr compiles a cell that has an error once more, outside of the closure that catches panics,
-//! because rustc words some errors by that closure. Most errors are worded the same in both; then
-//! the second try would only take a compile's time to say what the first has said. evcxr shows the
-//! first try's errors when the second one finds none, which is what it is told here.
+//! Skips evcxr's second compile of a cell with an error. evcxr compiles such a cell again outside of the closure that
+//! catches panics, because that closure changes the text of some errors. Most errors have the same text in both. evcxr
+//! shows the errors of the first compile when the second one reports none, so our cargo reports none.
 
 use std::path::Path;
 
 use serde::Deserialize;
 
+use super::evcxr_contract::CATCH;
 use super::state::State;
 
-/// Errors of names and types, which stay the same whatever surrounds the code.
+/// Errors of names and types, whose text does not depend on the surrounding code.
 const PLAIN: [&str; 23] = [
     "E0023", "E0026", "E0027", "E0040", "E0061", "E0063", "E0107", "E0308", "E0369", "E0405",
     "E0412", "E0422", "E0423", "E0425", "E0432", "E0433", "E0531", "E0532", "E0560", "E0599",
     "E0604", "E0608", "E0609",
 ];
 
-/// Whether an error of this kind stays the same whatever surrounds the code.
+/// Whether an error of this kind has the same text in any surrounding code.
 pub fn is_same_anywhere(code: &str) -> bool {
     // What a `?` cannot convert, it cannot convert in any closure.
     PLAIN.contains(&code) || code == "E0277"
 }
-
-/// What only the first try's text contains: evcxr's call that catches panics.
-const FIRST_TRY: &str = "std::panic::catch_unwind(";
 
 /// Notes that the cell was refused, if evcxr's retry would get the same errors.
 pub fn note_refusal(home: &Path, messages: &str) {
@@ -39,7 +36,7 @@ pub fn is_useless(home: &Path, source: &str) -> bool {
         return false;
     }
     let taken = State::update(home, |state| std::mem::take(&mut state.retry_is_useless));
-    taken.unwrap_or(false) && !source.contains(FIRST_TRY)
+    taken.unwrap_or(false) && !source.contains(CATCH)
 }
 
 #[derive(Deserialize)]
@@ -83,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_that_a_closure_does_not_change_are_told_once() {
+    fn errors_that_a_closure_does_not_change_are_compiled_once() {
         let summary = r#"{"level":"error","message":"aborting due to 1 previous error","code":null,"rendered":"error: aborting"}"#;
         let warning = r#"{"level":"warning","message":"unused","code":null,"rendered":null}"#;
         let mismatch = error("E0308", "mismatched types");
@@ -104,7 +101,7 @@ mod tests {
     #[test]
     fn a_note_holds_for_the_next_compile_alone() {
         let home = tempfile::tempdir().expect("a folder");
-        let (first, second) = (format!("match {FIRST_TRY}"), "the cell alone");
+        let (first, second) = (CATCH.to_owned(), "the cell alone");
         assert!(!is_useless(home.path(), second));
         note_refusal(home.path(), &error("E0425", "no such name"));
         assert!(!is_useless(home.path(), &first));

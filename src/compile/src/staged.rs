@@ -1,4 +1,4 @@
-//! A cell that runs statement by statement, so that whatever ends it costs as little as Rust allows.
+//! A cell that runs statement by statement, so that an error, a panic or an interrupt loses as few variables as Rust allows.
 //!
 //! evcxr's source of a cell keeps the cell's own variables behind its last statement. Here each
 //! statement is a closure of its own that hands out what it binds, and what follows it is a labeled
@@ -19,19 +19,15 @@
 //! statement ends the cell; so is one of an earlier cell that this cell shadows or moves.
 //! [`super::attempts`] falls back where rustc does not accept the result.
 //!
-//! The cell's own lines stay where they are; what is written stands on the lines that mark the
-//! statements, and behind them.
+//! The cell's own lines stay where they are; generated code is on the lines that mark the statements, and behind them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use super::generated::{CLOSING, OPENING};
+use super::evcxr_contract::{CATCH, CLOSING, NAME, OPENING, PUT as PACK, TAKE as LOAD};
 use super::state::Known;
 use stratoscope_cell_text::rewrite::statement::{self, Facts};
 
-const CATCH: &str = "match std::panic::catch_unwind(";
-const PACK: &str = "evcxr_variable_store.put_variable::<";
-const LOAD: &str = "evcxr_variable_store.take_variable::<";
 const LABEL: &str = "'cell_";
 
 /// With more statements a cell is compiled as a whole.
@@ -164,7 +160,7 @@ pub fn staged(text: &str, known: &Known) -> Option<Staged> {
 /// The name and the type in a line that keeps or loads a variable.
 fn typed<'a>(line: &'a str, by: &str) -> Option<(&'a str, &'a str)> {
     let (_, rest) = line.split_once(by)?;
-    let (kind, rest) = rest.split_once(">(stringify!(")?;
+    let (kind, rest) = rest.split_once(NAME)?;
     Some((rest.split_once(')')?.0, kind))
 }
 

@@ -6,7 +6,7 @@
 //! manifest for each crate whose types matter: ours and burn's public ones. The `path` in ours points
 //! at the *real* sources, which may change and must not disagree; burn's lie beside the manifest, in
 //! [`outline`]. Their only dependencies are each other. What a source names beyond that stays unknown to rust-analyzer,
-//! which does not mind. Nobody compiles these crates (see [`crate::wrapper`]). Beside them
+//! which tolerates that. These crates are not compiled (see [`crate::wrapper`]). Beside them
 //! lies the [`standard_library`] in outline.
 
 use std::collections::{BTreeMap, BTreeSet};

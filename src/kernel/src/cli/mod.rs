@@ -82,7 +82,7 @@ pub fn main() -> ExitCode {
         Command::Adapters => adapters::run(),
         Command::Cells => Ok(stratoscope_evaluator::cell_process::main()),
         Command::Standby { home } => {
-            stratoscope_compile::standby::run(&home).map_err(anyhow::Error::from)
+            stratoscope_compile::standby_process::run(&home).map_err(anyhow::Error::from)
         }
     };
     result.unwrap_or_else(|error| {

@@ -1,0 +1,90 @@
+//! rustc's arguments for a cell: what they say, and how they are changed so that the cell is compiled against the
+//! prebuilt facade.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::evcxr_contract::PREFER_DYNAMIC;
+use super::settings::{DriverSettings, LibraryIdentity};
+
+/// Why a cell cannot be compiled.
+pub enum Problem {
+    /// The facade was rebuilt: an error in the form in which rustc reports its own.
+    Replaced(serde_json::Value),
+    /// A file cannot be read or written.
+    Io(io::Error),
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Points `ctx` at the real facade. Returns its source.
+pub fn prepare_cell(
+    settings: &DriverSettings,
+    arguments: &mut Vec<OsString>,
+) -> Result<Option<PathBuf>, Problem> {
+    if LibraryIdentity::of(&settings.library).ok() != Some(settings.identity) {
+        return Err(Problem::Replaced(as_rustc_says(
+            "the facade was rebuilt while this kernel was running: restart the kernel",
+        )));
+    }
+    against_the_facade(settings, arguments);
+    let source = arguments.iter().find(|argument| {
+        let path = Path::new(argument);
+        path.extension() == Some(OsStr::new("rs")) && path.is_file()
+    });
+    Ok(source.map(PathBuf::from))
+}
+
+/// Names the prebuilt facade in place of the view's.
+pub fn against_the_facade(settings: &DriverSettings, arguments: &mut Vec<OsString>) {
+    for index in 1..arguments.len() {
+        let is_facade = arguments[index - 1] == "--extern"
+            && arguments[index]
+                .to_string_lossy()
+                .starts_with("stratoscope=");
+        if is_facade {
+            arguments[index] = named("stratoscope=", &settings.library);
+        }
+    }
+    arguments.retain(|argument| argument != PREFER_DYNAMIC);
+    // Mistakes such as an overflow are reported in a notebook. The facade stays as it was built.
+    arguments.push("-Coverflow-checks=on".into());
+    arguments.push("-Cdebug-assertions=on".into());
+    arguments.push("--sysroot".into());
+    arguments.push(settings.sysroot.clone().into());
+    arguments.push("-L".into());
+    arguments.push(named("dependency=", &settings.dependencies));
+}
+
+fn named(name: &str, path: &Path) -> OsString {
+    let mut argument = OsString::from(name);
+    argument.push(path);
+    argument
+}
+
+/// An error in the form in which rustc reports its own.
+fn as_rustc_says(message: &str) -> serde_json::Value {
+    serde_json::json!({
+        "$message_type": "diagnostic", "message": message, "code": null, "level": "error",
+        "spans": [], "children": [], "rendered": format!("error: {message}\n"),
+    })
+}
+
+/// What stands behind `name`.
+pub fn value_of<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a OsStr> {
+    let position = arguments.iter().position(|argument| argument == name)?;
+    arguments.get(position + 1).map(OsString::as_os_str)
+}
+
+/// What `-C name=` sets.
+pub fn codegen_option<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a str> {
+    arguments.windows(2).find_map(|pair| {
+        let option = pair[1].to_str()?.strip_prefix(name)?.strip_prefix('=')?;
+        (pair[0] == "-C").then_some(option)
+    })
+}
