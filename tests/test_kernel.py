@@ -250,7 +250,7 @@ def test_variables_of_a_redefined_type_are_not_taken_for_the_new_one(kernel):
     anew = kernel.run("struct Point(String);")
     assert "lost: `points` and `segment`" in anew.stream("stderr"), anew.stream("stderr")
     assert "point 7" in anew.stream() and "point 8" in anew.stream()
-    check_error(kernel.execute("segment.from.0.len()"), "E0425", f"cell {anew.number} defined its type anew", f"run cell {made} again")
+    check_error(kernel.execute("segment.from.0.len()"), "E0425", f"cell {anew.number} redefined its type", f"run cell {made} again")
     assert kernel.run("plain").shown() == "1"
     # A cell that defines a type and creates a value is edited and run again.
     assert kernel.run("struct Edited { a: u8 }\nlet edited = Edited { a: 1 };\nedited.a").shown() == "1"

@@ -3,7 +3,7 @@
 //! It speaks evcxr's small protocol: a line `LOAD_AND_RUN library function` comes in, the function
 //! runs, a line says that it has ended. The protocol has the process's original standard input and
 //! output to itself: before anything else, those move out of the way and the cell's own standard
-//! streams become named pipes that the kernel reads. A cell may therefore print whatever it likes,
+//! streams become named pipes that the kernel reads. A cell may therefore print any bytes,
 //! with or without a line's end. What its [`thread_owner`] print when another cell runs goes to its own
 //! cell.
 
@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use libloading::Library;
+use stratoscope_compile::evcxr_contract::{EXECUTION_COMPLETE, LOAD_AND_RUN};
 
 pub mod foreign_output;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -26,15 +27,13 @@ mod thread_owner;
 pub const STREAMS_VARIABLE: &str = "STRATOSCOPE_STREAMS";
 /// Names the facade, which is loaded before the first cell needs it.
 pub const LIBRARY_VARIABLE: &str = "STRATOSCOPE_LIBRARY";
-/// Tells the facade where evcxr's protocol goes on.
+/// Names the descriptor on which evcxr's protocol continues, for the facade.
 const PROTOCOL_VARIABLE: &str = "STRATOSCOPE_PROTOCOL_FD";
 /// On the original standard error: a cell starts, a cell has ended.
 pub const STARTS: &str = "stratoscope: starts";
 /// See [`STARTS`].
 pub const ENDED: &str = "stratoscope: ended";
 
-/// evcxr reads until this line.
-const COMPLETE: &str = "EVCXR_EXECUTION_COMPLETE";
 /// Cells run on a thread with room for deep recursion; only what is used takes memory.
 const STACK_BYTES: usize = 256 << 20;
 
@@ -56,7 +55,7 @@ fn run() -> std::io::Result<()> {
         .name("cells".to_owned())
         .stack_size(STACK_BYTES)
         .spawn(move || {
-            // On this thread, so that whatever the facade keeps per thread is there for the cells.
+            // On this thread, so that thread-locals of the facade are those that the cells see.
             let facade =
                 std::env::var_os(LIBRARY_VARIABLE).and_then(|path| prepare(Path::new(&path)));
             protocol.serve();
@@ -69,7 +68,7 @@ fn run() -> std::io::Result<()> {
 
 /// Loads the facade and lets it connect, while the kernel is still getting ready.
 fn prepare(path: &Path) -> Option<Library> {
-    // SAFETY: the facade's initialisers are those of Rust crates that cells load anyway.
+    // SAFETY: the facade's initializers are those of Rust crates that cells load anyway.
     let library = unsafe { Library::new(path) }.ok()?;
     // SAFETY: the facade defines it with this signature.
     let ready = unsafe { library.get::<extern "C" fn()>(b"stratoscope_ready") }.ok()?;
@@ -130,7 +129,7 @@ impl Protocol {
         // SAFETY: no other thread exists yet.
         unsafe {
             std::env::set_var(PROTOCOL_VARIABLE, channel);
-            // evcxr sets it, and what is about our code and its own helps nobody.
+            // evcxr sets it, and a backtrace of our code and evcxr's is of no use in a notebook.
             std::env::remove_var("RUST_BACKTRACE");
         }
         Ok(protocol)
@@ -143,7 +142,7 @@ impl Protocol {
         for line in BufReader::new(commands).lines() {
             let Ok(line) = line else { return };
             // A path may have spaces.
-            let order = line.strip_prefix("LOAD_AND_RUN ");
+            let order = line.strip_prefix(LOAD_AND_RUN);
             let Some((path, function)) = order.and_then(|it| it.rsplit_once(' ')) else {
                 eprintln!("the kernel sent something unexpected: {line}");
                 std::process::exit(99);
@@ -154,7 +153,7 @@ impl Protocol {
                 std::process::exit(99);
             }
             let _ = writeln!(self.events, "{ENDED}");
-            if writeln!(self.replies, "{COMPLETE}").is_err() {
+            if writeln!(self.replies, "{EXECUTION_COMPLETE}").is_err() {
                 return;
             }
         }

@@ -1,5 +1,5 @@
-//! A closure cannot live between cells, since its type has no name. What can: a function, or the closure
-//! in a box, with its types written out as far as the cell and the notebook show them.
+//! A closure cannot live between cells, since its type has no name. Suggests what can: a function, or the closure in a
+//! box, with the types written out as far as the cell and the notebook show them.
 
 use std::collections::BTreeMap;
 

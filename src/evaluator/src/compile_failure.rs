@@ -1,11 +1,7 @@
-//! Cells that could not be compiled for reasons that are not theirs: a full disk, a compiler that
-//! was killed. evcxr has one text for all of them, with what the compiler said somewhere in it.
+//! Cells that were not compiled for a reason outside the cell: a full disk, a compiler that was killed. evcxr reports all
+//! of them by one text that contains what the compiler has written.
 
-/// Before everything that the compiler wrote to standard error, in evcxr's text.
-const UNPARSED: &str = "no parsable errors were found. STDERR:";
-
-/// Behind it.
-const REST: &str = "STDOUT:";
+use stratoscope_compile::evcxr_contract::{UNPARSED, UNPARSED_END};
 
 /// How the system says that nothing more can be written.
 const REASONS: [&str; 4] = [
@@ -15,8 +11,8 @@ const REASONS: [&str; 4] = [
     "Read-only file system",
 ];
 
-/// The name and the text of the error that evcxr has only `message` for.
-pub fn told(message: &str) -> (&'static str, String) {
+/// The name and the text of an error of which evcxr only has this message.
+pub fn explain(message: &str) -> (&'static str, String) {
     let reason = REASONS.iter().find(|reason| message.contains(**reason));
     if let Some(reason) = reason {
         let folder = std::env::temp_dir();
@@ -29,12 +25,12 @@ pub fn told(message: &str) -> (&'static str, String) {
     let Some((_, said)) = message.split_once(UNPARSED) else {
         return ("Error", message.to_owned());
     };
-    let said = said.split(REST).next().unwrap_or_default().trim();
+    let said = said.split(UNPARSED_END).next().unwrap_or_default().trim();
     let text = if said.is_empty() || said.contains("SIGKILL") {
-        "the compiler was ended from outside, as the system does when memory runs out; variables are kept, and the cell can be run again"
+        "the compiler was killed, as the system does when memory runs out; variables are kept, and the cell can be run again"
             .to_owned()
     } else {
-        format!("the compiler failed, and not for what the cell says; variables are kept\n{said}")
+        format!("the compiler failed for a reason outside the cell; variables are kept\n{said}")
     };
     ("CompilerFailed", text)
 }
@@ -44,7 +40,7 @@ mod tests {
     use super::*;
 
     fn check(message: &str, name: &str, first: &str, rest: &str) {
-        let (found, text) = told(message);
+        let (found, text) = explain(message);
         let (line, behind) = text.split_once('\n').unwrap_or((&text, ""));
         assert_eq!(found, name);
         assert!(line.starts_with(first), "{line}");
@@ -69,7 +65,7 @@ mod tests {
         check(
             "Compilation failed, but no parsable errors were found. STDERR:\n\nSTDOUT:",
             "CompilerFailed",
-            "the compiler was ended from outside",
+            "the compiler was killed",
             "",
         );
         check(

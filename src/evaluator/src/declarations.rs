@@ -1,5 +1,5 @@
-//! Variables of earlier cells: where each was declared. evcxr declares them anew in every cell, so what
-//! rustc advises about a missing `mut` is about a line that nobody has typed.
+//! Where the variables of earlier cells were declared. evcxr declares them again in every cell, so rustc's suggestion to
+//! add `mut` is about a line that the user has not typed; it is replaced by one about the line of the earlier cell.
 
 use std::collections::BTreeMap;
 

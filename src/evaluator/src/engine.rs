@@ -1,4 +1,4 @@
-//! Executes cells: check, rewrite, evcxr, outcome.
+//! Executes cells: check, rewrite, compile and run by evcxr, outcome.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Child;
@@ -8,25 +8,25 @@ use std::time::Duration;
 use evcxr::{CommandContext, Error, EvalOutputs};
 use stratoscope_diagnostics::check::{self, CellContext, check_cell};
 use stratoscope_diagnostics::policy::Level;
-use stratoscope_diagnostics::{Profile, Severity};
+use stratoscope_diagnostics::{Diagnostic, Profile, Severity};
 use stratoscope_wire::{MimeBundle, ToCells};
 
 use super::crate_progress::Watch;
 use super::declarations::Declared;
 use super::interrupt::Handle;
 use super::link::Link;
-use super::lost_variables::Gone;
+use super::lost_variables::LostVariables;
 use super::relay::{Current, Relay};
 use super::show;
 use super::streams::Streams;
 use super::warnings;
 use crate::assist::Assistant;
 use stratoscope_cell_text::definitions::Definitions;
-use stratoscope_cell_text::nesting;
-use stratoscope_cell_text::rewrite::{Rewritten, rewrite};
+use stratoscope_cell_text::rewrite::Rewritten;
+use stratoscope_cell_text::{ParsedCell, Rewriting};
 use stratoscope_compile::facade::Facade;
 use stratoscope_compile::home::Home;
-use stratoscope_compile::standby::Standby;
+use stratoscope_compile::standby_process::Standby;
 use stratoscope_session::DiagnosticSettings;
 use stratoscope_session::{
     Assist, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, OutputSink, Stream,
@@ -58,12 +58,12 @@ pub struct Engine {
     /// Where they were declared.
     declared: Declared,
     /// Those that there were.
-    gone: Gone,
+    lost_variables: LostVariables,
     /// The types that cells have defined.
     defined: Definitions,
     /// What evcxr takes for variables and is none ([`kept_variables`]).
     masked: BTreeSet<String>,
-    /// How often types were defined anew.
+    /// How often types were redefined.
     generation: u32,
     /// Answers meanwhile.
     assistant: Assistant,
@@ -126,6 +126,65 @@ impl Engine {
         (names.len() == 1).then(|| names.remove(0))
     }
 
+    /// Checks the calls of the DSL in a cell and shows what is wrong. Returns the errors, and the notes, which are
+    /// shown only if the cell runs to its end.
+    fn check(&self, rust: &str, current: &Current) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
+        let (mut errors, mut notes) = (Vec::new(), Vec::new());
+        for found in check_cell(rust, &self.known_to_checks(current.profile)) {
+            let is_denied = self.relay.settings().policy.level(&found.code) == Some(Level::Denied);
+            if found.severity == Severity::Note && !is_denied {
+                notes.push(found);
+                continue;
+            }
+            let Some(found) = self.relay.settings().judged(found, None) else {
+                continue;
+            };
+            let found = show::diagnostic(found, None, current);
+            if found.severity == Severity::Error {
+                errors.push(found);
+            }
+        }
+        (errors, notes)
+    }
+
+    /// Compiles and runs a cell that the checks accept, and updates what is known of the variables and types. Returns
+    /// rustc's warnings, too.
+    fn compile_and_run(
+        &mut self,
+        rewriting: Rewriting,
+        current: &Current,
+    ) -> (CellOutcome, Vec<Diagnostic>) {
+        let Rewriting {
+            rewritten,
+            definitions: defined,
+        } = rewriting;
+        let changed = self.defined.changed_by(&defined);
+        let of_old_types = self.of_old_types(&changed);
+        let is_new_generation = self.begin_generation(&changed);
+        let mut before = self.variable_names();
+        self.mask(&of_old_types);
+        let watch = Watch::start(
+            self.home.path(),
+            current.number,
+            &rewritten.text,
+            Arc::clone(&current.outputs),
+        );
+        let result = self.evaluate(&rewritten);
+        // What a cell defines is kept whenever it was compiled, however it ended.
+        let compiled = !matches!(result, Err(Error::CompilationErrors(_) | Error::Message(_)));
+        drop(watch);
+        let warnings = warnings::take(self.home.path(), &rewritten, &current.code);
+        self.end_generation(is_new_generation, compiled);
+        if compiled {
+            before.retain(|name| !of_old_types.contains(name));
+            self.drop_redefined(of_old_types, &rewritten, current);
+            self.defined.extend(defined);
+        }
+        let outcome = self.outcome(result, &rewritten, &before, current);
+        self.assistant.set_variables(self.list_variables());
+        (outcome, warnings)
+    }
+
     /// Hands a rewritten cell to evcxr and waits until everything it said has been shown.
     fn evaluate(&mut self, rewritten: &Rewritten) -> std::result::Result<EvalOutputs, Error> {
         let result = self.context.execute(&rewritten.text);
@@ -140,7 +199,8 @@ impl Engine {
 
 impl Evaluate for Engine {
     fn execute(&mut self, cell: Cell<'_>, outputs: &Arc<dyn OutputSink>) -> CellOutcome {
-        if let Some((line, message)) = nesting::too_deep(cell.code) {
+        let parsed = ParsedCell::of(cell.code);
+        if let Some((line, message)) = parsed.too_deep() {
             let (name, line) = ("NestedTooDeep", Some(line));
             let error = show::plain_error(name, &message, line, None, cell.number, cell.code);
             return CellOutcome::Error(error);
@@ -156,55 +216,14 @@ impl Evaluate for Engine {
         if let Some(note) = self.note.take() {
             outputs.stream(Stream::Stderr, &format!("{note}\n"));
         }
-        let mut errors = Vec::new();
-        let mut notes = Vec::new();
-        let context = self.known_to_checks(current.profile);
-        let rust = stratoscope_cell_text::magic_line::without_lines(cell.code);
-        for found in check_cell(&rust, &context) {
-            // A note is about a cell that works; whether this one does is not known yet.
-            let is_denied = self.relay.settings().policy.level(&found.code) == Some(Level::Denied);
-            if found.severity == Severity::Note && !is_denied {
-                notes.push(found);
-                continue;
-            }
-            let Some(found) = self.relay.settings().judged(found, None) else {
-                continue;
-            };
-            let found = show::diagnostic(found, None, &current);
-            if found.severity == Severity::Error {
-                errors.push(found);
-            }
-        }
+        let rust = parsed.rust();
+        let (errors, notes) = self.check(&rust, &current);
         if !errors.is_empty() {
             self.relay.end();
             return CellOutcome::Error(show::error_of(&errors, cell.code, cell.number));
         }
-        let rewritten = rewrite(cell.code, cell.number, cell.silent);
-        let defined = Definitions::of(&rust);
-        let changed = self.defined.changed_by(&defined);
-        let of_old_types = self.of_old_types(&changed);
-        let is_new_generation = self.begin_generation(&changed);
-        let mut before = self.variable_names();
-        self.mask(&of_old_types);
-        let watch = Watch::start(
-            self.home.path(),
-            cell.number,
-            &rewritten.text,
-            Arc::clone(outputs),
-        );
-        let result = self.evaluate(&rewritten);
-        // What a cell defines is kept whenever it was compiled, however it ended.
-        let compiled = !matches!(result, Err(Error::CompilationErrors(_) | Error::Message(_)));
-        drop(watch);
-        let warnings = warnings::take(self.home.path(), &rewritten, cell.code);
-        self.end_generation(is_new_generation, compiled);
-        if compiled {
-            before.retain(|name| !of_old_types.contains(name));
-            self.drop_redefined(of_old_types, &rewritten, &current);
-            self.defined.extend(defined);
-        }
-        let outcome = self.outcome(result, &rewritten, &before, &current);
-        self.assistant.set_variables(self.list_variables());
+        let rewriting = parsed.rewrite(cell.number, cell.silent);
+        let (outcome, warnings) = self.compile_and_run(rewriting, &current);
         if outcome == CellOutcome::Ok {
             for found in warnings.into_iter().chain(notes) {
                 let judged = self.relay.settings().judged(found, None);
@@ -245,7 +264,7 @@ impl Evaluate for Engine {
     }
 
     fn complete(&mut self, code: &str, cursor: usize) -> Completions {
-        if nesting::too_deep(code).is_some() {
+        if ParsedCell::of(code).too_deep().is_some() {
             return Completions {
                 start: cursor,
                 end: cursor,
@@ -256,7 +275,7 @@ impl Evaluate for Engine {
     }
 
     fn inspect(&mut self, code: &str, cursor: usize, detail_level: u8) -> Option<MimeBundle> {
-        if nesting::too_deep(code).is_some() {
+        if ParsedCell::of(code).too_deep().is_some() {
             return None;
         }
         self.documentation(code, cursor, detail_level)
@@ -268,9 +287,9 @@ impl Evaluate for Engine {
         let described = self.relay.take_described();
         let mut variables = self.list_variables();
         for variable in &mut variables {
-            if let Some(told) = described.iter().find(|told| told.name == variable.name) {
-                variable.bytes = Some(told.bytes);
-                variable.device.clone_from(&told.device);
+            if let Some(found) = described.iter().find(|it| it.name == variable.name) {
+                variable.bytes = Some(found.bytes);
+                variable.device.clone_from(&found.device);
             }
         }
         variables
@@ -281,7 +300,7 @@ impl Evaluate for Engine {
         let started = cleared.and_then(|_| self.context.execute(FIRST_CELL));
         self.made_by.clear();
         self.declared = Declared::default();
-        self.gone.clear();
+        self.lost_variables.clear();
         self.defined.clear();
         self.masked.clear();
         self.mask(&BTreeSet::new());

@@ -1,5 +1,5 @@
-//! Stopping a cell. A compile is ended by ending the compiler, which loses nothing. A running cell
-//! is asked over the wire; if it does not end, its process is.
+//! Interrupts a cell. A compile is interrupted by killing the compiler, which loses nothing. A running cell is asked over
+//! the wire; if it does not end in time, its process is killed.
 
 use std::process::Child;
 use std::sync::{Arc, Mutex, TryLockError};
@@ -27,7 +27,7 @@ pub struct Handle {
     pub link: Arc<Link>,
     /// The cell process; evcxr puts a new one into the same place.
     pub process: Arc<Mutex<Child>>,
-    /// The process that keeps a compiler ready, and goes on doing so.
+    /// The process that keeps a compiler ready; it is not killed.
     pub standby: Option<u32>,
 }
 

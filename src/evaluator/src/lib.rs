@@ -11,6 +11,8 @@
 //!
 //! Start with [`engine`].
 
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
+
 use stratoscope_session::Backend;
 
 mod assist;

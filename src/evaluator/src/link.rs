@@ -34,7 +34,7 @@ struct State {
     /// Counts connections, so that the end of an old one does not close a new one.
     connection: u64,
     writer: Option<Writer<UnixStream>>,
-    /// What every process is told first of all.
+    /// The first message to every process.
     greeting: Option<ToCells>,
     asked: u64,
     answered: u64,
@@ -135,7 +135,7 @@ fn accept(listener: &UnixListener, shared: &Arc<Shared>) {
             return;
         }
         let Ok(stream) = stream else { continue };
-        // A process that does not say hello is none of ours; the next one is waited for.
+        // A process that does not complete the handshake is ignored.
         let Ok((reader, mut writer)) = greet(stream) else {
             continue;
         };

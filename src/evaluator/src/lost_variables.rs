@@ -1,13 +1,13 @@
-//! Variables that are gone: a later cell that names one is told where it went and how it comes back,
-//! and not only that there is no such name.
+//! Variables that were lost. When a later cell names one, the error says in which cell it was lost, why, and how to
+//! get it back, in addition to rustc's "cannot find value".
 
 use std::collections::BTreeMap;
 
 use stratoscope_diagnostics::{Diagnostic, Fix};
 
-/// How a variable went.
+/// Why a variable was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum Cause {
     /// With the process that held it.
     ProcessEnded,
     /// With the process, which was ended because the cell did not listen to an interrupt.
@@ -16,19 +16,19 @@ pub enum How {
     MovedAndFailed,
     /// The cell moved it.
     Moved,
-    /// The cell defined its type anew.
+    /// The cell redefined its type.
     TypeRedefined,
-    /// It never came: the cell that binds it failed.
+    /// It never existed: the cell that binds it failed.
     NotMade,
-    /// It never came: the cell returned before the line that binds it.
+    /// It never existed: the cell returned before the line that binds it.
     Returned,
 }
 
-/// What is known of one that is gone.
+/// What is known of a lost variable.
 #[derive(Clone, Debug)]
 struct Loss {
-    how: How,
-    /// The cell that did it.
+    cause: Cause,
+    /// The cell that lost it.
     cell: u64,
     /// The cell that had made it.
     made_in: Option<u64>,
@@ -36,31 +36,35 @@ struct Loss {
 
 /// By name.
 #[derive(Clone, Default)]
-pub struct Gone(BTreeMap<String, Loss>);
+pub struct LostVariables(BTreeMap<String, Loss>);
 
-impl Gone {
+impl LostVariables {
     /// Cell `cell` cost the variable `name`, which cell `made_in` had made.
-    pub fn note(&mut self, name: &str, how: How, cell: u64, made_in: Option<u64>) {
-        let loss = Loss { how, cell, made_in };
+    pub fn note(&mut self, name: &str, cause: Cause, cell: u64, made_in: Option<u64>) {
+        let loss = Loss {
+            cause,
+            cell,
+            made_in,
+        };
         self.0.insert(name.to_owned(), loss);
     }
 
     /// The same, unless it is known where the variable went before.
-    pub fn note_if_new(&mut self, name: &str, how: How, cell: u64) {
+    pub fn note_if_new(&mut self, name: &str, cause: Cause, cell: u64) {
         let loss = Loss {
-            how,
+            cause,
             cell,
             made_in: Some(cell),
         };
         self.0.entry(name.to_owned()).or_insert(loss);
     }
 
-    /// Only those stay gone of which `is_gone` holds.
-    pub fn retain(&mut self, is_gone: impl Fn(&str) -> bool) {
-        self.0.retain(|name, _| is_gone(name));
+    /// Forgets those of which `is_lost` does not hold.
+    pub fn retain(&mut self, is_lost: impl Fn(&str) -> bool) {
+        self.0.retain(|name, _| is_lost(name));
     }
 
-    /// Nothing was there.
+    /// Forgets all.
     pub fn clear(&mut self) {
         self.0.clear();
     }
@@ -72,7 +76,7 @@ impl Gone {
         let Some((name, loss)) = known else {
             return found;
         };
-        let (what, way_back) = loss.told(&name);
+        let (what, way_back) = loss.explanation(&name);
         found.message = format!("{}: {what}; {}", found.message, way_back[0]);
         let ways = way_back.into_iter().map(|title| Fix {
             title,
@@ -91,28 +95,30 @@ fn unknown_name(found: &Diagnostic) -> Option<&str> {
 }
 
 impl Loss {
-    /// Where it went, in a few words, and what to do, best first.
-    fn told(&self, name: &str) -> (String, Vec<String>) {
+    /// What happened, and what to do, best first.
+    fn explanation(&self, name: &str) -> (String, Vec<String>) {
         let cell = self.cell;
-        let what = match self.how {
-            How::ProcessEnded => format!("it was lost when the process ended in cell {cell}"),
-            How::Interrupted => {
+        let what = match self.cause {
+            Cause::ProcessEnded => format!("it was lost when the process ended in cell {cell}"),
+            Cause::Interrupted => {
                 format!("it was lost when cell {cell} was interrupted and did not listen")
             }
-            How::MovedAndFailed => format!("cell {cell} had moved it when it failed"),
-            How::Moved => format!("cell {cell} moved it"),
-            How::TypeRedefined => format!("it was lost when cell {cell} defined its type anew"),
-            How::NotMade => format!("cell {cell}, which binds it, failed before it was kept"),
-            How::Returned => format!("cell {cell} returned before the line that binds it"),
+            Cause::MovedAndFailed => format!("cell {cell} had moved it when it failed"),
+            Cause::Moved => format!("cell {cell} moved it"),
+            Cause::TypeRedefined => format!("it was lost when cell {cell} redefined its type"),
+            Cause::NotMade => format!("cell {cell}, which binds it, failed before it was kept"),
+            Cause::Returned => format!("cell {cell} returned before the line that binds it"),
         };
         let mut ways = Vec::new();
-        match (self.how, self.made_in) {
-            (How::NotMade, _) => ways.push(format!("correct cell {cell} and run it again")),
-            (How::Returned, _) => ways.push(format!("bind it before the `return` of cell {cell}")),
+        match (self.cause, self.made_in) {
+            (Cause::NotMade, _) => ways.push(format!("correct cell {cell} and run it again")),
+            (Cause::Returned, _) => {
+                ways.push(format!("bind it before the `return` of cell {cell}"))
+            }
             (_, Some(made)) if made != cell => ways.push(format!("run cell {made} again")),
             _ => ways.push("run the cell again that made it".to_owned()),
         }
-        if matches!(self.how, How::Moved | How::MovedAndFailed) {
+        if matches!(self.cause, Cause::Moved | Cause::MovedAndFailed) {
             ways.push(format!(
                 "let cell {cell} borrow it, `&{name}`, or give it a copy, `{name}.clone()`"
             ));
@@ -127,20 +133,20 @@ mod tests {
 
     use super::*;
 
-    fn check(gone: &Gone, name: &str, expected: &str) {
+    fn check(gone: &LostVariables, name: &str, expected: &str) {
         let message = format!("cannot find value `{name}` in this scope");
         let found = gone.explain(Diagnostic::new("E0425", Severity::Error, message.clone()));
-        let told = found.message.strip_prefix(&message).expect("stays");
-        assert_eq!(told, expected);
+        let added = found.message.strip_prefix(&message).expect("stays");
+        assert_eq!(added, expected);
     }
 
     #[test]
-    fn a_name_that_is_gone_is_told_where_and_how_it_comes_back() {
-        let mut gone = Gone::default();
-        gone.note("a", How::ProcessEnded, 5, Some(3));
-        gone.note("b", How::Moved, 4, Some(2));
-        gone.note("c", How::NotMade, 6, None);
-        gone.note("d", How::ProcessEnded, 6, None);
+    fn the_error_about_a_lost_variable_says_why_and_how_to_get_it_back() {
+        let mut gone = LostVariables::default();
+        gone.note("a", Cause::ProcessEnded, 5, Some(3));
+        gone.note("b", Cause::Moved, 4, Some(2));
+        gone.note("c", Cause::NotMade, 6, None);
+        gone.note("d", Cause::ProcessEnded, 6, None);
         check(
             &gone,
             "a",

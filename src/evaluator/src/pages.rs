@@ -12,7 +12,12 @@ pub enum Page {
     /// A rule of this project.
     Project(&'static Entry),
     /// A code of rustc, and its page in Markdown.
-    Rustc { code: String, page: String },
+    Rustc {
+        /// `E0308`
+        code: String,
+        /// In Markdown.
+        page: String,
+    },
 }
 
 impl Page {
@@ -103,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_that_is_none_has_its_neighbor_named() {
+    fn an_unknown_code_has_a_similar_one_named() {
         for (code, expected) in [
             ("SC201", Some("SC0201")),
             ("201", Some("SC0201")),

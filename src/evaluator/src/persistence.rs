@@ -1,11 +1,12 @@
-//! Variables that cannot live between cells: what evcxr and rustc say about them, as diagnostics.
+//! Variables that cannot live between cells: the messages of evcxr and rustc about them, as diagnostics.
 //!
-//! evcxr hands a variable on by the name of its type, as rust-analyzer writes it. A type that has no
-//! name (a closure's, an `impl Trait`, `!`) or none that the next cell may use cannot be handed on.
+//! evcxr passes a variable on by the name of its type, as rust-analyzer writes it. A type without a name (a closure's, an
+//! `impl Trait`, `!`) or one that the next cell cannot name cannot be passed on.
 
 use std::collections::BTreeMap;
 
 use evcxr::CompilationError;
+use stratoscope_compile::evcxr_contract as contract;
 use stratoscope_diagnostics::rules::VariableNotKept;
 use stratoscope_diagnostics::{CellSpan, Diagnostic, Place, Rule};
 
@@ -19,9 +20,9 @@ pub fn refused(
     code: &str,
     variables: &BTreeMap<String, String>,
 ) -> Option<Diagnostic> {
-    let told =
+    let refused =
         |error: &CompilationError| not_persistent(&error.message(), rewritten, code, variables);
-    if let Some(found) = errors.iter().find_map(told) {
+    if let Some(found) = errors.iter().find_map(refused) {
         return Some(found);
     }
     // rustc would have it moved, and then it would be refused as well.
@@ -82,13 +83,13 @@ pub fn not_persistent(
 ) -> Option<Diagnostic> {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let name = quoted.next()?;
-    let obstacle = if message.contains("is a closure") {
+    let obstacle = if message.contains(contract::IS_A_CLOSURE) {
         Obstacle::Closure
-    } else if message.contains("determine type of variable") {
+    } else if message.contains(contract::UNKNOWN_TYPE) {
         Obstacle::Unknown
-    } else if message.contains("non-static lifetime") {
+    } else if message.contains(contract::BORROWS) {
         Obstacle::Reference
-    } else if message.contains("cannot be persisted") {
+    } else if message.contains(contract::CANNOT_PERSIST) {
         Obstacle::of_type(quoted.next().unwrap_or_default())
     } else {
         return None;
@@ -98,8 +99,8 @@ pub fn not_persistent(
 
 /// The variable and its type in the line by which evcxr hands it on.
 fn handed_on(line: &str) -> Option<(&str, &str)> {
-    let (_, rest) = line.split_once("evcxr_variable_store.put_variable::<")?;
-    let (kind, rest) = rest.split_once(">(stringify!(")?;
+    let (_, rest) = line.split_once(contract::PUT)?;
+    let (kind, rest) = rest.split_once(contract::NAME)?;
     let (name, _) = rest.split_once(')')?;
     Some((name, kind))
 }
@@ -133,7 +134,7 @@ impl<'a> Obstacle<'a> {
     }
 
     /// What is wrong, to follow the variable's name, and what to type instead, best first.
-    fn told(
+    fn explanation(
         self,
         name: &str,
         code: &str,
@@ -164,7 +165,7 @@ impl<'a> Obstacle<'a> {
                     let collected = "keep what it yields: end it with `.collect::<Vec<_>>()`";
                     fixes.insert(0, collected.to_owned());
                 }
-                ("has a type that could not be worked out".to_owned(), fixes)
+                ("has a type that could not be inferred".to_owned(), fixes)
             }
             Self::Opaque(kind) => {
                 let mut fixes = Vec::new();
@@ -220,7 +221,7 @@ fn refuse(
     if !rewritten.bindings.iter().any(|binding| binding == name) {
         return None;
     }
-    let (problem, fixes) = obstacle.told(name, code, variables);
+    let (problem, fixes) = obstacle.explanation(name, code, variables);
     let place = word_position(code, name).map(|start| {
         Place::Span(CellSpan {
             start,

@@ -1,5 +1,5 @@
-//! What the running cell has said and where its outputs go: shared by the threads that read the
-//! wire and the pipes, the evaluator's own, and whoever interrupts.
+//! What the running cell has reported and where its outputs go: shared by the threads that read the wire and the pipes,
+//! the evaluator's thread, and threads that interrupt.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use stratoscope_session::{OutputSink, Stream};
 pub enum Phase {
     /// No cell.
     Idle = 0,
-    /// Checking, analysing or compiling a cell.
+    /// Checking, analyzing or compiling a cell.
     Compiling = 1,
     /// The cell process runs it.
     Running = 2,
@@ -132,7 +132,7 @@ impl Relay {
         lock(&self.settings)
     }
 
-    /// What the cell process has told of its variables, once.
+    /// What the cell process has reported about its variables, once.
     pub fn take_described(&self) -> Vec<Described> {
         std::mem::take(&mut *lock(&self.described))
     }

@@ -1,4 +1,4 @@
-//! What rustc says of a cell, as diagnostics in the cell's own coordinates.
+//! rustc's errors about a cell, as diagnostics with places in the cell as typed.
 
 use std::fmt::Write as _;
 
@@ -9,9 +9,9 @@ use super::suggestion::{self, Suggestion, is_generated};
 use stratoscope_cell_text::rewrite::Rewritten;
 
 /// rustc's errors about a cell of this text.
-pub fn errors(told: &[CompilationError], rewritten: &Rewritten, code: &str) -> Vec<Diagnostic> {
+pub fn errors(errors: &[CompilationError], rewritten: &Rewritten, code: &str) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = Vec::new();
-    for error in told
+    for error in errors
         .iter()
         .filter(|error| matches!(error.level(), "error" | ""))
     {
@@ -26,8 +26,8 @@ pub fn errors(told: &[CompilationError], rewritten: &Rewritten, code: &str) -> V
 
 fn of_error(error: &CompilationError, rewritten: &Rewritten, cell: &str) -> Diagnostic {
     let code = error.code().unwrap_or("CompilationError");
-    let told = without_paths(&error.message());
-    let (headline, rest) = headline(&told);
+    let text = without_paths(&error.message());
+    let (headline, rest) = headline(&text);
     let mut message = without_dot(headline);
     if let Some(plain) = in_plain_words(&message) {
         message = plain;
@@ -210,7 +210,7 @@ const CELL_ERRORS: [&str; 2] = ["CellError", "EvcxrUserCodeError"];
 /// Whether a note is about what the kernel has written around the cell, points at what is not shown, or
 /// is the same for everybody.
 fn says_nothing(text: &str) -> bool {
-    // Which types of burn's crates an operator is for helps nobody.
+    // A list of burn's types that implement an operator is of no use.
     let is_of_an_operator = text
         .starts_with("the following other types implement trait `std::ops::")
         || text.starts_with("multiple `impl`s satisfying");
@@ -235,8 +235,8 @@ fn is_a_fact(text: &str) -> bool {
     .any(|begin| text.starts_with(begin))
 }
 
-/// rustc names the facade's modules in full, the cell's crate by a name nobody knows, and closures by
-/// where they stand in a text that nobody has seen.
+/// rustc names the facade's modules in full, the cell's crate by a generated name, and closures by
+/// their places in the generated source.
 fn without_paths(text: &str) -> String {
     const CLOSURE: &str = "{closure@";
     let mut text = text

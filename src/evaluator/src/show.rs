@@ -1,5 +1,5 @@
-//! What a notebook shows of findings and of cells that ended early. A card is displayed for our
-//! diagnostics; rustc's are only the error.
+//! Shows diagnostics, and makes the error of a cell. Our diagnostics are displayed as cards; rustc's are only part of the
+//! error.
 
 use stratoscope_diagnostics::render::{self, Source};
 use stratoscope_diagnostics::{Diagnostic, check};

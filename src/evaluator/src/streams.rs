@@ -1,5 +1,5 @@
-//! The plain streams of the cell process: two named pipes, read as bytes arrive, so that a partial
-//! line is shown at once, and a third for text of other cells' threads ([`crate::cell_process::foreign_output`]). A
+//! The plain streams of the cell process: two named pipes, read as bytes arrive, so that a partial line is shown at once,
+//! and a third pipe for the output of other cells' threads ([`foreign_output`](crate::cell_process::foreign_output)). A
 //! slow front end slows the cell down instead of filling the memory.
 
 use std::ffi::CString;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::cell_process::foreign_output::{self, Record};
 use stratoscope_session::Stream;
 
-/// What is heard of the process.
+/// Output of the cell process.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Heard<'a> {
     /// The cell that is being executed is this run of the process.
@@ -69,7 +69,7 @@ impl Streams {
         self.wait(true);
     }
 
-    /// The same while the cell goes on: what it shows next belongs after what it has printed.
+    /// The same while the cell runs: what it shows next belongs after what it has printed.
     pub fn catch_up(&self) {
         self.wait(false);
     }
@@ -106,7 +106,7 @@ impl Pipe {
         Some(length)
     }
 
-    /// Gives to the sink what is there now, and not what somebody who never stops goes on writing.
+    /// Gives to the sink what is in the pipe now, and not what is written meanwhile.
     fn forward_all(&mut self, buffer: &mut [u8], sink: &Sink) {
         forward_what_waits(waiting(&self.file), || self.forward(buffer, sink));
     }

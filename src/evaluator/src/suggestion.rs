@@ -1,6 +1,5 @@
-//! What rustc suggests to type, in the cell's own text. rustc speaks of the text that it was given, in
-//! which the kernel and evcxr have put lines and calls of their own: a suggestion that is about these is
-//! no suggestion to the cell's author.
+//! rustc's suggestions, as edits of the cell's own text. rustc sees lines and calls that the kernel and evcxr have added;
+//! suggestions about these are dropped.
 
 use std::ops::Range;
 
@@ -12,7 +11,7 @@ use stratoscope_cell_text::rewrite::Rewritten;
 /// A line that is longer is not shown.
 const LONG: usize = 80;
 
-/// What stands in lines and names that nobody has typed.
+/// Parts of generated lines and names.
 const GENERATED: [&str; 15] = [
     "evcxr",
     "EVCXR",

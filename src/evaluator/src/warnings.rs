@@ -1,7 +1,7 @@
 //! rustc's warnings about a cell that compiles. evcxr passes over them, so the crate `compile`
 //! leaves them in its state, in rustc's words and places. Those that are about the cell's
-//! own lines are shown, each once, muted as other warnings are; what stands in earlier cells was
-//! told there.
+//! own lines are shown, each once, muted as other warnings are; those of
+//! earlier cells were shown there.
 
 use std::fs;
 use std::path::Path;
@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use stratoscope_diagnostics::{CellSpan, Diagnostic, Label, Place, Severity};
 
+use stratoscope_compile::evcxr_contract::SOURCE;
 use stratoscope_compile::state::State;
 
 use super::rustc_errors;
@@ -23,7 +24,7 @@ const OURS: [&str; 4] = [
     "unused_qualifications",
 ];
 
-/// What is said of variables, too, that one of the cell's own has shadowed.
+/// Lints that also fire for a variable of the notebook that the cell shadows.
 const UNUSED: [&str; 2] = ["unused_assignments", "unused_variables"];
 
 #[derive(Deserialize)]
@@ -54,7 +55,7 @@ struct Span {
 /// The warnings about this cell, taken: the next cell does not get them.
 pub fn take(home: &Path, rewritten: &Rewritten, code: &str) -> Vec<Diagnostic> {
     let left = State::take_warnings(home);
-    let Ok(source) = fs::read_to_string(home.join("cells/src/lib.rs")) else {
+    let Ok(source) = fs::read_to_string(stratoscope_compile::home::source(home)) else {
         return Vec::new();
     };
     let mut found = Vec::new();
@@ -99,7 +100,7 @@ impl Message {
 impl Span {
     /// The same place in the text of the cell, if its statement stands there.
     fn in_cell(&self, source: &str, rewritten: &Rewritten) -> Option<Place> {
-        if self.file_name != "src/lib.rs" {
+        if self.file_name != SOURCE {
             return None;
         }
         let line = source.lines().nth(self.line_start.checked_sub(1)?)?;

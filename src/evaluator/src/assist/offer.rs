@@ -1,4 +1,4 @@
-//! What could be written at the cursor.
+//! Completions at the cursor.
 
 use stratoscope_diagnostics::arguments::{self, Accepts, Argument, IdentifierKind};
 use stratoscope_diagnostics::{Profile, rules};
@@ -123,7 +123,7 @@ fn methods(code: &str, place: &Place<'_>) -> Option<Vec<Completion>> {
     let offered = optimizer.arguments.iter().filter(not_given);
     Some(
         offered
-            .map(|it| item(it.name, "function", told(it)))
+            .map(|it| item(it.name, "function", description(it)))
             .collect(),
     )
 }
@@ -173,7 +173,7 @@ fn elements(code: &str, place: &Place<'_>, variables: &[Variable]) -> Option<Vec
                 .any(|(other, _)| bracket.given.contains(other))
     };
     let offered = call.arguments.iter().filter(free);
-    let offered = offered.map(|it| item(format!("{} = ", it.name), "param", told(it)));
+    let offered = offered.map(|it| item(format!("{} = ", it.name), "param", description(it)));
     Some(offered.collect())
 }
 
@@ -252,7 +252,7 @@ fn strategies(variables: &[Variable]) -> Vec<Completion> {
 }
 
 /// An argument in a line: its type and its default.
-fn told(argument: &Argument) -> String {
+fn description(argument: &Argument) -> String {
     format!("{}, default {}", argument.expects, argument.default)
         .replace("default required", "required")
 }

@@ -1,6 +1,6 @@
-//! The order in which the names behind a dot are offered: what people call first, what every type has last,
-//! and behind it what a cell cannot reach. rust-analyzer offers the private members of our crates too,
-//! because it takes their sources for the notebook's own.
+//! The order of completions after a dot: frequently called methods first, methods that every type has last, private members
+//! after them. rust-analyzer offers the private members of our crates too, because it takes their sources for the
+//! notebook's own.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,6 @@
-//! The third pipe of the process that runs the cells: text that belongs to another cell than the one
-//! that runs, and which run is which. A record is written at once, so that those of several threads
-//! do not mix, and takes no memory, so that a signal's handler may write one.
+//! The third pipe of the cell process: output of threads that belong to another cell than the running one, and the
+//! number of the run that begins. A record is written by one system call, so that records of several threads do not mix,
+//! and without allocation, so that a signal handler may write one.
 
 use std::ffi::c_int;
 use std::io;
@@ -65,7 +65,7 @@ fn record(descriptor: c_int, run: u64, kind: u8, text: &[u8]) -> isize {
 /// Takes the first whole record from `bytes`: what it says, and how many bytes it has.
 ///
 /// # Errors
-/// It is none of ours.
+/// It is not a record.
 pub fn first(bytes: &[u8]) -> io::Result<Option<(Record<'_>, usize)>> {
     let Some((head, rest)) = bytes.split_first_chunk::<HEAD_BYTES>() else {
         return Ok(None);

@@ -1,9 +1,9 @@
-//! Functions of the C library that stand in for its own: this executable has them, so libraries that are
-//! loaded later find these first. What Rust prints, and the threads and processes it starts, comes by
-//! here, in cells, in their crates and in the standard library.
+//! Functions that replace those of the C library: this executable exports them, so libraries that are loaded later
+//! resolve to them. Everything Rust prints, and the threads and processes it starts, passes here: from cells, their
+//! crates and the standard library.
 //!
-//! They may be called by any thread of the process at any time, `write` in a signal's handler too: none
-//! locks, and only a thread that is being started takes memory.
+//! They may be called by any thread at any time, `write` also in a signal handler: none locks, and only the start of a
+//! thread allocates.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};

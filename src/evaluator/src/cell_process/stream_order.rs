@@ -1,10 +1,8 @@
-//! The order of what is written to the two standard streams. They are two pipes, and who reads two
-//! pipes cannot tell which was written to first. So nothing is written to one before the kernel has
-//! read what is in the other, and no child process, which writes to both as it likes, is started before
-//! it has read both.
+//! Keeps the order of what is written to the two standard streams. They are two pipes, and a reader of two pipes cannot
+//! see which was written to first. So a thread writes to one only after the kernel has read what is in the other, and a
+//! child process, which writes to both at will, is started only after the kernel has read both.
 //!
-//! Called where Rust's printing comes by ([`super::interpose`]), by any thread and in a signal's handler:
-//! nothing here locks or takes memory.
+//! Called by [`super::interpose`] in any thread and in signal handlers: nothing here locks or allocates.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -77,7 +75,7 @@ fn identity(descriptor: c_int) -> u64 {
     if known { status.st_ino } else { 0 }
 }
 
-/// Nanoseconds of a clock that only goes on.
+/// Nanoseconds of a monotonic clock.
 fn now() -> i64 {
     let mut time = libc::timespec {
         tv_sec: 0,

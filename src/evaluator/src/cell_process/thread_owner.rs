@@ -1,12 +1,11 @@
-//! ThreadOwner text it is. The standard streams of the cells are two pipes, and a pipe does not say who
-//! wrote: what a thread prints that outlives its cell would be taken for the text of whichever cell
-//! runs then.
+//! The cell that a thread belongs to. The standard streams of the cells are two pipes, and a pipe does not show who
+//! wrote: output of a thread that outlives its cell would be attributed to whichever cell runs then.
 //!
-//! So a thread belongs to the run (the loading of one cell) in which it was started, or in which the
-//! thread was that started it. Whatever a thread of another run than the present one writes to the
-//! standard streams goes, with the number of its run, through a third pipe ([`foreign_output`]); everything
-//! else goes the plain way, in the order of writing ([`stream_order`]). Both are done where all of Rust's printing
-//! comes by ([`interpose`]). What `printf` of C writes does not come by.
+//! A thread belongs to the run (the loading of one cell) in which it was started, or to the run of the thread that
+//! started it. What a thread of an earlier run writes to the standard streams goes, with the number of its run, through
+//! a third pipe ([`foreign_output`]); all other output goes the plain way, in the order of writing ([`stream_order`]).
+//! Both happen in the functions that all of Rust's printing calls ([`interpose`]). Output of C's `printf` does not pass
+//! there.
 //!
 //! [`foreign_output`]: super::foreign_output
 //! [`stream_order`]: super::stream_order

@@ -1,25 +1,25 @@
-//! What is left of the variables after a cell, where that is not what evcxr takes it for.
+//! Which variables exist after a cell, where evcxr assumes something else.
 //!
-//! evcxr knows two ends of a cell: it has run, or it has failed and none of its variables are there.
-//! What a cell has kept although it was ended early is made known to evcxr by a small cell of our own
-//! ([`Engine::adopt`]). What is gone although the cell has run is masked: evcxr's source of each later
-//! cell does without it ([`State::masked`]).
+//! evcxr knows two ends of a cell: it has run, or it has failed and none of its variables exist. Variables that a cell has
+//! kept although it ended early are declared to evcxr by a small cell of our own ([`Engine::adopt`]). Variables that are
+//! lost although the cell has run are masked: later cells are compiled without them ([`State::masked`]).
 
 use std::collections::BTreeSet;
 
 use stratoscope_wire::KeptVariable;
 
 use super::Engine;
-use crate::lost_variables::How;
+use crate::lost_variables::Cause;
 use crate::relay::Current;
 use crate::show;
 use stratoscope_cell_text::definitions;
 use stratoscope_cell_text::rewrite::Rewritten;
+use stratoscope_compile::evcxr_contract::TAKE;
 use stratoscope_compile::state::State;
 use stratoscope_session::Stream;
 
 impl Engine {
-    /// The variables whose types the cell defines anew; `changed`: the names that it does.
+    /// The variables whose types the cell redefines; `changed`: the names that it redefines.
     pub(super) fn of_old_types(&self, changed: &BTreeSet<String>) -> BTreeSet<String> {
         self.list_names()
             .filter(|(_, kind)| definitions::names_one(kind, changed))
@@ -27,7 +27,7 @@ impl Engine {
             .collect()
     }
 
-    /// Has the next cell compiled with statics of its own, if it defines a type anew: those of the old
+    /// Has the next cell compiled with statics of its own, if it redefines a type: those of the old
     /// type are laid out otherwise. Whether it does.
     pub(super) fn begin_generation(&self, changed: &BTreeSet<String>) -> bool {
         let is_new = !changed.is_empty();
@@ -58,7 +58,7 @@ impl Engine {
         let _ = State::update(self.home.path(), |state| state.generation = number);
     }
 
-    /// The cell has defined the types of these variables anew, and has run: they are gone.
+    /// The cell has redefined the types of these variables, and has run: they are lost.
     pub(super) fn drop_redefined(
         &mut self,
         of_old_types: BTreeSet<String>,
@@ -68,18 +68,15 @@ impl Engine {
         let mut lost = Vec::new();
         for name in of_old_types {
             let made_in = self.made_by.remove(&name);
-            self.gone
-                .note(&name, How::TypeRedefined, current.number, made_in);
+            self.lost_variables
+                .note(&name, Cause::TypeRedefined, current.number, made_in);
             if !rewritten.bindings.contains(&name) {
                 lost.push(name.clone());
             }
             self.masked.insert(name);
         }
         if !lost.is_empty() {
-            let text = format!(
-                "this cell defines types anew; lost: {}\n",
-                show::names(&lost)
-            );
+            let text = format!("this cell redefines types; lost: {}\n", show::names(&lost));
             current.outputs.stream(Stream::Stderr, &text);
         }
     }
@@ -102,7 +99,7 @@ impl Engine {
         }
     }
 
-    /// What evcxr does not know any more, or what the cell has made anew, need not be masked.
+    /// Variables that evcxr does not know any more, or that the cell has bound again, need not be masked.
     pub(super) fn unmask(&mut self, made: &[String]) {
         let known: BTreeSet<&str> = self
             .context
@@ -121,8 +118,5 @@ fn adoption(variable: &KeptVariable) -> String {
         name, type_name, ..
     } = variable;
     let mutability = if variable.is_mutable { "mut " } else { "" };
-    format!(
-        "let {mutability}{name}: {type_name} = \
-         evcxr_variable_store.take_variable::<{type_name}>({name:?});\n"
-    )
+    format!("let {mutability}{name}: {type_name} = {TAKE}{type_name}>({name:?});\n")
 }

@@ -1,7 +1,8 @@
-//! What the names in a cell are, and how they may go on: rust-analyzer's answers, and ours about the DSL.
+//! Completion and documentation: rust-analyzer's answers, and ours about the DSL.
 
 use std::collections::BTreeSet;
 
+use stratoscope_cell_text::header::Header;
 use stratoscope_wire::MimeBundle;
 
 use super::Engine;
@@ -79,19 +80,9 @@ impl Engine {
     }
 }
 
-/// The cell with `%%scope …` blanked, byte for byte, so that positions stay.
+/// The cell with its magics blanked, byte for byte, so that positions stay.
 fn without_magic(code: &str) -> String {
-    let mut text = String::with_capacity(code.len());
-    for line in code.split_inclusive('\n') {
-        if line.trim_start().starts_with(['%', '!']) {
-            let content = line.trim_end_matches('\n');
-            text.extend(std::iter::repeat_n(' ', content.len()));
-            text.push_str(&line[content.len()..]);
-        } else {
-            text.push_str(line);
-        }
-    }
-    text
+    Header::of(code).without_magics(code)
 }
 
 /// A function's name without its operands, which would be inserted with it: `read(path)` → `read`.

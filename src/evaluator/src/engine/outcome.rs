@@ -1,19 +1,20 @@
-//! How a cell ended: told by evcxr's result, by what the cell process has said, and by what is gone.
+//! How a cell ended: by evcxr's result, by what the cell process has reported, and by the variables that are lost.
 
 use std::collections::BTreeSet;
 
-use evcxr::{Error, EvalOutputs};
+use evcxr::{CompilationError, Error, EvalOutputs};
+use stratoscope_compile::evcxr_contract as contract;
 use stratoscope_diagnostics::{Diagnostic, Severity, check};
 
 use super::Engine;
-use crate::lost_variables::{Gone, How};
-use crate::relay::{Current, LastWords};
+use crate::lost_variables::{Cause, LostVariables};
+use crate::relay::{Current, Ending, LastWords};
 use crate::{compile_failure, persistence, rustc_errors, show};
 use stratoscope_cell_text::rewrite::Rewritten;
 use stratoscope_session::{CellError, CellOutcome, INTERRUPTED};
 
 impl Engine {
-    /// How the cell ended, told by evcxr's result and by what the cell process said.
+    /// How the cell ended: by evcxr's result, and by what the cell process has reported.
     pub(super) fn outcome(
         &mut self,
         result: std::result::Result<EvalOutputs, Error>,
@@ -22,116 +23,135 @@ impl Engine {
         current: &Current,
     ) -> CellOutcome {
         let ending = self.relay.end();
-        let (interrupted, heard) = self.relay.interruption();
-        let Settled { after, lost, gone } =
-            self.settle(&result, ending.is_some(), rewritten, before, current);
+        let (interrupted, _) = self.relay.interruption();
+        let variables = self.settle(&result, ending.is_some(), rewritten, before, current);
         match result {
-            Ok(outputs) => {
-                if let Some(ending) = ending {
-                    let fate = fate(&lost, rewritten, &after, ending.line());
-                    let mut error = show::ended(ending, &fate, current);
-                    // What heard the button and then failed has failed because of it.
-                    if interrupted && heard && error.ename == show::FAILED {
-                        error.ename = INTERRUPTED.to_owned();
-                    }
-                    return CellOutcome::Error(error);
-                }
-                show_outputs(&outputs, current);
-                if interrupted && heard {
-                    return CellOutcome::Interrupted { lost: None };
-                }
-                CellOutcome::Ok
-            }
+            Ok(outputs) => self.ran(&outputs, ending, &variables, rewritten, current),
             Err(Error::SubprocessTerminated(reason)) => {
-                let lost = match lost.is_empty() {
-                    true => {
-                        "no variables were lost; functions, types and imports are kept".to_owned()
-                    }
-                    false => format!(
-                        "lost: {}; functions, types and imports are kept",
-                        show::names(&lost)
-                    ),
-                };
-                if interrupted {
-                    let lost = format!("the cell did not listen, so its process was ended; {lost}");
-                    return CellOutcome::Interrupted { lost: Some(lost) };
-                }
-                let line = self.home.last_line();
-                let words = self.relay.last_words();
-                CellOutcome::Error(process_ended(&reason, words, &lost, line, current))
+                self.process_ended(&reason, &variables.lost, current)
             }
             Err(_) if interrupted => CellOutcome::Interrupted { lost: None },
             Err(Error::CompilationErrors(errors)) => {
-                let known = self.known_to_checks(current.profile);
-                let refused =
-                    persistence::refused(&errors, rewritten, &current.code, &known.variables);
-                if let Some(found) = refused {
-                    let found = show::diagnostic(found, None, current);
-                    return CellOutcome::Error(show::error_of(
-                        &[found],
-                        &current.code,
-                        current.number,
-                    ));
-                }
-                let found = rustc_errors::errors(&errors, rewritten, &current.code);
-                let explain = |found| self.declared.explain(gone.explain(found), &current.code);
-                let mut found: Vec<Diagnostic> = found.into_iter().map(explain).collect();
-                if found.is_empty() {
-                    found.push(Diagnostic::new(
-                        "CompilationError",
-                        Severity::Error,
-                        "the cell does not compile",
-                    ));
-                }
-                // What is about the DSL is told in its words, on a card.
-                let mut told: Vec<Diagnostic> = Vec::new();
-                for found in found {
-                    let ours = check::in_our_words(&current.code, &found, &known);
-                    // Two names in one call are one mistake.
-                    let is_same = |ours: &Diagnostic| {
-                        told.iter()
-                            .any(|other| other.code == ours.code && other.fixes == ours.fixes)
-                    };
-                    match ours {
-                        Some(ours) if is_same(&ours) => {}
-                        Some(ours) => told.push(show::diagnostic(ours, None, current)),
-                        None => told.push(found),
-                    }
-                }
-                CellOutcome::Error(show::error_of(&told, &current.code, current.number))
+                CellOutcome::Error(self.not_compiled(&errors, &variables, rewritten, current))
             }
             Err(Error::Message(message)) => {
-                let known = self.known_to_checks(current.profile);
-                let found = persistence::not_persistent(
-                    &message,
-                    rewritten,
-                    &current.code,
-                    &known.variables,
-                );
-                CellOutcome::Error(match found {
-                    Some(found) => {
-                        let found = show::diagnostic(found, None, current);
-                        show::error_of(&[found], &current.code, current.number)
-                    }
-                    None => {
-                        let (name, text) = compile_failure::told(&message);
-                        show::plain_error(name, &text, None, None, current.number, &current.code)
-                    }
-                })
+                CellOutcome::Error(self.refused(&message, rewritten, current))
             }
             Err(error @ Error::TypeRedefinedVariablesLost(_)) => {
-                let message = error.to_string();
-                CellOutcome::Error(show::plain_error(
-                    "Error",
-                    &message,
-                    None,
-                    None,
-                    current.number,
-                    &current.code,
-                ))
+                CellOutcome::Error(plain_error("Error", &error.to_string(), current))
             }
         }
     }
+
+    /// The cell was compiled, and has ended as code ends: at its end, by an error, a panic or an interrupt.
+    fn ran(
+        &self,
+        outputs: &EvalOutputs,
+        ending: Option<Ending>,
+        variables: &Settled,
+        rewritten: &Rewritten,
+        current: &Current,
+    ) -> CellOutcome {
+        let (interrupted, heard) = self.relay.interruption();
+        if let Some(ending) = ending {
+            let fate = fate(&variables.lost, rewritten, &variables.after, ending.line());
+            let mut error = show::ended(ending, &fate, current);
+            // A cell that was interrupted and then failed has failed because of the interrupt.
+            if interrupted && heard && error.ename == show::FAILED {
+                error.ename = INTERRUPTED.to_owned();
+            }
+            return CellOutcome::Error(error);
+        }
+        show_outputs(outputs, current);
+        if interrupted && heard {
+            return CellOutcome::Interrupted { lost: None };
+        }
+        CellOutcome::Ok
+    }
+
+    /// The cell's process has ended, and the variables with it.
+    fn process_ended(&self, reason: &str, lost: &[String], current: &Current) -> CellOutcome {
+        let lost = match lost {
+            [] => "no variables were lost; functions, types and imports are kept".to_owned(),
+            lost => format!(
+                "lost: {}; functions, types and imports are kept",
+                show::names(lost)
+            ),
+        };
+        if self.relay.interruption().0 {
+            let lost = format!("the cell did not listen, so its process was ended; {lost}");
+            return CellOutcome::Interrupted { lost: Some(lost) };
+        }
+        let line = self.home.last_line();
+        let words = self.relay.last_words();
+        CellOutcome::Error(process_ended(reason, words, &lost, line, current))
+    }
+
+    /// rustc has found errors: of variables that cannot be kept, of the DSL, or any others.
+    fn not_compiled(
+        &self,
+        errors: &[CompilationError],
+        variables: &Settled,
+        rewritten: &Rewritten,
+        current: &Current,
+    ) -> CellError {
+        let (code, number) = (&current.code, current.number);
+        let known = self.known_to_checks(current.profile);
+        if let Some(found) = persistence::refused(errors, rewritten, code, &known.variables) {
+            let found = show::diagnostic(found, None, current);
+            return show::error_of(&[found], code, number);
+        }
+        let explain = |found| {
+            self.declared
+                .explain(variables.missing.explain(found), code)
+        };
+        let errors = rustc_errors::errors(errors, rewritten, code);
+        let mut found: Vec<Diagnostic> = errors.into_iter().map(explain).collect();
+        if found.is_empty() {
+            found.push(Diagnostic::new(
+                "CompilationError",
+                Severity::Error,
+                "the cell does not compile",
+            ));
+        }
+        // An error about the DSL is shown in its terms, on a card.
+        let mut shown: Vec<Diagnostic> = Vec::new();
+        for found in found {
+            let ours = check::in_our_words(code, &found, &known);
+            // Two names in one call are one mistake.
+            let is_same = |ours: &Diagnostic| {
+                let same =
+                    |other: &Diagnostic| other.code == ours.code && other.fixes == ours.fixes;
+                shown.iter().any(same)
+            };
+            match ours {
+                Some(ours) if is_same(&ours) => {}
+                Some(ours) => shown.push(show::diagnostic(ours, None, current)),
+                None => shown.push(found),
+            }
+        }
+        show::error_of(&shown, code, number)
+    }
+
+    /// evcxr has refused the cell, or could not compile it.
+    fn refused(&self, message: &str, rewritten: &Rewritten, current: &Current) -> CellError {
+        let variables = self.known_to_checks(current.profile).variables;
+        match persistence::not_persistent(message, rewritten, &current.code, &variables) {
+            Some(found) => {
+                let found = show::diagnostic(found, None, current);
+                show::error_of(&[found], &current.code, current.number)
+            }
+            None => {
+                let (name, text) = compile_failure::explain(message);
+                plain_error(name, &text, current)
+            }
+        }
+    }
+}
+
+/// An error without a place.
+fn plain_error(name: &str, message: &str, current: &Current) -> CellError {
+    show::plain_error(name, message, None, None, current.number, &current.code)
 }
 
 /// What has become of the variables.
@@ -140,8 +160,8 @@ struct Settled {
     after: BTreeSet<String>,
     /// Those that there are no more.
     lost: Vec<String>,
-    /// What was gone when the cell began, and what it has lost.
-    gone: Gone,
+    /// The variables that did not exist when the cell began, and those that it has lost.
+    missing: LostVariables,
 }
 
 impl Engine {
@@ -166,17 +186,17 @@ impl Engine {
         let after = self.variable_names();
         let lost: Vec<String> = before.difference(&after).cloned().collect();
         let how = match result {
-            Err(Error::SubprocessTerminated(_)) if interrupted => How::Interrupted,
-            Err(Error::SubprocessTerminated(_)) => How::ProcessEnded,
-            Err(Error::TypeRedefinedVariablesLost(_)) => How::TypeRedefined,
-            Ok(_) if !has_failed => How::Moved,
-            _ => How::MovedAndFailed,
+            Err(Error::SubprocessTerminated(_)) if interrupted => Cause::Interrupted,
+            Err(Error::SubprocessTerminated(_)) => Cause::ProcessEnded,
+            Err(Error::TypeRedefinedVariablesLost(_)) => Cause::TypeRedefined,
+            Ok(_) if !has_failed => Cause::Moved,
+            _ => Cause::MovedAndFailed,
         };
         for name in &lost {
             let made_in = self.made_by.get(name).copied();
-            self.gone.note(name, how, current.number, made_in);
+            self.lost_variables.note(name, how, current.number, made_in);
         }
-        let gone = self.gone.clone();
+        let missing = self.lost_variables.clone();
         for name in &rewritten.bindings {
             let is_made = has_run || kept.iter().any(|it| it.name == *name && it.is_new);
             if after.contains(name) {
@@ -187,22 +207,31 @@ impl Engine {
             } else if !lost.contains(name) {
                 let made_in = Some(current.number);
                 match how {
-                    How::Moved if has_run => {
-                        self.gone.note(name, how, current.number, made_in);
+                    Cause::Moved if has_run => {
+                        self.lost_variables.note(name, how, current.number, made_in);
                     }
-                    How::Moved => self.gone.note(name, How::Returned, current.number, made_in),
-                    _ => self.gone.note_if_new(name, How::NotMade, current.number),
+                    Cause::Moved => {
+                        self.lost_variables
+                            .note(name, Cause::Returned, current.number, made_in)
+                    }
+                    _ => self
+                        .lost_variables
+                        .note_if_new(name, Cause::NotMade, current.number),
                 }
             }
         }
         self.made_by.retain(|name, _| after.contains(name));
         self.declared.retain(|name| after.contains(name));
-        self.gone.retain(|name| !after.contains(name));
-        Settled { after, lost, gone }
+        self.lost_variables.retain(|name| !after.contains(name));
+        Settled {
+            after,
+            lost,
+            missing,
+        }
     }
 }
 
-/// What a command of evcxr's (`:dep`, `:vars`) has to say.
+/// Shows the output of a command of evcxr's (`:dep`, `:vars`).
 fn show_outputs(outputs: &EvalOutputs, current: &Current) {
     if outputs.is_empty() {
         return;
@@ -270,7 +299,7 @@ fn process_ended(
     current: &Current,
 ) -> CellError {
     let status = reason
-        .rsplit_once("terminated with status: ")
+        .rsplit_once(contract::TERMINATED)
         .map_or(reason, |(_, status)| status)
         .trim();
     let (ename, what) = match (status.strip_prefix("exit status: "), words) {
@@ -280,11 +309,11 @@ fn process_ended(
         ),
         (None, Some(LastWords::StackOverflow)) => (
             "StackOverflow",
-            "the cell used up its stack of 256 MiB, which ends its process".to_owned(),
+            "the cell overflowed its stack of 256 MiB, which ends its process".to_owned(),
         ),
         (None, Some(LastWords::OutOfMemory(bytes))) => (
             "OutOfMemory",
-            format!("the cell asked for {bytes} bytes, which there are not; that ends its process"),
+            format!("the cell could not allocate {bytes} bytes, which ends its process"),
         ),
         (None, Some(LastWords::Panic)) => (
             "ProcessEnded",

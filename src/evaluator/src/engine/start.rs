@@ -15,13 +15,13 @@ use crate::assist::Assistant;
 use crate::cell_process;
 use crate::declarations::Declared;
 use crate::link::{self, Link};
-use crate::lost_variables::Gone;
+use crate::lost_variables::LostVariables;
 use crate::relay::Relay;
 use crate::streams::{Heard, Streams};
 use stratoscope_cell_text::definitions::Definitions;
 use stratoscope_compile::facade;
 use stratoscope_compile::home::{self, Home};
-use stratoscope_compile::standby::Standby;
+use stratoscope_compile::standby_process::Standby;
 use stratoscope_os::{environment, private_folder};
 use stratoscope_session::Stream;
 
@@ -32,7 +32,7 @@ impl Engine {
     /// There is no facade that cells could be compiled against, or evcxr does not start.
     pub fn start() -> Result<Self> {
         let facade = facade::find()?;
-        // Nobody waits for it.
+        // It runs in the background.
         let _ = std::thread::Builder::new()
             .name("sweep".to_owned())
             .spawn(private_folder::sweep);
@@ -99,7 +99,7 @@ impl Engine {
             streams,
             made_by: BTreeMap::new(),
             declared: Declared::default(),
-            gone: Gone::default(),
+            lost_variables: LostVariables::default(),
             defined: Definitions::default(),
             masked: BTreeSet::new(),
             generation: 0,

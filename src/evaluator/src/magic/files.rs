@@ -25,7 +25,7 @@ pub fn load(path: &str) -> Result<String, String> {
 /// replaced only with `-f`.
 ///
 /// # Errors
-/// There is no such cell, or the file is there already or cannot be written: what to say then.
+/// The message if there is no such cell, or the file exists or cannot be written.
 pub fn save(asked: &str, cells: &BTreeMap<u64, String>) -> Result<String, String> {
     let mut words = asked.split_whitespace().peekable();
     let replace = words.next_if_eq(&"-f").is_some();
@@ -101,8 +101,11 @@ mod tests {
         let pipe = std::ffi::CString::new(path.as_str()).expect("no zeros");
         // SAFETY: a plain system call with a text that ends.
         assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
-        let told = load(&path).expect_err("nobody writes");
-        assert!(told.ends_with("a device or a pipe, not a file"), "{told}");
+        let problem = load(&path).expect_err("nobody writes");
+        assert!(
+            problem.ends_with("a device or a pipe, not a file"),
+            "{problem}"
+        );
         let cells = BTreeMap::from([(1, "a".into())]);
         save(&format!("-f {path}"), &cells).expect_err("nobody reads");
     }

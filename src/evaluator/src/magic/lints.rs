@@ -1,4 +1,4 @@
-//! The names of rustc's lints, as rustc lists them.
+//! The names of rustc's lints, as `rustc -W help` lists them.
 
 /// Whether there is a lint of this name. Where rustc cannot be asked, there may be.
 pub fn is_one(name: &str) -> bool {

@@ -1,41 +1,29 @@
 //! `%profile`: which version of TensorFlow the cards quote.
 
-use stratoscope_diagnostics::{Profile, check};
-
+use stratoscope_diagnostics::Profile;
 use stratoscope_session::DiagnosticSettings;
 
-/// Shows the profile, or sets it: a name, or `off`. Returns what to say.
-///
-/// # Errors
-/// There is no such profile: what to say then.
-pub fn answer(asked: &str, settings: &mut DiagnosticSettings) -> Result<String, String> {
-    match asked {
-        "" => {}
-        "off" | "none" => settings.profile = None,
-        name => match Profile::parse(name) {
-            Some(profile) => settings.profile = Some(profile),
-            None => {
-                let names = Profile::ALL.map(|profile| profile.name());
-                let meant = check::suggest::similar(name, names).first().cloned();
-                let meant = meant.map_or(String::new(), |it| format!("; did you mean `{it}`?"));
-                return Err(format!(
-                    "there is no profile `{name}`; there are {}{meant}",
-                    all()
-                ));
-            }
-        },
+use super::request::ProfileRequest;
+
+/// Shows the profile, or sets it. Returns what to show.
+pub fn answer(request: ProfileRequest, settings: &mut DiagnosticSettings) -> String {
+    match request {
+        ProfileRequest::Show => {}
+        ProfileRequest::Off => settings.profile = None,
+        ProfileRequest::Set(profile) => settings.profile = Some(profile),
     }
-    Ok(match settings.profile {
+    match settings.profile {
         Some(profile) => format!(
             "profile {}: cards add the words of {}; `%profile off` ends it",
             profile.name(),
             profile.title()
         ),
         None => format!("no profile: cards quote no version; there are {}", all()),
-    })
+    }
 }
 
-fn all() -> String {
+/// The profiles that exist.
+pub fn all() -> String {
     Profile::ALL
         .map(|profile| format!("`{}`", profile.name()))
         .join(", ")
@@ -48,13 +36,16 @@ mod tests {
     #[test]
     fn a_profile_is_set_shown_and_ended() {
         let mut settings = DiagnosticSettings::default();
-        assert!(answer("", &mut settings).is_ok_and(|told| told.contains("no profile")));
-        assert!(answer("tf-2.3", &mut settings).is_ok_and(|told| told.contains("TensorFlow 2.3")));
-        assert_eq!(settings.profile, Some(Profile::Tf23));
-        let refused = answer("tf-9", &mut settings).expect_err("no such version");
-        assert!(refused.contains("`keras-3`"), "{refused}");
-        assert_eq!(settings.profile, Some(Profile::Tf23), "nothing has changed");
-        assert!(answer("off", &mut settings).is_ok());
-        assert_eq!(settings.profile, None);
+        let mut answer = |request| {
+            let text = answer(request, &mut settings);
+            (text, settings.profile)
+        };
+        let (text, profile) = answer(ProfileRequest::Show);
+        assert!(text.contains("no profile") && profile.is_none(), "{text}");
+        let (text, profile) = answer(ProfileRequest::Set(Profile::Tf23));
+        assert!(text.contains("TensorFlow 2.3"), "{text}");
+        assert_eq!(profile, Some(Profile::Tf23));
+        assert_eq!(answer(ProfileRequest::Off).1, None);
+        assert!(super::super::wrong::unknown_profile("tf-9").contains("`keras-3`"));
     }
 }

@@ -7,44 +7,38 @@ use stratoscope_render::html::escape;
 use stratoscope_wire::MimeBundle;
 
 use super::lints;
+use super::request::{WARNINGS_USAGE, WarningsRequest};
 use stratoscope_session::DiagnosticSettings;
 
-const USAGE: &str = "`%warnings silence CODE`, `%warnings deny CODE`, `%warnings default CODE`, \
-                     `%warnings again`";
-
-/// `silence`, `deny` or `default` with codes or names of rustc's lints, `again`, or nothing: then the table. Returns what to show.
+/// Carries out the request. Returns what to show: the table, or what has changed.
 ///
 /// # Errors
-/// There is no such word or code: what to say then.
-pub fn answer(asked: &str, settings: &mut DiagnosticSettings) -> Result<MimeBundle, String> {
-    let mut words = asked.split([' ', ',']).filter(|word| !word.is_empty());
-    let Some(word) = words.next() else {
-        return Ok(table(settings));
-    };
-    let level = match word {
-        "silence" => Some(Level::Silenced),
-        "deny" => Some(Level::Denied),
-        "default" => None,
-        "again" => {
+/// There is no such code; the message.
+pub fn answer(
+    request: &WarningsRequest,
+    settings: &mut DiagnosticSettings,
+) -> Result<MimeBundle, String> {
+    let (level, codes) = match request {
+        WarningsRequest::Show => return Ok(table(settings)),
+        WarningsRequest::Again => {
             settings.policy.again();
             return Ok(plain("every warning is shown once more".to_owned()));
         }
-        other => return Err(format!("`%warnings` has no `{other}`; there is {USAGE}")),
+        WarningsRequest::Set { level, codes } => (*level, codes),
     };
-    let codes: Vec<&str> = words.collect();
-    if codes.is_empty() {
-        return Err(format!("which code? `%warnings {word} SC0410`"));
-    }
     // All are looked up before the first is set.
-    let found: Vec<Found> = codes.into_iter().map(find).collect::<Result<_, _>>()?;
+    let found: Vec<Warning> = codes
+        .iter()
+        .map(|code| find(code))
+        .collect::<Result<_, _>>()?;
     if let (Some(Level::Denied), Some(lint)) = (level, found.iter().find(|it| it.is_lint)) {
         let name = &lint.code;
         return Err(format!(
             "`{name}` is rustc's, and known after the cell has run; a cell with `#![deny({name})]` denies it before"
         ));
     }
-    let mut told = Vec::new();
-    for Found {
+    let mut lines = Vec::new();
+    for Warning {
         code,
         shown,
         is_error,
@@ -60,13 +54,13 @@ pub fn answer(asked: &str, settings: &mut DiagnosticSettings) -> Result<MimeBund
             Some(Level::Denied) => "is an error from now on",
             None => "is shown, once for each message",
         };
-        told.push(format!("{shown} {what}"));
+        lines.push(format!("{shown} {what}"));
     }
-    Ok(plain(told.join("\n")))
+    Ok(plain(lines.join("\n")))
 }
 
 /// What a warning is known by.
-struct Found {
+struct Warning {
     code: String,
     /// The code, and its name in words.
     shown: String,
@@ -75,10 +69,10 @@ struct Found {
     is_lint: bool,
 }
 
-fn find(word: &str) -> Result<Found, String> {
+fn find(word: &str) -> Result<Warning, String> {
     if let Some(entry) = rules::explain(&word.to_ascii_uppercase()) {
         let page = &entry.page;
-        return Ok(Found {
+        return Ok(Warning {
             code: page.code.to_owned(),
             shown: format!("{} {}", page.code, page.name),
             is_error: page.severity == Severity::Error,
@@ -87,7 +81,7 @@ fn find(word: &str) -> Result<Found, String> {
     }
     let lint = word.to_ascii_lowercase().replace('-', "_");
     if lints::is_one(&lint) {
-        return Ok(Found {
+        return Ok(Warning {
             code: lint.clone(),
             shown: format!("rustc's {lint}"),
             is_error: false,
@@ -103,7 +97,7 @@ fn find(word: &str) -> Result<Found, String> {
 fn table(settings: &DiagnosticSettings) -> MimeBundle {
     let summary = settings.policy.summary();
     if summary.is_empty() {
-        return plain(format!("no warnings yet; {USAGE}"));
+        return plain(format!("no warnings yet; {WARNINGS_USAGE}"));
     }
     let mut lines = String::new();
     let mut html = String::from(
@@ -140,36 +134,45 @@ mod tests {
     use stratoscope_diagnostics::Diagnostic;
 
     use super::*;
+    use crate::magic::Magic;
 
-    fn told(asked: &str, settings: &mut DiagnosticSettings) -> String {
-        let data = answer(asked, settings).expect("an answer");
-        data["text/plain"].as_str().unwrap_or_default().to_owned()
+    fn answer(line: &str, settings: &mut DiagnosticSettings) -> Result<String, String> {
+        let data = match Magic::parse(&format!("%warnings {line}")) {
+            Some(Magic::Warnings(request)) => super::answer(&request, settings)?,
+            Some(Magic::Invalid(invalid)) => return Err(invalid.evalue),
+            other => panic!("{other:?}"),
+        };
+        Ok(data["text/plain"].as_str().unwrap_or_default().to_owned())
+    }
+
+    fn text(line: &str, settings: &mut DiagnosticSettings) -> String {
+        answer(line, settings).expect("an answer")
     }
 
     #[test]
     fn codes_are_silenced_denied_and_listed() {
         let mut settings = DiagnosticSettings::default();
-        assert!(told("", &mut settings).starts_with("no warnings yet"));
-        assert!(told("deny SC0302", &mut settings).contains("an error from now on"));
-        told("silence sc0407, SC0505", &mut settings);
+        assert!(text("", &mut settings).starts_with("no warnings yet"));
+        assert!(text("deny SC0302", &mut settings).contains("an error from now on"));
+        text("silence sc0407, SC0505", &mut settings);
         assert_eq!(settings.policy.level("SC0407"), Some(Level::Silenced));
         let found = Diagnostic::new("SC0302", Severity::Warning, "the head outputs logits");
         let shown = settings.judged(found, None).expect("is shown");
         assert_eq!(shown.severity, Severity::Error);
-        let table = told("", &mut settings);
+        let table = text("", &mut settings);
         assert!(
             table.contains("SC0302  denied        1 ×  the head outputs logits"),
             "{table}"
         );
-        told("default SC0302", &mut settings);
+        text("default SC0302", &mut settings);
         assert_eq!(settings.policy.level("SC0302"), None);
     }
 
     #[test]
     fn rustcs_lints_are_silenced_by_their_names() {
         let mut settings = DiagnosticSettings::default();
-        let answer = told("silence unused-variables", &mut settings);
-        assert_eq!(answer, "rustc's unused_variables is silenced");
+        let shown = text("silence unused-variables", &mut settings);
+        assert_eq!(shown, "rustc's unused_variables is silenced");
         let level = settings.policy.level("unused_variables");
         assert_eq!(level, Some(Level::Silenced));
     }

@@ -1,10 +1,11 @@
-//! What is answered to somebody who asks for a magic in a wrong way.
+//! Messages about magics that do not exist or lack an operand.
 
-use stratoscope_diagnostics::check;
+use stratoscope_cell_text::magic::MagicLine;
+use stratoscope_diagnostics::{Profile, check};
 
-use super::names;
+use super::{names, profile};
 
-/// Magics of IPython's that there are none of, and what does the same here.
+/// IPython's magics that do not exist here, and what does the same.
 const ELSEWHERE: [(&str, &str); 10] = [
     (
         "cd",
@@ -21,32 +22,52 @@ const ELSEWHERE: [(&str, &str); 10] = [
     ("writefile", "`%save FILE 3` writes cell 3"),
 ];
 
-/// Why there is no such magic, and which was meant.
-pub fn unknown(name: &str) -> String {
-    let given = format!("%{name}");
-    let bare = name.trim_start_matches('%');
+/// Why there is no such magic, and which one may be meant. `given` is its name with its `%`.
+pub fn unknown(given: &str) -> String {
+    let bare = given.trim_start_matches('%');
     if let Some((_, instead)) = ELSEWHERE.iter().find(|(other, _)| *other == bare) {
         return format!("there is no magic `{given}`; {instead}");
     }
     let known: Vec<&str> = names().map(|(name, _)| name).collect();
-    match check::suggest::similar(&given, known).first() {
+    match check::suggest::similar(given, known).first() {
         Some(meant) => format!("there is no magic `{given}`; did you mean `{meant}`?"),
         None => format!("there is no magic `{given}`; `%help` lists all"),
     }
 }
 
-/// What the cell lacks that begins with the magic `name` and has nothing behind it: the code of a
-/// clock, the operand of another.
-pub fn missing(name: &str, is_all: bool) -> Option<String> {
-    Some(match name {
-        "time" | "timeit" if is_all => {
+/// Why there is no such profile, and which one may be meant.
+pub fn unknown_profile(name: &str) -> String {
+    let names = Profile::ALL.map(|profile| profile.name());
+    let meant = check::suggest::similar(name, names).first().cloned();
+    let meant = meant.map_or(String::new(), |it| format!("; did you mean `{it}`?"));
+    format!(
+        "there is no profile `{name}`; there are {}{meant}",
+        profile::all()
+    )
+}
+
+/// What is missing behind a magic without an operand: the code of a clock, the operand of another. `is_alone`:
+/// no line follows.
+pub fn missing(line: &MagicLine<'_>, is_alone: bool) -> Option<String> {
+    let MagicLine {
+        name,
+        is_of_cell,
+        operand,
+    } = *line;
+    if !operand.is_empty() {
+        return None;
+    }
+    Some(match (name, is_of_cell) {
+        ("time" | "timeit", false) if is_alone => {
             format!("which code? `%{name} CODE`, or `%%{name}` above a cell")
         }
-        "%time" | "%timeit" if is_all => format!("which code? `%{name}` stands above a cell"),
-        "placement" => "which model? `%placement MODEL`".to_owned(),
-        "dep" => "which crate? `%dep itoa = \"1\"`".to_owned(),
-        "doc" => "of which name? `%doc NAME`, or `?NAME`".to_owned(),
-        "%scope" => "which strategy? `%%scope STRATEGY` above a cell".to_owned(),
+        ("time" | "timeit", true) if is_alone => {
+            format!("which code? `%%{name}` stands above a cell")
+        }
+        ("placement", false) => "which model? `%placement MODEL`".to_owned(),
+        ("dep", false) => "which crate? `%dep itoa = \"1\"`".to_owned(),
+        ("doc", false) => "of which name? `%doc NAME`, or `?NAME`".to_owned(),
+        ("scope", true) => "which strategy? `%%scope STRATEGY` above a cell".to_owned(),
         _ => return None,
     })
 }
@@ -63,10 +84,11 @@ mod tests {
             ("pwd", "there is no magic `%pwd`; `!pwd` shows the folder"),
             ("zzzzzz", "there is no magic `%zzzzzz`; `%help` lists all"),
         ] {
-            assert_eq!(unknown(name), expected);
+            assert_eq!(unknown(&format!("%{name}")), expected);
         }
-        assert!(missing("time", false).is_none(), "the code is below");
-        assert!(missing("%scope", true).is_some_and(|it| it.starts_with("which strategy?")));
-        assert!(missing("vars", true).is_none());
+        let missing = |line, is_alone| missing(&MagicLine::of(line).expect("a magic"), is_alone);
+        assert!(missing("%time", false).is_none(), "the code is below");
+        assert!(missing("%%scope", true).is_some_and(|it| it.starts_with("which strategy?")));
+        assert!(missing("%vars", true).is_none());
     }
 }
