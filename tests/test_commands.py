@@ -52,7 +52,7 @@ def test_run_executes_in_place_when_asked(command, tmp_path):
 
 def test_run_in_place_is_deterministic(command, tmp_path):
     """No timestamps, no new ids: a second run leaves the file as it is."""
-    path = notebook(tmp_path / "small.ipynb", "let x = 20;", 'display(x);\nprintln!("printed");', "x + 1")
+    path = notebook(tmp_path / "small.ipynb", "let x = 20;", 'println!("printed");\nx', "x + 1")
     assert command("run", path, "--inplace").returncode == 0
     first = path.read_bytes()
     assert command("run", path, "--inplace").returncode == 0

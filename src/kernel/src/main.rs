@@ -7,6 +7,8 @@
 //! **Invariant**: this crate does not link burn. What cells compute travels over
 //! `stratoscope_wire` from the process that runs them.
 
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -135,7 +135,7 @@ fn problem_with(folder: &Path) -> Option<&'static str> {
         return Some("is not a folder");
     }
     if real.ancestors().any(is_open_to_others) {
-        return Some("is open to other users, who could replace what lies in it");
+        return Some("is open to other users, who could replace its files");
     }
     // The mode is not enough: the file system may be read-only, and the administrator may write anywhere.
     match tempfile::Builder::new()

@@ -78,12 +78,12 @@ pub fn run() -> anyhow::Result<std::process::ExitCode> {
         has_vulkan: vulkan.is_some(),
         vulkan: vulkan
             .as_ref()
-            .and_then(|library| ask_vulkan(library).ok())
+            .and_then(|library| vulkan_devices(library).ok())
             .unwrap_or_default(),
         has_cuda: cuda.is_some(),
         cuda: cuda
             .as_ref()
-            .and_then(|library| ask_cuda(library).ok())
+            .and_then(|library| cuda_devices(library).ok())
             .unwrap_or_default(),
     };
     say(&serde_json::to_string(&found)?);
@@ -93,10 +93,12 @@ pub fn run() -> anyhow::Result<std::process::ExitCode> {
 }
 
 fn load(names: &[&str]) -> Option<Library> {
-    // SAFETY: loading runs the initializers of system drivers, which every program that uses the devices runs.
-    names
-        .iter()
-        .find_map(|name| unsafe { Library::new(name) }.ok())
+    names.iter().find_map(|name| {
+        // SAFETY: loading runs the initializers of system drivers, which every program that uses the devices
+        // runs.
+        let library = unsafe { Library::new(name) };
+        library.ok()
+    })
 }
 
 /// `VkApplicationInfo`
@@ -136,11 +138,11 @@ struct Properties {
 /// `VK_PHYSICAL_DEVICE_TYPE_CPU`
 const IS_PROCESSOR: u32 = 4;
 
-fn ask_vulkan(library: &Library) -> Result<Vec<(String, bool)>, libloading::Error> {
+fn vulkan_devices(library: &Library) -> Result<Vec<(String, bool)>, libloading::Error> {
     type Create = unsafe extern "C" fn(*const Creation, *const c_void, *mut *mut c_void) -> c_int;
     type Enumerate = unsafe extern "C" fn(*mut c_void, *mut u32, *mut *mut c_void) -> c_int;
     type Describe = unsafe extern "C" fn(*mut c_void, *mut Properties);
-    // SAFETY: Vulkan 1.0 defines these three with these signatures.
+    // SAFETY: Vulkan 1.0 defines these three functions with these signatures.
     let (create, enumerate, describe) = unsafe {
         (
             library.get::<Create>(b"vkCreateInstance")?,
@@ -174,7 +176,7 @@ fn ask_vulkan(library: &Library) -> Result<Vec<(String, bool)>, libloading::Erro
     }
     let mut devices = [std::ptr::null_mut(); MAX_DEVICES as usize];
     let mut count = MAX_DEVICES;
-    // SAFETY: there is room for `count` devices. More than that is reported by a status above 0.
+    // SAFETY: the array has `count` elements. A status above 0 reports that there are more devices.
     if unsafe { enumerate(instance, &raw mut count, devices.as_mut_ptr()) } < 0 {
         return Ok(Vec::new());
     }
@@ -185,10 +187,10 @@ fn ask_vulkan(library: &Library) -> Result<Vec<(String, bool)>, libloading::Erro
             name: [0; 256],
             rest: [0; 1024],
         };
-        // SAFETY: the device is the instance's, and there is more room than is written to.
+        // SAFETY: the device belongs to the instance, and `properties` is larger than what is written.
         unsafe { describe(*device, &raw mut properties) };
         (
-            until_zero(&properties.name),
+            c_string(&properties.name),
             properties.kind == IS_PROCESSOR,
         )
     };
@@ -196,12 +198,12 @@ fn ask_vulkan(library: &Library) -> Result<Vec<(String, bool)>, libloading::Erro
     Ok(found.map(named).collect())
 }
 
-fn ask_cuda(library: &Library) -> Result<Vec<String>, libloading::Error> {
+fn cuda_devices(library: &Library) -> Result<Vec<String>, libloading::Error> {
     type Init = unsafe extern "C" fn(u32) -> c_int;
     type Count = unsafe extern "C" fn(*mut c_int) -> c_int;
     type Device = unsafe extern "C" fn(*mut c_int, c_int) -> c_int;
     type Name = unsafe extern "C" fn(*mut u8, c_int, c_int) -> c_int;
-    // SAFETY: CUDA's driver API defines these four with these signatures.
+    // SAFETY: the driver API of CUDA defines these four functions with these signatures.
     let (init, count, device, name) = unsafe {
         (
             library.get::<Init>(b"cuInit")?,
@@ -212,13 +214,13 @@ fn ask_cuda(library: &Library) -> Result<Vec<String>, libloading::Error> {
     };
     let mut found = Vec::new();
     let mut devices = 0;
-    // SAFETY: the argument has to be 0; the number is written to where it is said.
+    // SAFETY: `cuInit` requires 0; the count is written to a valid pointer.
     if unsafe { init(0) } != 0 || unsafe { count(&raw mut devices) } != 0 {
         return Ok(found);
     }
     for index in 0..devices {
         let (mut handle, mut text) = (0, [0_u8; 256]);
-        // SAFETY: the index is below the count; the text has the length that is said.
+        // SAFETY: the index is below the count; the length of the buffer is passed with it.
         let status = unsafe {
             match device(&raw mut handle, index) {
                 0 => name(text.as_mut_ptr(), text.len() as c_int, handle),
@@ -226,13 +228,13 @@ fn ask_cuda(library: &Library) -> Result<Vec<String>, libloading::Error> {
             }
         };
         if status == 0 {
-            found.push(until_zero(&text));
+            found.push(c_string(&text));
         }
     }
     Ok(found)
 }
 
-fn until_zero(bytes: &[u8]) -> String {
+fn c_string(bytes: &[u8]) -> String {
     let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()
 }
@@ -253,7 +255,7 @@ mod tests {
             serde_json::from_str::<Adapters>(&text).expect("reads"),
             found
         );
-        assert_eq!(until_zero(b"a\0b"), "a");
+        assert_eq!(c_string(b"a\0b"), "a");
         assert!(std::mem::size_of::<Properties>() >= 824);
         assert_eq!(std::mem::offset_of!(Properties, name), 20);
     }

@@ -1,5 +1,5 @@
-//! A notebook's file, nbformat 4: read, changed cell by cell, written back. Whatever is not ours
-//! to change stays as it was, in its order.
+//! The file of a notebook (nbformat 4): it is read, its cells change, it is written back. Everything else in the file
+//! stays as it was, in the same order.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use stratoscope_os::text_file;
 
-/// Front ends cannot open what is larger.
-const MOST_BYTES: u64 = 1 << 30;
+/// The largest notebook that is read; front ends cannot open larger ones.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// A notebook in memory.
 #[derive(Debug)]
@@ -21,8 +21,11 @@ pub struct Notebook {
 
 impl Notebook {
     /// Reads a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not a notebook of format 4.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = text_file::read(path, MOST_BYTES)
+        let text = text_file::read(path, MAX_BYTES)
             .map_err(|reason| anyhow!("cannot read the notebook {}: {reason}", path.display()))?;
         Self::parse(&text).with_context(|| format!("{} is not a notebook", path.display()))
     }
@@ -33,7 +36,7 @@ impl Notebook {
         let format = json["nbformat"].as_u64().context("it has no `nbformat`")?;
         ensure!(
             format == 4,
-            "it has format {format}; 4 is read: open and save it in JupyterLab"
+            "it has notebook format {format}, but only format 4 is supported; open and save it in JupyterLab to convert it"
         );
         let cells = json["cells"]
             .as_array()
@@ -50,7 +53,10 @@ impl Notebook {
         Ok(Self { json })
     }
 
-    /// Writes a file: first beside it, then in its place, so that a full disk loses nothing.
+    /// Writes a temporary file and renames it, so that the old file survives a full disk.
+    ///
+    /// # Errors
+    /// The file cannot be written.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
         let written = || -> anyhow::Result<()> {
@@ -69,7 +75,7 @@ impl Notebook {
         written().with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// As `nbformat` writes: one space a level, a line's end last.
+    /// The text as `nbformat` writes it: indented by one space, with a final line end.
     fn to_text(&self) -> anyhow::Result<String> {
         let mut bytes = Vec::new();
         let formatter = serde_json::ser::PrettyFormatter::with_indent(b" ");
