@@ -167,7 +167,7 @@ PYTHON = {
     "a model": (
         'model = Sequential([\n    Dense(10, activation="relu"),  # hidden\n    Dense(2),\n])', []),
     "a scope": ("with strategy.scope():\n    model = build()", ["scope!(strategy, { … });"]),
-    "an import": ("import tensorflow as tf", ["leave it out"]),
+    "an import": ("import tensorflow as tf", ["remove it"]),
     "an import of something else": ("from pathlib import Path", ["`use path::name;`"]),
     "a function": ("def f(x):\n    return x + 1", ["fn f(x: f64) -> f64 { … }"]),
     "a loop": ("for i in range(3):\n    print(i)", ["for i in 0..3 { … }", 'println!("{:?}", i);']),

@@ -371,7 +371,7 @@ def no_space(folder, mounted):
                 with contextlib.suppress(OSError):
                     while True:
                         file.write(bytes(size))
-        yield "CannotWrite", "No space left on device", f"written to {folder}"
+        yield "WriteFailed", "No space left on device", f"written to {folder}"
         filler.unlink()
     else:
         (source,) = folder.glob("stratoscope-*/cells/src/lib.rs")

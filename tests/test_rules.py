@@ -180,7 +180,7 @@ READ = [code for code, rule in RULES.items() if rule["not_run"] and rule["stage"
 @pytest.mark.parametrize("code", READ)
 def test_the_cells_of_a_page_without_a_check_run(notebook, code):
     rule = RULES[code]
-    cells = [rule["good"]] + [rule["bad"]] * rule["not_run"].startswith("both are valid")
+    cells = [rule["good"]] + [rule["bad"]] * rule["not_run"].startswith("both cells are valid")
     for cell in cells:
         ran = notebook.run(cell, rule["given"])
         assert not ran.errors, messages(ran)

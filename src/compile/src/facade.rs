@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::{fmt, fs, io};
 
 use stratoscope_diagnostics::rules::{
-    LibraryBuildFailed, LibraryMissing, LibraryNotHeld, LibraryStale, RustcMissing,
+    LibraryBuildFailed, LibraryLinkFailed, LibraryMissing, LibraryStale, RustcMissing,
     SourcesUnreadable,
 };
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
@@ -345,7 +345,7 @@ fn stale(library: &Path, built: &str, now: &str, sources: &Path) -> Box<Diagnost
 }
 
 fn no_snapshot(folder: &Path, error: &io::Error) -> Box<Diagnostic> {
-    LibraryNotHeld {
+    LibraryLinkFailed {
         folder: folder.display().to_string(),
         reason: error.to_string(),
     }

@@ -4,7 +4,7 @@
 use std::fmt::Display;
 
 use stratoscope_diagnostics::rules::{
-    BadSize, DataUnreadable, DuplicateColumn, EmptyDataSet, LengthMismatch, MissingColumn,
+    DataUnreadable, DuplicateColumn, EmptyDataset, InvalidSize, LengthMismatch, MissingColumn,
     MissingLabels, RaggedRow, UnknownLabel,
 };
 use stratoscope_diagnostics::{Diagnostic, Place, Rule};
@@ -121,7 +121,7 @@ pub(crate) fn mixed_labels(path: &str, first: &Example, other: &Example) -> Prob
 
 /// SC0914: an empty data set.
 pub(crate) fn empty(source: &str, wanted_by: &str) -> Problem {
-    let rule = EmptyDataSet {
+    let rule = EmptyDataset {
         source: format!("`{source}`"),
         wanted_by: format!("`{wanted_by}`"),
     };
@@ -130,7 +130,7 @@ pub(crate) fn empty(source: &str, wanted_by: &str) -> Problem {
 
 /// SC0915: a size that is zero or out of its range.
 pub(crate) fn bad_size(place: Place, name: &str, given: impl Display, expects: &str) -> Problem {
-    let rule = BadSize {
+    let rule = InvalidSize {
         what: name.to_owned(),
         given: given.to_string(),
         expects: expects.to_owned(),

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Profile;
+use crate::{Edit, Fix, FixKind, Profile};
 use stratoscope_render::text;
 
 /// A range of bytes in the text of the cell as its author typed it.
@@ -76,7 +76,7 @@ pub enum Place {
     },
     /// A line of the cell, counted from 1.
     Line(usize),
-    /// A place in a file, such as the row of a data set.
+    /// A place in a file, such as the row of a dataset.
     File {
         /// The path as the user gave it.
         path: String,
@@ -134,24 +134,6 @@ pub struct Label {
     pub place: Place,
     /// A few words, shown beside the underline.
     pub text: String,
-}
-
-/// A replacement of part of the cell's text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Edit {
-    /// What is replaced; empty ranges insert.
-    pub place: Place,
-    /// What stands there afterwards.
-    pub replacement: String,
-}
-
-/// One way out, best first in [`Diagnostic::fixes`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fix {
-    /// What to do, in a few words: ``did you mean `metrics`?``.
-    pub title: String,
-    /// The same as edits, where it can be said as edits.
-    pub edits: Vec<Edit>,
 }
 
 /// How an argument was passed, for the table of arguments.
@@ -239,7 +221,7 @@ pub struct Diagnostic {
     pub evidence: Vec<Evidence>,
     /// The parameters beside what was passed; empty where no call is at fault.
     pub arguments: Vec<ArgumentRow>,
-    /// Ways out, best first.
+    /// Fixes, best first.
     pub fixes: Vec<Fix>,
     /// What TensorFlow does with the same program.
     pub tensorflow: Option<String>,
@@ -310,16 +292,44 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a way out in words.
+    /// Adds a suggestion: ``did you mean `name`?``.
+    pub fn suggest(mut self, name: impl fmt::Display) -> Self {
+        self.fixes.push(Fix {
+            kind: FixKind::Suggestion,
+            title: format!("did you mean `{name}`?"),
+            edits: Vec::new(),
+        });
+        self
+    }
+
+    /// Adds a suggestion that replaces the text at a place.
+    pub fn suggest_edit(
+        self,
+        name: impl fmt::Display,
+        place: Place,
+        replacement: impl Into<String>,
+    ) -> Self {
+        let mut diagnostic = self.suggest(name);
+        if let Some(fix) = diagnostic.fixes.last_mut() {
+            fix.edits.push(Edit {
+                place,
+                replacement: replacement.into(),
+            });
+        }
+        diagnostic
+    }
+
+    /// Adds a fix in words.
     pub fn fix(mut self, title: impl Into<String>) -> Self {
         self.fixes.push(Fix {
+            kind: FixKind::Change,
             title: title.into(),
             edits: Vec::new(),
         });
         self
     }
 
-    /// Adds a way out that is one edit.
+    /// Adds a fix that is one edit.
     pub fn fix_edit(
         mut self,
         title: impl Into<String>,
@@ -331,6 +341,7 @@ impl Diagnostic {
             replacement: replacement.into(),
         }];
         self.fixes.push(Fix {
+            kind: FixKind::Change,
             title: title.into(),
             edits,
         });
@@ -351,7 +362,7 @@ impl Diagnostic {
     }
 
     /// Sets what each version of TensorFlow does.
-    pub fn answers(mut self, answer: impl Fn(Profile) -> Answer) -> Self {
+    pub fn with_answers(mut self, answer: impl Fn(Profile) -> Answer) -> Self {
         self.answers = Profile::ALL.into_iter().map(answer).collect();
         self
     }
@@ -385,7 +396,7 @@ impl Diagnostic {
     /// The value of Jupyter's `evalue`: the message and, where there is one, the did-you-mean.
     pub fn one_line(&self) -> String {
         match self.fixes.first() {
-            Some(fix) if fix.title.starts_with("did you mean") => {
+            Some(fix) if fix.kind == FixKind::Suggestion => {
                 text::visible(&format!("{}; {}", self.message, fix.title))
             }
             _ => text::visible(&self.message),

@@ -1,14 +1,13 @@
-//! One model of an error or warning, its renderers, the table of arguments, and the catalogue of
-//! rules.
+//! Diagnostics: the model of an error or warning, its renderers, the table of arguments, the checker and the catalogue of
+//! rules. Of our crates it uses only `render`; it does no I/O.
 //!
-//! A rule is a file in [`rules`]: a struct that holds the facts, its documentation, and a
-//! [`rule::Rule`] implementation that turns the facts into a [`Diagnostic`]. Whoever finds the
-//! problem fills in the facts; this crate does no I/O and decides nothing at run time. [`work`] is what
-//! the crates above share beside it: how long work says how far it is, and hears an interrupt.
+//! Start reading at [`rules`]. A rule is a file there: a struct with the facts, its documentation page, and a
+//! [`Rule`] implementation that turns the facts into a [`Diagnostic`]. The caller provides the facts.
 //!
-//! [`arguments`] is the table of what `compile!`, `fit!`, `evaluate!` and the optimizers accept.
-//! [`check`] reads the text of a cell against that table before anything is compiled, and finds
-//! the text that a diagnostic raised at run time talks about. [`render`] draws the result.
+//! [`arguments`] is the table of what `compile!`, `fit!`, `evaluate!` and the optimizers accept. [`check`] compares the
+//! text of a cell with that table before the cell is compiled, and finds the place in the text that a diagnostic raised
+//! at run time is about. [`mod@render`] writes a diagnostic as HTML, text or JSON. [`work`] is used by the crates above for
+//! long operations: it reports progress and checks for an interrupt.
 //!
 //! ```
 //! use stratoscope_diagnostics::check::{CellContext, check_cell};
@@ -20,9 +19,12 @@
 //! assert!(plain(&found[0], &Source { text: cell, name: "Cell In[3]" }).contains("`optimizer`"));
 //! ```
 
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
+
 pub mod arguments;
 pub mod check;
 pub mod diagnostic;
+mod fix;
 pub mod pages;
 pub mod policy;
 pub mod profile;
@@ -34,9 +36,10 @@ pub mod tensorflow;
 pub mod work;
 
 pub use diagnostic::{
-    Answer, ArgumentRow, ArgumentState, CellSpan, Diagnostic, Edit, Evidence, Figure, Fix, Label,
-    Place, Result, Severity,
+    Answer, ArgumentRow, ArgumentState, CellSpan, Diagnostic, Evidence, Figure, Label, Place,
+    Result, Severity,
 };
+pub use fix::{Edit, Fix, FixKind};
 pub use profile::Profile;
 pub use raise::{raise, take_raised};
 pub use rule::{Entry, Rule, RulePage, Stage};

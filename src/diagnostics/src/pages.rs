@@ -53,7 +53,7 @@ pub fn markdown(entry: &Entry) -> String {
     }
     let mut out = format!(
         "# {} `{}`\n\n*{}*, found {}{}.\n\n## What it finds\n\n{}\n\n## Why it matters\n\n{}\n\n\
-         {given}## A cell that triggers it\n\n```rust\n{}\n```\n\n## The same cell, corrected\n\n```rust\n{}\n```\n",
+         {given}## A cell that triggers it\n\n```rust\n{}\n```\n\n## The corrected cell\n\n```rust\n{}\n```\n",
         page.code,
         page.name,
         severity(page),
@@ -95,7 +95,7 @@ pub fn plain(entry: &Entry) -> String {
     let given = entry.given.iter().map(|cell| ("Before either cell", *cell));
     let cells = [
         ("A cell that triggers it", page.bad),
-        ("The same cell, corrected", page.good),
+        ("The corrected cell", page.good),
     ];
     for (title, cell) in given.chain(cells) {
         out += &format!("\n{title}:\n\n{}\n", indented(cell));
@@ -154,7 +154,7 @@ pub fn index() -> String {
             code = page.code
         );
     }
-    out += "\nThe cells of the pages take for granted, where they use the names:\n\n```rust\n";
+    out += "\nThe cells of the pages use these variables:\n\n```rust\n";
     let mut statements: Vec<&str> = GRANTED.iter().map(|(_, statement)| *statement).collect();
     statements.dedup();
     out += &statements.join("\n");
@@ -166,8 +166,8 @@ pub fn index() -> String {
 pub fn arguments() -> String {
     use crate::arguments::{CALLS, OPTIMIZERS};
     let mut out = String::from(
-        "# Arguments\n\nWhat `compile!`, `fit!`, `evaluate!` and the optimizers accept. An argument that is not \
-         here does not exist, and is never ignored. Written from `src/diagnostics/src/arguments/`.\n",
+        "# Arguments\n\nWhat `compile!`, `fit!`, `evaluate!` and the optimizers accept. Any other argument is an \
+         error and never ignored. Written from `src/diagnostics/src/arguments/`.\n",
     );
     let calls = CALLS.iter().map(|call| {
         (

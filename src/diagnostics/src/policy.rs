@@ -153,9 +153,7 @@ fn canonical(code: &str) -> String {
 pub fn denied(mut warning: Diagnostic) -> Diagnostic {
     warning.severity = Severity::Error;
     let code = warning.code.clone();
-    warning.why(format!(
-        "`{code}` is denied: it stops here instead of going on with a warning"
-    ))
+    warning.why(format!("`{code}` is denied, so this warning is an error"))
 }
 
 #[cfg(test)]

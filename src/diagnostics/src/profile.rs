@@ -59,7 +59,7 @@ mod tests {
     fn names_round_trip() {
         for profile in Profile::ALL {
             assert_eq!(Profile::parse(profile.name()), Some(profile));
-            let json = serde_json::to_string(&profile).expect("a unit variant serialises");
+            let json = serde_json::to_string(&profile).expect("a unit variant serializes");
             assert_eq!(json, format!("\"{}\"", profile.name()));
         }
         assert_eq!(Profile::parse("tf-1"), None);

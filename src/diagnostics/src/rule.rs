@@ -1,4 +1,4 @@
-//! What a rule is: the facts of one kind of problem, and how they are told.
+//! What a rule is: the facts of one kind of problem, and the diagnostic made from them.
 
 use crate::{Diagnostic, Severity};
 
@@ -11,7 +11,7 @@ pub enum Stage {
     Start,
     /// `compile!` runs, or a strategy is made or entered.
     Compile,
-    /// A checkpoint, a tokenizer or a data set is read, or a device is opened.
+    /// A checkpoint, a tokenizer or a dataset is read, or a device is opened.
     Load,
     /// `fit!` or `evaluate!` begins: the data is there, no step has been made.
     Data,
@@ -30,9 +30,9 @@ impl Stage {
             Self::Start => "when the kernel starts or compiles a cell",
             Self::Compile => "when the cell runs, before any training",
             Self::Load => "when a file is read or a device is opened",
-            Self::Data => "when the data is looked at, before the first step",
+            Self::Data => "when the data is checked, before the first step",
             Self::Training => "while the model trains, between two steps",
-            Self::Page => "never by itself, since no program shows it: a page to be read",
+            Self::Page => "never: a page to read, since no program triggers it",
         }
     }
 
@@ -55,19 +55,19 @@ impl Stage {
 pub struct RulePage {
     /// Stable code; a retired one stays taken.
     pub code: &'static str,
-    /// Names the problem, not the cure: `unknown-compile-argument`.
+    /// Names the problem, not the fix: `unknown-compile-argument`.
     pub name: &'static str,
     /// What a finding of it means for the cell.
     pub severity: Severity,
     /// The earliest moment at which it is found.
     pub stage: Stage,
-    /// What it finds, in a sentence or two.
+    /// What the rule finds, in a sentence or two.
     pub finds: &'static str,
-    /// What goes wrong if nobody says so.
+    /// What goes wrong without the diagnostic.
     pub why: &'static str,
     /// A cell that triggers it.
     pub bad: &'static str,
-    /// The same cell, corrected.
+    /// The corrected cell.
     pub good: &'static str,
     /// What TensorFlow does with the bad cell; empty where it has no counterpart.
     pub tensorflow: &'static str,
@@ -110,8 +110,19 @@ pub trait Rule {
     /// rows: of each it is true there, and none would show with the real ones.
     const TOLERATES: &'static [&'static str] = &[];
 
-    /// Tells the facts.
+    /// Whether the facts are a finding. The thresholds of a rule are constants of its file; `true` where whoever makes
+    /// the facts has decided it, as a lookup that failed does.
+    fn applies(&self) -> bool {
+        true
+    }
+
+    /// The diagnostic for these facts.
     fn diagnostic(&self) -> Diagnostic;
+
+    /// The diagnostic, if the facts are a finding.
+    fn check(&self) -> Option<Diagnostic> {
+        self.applies().then(|| self.diagnostic())
+    }
 
     /// The same, boxed as an error.
     fn error(&self) -> Box<Diagnostic> {

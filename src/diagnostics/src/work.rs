@@ -255,9 +255,12 @@ mod tests {
         long.shown = Some(later);
         long.reached(11_000_000).expect("nobody asks");
         request();
-        let told = long.reached(12_000_000).expect_err("it is asked to stop");
-        assert_eq!(told.code, "SC0520");
-        assert_eq!(told.message, "reading was interrupted after 12 of 25 MB");
+        let diagnostic = long.reached(12_000_000).expect_err("it is asked to stop");
+        assert_eq!(diagnostic.code, "SC0520");
+        assert_eq!(
+            diagnostic.message,
+            "reading was interrupted after 12 of 25 MB"
+        );
         assert!(!requested(), "the request was heard");
         drop(long);
         let seen = std::mem::take(&mut *SEEN.lock().expect("no panic"));

@@ -28,17 +28,17 @@ fn page<R: Rule>() -> RulePage {
 
 /// The facts of the rules that only a run can find, as they stand for the bad cell of their page.
 fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
-    fn told<R: Rule>(facts: R) -> (RulePage, Diagnostic) {
+    fn example<R: Rule>(facts: R) -> (RulePage, Diagnostic) {
         (page::<R>(), facts.diagnostic())
     }
     vec![
-        told(StepsPerExecutionWithoutScope {
+        example(StepsPerExecutionWithoutScope {
             value: 16,
             dropped: false,
         }),
-        told(NotCompiled { call: "fit".into() }),
-        told(NoLoss),
-        told(ModelOutsideScope {
+        example(NotCompiled { call: "fit".into() }),
+        example(NoLoss),
+        example(ModelOutsideScope {
             strategy: "mirrored".into(),
             replicas: 2,
             variables: 104,
@@ -51,24 +51,24 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
                 plain: "variable  cpu:0  cpu:1\nkernel    red    –".into(),
             }),
         }),
-        told(OptimizerOfAnotherModel {
+        example(OptimizerOfOtherModel {
             optimizer: "AdamW".into(),
             owner: OptimizerOwner::Model {
                 compiled_at: "cell 3, line 2".into(),
             },
         }),
-        told(OptimizerOfAnotherModel {
+        example(OptimizerOfOtherModel {
             optimizer: "AdamW".into(),
             owner: OptimizerOwner::Strategy {
                 made_under: "mirrored#1".into(),
                 model: "one device#2".into(),
             },
         }),
-        told(MixedStrategies {
+        example(MixedStrategies {
             active: "mirrored".into(),
             entered: "one_device".into(),
         }),
-        told(LabelOutOfRange {
+        example(LabelOutOfRange {
             label: 2,
             row: 17,
             rows: 412,
@@ -84,31 +84,31 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             text: Some("the premise does not follow".into()),
             call: "fit".into(),
         }),
-        told(MissingColumn {
+        example(MissingColumn {
             column: "label".into(),
             found: vec!["text".into(), "labels".into()],
             path: "reviews.tsv".into(),
         }),
-        told(TextTooLong {
+        example(TextTooLong {
             max_length: 1024,
             limit: 512,
             call: "fit".into(),
         }),
-        told(TokenOutOfRange {
+        example(TokenOutOfRange {
             id: 30_600,
             token: Some("größe".into()),
             vocabulary: 30_522,
             row: 4,
             call: "fit".into(),
         }),
-        told(TruncatedTexts {
+        example(TruncatedTexts {
             texts: 680,
             total: 2000,
             tokens_lost: 27_880,
             max_length: 64,
             call: "fit".into(),
         }),
-        told(NonFiniteLoss {
+        example(NonFiniteLoss {
             quantity: "loss".into(),
             value: f64::NAN,
             step: 37,
@@ -119,13 +119,13 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             gradient_norm: Some(3.1e4),
             rows: vec![12, 7, 1999],
         }),
-        told(LengthMismatch {
+        example(LengthMismatch {
             first: "texts".into(),
             first_length: 16,
             second: "labels".into(),
             second_length: 8,
         }),
-        told(CheckpointNotFound {
+        example(CheckpointNotFound {
             name: "no-such-checkpoint".into(),
             looked_in: vec![
                 (
@@ -136,49 +136,50 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
                 ("hub".into(), "not asked: HF_HUB_OFFLINE is set".into()),
             ],
             offline: true,
+            install: None,
         }),
-        told(CheckpointUnreadable {
+        example(CheckpointUnreadable {
             path: "half-downloaded/model.safetensors".into(),
             reason: "the header announces 90 868 376 bytes, the file has 1 048 576".into(),
         }),
-        told(ArchitectureMismatch {
+        example(ArchitectureMismatch {
             path: "roberta-base/config.json".into(),
             field: "model_type".into(),
             found: "roberta".into(),
             accepted: vec!["bert".into()],
         }),
-        told(TensorMismatch {
+        example(TensorMismatch {
             tensor: "encoder.layer.0.attention.self.query.weight".into(),
             expected: vec![384, 384],
             found: Some(vec![768, 768]),
             tensors: 101,
             path: "edited-config/model.safetensors".into(),
         }),
-        told(VocabularyMismatch {
+        example(VocabularyMismatch {
             tokenizer: 119_547,
             model: 30_522,
             path: "other-vocabulary/vocab.txt".into(),
         }),
-        told(DeviceNotThere {
+        example(DeviceNotFound {
             device: "cuda:1".into(),
             found: vec!["cpu:0".into(), "cuda:0".into()],
             reason: None,
             instead: Vec::new(),
         }),
-        told(BackendFailed {
+        example(BackendFailed {
             device: "wgpu:0".into(),
             reason: "the adapter has no compute shaders".into(),
         }),
-        told(CannotWrite {
+        example(WriteFailed {
             path: "/proc/model".into(),
             reason: "no such file or directory".into(),
         }),
-        told(DataUnreadable {
+        example(DataUnreadable {
             path: "trian.tsv".into(),
             line: None,
             reason: "no such file".into(),
         }),
-        told(RaggedRow {
+        example(RaggedRow {
             path: "ragged.tsv".into(),
             line: 3,
             expected: 2,
@@ -186,7 +187,7 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             text: "a text\twith a tab\tgames".into(),
             rows: 2,
         }),
-        told(MissingLabels {
+        example(MissingLabels {
             source: "gaps.tsv".into(),
             column: Some("label".into()),
             is_file: true,
@@ -195,96 +196,97 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             rows: 200,
             call: "Dataset::tsv".into(),
         }),
-        told(DuplicateColumn {
+        example(DuplicateColumn {
             column: "label".into(),
             positions: vec![2, 4],
             path: "two_labels.csv".into(),
         }),
-        told(UnknownLabel {
+        example(UnknownLabel {
             label: "gamse".into(),
             path: "dev.tsv".into(),
             line: 7,
             known: vec!["games".into(), "science".into()],
             rows: 1,
         }),
-        told(EmptyDataSet {
+        example(EmptyDataset {
             source: "`only-a-header.tsv`".into(),
             wanted_by: "`fit!`".into(),
         }),
-        told(BadSize {
+        example(InvalidSize {
             what: "num_labels".into(),
             given: "0".into(),
             expects: "at least 1".into(),
             place: Some(Place::call("from_pretrained")),
         }),
-        told(BadConfiguration {
+        example(InvalidConfiguration {
             path: "edited-config/config.json".into(),
             field: "hidden_size".into(),
             found: "770".into(),
             expects: "a multiple of `num_attention_heads`, which is 12".into(),
         }),
-        told(TokenizerUnusable {
+        example(TokenizerUnusable {
             path: "bpe-tokenizer/tokenizer.json".into(),
             reason: "it describes a BPE tokenizer".into(),
         }),
-        told(DownloadFailed {
+        example(DownloadFailed {
             name: "bert-base-uncased".into(),
             file: "model.safetensors".into(),
             endpoint: "https://huggingface.co".into(),
             reason: "the connection broke off".into(),
         }),
-        told(RustcMissing),
-        told(LibraryMissing {
+        example(RustcMissing),
+        example(LibraryMissing {
             build: "`stratoscope install`, about 15 minutes".into(),
         }),
-        told(LibraryStale {
+        example(LibraryStale {
             library: "libstratoscope.so".into(),
             built: "rustc 1.95.0".into(),
             now: "rustc 1.96.0".into(),
             build: "`stratoscope install`, about 15 minutes".into(),
         }),
-        told(SourcesUnreadable {
+        example(SourcesUnreadable {
             sources: "the checkout".into(),
             reason: "no such file or directory".into(),
         }),
-        told(LibraryBuildFailed {
+        example(LibraryBuildFailed {
             reason: "no space left on device".into(),
             build: "`stratoscope install`, about 15 minutes".into(),
         }),
-        told(CellsCannotRun {
+        example(ExecutionUnavailable {
             what: "the folder for compiled cells".into(),
             reason: "permission denied".into(),
         }),
-        told(EvaluatorFailed {
+        example(EvaluatorFailed {
             reason: "index out of bounds".into(),
         }),
-        told(LibraryNotHeld {
+        example(LibraryLinkFailed {
             folder: "target/debug".into(),
             reason: "permission denied".into(),
         }),
-        told(StepsPerExecutionSavesNothing),
-        told(ArgumentNobodyWrote),
-        told(OneSeed),
-        told(ReplicasSaveNoMemory),
-        told(DevicesAreDeclaredAnyTime),
-        told(VariableNotKept {
+        example(StepsPerExecutionSavesNothing),
+        example(ArgumentAddedByLibrary),
+        example(SingleSeed),
+        example(ReplicasSaveNoMemory),
+        example(LateDeviceConfiguration),
+        example(VariableNotKept {
             name: "double".into(),
             place: Some(Place::span(4, 10)),
             problem: "is a closure, and closures cannot live between cells".into(),
             fixes: vec!["make it a function".into()],
         }),
-        told(UnknownStrategy {
+        example(UnknownStrategy {
             given: "stategy".into(),
             place: place_in(UnknownStrategy::PAGE.bad, "stategy"),
             known: vec!["strategy".into()],
         }),
-        told(QuestionMarkWithoutResult {
+        example(QuestionMarkWithoutResult {
             function: "rows".into(),
             returns: Some("usize".into()),
             what: "?".into(),
             place: place_in(QuestionMarkWithoutResult::PAGE.bad, "?"),
             function_place: place_in(QuestionMarkWithoutResult::PAGE.bad, "rows"),
             fix: Fix {
+                kind: stratoscope_diagnostics::FixKind::Change,
                 title:
                     "let `rows` return a `Result`: `-> Result<usize, Box<dyn std::error::Error>>`, \
                         and end with `Ok(…)`"
@@ -301,7 +303,7 @@ fn place_in(cell: &str, part: &str) -> Place {
     Place::span(start, start + part.len())
 }
 
-/// The bad cell of every page with what it is told, in the order of the catalogue.
+/// The bad cell of every page with its diagnostic, in the order of the catalogue.
 fn all() -> Vec<(RulePage, Diagnostic)> {
     let mut run = at_run_time();
     run.extend(data::examples());
@@ -322,7 +324,7 @@ fn all() -> Vec<(RulePage, Diagnostic)> {
     all
 }
 
-/// One snapshot per rule: the bad cell of its page, and what it is told.
+/// One snapshot per rule: the bad cell of its page with its diagnostic.
 #[test]
 fn every_rule_as_text() {
     for (page, diagnostic) in all() {
@@ -355,9 +357,9 @@ fn every_rule_says_the_same_in_all_forms() {
         };
         let plain = render::plain(&diagnostic, &source);
         let ansi = render::ansi(&diagnostic, &source);
-        assert_eq!(without_colours(&ansi), plain, "{}", page.code);
+        assert_eq!(without_colors(&ansi), plain, "{}", page.code);
         let traceback = render::traceback(std::slice::from_ref(&diagnostic), &source).join("\n");
-        for line in plain.lines().chain(without_colours(&traceback).lines()) {
+        for line in plain.lines().chain(without_colors(&traceback).lines()) {
             assert!(line.width() <= COLUMNS, "{}: {line}", page.code);
         }
         let html = render::html(&diagnostic, &source);
@@ -373,7 +375,7 @@ fn every_rule_says_the_same_in_all_forms() {
     }
 }
 
-fn without_colours(text: &str) -> String {
+fn without_colors(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('\u{1b}') {
@@ -408,7 +410,8 @@ fn what_a_run_finds_is_found_again_in_the_text() {
 /// The forms of the card that opens the notebook.
 #[test]
 fn the_first_card_in_all_forms() {
-    let text = "let größe = 16;\ncompile!(model,\n\toptimiser = AdamW::new(5e-5),\n\tmetrics = [accuracy()],\n)?;";
+    let text = "let größe = 16;\ncompile!(model,\n\t\
+                optimiser = AdamW::new(5e-5),\n\tmetrics = [accuracy()],\n)?;";
     let found = check_cell(text, &CellContext::default());
     let source = Source { text, name: NAME };
     insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {

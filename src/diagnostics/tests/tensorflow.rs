@@ -195,7 +195,7 @@ fn every_argument_is_treated_as_each_version_treats_it() {
     assert_eq!(names.len(), ARGUMENTS.len(), "an argument has two rows");
 }
 
-/// keras-semantics E1 to E9 and §1.3: the words of each version.
+/// docs/keras-semantics.md E1 to E9 and §1.3: the words of each version.
 #[test]
 fn each_version_is_quoted_word_for_word() {
     let check = |call: &str, name: &str, expected: [&str; 4]| {
@@ -418,6 +418,7 @@ const SITUATIONS_EXPECTED: &[(&str, &str, &str)] = &[
     ("SC0511", "", "ssss"),
     ("SC0512", "", "sssl"),
     ("SC0513", "", "ssss"),
+    ("SC0514", "", "rrrs"),
     ("SC0515", "", "ssss"),
     ("SC0516", "", "ssss"),
     ("SC0517", "", "ssss"),

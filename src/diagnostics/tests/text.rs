@@ -46,7 +46,7 @@ fn value_of(argument: &'static Argument) -> BoxedStrategy<String> {
         Accepts::Flag => select(vec!["true", "false", "flag", "!flag"])
             .prop_map(str::to_owned)
             .boxed(),
-        Accepts::Value => select(vec![
+        Accepts::Value(_) => select(vec![
             "dev",
             "none",
             "|a, b| a == b",
@@ -237,7 +237,7 @@ proptest! {
         }
     }
 
-    /// Every slip of one edit gets a suggestion that is one edit away; taken, it mends the cell, unless the
+    /// Every slip of one edit gets a suggestion that is one edit away; applied, it fixes the cell, unless the
     /// slip is as near to another name.
     #[test]
     fn a_slip_is_suggested_away((call, argument, slip) in slip()) {
@@ -246,20 +246,20 @@ proptest! {
         let text = format!("/* größe */ {}!({operands}{optimizer}, {slip} = value)?;", call.name);
         let found = check(&text);
         prop_assert_eq!(found.len(), 1, "{}\n{:?}", text, found);
-        let told = &found[0];
-        if told.code == "SC0106" {
+        let diagnostic = &found[0];
+        if diagnostic.code == "SC0106" {
             // The slip is a name of the optimizer's or the loss's.
             return Ok(());
         }
-        prop_assert!(["SC0101", "SC0114", "SC0115"].contains(&told.code.as_str()), "{}", told.code);
-        prop_assert_eq!(marked(&text, told), slip.as_str());
-        let first = &told.fixes[0];
+        prop_assert!(["SC0101", "SC0114", "SC0115"].contains(&diagnostic.code.as_str()), "{}", diagnostic.code);
+        prop_assert_eq!(marked(&text, diagnostic), slip.as_str());
+        let first = &diagnostic.fixes[0];
         let name = first.title.trim_start_matches("did you mean `").trim_end_matches("`?");
         prop_assert_eq!(distance(&slip, name), 1, "{} → {}", slip, first.title);
-        prop_assert!(told.one_line().contains(name));
-        let mended = apply(&text, first).expect("a rename is an edit");
-        let rest = codes(&mended);
-        prop_assert!(rest.is_empty() || name != argument.name, "{mended}: {rest:?}");
+        prop_assert!(diagnostic.one_line().contains(name));
+        let fixed = apply(&text, first).expect("a rename is an edit");
+        let rest = codes(&fixed);
+        prop_assert!(rest.is_empty() || name != argument.name, "{fixed}: {rest:?}");
     }
 
     /// The same for texts that name losses, metrics and optimizers.
@@ -279,8 +279,8 @@ proptest! {
         }
         let first = found[0].fixes[0].title.trim_start_matches("did you mean `").trim_end_matches("`?");
         prop_assert_eq!(distance(&slip, first), 1, "{} for {}: {}", slip, name, first);
-        let mended = apply(&text, &found[0].fixes[0]).expect("a rename is an edit");
-        prop_assert!(codes(&mended).is_empty(), "{}", mended);
+        let fixed = apply(&text, &found[0].fixes[0]).expect("a rename is an edit");
+        prop_assert!(codes(&fixed).is_empty(), "{}", fixed);
     }
 
     #[test]
@@ -290,8 +290,8 @@ proptest! {
         prop_assert_eq!(found.len(), 1, "{}\n{:?}", text, found);
         prop_assert_eq!(&found[0].code, "SC0504");
         prop_assert_eq!(marked(&text, &found[0]), slip.as_str());
-        let mended = apply(&text, &found[0].fixes[0]).expect("a rename is an edit");
-        prop_assert!(codes(&mended).is_empty(), "{}: {}", argument.name, mended);
+        let fixed = apply(&text, &found[0].fixes[0]).expect("a rename is an edit");
+        prop_assert!(codes(&fixed).is_empty(), "{}: {}", argument.name, fixed);
     }
 
     /// Whatever stands in a cell, the checker ends, and what it marks is text of the cell.
@@ -401,16 +401,16 @@ fn optimizer_slip()
 }
 
 #[test]
-fn all_problems_of_a_cell_are_told_at_once_in_the_order_of_the_text() {
+fn all_findings_of_a_cell_are_reported_at_once_in_order() {
     let text = "compile!(model, metric = [accuracy()], steps_per_execution = 0, epochs = 3)?;\n\
                 fit!(model, train, epoch = 3)?;";
     let found = check(text);
-    let told: Vec<(&str, &str)> = found
+    let seen: Vec<(&str, &str)> = found
         .iter()
         .map(|found| (found.code.as_str(), marked(text, found)))
         .collect();
     assert_eq!(
-        told,
+        seen,
         [
             ("SC0116", "compile"),
             ("SC0101", "metric"),
@@ -466,15 +466,15 @@ fn what_belongs_to_the_optimizer_is_moved_there() {
     let text = "compile!(model, optimizer = AdamW::new(5e-5), weight_decay = 0.01)?;";
     let found = check(text);
     assert_eq!(found[0].code, "SC0106");
-    let mended = apply(text, &found[0].fixes[0]).expect("an edit");
+    let fixed = apply(text, &found[0].fixes[0]).expect("an edit");
     assert_eq!(
-        mended,
+        fixed,
         "compile!(model, optimizer = AdamW::new(5e-5).weight_decay(0.01))?;"
     );
     let text = "compile!(model, lr = 3e-5, optimizer = AdamW::new(1e-3).epsilon(1e-6))?;";
-    let mended = apply(text, &check(text)[0].fixes[0]).expect("an edit");
+    let fixed = apply(text, &check(text)[0].fixes[0]).expect("an edit");
     assert_eq!(
-        mended,
+        fixed,
         "compile!(model, optimizer = AdamW::new(3e-5).epsilon(1e-6))?;"
     );
 }
@@ -490,8 +490,8 @@ fn arguments_that_do_not_exist_here_are_refused_with_the_reason() {
         let text = format!("compile!(model, optimizer = o, {name} = x)?;");
         let found = check(&text);
         assert_eq!(found[0].code, "SC0101", "{name}");
-        let mended = apply(&text, &found[0].fixes[0]).expect("dropping is an edit");
-        assert_eq!(mended, "compile!(model, optimizer = o)?;");
+        let fixed = apply(&text, &found[0].fixes[0]).expect("dropping is an edit");
+        assert_eq!(fixed, "compile!(model, optimizer = o)?;");
     }
 }
 
@@ -538,8 +538,8 @@ fn scope_is_decided_by_the_text_only_when_the_notebook_is_known() {
 }
 
 #[test]
-fn a_value_of_another_kind_is_told_in_two_words() {
-    for (argument, expected, mended) in [
+fn a_value_of_another_kind_is_known_in_two_words() {
+    for (argument, expected, fixed) in [
         (
             "loss = Adam::new(1e-3)",
             "expected `loss`, got `optimizer`",
@@ -567,7 +567,7 @@ fn a_value_of_another_kind_is_told_in_two_words() {
         assert_eq!(codes(&text), ["SC0120"], "{argument}");
         assert!(found[0].message.ends_with(expected), "{}", found[0].message);
         let after = apply(&text, &found[0].fixes[0]).expect("an edit");
-        assert!(after.contains(mended), "{after}");
+        assert!(after.contains(fixed), "{after}");
         assert!(codes(&after).is_empty(), "{after}: {:?}", codes(&after));
     }
     // An optimizer under another name is not missing.
@@ -576,9 +576,9 @@ fn a_value_of_another_kind_is_told_in_two_words() {
         ["SC0120"]
     );
     let text = "compile!(model, optimizer = warmup_linear(5e-5, 0.1))?;";
-    let mended = apply(text, &check(text)[0].fixes[0]).expect("an edit");
+    let fixed = apply(text, &check(text)[0].fixes[0]).expect("an edit");
     assert_eq!(
-        mended,
+        fixed,
         "compile!(model, optimizer = AdamW::new(warmup_linear(5e-5, 0.1)))?;"
     );
 }
@@ -771,17 +771,17 @@ fn a_call_is_put_right_by_its_ways_out() {
             found.iter().any(|found| found.code == code),
             "{text}: {found:#?}"
         );
-        let mut mended = text.to_owned();
+        let mut fixed = text.to_owned();
         for _ in 0..6 {
             let next = found
                 .iter()
-                .find_map(|found| apply(&mended, found.fixes.first()?));
+                .find_map(|found| apply(&fixed, found.fixes.first()?));
             let Some(next) = next else { break };
-            mended = next;
-            found = check_cell(&mended, &context);
+            fixed = next;
+            found = check_cell(&fixed, &context);
         }
-        assert_eq!(mended, expected, "{text}");
-        assert!(found.is_empty(), "{mended}: {found:#?}");
+        assert_eq!(fixed, expected, "{text}");
+        assert!(found.is_empty(), "{fixed}: {found:#?}");
     }
 }
 

@@ -20,7 +20,7 @@ pub fn explain(message: &str) -> (&'static str, String) {
             "{reason}: the cell was not compiled, since nothing can be written to {}; variables are kept, and the cell can be run again",
             folder.display()
         );
-        return ("CannotWrite", text);
+        return ("WriteFailed", text);
     }
     let Some((_, said)) = message.split_once(UNPARSED) else {
         return ("Error", message.to_owned());
@@ -51,14 +51,14 @@ mod tests {
     fn the_reason_is_in_the_first_line() {
         check(
             "Error writing '\"/tmp/x/lib.rs\"': No space left on device (os error 28)",
-            "CannotWrite",
+            "WriteFailed",
             "No space left on device: the cell was not compiled, since nothing can be written to",
             "",
         );
         check(
             "Compilation failed, but no parsable errors were found. STDERR:\n\
              rustc-LLVM ERROR: IO failure on output stream: No space left on device\n\nSTDOUT:\n",
-            "CannotWrite",
+            "WriteFailed",
             "No space left on device",
             "",
         );

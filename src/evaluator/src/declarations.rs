@@ -80,10 +80,12 @@ impl Declared {
         let here = format!("or make it mutable from here on: `let mut {name} = {name};`");
         let fixes = [
             Fix {
+                kind: stratoscope_diagnostics::FixKind::Change,
                 title: there,
                 edits: Vec::new(),
             },
             Fix {
+                kind: stratoscope_diagnostics::FixKind::Change,
                 title: here,
                 edits: vec![before_its_line(code, span, &name)],
             },

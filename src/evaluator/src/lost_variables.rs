@@ -79,6 +79,7 @@ impl LostVariables {
         let (what, way_back) = loss.explanation(&name);
         found.message = format!("{}: {what}; {}", found.message, way_back[0]);
         let ways = way_back.into_iter().map(|title| Fix {
+            kind: stratoscope_diagnostics::FixKind::Change,
             title,
             edits: Vec::new(),
         });

@@ -141,6 +141,7 @@ fn mixed_numbers(diagnostic: &Diagnostic) -> Option<Fix> {
         _ => return None,
     };
     Some(Fix {
+        kind: stratoscope_diagnostics::FixKind::Change,
         title: title.to_owned(),
         edits: Vec::new(),
     })
@@ -177,7 +178,11 @@ pub fn with_children(
             let _ = write!(text, ": `{shown}`");
         }
         match level {
-            "help" if !is_a_fact(&text) => diagnostic.fixes.push(Fix { title: text, edits }),
+            "help" if !is_a_fact(&text) => diagnostic.fixes.push(Fix {
+                kind: stratoscope_diagnostics::FixKind::Change,
+                title: text,
+                edits,
+            }),
             "help" | "note" => diagnostic = diagnostic.why(text),
             _ => {}
         }

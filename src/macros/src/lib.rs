@@ -1,9 +1,10 @@
-//! `scope!` for plain crates and for functions: what a notebook's kernel does by rewriting the cell.
+//! The procedural macro `scope!`, for plain crates and for functions; in a cell the kernel rewrites `scope!` instead.
+//! It uses no other crate.
 //!
-//! It is a procedural macro because only one can tell from its body whether it stands for
-//! statements, whose `let`s are to outlive it, or for a value.
-//!
-//! What a scope does is left to `stratoscope::cell`.
+//! It is a procedural macro because it must read its body: a body of statements keeps its `let`s in the surrounding
+//! scope, any other body is a value. The expansion calls `stratoscope::cell`. Start reading at [`scope`].
+
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 use proc_macro::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 

@@ -11,7 +11,7 @@
 //! assert_eq!(units::bytes(1536), "1.50 KiB");
 //! ```
 
-#![deny(missing_docs)]
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 pub mod html;
 pub mod table;

@@ -1,10 +1,10 @@
 //! The diagnostics of this crate, in its own words.
 
-use stratoscope_diagnostics::rules::{BackendFailed, BadSize, DeviceNotThere};
+use stratoscope_diagnostics::rules::{BackendFailed, DeviceNotFound, InvalidSize};
 use stratoscope_diagnostics::{Diagnostic, Rule};
 
 pub(crate) fn bad_size(what: &str, given: impl ToString, expects: &str) -> Box<Diagnostic> {
-    BadSize {
+    InvalidSize {
         what: what.to_owned(),
         given: given.to_string(),
         expects: expects.to_owned(),
@@ -20,7 +20,7 @@ pub(crate) fn device_not_there(
     instead: Vec<String>,
 ) -> Box<Diagnostic> {
     let reason = (!reason.is_empty()).then(|| reason.to_owned());
-    DeviceNotThere {
+    DeviceNotFound {
         device: device.to_owned(),
         found,
         reason,

@@ -121,7 +121,7 @@ proptest! {
     }
 }
 
-/// The rows of keras-semantics §4: five samples as 3 + 2. A plain mean of means would give 101.0.
+/// The rows of docs/keras-semantics.md §4: five samples as 3 + 2. A plain mean of means would give 101.0.
 #[test]
 fn three_and_two_are_five() {
     let replicas = placed(2, 0);

@@ -242,7 +242,7 @@ fn who_keeps_a_models_variables() {
     );
 }
 
-/// keras-semantics §4: +0 and +1 on 1.0, by aggregation.
+/// docs/keras-semantics.md §4: +0 and +1 on 1.0, by aggregation.
 #[test]
 fn aggregations_are_tensorflows() {
     let check = |aggregation, expected: Result<[f32; 2], &str>| {

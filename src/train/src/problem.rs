@@ -2,7 +2,7 @@
 
 use stratoscope_diagnostics::arguments::{IdentifierKind, foreign_identifier};
 use stratoscope_diagnostics::check::suggest::similar;
-use stratoscope_diagnostics::rules::{BadArgumentValue, UnknownIdentifier};
+use stratoscope_diagnostics::rules::{InvalidArgumentValue, UnknownIdentifier};
 use stratoscope_diagnostics::{Diagnostic, Place, Rule};
 
 /// SC0105 for `optimizer`.
@@ -50,7 +50,7 @@ pub(crate) fn bad_value(
     given: impl ToString,
     expects: impl Into<String>,
 ) -> Diagnostic {
-    let rule = BadArgumentValue {
+    let rule = InvalidArgumentValue {
         call: call.to_owned(),
         argument: argument.to_owned(),
         given: given.to_string(),

@@ -8,7 +8,7 @@ use crate::{Reader, ToCells, ToKernel, VERSION, WireError, Writer};
 /// The kernel's side: waits for the cell process, answers, and returns its process id.
 ///
 /// # Errors
-/// [`WireError::Version`] when the cell process speaks another version; it is told ours first.
+/// [`WireError::Version`] when the cell process has another version; ours is sent first.
 pub fn accept<R: Read, W: Write>(
     reader: &mut Reader<R>,
     writer: &mut Writer<W>,
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_refused_and_told_ours() {
+    fn another_version_is_refused_and_gets_ours() {
         let [
             (mut kernel_reader, mut kernel_writer),
             (mut cells_reader, mut cells_writer),
@@ -107,7 +107,7 @@ mod tests {
                 ours: VERSION
             })
         ));
-        let answer: ToCells = cells_reader.receive().expect("is told");
+        let answer: ToCells = cells_reader.receive().expect("gets an answer");
         assert_eq!(answer, ToCells::Hello { version: VERSION });
     }
 

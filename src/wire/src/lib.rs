@@ -1,4 +1,5 @@
-//! The messages between the kernel and the process that runs the cells.
+//! The messages between the kernel and the process that runs the cells. Of our crates it uses only `diagnostics`.
+//! Start reading at [`message`].
 //!
 //! The two talk over a Unix socket of their own, named by [`SOCKET_VARIABLE`], so that nothing a
 //! cell prints can be taken for a message. A message is one JSON object on one line
@@ -9,10 +10,9 @@
 //!   of the process travel separately; where order matters ([`ToKernel::is_shown`]) the kernel
 //!   shows what was printed before, and the cell waits for [`ToCells::Shown`] before it goes on.
 //! - **Delivery.** A message that was written may still be lost when the process ends at once;
-//!   [`ToCells::Sync`] and its answer tell that everything before it has arrived.
+//!   [`ToCells::Sync`] and its answer confirm that everything before it has arrived.
 //! - **Strictness.** An unknown kind or field, a line longer than [`MAX_MESSAGE_BYTES`], and bytes
 //!   that are not UTF-8 are errors: both ends are built from this crate.
-//! - **Numbers.** JSON has no NaN; [`mod@number`] spells it out, since it is what one debugs.
 //!
 //! ```
 //! use stratoscope_wire::{Reader, ToKernel, Writer};
@@ -24,18 +24,18 @@
 //! # Ok::<(), stratoscope_wire::WireError>(())
 //! ```
 //!
-//! What is shown, and what is done about it, is left to the two ends.
+//! The two ends decide what is shown.
+
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 pub mod error;
 pub mod handshake;
 pub mod message;
-pub mod number;
 pub mod socket;
 pub mod transport;
 
 pub use error::WireError;
 pub use message::{Described, KeptVariable, ToCells, ToKernel};
-pub use number::number;
 pub use transport::{Reader, Writer};
 
 /// The version this crate speaks. 1: everything there is.

@@ -186,7 +186,7 @@ mod tests {
         M: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
     {
         assert_eq!(
-            serde_json::to_value(&message).expect("serialises"),
+            serde_json::to_value(&message).expect("serializes"),
             expected
         );
         assert_eq!(
@@ -322,7 +322,7 @@ mod tests {
                 line: Some(2),
             },
         ] {
-            let text = serde_json::to_string(&message).expect("serialises");
+            let text = serde_json::to_string(&message).expect("serializes");
             assert_eq!(
                 serde_json::from_str::<ToKernel>(&text).expect("parses"),
                 message

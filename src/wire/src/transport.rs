@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_line_is_told_from_an_orderly_end() {
+    fn an_unfinished_line_is_known_from_an_orderly_end() {
         let mut reader = Reader::new(&b"{\"kind\""[..]);
         assert!(matches!(
             reader.receive::<ToKernel>(),

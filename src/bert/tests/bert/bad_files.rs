@@ -262,7 +262,7 @@ fn missing_tensors_are_listed() {
     let first = "bert.encoder.layer.1.output.dense.weight";
     let error = check(folder.path(), "SC0904", &[first, "[32, 64]", "missing"]);
     let evidence = |name: &str| error.evidence.iter().find(|e| e.name == name).unwrap();
-    assert_eq!(evidence("tensors that do not fit").value, "4");
+    assert_eq!(evidence("tensors with a mismatch").value, "4");
     assert_eq!(
         evidence("also missing").value,
         "`bert.encoder.layer.1.output.dense.bias` [32]"

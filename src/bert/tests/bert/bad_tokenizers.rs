@@ -94,7 +94,7 @@ fn what_is_wrong_is_named() {
     assert!(used(&sound().to_string()).is_ok());
     check(
         |file| drop(file["post_processor"]["special_tokens"].take()),
-        &["gives no tokenizer"],
+        &["is not a usable tokenizer"],
     );
     check(
         |file| file["post_processor"]["special_tokens"] = json!({}),
@@ -114,7 +114,7 @@ fn what_is_wrong_is_named() {
     );
     check(
         |file| file["model"]["vocab"] = json!({}),
-        &["gives no tokenizer"],
+        &["is not a usable tokenizer"],
     );
 }
 

@@ -1,6 +1,6 @@
 //! Arguments of `compile!`, after `Model.compile` of Keras; the departures say so.
 
-use super::{Accepts, Argument, IdentifierKind, REQUIRED};
+use super::{Accepts, Argument, IdentifierKind, Kind, REQUIRED};
 
 /// What `compile!(model, …)` accepts.
 pub const COMPILE: &[Argument] = &[
@@ -18,10 +18,10 @@ const OPTIMIZER: Argument = Argument::new(
     "optimizer",
     "optimizer",
     REQUIRED,
-    "ours; Keras takes RMSprop at 0.001",
+    "ours; Keras uses RMSprop at 0.001",
     Accepts::Identifier(IdentifierKind::Optimizer),
-    "Takes the steps: `AdamW::new(rate)`, `Adam::new(rate)`, `SGD::new(rate)` with their methods. A text such \
-     as \"adamw\" takes the type with Keras's rate, which is too high for BERT.",
+    "The optimizer: `AdamW::new(rate)`, `Adam::new(rate)`, `SGD::new(rate)` with their methods. A string such as \
+     \"adamw\" selects the type with Keras's default rate, which is too high for BERT.",
 );
 
 const LOSS: Argument = Argument::new(
@@ -30,8 +30,8 @@ const LOSS: Argument = Argument::new(
     "none",
     "Keras",
     Accepts::Identifier(IdentifierKind::Loss),
-    "What is minimised, as a mean over the examples of the global batch. A text is resolved to a type; \
-     cross-entropies named by a text take logits, unlike Keras's.",
+    "What is minimized, as a mean over the examples of the global batch. A string is resolved to a type; a \
+     cross-entropy given as a string takes logits, unlike Keras's.",
 );
 
 const METRICS: Argument = Argument::new(
@@ -40,7 +40,7 @@ const METRICS: Argument = Argument::new(
     "[]",
     "Keras",
     Accepts::Identifier(IdentifierKind::Metric),
-    "What is measured beside the loss, over the whole split and never as an average of batches. A metric \
+    "What is measured in addition to the loss, over the whole split and not as an average of batches. A metric \
      with an empty denominator is shown as undefined, not as NaN.",
 );
 
@@ -50,8 +50,8 @@ const STEPS_PER_EXECUTION: Argument = Argument::new(
     "1",
     "Keras",
     Accepts::Integer(1),
-    "Batches run between two returns to the host; steps, gradients and all-reduces are the same for every \
-     value. Above 1 it needs an active scope (SC0102); larger than the epoch it is the epoch.",
+    "Batches run between two returns to the host; steps, gradients and all-reduces are the same for every value. \
+     A value above 1 needs an active scope (SC0102); the epoch is the upper limit.",
 );
 
 const ACCUMULATION: Argument = Argument::new(
@@ -60,8 +60,8 @@ const ACCUMULATION: Argument = Argument::new(
     "1",
     "ours; an argument of the optimizer in Keras 3",
     Accepts::Integer(1),
-    "Batches whose gradients are averaged, by example, into one optimizer step and one all-reduce. A short last \
-     group of an epoch is a step of its own, divided by its own length.",
+    "Batches whose gradients are averaged, by example, into one optimizer step and one all-reduce. A shorter \
+     last group of an epoch is its own step, divided by its own length.",
 );
 
 const SYNC_EVERY: Argument = Argument::new(
@@ -70,8 +70,8 @@ const SYNC_EVERY: Argument = Argument::new(
     "1",
     "ours; Keras has no such argument",
     Accepts::Integer(1),
-    "Above 1, local SGD: each replica makes this many optimizer steps alone, with moments of its own, then the \
-     parameters are averaged; `fit!` ends with an average. 1 averages gradients at every step, which is not \
+    "Above 1, local SGD: each replica makes this many optimizer steps independently, with its own moments, then \
+     the parameters are averaged; `fit!` ends with an average. 1 averages gradients at every step, which is not \
      the same for Adam. It needs a strategy that copies variables to its replicas.",
 );
 
@@ -81,8 +81,8 @@ const DROP: Argument = Argument::new(
     "false",
     "ours",
     Accepts::Flag,
-    "Turns SC0102 into a visible warning and goes on with `steps_per_execution = 1`. It drops nothing else: an \
-     unknown argument stays an error.",
+    "Turns SC0102 into a warning and continues with `steps_per_execution = 1`. It drops nothing else: an unknown \
+     argument stays an error.",
 );
 
 const STRATEGY: Argument = Argument::new(
@@ -90,7 +90,7 @@ const STRATEGY: Argument = Argument::new(
     "`none` or a strategy",
     "the scope's",
     "ours",
-    Accepts::Value,
-    "`none` trains on one device on purpose although a strategy is alive, where SC0201 would stop. A \
-     strategy must be the one the model was built under.",
+    Accepts::Value(Some(Kind::Strategy)),
+    "`none` trains on one device on purpose although the notebook has a strategy, which SC0201 would otherwise \
+     report. A strategy must be the one the model was built under.",
 );

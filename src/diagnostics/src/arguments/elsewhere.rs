@@ -107,28 +107,28 @@ pub fn translated(call: &str, name: &str) -> Option<&'static str> {
     })
 }
 
-/// What is to be said about a name that Keras has and this product has not.
+/// The explanation for a name that Keras has and stratoscope does not.
 pub fn explained(call: &str, name: &str) -> Option<&'static str> {
     Some(match (call, name) {
         ("compile", "jit_compile") => {
-            "Keras's `jit_compile` asks for XLA; there is nothing to switch here: the kernels are fused and \
-             compiled by the backend"
+            "Keras's `jit_compile` requests XLA; there is no such switch here: the backend fuses and compiles \
+             the kernels"
         }
         ("compile", "run_eagerly") => {
-            "Keras's `run_eagerly` leaves its graph for debugging; there is no graph here, every step can be \
-             looked at"
+            "Keras's `run_eagerly` turns its compiled graph off for debugging; there is no such graph here. To look \
+             at a single step, use `model.gradients(…)` and `model.apply(…)`"
         }
         ("compile", "loss_weights") => {
-            "Keras's `loss_weights` weighs the outputs of a model; the models here have one output"
+            "Keras's `loss_weights` weights the outputs of a model; models here have one output"
         }
         ("compile", "weighted_metrics") => {
-            "Keras's `weighted_metrics` are metrics with sample weights; data sets here carry none"
+            "Keras's `weighted_metrics` are metrics with sample weights; datasets here have none"
         }
         ("compile", "distribute" | "distribution" | "distribution_strategy") => {
             "a strategy is not an argument: build and compile the model inside `scope!(strategy, { … })`"
         }
         ("compile", "label_smoothing") => {
-            "it is the loss's: `loss = CategoricalCrossentropy { from_logits: true }.label_smoothing(0.1)`"
+            "it belongs to the loss: `loss = CategoricalCrossentropy { from_logits: true }.label_smoothing(0.1)`"
         }
         ("compile", "reduction" | "ignore_class") => {
             "in Keras this is an argument of the loss; the losses here average over the examples and have no \
@@ -150,7 +150,7 @@ pub fn explained(call: &str, name: &str) -> Option<&'static str> {
             "under `mixed_float16` the loss is always scaled, under the other policies never"
         }
         ("fit" | "evaluate", "sample_weight") => {
-            "a data set carries no weight for each example; `class_weight` of `fit!` weighs classes"
+            "a dataset has no weights per example; `class_weight` of `fit!` weights classes"
         }
         ("fit", "validation_batch_size") => {
             "validation takes batches of `batch_size` too: the size changes the time, not the result"
@@ -165,10 +165,10 @@ pub fn explained(call: &str, name: &str) -> Option<&'static str> {
             "what `evaluate!` returns has its loss and its metrics by name"
         }
         (_, "workers" | "use_multiprocessing" | "max_queue_size") => {
-            "batches are prepared on a thread of their own; there is nothing to set"
+            "batches are always prepared on a separate thread"
         }
         ("fit" | "evaluate", "x" | "y") => {
-            "the data set carries texts and labels together and is the second operand: `fit!(model, data, …)`"
+            "the dataset has texts and labels and is the second operand: `fit!(model, data, …)`"
         }
         _ => return None,
     })

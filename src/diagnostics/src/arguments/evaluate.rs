@@ -20,7 +20,7 @@ const STEPS: Argument = Argument::new(
     "all",
     "Keras",
     Accepts::Integer(1),
-    "Evaluates the first so many batches only. The result is then that of these examples.",
+    "Evaluates only this number of batches from the start. The result is then that of these examples.",
 );
 
 const MAX_LENGTH: Argument = Argument::new(
@@ -29,7 +29,7 @@ const MAX_LENGTH: Argument = Argument::new(
     "64",
     "ours: the recipe of the notebook",
     Accepts::Integer(1),
-    "Tokens per example, special ones included; longer texts are cut and reported (SC0407). Take the value \
+    "Tokens per example, special ones included; longer texts are truncated and reported (SC0407). Use the value \
      the model was trained with.",
 );
 

@@ -1,6 +1,6 @@
 //! Arguments of `fit!`, after `Model.fit` of Keras and the Hugging Face trainer; departures say so.
 
-use super::{Accepts, Argument};
+use super::{Accepts, Argument, Kind};
 
 /// What `fit!(model, data, …)` accepts.
 pub const FIT: &[Argument] = &[
@@ -23,7 +23,7 @@ pub const FIT: &[Argument] = &[
     VERBOSE,
 ];
 
-const SPLIT_CONFLICT: &str = "both say what to validate on, and one of them would be ignored";
+const SPLIT_CONFLICT: &str = "both select the validation data, and one of them would be ignored";
 
 const EPOCHS: Argument = Argument::new(
     "epochs",
@@ -31,8 +31,8 @@ const EPOCHS: Argument = Argument::new(
     "1",
     "Keras",
     Accepts::Integer(1),
-    "The number of the last epoch, which is how often the data is gone through if it begins at 0. A schedule that is \
-     written as a share of the run spans all of them.",
+    "The number of the last epoch: the number of passes over the data if training starts at epoch 0. A schedule \
+     that is defined as a share of the run spans all of them.",
 );
 
 const BATCH_SIZE: Argument = Argument::new(
@@ -47,10 +47,10 @@ const BATCH_SIZE: Argument = Argument::new(
 
 const VALIDATION_DATA: Argument = Argument::new(
     "validation_data",
-    "data set",
+    "dataset",
     "none",
     "Keras",
-    Accepts::Value,
+    Accepts::Value(Some(Kind::Dataset)),
     "What is evaluated after each epoch, without dropout. Its labels must be the training data's.",
 )
 .excludes(&[("validation_split", SPLIT_CONFLICT)]);
@@ -72,7 +72,7 @@ const VALIDATION_STEPS: Argument = Argument::new(
     "all",
     "Keras",
     Accepts::Integer(1),
-    "Validates on the first so many batches only. It needs validation data; of too many the rest does not exist.",
+    "Validates on only this number of batches from the start. It needs validation data; the data is the upper limit.",
 );
 
 const VALIDATION_FREQ: Argument = Argument::new(
@@ -81,8 +81,8 @@ const VALIDATION_FREQ: Argument = Argument::new(
     "1",
     "Keras",
     Accepts::Integer(1),
-    "Validates after every so many epochs, or after those of a list, counted from 1: `[1, 3]`. It needs validation \
-     data; an epoch that is not validated cannot be the best one.",
+    "Validates every this many epochs, or after the epochs of a list, counted from 1: `[1, 3]`. It needs \
+     validation data; an epoch that is not validated cannot be the best one.",
 );
 
 const SHUFFLE: Argument = Argument::new(
@@ -91,8 +91,7 @@ const SHUFFLE: Argument = Argument::new(
     "true",
     "Keras",
     Accepts::Flag,
-    "Draws a new order every epoch from `seed` and the number of the epoch. `false` keeps the order of the \
-     file.",
+    "Uses a new order every epoch, computed from `seed` and the epoch. `false` keeps the order of the file.",
 );
 
 const SEED: Argument = Argument::new(
@@ -111,7 +110,7 @@ const MAX_LENGTH: Argument = Argument::new(
     "64",
     "ours: the recipe of the notebook",
     Accepts::Integer(1),
-    "Tokens per example, special ones included; longer texts are cut and reported (SC0407). Above the \
+    "Tokens per example, special ones included; longer texts are truncated and reported (SC0407). Above the \
      model's positions it is SC0401.",
 );
 
@@ -120,7 +119,7 @@ const CLASS_WEIGHT: Argument = Argument::new(
     "a weight for each class, or `\"balanced\"`",
     "1 each",
     "Keras; `\"balanced\"` is scikit-learn's",
-    Accepts::Value,
+    Accepts::Value(None),
     "What each example counts in the training loss, by its class: `[1.0, 3.0]`, `[(\"games\", 3.0), …]` or \
      `[(0, 1.0), …]`; every class needs one. The sum is divided by the number of examples, as in Keras; validation is \
      not weighted.",
@@ -132,8 +131,8 @@ const INITIAL_EPOCH: Argument = Argument::new(
     "0",
     "Keras",
     Accepts::Integer(0),
-    "The epoch to begin with, counted from 0, so that `epochs - initial_epoch` are trained. Order, dropout and a \
-     schedule over the run take up where a run of so many epochs ended; it must be below `epochs`.",
+    "The epoch to start with, counted from 0: `epochs - initial_epoch` epochs are trained. Order, dropout and a \
+     schedule over the run continue where a run of that many epochs ended; it must be below `epochs`.",
 );
 
 const STEPS_PER_EPOCH: Argument = Argument::new(
@@ -142,8 +141,8 @@ const STEPS_PER_EPOCH: Argument = Argument::new(
     "all",
     "Keras",
     Accepts::Integer(1),
-    "Batches of an epoch: the first so many of its order. What no epoch comes to is told (SC0707); more than the data \
-     has do not exist.",
+    "Batches per epoch: the first ones of its order. Examples that no epoch reaches are reported (SC0707); the \
+     data is the upper limit.",
 );
 
 const CALLBACKS: Argument = Argument::new(
@@ -151,10 +150,10 @@ const CALLBACKS: Argument = Argument::new(
     "list of callbacks",
     "none",
     "Keras",
-    Accepts::Value,
-    "What is called while the model trains: `on_epoch_end(|epoch| …)`, `on_batch_end(|batches| …)`, \
-     `on_train_begin(…)`, `on_train_end(…)`, `EarlyStopping::new()`, `LearningRateLogger::new()` or a type of one's own. \
-     Those of batches run once an execution (SC0108); they must not use the model that is being trained.",
+    Accepts::Value(None),
+    "Called while the model trains: `on_epoch_end(|epoch| …)`, `on_batch_end(|batches| …)`, `on_train_begin(…)`, \
+     `on_train_end(…)`, `EarlyStopping::new()`, `LearningRateLogger::new()` or a custom type. Batch callbacks \
+     run once per execution (SC0108); they must not use the model that is being trained.",
 );
 
 const EARLY_STOPPING: Argument = Argument::new(
@@ -163,8 +162,9 @@ const EARLY_STOPPING: Argument = Argument::new(
     "none",
     "Keras's `EarlyStopping(patience)`",
     Accepts::Integer(1),
-    "Stops after this many epochs without a better validation loss and goes back to the best epoch's weights. \
-     It needs validation data; `EarlyStopping::new().monitor(\"val_accuracy\").patience(2)` watches something else.",
+    "Stops after this many epochs without a better validation loss and restores the weights of the best epoch. \
+     It needs validation data; `EarlyStopping::new().monitor(\"val_accuracy\").patience(2)` monitors another \
+     value.",
 );
 
 const CHECKPOINT: Argument = Argument::new(
@@ -172,7 +172,7 @@ const CHECKPOINT: Argument = Argument::new(
     "a folder",
     "none",
     "Keras's `ModelCheckpoint`",
-    Accepts::Value,
+    Accepts::Value(None),
     "Saves the weights after every epoch in the folder's `last`, and in `best` when the validation is the best so far, \
      as Hugging Face files. `from_pretrained(\"folder/best\", …)` loads them.",
 );
@@ -183,8 +183,8 @@ const RESUME: Argument = Argument::new(
     "false",
     "ours",
     Accepts::Flag,
-    "Goes on with a run that was interrupted, at the batch where it stopped. Without such a run it starts \
-     from the beginning.",
+    "Continues an interrupted run at the batch where it stopped. Without such a run, training starts from the \
+     beginning.",
 );
 
 const VERBOSE: Argument = Argument::new(

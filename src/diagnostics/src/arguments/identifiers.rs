@@ -178,22 +178,23 @@ pub fn foreign_identifier(
     Some(match (kind, text.as_str()) {
         (IdentifierKind::Loss, "crossentropy" | "cross_entropy" | "ce") => (
             "sparse_categorical_crossentropy",
-            "labels are class numbers here, so the cross-entropy is the sparse one",
+            "labels are class indices here, so the cross-entropy is the sparse one",
         ),
         (IdentifierKind::Loss, "l2" | "mean_square_error") => {
             ("mse", "the mean of the squared errors is `mse`")
         }
-        (IdentifierKind::Loss, "l1") => ("mae", "the mean of the errors' sizes is `mae`"),
-        (IdentifierKind::Loss, "smooth_l1" | "smooth_l1_loss" | "smoothl1") => {
-            ("huber", "with the same border of 1 it is Keras's `huber`")
-        }
+        (IdentifierKind::Loss, "l1") => ("mae", "the mean of the absolute errors is `mae`"),
+        (IdentifierKind::Loss, "smooth_l1" | "smooth_l1_loss" | "smoothl1") => (
+            "huber",
+            "with the same threshold of 1 it is Keras's `huber`",
+        ),
         (IdentifierKind::Loss, "kl" | "kl_div" | "kldiv") => (
             "kl_divergence",
-            "labels are class numbers here, of which distributions are made",
+            "labels are class indices here, which are converted to distributions",
         ),
         (IdentifierKind::Loss, "binary" | "log_loss" | "bcewithlogits") => (
             "binary_crossentropy",
-            "two classes by one logit are `binary_crossentropy`, with `num_labels = 1`",
+            "two classes with one logit are `binary_crossentropy`, with `num_labels = 1`",
         ),
         (IdentifierKind::Metric, "f1_score" | "f1score" | "f1_binary") => (
             "f1",
@@ -205,7 +206,7 @@ pub fn foreign_identifier(
         ),
         (IdentifierKind::Metric, "top_5_accuracy" | "top5" | "top_5") => (
             "top_k_accuracy",
-            "by its name it looks at the 5 largest outputs; `top_k_accuracy(3)` at 3",
+            "given as a string it uses the 5 largest outputs; `top_k_accuracy(3)` uses 3",
         ),
         (IdentifierKind::Metric, "f1_macro") => ("macro_f1", "the mean over classes is `macro_f1`"),
         (IdentifierKind::Metric, "matthews_corrcoef" | "matthews_correlation" | "matthews") => {
@@ -224,7 +225,7 @@ pub fn foreign_identifier(
             "rmsprop" | "adagrad" | "adamax" | "nadam" | "lamb" | "lion",
         ) => (
             "adamw",
-            "BERT is fine-tuned with AdamW; others than Adam, AdamW and SGD are not built",
+            "BERT is fine-tuned with AdamW; the optimizers here are Adam, AdamW and SGD",
         ),
         _ => return None,
     })

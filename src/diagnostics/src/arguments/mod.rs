@@ -8,6 +8,7 @@ mod elsewhere;
 mod evaluate;
 mod fit;
 mod identifiers;
+mod kind;
 mod optimizers;
 
 pub use compile::COMPILE;
@@ -17,6 +18,7 @@ pub use fit::FIT;
 pub use identifiers::{
     IdentifierKind, LOSS_TYPES, LOSSES, METRICS, OPTIMIZER_NAMES, foreign_identifier,
 };
+pub use kind::Kind;
 pub use optimizers::{ADAM, ADAMW, OPTIMIZERS, Optimizer, SGD, optimizer};
 
 /// One argument of a call.
@@ -44,8 +46,8 @@ pub const REQUIRED: &str = "required";
 /// What a literal value must be. Anything but a literal is left to the compiler and to run time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Accepts {
-    /// A value of a type; numbers and texts are for the compiler to judge.
-    Value,
+    /// A value of this kind; `None`: of a type that only the compiler checks.
+    Value(Option<Kind>),
     /// An integer that is at least this.
     Integer(u64),
     /// A number above the first bound and below the second.

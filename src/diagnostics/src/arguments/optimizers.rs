@@ -82,10 +82,9 @@ pub const SGD: &[Argument] = &[
 ];
 
 const ONE_CLIP: &str =
-    "gradients are clipped in one way; with two, the order would decide the result";
+    "gradients are clipped in one way; with two, the result would depend on their order";
 
-const ONE_LIST: &str =
-    "one says that every variable decays, the other which ones do not: only one can hold";
+const ONE_LIST: &str = "one decays every variable, the other excludes some";
 
 const WEIGHT_DECAY: Argument = Argument::new(
     "weight_decay",
@@ -93,7 +92,7 @@ const WEIGHT_DECAY: Argument = Argument::new(
     "0.01",
     "BERT and PyTorch; Keras has 0.004",
     Accepts::Number(Interval::NotNegative),
-    "Decoupled: `w -= rate · decay · w` before the step. Biases and LayerNorm are left alone unless \
+    "Decoupled: `w -= rate · decay · w` before the step. Biases and LayerNorm are excluded unless \
      `decay_all_parameters(true)` is given.",
 );
 
@@ -112,7 +111,7 @@ const EXCLUDE: Argument = Argument::new(
     "list of texts",
     "[\"bias\", \"LayerNorm\"]",
     "BERT; Keras excludes nothing",
-    Accepts::Value,
+    Accepts::Value(None),
     "Variables whose name contains one of these do not decay. It replaces the default list, so name biases \
      and LayerNorm too.",
 )
@@ -124,7 +123,7 @@ const BETA_1: Argument = Argument::new(
     "0.9",
     "Keras, PyTorch",
     Accepts::Number(Interval::BelowOne),
-    "How slowly the mean of the gradients moves. 0 uses the last gradient alone.",
+    "The decay rate of the first moment, the mean of the gradients. 0 uses the last gradient alone.",
 );
 
 const BETA_2: Argument = Argument::new(
@@ -133,7 +132,7 @@ const BETA_2: Argument = Argument::new(
     "0.999",
     "Keras, PyTorch",
     Accepts::Number(Interval::BelowOne),
-    "How slowly the mean of the squared gradients moves. Both moments are corrected for their start at 0.",
+    "The decay rate of the second moment, the mean of the squared gradients. Both moments are bias-corrected.",
 );
 
 const EPSILON: Argument = Argument::new(
@@ -142,7 +141,7 @@ const EPSILON: Argument = Argument::new(
     "1e-8",
     "PyTorch and Hugging Face; Keras has 1e-7, BERT 1e-6",
     Accepts::Number(Interval::Positive),
-    "Added outside the square root. It decides the size of steps only where gradients are tiny.",
+    "Added outside the square root. It affects the step only where gradients are tiny.",
 );
 
 const AMSGRAD: Argument = Argument::new(
@@ -151,8 +150,8 @@ const AMSGRAD: Argument = Argument::new(
     "false",
     "Keras, PyTorch",
     Accepts::Flag,
-    "Divides by the root of the largest second moment so far, not of the present one, so that steps do not grow \
-     when gradients fade. It keeps one more number per weight.",
+    "Divides by the root of the largest second moment so far instead of the current one, so steps do not grow \
+     when gradients become small. It stores one more number per weight.",
 );
 
 const CLIPNORM: Argument = Argument::new(
@@ -161,7 +160,7 @@ const CLIPNORM: Argument = Argument::new(
     "none",
     "Keras",
     Accepts::Number(Interval::Positive),
-    "Clips the norm of each tensor's gradient on its own. BERT's recipe is `global_clipnorm(1.0)`.",
+    "Clips the norm of each tensor's gradient separately. BERT's recipe is `global_clipnorm(1.0)`.",
 )
 .excludes(&[("global_clipnorm", ONE_CLIP), ("clipvalue", ONE_CLIP)]);
 
@@ -171,8 +170,8 @@ const GLOBAL_CLIPNORM: Argument = Argument::new(
     "none",
     "Keras; BERT uses 1.0",
     Accepts::Number(Interval::Positive),
-    "Clips the norm over all gradients together: the factor is `max / (norm + 1e-6)`, at most 1. It is \
-     taken after the all-reduce, so replicas do not change it.",
+    "Clips the norm over all gradients together: the factor is `max / (norm + 1e-6)`, at most 1. It is computed \
+     after the all-reduce, so it does not depend on the number of replicas.",
 )
 .excludes(&[("clipnorm", ONE_CLIP), ("clipvalue", ONE_CLIP)]);
 
@@ -192,7 +191,7 @@ const MOMENTUM: Argument = Argument::new(
     "0",
     "Keras, PyTorch",
     Accepts::Number(Interval::BelowOne),
-    "The share of the last step that is taken again. 0 keeps no state at all.",
+    "The share of the previous step that is added to the current one. 0 stores no state.",
 );
 
 const NESTEROV: Argument = Argument::new(
@@ -201,7 +200,7 @@ const NESTEROV: Argument = Argument::new(
     "false",
     "Keras, PyTorch",
     Accepts::Flag,
-    "Looks ahead along the momentum. Without momentum it changes nothing.",
+    "Nesterov momentum: the gradient step is applied after the momentum step. Without momentum it has no effect.",
 );
 
 const USE_EMA: Argument = Argument::new(
@@ -220,8 +219,8 @@ const EMA_MOMENTUM: Argument = Argument::new(
     "0.99",
     "Keras",
     Accepts::Number(Interval::UpToOne),
-    "The share of the old average in the new one: after each step `average = momentum · average + (1 − momentum) · \
-     weight`. Without `use_ema(true)` it changes nothing.",
+    "The share of the old average in the new one: after each step `average = momentum · average + (1 − momentum) \
+     · weight`. Without `use_ema(true)` it has no effect.",
 );
 
 const EMA_OVERWRITE_FREQUENCY: Argument = Argument::new(
@@ -230,6 +229,6 @@ const EMA_OVERWRITE_FREQUENCY: Argument = Argument::new(
     "none",
     "Keras",
     Accepts::Integer(1),
-    "After how many optimizer steps the variables are overwritten by their averages, again and again. Where it is \
-     not given they are at the end of `fit!` alone.",
+    "The number of optimizer steps after which the variables are overwritten by their averages, repeatedly. By \
+     default this happens only at the end of `fit!`.",
 );

@@ -1,16 +1,16 @@
 //! What the text decides about one call of `compile!`, `fit!` or `evaluate!`. All its problems are
-//! told at once, each beside the same table.
+//! reported together, each with the same table.
 
 use proc_macro2::TokenTree;
 
 use super::calls::{CallArgument, Chain, Found, ParsedCall};
-use super::kind::{self, Expected, Kind};
+use super::kind::{self, Expected};
 use super::literal::{self, Literal};
 use super::{CellContext, primary_start, suggest, table};
-use crate::arguments::{self, Accepts, Argument, CallTable, IdentifierKind};
+use crate::arguments::{self, Accepts, Argument, CallTable, IdentifierKind, Kind};
 use crate::rules::{
-    BadArgumentValue, ConflictingArguments, DuplicateArgument, MissingOptimizer,
-    StepsPerExecutionWithoutScope, UnknownIdentifier, UnknownToAVersion, WrongKindOfValue,
+    ArgumentTypeMismatch, ConflictingArguments, DuplicateArgument, InvalidArgumentValue,
+    MissingOptimizer, StepsPerExecutionWithoutScope, UnknownIdentifier, VersionSpecificArgument,
 };
 use crate::{CellSpan, Diagnostic, Place, Rule, Severity};
 use stratoscope_render::text;
@@ -184,7 +184,7 @@ impl<'a> Checker<'a> {
             if let Some(literal) = literal::read(value)
                 && let Err(refusal) = literal::judge(known, &literal)
             {
-                let diagnostic = BadArgumentValue {
+                let diagnostic = InvalidArgumentValue {
                     call: self.table.name.to_owned(),
                     argument: argument.name.clone(),
                     given: argument.value.clone(),
@@ -217,7 +217,7 @@ impl<'a> Checker<'a> {
         let expected = kind::expected(known)?;
         let kind = kind::of(self.text, value, self.defined);
         let arrays =
-            kind::arrays(&argument.value).filter(|_| expected == Expected::Kind(Kind::DataSet));
+            kind::arrays(&argument.value).filter(|_| expected == Expected::Kind(Kind::Dataset));
         let got = match (kind, expected) {
             _ if arrays.is_some() => "two arrays",
             (Some(kind), expected) if expected == Expected::Kind(kind) => return None,
@@ -233,7 +233,7 @@ impl<'a> Checker<'a> {
             Expected::Kind(kind) => kind.word(),
             Expected::Plain => known.expects,
         };
-        let facts = WrongKindOfValue {
+        let facts = ArgumentTypeMismatch {
             argument: argument.name.clone(),
             given: text::excerpt(&argument.value, 60),
             expected: expected.to_owned(),
@@ -248,7 +248,7 @@ impl<'a> Checker<'a> {
         Some(facts.diagnostic())
     }
 
-    /// SC0120 for `(x, y)` in place of the data set.
+    /// SC0120 for `(x, y)` in place of the dataset.
     fn pair_of_arrays(&mut self) {
         let call = &self.parsed.call;
         if call.name == "compile" {
@@ -257,10 +257,10 @@ impl<'a> Checker<'a> {
         if let Some(data) = call.operands.get(1)
             && let Some(arrays) = kind::arrays(&data.text)
         {
-            let diagnostic = WrongKindOfValue {
+            let diagnostic = ArgumentTypeMismatch {
                 argument: String::new(),
                 given: text::excerpt(&data.text, 60),
-                expected: Kind::DataSet.word().to_owned(),
+                expected: Kind::Dataset.word().to_owned(),
                 got: "two arrays".to_owned(),
                 place: Place::Span(data.span),
                 fixes: vec![kind::of_arrays(&arrays, data.span)],
@@ -363,10 +363,10 @@ impl<'a> Checker<'a> {
             return;
         };
         for (_, argument, _) in self.given() {
-            if !UnknownToAVersion::concerns(profile, &argument.name) {
+            if !VersionSpecificArgument::concerns(profile, &argument.name) {
                 continue;
             }
-            let diagnostic = UnknownToAVersion {
+            let diagnostic = VersionSpecificArgument {
                 argument: argument.name.clone(),
                 place: Place::Span(argument.span),
                 profile,

@@ -5,17 +5,21 @@
 //! macro too, and one slip inside it does not hide the rest.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 
 use super::cell::{Header, with_tokens};
-use super::kind::{self, Kind};
+use super::kind;
 use super::plain::{self, Plain};
 use super::scope::{self, Misplaced};
-use super::segments::{self, Parts, Slip};
-use super::suggest;
+use super::segments::Slip;
+use crate::arguments::Kind;
 use crate::{CellSpan, arguments};
+
+mod read;
+
+use self::read::read_chain;
+pub(super) use self::read::{inside_of, read_call, read_methods, slice, span_of};
 
 /// Groups nested deeper than this are not looked into.
 pub(super) const DEEPEST: usize = 128;
@@ -44,7 +48,7 @@ pub struct Call {
 pub struct Operand {
     /// Its text.
     pub text: String,
-    /// Where it stands.
+    /// Its place.
     pub span: CellSpan,
 }
 
@@ -178,7 +182,7 @@ impl Found {
         }
     }
 
-    /// Looks at the tokens from a name on; returns how many it has dealt with.
+    /// Looks at the tokens from a name on; returns how many it has consumed.
     fn name(
         &mut self,
         text: &str,
@@ -227,37 +231,13 @@ impl Found {
             (_, [TokenTree::Punct(bang), TokenTree::Group(group), rest @ ..])
                 if bang.as_char() == '!' =>
             {
-                // What a macro of the cell makes of its operands is its own affair.
-                if self.defined.contains(&name) {
-                    return 3;
-                }
-                if arguments::call(&name).is_some() {
-                    let call = read_call(text, &name, ident.span(), group, in_scope);
-                    self.calls.push(call);
-                }
-                if name == "scope" {
-                    self.scopes
-                        .extend(scope::misplaced(text, ident, group, rest));
-                }
-                // What another macro makes of its tokens is not known.
-                if CALLING.contains(&name.as_str()) || arguments::call(&name).is_some() {
-                    self.walk(text, group.stream(), in_scope || name == "scope", depth + 1);
-                }
+                self.macro_call(text, (ident, group), rest, in_scope, depth);
                 3
             }
             (_, [TokenTree::Punct(first), TokenTree::Punct(second), rest @ ..])
                 if first.as_char() == ':' && second.as_char() == ':' =>
             {
-                if name.ends_with("Strategy") {
-                    self.strategies.push((name.clone(), span_of(ident.span())));
-                }
-                if arguments::optimizer(&name).is_some()
-                    && let [TokenTree::Ident(new), TokenTree::Group(group), methods @ ..] = rest
-                    && new == "new"
-                    && group.delimiter() == Delimiter::Parenthesis
-                {
-                    self.chains.push(read_chain(text, ident, group, methods));
-                }
+                self.path(text, ident, rest);
                 3
             }
             (_, [TokenTree::Group(group), ..]) if group.delimiter() == Delimiter::Parenthesis => {
@@ -277,6 +257,50 @@ impl Found {
                 }
                 1
             }
+        }
+    }
+
+    /// `name!(…)`, with the tokens that follow it.
+    fn macro_call(
+        &mut self,
+        text: &str,
+        (ident, group): (&Ident, &Group),
+        rest: &[TokenTree],
+        in_scope: bool,
+        depth: usize,
+    ) {
+        let name = ident.to_string();
+        // A macro that the cell defines may do anything with its operands.
+        if self.defined.contains(&name) {
+            return;
+        }
+        let is_ours = arguments::call(&name).is_some();
+        if is_ours {
+            let call = read_call(text, &name, ident.span(), group, in_scope);
+            self.calls.push(call);
+        }
+        if name == "scope" {
+            let misplaced = scope::misplaced(text, ident, group, rest);
+            self.scopes.extend(misplaced);
+        }
+        // What another macro makes of its tokens is not known.
+        if CALLING.contains(&name.as_str()) || is_ours {
+            self.walk(text, group.stream(), in_scope || name == "scope", depth + 1);
+        }
+    }
+
+    /// `Name::` and what follows it: a strategy, or the constructor of an optimizer.
+    fn path(&mut self, text: &str, ident: &Ident, rest: &[TokenTree]) {
+        let name = ident.to_string();
+        if name.ends_with("Strategy") {
+            self.strategies.push((name.clone(), span_of(ident.span())));
+        }
+        if arguments::optimizer(&name).is_some()
+            && let [TokenTree::Ident(new), TokenTree::Group(group), methods @ ..] = rest
+            && new == "new"
+            && group.delimiter() == Delimiter::Parenthesis
+        {
+            self.chains.push(read_chain(text, ident, group, methods));
         }
     }
 
@@ -346,115 +370,3 @@ const CALLING: [&str; 25] = [
     "write",
     "writeln",
 ];
-
-pub(super) fn read_call(
-    text: &str,
-    name: &str,
-    at: Span,
-    group: &Group,
-    in_scope: bool,
-) -> ParsedCall {
-    let name_span = span_of(at);
-    let whole = span_of(group.span());
-    let inside = inside_of(group);
-    let table = arguments::call(name).map_or(&[][..], |call| call.arguments);
-    let is_name = |name: &str| {
-        let known = table.iter().map(|argument| argument.name);
-        arguments::find(table, name).is_some() || !suggest::similar(name, known).is_empty()
-    };
-    let Parts {
-        operands,
-        named,
-        slips,
-    } = segments::read(text, group, &is_name);
-    let (arguments, values) = named.into_iter().unzip();
-    let (operands, operand_values) = operands.into_iter().unzip();
-    let span = CellSpan {
-        start: name_span.start,
-        end: whole.end,
-    };
-    let name = name.to_owned();
-    ParsedCall {
-        call: Call {
-            name,
-            span,
-            name_span,
-            inside,
-            in_scope,
-            operands,
-            arguments,
-        },
-        operands: operand_values,
-        values,
-        slips,
-    }
-}
-
-fn read_chain(text: &str, ident: &Ident, group: &Group, rest: &[TokenTree]) -> Chain {
-    let Parts {
-        operands, named, ..
-    } = segments::read(text, group, &|_| true);
-    let methods = read_methods(text, rest);
-    let after = span_of(group.span()).end;
-    let start = span_of(ident.span()).start;
-    let end = methods.last().map_or(after, |method| method.span.end);
-    let rate = operands.into_iter().next().map(|(rate, _)| rate);
-    let rate_span = rate.as_ref().map(|operand| operand.span);
-    let rate = rate.map(|operand| operand.text);
-    Chain {
-        optimizer: ident.to_string(),
-        inside: inside_of(group),
-        span: CellSpan { start, end },
-        after,
-        rate: rate.unwrap_or_default(),
-        rate_span,
-        named: named.into_iter().map(|(argument, _)| argument).collect(),
-        methods,
-    }
-}
-
-/// The methods that are called on what stands before these tokens.
-pub(super) fn read_methods(text: &str, mut rest: &[TokenTree]) -> Vec<Method> {
-    let mut methods = Vec::new();
-    while let [
-        TokenTree::Punct(dot),
-        TokenTree::Ident(name),
-        TokenTree::Group(values),
-        after @ ..,
-    ] = rest
-    {
-        if dot.as_char() != '.' || values.delimiter() != Delimiter::Parenthesis {
-            break;
-        }
-        methods.push(Method {
-            name: name.to_string(),
-            name_span: span_of(name.span()),
-            span: CellSpan {
-                start: span_of(dot.span()).start,
-                end: span_of(values.span()).end,
-            },
-            value: slice(text, inside_of(values)).to_owned(),
-            value_span: inside_of(values),
-        });
-        rest = after;
-    }
-    methods
-}
-
-/// Bytes of the cell.
-pub(super) fn span_of(span: Span) -> CellSpan {
-    let Range { start, end } = span.byte_range();
-    CellSpan { start, end }
-}
-
-pub(super) fn inside_of(group: &Group) -> CellSpan {
-    CellSpan {
-        start: span_of(group.span_open()).end,
-        end: span_of(group.span_close()).start,
-    }
-}
-
-/// The text of a span; empty for one that is no part of the text.
-pub(super) fn slice(text: &str, span: CellSpan) -> &str {
-    text.get(span.start..span.end).unwrap_or_default()
-}

@@ -95,13 +95,13 @@ fn is_loss(name: &str) -> bool {
 /// Why a call of Keras's is no call here.
 pub(super) fn reason(name: &str) -> &'static str {
     if is_loss(name) {
-        "a loss is a value, not a call: its settings stand between braces"
+        "a loss is a value, not a call: its settings are fields in braces"
     } else if arguments::optimizer(name).is_some() {
-        "an optimizer is made by `::new` with its rate; everything else is a method"
+        "an optimizer is created by `::new` with its rate; all other settings are methods"
     } else if STRATEGIES.contains(&name) {
-        "a strategy is made by one of its functions, which looks for the devices and can fail"
+        "a strategy is created by one of its functions, which finds the devices and can fail"
     } else {
-        "Rust has no arguments by name"
+        "Rust has no named arguments"
     }
 }
 
@@ -122,6 +122,7 @@ pub(super) fn written(text: &str, plain: &Plain) -> Option<Fix> {
     let whole = |written: String, tried: bool| {
         let mark = if tried && !plain.is_tried { "?" } else { "" };
         Some(Fix {
+            kind: crate::FixKind::Change,
             title: text::excerpt(&written, 76),
             edits: vec![Edit {
                 place: Place::Span(plain.span),

@@ -4,66 +4,9 @@
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::calls::{Call, CallArgument, Method, span_of};
-use crate::arguments::{self, Accepts, Argument, IdentifierKind, METRICS};
+use crate::arguments::{self, Accepts, Argument, IdentifierKind, Kind, METRICS};
 use crate::{CellSpan, Edit, Fix, Place};
 use stratoscope_render::text;
-
-/// What values of the DSL are, in its own words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Optimizer,
-    Loss,
-    Metric,
-    Schedule,
-    Strategy,
-    DataSet,
-    Model,
-}
-
-impl Kind {
-    /// The word that a message uses.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Optimizer => "optimizer",
-            Self::Loss => "loss",
-            Self::Metric => "metric",
-            Self::Schedule => "schedule",
-            Self::Strategy => "strategy",
-            Self::DataSet => "data set",
-            Self::Model => "model",
-        }
-    }
-
-    /// Whether a text can stand for one.
-    pub(super) fn has_names(self) -> bool {
-        matches!(self, Self::Optimizer | Self::Loss | Self::Metric)
-    }
-
-    /// The argument that such a value is for, where a call has it.
-    pub(super) fn argument(self) -> Option<&'static str> {
-        match self {
-            Self::Optimizer => Some("optimizer"),
-            Self::Loss => Some("loss"),
-            Self::Metric => Some("metrics"),
-            Self::Strategy => Some("strategy"),
-            Self::DataSet => Some("validation_data"),
-            Self::Schedule | Self::Model => None,
-        }
-    }
-
-    /// How one is written.
-    pub(super) fn example(self) -> &'static str {
-        match self {
-            Self::Optimizer => "AdamW::new(5e-5)",
-            Self::Loss => "SparseCategoricalCrossentropy { from_logits: true }",
-            Self::Metric => "[accuracy()]",
-            Self::Schedule => "warmup_linear(5e-5, 0.1)",
-            Self::Strategy => "none",
-            Self::DataSet => "Dataset::tsv(\"dev.tsv\")?",
-            Self::Model => "model",
-        }
-    }
-}
 
 /// What an argument takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,9 +23,8 @@ pub(super) fn expected(argument: &Argument) -> Option<Expected> {
         Accepts::Identifier(IdentifierKind::Optimizer) => Expected::Kind(Kind::Optimizer),
         Accepts::Identifier(IdentifierKind::Loss) => Expected::Kind(Kind::Loss),
         Accepts::Identifier(IdentifierKind::Metric) => Expected::Kind(Kind::Metric),
-        Accepts::Value if argument.expects.contains("strategy") => Expected::Kind(Kind::Strategy),
-        Accepts::Value if argument.expects.contains("data set") => Expected::Kind(Kind::DataSet),
-        Accepts::Value => return None,
+        Accepts::Value(Some(kind)) => Expected::Kind(kind),
+        Accepts::Value(None) => return None,
         _ => Expected::Plain,
     })
 }
@@ -109,12 +51,14 @@ pub(super) fn ways_out(
     {
         let value = text::excerpt(&argument.value, 60);
         fixes.push(Fix {
+            kind: crate::FixKind::Suggestion,
             title: format!("did you mean `{name} = {value}`?"),
             edits: edit(argument.name_span, name.to_owned()),
         });
     }
     fixes.push(match expected(known) {
         Some(Expected::Kind(Kind::Optimizer)) if got == Some(Kind::Schedule) => Fix {
+            kind: crate::FixKind::Change,
             title: "a schedule is the optimizer's rate: `AdamW::new(…)`".to_owned(),
             edits: edit(
                 argument.value_span,
@@ -125,15 +69,18 @@ pub(super) fn ways_out(
         Some(Expected::Kind(Kind::Optimizer)) if argument.value.parse::<f64>().is_ok() => {
             let written = format!("AdamW::new({})", rate(&argument.value));
             Fix {
+                kind: crate::FixKind::Change,
                 title: format!("write `{} = {written}`", argument.name),
                 edits: edit(argument.value_span, written),
             }
         }
         Some(Expected::Kind(kind)) => Fix {
+            kind: crate::FixKind::Change,
             title: format!("write `{} = {}`", argument.name, kind.example()),
             edits: edit(argument.value_span, kind.example().to_owned()),
         },
         Some(Expected::Plain) | None => Fix {
+            kind: crate::FixKind::Change,
             title: format!("give `{}` {}", argument.name, known.expects),
             edits: Vec::new(),
         },
@@ -171,19 +118,16 @@ pub(super) fn arrays(text: &str) -> Option<[String; 2]> {
     (pair.delimiter() == Delimiter::Parenthesis).then_some(parts)
 }
 
-/// A data set of two arrays, which may be borrowed, as code.
+/// A dataset of two arrays, which may be borrowed, as code.
 pub(super) fn from_arrays(x: &str, y: &str) -> String {
     format!("Dataset::from_arrays({x}, {y})?")
 }
 
-/// The way out for two arrays in place of a data set.
+/// The way out for two arrays in place of a dataset.
 pub(super) fn of_arrays([x, y]: &[String; 2], place: CellSpan) -> Fix {
-    // In a tuple both are given away: what the rows are answered with is copied.
-    let written = match y.strip_prefix('&') {
-        Some(y) => from_arrays(x, &format!("{y}.iter().copied()")),
-        None => from_arrays(x, y),
-    };
+    let written = from_arrays(x, y);
     Fix {
+        kind: crate::FixKind::Change,
         title: format!("write `{written}`"),
         edits: vec![Edit {
             place: Place::Span(place),
@@ -222,7 +166,7 @@ pub(super) fn of(text: &str, value: &[TokenTree], defined: &[String]) -> Option<
             _ if arguments::LOSS_TYPES.contains(&name.as_str()) => Kind::Loss,
             _ if name.ends_with("Decay") && is_called => Kind::Schedule,
             _ if name.ends_with("Strategy") && is_called => Kind::Strategy,
-            "Dataset" if is_called => Kind::DataSet,
+            "Dataset" if is_called => Kind::Dataset,
             "BertForSequenceClassification" | "Sequential" if is_called => Kind::Model,
             _ => return None,
         }
@@ -247,7 +191,7 @@ pub(super) fn of(text: &str, value: &[TokenTree], defined: &[String]) -> Option<
     };
     let ends = match after.get(methods.len() * 3..).unwrap_or_default() {
         [] => true,
-        // Strategies and data sets are made by fallible calls.
+        // Strategies and datasets are made by fallible calls.
         [TokenTree::Punct(mark)] => mark.as_char() == '?',
         _ => false,
     };
@@ -265,7 +209,7 @@ pub(super) fn of_type(name: &str) -> Option<Kind> {
         "Loss" | "LabelSmoothing" => Kind::Loss,
         _ if arguments::LOSS_TYPES.contains(&name) => Kind::Loss,
         "Metric" => Kind::Metric,
-        "Dataset" => Kind::DataSet,
+        "Dataset" => Kind::Dataset,
         "Schedule" | "WarmupLinear" | "BertWarmup" => Kind::Schedule,
         _ if name.ends_with("Decay") => Kind::Schedule,
         _ if name.ends_with("Strategy") => Kind::Strategy,
@@ -336,7 +280,7 @@ mod tests {
             Some(Kind::Schedule),
         );
         check("MirroredStrategy::logical(2)?", Some(Kind::Strategy));
-        check("&Dataset::tsv(\"a.tsv\")?", Some(Kind::DataSet));
+        check("&Dataset::tsv(\"a.tsv\")?", Some(Kind::Dataset));
     }
 
     #[test]

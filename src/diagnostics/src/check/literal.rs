@@ -95,7 +95,7 @@ pub(super) fn judge(argument: &Argument, literal: &Literal) -> Result<(), Refusa
         })
     };
     match argument.accepts {
-        Accepts::Value => Ok(()),
+        Accepts::Value(_) => Ok(()),
         Accepts::Integer(least) => {
             let expects = format!("an integer ≥ {least}");
             let near = |value: i128| {

@@ -91,8 +91,8 @@ pub fn check_cell(text: &str, context: &CellContext) -> Vec<Diagnostic> {
                 );
             }
         }
-        let is_told = |place: &Diagnostic, all: &[Diagnostic]| {
-            // A call inside of one that is told to be another one.
+        let is_known = |place: &Diagnostic, all: &[Diagnostic]| {
+            // A call inside of one that is reported as another call.
             let start = primary_start(place);
             all.iter().any(|other| primary_start(other) == start)
         };
@@ -101,7 +101,7 @@ pub fn check_cell(text: &str, context: &CellContext) -> Vec<Diagnostic> {
             scope::without_its_mark(call).or_else(|| plain::check(call, &found))
         });
         for found in plain {
-            if !is_told(&found, &findings) {
+            if !is_known(&found, &findings) {
                 findings.push(found);
             }
         }
@@ -109,8 +109,8 @@ pub fn check_cell(text: &str, context: &CellContext) -> Vec<Diagnostic> {
         findings
     });
     let mut findings = findings.unwrap_or_else(|| {
-        let told = cell::with_room(|| syntax::explain(text, context));
-        told.into_iter().collect()
+        let diagnostic = cell::with_room(|| syntax::explain(text, context));
+        diagnostic.into_iter().collect()
     });
     findings.sort_by_key(primary_start);
     findings

@@ -7,7 +7,7 @@ use super::calls::{CallArgument, Chain, Method};
 use super::literal::Literal;
 use super::{literal, suggest, table};
 use crate::arguments::{self, Interval, OPTIMIZERS};
-use crate::rules::{BadArgumentValue, ConflictingArguments, UnknownOptimizerArgument};
+use crate::rules::{ConflictingArguments, InvalidArgumentValue, UnknownOptimizerArgument};
 use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule};
 
 /// Methods that every type may have.
@@ -97,6 +97,7 @@ fn in_brackets(chain: &Chain, known: &[&str], argument: &CallArgument) -> Vec<Fi
             end: argument.value_span.start,
         };
         return vec![Fix {
+            kind: crate::FixKind::Suggestion,
             title: format!("did you mean `{}::new({value})`?", chain.optimizer),
             edits: vec![edit(name, "")],
         }];
@@ -111,6 +112,7 @@ fn in_brackets(chain: &Chain, known: &[&str], argument: &CallArgument) -> Vec<Fi
                 end: chain.after,
             };
             Fix {
+                kind: crate::FixKind::Suggestion,
                 title: format!("did you mean `{method}`?"),
                 edits: vec![edit(argument.drop_span, ""), edit(after, &method)],
             }
@@ -122,6 +124,7 @@ fn in_brackets(chain: &Chain, known: &[&str], argument: &CallArgument) -> Vec<Fi
 fn of_method(chain: &Chain, known: &[&str], method: &Method) -> Vec<Fix> {
     if is_rate(&method.name) {
         return vec![Fix {
+            kind: crate::FixKind::Suggestion,
             title: format!("did you mean `{}::new({})`?", chain.optimizer, method.value),
             edits: vec![edit(chain.inside, &method.value), edit(method.span, "")],
         }];
@@ -129,6 +132,7 @@ fn of_method(chain: &Chain, known: &[&str], method: &Method) -> Vec<Fix> {
     let mut fixes: Vec<Fix> = near(&method.name, known)
         .iter()
         .map(|name| Fix {
+            kind: crate::FixKind::Suggestion,
             title: format!("did you mean `{name}`?"),
             edits: vec![edit(method.name_span, name)],
         })
@@ -139,11 +143,13 @@ fn of_method(chain: &Chain, known: &[&str], method: &Method) -> Vec<Fix> {
     if let Some(other) = other {
         let name = &method.name;
         let drop = Fix {
-            title: format!("drop `.{name}({})`", method.value),
+            kind: crate::FixKind::Change,
+            title: format!("remove `.{name}({})`", method.value),
             edits: vec![edit(method.span, "")],
         };
         // In words: whose optimizer it is decides, not we.
         let take = Fix {
+            kind: crate::FixKind::Change,
             title: format!(
                 "or take `{}`, which has `.{name}({})`",
                 other.name, method.value
@@ -190,7 +196,7 @@ fn is_rate(name: &str) -> bool {
 fn numbers(chain: &Chain, optimizer: &arguments::Optimizer) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     let mut refused = |name: &str, value: &str, span: CellSpan, refusal: literal::Refusal| {
-        let facts = BadArgumentValue {
+        let facts = InvalidArgumentValue {
             call: format!("{}::new", chain.optimizer),
             argument: name.to_owned(),
             given: value.to_owned(),

@@ -9,7 +9,7 @@ use super::calls::{Found, span_of};
 use super::cell::with_tokens;
 use super::{CellContext, kind, plain, suggest, wrong_type::wrong_type};
 use crate::rules::{
-    NamedValueInACall, QuestionMarkWithoutResult, ScopeNotAsWritten, UnknownStrategy,
+    InvalidScopeSyntax, NamedArgumentInCall, QuestionMarkWithoutResult, UnknownStrategy,
 };
 use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule};
 use stratoscope_render::text;
@@ -50,7 +50,9 @@ fn unknown_strategy(text: &str, span: CellSpan, context: &CellContext) -> Option
     }
     let mut known = super::strategies_made_in(text);
     for (name, type_name) in &context.variables {
-        if kind::of_type(type_name) == Some(kind::Kind::Strategy) && !known.contains(name) {
+        if kind::of_type(type_name) == Some(crate::arguments::Kind::Strategy)
+            && !known.contains(name)
+        {
             known.push(name.clone());
         }
     }
@@ -75,7 +77,7 @@ fn named_value(text: &str, span: CellSpan) -> Option<Diagnostic> {
         let call = found.plain.iter().find(is_meant)?;
         let argument = call.named.iter().find(|it| it.name_span == span)?;
         let fix = plain::without_names(text, call);
-        let facts = NamedValueInACall {
+        let facts = NamedArgumentInCall {
             callee: call.name.clone(),
             argument: argument.name.clone(),
             place: Place::Span(argument.span),
@@ -94,7 +96,7 @@ fn of_a_method(text: &str, span: CellSpan) -> Option<Diagnostic> {
         let receiver = call.receiver?;
         if call.name == "scope" && call.operands.is_empty() {
             let strategy = text::excerpt(&text[receiver.start..receiver.end], 40);
-            let facts = ScopeNotAsWritten {
+            let facts = InvalidScopeSyntax {
                 place: Place::Span(span),
                 written: format!("scope!({strategy}, {{ … }});"),
                 edits: Vec::new(),
@@ -232,7 +234,11 @@ fn with_result(text: &str, function: &syn::ImplItemFn) -> Fix {
     if has_return(&function.block) {
         edits.clear();
     }
-    Fix { title, edits }
+    Fix {
+        kind: crate::FixKind::Change,
+        title,
+        edits,
+    }
 }
 
 fn has_return(block: &syn::Block) -> bool {
@@ -260,7 +266,7 @@ mod tests {
     use crate::Severity;
     use crate::render::apply;
 
-    fn told(text: &str, code: &str, message: &str, at: &str) -> Option<Diagnostic> {
+    fn finding(text: &str, code: &str, message: &str, at: &str) -> Option<Diagnostic> {
         let start = text.rfind(at).expect("stands in the cell");
         let place = Place::span(start, start + at.len());
         let found = Diagnostic::new(code, Severity::Error, message).label(place, "");
@@ -278,29 +284,29 @@ mod tests {
     #[test]
     fn a_strategy_that_is_not_there_is_one_of_the_live_ones() {
         let text = "let miroed = 1;\nscope!(mirored, { let a = 1; });";
-        let found = told(text, "E0425", "cannot find value `mirored`", "mirored").expect("ours");
+        let found = finding(text, "E0425", "cannot find value `mirored`", "mirored").expect("ours");
         assert_eq!(found.code, "SC0129");
         assert_eq!(found.fixes[0].title, "did you mean `mirrored`?");
         let text = "%%scope mirored\nlet a = 1;";
-        assert!(told(text, "E0425", "", "mirored").is_some());
-        assert!(told("f(mirored);", "E0425", "", "mirored").is_none());
+        assert!(finding(text, "E0425", "", "mirored").is_some());
+        assert!(finding("f(mirored);", "E0425", "", "mirored").is_none());
     }
 
     #[test]
     fn a_name_in_a_call_is_no_variable() {
         let text = "area(2.0, height = 3.0);";
-        let found = told(text, "E0425", "cannot find value `height`", "height").expect("ours");
+        let found = finding(text, "E0425", "cannot find value `height`", "height").expect("ours");
         assert_eq!(found.code, "SC0125");
-        let mended = apply(text, &found.fixes[0]).expect("an edit");
-        assert_eq!(mended, "area(2.0, 3.0);");
+        let fixed = apply(text, &found.fixes[0]).expect("an edit");
+        assert_eq!(fixed, "area(2.0, 3.0);");
     }
 
     #[test]
     fn a_method_of_keras_is_a_macro() {
         let text = "let e = model.evaluate(&dev)?;";
-        let found = told(text, "E0061", "takes 2 arguments", "evaluate").expect("ours");
-        let mended = apply(text, &found.fixes[0]).expect("an edit");
-        assert_eq!(mended, "let e = evaluate!(model, dev)?;");
+        let found = finding(text, "E0061", "takes 2 arguments", "evaluate").expect("ours");
+        let fixed = apply(text, &found.fixes[0]).expect("an edit");
+        assert_eq!(fixed, "let e = evaluate!(model, dev)?;");
     }
 
     #[test]
@@ -320,16 +326,16 @@ mod tests {
                 "fn f() -> Result<(), Box<dyn std::error::Error>> { g()?; println!(); Ok(()) }",
             ),
         ] {
-            let found = told(text, "E0277", ERROR, "?").expect("ours");
+            let found = finding(text, "E0277", ERROR, "?").expect("ours");
             assert_eq!(found.code, "SC1014");
             assert_eq!(apply(text, &found.fixes[0]).as_deref(), Some(expected));
         }
         let text = "fn f() { scope!(s, { g(); }); }";
-        let found = told(text, "E0277", ERROR, ";").expect("ours");
+        let found = finding(text, "E0277", ERROR, ";").expect("ours");
         assert_eq!(found.labels[0].place, Place::span(9, 15));
         let text = "fn f() -> u8 { if a { return 1; } g()?; 2 }";
-        let found = told(text, "E0277", ERROR, "?").expect("ours");
+        let found = finding(text, "E0277", ERROR, "?").expect("ours");
         assert!(found.fixes[0].edits.is_empty());
-        assert!(told("g()?;", "E0277", ERROR, "?").is_none());
+        assert!(finding("g()?;", "E0277", ERROR, "?").is_none());
     }
 }

@@ -7,7 +7,7 @@ use proc_macro2::{Delimiter, TokenTree};
 use super::calls::{CallArgument, Found, Operand, inside_of, slice, span_of};
 use super::segments::{self, Parts};
 use super::{constructors, kind, suggest};
-use crate::rules::{CallAsInKeras, NamedValueInACall};
+use crate::rules::{KerasCallSyntax, NamedArgumentInCall};
 use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule, arguments};
 use stratoscope_render::text;
 
@@ -136,7 +136,7 @@ pub(super) fn check(plain: &Plain, found: &Found) -> Option<Diagnostic> {
         });
     }
     if let Some(fix) = constructors::written(&found.text, plain) {
-        let facts = CallAsInKeras {
+        let facts = KerasCallSyntax {
             given: shortened(&found.text, plain.span),
             written: fix.title.clone(),
             place: Place::Span(plain.name_span),
@@ -144,7 +144,7 @@ pub(super) fn check(plain: &Plain, found: &Found) -> Option<Diagnostic> {
             edits: fix.edits,
         };
         return Some(match plain.named.first() {
-            Some(argument) => NamedValueInACall {
+            Some(argument) => NamedArgumentInCall {
                 callee: name.to_owned(),
                 argument: argument.name.clone(),
                 place: Place::Span(argument.span),
@@ -179,6 +179,7 @@ pub(super) fn without_names(text: &str, plain: &Plain) -> Fix {
         },
     );
     Fix {
+        kind: crate::FixKind::Change,
         title: text::excerpt(&format!("{callee}({})", all.join(", ")), 76),
         edits,
     }
@@ -196,12 +197,12 @@ fn without_its_mark(text: &str, plain: &Plain) -> Diagnostic {
         edits.push(insert(plain.span.end, "?"));
     }
     let inside = text::excerpt(slice(text, plain.inside).trim(), 50);
-    CallAsInKeras {
+    KerasCallSyntax {
         given: format!("{name}(…)"),
         written: format!("{name}!({inside})?"),
         place: Place::Span(plain.name_span),
         reason: format!(
-            "`{name}!` is a macro, which is called with a `!`: only so can arguments have names"
+            "`{name}!` is a macro, which is called with a `!`: only macros have named arguments"
         ),
         edits,
     }
@@ -269,12 +270,12 @@ pub(super) fn of_a_method(text: &str, plain: &Plain, receiver: CellSpan) -> Diag
     let edits = edits.into_iter().filter(|edit| {
         edit.place != Place::span(plain.span.end, plain.span.end) || !edit.replacement.is_empty()
     });
-    CallAsInKeras {
+    KerasCallSyntax {
         given: format!("{}.{name}(…)", text::excerpt(model, 30)),
         written: text::excerpt(&format!("{written}?"), 76),
         place: Place::Span(plain.name_span),
         reason: format!(
-            "`{name}!` is a macro here, and the model its first operand: Rust's methods take no arguments by name"
+            "`{name}!` is a macro here, with the model as its first operand: Rust's methods have no named arguments"
         ),
         edits: edits.collect(),
     }

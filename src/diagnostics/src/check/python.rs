@@ -64,13 +64,13 @@ fn first_word(line: &str) -> &str {
     &line[..end.unwrap_or(line.len())]
 }
 
-/// What is spelt in Python's way.
+/// What is spelled in Python's way.
 pub(super) fn spellings(text: &str, scan: &Scan) -> Vec<Spelling> {
     let mut found = Vec::new();
     for span in &scan.quoted {
         let inner = &text[span.start + 1..span.end - 1];
         let rust = format!("\"{}\"", inner.replace('"', "\\\""));
-        let reason = "a text stands in double quotes; single quotes are for one character";
+        let reason = "strings use double quotes; single quotes are for one character";
         found.push(Spelling {
             span: *span,
             rust,
@@ -83,7 +83,7 @@ pub(super) fn spellings(text: &str, scan: &Scan) -> Vec<Spelling> {
             end: span.start + 1,
         };
         let rust = "//".to_owned();
-        let reason = "a comment begins with `//`";
+        let reason = "a comment starts with `//`";
         found.push(Spelling { span, rust, reason });
     }
     for (word, rust, reason) in [
@@ -204,9 +204,9 @@ fn of_an_import(line: &str) -> String {
     const OURS: [&str; 5] = ["tensorflow", "keras", "tf_keras", "transformers", "numpy"];
     let is_ours = OURS.iter().any(|name| line.contains(name));
     if is_ours {
-        "leave it out: layers, losses, optimizers and strategies are in scope".to_owned()
+        "remove it: layers, losses, optimizers and strategies are imported already".to_owned()
     } else {
-        "`use path::name;` brings names of Rust into scope, `%dep` a crate".to_owned()
+        "`use path::name;` imports a Rust name, `%dep` adds a crate".to_owned()
     }
 }
 

@@ -43,7 +43,7 @@ pub fn resolve_at(text: &str, diagnostic: &mut Diagnostic, line: Option<usize>) 
     for other in &mut diagnostic.related {
         let had_none = other.arguments.is_empty();
         resolve_at(text, other, line);
-        // What else is wrong with a call is told beside the same table: once is enough.
+        // Further findings of a call are shown with the same table, which is shown once.
         if has_table && had_none {
             other.arguments.clear();
         }
@@ -363,10 +363,10 @@ mod tests {
             value: 16,
             dropped: false,
         };
-        let mut told = facts.diagnostic();
-        resolve(text, &mut told);
-        assert_eq!(spans(text, &told), ["steps_per_execution = größe"]);
-        let edit = &told.fixes[1].edits[0];
+        let mut diagnostic = facts.diagnostic();
+        resolve(text, &mut diagnostic);
+        assert_eq!(spans(text, &diagnostic), ["steps_per_execution = größe"]);
+        let edit = &diagnostic.fixes[1].edits[0];
         let Place::Span(span) = edit.place else {
             panic!("{edit:?}")
         };
@@ -374,12 +374,15 @@ mod tests {
             &text[span.start..span.end],
             "    steps_per_execution = größe,\n"
         );
-        let row = told
+        let row = diagnostic
             .arguments
             .iter()
             .find(|row| row.name == "steps_per_execution");
         assert_eq!(row.map(|row| row.state), Some(ArgumentState::Invalid));
-        let optimizer = told.arguments.iter().find(|row| row.name == "optimizer");
+        let optimizer = diagnostic
+            .arguments
+            .iter()
+            .find(|row| row.name == "optimizer");
         assert_eq!(optimizer.map(|row| row.state), Some(ArgumentState::Given));
     }
 
@@ -396,9 +399,9 @@ mod tests {
             line: Some(1),
             figure: None,
         };
-        let mut told = facts.diagnostic();
-        resolve(text, &mut told);
-        assert_eq!(spans(text, &told), ["m", "let m = build();"]);
+        let mut diagnostic = facts.diagnostic();
+        resolve(text, &mut diagnostic);
+        assert_eq!(spans(text, &diagnostic), ["m", "let m = build();"]);
     }
 
     #[test]
@@ -406,9 +409,9 @@ mod tests {
         let text = "fit!(first, data)?;\nfit!(second, data)?;";
         let facts = NotCompiled { call: "fit".into() };
         for (line, model) in [(None, "first"), (Some(1), "first"), (Some(2), "second")] {
-            let mut told = facts.diagnostic();
-            resolve_at(text, &mut told, line);
-            assert_eq!(spans(text, &told), [model], "{line:?}");
+            let mut diagnostic = facts.diagnostic();
+            resolve_at(text, &mut diagnostic, line);
+            assert_eq!(spans(text, &diagnostic), [model], "{line:?}");
         }
     }
 
@@ -416,24 +419,24 @@ mod tests {
     fn of_a_call_over_several_lines_the_first_is_marked() {
         let text = "scope!(a, {\n    scope!(b, {\n        f();\n    });\n});";
         for (line, expected) in [(1, "scope!(a, {"), (2, "scope!(b, {")] {
-            let mut told =
+            let mut diagnostic =
                 Diagnostic::new("SC0204", Severity::Error, "x").label(Place::call("scope"), "");
-            resolve_at(text, &mut told, Some(line));
-            assert_eq!(spans(text, &told), [expected]);
+            resolve_at(text, &mut diagnostic, Some(line));
+            assert_eq!(spans(text, &diagnostic), [expected]);
         }
     }
 
     #[test]
     fn other_calls_and_methods_are_found_by_their_path() {
         let text = "let o = AdamW::new(1.0).weight_decay(-1.0);\nlet d = Dataset::tsv(\"a\")?;";
-        let mut told = Diagnostic::new("SC0915", Severity::Error, "x")
+        let mut diagnostic = Diagnostic::new("SC0915", Severity::Error, "x")
             .label(Place::argument("AdamW::new", "weight_decay"), "")
             .label(Place::call("Dataset::tsv"), "")
             .label(Place::call("tsv"), "")
             .label(Place::call("csv"), "");
-        resolve(text, &mut told);
+        resolve(text, &mut diagnostic);
         assert_eq!(
-            spans(text, &told),
+            spans(text, &diagnostic),
             [".weight_decay(-1.0)", "tsv(\"a\")", "tsv(\"a\")"],
             "what is not there goes"
         );
@@ -446,20 +449,23 @@ mod tests {
             value: 4,
             dropped: false,
         };
-        let mut told = facts.diagnostic().related(facts.diagnostic());
-        resolve(text, &mut told);
-        assert_eq!(spans(text, &told.related[0]), ["steps_per_execution = 4"]);
-        assert!(!told.arguments.is_empty() && told.related[0].arguments.is_empty());
+        let mut diagnostic = facts.diagnostic().related(facts.diagnostic());
+        resolve(text, &mut diagnostic);
+        assert_eq!(
+            spans(text, &diagnostic.related[0]),
+            ["steps_per_execution = 4"]
+        );
+        assert!(!diagnostic.arguments.is_empty() && diagnostic.related[0].arguments.is_empty());
     }
 
     #[test]
     fn what_is_not_found_is_the_line_of_the_statement() {
         let text = "let a = 1;\n  train_it(&model);";
-        let mut told = NotCompiled { call: "fit".into() }.diagnostic();
-        resolve_at(text, &mut told, Some(2));
-        assert_eq!(spans(text, &told), ["train_it(&model);"]);
-        let mut told = NotCompiled { call: "fit".into() }.diagnostic();
-        resolve_at("no rust here: \"", &mut told, None);
-        assert!(told.labels.is_empty());
+        let mut diagnostic = NotCompiled { call: "fit".into() }.diagnostic();
+        resolve_at(text, &mut diagnostic, Some(2));
+        assert_eq!(spans(text, &diagnostic), ["train_it(&model);"]);
+        let mut diagnostic = NotCompiled { call: "fit".into() }.diagnostic();
+        resolve_at("no rust here: \"", &mut diagnostic, None);
+        assert!(diagnostic.labels.is_empty());
     }
 }

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_in_single_quotes_are_told_from_lifetimes() {
+    fn strings_in_single_quotes_are_not_lifetimes() {
         for (text, expected) in [
             ("let a = 'hello';", vec!["'hello'"]),
             ("f('a b', 'c d')", vec!["'a b'", "'c d'"]),

@@ -4,7 +4,7 @@ use proc_macro2::{Delimiter, Group, Ident, TokenTree};
 
 use super::calls::{inside_of, slice, span_of};
 use super::plain::Plain;
-use crate::rules::ScopeNotAsWritten;
+use crate::rules::InvalidScopeSyntax;
 use crate::{CellSpan, Diagnostic, Edit, Place, Rule};
 use stratoscope_render::text;
 
@@ -87,7 +87,7 @@ pub(super) fn misplaced(
 impl Misplaced {
     /// The finding.
     pub(super) fn diagnostic(&self) -> Diagnostic {
-        ScopeNotAsWritten {
+        InvalidScopeSyntax {
             place: Place::Span(self.name),
             written: self.written.clone(),
             edits: self.edits.clone(),
@@ -105,7 +105,7 @@ pub(super) fn without_its_mark(plain: &Plain) -> Option<Diagnostic> {
     if !is_one || !plain.ends_in_block {
         return None;
     }
-    let facts = ScopeNotAsWritten {
+    let facts = InvalidScopeSyntax {
         place: Place::Span(plain.name_span),
         written: format!("scope!({}, {{ … }});", text::excerpt(&strategy.text, 40)),
         edits: vec![insert(plain.name_span.end, "!")],

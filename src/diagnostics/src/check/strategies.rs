@@ -6,9 +6,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use super::calls::DEEPEST;
 use super::cell::with_tokens;
 use crate::Diagnostic;
-
-/// What stands for the variable in a rule's own text.
-const PLACEHOLDER: &str = "strategy";
+use crate::rules::ModelOutsideScope;
 
 /// The variables that a cell binds to a strategy it makes, in the order of the text:
 /// `let mirrored = MirroredStrategy::logical(2)?;`.
@@ -25,17 +23,12 @@ pub fn strategies_made_in(text: &str) -> Vec<String> {
     .unwrap_or_default()
 }
 
-/// Writes the variable's name into the ways out of SC0201.
+/// Replaces the placeholder in the fix of SC0201 by the variable's name.
 pub fn name_strategy(diagnostic: &mut Diagnostic, variable: &str) {
-    if diagnostic.code != "SC0201" {
-        return;
-    }
+    let placeholder = ModelOutsideScope::build_inside(ModelOutsideScope::STRATEGY);
     for fix in &mut diagnostic.fixes {
-        for before in ["scope!(", "%%scope "] {
-            let placeholder = format!("{before}{PLACEHOLDER}");
-            fix.title = fix
-                .title
-                .replace(&placeholder, &format!("{before}{variable}"));
+        if *fix == placeholder {
+            *fix = ModelOutsideScope::build_inside(variable);
         }
     }
 }
@@ -96,17 +89,17 @@ mod tests {
 
     #[test]
     fn only_the_placeholder_is_replaced() {
-        let told = || {
-            Diagnostic::new("SC0201", Severity::Error, "outside `mirrored#1`'s scope")
-                .fix("`scope!(strategy, { … });`, or `%%scope strategy`")
-                .fix("pass `strategy = none`")
+        let finding = || {
+            let mut diagnostic = Diagnostic::new("SC0201", Severity::Error, "outside");
+            diagnostic
+                .fixes
+                .push(ModelOutsideScope::build_inside("strategy"));
+            diagnostic.fix("pass `strategy = none`")
         };
-        let mut named = told();
+        let mut named = finding();
         name_strategy(&mut named, "two");
-        assert_eq!(
-            named.fixes[0].title,
-            "`scope!(two, { … });`, or `%%scope two`"
-        );
-        assert_eq!(named.fixes[1], told().fixes[1]);
+        assert_eq!(named.fixes[0], ModelOutsideScope::build_inside("two"));
+        assert!(named.fixes[0].title.contains("`%%scope two`"));
+        assert_eq!(named.fixes[1], finding().fixes[1]);
     }
 }

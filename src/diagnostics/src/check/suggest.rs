@@ -4,7 +4,7 @@ use strsim::{jaro_winkler, osa_distance};
 
 /// The candidates that look like `given`, best first.
 ///
-/// A candidate at distance 1 (one insertion, deletion, replacement or transposition of neighbours)
+/// A candidate at distance 1 (one insertion, deletion, replacement or transposition of neighbors)
 /// always comes before all others. Beyond that, case and underscores count little, and up to a third of
 /// the letters may differ; or the words between the underscores are the same but for some that were
 /// left out: `sparse_crossentropy`.

@@ -78,16 +78,17 @@ fn spelling(text: &str, seen: &Scan, context: &CellContext) -> Option<Diagnostic
         replacement: spelling.rust.clone(),
     });
     let mut fix = Fix {
+        kind: crate::FixKind::Change,
         title: format!("write `{}`", first.rust),
         edits: edits.collect(),
     };
-    let mended = apply(text, &fix)?;
-    if !is_rust(&mended) {
+    let fixed = apply(text, &fix)?;
+    if !is_rust(&fixed) {
         return None;
     }
     // What else is wrong is put right with it, as far as that can be done by edits.
-    let done = settled(mended.clone(), context);
-    if done != mended {
+    let done = settled(fixed.clone(), context);
+    if done != fixed {
         fix.edits = vec![difference(text, &done)];
         fix.title = format!("write `{}`", changed_line(text, &done));
     }
@@ -150,15 +151,15 @@ fn changed_line(old: &str, new: &str) -> String {
 fn unfinished(text: &str, flaw: Flaw) -> Diagnostic {
     let facts = match flaw {
         Flaw::Text { at } => UnfinishedCode {
-            message: "this text is never closed: its second `\"` is missing".to_owned(),
+            message: "this string is not closed: its second `\"` is missing".to_owned(),
             labels: vec![(Place::span(at, at + 1), "the text begins here".to_owned())],
             fix: inserted(text, at, "\"", &line_ends(text, at)),
         },
         Flaw::Comment { at } => UnfinishedCode {
-            message: "this comment is never closed: its `*/` is missing".to_owned(),
+            message: "this comment is not closed: its `*/` is missing".to_owned(),
             labels: vec![(
                 Place::span(at, at + 2),
-                "the comment begins here".to_owned(),
+                "the comment starts here".to_owned(),
             )],
             fix: inserted(
                 text,
@@ -169,14 +170,15 @@ fn unfinished(text: &str, flaw: Flaw) -> Diagnostic {
         },
         Flaw::Unopened { at, bracket } => {
             let fix = Fix {
-                title: format!("leave the `{bracket}` out"),
+                kind: crate::FixKind::Change,
+                title: format!("remove the `{bracket}`"),
                 edits: vec![Edit {
                     place: Place::span(at, at + 1),
                     replacement: String::new(),
                 }],
             };
             UnfinishedCode {
-                message: format!("this `{bracket}` closes nothing"),
+                message: format!("this `{bracket}` has no opening bracket"),
                 labels: vec![(
                     Place::span(at, at + 1),
                     "no bracket is open here".to_owned(),
@@ -193,7 +195,7 @@ fn unclosed(text: &str, at: usize, bracket: char, found: Option<(usize, char)>) 
     let wanted = closing(bracket);
     let mut labels = vec![(
         Place::span(at, at + 1),
-        "opened here, never closed".to_owned(),
+        "opened here, not closed".to_owned(),
     )];
     let mut ends = Vec::new();
     if let Some((place, other)) = found {
@@ -217,6 +219,7 @@ fn unclosed(text: &str, at: usize, bracket: char, found: Option<(usize, char)>) 
         && !is_found(&fix)
     {
         let instead = Fix {
+            kind: crate::FixKind::Change,
             title: format!("write `{wanted}` for this `{other}`"),
             edits: vec![Edit {
                 place: Place::span(place, place + 1),
@@ -229,7 +232,7 @@ fn unclosed(text: &str, at: usize, bracket: char, found: Option<(usize, char)>) 
         }
     }
     UnfinishedCode {
-        message: format!("this `{bracket}` is never closed: its `{wanted}` is missing"),
+        message: format!("this `{bracket}` is not closed: its `{wanted}` is missing"),
         labels,
         fix,
     }
@@ -260,7 +263,8 @@ fn line_ends(text: &str, at: usize) -> Vec<usize> {
 /// `sign` at the first of these places at which it makes the cell Rust; in words where none does.
 fn inserted(text: &str, after: usize, sign: &str, places: &[usize]) -> Option<Fix> {
     let fix = |place: usize| Fix {
-        title: format!("put the missing `{}` there", sign.trim()),
+        kind: crate::FixKind::Change,
+        title: format!("add the missing `{}`", sign.trim()),
         edits: vec![Edit {
             place: Place::span(place, place),
             replacement: sign.to_owned(),
@@ -272,6 +276,7 @@ fn inserted(text: &str, after: usize, sign: &str, places: &[usize]) -> Option<Fi
     Some(match places.iter().find(works) {
         Some(place) => fix(*place),
         None => Fix {
+            kind: crate::FixKind::Change,
             title: format!("add the missing `{}`", sign.trim()),
             edits: Vec::new(),
         },
@@ -290,9 +295,9 @@ fn checked(text: &str, mut fix: Fix) -> Fix {
 fn ends_early(text: &str, code: &str) -> Option<Diagnostic> {
     let tokens = TokenStream::from_str(code).ok()?;
     let error = syn::Block::parse_within.parse2(tokens.clone()).err()?;
-    let told = error.to_string();
-    let expected = told.strip_prefix("unexpected end of input, ");
-    let expected = expected.or_else(|| told.strip_prefix("expected `;`").and(Some("`;`")))?;
+    let diagnostic = error.to_string();
+    let expected = diagnostic.strip_prefix("unexpected end of input, ");
+    let expected = expected.or_else(|| diagnostic.strip_prefix("expected `;`").and(Some("`;`")))?;
     // Where a group ends early, the place is its bracket; of the cell itself there is none.
     if !error.span().byte_range().is_empty() {
         return None;
@@ -312,6 +317,7 @@ fn ends_early(text: &str, code: &str) -> Option<Diagnostic> {
     };
     let (message, label, fix) = if expected.contains("`;`") {
         let fix = Fix {
+            kind: crate::FixKind::Change,
             title: "put a `;` at its end".to_owned(),
             edits: vec![insert(";")],
         };
@@ -322,6 +328,7 @@ fn ends_early(text: &str, code: &str) -> Option<Diagnostic> {
         )
     } else if expected.contains("curly braces") || expected.contains('{') {
         let fix = Fix {
+            kind: crate::FixKind::Change,
             title: "add the block: `{ … }`".to_owned(),
             edits: Vec::new(),
         };
@@ -332,7 +339,8 @@ fn ends_early(text: &str, code: &str) -> Option<Diagnostic> {
         )
     } else {
         let fix = Fix {
-            title: "finish the statement, or leave it out".to_owned(),
+            kind: crate::FixKind::Change,
+            title: "complete the statement, or remove it".to_owned(),
             edits: Vec::new(),
         };
         (

@@ -2,10 +2,10 @@
 //! traits and bounds become the two that matter.
 
 use super::calls::{Call, CallArgument, calls};
-use super::kind::{self, Kind};
+use super::kind;
 use super::{our_words, table};
-use crate::arguments::{self, CallTable};
-use crate::rules::WrongKindOfValue;
+use crate::arguments::{self, Argument, CallTable, Kind};
+use crate::rules::ArgumentTypeMismatch;
 use crate::{CellSpan, Diagnostic, Place, Rule};
 use stratoscope_render::text;
 
@@ -32,15 +32,15 @@ pub(super) fn wrong_type(text: &str, found: &Diagnostic) -> Option<Diagnostic> {
     // What a macro borrows has the place of the whole call: the type alone tells which one is meant.
     let is_meant = |argument: &&CallArgument| match span == call.span {
         true => arguments::find(table.arguments, &argument.name)
-            .is_some_and(|known| known.expects.contains(expected.trim_start_matches("a "))),
+            .is_some_and(|known| takes(known, &expected)),
         false => holds(argument.value_span),
     };
     let mut meant = call.arguments.iter().filter(is_meant);
     match (meant.next(), meant.next()) {
         (Some(argument), None) => of_an_argument(call, table, argument, &expected, got, kind),
-        (None, _) if span == call.span && expected == "data set" => {
+        (None, _) if span == call.span && Kind::of_word(&expected) == Some(Kind::Dataset) => {
             let data = call.operands.get(1)?;
-            let facts = WrongKindOfValue {
+            let facts = ArgumentTypeMismatch {
                 argument: String::new(),
                 given: text::excerpt(&data.text, 60),
                 expected,
@@ -49,20 +49,30 @@ pub(super) fn wrong_type(text: &str, found: &Diagnostic) -> Option<Diagnostic> {
                 fixes: Vec::new(),
                 arguments: Vec::new(),
             };
-            let told = facts.diagnostic();
+            let diagnostic = facts.diagnostic();
             // A pair under a name: its two halves.
             if !facts.got.trim_start_matches('&').starts_with('(') {
                 return Some(
-                    told.fix("make one of arrays: `Dataset::from_arrays(x, y)?`")
+                    diagnostic
+                        .fix("create one from arrays: `Dataset::from_arrays(x, y)?`")
                         .fix("or load one, such as `Dataset::tsv(\"train.tsv\")?`"),
                 );
             }
             let written =
                 kind::from_arrays(&format!("{}.0", data.text), &format!("{}.1", data.text));
             let title = format!("write `{written}`");
-            Some(told.fix_edit(title, Place::Span(data.span), written))
+            Some(diagnostic.fix_edit(title, Place::Span(data.span), written))
         }
         _ => None,
+    }
+}
+
+/// Whether an argument takes what rustc says was expected: a kind of the table, or a type that only the table's words
+/// describe.
+fn takes(known: &Argument, expected: &str) -> bool {
+    match Kind::of_word(expected) {
+        Some(kind) => kind::expected(known) == Some(kind::Expected::Kind(kind)),
+        None => known.expects.contains(expected.trim_start_matches("a ")),
     }
 }
 
@@ -79,7 +89,7 @@ fn of_an_argument(
         .arguments
         .iter()
         .position(|other| other.span == argument.span)?;
-    let facts = WrongKindOfValue {
+    let facts = ArgumentTypeMismatch {
         argument: argument.name.clone(),
         given: text::excerpt(&argument.value, 60),
         expected: expected.to_owned(),
@@ -144,16 +154,16 @@ mod tests {
         let start = text.rfind(at).expect("stands in the cell");
         let found = Diagnostic::new(code, Severity::Error, message)
             .label(Place::span(start, start + at.len()), label);
-        let told = wrong_type(text, &found).expect("is about an argument");
-        assert_eq!(told.code, "SC0120");
-        let Place::Span(span) = told.labels[0].place else {
-            panic!("{:?}", told.labels)
+        let diagnostic = wrong_type(text, &found).expect("is about an argument");
+        assert_eq!(diagnostic.code, "SC0120");
+        let Place::Span(span) = diagnostic.labels[0].place else {
+            panic!("{:?}", diagnostic.labels)
         };
         assert_eq!(
-            [told.message.as_str(), &text[span.start..span.end]],
+            [diagnostic.message.as_str(), &text[span.start..span.end]],
             expected
         );
-        assert!(!told.fixes.is_empty());
+        assert!(!diagnostic.fixes.is_empty());
     }
 
     #[test]
@@ -193,7 +203,7 @@ mod tests {
             "mismatched types",
             "expected `&Dataset`, found `&usize`",
             "fit!(model, n, shuffle = m)",
-            ["`n`: expected `data set`, got `&usize`", "n"],
+            ["`n`: expected `dataset`, got `&usize`", "n"],
         );
     }
 

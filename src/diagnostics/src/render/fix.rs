@@ -1,18 +1,18 @@
-//! A fix applied: the whole text for whoever replaces it, the changed lines for the eye.
+//! A fix applied to the text of a cell: the new text, and the lines that change.
 
 use std::ops::Range;
 
 use super::place::{Line, lines};
-use crate::{CellSpan, Fix, Place};
+use crate::{CellSpan, Fix, FixKind, Place};
 
 /// The text after a fix. `None` if the fix is in words only, or its edits overlap or lie outside.
 pub fn apply(text: &str, fix: &Fix) -> Option<String> {
-    let mut mended = text.to_owned();
+    let mut fixed = text.to_owned();
     for (span, replacement) in sorted(fix)?.into_iter().rev() {
         text.get(span.start..span.end)?;
-        mended.replace_range(span.start..span.end, replacement);
+        fixed.replace_range(span.start..span.end, replacement);
     }
-    Some(mended)
+    Some(fixed)
 }
 
 fn sorted(fix: &Fix) -> Option<Vec<(CellSpan, &str)>> {
@@ -30,26 +30,26 @@ fn sorted(fix: &Fix) -> Option<Vec<(CellSpan, &str)>> {
     (apart && !edits.is_empty()).then_some(edits)
 }
 
-/// A line that goes or comes.
+/// A removed or added line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Changed {
     pub number: usize,
     pub text: String,
-    /// The bytes that go or come; nothing where all of the line does.
+    /// The bytes that change; empty if the whole line does.
     pub parts: Vec<Range<usize>>,
 }
 
 /// The lines that a fix changes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Mended {
-    /// Lines that go.
+pub(super) struct ChangedLines {
+    /// Removed lines.
     pub removed: Vec<Changed>,
-    /// Lines that come in their place.
+    /// Added lines.
     pub added: Vec<Changed>,
 }
 
 /// What a fix changes, as lines before and after.
-pub(super) fn mended(text: &str, fix: &Fix) -> Option<Mended> {
+pub(super) fn changed_lines(text: &str, fix: &Fix) -> Option<ChangedLines> {
     /// A change of more lines is not shown.
     const MOST: usize = 8;
     let after = apply(text, fix)?;
@@ -78,11 +78,11 @@ pub(super) fn mended(text: &str, fix: &Fix) -> Option<Mended> {
         let lines = lines[head..lines.len() - tail].iter();
         lines.map(|line| changed(line, edits)).collect()
     };
-    let mended = Mended {
+    let fixed = ChangedLines {
         removed: part(&old, &gone),
         added: part(&new, &come),
     };
-    (mended.removed.len() + mended.added.len() <= MOST).then_some(mended)
+    (fixed.removed.len() + fixed.added.len() <= MOST).then_some(fixed)
 }
 
 fn changed(line: &Line<'_>, edits: &[Range<usize>]) -> Changed {
@@ -104,10 +104,9 @@ fn changed(line: &Line<'_>, edits: &[Range<usize>]) -> Changed {
     }
 }
 
-/// Whether the changed lines of a fix are worth their room: the first of several names, and whatever is
-/// no mere name.
+/// Whether the changed lines of a fix are shown: not for the second and later suggestions of a name.
 pub(super) fn shows_lines(fixes: &[Fix], index: usize) -> bool {
-    index == 0 || !fixes[index].title.starts_with("did you mean")
+    index == 0 || fixes[index].kind != FixKind::Suggestion
 }
 
 #[cfg(test)]
@@ -124,6 +123,7 @@ mod tests {
             })
             .collect();
         Fix {
+            kind: FixKind::Change,
             title: "x".into(),
             edits,
         }
@@ -143,7 +143,7 @@ mod tests {
 
     /// Each line as `number sign text`, with bars around the parts that change.
     fn check(text: &str, fix: &Fix, expected: &[&str]) {
-        let mended = mended(text, fix).expect("a change of a few lines");
+        let fixed = changed_lines(text, fix).expect("a change of a few lines");
         let show = |sign: char, line: &Changed| {
             let mut text = line.text.clone();
             for part in line.parts.iter().rev() {
@@ -152,8 +152,8 @@ mod tests {
             }
             format!("{} {sign} {text}", line.number)
         };
-        let removed = mended.removed.iter().map(|line| show('-', line));
-        let added = mended.added.iter().map(|line| show('+', line));
+        let removed = fixed.removed.iter().map(|line| show('-', line));
+        let added = fixed.added.iter().map(|line| show('+', line));
         let found: Vec<String> = removed.chain(added).collect();
         assert_eq!(found, expected);
     }

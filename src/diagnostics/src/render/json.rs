@@ -26,7 +26,7 @@ pub fn json(diagnostic: &Diagnostic, source: &Source<'_>) -> Value {
         })
         .collect();
     let mut data = value!({ "version": 1, "cell": source.name, "positions": positions });
-    // Plain structs with string keys: serialisation has no way to fail.
+    // Plain structs with string keys: serialization has no way to fail.
     if let (Some(data), Ok(Value::Object(fields))) =
         (data.as_object_mut(), serde_json::to_value(&diagnostic))
     {

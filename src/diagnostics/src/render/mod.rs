@@ -1,19 +1,19 @@
 //! One diagnostic, four forms: a card for the notebook ([`html`]), text with carets ([`plain`]), the same
-//! in colour ([`ansi`], [`traceback`]) and data ([`json`]).
+//! in color ([`ansi`], [`traceback`]) and data ([`json`]).
 //!
-//! The forms say the same things in the same order: code and severity, the message, the cell's own
-//! lines with the places marked, why, what was seen, ways out, the table of arguments, TensorFlow's
-//! answer, a drawing. Named places are looked up in the text first, see [`crate::check::resolve`].
+//! All forms show the same facts in the same order: code and severity, the message, the cell's own
+//! lines with the places marked, the reasons, the evidence, the fixes, the table of arguments, TensorFlow's
+//! behavior, a figure. Named places are looked up in the text first, see [`crate::check::resolve`].
 
+mod fix;
 mod html;
 mod json;
-mod mend;
 mod place;
 mod text;
 
+pub use fix::apply;
 pub use html::html;
 pub use json::{MIME, json};
-pub use mend::apply;
 pub use text::{ansi, plain, traceback};
 
 use crate::{Diagnostic, Severity, check};
@@ -23,7 +23,7 @@ use crate::{Diagnostic, Severity, check};
 pub struct Source<'a> {
     /// Its text, as its author typed it.
     pub text: &'a str,
-    /// How it is called: `Cell In[3]`.
+    /// Its name: `Cell In[3]`.
     pub name: &'a str,
 }
 

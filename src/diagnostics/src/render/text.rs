@@ -1,13 +1,13 @@
-//! Text with carets, as a compiler prints it, plain or in colour.
+//! Text with carets, as a compiler prints it, plain or in color.
 
 use std::ops::Range;
 
 use unicode_width::UnicodeWidthStr;
 
-use super::mend::{mended, shows_lines};
+use super::fix::{changed_lines, shows_lines};
 use super::place::{Mark, lines, marks, primary};
 use super::{Source, general, resolved, severity_word};
-use crate::{Answer, ArgumentRow, ArgumentState, Diagnostic, Place, Severity};
+use crate::{Answer, ArgumentRow, ArgumentState, Diagnostic, Evidence, Place, Severity};
 use stratoscope_render::table;
 use stratoscope_render::text::{visible_line, wrap, wrap_hard};
 
@@ -22,30 +22,31 @@ const TAB: &str = "    ";
 
 /// The diagnostic as text.
 pub fn plain(diagnostic: &Diagnostic, source: &Source<'_>) -> String {
-    all(Paint::None, diagnostic, source)
+    all(Paint::None, Detail::Full, diagnostic, source)
 }
 
-/// The diagnostic as text with ANSI colours.
+/// The diagnostic as text with ANSI colors.
 pub fn ansi(diagnostic: &Diagnostic, source: &Source<'_>) -> String {
-    all(Paint::Ansi, diagnostic, source)
+    all(Paint::Ansi, Detail::Full, diagnostic, source)
 }
 
 /// The diagnostic, then the related ones, an empty line between them.
-fn all(paint: Paint, diagnostic: &Diagnostic, source: &Source<'_>) -> String {
+fn all(paint: Paint, detail: Detail, diagnostic: &Diagnostic, source: &Source<'_>) -> String {
     let resolved = resolved(diagnostic, source);
     let writer = || Writer {
         paint,
+        detail,
         out: String::new(),
     };
     let first = writer().diagnostic(&resolved, source);
-    resolved.related.iter().fold(first, |told, other| {
-        told + "\n" + &writer().diagnostic(other, source)
+    resolved.related.iter().fold(first, |text, other| {
+        text + "\n" + &writer().diagnostic(other, source)
     })
 }
 
 /// The lines of a Jupyter traceback. The first begins `Cell In[3], line 2`, which editors turn into a link.
 /// A diagnostic of ours is displayed as a card before the error: its code alone follows on that line, since
-/// a front end shows both. rustc's errors have no card: they follow in colour.
+/// a front end shows both. rustc's errors have no card: they follow in color.
 pub fn traceback(diagnostics: &[Diagnostic], source: &Source<'_>) -> Vec<String> {
     let line = diagnostics
         .iter()
@@ -67,26 +68,19 @@ pub fn traceback(diagnostics: &[Diagnostic], source: &Source<'_>) -> Vec<String>
         if index > 0 {
             traceback.push(String::new());
         }
-        let text = ansi(&brief(diagnostic, source), source);
+        let text = all(Paint::Ansi, Detail::Brief, diagnostic, source);
         traceback.extend(text.lines().map(str::to_owned));
     }
     traceback
 }
 
-/// The diagnostic without what only a card has room for. Places are resolved first, since the edits that
-/// are dropped here may be needed for it.
-fn brief(diagnostic: &Diagnostic, source: &Source<'_>) -> Diagnostic {
-    let mut brief = resolved(diagnostic, source);
-    brief.evidence.clear();
-    brief.arguments.clear();
-    brief.figure = None;
-    brief.tensorflow = None;
-    brief.answers.clear();
-    brief.fixes.iter_mut().for_each(|fix| fix.edits.clear());
-    brief.related = (brief.related.iter())
-        .map(|other| self::brief(other, source))
-        .collect();
-    brief
+/// How much of a diagnostic is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    /// All of it.
+    Full,
+    /// The message, the places, the reasons and the titles of the fixes: what a traceback has room for.
+    Brief,
 }
 
 #[derive(Clone, Copy)]
@@ -97,7 +91,7 @@ enum Paint {
 
 #[derive(Clone, Copy)]
 enum Style {
-    /// Carets and signs. Words have no colour: front ends put theirs on grounds where it cannot be read.
+    /// Carets and signs. Words have no color: front ends put theirs on grounds where it cannot be read.
     Severity(Severity),
     Strong,
     Dim,
@@ -127,16 +121,43 @@ impl Paint {
 
 struct Writer {
     paint: Paint,
+    detail: Detail,
     out: String,
 }
 
 impl Writer {
     fn diagnostic(mut self, diagnostic: &Diagnostic, source: &Source<'_>) -> String {
-        let head = format!(
-            "{}[{}]",
-            severity_word(diagnostic.severity),
-            diagnostic.code
-        );
+        let is_full = self.detail == Detail::Full;
+        self.head(diagnostic);
+        let gutter = self.places(diagnostic, source);
+        for why in &diagnostic.why {
+            self.item(gutter, "why", why);
+        }
+        if is_full {
+            for Evidence { name, value } in &diagnostic.evidence {
+                self.item(gutter, "seen", &format!("{name}: {value}"));
+            }
+        }
+        for (index, fix) in diagnostic.fixes.iter().enumerate() {
+            let word = match diagnostic.fixes.len() {
+                1 => "fix".to_owned(),
+                _ => format!("fix {}", index + 1),
+            };
+            self.item(gutter, &word, &fix.title);
+            if is_full && shows_lines(&diagnostic.fixes, index) {
+                self.changed_lines(gutter, source, fix);
+            }
+        }
+        if is_full {
+            self.details(gutter, diagnostic);
+        }
+        self.out
+    }
+
+    /// `error[SC0101]: …`
+    fn head(&mut self, diagnostic: &Diagnostic) {
+        let severity = severity_word(diagnostic.severity);
+        let head = format!("{severity}[{}]", diagnostic.code);
         let indent = head.width() + 2;
         let head = self.paint.with(Style::Strong, &head);
         let message = wrap(&visible_line(&diagnostic.message), COLUMNS - indent);
@@ -147,28 +168,10 @@ impl Writer {
                 _ => self.line(&format!("{}{part}", " ".repeat(indent))),
             }
         }
-        let gutter = self.places(diagnostic, source);
-        for why in &diagnostic.why {
-            self.item(gutter, "why", why);
-        }
-        for evidence in &diagnostic.evidence {
-            self.item(
-                gutter,
-                "seen",
-                &format!("{}: {}", evidence.name, evidence.value),
-            );
-        }
-        for (index, fix) in diagnostic.fixes.iter().enumerate() {
-            let word = if diagnostic.fixes.len() > 1 {
-                format!("fix {}", index + 1)
-            } else {
-                "fix".into()
-            };
-            self.item(gutter, &word, &fix.title);
-            if shows_lines(&diagnostic.fixes, index) {
-                self.mended(gutter, source, fix);
-            }
-        }
+    }
+
+    /// What TensorFlow does, the table of arguments and the figure.
+    fn details(&mut self, gutter: usize, diagnostic: &Diagnostic) {
         if let Some(text) = general(diagnostic) {
             self.item(gutter, "in TensorFlow", text);
         }
@@ -179,11 +182,9 @@ impl Writer {
         if let Some(figure) = &diagnostic.figure {
             self.line("");
             for line in figure.plain.trim_end().lines() {
-                let line = visible_line(line);
-                self.line(&line);
+                self.line(&visible_line(line));
             }
         }
-        self.out
     }
 
     /// Where it is: the cell's lines with carets, files by name. Returns the width of the line numbers.
@@ -305,14 +306,14 @@ impl Writer {
         }
     }
 
-    fn mended(&mut self, gutter: usize, source: &Source<'_>, fix: &crate::Fix) {
-        let Some(mended) = mended(source.text, fix) else {
+    fn changed_lines(&mut self, gutter: usize, source: &Source<'_>, fix: &crate::Fix) {
+        let Some(fixed) = changed_lines(source.text, fix) else {
             return;
         };
         let indent = " ".repeat(gutter + 3);
         for (sign, style, lines) in [
-            ("-", Style::Severity(Severity::Error), &mended.removed),
-            ("+", Style::Good, &mended.added),
+            ("-", Style::Severity(Severity::Error), &fixed.removed),
+            ("+", Style::Good, &fixed.added),
         ] {
             let sign = self.paint.with(style, sign);
             for line in lines {
@@ -371,7 +372,7 @@ impl Writer {
     }
 }
 
-/// How an argument stands, as a word: colour alone does not reach everyone.
+/// How an argument stands, as a word: color alone does not reach everyone.
 pub(super) fn state_word(row: &ArgumentRow) -> &'static str {
     match row.state {
         ArgumentState::Invalid if row.given.is_none() => "missing",

@@ -1,27 +1,27 @@
-//! SC0310 `accuracy-of-a-regression`.
+//! SC0310 `accuracy-on-regression`.
 
 use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A metric of classes on a model that predicts a number.
 #[derive(Clone, Debug)]
-pub struct AccuracyOfARegression {
+pub struct AccuracyOnRegression {
     /// The metric: `accuracy`.
     pub metric: String,
     /// The loss, where there is one: `MeanSquaredError`.
     pub loss: Option<String>,
 }
 
-impl Rule for AccuracyOfARegression {
+impl Rule for AccuracyOnRegression {
     const PAGE: RulePage = RulePage {
         code: "SC0310",
-        name: "accuracy-of-a-regression",
+        name: "accuracy-on-regression",
         severity: Severity::Error,
         stage: Stage::Compile,
-        finds: "A metric of classes (`accuracy`, `f1`, `macro_f1`, `mcc`, `precision`, `recall`, `auc`, top-k) \
-                on a model that predicts a number.",
-        why: "A predicted 2.9 never equals a labelled 3: accuracy stays at 0, or means something else. With one \
-              logit and `BinaryCrossentropy` accuracy is right here: the threshold is 0 for logits and 0.5 for \
+        finds: "A classification metric (`accuracy`, `f1`, `macro_f1`, `mcc`, `precision`, `recall`, `auc`, \
+                top-k) on a regression model.",
+        why: "A predicted 2.9 never equals a labelled 3: accuracy stays at 0 or is meaningless. Accuracy is \
+              correct for one logit under `BinaryCrossentropy`: the threshold is 0 for logits and 0.5 for \
               probabilities.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 1)?;\n\
               compile!(model, optimizer = AdamW::new(5e-5), loss = MeanSquaredError, metrics = [accuracy()])?;",
@@ -39,15 +39,15 @@ impl Rule for AccuracyOfARegression {
             None => "the one output is a number: there is no class to count".to_owned(),
         };
         Self::start(format!(
-            "`{metric}` is a metric of classes; the model predicts a number"
+            "`{metric}` is a classification metric; the model is a regression"
         ))
         .label(
             Place::argument("compile", "metrics"),
-            "wants a metric of numbers: `mae()`, `rmse()`, `pearson()`",
+            "use a regression metric: `mae()`, `rmse()`, `pearson()`",
         )
         .why(why)
         .fix("write `metrics = [mae(), pearson()]`")
-        .fix("for two classes by one logit: `loss = BinaryCrossentropy { from_logits: true }`")
+        .fix("for two classes with one logit: `loss = BinaryCrossentropy { from_logits: true }`")
         .tensorflow(Quote::of("SC0310"))
     }
 }

@@ -9,7 +9,7 @@ use stratoscope_render::text;
 pub struct ArchitectureMismatch {
     /// The checkpoint's `config.json`.
     pub path: String,
-    /// The field that tells: `model_type`, `hidden_act`, `position_embedding_type`.
+    /// The field that differs: `model_type`, `hidden_act`, `position_embedding_type`.
     pub field: String,
     /// What it says.
     pub found: String,
@@ -23,9 +23,10 @@ impl Rule for ArchitectureMismatch {
         name: "architecture-mismatch",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "A checkpoint whose `config.json` describes another architecture than BERT, or a variant of \
-                it that is not built here.",
-        why: "Tensors of the same name and shape can mean something else; the model would load and be wrong.",
+        finds: "A checkpoint whose `config.json` describes another architecture than BERT, or a variant of BERT \
+                that is not supported.",
+        why: "Tensors with the same name and shape can have another meaning: the model would load and compute \
+              wrong results.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"./roberta\", 8)?;",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
         tensorflow: tensorflow::page("SC0903"),
@@ -37,13 +38,13 @@ impl Rule for ArchitectureMismatch {
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
-            "the checkpoint is of another architecture: `{}` is `{}`, accepted: {}",
+            "the checkpoint has another architecture: `{}` is `{}`, accepted: {}",
             self.field,
             self.found,
             text::names(&self.accepted, 8)
         ))
         .label(Place::file(&self.path, None), format!("`{}`", self.field))
-        .why("tensors of the same name can mean something else in another architecture")
+        .why("tensors with the same name can have another meaning in another architecture")
         .fix("load a BERT checkpoint, such as \"all-MiniLM-L6-v2\" or \"bert-base-uncased\"")
         .tensorflow(Quote::of("SC0903"))
     }

@@ -18,7 +18,7 @@ pub struct ArgumentNotNamed {
     pub call: String,
     /// What was written.
     pub given: Unnamed,
-    /// Where it stands.
+    /// Its place.
     pub place: Place,
     /// What to write.
     pub fix: Fix,
@@ -34,8 +34,8 @@ impl Rule for ArgumentNotNamed {
         stage: Stage::Text,
         finds: "An argument of `compile!`, `fit!` or `evaluate!` that is written with a colon, \
                 `optimizer: …`, or without its name.",
-        why: "Only the model and the data go without a name. A value that stood for an argument by its place \
-              would be taken for another one as soon as an argument is added.",
+        why: "Only the model and the data are positional. A positional value would change its meaning when an \
+              argument is added.",
         bad: "compile!(model, optimizer: AdamW::new(5e-5))?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5))?;",
         tensorflow: "",
@@ -44,8 +44,8 @@ impl Rule for ArgumentNotNamed {
     fn diagnostic(&self) -> Diagnostic {
         let (message, label) = match &self.given {
             Unnamed::Colon(name) => (
-                format!("`{name}` is given with `:`; an argument is written `name = value`"),
-                "`=` stands between name and value",
+                format!("`{name}` is written with `:`; an argument is written `name = value`"),
+                "write `=` between name and value",
             ),
             Unnamed::Value(value) => (
                 format!(
@@ -55,10 +55,10 @@ impl Rule for ArgumentNotNamed {
                 "an argument without its name",
             ),
         };
-        let mut told = Self::start(message)
+        let mut diagnostic = Self::start(message)
             .label(self.place.clone(), label)
-            .why("only the model and the data are given by their place");
-        told.fixes.push(self.fix.clone());
-        told.arguments(self.arguments.clone())
+            .why("only the model and the data are positional");
+        diagnostic.fixes.push(self.fix.clone());
+        diagnostic.arguments(self.arguments.clone())
     }
 }

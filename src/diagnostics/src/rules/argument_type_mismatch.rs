@@ -1,11 +1,11 @@
-//! SC0120 `wrong-kind-of-value`.
+//! SC0120 `argument-type-mismatch`.
 
 use crate::tensorflow::{self, Quote};
 use crate::{ArgumentRow, Diagnostic, Fix, Place, Rule, RulePage, Severity, Stage};
 
 /// A value that is something else than the argument takes: an optimizer for a loss.
 #[derive(Clone, Debug)]
-pub struct WrongKindOfValue {
+pub struct ArgumentTypeMismatch {
     /// The argument; empty for an operand, which has no name.
     pub argument: String,
     /// The value as typed.
@@ -14,25 +14,25 @@ pub struct WrongKindOfValue {
     pub expected: String,
     /// What the value is, in a word: `optimizer`.
     pub got: String,
-    /// Where the value stands.
+    /// The place of the value.
     pub place: Place,
-    /// Ways out, best first.
+    /// Fixes, best first.
     pub fixes: Vec<Fix>,
     /// The call's arguments.
     pub arguments: Vec<ArgumentRow>,
 }
 
-impl Rule for WrongKindOfValue {
+impl Rule for ArgumentTypeMismatch {
     const PAGE: RulePage = RulePage {
         code: "SC0120",
-        name: "wrong-kind-of-value",
+        name: "argument-type-mismatch",
         severity: Severity::Error,
         stage: Stage::Text,
-        finds: "An argument whose value is of another kind: an optimizer for a loss, a schedule for an optimizer, \
-                a metric for a number. What only the compiler can see, the type of a variable, is told in the \
-                same words.",
-        why: "Each argument has a type. The compiler would name traits and types of the library, which say less \
-              than the two words that matter.",
+        finds: "An argument whose value has the wrong type: an optimizer for a loss, a schedule for an \
+                optimizer, a metric for a number. If the type of a variable is known only to the compiler, its \
+                error is shown in the same form.",
+        why: "Each argument has a type. The compiler's own message names internal traits and types; this one \
+              names what was expected and what was passed.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), loss = Adam::new(1e-3))?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;",
@@ -56,17 +56,17 @@ impl Rule for WrongKindOfValue {
             true => format!("`{given}`"),
             false => format!("`{argument} = {given}`"),
         };
-        let mut told = Self::start(format!("{written}: expected {expected}, got `{got}`"))
+        let mut diagnostic = Self::start(format!("{written}: expected {expected}, got `{got}`"))
             .label(
                 self.place.clone(),
                 format!("expected {expected}, got `{got}`"),
             )
             .arguments(self.arguments.clone());
-        told.fixes = self.fixes.clone();
+        diagnostic.fixes = self.fixes.clone();
         match argument.as_str() {
-            "optimizer" => told.tensorflow(Quote::case("SC0120", "optimizer")),
-            "loss" | "metrics" => told.tensorflow(Quote::case("SC0120", "fit")),
-            _ => told,
+            "optimizer" => diagnostic.tensorflow(Quote::case("SC0120", "optimizer")),
+            "loss" | "metrics" => diagnostic.tensorflow(Quote::case("SC0120", "fit")),
+            _ => diagnostic,
         }
     }
 }

@@ -20,13 +20,13 @@ impl Rule for BackendFailed {
         stage: Stage::Load,
         finds: "A GPU backend that does not start: a driver without the needed features, a device in use by \
                 another process, a compiler library that is missing.",
-        why: "Tensors that were made before live on; nothing was moved to another device on its own.",
+        why: "Existing tensors stay valid; nothing is moved to another device.",
         bad: "let strategy = OneDeviceStrategy::new(wgpu(0))?; // the driver refuses",
         good: "let strategy = OneDeviceStrategy::new(cpu(0))?;",
         tensorflow: tensorflow::page("SC0907"),
     };
 
-    const NOT_RUN: Option<&'static str> = Some("it takes a driver that refuses");
+    const NOT_RUN: Option<&'static str> = Some("it needs a driver that fails to start");
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
@@ -34,7 +34,7 @@ impl Rule for BackendFailed {
             self.device, self.reason
         ))
         .why("variables on other devices are untouched")
-        .fix("`stratoscope doctor` in a terminal lists drivers and devices, and what each lacks")
-        .fix("go on with the CPU: `OneDeviceStrategy::new(cpu(0))`")
+        .fix("`stratoscope doctor` in a terminal lists drivers, devices and what each is missing")
+        .fix("use the CPU: `OneDeviceStrategy::new(cpu(0))`")
     }
 }

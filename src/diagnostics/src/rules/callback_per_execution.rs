@@ -21,9 +21,9 @@ impl Rule for CallbackPerExecution {
         name: "callback-per-execution",
         severity: Severity::Note,
         stage: Stage::Data,
-        finds: "A callback that listens to batches, in a model compiled with `steps_per_execution` above 1.",
-        why: "Callbacks run between two executions: the callback sees the range of batches and their mean loss, \
-              once for all of them. A log line for each batch, or a stop at an exact one, needs executions of one \
+        finds: "A callback with batch events, in a model compiled with `steps_per_execution` above 1.",
+        why: "Callbacks run between two executions: a callback gets the range of batches and their mean loss \
+              once per execution. Logging each batch, or stopping at an exact batch, needs executions of one \
               batch.",
         bad: "let strategy = MirroredStrategy::logical(2)?;\n\
               scope!(strategy, {\n    \
@@ -52,8 +52,8 @@ impl Rule for CallbackPerExecution {
             several => format!("{several} callbacks run"),
         };
         Self::start(format!("{what} every {steps} batches"))
-            .label(Place::call("fit"), "a callback listens to batches")
-            .why("callbacks run between two executions, and an execution holds `steps_per_execution` batches")
+            .label(Place::call("fit"), "a callback has batch events")
+            .why("callbacks run between two executions, and an execution has `steps_per_execution` batches")
             .evidence(
                 "per epoch",
                 format!(
@@ -62,8 +62,8 @@ impl Rule for CallbackPerExecution {
                     batches(self.batches_per_epoch)
                 ),
             )
-            .fix("read `first_batch` and `batches` of what it is given: it is the range of the execution")
-            .fix("or compile with `steps_per_execution = 1` to be called at every batch")
+            .fix("read `first_batch` and `batches` of the event: the range of the execution")
+            .fix("or compile with `steps_per_execution = 1` to be called after every batch")
             .tensorflow(Quote::of("SC0108"))
     }
 }

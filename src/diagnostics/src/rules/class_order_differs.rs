@@ -11,7 +11,7 @@ pub struct ClassOrderDiffers {
     pub model: Vec<String>,
     /// The data's names, in the order of their numbers.
     pub data: Vec<String>,
-    /// The data set, as its author named it.
+    /// The dataset's name: its file or variable.
     pub source: String,
     /// Name of the call without `!`.
     pub call: String,
@@ -23,10 +23,10 @@ impl Rule for ClassOrderDiffers {
         name: "class-order-differs",
         severity: Severity::Note,
         stage: Stage::Data,
-        finds: "A data set with the model's classes in another order: of the checkpoint's `id2label`, of a hand-made \
-                list, or of the split that the model was trained with.",
-        why: "Nothing is wrong here: classes are matched by their names, and the data is renumbered. Matched by number, \
-              as elsewhere, every such class would be counted as another one.",
+        finds: "A dataset whose class order differs from the model's: from the checkpoint's `id2label`, a list \
+                in the cell, or the split that the model was trained with.",
+        why: "The result is correct: classes are matched by name, and the data is renumbered. If they were \
+              matched by index, as in other libraries, each of these classes would be counted as another one.",
         bad: "let model = BertForSequenceClassification::from_pretrained_labels(\"all-MiniLM-L6-v2\", \
               [\"server\", \"game\"])?;\n\
               compile!(model, optimizer = AdamW::new(5e-5), \
@@ -51,14 +51,14 @@ impl Rule for ClassOrderDiffers {
                 Place::call(&self.call),
                 "the data is renumbered for this call",
             )
-            .why("classes are matched by their names, so that class 0 means the same everywhere")
+            .why("classes are matched by name, so class 0 has the same meaning in the model and the data")
             .evidence("data", self.source.clone())
-            .evidence("classes with another number", text::thousands(moved.len()))
+            .evidence("renumbered classes", text::thousands(moved.len()))
             .evidence(
                 "by number",
                 moved.iter().take(5).cloned().collect::<Vec<_>>().join("; "),
             )
-            .fix("nothing to do; `data.with_label_names(&model.label_names())?` writes it down")
+            .fix("nothing to do; `data.with_label_names(&model.label_names())?` makes the order explicit")
             .tensorflow(Quote::of("SC0314"))
     }
 }

@@ -11,7 +11,7 @@ pub struct ClassesAsNumbers {
     pub labels: Vec<String>,
     /// Examples.
     pub rows: usize,
-    /// The data set, as its author named it.
+    /// The dataset's name: its file or variable.
     pub source: String,
 }
 
@@ -21,10 +21,10 @@ impl Rule for ClassesAsNumbers {
         name: "classes-as-numbers",
         severity: Severity::Warning,
         stage: Stage::Data,
-        finds: "A model with one output, trained on the squared error, whose labels are names of classes or take two \
-                values only.",
-        why: "One output trains a regression: it learns a number between the classes' numbers. Class 2 then counts as \
-              twice class 1, no probability comes out, and metrics of classes are refused.",
+        finds: "A model with one output, trained on the squared error, whose labels are class names or have only \
+                two values.",
+        why: "One output is a regression: it learns a number between the class indices. Class 2 then counts as \
+              twice class 1, the output is not a probability, and classification metrics are rejected.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 1)?;\n\
               compile!(model, optimizer = AdamW::new(5e-5), loss = MeanSquaredError)?;\n\
               let texts = [\"a game of chess\", \"a mail server\", \"a platform game\", \"a web server\"];\n\
@@ -40,16 +40,16 @@ impl Rule for ClassesAsNumbers {
     fn diagnostic(&self) -> Diagnostic {
         let values = self.labels.len();
         Self::start(format!(
-            "one output trains a regression; labels take {}",
+            "one output is a regression; the labels have {}",
             text::count(values, "value")
         ))
         .label(Place::model("fit"), "has one output")
-        .why("the squared error pulls one number towards the classes' numbers: it is not a choice between them")
+        .why("the squared error fits one number to the class indices: it does not choose between classes")
         .evidence("labels", text::names(&self.labels, 8))
         .evidence("rows", format!("{} in {}", text::thousands(self.rows), self.source))
         .fix(format!(
-            "build the model with {values} outputs, `from_pretrained(\"…\", {values})` or `Dense({values})`, and take a \
-             cross-entropy"
+            "build the model with {values} outputs, `from_pretrained(\"…\", {values})` or `Dense({values})`, and \
+             use a cross-entropy"
         ))
         .fix("or, for two classes and one output, `loss = BinaryCrossentropy { from_logits: true }`")
         .tensorflow(Quote::of("SC0308"))

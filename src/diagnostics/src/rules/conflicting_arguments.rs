@@ -16,13 +16,13 @@ pub struct ConflictingArguments {
     pub second: String,
     /// Where the second one stands, name and value.
     pub second_place: Place,
-    /// What goes when the first one goes, its comma included.
+    /// The text to delete to remove the first one, its comma included.
     pub first_drop: Place,
-    /// What goes when the second one goes, its comma included.
+    /// The text to delete to remove the second one, its comma included.
     pub second_drop: Place,
     /// Why both cannot be, a sentence.
     pub reason: String,
-    /// The call's arguments; empty for optimizers and when told at run time.
+    /// The call's arguments; empty for optimizers and when raised at run time.
     pub arguments: Vec<ArgumentRow>,
 }
 
@@ -51,12 +51,12 @@ impl Rule for ConflictingArguments {
         .label(self.first_place.clone(), "given here")
         .why(self.reason.clone())
         .fix_edit(
-            format!("drop `{}`", self.second),
+            format!("remove `{}`", self.second),
             self.second_drop.clone(),
             "",
         )
         .fix_edit(
-            format!("drop `{}`", self.first),
+            format!("remove `{}`", self.first),
             self.first_drop.clone(),
             "",
         )

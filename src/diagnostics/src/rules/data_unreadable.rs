@@ -20,8 +20,8 @@ impl Rule for DataUnreadable {
         name: "data-unreadable",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "A data file that is not there, cannot be opened, or is not text of its format.",
-        why: "Rows that are skipped in silence are rows that nobody knows are missing.",
+        finds: "A data file that does not exist, cannot be opened, or does not have the expected format.",
+        why: "If such rows were skipped silently, nobody would know that they are missing.",
         bad: "let train = Dataset::tsv(\"trian.tsv\")?;",
         good: "let train = Dataset::tsv(\"train.tsv\")?;",
         tensorflow: tensorflow::page("SC0911"),
@@ -40,6 +40,6 @@ impl Rule for DataUnreadable {
             self.path, self.reason
         ))
         .label(Place::file(&self.path, self.line), self.reason.clone())
-        .fix("check the path; relative ones start at the folder of the notebook")
+        .fix("check the path; relative paths start at the folder of the notebook")
     }
 }

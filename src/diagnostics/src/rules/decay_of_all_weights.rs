@@ -1,4 +1,4 @@
-//! SC0507 `decay-of-everything`.
+//! SC0507 `decay-of-all-weights`.
 
 use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
@@ -6,7 +6,7 @@ use stratoscope_render::text;
 
 /// Weight decay on variables that BERT's recipe leaves alone.
 #[derive(Clone, Debug)]
-pub struct DecayOfEverything {
+pub struct DecayOfAllWeights {
     /// The decay.
     pub decay: f64,
     /// Biases and LayerNorm that decay too.
@@ -15,17 +15,17 @@ pub struct DecayOfEverything {
     pub variables: usize,
 }
 
-impl Rule for DecayOfEverything {
+impl Rule for DecayOfAllWeights {
     const PAGE: RulePage = RulePage {
         code: "SC0507",
-        name: "decay-of-everything",
+        name: "decay-of-all-weights",
         severity: Severity::Warning,
         stage: Stage::Compile,
-        finds: "An AdamW that was told to decay biases and LayerNorm: by `decay_all_parameters(true)`, or by an \
-                `exclude_from_weight_decay([…])` that does not name them. Unless told so, ours leaves them \
-                alone.",
-        why: "Decay keeps weights small that multiply; a bias shifts and LayerNorm's scale restores, and both are \
-              pulled to 0 for nothing. BERT's own optimizer excludes `LayerNorm`, `layer_norm` and `bias`.",
+        finds: "An AdamW that decays biases and LayerNorm, because of `decay_all_parameters(true)` or an \
+                `exclude_from_weight_decay([…])` that does not name them. By default they are excluded.",
+        why: "Weight decay regularizes the weights of matrix products. A bias and a LayerNorm scale have another \
+              role, and pulling them to 0 makes the model worse. BERT's own optimizer excludes `LayerNorm`, \
+              `layer_norm` and `bias`.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5).decay_all_parameters(true), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5).weight_decay(0.01), \
@@ -35,7 +35,7 @@ impl Rule for DecayOfEverything {
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
-            "decay {} also on {} of {} tensors (biases, LayerNorm) that BERT excludes",
+            "weight decay {} also applies to {} of {} tensors (biases, LayerNorm) that BERT excludes",
             self.decay,
             self.also.len(),
             self.variables
@@ -44,9 +44,9 @@ impl Rule for DecayOfEverything {
             Place::argument("compile", "optimizer"),
             "biases and LayerNorm decay too",
         )
-        .why("a bias or a LayerNorm scale that is pulled to 0 makes the model worse, not simpler")
+        .why("pulling a bias or a LayerNorm scale to 0 makes the model worse, not simpler")
         .evidence("for example", text::names(&self.also, 3))
-        .fix("drop `decay_all_parameters(true)`")
+        .fix("remove `decay_all_parameters(true)`")
         .fix("or exclude them by name: `.exclude_from_weight_decay([\"bias\", \"LayerNorm\"])`")
         .tensorflow(Quote::of("SC0507"))
     }

@@ -1,4 +1,4 @@
-//! SC0906 `device-not-there`.
+//! SC0906 `device-not-found`.
 
 use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
@@ -6,7 +6,7 @@ use stratoscope_render::text;
 
 /// A device that this machine does not have.
 #[derive(Clone, Debug)]
-pub struct DeviceNotThere {
+pub struct DeviceNotFound {
     /// The device that was asked for: `cuda:1`.
     pub device: String,
     /// The devices that are there.
@@ -17,29 +17,30 @@ pub struct DeviceNotThere {
     pub instead: Vec<String>,
 }
 
-impl Rule for DeviceNotThere {
+impl Rule for DeviceNotFound {
     const PAGE: RulePage = RulePage {
         code: "SC0906",
-        name: "device-not-there",
+        name: "device-not-found",
         severity: Severity::Error,
         stage: Stage::Load,
         finds: "A strategy or a model that names a device this machine does not have.",
-        why: "Nothing falls back to another device on its own: the reader would measure the wrong one.",
+        why: "There is no silent fallback to another device: the measurements would be of the wrong one.",
         bad: "let strategy = MirroredStrategy::on([cuda(6), cuda(7)])?; // no such GPU",
         good: "let strategy = MirroredStrategy::logical(2)?;",
         tensorflow: tensorflow::page("SC0906"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let mut told = Self::start(format!("there is no device {}", self.device))
+        let mut diagnostic = Self::start(format!("there is no device {}", self.device))
             .why(format!("this machine has {}", text::names(&self.found, 12)));
         if let Some(reason) = &self.reason {
-            told = told.evidence("reason", reason.clone());
+            diagnostic = diagnostic.evidence("reason", reason.clone());
         }
         for device in self.instead.iter().take(3) {
-            told = told.fix(format!("did you mean `{device}`?"));
+            diagnostic = diagnostic.suggest(device);
         }
-        told.fix("take one of the devices that are there")
+        diagnostic
+            .fix("use one of the available devices")
             .fix("`MirroredStrategy::logical(2)` splits one device into two logical ones")
             .tensorflow(Quote::of("SC0906"))
     }

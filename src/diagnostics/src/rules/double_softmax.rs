@@ -1,4 +1,4 @@
-//! SC0303 `softmax-twice`.
+//! SC0303 `double-softmax`.
 
 use std::f64::consts::E;
 
@@ -7,7 +7,7 @@ use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// Outputs that are probabilities already, under a loss that takes logits.
 #[derive(Clone, Debug)]
-pub struct SoftmaxTwice {
+pub struct DoubleSoftmax {
     /// The loss: `SparseCategoricalCrossentropy`.
     pub loss: String,
     /// Outputs of the head.
@@ -30,7 +30,7 @@ pub enum Probabilities {
     },
 }
 
-impl SoftmaxTwice {
+impl DoubleSoftmax {
     /// What the loss applies.
     fn applied(&self) -> &'static str {
         match self.classes {
@@ -42,14 +42,14 @@ impl SoftmaxTwice {
     fn bound(&self) -> String {
         match self.classes {
             1 => format!(
-                "`{}` with `from_logits: true` applies sigmoid itself; the sigmoid of a number from 0 to 1 lies \
-                 between 0.50 and {:.2}, and class 0 can never be the likely one",
+                "`{}` with `from_logits: true` applies sigmoid itself; the sigmoid of a number from 0 to 1 is \
+                 between 0.50 and {:.2}, so class 0 is never predicted",
                 self.loss,
                 E / (E + 1.0)
             ),
             classes => format!(
-                "`{}` with `from_logits: true` applies softmax itself; of numbers from 0 to 1 it gives no class \
-                 more than {:.2}",
+                "`{}` with `from_logits: true` applies softmax itself; for inputs from 0 to 1 no class gets a \
+                 probability above {:.2}",
                 self.loss,
                 E / (E + classes as f64 - 1.0)
             ),
@@ -57,18 +57,18 @@ impl SoftmaxTwice {
     }
 }
 
-impl Rule for SoftmaxTwice {
+impl Rule for DoubleSoftmax {
     const PAGE: RulePage = RulePage {
         code: "SC0303",
-        name: "softmax-twice",
+        name: "double-softmax",
         severity: Severity::Warning,
         stage: Stage::Compile,
-        finds: "A network whose outputs are probabilities, trained with `from_logits: true`. `compile!` knows it by \
-                the activation of the last layer. Of a network of one's own nothing is known; `fit!` then \
-                looks whether the outputs of the first batch are not negative and each row adds up to 1.",
-        why: "The loss applies softmax, or sigmoid for one output, once more. The outputs lie in [0, 1], so after \
-              it no class can get more than e/(e + C − 1): with two classes 0.73. Gradients shrink and the loss \
-              never comes near 0. BERT's own heads put out logits; this happens with a network of one's own.",
+        finds: "A network whose outputs are probabilities, trained with `from_logits: true`. `compile!` reads \
+                the activation of the last layer. For a custom network the activation is not known; `fit!` then \
+                checks whether the outputs of the first batch are not negative and each row sums to 1.",
+        why: "The loss applies softmax (sigmoid for one output) a second time. Its inputs are in [0, 1], so no \
+              class gets a probability above e/(e + C − 1): 0.73 for two classes. Gradients shrink and the loss \
+              never approaches 0. BERT's own heads output logits; this happens with custom networks.",
         bad: "let data = make_classification(200, 8, 3, 0)?;\n\
               let model = Sequential([Dense(16).activation(\"relu\"), Dense(3).activation(\"softmax\")])?;\n\
               compile!(model, optimizer = Adam::new(0.01), \
@@ -84,7 +84,7 @@ impl Rule for SoftmaxTwice {
 
     fn diagnostic(&self) -> Diagnostic {
         let applied = self.applied();
-        let told = match &self.outputs {
+        let diagnostic = match &self.outputs {
             Probabilities::Activation(own) => {
                 let message = match own == applied {
                     true => {
@@ -100,7 +100,7 @@ impl Rule for SoftmaxTwice {
                     .why(self.bound())
                     .fix_edit("write `from_logits: false`", place, "false")
                     .fix(format!(
-                        "or drop `.activation(\"{own}\")` from the last layer"
+                        "or remove `.activation(\"{own}\")` from the last layer"
                     ))
             }
             Probabilities::Seen { first, examples } => {
@@ -118,7 +118,7 @@ impl Rule for SoftmaxTwice {
                         "first example",
                         format!("{}{more}; sum {sum:.4}", shown.join(", ")),
                     )
-                    .evidence("examples looked at", examples.to_string())
+                    .evidence("examples checked", examples.to_string())
                     .fix("drop the softmax at the end of the network")
                     .fix(format!(
                         "or write `loss = {} {{ from_logits: false }}`",
@@ -130,6 +130,6 @@ impl Rule for SoftmaxTwice {
             Probabilities::Activation(own) if own == "sigmoid" => "sigmoid",
             _ => "",
         };
-        told.tensorflow(Quote::case("SC0303", case))
+        diagnostic.tensorflow(Quote::case("SC0303", case))
     }
 }

@@ -22,14 +22,14 @@ impl Rule for DownloadFailed {
         name: "download-failed",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "A checkpoint that is on the hub, and one of whose files did not arrive.",
-        why: "Nothing half-fetched is used: the next attempt begins where this one broke off.",
+        finds: "A checkpoint on the hub with a file that could not be downloaded.",
+        why: "Incomplete files are not used: the next attempt resumes the download.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"bert-base-uncased\", 8)?; // no network",
         good: "let model = BertForSequenceClassification::from_pretrained(\"./bert-base-uncased\", 8)?; // a folder",
         tensorflow: tensorflow::page("SC0916"),
     };
 
-    const NOT_RUN: Option<&'static str> = Some("it takes a network that fails");
+    const NOT_RUN: Option<&'static str> = Some("it needs a network failure");
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
@@ -38,6 +38,6 @@ impl Rule for DownloadFailed {
         ))
         .evidence("endpoint", self.endpoint.clone())
         .fix("check the network, `HF_ENDPOINT` and, for a private model, `HF_TOKEN`")
-        .fix("put the files into a folder and give its path")
+        .fix("put the files into a folder and pass its path")
     }
 }

@@ -23,10 +23,10 @@ impl Rule for DropoutOff {
         name: "dropout-off",
         severity: Severity::Warning,
         stage: Stage::Data,
-        finds: "`fit!` on a network of which all dropout probabilities are 0, or a loop by hand that computes \
-                its gradients in the mode of evaluation.",
-        why: "BERT is tuned with dropout 0.1. Without it a small data set is learnt by heart: training loss \
-              falls faster, validation loss turns earlier.",
+        finds: "`fit!` on a network with all dropout probabilities 0, or a custom training loop that computes \
+                its gradients in evaluation mode.",
+        why: "BERT is fine-tuned with dropout 0.1. Without it a small dataset is overfitted: the training loss \
+              falls faster, and the validation loss rises earlier.",
         bad: "let gradients = model.evaluation_gradients(&batch)?; // no dropout\nmodel.apply(gradients)?;",
         good: "let gradients = model.gradients(&batch)?;\nmodel.apply(gradients)?;",
         tensorflow: tensorflow::page("SC0509"),
@@ -38,15 +38,15 @@ impl Rule for DropoutOff {
     ];
 
     fn diagnostic(&self) -> Diagnostic {
-        let told = match self {
+        let diagnostic = match self {
             Self::Configuration {
                 parameters,
                 examples,
             } => Self::start(
-                "dropout is off in training: every probability of the checkpoint is 0",
+                "dropout is off in training: all dropout probabilities of the checkpoint are 0",
             )
             .label(Place::model("fit"), "its configuration has no dropout")
-            .why("BERT is tuned with 0.1; without it a small data set is learnt by heart")
+            .why("BERT is fine-tuned with 0.1; without it a small dataset is overfitted")
             .evidence(
                 "parameters per example",
                 (parameters / (*examples).max(1)).to_string(),
@@ -60,10 +60,10 @@ impl Rule for DropoutOff {
                     Place::call("apply"),
                     "gradients without dropout are applied",
                 )
-                .why("these gradients were computed as for evaluation, with dropout off")
+                .why("these gradients were computed in evaluation mode, with dropout off")
                 .fix("compute them with `model.gradients(…)`")
-                .fix("or let `fit!` set the mode"),
+                .fix("or use `fit!`, which sets the mode"),
         };
-        told.tensorflow(Quote::of("SC0509"))
+        diagnostic.tensorflow(Quote::of("SC0509"))
     }
 }

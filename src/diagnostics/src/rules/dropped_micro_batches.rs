@@ -1,11 +1,11 @@
-//! SC0506 `micro-batches-lost`.
+//! SC0506 `dropped-micro-batches`.
 
 use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A loop by hand that does not make the mean of its micro-batches.
 #[derive(Clone, Debug)]
-pub struct MicroBatchesLost {
+pub struct DroppedMicroBatches {
     /// Gradients that were computed since the last step.
     pub computed: usize,
     /// How many of them are in what is applied.
@@ -16,17 +16,17 @@ pub struct MicroBatchesLost {
     pub norm: f64,
 }
 
-impl Rule for MicroBatchesLost {
+impl Rule for DroppedMicroBatches {
     const PAGE: RulePage = RulePage {
         code: "SC0506",
-        name: "micro-batches-lost",
+        name: "dropped-micro-batches",
         severity: Severity::Warning,
         stage: Stage::Training,
         finds: "`model.apply(…)` with fewer gradients than were computed since the last step, or with a sum of \
                 several gradients that was not divided by their number.",
-        why: "Where the accumulator is made anew for every micro-batch, only the last one counts, and divided by \
-              all of them: gradients of 1, 10, 100 and 1000 apply 250, not their mean 277.75. Where the sum is \
-              not divided, the step is as many times too large.",
+        why: "If the accumulator is created anew for every micro-batch, only the last one counts, and it is \
+              still divided by their number: gradients of 1, 10, 100 and 1000 apply 250, not their mean 277.75. \
+              If the sum is not divided, the step is too large by that factor.",
         bad: "let mut sum = Gradients::zeros();\nfor (index, batch) in micro_batches.iter().enumerate() {\n    sum = model.gradients(batch)?; // made anew each time\n    if index % 4 == 3 { println!(\"{}\", model.apply(sum.clone() / 4.0)?); }\n}",
         good: "let mut sum = Gradients::zeros();\nfor (index, batch) in micro_batches.iter().enumerate() {\n    sum += model.gradients(batch)?;\n    if index % 4 == 3 { println!(\"{}\", model.apply(sum.clone() / 4.0)?); }\n}",
         tensorflow: tensorflow::page("SC0506"),
@@ -44,20 +44,17 @@ impl Rule for MicroBatchesLost {
             format!("{lost} of {computed} micro-batches were discarded")
         } else {
             format!(
-                "{applied} gradients were added and not divided: the step is {:.0} times too large",
+                "{applied} gradients were added but not divided: the step is {:.0} times too large",
                 self.weight
             )
         };
         let why = if lost > 0 {
-            "gradients were computed for them, and are not in what is applied"
+            "their gradients were computed but not applied"
         } else {
             "each is the mean over its own micro-batch; their mean is the sum divided by their number"
         };
         Self::start(message)
-            .label(
-                Place::call("apply"),
-                "the step is made from what is given here",
-            )
+            .label(Place::call("apply"), "the step uses these gradients")
             .why(why)
             .evidence("gradients since the last step", computed.to_string())
             .evidence(
@@ -65,8 +62,8 @@ impl Rule for MicroBatchesLost {
                 format!("{applied}, together times {:.3}", self.weight),
             )
             .evidence("norm of the step's gradient", format!("{:.4e}", self.norm))
-            .fix("let `fit!` do it: `gradient_accumulation_steps = 4` in `compile!`")
-            .fix("or make the sum before the loop, add to it in the loop, divide once")
+            .fix("use `fit!`: `gradient_accumulation_steps = 4` in `compile!`")
+            .fix("or create the sum before the loop, add to it in the loop, and divide once")
             .tensorflow(Quote::of("SC0506"))
     }
 }

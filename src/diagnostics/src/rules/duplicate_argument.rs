@@ -14,9 +14,9 @@ pub struct DuplicateArgument {
     pub first: Place,
     /// The later one.
     pub second: Place,
-    /// What goes when the first one goes, its comma included.
+    /// The text to delete to remove the first one, its comma included.
     pub first_drop: Place,
-    /// What goes when the later one goes, its comma included.
+    /// The text to delete to remove the later one, its comma included.
     pub second_drop: Place,
     /// The call's arguments.
     pub arguments: Vec<ArgumentRow>,
@@ -29,7 +29,7 @@ impl Rule for DuplicateArgument {
         severity: Severity::Error,
         stage: Stage::Text,
         finds: "An argument that is written twice in one call.",
-        why: "The later value would silently win.",
+        why: "The later value would silently replace the first one.",
         bad: "fit!(model, train, epochs = 3, batch_size = 32, epochs = 4)?;",
         good: "fit!(model, train, epochs = 4, batch_size = 32)?;",
         tensorflow: tensorflow::page("SC0117"),
@@ -37,14 +37,14 @@ impl Rule for DuplicateArgument {
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
-            "`{}` is given twice to `{}!`",
+            "`{}` is passed twice to `{}!`",
             self.argument, self.call
         ))
         .label(self.second.clone(), "given again")
-        .label(self.first.clone(), "first given here")
-        .why("the later value would silently win")
-        .fix_edit("drop the second one", self.second_drop.clone(), "")
-        .fix_edit("drop the first one", self.first_drop.clone(), "")
+        .label(self.first.clone(), "first passed here")
+        .why("the later value would silently replace the first one")
+        .fix_edit("remove the second one", self.second_drop.clone(), "")
+        .fix_edit("remove the first one", self.first_drop.clone(), "")
         .arguments(self.arguments.clone())
         .tensorflow(Quote::of("SC0117"))
     }

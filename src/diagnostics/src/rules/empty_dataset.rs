@@ -1,26 +1,25 @@
-//! SC0914 `empty-data-set`.
+//! SC0914 `empty-dataset`.
 
 use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Profile, Rule, RulePage, Severity, Stage};
 
-/// A data set without a single example.
+/// A dataset without a single example.
 #[derive(Clone, Debug)]
-pub struct EmptyDataSet {
+pub struct EmptyDataset {
     /// Where it came from: a path, or `validation split`.
     pub source: String,
     /// What was to be done with it: `fit!`, `evaluate!`, `loading`.
     pub wanted_by: String,
 }
 
-impl Rule for EmptyDataSet {
+impl Rule for EmptyDataset {
     const PAGE: RulePage = RulePage {
         code: "SC0914",
-        name: "empty-data-set",
+        name: "empty-dataset",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "A data set without a single example: an empty file, one with only a header, or a split that \
-                left nothing.",
-        why: "An epoch of no batches ends at once and looks like a success.",
+        finds: "A dataset without examples: an empty file, one with only a header, or a split that left nothing.",
+        why: "An epoch without batches ends at once and looks like a success.",
         bad: "let train = Dataset::tsv(\"only-a-header.tsv\")?;",
         good: "let train = Dataset::tsv(\"train.tsv\")?;",
         tensorflow: tensorflow::page("SC0914"),
@@ -36,11 +35,11 @@ impl Rule for EmptyDataSet {
             .why(format!("{} needs at least one", self.wanted_by))
             .fix("check that the file has rows below its header, and that a split leaves some")
             .tensorflow(Quote::of("SC0914"))
-            .answers(answer)
+            .with_answers(answer)
     }
 }
 
-/// keras-semantics E30.
+/// docs/keras-semantics.md E30.
 fn answer(profile: Profile) -> Answer {
     let says = match profile {
         Profile::Tf23 => "UnboundLocalError: local variable 'logs' referenced before assignment",

@@ -13,7 +13,7 @@ pub struct EmptyTexts {
     pub rows: usize,
     /// Rows in all.
     pub total: usize,
-    /// The data set, as its author named it.
+    /// The dataset's name: its file or variable.
     pub source: String,
     /// Name of the call without `!`.
     pub call: String,
@@ -26,8 +26,8 @@ impl Rule for EmptyTexts {
         severity: Severity::Warning,
         stage: Stage::Data,
         finds: "Rows whose text, or one of whose two texts, is empty or white space.",
-        why: "Such a row is `[CLS] [SEP]` with a label: what it teaches is a guess without a text. Usual causes: a \
-              missing value in a table, and a column that is the wrong one.",
+        why: "Such a row is `[CLS] [SEP]` with a label: the model learns to guess the class without a text. \
+              Usual causes: a missing value in a table, or the wrong column.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               let data = Dataset::from_rows([\"a game of chess\", \"  \", \"a mail server\"], \
@@ -60,7 +60,7 @@ impl Rule for EmptyTexts {
             .why("an empty text is [CLS] [SEP] alone, and still counts in the loss and in every metric")
             .evidence("data", self.source.clone())
             .evidence(if self.rows > 5 { "the first rows" } else { "rows" }, shown.join(", "))
-            .fix("drop them: `data.filter(|example| !example.text.trim().is_empty())`")
+            .fix("remove them: `data.filter(|example| !example.text.trim().is_empty())`")
             .fix("or read another column: `Columns::new().text(…)`")
             .tensorflow(Quote::of("SC0409"))
     }

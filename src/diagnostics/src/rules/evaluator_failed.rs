@@ -17,17 +17,17 @@ impl Rule for EvaluatorFailed {
         severity: Severity::Error,
         stage: Stage::Start,
         finds: "A panic in the part of the kernel that executes cells, while it starts.",
-        why: "It is a bug of this program and not of a cell. No cell runs; magics such as `%explain` still do.",
+        why: "This is a bug of stratoscope, not of a cell. No cell runs; magics such as `%explain` still work.",
         bad: "1 + 1 // any cell",
         good: "1 + 1 // after the kernel was started again",
         tensorflow: tensorflow::page("SC0900"),
     };
 
-    const NOT_RUN: Option<&'static str> = Some("it takes a bug of the kernel");
+    const NOT_RUN: Option<&'static str> = Some("it needs a bug in the kernel");
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!("the evaluator did not start: {}", self.reason))
-            .why("this is a bug of stratoscope, not of the cell; the next cell starts it once more")
-            .fix("run `stratoscope doctor`; it says what is missing")
+            .why("this is a bug of stratoscope, not of the cell; the next cell starts the evaluator again")
+            .fix("run `stratoscope doctor`, which reports what is missing")
     }
 }

@@ -22,8 +22,8 @@ impl Rule for FitInAnotherScope {
         stage: Stage::Data,
         finds: "`fit!` in the scope of a strategy that the model does not belong to: it was compiled outside of \
                 any scope, or it belongs to another strategy.",
-        why: "`fit!` runs where the model's variables are. The scope around it would have no effect, and whoever \
-              wrote it believes that it has.",
+        why: "`fit!` runs where the model's variables are. The surrounding scope would have no effect, although \
+              the cell suggests that it has one.",
         bad: "let model = Sequential([Dense(1).input_shape(5)])?;\n\
               compile!(model, optimizer = Adam::new(0.01), loss = MeanSquaredError)?;\n\
               let strategy = MirroredStrategy::logical(2)?;\n\
@@ -44,23 +44,23 @@ impl Rule for FitInAnotherScope {
             ),
             None => (
                 format!(
-                    "the model was compiled outside of any and is on {} only",
+                    "the model was compiled outside of any scope and is on {} only",
                     self.device
                 ),
-                "nothing ties the model to the scope's strategy".to_owned(),
+                "the model has no connection to the scope's strategy".to_owned(),
             ),
         };
-        Self::start(format!("`fit!` stands in `{active}`'s scope, but {whose}"))
+        Self::start(format!("`fit!` is in `{active}`'s scope, but {whose}"))
             .label(Place::call("fit"), format!("`{active}` is active here"))
             .why(why)
             .fix("build and compile the model in this scope")
-            .fix("or call `fit!` outside of it: a model trains under its own strategy wherever `fit!` stands")
+            .fix("or call `fit!` outside of it: a model always trains under its own strategy")
             .tensorflow(Quote::of("SC0205"))
-            .answers(answer)
+            .with_answers(answer)
     }
 }
 
-/// keras-semantics E15 to E17.
+/// docs/keras-semantics.md E15 to E17.
 fn answer(profile: Profile) -> Answer {
     let scope = "<tensorflow.python.distribute.mirrored_strategy.MirroredStrategy object at 0x7f…>";
     let says = match profile {

@@ -15,7 +15,7 @@ pub struct FloatClassLabels {
     pub classes: usize,
     /// Whether all of them are whole numbers that are not negative.
     pub whole: bool,
-    /// The data set, as its author named it.
+    /// The dataset's name: its file or variable.
     pub source: String,
     /// Name of the call without `!`.
     pub call: String,
@@ -27,9 +27,9 @@ impl Rule for FloatClassLabels {
         name: "float-class-labels",
         severity: Severity::Error,
         stage: Stage::Data,
-        finds: "Labels that are floats, for a model with an output per class.",
-        why: "A class is chosen, a float is approached: the two have different losses. Whole numbers that were read \
-              as floats (1.0 for class 1) are classes in disguise, and must be read as such.",
+        finds: "Floating-point labels for a model with one output per class.",
+        why: "Classification and regression have different losses. Class indices that were read as floats (1.0 \
+              for class 1) must be read as classes.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               let rows = [(\"a game of chess\", 1.0), (\"a mail server\", 0.0)];\n\
@@ -46,23 +46,24 @@ impl Rule for FloatClassLabels {
         let shown: Vec<String> = shown
             .map(|(row, label)| format!("{label:?} at row {row}"))
             .collect();
-        let told = Self::start(format!(
-            "labels are floats; a head of {} wants whole ones",
+        let diagnostic = Self::start(format!(
+            "labels are floats; a head of {} needs class indices",
             text::count(self.classes, "output")
         ))
         .label(Place::call(&self.call), "labels of this data")
-        .why("a float is a number to be approached, by one output; a class is one of the outputs")
+        .why("a float is a regression target for one output; a class is one of the outputs")
         .evidence("data", self.source.clone())
         .evidence("rows with a float", text::thousands(self.rows))
         .evidence("the first", shown.join(", "));
-        let told = match self.whole {
-            true => told.fix(
+        let diagnostic = match self.whole {
+            true => diagnostic.fix(
                 "they are whole numbers: read them as classes, `Columns::new().label(…)` in place of `.value(…)`, \
                  or `Label::Class(1)` for 1.0",
             ),
-            false => told.fix("make classes of them: `data.map(|example| …)` with `Label::Class(…)`"),
+            false => diagnostic.fix("convert them to classes: `data.map(|example| …)` with `Label::Class(…)`"),
         };
-        told.fix("or predict the number: a head of 1 output and `loss = MeanSquaredError`")
+        diagnostic
+            .fix("or predict the number: a head of 1 output and `loss = MeanSquaredError`")
             .tensorflow(Quote::of("SC0307"))
     }
 }

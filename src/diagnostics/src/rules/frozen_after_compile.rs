@@ -21,10 +21,9 @@ impl Rule for FrozenAfterCompile {
         name: "frozen-after-compile",
         severity: Severity::Note,
         stage: Stage::Data,
-        finds: "Variables that were frozen or unfrozen after `compile!`. They are trained, or not, as they \
-                are marked now.",
-        why: "What the card of `compile!` showed no longer holds. The moments of a variable that was frozen \
-              late stay where they are, and go on from there when it is freed.",
+        finds: "Variables that were frozen or unfrozen after `compile!`. `fit!` uses their current flags.",
+        why: "The card of `compile!` is out of date. The moments of a variable that was frozen after `compile!` \
+              keep their values and are used again when it is unfrozen.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               model.freeze(\"bert.embeddings\")?;\nfit!(model, train)?;",
@@ -43,14 +42,14 @@ impl Rule for FrozenAfterCompile {
         ))
         .label(
             Place::call("fit"),
-            "trains what is marked trainable at this moment",
+            "trains the variables that are trainable now",
         )
-        .why("the flags of this moment hold; the card of `compile!` showed others")
+        .why("the current flags apply; the card of `compile!` showed others")
         .evidence("changed", text::names(&self.changed, 3))
         .evidence(
             "frozen now",
             format!("{} of {}", self.frozen, self.variables),
         )
-        .fix("freeze before `compile!`, or compile again: that also drops the moments")
+        .fix("freeze before `compile!`, or compile again, which also resets the moments")
     }
 }

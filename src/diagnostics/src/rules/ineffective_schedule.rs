@@ -1,4 +1,4 @@
-//! SC0502 `schedule-does-not-act`.
+//! SC0502 `ineffective-schedule`.
 
 use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
@@ -29,7 +29,7 @@ pub enum ScheduleFault {
 
 /// A schedule that does nothing, or the reverse of what it is for, in this run.
 #[derive(Clone, Debug)]
-pub struct ScheduleDoesNotAct {
+pub struct IneffectiveSchedule {
     /// The schedule as written: `ExponentialDecay::new(3e-5, 1000, 0.96).staircase(true)`.
     pub schedule: String,
     /// Optimizer steps of the run.
@@ -40,18 +40,18 @@ pub struct ScheduleDoesNotAct {
     pub rates: String,
 }
 
-impl Rule for ScheduleDoesNotAct {
+impl Rule for IneffectiveSchedule {
     const PAGE: RulePage = RulePage {
         code: "SC0502",
-        name: "schedule-does-not-act",
+        name: "ineffective-schedule",
         severity: Severity::Warning,
         stage: Stage::Data,
-        finds: "A decaying schedule whose rate stays the same over the whole run, rises, or is 0 long before \
-                the end. It is told when `fit!` begins, since only then the number of steps is known. A \
-                constant rate that was asked for is no finding.",
-        why: "`decay_steps` is written for another length of run. 1000 steps to a factor of 0.96 never act in a \
-              run of 345 steps; Keras's `PolynomialDecay` ends at 1e-4 unless told otherwise, which is above \
-              BERT's rates; after a cosine has come to its end, the remaining epochs change nothing.",
+        finds: "A decaying schedule whose rate stays the same over the whole run, rises, or is 0 long before the \
+                end. It is checked when `fit!` begins, because the number of steps is known only then. An \
+                explicit constant rate is not reported.",
+        why: "`decay_steps` was chosen for a run of another length. A factor of 0.96 per 1000 steps has no \
+              effect in a run of 345 steps; Keras's `PolynomialDecay` ends at 1e-4 by default, which is above \
+              BERT's rates; after a cosine schedule has ended, the remaining epochs change nothing.",
         bad: "let decay = ExponentialDecay::new(3e-5, 1000, 0.96).staircase(true);\ncompile!(model, optimizer = AdamW::new(decay), loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train, epochs = 3, batch_size = 32)?;",
         good: "compile!(model, optimizer = AdamW::new(warmup_linear(3e-5, 0.1)), loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train, epochs = 3, batch_size = 32)?;",
         tensorflow: tensorflow::page("SC0502"),
@@ -64,18 +64,17 @@ impl Rule for ScheduleDoesNotAct {
         let (message, why) = match &self.fault {
             ScheduleFault::Constant { from, to } if from == to => (
                 format!("the rate is constant over the run: {from:.3e} at all {steps} steps"),
-                "the schedule would act later than this run lasts",
+                "the schedule starts to act after this run ends",
             ),
             ScheduleFault::Constant { from, to } => (
                 format!(
                     "the rate hardly changes over the run: {from:.3e} to {to:.3e} in {steps} steps"
                 ),
-                "the schedule would act later than this run lasts",
+                "the schedule starts to act after this run ends",
             ),
             ScheduleFault::Rises { from, to } => (
                 format!("the rate rises over the run: {from:.3e} to {to:.3e} in {steps} steps"),
-                "the schedule ends above its beginning; Keras's `PolynomialDecay` ends at 1e-4 unless told \
-                 otherwise",
+                "the schedule ends above its start; Keras's `PolynomialDecay` ends at 1e-4 by default",
             ),
             ScheduleFault::EndsEarly { step } => (
                 format!(
@@ -92,9 +91,9 @@ impl Rule for ScheduleDoesNotAct {
             .why(why)
             .evidence("schedule", self.schedule.clone())
             .evidence("rates", self.rates.clone())
-            .fix("take a schedule that spans the run: `warmup_linear(5e-5, 0.1)`")
+            .fix("use a schedule that spans the run: `warmup_linear(5e-5, 0.1)`")
             .fix(format!(
-                "or set its `decay_steps` to {steps}, and its end to 0"
+                "or set its `decay_steps` to {steps} and its final rate to 0"
             ))
             .tensorflow(Quote::of("SC0502"))
     }

@@ -1,4 +1,4 @@
-//! SC0411 `input-does-not-fit`.
+//! SC0411 `input-shape-mismatch`.
 
 use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
@@ -6,14 +6,14 @@ use stratoscope_render::text;
 
 /// Examples of another kind or width than the model was made for.
 #[derive(Clone, Debug)]
-pub struct InputDoesNotFit {
+pub struct InputShapeMismatch {
     /// What users call the model: `Sequential`.
     pub model: String,
     /// What the model takes.
     pub wants: Examples,
-    /// What the data set holds.
+    /// What the dataset holds.
     pub given: Examples,
-    /// The data set, as its author named it.
+    /// The dataset's name: its file or variable.
     pub source: String,
     /// Name of the call without `!`: `fit`.
     pub call: String,
@@ -38,16 +38,16 @@ impl Examples {
     }
 }
 
-impl Rule for InputDoesNotFit {
+impl Rule for InputShapeMismatch {
     const PAGE: RulePage = RulePage {
         code: "SC0411",
-        name: "input-does-not-fit",
+        name: "input-shape-mismatch",
         severity: Severity::Error,
         stage: Stage::Data,
-        finds: "A data set whose rows have another number of columns than the model was built for, or texts \
-                given to a model of numbers, or the reverse.",
-        why: "A layer's weights have a row for each input: there is no product of 5 numbers with the weights of \
-              8. Once built, a model keeps its width.",
+        finds: "A dataset whose rows have another number of columns than the model was built for, or texts \
+                passed to a model of numbers, or the reverse.",
+        why: "A layer's weights have a row for each input: 5 numbers cannot be multiplied with the weights of 8 \
+              inputs. A built model keeps its input width.",
         bad: "let model = Sequential([Dense(1).input_shape(8)])?;\n\
               compile!(model, optimizer = Adam::new(0.01), loss = MeanSquaredError)?;\n\
               fit!(model, make_regression(16, 5, 0)?)?;",
@@ -59,29 +59,29 @@ impl Rule for InputDoesNotFit {
 
     fn diagnostic(&self) -> Diagnostic {
         let (wants, given) = (self.wants.words(), self.given.words());
-        let told = Self::start(format!("`{}` takes {wants}, got {given}", self.model))
+        let diagnostic = Self::start(format!("`{}` takes {wants}, got {given}", self.model))
             .label(Place::call(&self.call), format!("got {given}"))
             .evidence("data", self.source.clone());
         match (self.wants, self.given) {
-            (Examples::Numbers(Some(wants)), Examples::Numbers(Some(given))) => told
-                .why("it was built for that many numbers: its first layer has weights for each of them")
+            (Examples::Numbers(Some(wants)), Examples::Numbers(Some(given))) => diagnostic
+                .why("it was built for that width: its first layer has a weight for each input")
                 .fix(format!(
-                    "give rows of {wants}, or build the model for {given}: `.input_shape({given})` in its \
-                     first layer"
+                    "pass rows of {wants}, or build the model for {given}: `.input_shape({given})` in its first \
+                     layer"
                 ))
                 .tensorflow(Quote::of("SC0411"))
-                .answers(|profile| answer(profile, wants, given)),
+                .with_answers(|profile| answer(profile, wants, given)),
             (Examples::Texts, _) => {
-                told.fix("give texts: `Dataset::from_labelled`, `Dataset::tsv` and the like")
+                diagnostic.fix("pass texts: `Dataset::from_labelled`, `Dataset::tsv` and the like")
             }
-            _ => told
-                .why("it has no tokenizer: it cannot turn a text into numbers")
-                .fix("give numbers: `Dataset::from_arrays(x, y)?`"),
+            _ => diagnostic
+                .why("it has no tokenizer, so it cannot encode text")
+                .fix("pass numbers: `Dataset::from_arrays(x, y)?`"),
         }
     }
 }
 
-/// keras-semantics E28.
+/// docs/keras-semantics.md E28.
 fn answer(profile: Profile, wants: usize, given: usize) -> Answer {
     let expected = format!(
         "ValueError: Input 0 of layer sequential is incompatible with the layer: expected axis -1 of input \

@@ -18,22 +18,23 @@ impl Rule for Interrupted {
         name: "interrupted",
         severity: Severity::Error,
         stage: Stage::Training,
-        finds: "The interrupt button, or Ctrl-C, while `predict`, `evaluate!`, a download or another call that \
-                returns one whole result was at work.",
-        why: "Half a result would be taken for a whole one, so there is none. All variables are what they were \
-              before the call. `fit!` is different: it returns what it has measured, and `resume = true` goes on.",
+        finds: "The interrupt button, or Ctrl-C, during `predict`, `evaluate!`, a download or another call that \
+                returns one complete result.",
+        why: "A partial result could be mistaken for a complete one, so none is returned. All variables keep \
+              their values from before the call. `fit!` is different: it returns the history so far, and `resume \
+              = true` continues.",
         bad: "let answers = model.predict(train)?; // interrupted",
         good: "let answers = model.predict(train.take(100))?;",
         tensorflow: tensorflow::page("SC0520"),
     };
 
-    const NOT_RUN: Option<&'static str> = Some("it takes somebody who presses the button");
+    const NOT_RUN: Option<&'static str> = Some("it needs somebody who presses the button");
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
             "{} was interrupted after {}",
             self.work, self.reached
         ))
-        .why("there is no result; all variables are what they were before the call")
+        .why("there is no result; all variables keep their values from before the call")
     }
 }

@@ -1,11 +1,11 @@
-//! SC0103 `bad-argument-value`.
+//! SC0103 `invalid-argument-value`.
 
 use crate::tensorflow::{self, Quote};
 use crate::{ArgumentRow, Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A literal that the argument cannot take, such as 0 for a count.
 #[derive(Clone, Debug)]
-pub struct BadArgumentValue {
+pub struct InvalidArgumentValue {
     /// Name of the call without `!`.
     pub call: String,
     /// The argument.
@@ -14,15 +14,15 @@ pub struct BadArgumentValue {
     pub given: String,
     /// What it must be, in words: `an integer ≥ 1`.
     pub expects: String,
-    /// Where the value stands.
+    /// The place of the value.
     pub place: Place,
     /// A value that was probably meant, where one is near.
     pub replacement: Option<String>,
-    /// The call's arguments; empty when told at run time.
+    /// The call's arguments; empty when raised at run time.
     pub arguments: Vec<ArgumentRow>,
 }
 
-impl BadArgumentValue {
+impl InvalidArgumentValue {
     /// The argument with this value as it is written: `epochs = 3`, `Adam::new(1e-3)`, `.beta_1(0.9)`.
     fn written(&self, value: &str) -> String {
         match (self.call.strip_suffix("::new"), self.argument.as_str()) {
@@ -41,57 +41,58 @@ impl BadArgumentValue {
         let is_adam = matches!(optimizer, "Adam" | "AdamW");
         (self.argument == "learning_rate" && is_adam && rate >= HIGH).then(|| {
             format!(
-                "a rate of {rate:?} is too high: {optimizer} moves every weight by about the rate at every step, and \
-                 weights are around 0.05; Keras's default is 1e-3, BERT is tuned with 2e-5 to 5e-5"
+                "a rate of {rate:?} is too high: {optimizer} changes every weight by about the rate at every \
+                 step, and weights are around 0.05; Keras's default is 1e-3, BERT is fine-tuned with 2e-5 to \
+                 5e-5"
             )
         })
     }
 }
 
-impl Rule for BadArgumentValue {
+impl Rule for InvalidArgumentValue {
     const PAGE: RulePage = RulePage {
         code: "SC0103",
-        name: "bad-argument-value",
+        name: "invalid-argument-value",
         severity: Severity::Error,
         stage: Stage::Text,
         finds: "A count of `compile!`, `fit!` or `evaluate!` (`steps_per_execution`, \
-                `gradient_accumulation_steps`, `epochs`, `batch_size`, …) that is 0, negative, a fraction \
-                or a text; a number of an optimizer outside its range, such as a rate below 0. A count of 1 \
-                is always accepted.",
-        why: "A count of 0 has no meaning, and a fraction would have to be rounded without being asked.",
+                `gradient_accumulation_steps`, `epochs`, `batch_size`, …) that is 0, negative, a fraction or a \
+                string; a number of an optimizer outside its range, such as a negative rate. A count of 1 is \
+                always accepted.",
+        why: "A count of 0 has no meaning, and a fraction would have to be rounded silently.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), steps_per_execution = 0)?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5), steps_per_execution = 1)?;",
         tensorflow: tensorflow::page("SC0103"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let told = Self::start(format!(
+        let diagnostic = Self::start(format!(
             "`{}`: expected {}",
             self.written(&self.given),
             self.expects
         ))
         .label(self.place.clone(), format!("expected {}", self.expects))
         .arguments(self.arguments.clone());
-        let told = match &self.replacement {
-            Some(value) => told.fix_edit(
+        let diagnostic = match &self.replacement {
+            Some(value) => diagnostic.fix_edit(
                 format!("write `{}`", self.written(value)),
                 self.place.clone(),
                 value.clone(),
             ),
-            None => told.fix(format!("give `{}` {}", self.argument, self.expects)),
+            None => diagnostic.fix(format!("give `{}` {}", self.argument, self.expects)),
         };
-        let told = match self.too_high() {
-            Some(note) => told.why(note),
-            None => told,
+        let diagnostic = match self.too_high() {
+            Some(note) => diagnostic.why(note),
+            None => diagnostic,
         };
         match self.argument.as_str() {
             case @ ("steps_per_execution" | "batch_size") => {
-                told.tensorflow(Quote::case("SC0103", case))
+                diagnostic.tensorflow(Quote::case("SC0103", case))
             }
             case @ "learning_rate" if self.given.trim_start().starts_with('-') => {
-                told.tensorflow(Quote::case("SC0103", case))
+                diagnostic.tensorflow(Quote::case("SC0103", case))
             }
-            _ => told,
+            _ => diagnostic,
         }
     }
 }

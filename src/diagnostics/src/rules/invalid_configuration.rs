@@ -1,11 +1,11 @@
-//! SC0909 `bad-configuration`.
+//! SC0909 `invalid-configuration`.
 
 use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A field of a checkpoint's `config.json` with a value that makes no network.
 #[derive(Clone, Debug)]
-pub struct BadConfiguration {
+pub struct InvalidConfiguration {
     /// The file.
     pub path: String,
     /// The field: `hidden_size`.
@@ -16,15 +16,15 @@ pub struct BadConfiguration {
     pub expects: String,
 }
 
-impl Rule for BadConfiguration {
+impl Rule for InvalidConfiguration {
     const PAGE: RulePage = RulePage {
         code: "SC0909",
-        name: "bad-configuration",
+        name: "invalid-configuration",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "A field of `config.json` with a value that no network can have: a size of 0, a hidden size \
-                that the heads do not divide, a padding id outside the vocabulary.",
-        why: "The network would be made with another size than its weights, or fail far from the cause.",
+        finds: "A field of `config.json` with an invalid value: a size of 0, a hidden size that is not a \
+                multiple of the number of heads, a padding id outside the vocabulary.",
+        why: "The network would have another size than its weights, or fail far from the cause.",
         bad: "// config.json: \"num_attention_heads\" does not divide \"hidden_size\"\n\
               let model = BertForSequenceClassification::from_pretrained(\"./uneven-heads\", 8)?;",
         good: "// config.json: \"num_attention_heads\" divides \"hidden_size\"\n\
@@ -47,7 +47,7 @@ impl Rule for BadConfiguration {
             format!("expected {}", self.expects),
         )
         .fix(format!(
-            "mend `{}` in the file, or fetch the file again",
+            "correct `{}` in the file, or download the file again",
             self.field
         ))
     }

@@ -1,10 +1,10 @@
-//! SC0128 `scope-not-as-written`.
+//! SC0128 `invalid-scope-syntax`.
 
 use crate::{Diagnostic, Edit, Fix, Place, Rule, RulePage, Severity, Stage};
 
 /// `scope!` in another form than `scope!(strategy, { … })`.
 #[derive(Clone, Debug)]
-pub struct ScopeNotAsWritten {
+pub struct InvalidScopeSyntax {
     /// Its name.
     pub place: Place,
     /// How it is written, shortened.
@@ -13,15 +13,15 @@ pub struct ScopeNotAsWritten {
     pub edits: Vec<Edit>,
 }
 
-impl Rule for ScopeNotAsWritten {
+impl Rule for InvalidScopeSyntax {
     const PAGE: RulePage = RulePage {
         code: "SC0128",
-        name: "scope-not-as-written",
+        name: "invalid-scope-syntax",
         severity: Severity::Error,
         stage: Stage::Text,
-        finds: "A `scope!` whose block stands behind the brackets, without a comma before it, without its \
-                strategy, or without the `!`.",
-        why: "The strategy and the block are the two operands of the macro; what stands behind it would run \
+        finds: "A `scope!` whose block is outside the parentheses, that lacks its comma or its strategy, or that \
+                lacks the `!`.",
+        why: "The strategy and the block are the two operands of the macro; code after the parentheses would run \
               outside of the scope.",
         bad: "let strategy = MirroredStrategy::logical(2)?;\n\
               scope!(strategy) {\n    let inside = 1;\n}",
@@ -31,18 +31,19 @@ impl Rule for ScopeNotAsWritten {
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let mut told = Self::start(format!("`scope!` is written `{}`", self.written))
+        let mut diagnostic = Self::start(format!("`scope!` is written `{}`", self.written))
             .label(
                 self.place.clone(),
-                "strategy and block belong between its brackets",
+                "the strategy and the block go inside the parentheses",
             )
             .why(
                 "the block is the second operand of `scope!`, in place of `with strategy.scope():`",
             );
-        told.fixes.push(Fix {
+        diagnostic.fixes.push(Fix {
+            kind: crate::FixKind::Change,
             title: format!("write `{}`", self.written),
             edits: self.edits.clone(),
         });
-        told
+        diagnostic
     }
 }

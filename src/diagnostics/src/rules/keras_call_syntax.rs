@@ -1,10 +1,10 @@
-//! SC0126 `call-as-in-keras`.
+//! SC0126 `keras-call-syntax`.
 
 use crate::{Diagnostic, Edit, Fix, Place, Rule, RulePage, Severity, Stage};
 
 /// A call that is written as Keras has it.
 #[derive(Clone, Debug)]
-pub struct CallAsInKeras {
+pub struct KerasCallSyntax {
     /// The call, shortened.
     pub given: String,
     /// How it is written here.
@@ -17,32 +17,33 @@ pub struct CallAsInKeras {
     pub edits: Vec<Edit>,
 }
 
-impl Rule for CallAsInKeras {
+impl Rule for KerasCallSyntax {
     const PAGE: RulePage = RulePage {
         code: "SC0126",
-        name: "call-as-in-keras",
+        name: "keras-call-syntax",
         severity: Severity::Error,
         stage: Stage::Text,
-        finds: "A call in the form that Keras has: `model.fit(train, epochs = 3)`, `compile(model, …)` without \
-                its `!`, `MirroredStrategy()`, `Adam(1e-3)`.",
-        why: "The names are the same, the forms are not: rustc would speak of missing methods, extra arguments \
-              and functions that are macros.",
+        finds: "A call in Keras's syntax: `model.fit(train, epochs = 3)`, `compile(model, …)` without its `!`, \
+                `MirroredStrategy()`, `Adam(1e-3)`.",
+        why: "The names are Keras's, the syntax is not: rustc would report missing methods, extra arguments, and \
+              functions that are macros.",
         bad: "model.fit(train, epochs = 3)?;",
         good: "fit!(model, train, epochs = 3)?;",
         tensorflow: "",
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let mut told = Self::start(format!(
+        let mut diagnostic = Self::start(format!(
             "`{}` is written `{}` here",
             self.given, self.written
         ))
         .label(self.place.clone(), "as in Keras")
         .why(self.reason.clone());
-        told.fixes.push(Fix {
+        diagnostic.fixes.push(Fix {
+            kind: crate::FixKind::Change,
             title: format!("write `{}`", self.written),
             edits: self.edits.clone(),
         });
-        told
+        diagnostic
     }
 }

@@ -9,7 +9,7 @@ use stratoscope_render::text;
 pub struct LabelOutOfRange {
     /// The first such label.
     pub label: i64,
-    /// Its row in the data set, counted from 0.
+    /// Its row in the dataset, counted from 0.
     pub row: usize,
     /// How many rows have such a label.
     pub rows: usize,
@@ -19,7 +19,7 @@ pub struct LabelOutOfRange {
     pub classes: usize,
     /// Where the outputs of the head are written; `None` where no head is known yet.
     pub head: Option<HeadWritten>,
-    /// The data set, as its author named it: a path, usually.
+    /// The dataset, as its author named it: a path, usually.
     pub source: String,
     /// The row's text.
     pub text: Option<String>,
@@ -51,7 +51,7 @@ impl HeadWritten {
     }
 
     /// Adds what to write so that the head has `wanted` outputs instead of `now`.
-    fn fix(&self, told: Diagnostic, now: usize, wanted: usize) -> Diagnostic {
+    fn fix(&self, diagnostic: Diagnostic, now: usize, wanted: usize) -> Diagnostic {
         let now = if self.is_binary { 1 } else { now };
         let place = match &self.elsewhere {
             Some(place) => format!(" in {place}"),
@@ -70,9 +70,9 @@ impl HeadWritten {
                     value: now,
                     line,
                 };
-                told.fix_edit(title, place, wanted.to_string())
+                diagnostic.fix_edit(title, place, wanted.to_string())
             }
-            _ => told.fix(title),
+            _ => diagnostic.fix(title),
         }
     }
 }
@@ -103,11 +103,11 @@ impl Rule for LabelOutOfRange {
         name: "label-out-of-range",
         severity: Severity::Error,
         stage: Stage::Data,
-        finds: "A class label below 0, or not below the number of outputs of the head. Every label is \
-                looked at before the first step.",
-        why: "The loss picks the logit of the label; there is none. On a GPU that may be a NaN instead of \
-              an error. Typical causes: labels counted from 1, a test split whose labels are −1, and a head \
-              made for fewer classes.",
+        finds: "A class label that is negative or not below the number of outputs of the head. Every label is \
+                checked before the first step.",
+        why: "The loss selects the logit of the label, and there is none. On a GPU this may give NaN instead of \
+              an error. Typical causes: labels counted from 1, a test split with labels of −1, and a head with \
+              too few outputs.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 2)?; // the data has 8 classes\n\
               compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               fit!(model, train)?;",
@@ -119,24 +119,25 @@ impl Rule for LabelOutOfRange {
 
     fn diagnostic(&self) -> Diagnostic {
         let Self { label, classes, .. } = self;
-        let mut told = Self::start(self.message())
+        let mut diagnostic = Self::start(self.message())
             .label(
                 Place::call(&self.call),
                 format!("labels must be 0 to {}", classes.saturating_sub(1)),
             )
-            .why("the loss picks the output of the label, and the head has none for this one")
+            .why("the loss selects the output of the label, and the head has none for this one")
             .evidence("data", self.source.clone())
             .evidence("rows with such a label", text::thousands(self.rows));
         if let Some(text) = self.text.as_ref().filter(|text| !text.is_empty()) {
-            told = told.evidence(format!("row {}", self.row), text::excerpt(text, 80));
+            diagnostic = diagnostic.evidence(format!("row {}", self.row), text::excerpt(text, 80));
         }
-        told = match (usize::try_from(self.largest), &self.head) {
-            (Ok(largest), Some(head)) => head.fix(told, *classes, largest + 1),
-            _ => told.fix("drop the rows without a label: a negative one often marks a test split"),
+        diagnostic = match (usize::try_from(self.largest), &self.head) {
+            (Ok(largest), Some(head)) => head.fix(diagnostic, *classes, largest + 1),
+            _ => diagnostic
+                .fix("remove the rows without a label: a negative label often marks a test split"),
         };
-        told.fix("or map the labels so that they count from 0")
+        diagnostic.fix("or map the labels so that they count from 0")
             .tensorflow(Quote::of("SC0301"))
-            .answers(|profile| {
+            .with_answers(|profile| {
                 let does = "fails at the first bad batch on the CPU; on a GPU the loss is NaN, no error";
                 // Graph mode prints a space in front until 2.6; two spaces stand before the values.
                 let space = match profile {

@@ -17,10 +17,10 @@ impl Rule for LabelsNotOneHot {
         severity: Severity::Note,
         stage: Stage::Compile,
         finds: "`CategoricalCrossentropy`, which is defined for one-hot labels, on a model whose labels are \
-                class numbers. Data sets here carry class numbers only.",
-        why: "Nothing is lost: each number is turned into its one-hot row, which gives the same loss as \
-              `SparseCategoricalCrossentropy`. In Keras the two are not interchangeable, so a cell that is \
-              carried over has to change its loss or its labels.",
+                class indices. Datasets here have class indices only.",
+        why: "The result is correct: each index is converted to its one-hot row, which gives the same loss as \
+              `SparseCategoricalCrossentropy`. In Keras the two are not interchangeable, so a cell that is moved \
+              to Keras must change its loss or its labels.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = CategoricalCrossentropy { from_logits: true })?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
@@ -31,13 +31,13 @@ impl Rule for LabelsNotOneHot {
     fn diagnostic(&self) -> Diagnostic {
         let classes = self.classes;
         Self::start(format!(
-            "labels are class numbers; the loss wants one-hot rows (N, {classes}), and gets them made"
+            "labels are class indices; the loss needs one-hot rows (N, {classes}), and they are converted"
         ))
         .label(
             Place::argument("compile", "loss"),
-            "each number becomes a row with one 1",
+            "each index becomes a row with a single 1",
         )
-        .why("the loss is then that of `SparseCategoricalCrossentropy`; only label smoothing needs this one")
+        .why("the loss equals `SparseCategoricalCrossentropy`; only label smoothing needs this one")
         .fix("write `loss = SparseCategoricalCrossentropy { from_logits: true }`")
         .fix("or keep it for `.label_smoothing(0.1)`")
         .tensorflow(Quote::with(

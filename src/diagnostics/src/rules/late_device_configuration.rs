@@ -1,20 +1,20 @@
-//! SC0604 `devices-are-declared-any-time`.
+//! SC0604 `late-device-configuration`.
 
 use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// TensorFlow's rule that devices must be configured before anything else, which does not exist here.
 #[derive(Clone, Copy, Debug)]
-pub struct DevicesAreDeclaredAnyTime;
+pub struct LateDeviceConfiguration;
 
-impl Rule for DevicesAreDeclaredAnyTime {
+impl Rule for LateDeviceConfiguration {
     const PAGE: RulePage = RulePage {
         code: "SC0604",
-        name: "devices-are-declared-any-time",
+        name: "late-device-configuration",
         severity: Severity::Note,
         stage: Stage::Page,
-        finds: "The habit of setting memory growth or logical devices in the first cell of a notebook, and of \
-                starting the kernel again to change them.",
+        finds: "Memory growth or logical devices configured in the first cell of a notebook, and a kernel \
+                restart to change them. TensorFlow needs this; it is not needed here.",
         why: "TensorFlow fixes its devices when the first operation runs. Here a strategy declares its logical \
               devices when it is made, at any time, and memory is taken when it is needed.",
         bad: "// tf.config.set_logical_device_configuration(…) first, or never\n\
@@ -23,10 +23,10 @@ impl Rule for DevicesAreDeclaredAnyTime {
         tensorflow: tensorflow::page("SC0604"),
     };
 
-    const NOT_RUN: Option<&'static str> = Some("both are valid: what is told is a habit");
+    const NOT_RUN: Option<&'static str> = Some("both cells are valid: the page describes a habit");
 
     fn diagnostic(&self) -> Diagnostic {
-        Self::start("devices need not be declared before anything else")
+        Self::start("devices need not be configured before the first operation")
             .why("a strategy declares its logical devices when it is made")
             .fix("make the strategy in any cell: `MirroredStrategy::logical(2)?`")
     }

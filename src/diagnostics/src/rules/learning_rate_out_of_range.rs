@@ -1,11 +1,11 @@
-//! SC0501 `rate-out-of-range`.
+//! SC0501 `learning-rate-out-of-range`.
 
 use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A learning rate far from those that BERT is tuned with.
 #[derive(Clone, Debug)]
-pub struct RateOutOfRange {
+pub struct LearningRateOutOfRange {
     /// The optimizer as written: `AdamW::new(1e-3)`.
     pub optimizer: String,
     /// The highest rate of the schedule.
@@ -14,24 +14,24 @@ pub struct RateOutOfRange {
     pub by_name: bool,
 }
 
-impl RateOutOfRange {
+impl LearningRateOutOfRange {
     /// From this rate on a pretrained BERT is usually destroyed.
     pub const HIGH: f64 = 1e-3;
-    /// Below this rate nothing is learnt in any run of usual length.
+    /// Below this rate nothing is learned in any run of usual length.
     pub const LOW: f64 = 1e-7;
 }
 
-impl Rule for RateOutOfRange {
+impl Rule for LearningRateOutOfRange {
     const PAGE: RulePage = RulePage {
         code: "SC0501",
-        name: "rate-out-of-range",
+        name: "learning-rate-out-of-range",
         severity: Severity::Warning,
         stage: Stage::Compile,
         finds: "A pretrained model under Adam or AdamW with a highest rate of 1e-3 or more, or below 1e-7. A \
-                model of which only the head is trained may have any rate.",
-        why: "At 1e-3, Keras's default, the first steps destroy what was pretrained: the loss stays near \
-              ln(classes) and all predictions become one class (SC0517 tells when that has happened). Far \
-              below 1e-6 nothing moves within a few epochs.",
+                model with only a trainable head may have any rate.",
+        why: "At 1e-3, Keras's default, the first steps destroy the pretrained weights: the loss stays near \
+              ln(classes) and all predictions become one class (reported by SC0517). Far below 1e-6 nothing \
+              changes within a few epochs.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
               compile!(model, optimizer = \"adam\", \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;",
@@ -57,24 +57,24 @@ impl Rule for RateOutOfRange {
                 2e-5 / rate
             )
         } else {
-            "the rate is 0 at every step: nothing will be learnt".to_owned()
+            "the rate is 0 at every step: nothing will be learned".to_owned()
         };
         let why = if rate >= Self::HIGH {
-            "such steps destroy what was pretrained; most runs end with all predictions in one class"
+            "such steps destroy the pretrained weights; most runs end with all predictions in one class"
         } else {
-            "such steps move no weight by a visible amount in a run of a few epochs"
+            "such steps do not change the weights visibly within a few epochs"
         };
-        let mut told = Self::start(message)
+        let mut diagnostic = Self::start(message)
             .label(Place::argument("compile", "optimizer"), "sets this rate")
             .why(why);
         if self.by_name {
-            told = told.why("a text names an optimizer with Keras's default rate");
+            diagnostic = diagnostic.why("an optimizer given as a string has Keras's default rate");
         }
-        told.evidence("in force", self.optimizer.clone())
+        diagnostic.evidence("in force", self.optimizer.clone())
             .fix(format!(
-                "take a rate from 2e-5 to 5e-5 with warm-up: `{optimizer}::new(warmup_linear(5e-5, 0.1))`"
+                "use a rate from 2e-5 to 5e-5 with warm-up: `{optimizer}::new(warmup_linear(5e-5, 0.1))`"
             ))
-            .fix("a head alone may learn at 1e-3: `model.freeze(\"bert\")?` before `compile!`")
+            .fix("to train the head alone at 1e-3: `model.freeze(\"bert\")?` before `compile!`")
             .tensorflow(Quote::of("SC0501"))
     }
 }
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn the_message_has_the_factor() {
         let check = |rate: f64, expected: &str| {
-            let facts = RateOutOfRange {
+            let facts = LearningRateOutOfRange {
                 optimizer: format!("AdamW::new({rate:e})"),
                 rate,
                 by_name: false,
@@ -96,6 +96,6 @@ mod tests {
         };
         check(1e-3, "20 to 50 times");
         check(1e-8, "2000 times below");
-        check(0.0, "nothing will be learnt");
+        check(0.0, "nothing will be learned");
     }
 }

@@ -24,7 +24,7 @@ impl Rule for LengthMismatch {
         severity: Severity::Error,
         stage: Stage::Load,
         finds: "Texts and labels, or other lists that belong together, of different lengths.",
-        why: "Cut to the shorter one, every pair after a missing row would be wrong.",
+        why: "If the longer one were truncated, every pair after a missing row would be wrong.",
         bad: "let reviews = Dataset::from_rows(texts, labels)?; // 4 texts, 2 labels",
         good: "let reviews = Dataset::from_rows(texts[..2].to_vec(), labels)?; // 2 texts, 2 labels",
         tensorflow: tensorflow::page("SC0704"),
@@ -43,14 +43,14 @@ impl Rule for LengthMismatch {
             text::thousands(self.second_length),
             self.second
         ))
-        .why("each row needs both; cut to the shorter list, the pairs could be wrong")
-        .fix(format!("give as many {} as {}", self.second, self.first))
+        .why("each row needs both; truncating the longer list could give wrong pairs")
+        .fix(format!("pass as many {} as {}", self.second, self.first))
         .tensorflow(Quote::of("SC0704"))
-        .answers(|profile| answer(profile, self.first_length, self.second_length))
+        .with_answers(|profile| answer(profile, self.first_length, self.second_length))
     }
 }
 
-/// keras-semantics E29.
+/// docs/keras-semantics.md E29.
 fn answer(profile: Profile, x: usize, y: usize) -> Answer {
     const SAME: &str = "Make sure all arrays contain the same number of samples.";
     let says = match profile {

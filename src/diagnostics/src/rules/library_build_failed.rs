@@ -25,8 +25,7 @@ impl Rule for LibraryBuildFailed {
         tensorflow: tensorflow::page("SC1005"),
     };
 
-    const NOT_RUN: Option<&'static str> =
-        Some("it happens before there is a kernel that could run them");
+    const NOT_RUN: Option<&'static str> = Some("it happens before a kernel could run them");
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start("the library that cells are linked to could not be built")

@@ -23,8 +23,7 @@ impl Rule for LibraryMissing {
         tensorflow: tensorflow::page("SC1002"),
     };
 
-    const NOT_RUN: Option<&'static str> =
-        Some("it happens before there is a kernel that could run them");
+    const NOT_RUN: Option<&'static str> = Some("it happens before a kernel could run them");
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start("the library that cells are linked to is not built")

@@ -22,18 +22,17 @@ impl Rule for LibraryStale {
         name: "library-stale",
         severity: Severity::Error,
         stage: Stage::Start,
-        finds: "A shared library that another version of rustc built, as after `rustup update`.",
+        finds: "A shared library built by another version of rustc, for example after `rustup update`.",
         why: "Only the compiler that built a Rust library can link to it.",
         bad: "// in a terminal: rustup update → the library is older than rustc",
         good: "// in a terminal: stratoscope install → built again",
         tensorflow: tensorflow::page("SC1003"),
     };
 
-    const NOT_RUN: Option<&'static str> =
-        Some("it happens before there is a kernel that could run them");
+    const NOT_RUN: Option<&'static str> = Some("it happens before a kernel could run them");
 
     fn diagnostic(&self) -> Diagnostic {
-        let told = Self::start(format!(
+        let diagnostic = Self::start(format!(
             "the library that cells are linked to was built by `{}`, but there is only `{}`",
             self.built, self.now
         ))
@@ -41,10 +40,10 @@ impl Rule for LibraryStale {
         .evidence("library", self.library.clone())
         .fix(format!("run {}", self.build));
         match self.release() {
-            Some(release) => told.fix(format!(
-                "or, quicker, get that compiler back: `rustup toolchain install {release} -c rust-src`"
+            Some(release) => diagnostic.fix(format!(
+                "or, faster, install that compiler: `rustup toolchain install {release} -c rust-src`"
             )),
-            None => told,
+            None => diagnostic,
         }
     }
 }

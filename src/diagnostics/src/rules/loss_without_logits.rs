@@ -39,21 +39,21 @@ impl LossWithoutLogits {
         }
     }
 
-    /// The ways out, best first.
-    fn fixes(&self, told: Diagnostic) -> Diagnostic {
+    /// The fixes, best first.
+    fn fixes(&self, diagnostic: Diagnostic) -> Diagnostic {
         let activation = self.activation();
         let place = Place::field("compile", "loss", "from_logits");
         match &self.outputs {
-            NoProbabilities::Activation(own) if own == "linear" => told
+            NoProbabilities::Activation(own) if own == "linear" => diagnostic
                 .fix_edit("write `from_logits: true`", place, "true")
                 .fix(format!(
-                    "or make probabilities of the outputs: `.activation(\"{activation}\")` on the last layer"
+                    "or convert the outputs to probabilities: `.activation(\"{activation}\")` on the last layer"
                 )),
             // A logit that is never negative can never speak for class 0.
-            NoProbabilities::Activation(own) => told.fix(format!(
+            NoProbabilities::Activation(own) => diagnostic.fix(format!(
                 "write `.activation(\"{activation}\")` on the last layer instead of `.activation(\"{own}\")`"
             )),
-            NoProbabilities::Seen { .. } => told.fix(format!(
+            NoProbabilities::Seen { .. } => diagnostic.fix(format!(
                 "if the outputs are logits: `loss = {} {{ from_logits: true }}`",
                 self.loss
             )),
@@ -67,11 +67,11 @@ impl Rule for LossWithoutLogits {
         name: "loss-without-logits",
         severity: Severity::Warning,
         stage: Stage::Compile,
-        finds: "A cross-entropy with `from_logits: false` on a head whose outputs are no probabilities: BERT's \
-                heads, and networks that do not end in softmax or sigmoid. Of a network of one's own \
-                nothing is known at `compile!`; `fit!` then looks at the outputs of the first batch.",
-        why: "Outputs taken for probabilities are clamped to [0, 1]: most gradients vanish, and the loss \
-              starts far from ln(classes). Nothing fails, the model just does not learn.",
+        finds: "A cross-entropy with `from_logits: false` on a head whose outputs are not probabilities: BERT's \
+                heads, and networks that do not end in softmax or sigmoid. For a custom network the activation \
+                is not known at `compile!`; `fit!` then checks the outputs of the first batch.",
+        why: "The outputs are clamped to [0, 1] as if they were probabilities: most gradients vanish, and the \
+              loss starts far from ln(classes). There is no error, but the model does not learn.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
               compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: false })?;",
@@ -87,27 +87,26 @@ impl Rule for LossWithoutLogits {
                 "the head outputs logits; `from_logits` is false".to_owned()
             }
             NoProbabilities::Activation(own) => format!(
-                "the head ends in `{own}`, whose outputs are no probabilities; `from_logits` is false"
+                "the head ends in `{own}`, whose outputs are not probabilities; `from_logits` is false"
             ),
             NoProbabilities::Seen {
                 lowest, highest, ..
             } => format!(
-                "outputs from {lowest:.3} to {highest:.3} are no probabilities; `from_logits` is false"
+                "outputs from {lowest:.3} to {highest:.3} are not probabilities; `from_logits` is false"
             ),
         };
-        let told = Self::start(message);
-        let told = match &self.outputs {
-            NoProbabilities::Activation(_) => told.label(
+        let diagnostic = Self::start(message);
+        let diagnostic = match &self.outputs {
+            NoProbabilities::Activation(_) => diagnostic.label(
                 Place::field("compile", "loss", "from_logits"),
-                "the outputs would be taken for probabilities",
+                "the outputs would be used as probabilities",
             ),
-            NoProbabilities::Seen { examples, .. } => told
+            NoProbabilities::Seen { examples, .. } => diagnostic
                 .label(Place::call("fit"), "seen in the first batch")
-                .evidence("examples looked at", examples.to_string()),
+                .evidence("examples checked", examples.to_string()),
         };
-        let told = told.why(
-            "what is taken for a probability is clamped to [0, 1]: beyond that every gradient is 0",
-        );
-        self.fixes(told).tensorflow(Quote::of("SC0302"))
+        let diagnostic =
+            diagnostic.why("a probability is clamped to [0, 1]: outside of it every gradient is 0");
+        self.fixes(diagnostic).tensorflow(Quote::of("SC0302"))
     }
 }

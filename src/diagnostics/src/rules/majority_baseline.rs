@@ -19,15 +19,22 @@ pub struct MajorityBaseline {
     pub split: &'static str,
 }
 
+impl MajorityBaseline {
+    /// The share of one class from which accuracy alone is not informative.
+    const MAJORITY: f64 = 0.85;
+    /// Examples below which a share is chance.
+    const ENOUGH: usize = 20;
+}
+
 impl Rule for MajorityBaseline {
     const PAGE: RulePage = RulePage {
         code: "SC0703",
         name: "majority-baseline",
         severity: Severity::Warning,
         stage: Stage::Data,
-        finds: "Data of which 85 % or more is one class, measured by accuracy alone.",
-        why: "A model that always answers that class has this accuracy. An accuracy of 0.92 is then no success, and the \
-              rare class may never be found.",
+        finds: "Data with 85 % or more of its examples in one class, measured by accuracy alone.",
+        why: "A model that always predicts that class has this accuracy. A high accuracy is then no success, and \
+              the rare class may never be predicted.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true }, metrics = [accuracy()])?;\n\
               let data = Dataset::from_labelled((0..40).map(|row| match row % 20 {\n    \
@@ -41,6 +48,12 @@ impl Rule for MajorityBaseline {
         tensorflow: tensorflow::page("SC0703"),
     };
 
+    fn applies(&self) -> bool {
+        // Data of a single class is SC0702, or nothing can be learned from it.
+        let share = self.count as f64 / self.total.max(1) as f64;
+        self.total >= Self::ENOUGH && share >= Self::MAJORITY && self.count < self.total
+    }
+
     fn diagnostic(&self) -> Diagnostic {
         let share = self.count as f64 / self.total.max(1) as f64;
         Self::start(format!(
@@ -48,7 +61,7 @@ impl Rule for MajorityBaseline {
             100.0 * share
         ))
         .label(Place::call("fit"), "measured by accuracy alone")
-        .why("always answering the majority class has this accuracy, without looking at a text")
+        .why("always predicting the majority class has this accuracy, without reading a text")
         .evidence(
             format!("`{}` in {}", text::excerpt(&self.class, 40), self.split),
             format!(
@@ -58,8 +71,8 @@ impl Rule for MajorityBaseline {
             ),
         )
         .evidence("classes", text::thousands(self.classes))
-        .fix("measure what the majority cannot give: `metrics = [accuracy(), macro_f1(), mcc()]`")
-        .fix("weigh the rare classes more: `fit!(…, class_weight = \"balanced\")`")
+        .fix("use metrics that a constant prediction cannot score on: `metrics = [accuracy(), macro_f1(), mcc()]`")
+        .fix("give the rare classes more weight: `fit!(…, class_weight = \"balanced\")`")
         .tensorflow(Quote::of("SC0703"))
     }
 }

@@ -32,17 +32,20 @@ pub struct MajorityCollapse {
 }
 
 impl MajorityCollapse {
+    /// Examples of a split below which a single predicted class is chance.
+    const ENOUGH: u64 = 20;
+
     /// From this rate on pretrained weights are usually lost.
     const HIGH: f64 = 2e-4;
     /// A fresh head answers everything alike for about so many steps.
     const FEW: u64 = 50;
 
     /// What to do about the rate, where it may be the cause.
-    fn about_the_rate(&self, told: Diagnostic) -> Diagnostic {
+    fn about_the_rate(&self, diagnostic: Diagnostic) -> Diagnostic {
         let optimizer = &self.optimizer;
         if self.steps < Self::FEW && (!self.pretrained || self.rate < Self::HIGH) {
-            return told.fix(format!(
-                "train longer: {} is little for a head that begins at random",
+            return diagnostic.fix(format!(
+                "train longer: {} is little for a randomly initialized head",
                 text::count(
                     usize::try_from(self.steps).unwrap_or(usize::MAX),
                     "optimizer step"
@@ -50,20 +53,20 @@ impl MajorityCollapse {
             ));
         }
         if !self.pretrained {
-            return told.fix(format!(
+            return diagnostic.fix(format!(
                 "try a lower rate, such as `{optimizer}::new({:e})`: a tenth of this one",
                 self.rate / 10.0
             ));
         }
-        let told = match self.rate >= Self::HIGH {
-            true => told.fix(format!(
-                "lower the rate, which is {:.0} times 5e-5, and load the model again: these weights have \
-                 lost what was pretrained",
+        let diagnostic = match self.rate >= Self::HIGH {
+            true => diagnostic.fix(format!(
+                "lower the rate, which is {:.0} times 5e-5, and load the model again: these weights are no \
+                 longer pretrained",
                 self.rate / 5e-5
             )),
-            false => told,
+            false => diagnostic,
         };
-        told.fix(format!(
+        diagnostic.fix(format!(
             "warm up and clip: `{optimizer}::new(warmup_linear(5e-5, 0.1)).global_clipnorm(1.0)`"
         ))
     }
@@ -77,10 +80,10 @@ impl Rule for MajorityCollapse {
         stage: Stage::Training,
         finds: "An epoch after which every prediction of the validation data (without any: of the training data) \
                 is the same class, while the labels are of several.",
-        why: "The model answers without looking at its input. Usual causes: a rate that is too high (SC0501), no \
-              warm-up, outputs that are probabilities under `from_logits: true` (SC0303), labels that are \
-              shuffled against the texts, a step of the preparation that makes all inputs alike, or one class that is nearly all of the data. Accuracy then equals \
-              the share of that class and looks better than chance.",
+        why: "The model ignores its input. Usual causes: a learning rate that is too high (SC0501), no warm-up, \
+              outputs that are probabilities under `from_logits: true` (SC0303), labels that are shuffled \
+              relative to the texts, preprocessing that makes all inputs equal, or one class that is nearly all \
+              of the data. Accuracy then equals the share of that class and looks better than chance.",
         bad: "let scaled = make_classification(400, 8, 4, 0)?.map(|mut example| {\n    \
                   // Integers are divided without a rest: every number becomes 0.\n    \
                   example.features = example.features.iter().map(|&x| (x as i32 / 255) as f32).collect();\n    \
@@ -98,16 +101,20 @@ impl Rule for MajorityCollapse {
         tensorflow: tensorflow::page("SC0517"),
     };
 
+    fn applies(&self) -> bool {
+        self.examples >= Self::ENOUGH && self.classes >= 2
+    }
+
     fn diagnostic(&self) -> Diagnostic {
         let share = 100.0 * self.of_this_class as f64 / self.examples.max(1) as f64;
-        let told = Self::start(format!(
+        let diagnostic = Self::start(format!(
             "all {} {} predictions are `{}` after epoch {}",
             self.examples,
             self.split,
             self.class,
             self.epoch + 1
         ))
-        .label(Place::call("fit"), "the inputs do not matter to it")
+        .label(Place::call("fit"), "the predictions do not depend on the input")
         .why(format!(
             "{} classes occur among the labels; `{}` is {share:.1} % of them, and that is the accuracy",
             self.classes, self.class
@@ -126,8 +133,8 @@ impl Rule for MajorityCollapse {
             ),
         )
         .evidence("highest rate so far", format!("{:.3e}", self.rate));
-        self.about_the_rate(told)
-            .fix("look at the class counts and at a few labelled examples as they are after your own preparation")
+        self.about_the_rate(diagnostic)
+            .fix("check the class counts and a few labeled examples after your own preprocessing")
             .tensorflow(Quote::of("SC0517"))
     }
 }

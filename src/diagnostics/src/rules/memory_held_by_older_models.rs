@@ -1,4 +1,4 @@
-//! SC0602 `older-models-hold-memory`.
+//! SC0602 `memory-held-by-older-models`.
 
 use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
@@ -6,7 +6,7 @@ use stratoscope_render::text;
 
 /// Models of earlier cells that still have their weights and moments.
 #[derive(Clone, Debug)]
-pub struct OlderModelsHoldMemory {
+pub struct MemoryHeldByOlderModels {
     /// What each is and how much it holds, in words.
     pub models: Vec<(String, String)>,
     /// All of it, in words: `3.4 GB`.
@@ -15,16 +15,16 @@ pub struct OlderModelsHoldMemory {
     pub capacity: String,
 }
 
-impl Rule for OlderModelsHoldMemory {
+impl Rule for MemoryHeldByOlderModels {
     const PAGE: RulePage = RulePage {
         code: "SC0602",
-        name: "older-models-hold-memory",
+        name: "memory-held-by-older-models",
         severity: Severity::Note,
         stage: Stage::Data,
         finds: "Other models that are alive on the same memory when `fit!` begins, if they hold a quarter of the memory or if the run \
                 does not fit beside them.",
-        why: "A notebook keeps every variable. A model that is bound anew frees its memory; one that is bound to \
-              another name, or that a clone or a history still holds, does not.",
+        why: "A notebook keeps every variable. Assigning a new model to the same name frees the old one; a model \
+              under another name, or one that a clone or a history still refers to, keeps its memory.",
         bad: "scope!(small, {\n    \
                   let second = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \
                   compile!(second, optimizer = AdamW::new(5e-5), \
@@ -59,19 +59,19 @@ impl Rule for OlderModelsHoldMemory {
         } else {
             "hold"
         };
-        let mut told = Self::start(format!(
+        let mut diagnostic = Self::start(format!(
             "{} {hold} {}",
             text::count(self.models.len(), "older model"),
             self.held
         ))
-        .label(Place::call("fit"), "has to do with the rest")
-        .why("a model keeps its weights and moments until its last handle is dropped; one that is bound anew \
-              lives on until the cell ends that does so")
+        .label(Place::call("fit"), "must use the rest")
+        .why("a model keeps its weights and moments until its last handle is dropped; a model whose name is \
+              assigned again is freed when that cell ends")
         .evidence("memory of the devices", self.capacity.clone());
         for (model, bytes) in self.models.iter().take(5) {
-            told = told.evidence(model.clone(), bytes.clone());
+            diagnostic = diagnostic.evidence(model.clone(), bytes.clone());
         }
-        told.fix("drop the variable that is not needed any more, `drop(name);`: `%vars` lists what there is")
+        diagnostic.fix("drop variables that are no longer needed, `drop(name);`: `%vars` lists all variables")
             .tensorflow(Quote::of("SC0602"))
     }
 }

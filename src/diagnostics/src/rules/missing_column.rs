@@ -4,7 +4,7 @@ use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
 use stratoscope_render::text;
 
-/// A column that the data set was asked for and does not have.
+/// A column that the dataset was asked for and does not have.
 #[derive(Clone, Debug)]
 pub struct MissingColumn {
     /// The column asked for: `label`.
@@ -21,8 +21,8 @@ impl Rule for MissingColumn {
         name: "missing-column",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "A data set without the column that was asked for, such as the labels.",
-        why: "Without labels there is nothing to learn, and a text taken for a label trains on noise.",
+        finds: "A dataset without a requested column, such as the labels.",
+        why: "Without labels there is nothing to learn, and a text column used as the label is noise.",
         bad: "let train = Dataset::tsv(\"reviews.tsv\")?; // columns: text, target",
         good: "let train = Dataset::tsv(\"labelled.tsv\")?; // columns: text, label",
         tensorflow: tensorflow::page("SC0313"),
@@ -36,27 +36,28 @@ impl Rule for MissingColumn {
     fn diagnostic(&self) -> Diagnostic {
         let near =
             crate::check::suggest::similar(&self.column, self.found.iter().map(String::as_str));
-        let told = Self::start(format!(
+        let diagnostic = Self::start(format!(
             "no `{}` column; found {}",
             self.column,
             text::names(&self.found, 12)
         ))
         .label(Place::file(&self.path, Some(1)), "the header")
         .evidence("file", self.path.clone());
-        let told = match near.first() {
-            Some(name) => told.fix(format!("did you mean `{name}`?")),
-            None => told,
+        let diagnostic = match near.first() {
+            Some(name) => diagnostic.suggest(name),
+            None => diagnostic,
         };
-        told.fix(format!(
-            "rename the column to `{}`, or say which column it is",
-            self.column
-        ))
-        .tensorflow(Quote::of("SC0313"))
-        .answers(answer)
+        diagnostic
+            .fix(format!(
+                "rename the column to `{}`, or name the column that is meant",
+                self.column
+            ))
+            .tensorflow(Quote::of("SC0313"))
+            .with_answers(answer)
     }
 }
 
-/// keras-semantics E21, for data without targets.
+/// docs/keras-semantics.md E21, for data without targets.
 fn answer(profile: Profile) -> Answer {
     let says = match profile {
         Profile::Tf23 | Profile::Tf24 => "ValueError: No gradients provided for any variable: […].",

@@ -24,7 +24,7 @@ impl Rule for MissingComma {
         severity: Severity::Error,
         stage: Stage::Text,
         finds: "Two parts of `compile!`, `fit!` or `evaluate!` with no comma between them.",
-        why: "rustc would speak of a macro that expected another token, far from where the comma is missing.",
+        why: "rustc would report an unexpected token of a macro, far from the missing comma.",
         bad: "compile!(model optimizer = AdamW::new(5e-5))?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5))?;",
         tensorflow: "",
@@ -37,7 +37,7 @@ impl Rule for MissingComma {
                 "a comma separates the operands and arguments of `{}!`",
                 self.call
             ))
-            .fix_edit("put a comma there", self.insert.clone(), ",")
+            .fix_edit("insert a comma", self.insert.clone(), ",")
             .arguments(self.arguments.clone())
     }
 }

@@ -29,8 +29,8 @@ impl Rule for MissingLabels {
         severity: Severity::Error,
         stage: Stage::Load,
         finds: "Rows whose label is empty, blank, `null` in JSON or NaN in an array.",
-        why: "An empty text would become a class of its own, without a name, and the model would learn to predict \
-              it. Whether such rows are left out or get a label is for whoever knows the data to say.",
+        why: "An empty text would become a class of its own, without a name, and the model would learn to \
+              predict it. Whether such rows are dropped or get a label depends on the data.",
         bad: "let train = Dataset::tsv(\"gaps.tsv\")?; // line 3 ends after the tab",
         good: "let train = Dataset::tsv_with(\"gaps.tsv\", &Columns::new().drop_missing())?;\n\
                let all = Dataset::tsv_with(\"gaps.tsv\", &Columns::new().fill_missing(\"unknown\"))?;",
@@ -53,7 +53,7 @@ impl Rule for MissingLabels {
         let column = self.column.as_deref();
         let column = column.map_or(String::new(), |column| format!(" in column `{column}`"));
         let verb = if self.count == 1 { "has" } else { "have" };
-        let told = Self::start(format!(
+        let diagnostic = Self::start(format!(
             "{} of {} {verb} no label{column}: {shown}",
             text::thousands(self.count),
             text::count(self.rows, "row"),
@@ -70,15 +70,15 @@ impl Rule for MissingLabels {
             .into_iter()
             .find(|reader| *reader == self.call);
         match reader {
-            Some(reader) => told
+            Some(reader) => diagnostic
                 .evidence("file", self.source.clone())
                 .fix(format!(
-                    "leave them out: `{reader}_with({:?}, &Columns::new().drop_missing())?`",
+                    "remove them: `{reader}_with({:?}, &Columns::new().drop_missing())?`",
                     self.source
                 ))
-                .fix("or give them a label: `Columns::new().fill_missing(\"unknown\")`"),
+                .fix("or fill in a label: `Columns::new().fill_missing(\"unknown\")`"),
             None => {
-                told.fix("leave these rows out, or give them a label, before the data set is made")
+                diagnostic.fix("drop these rows, or fill in a label, before the dataset is made")
             }
         }
     }

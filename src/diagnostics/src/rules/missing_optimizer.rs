@@ -8,9 +8,9 @@ use crate::{Answer, ArgumentRow, Diagnostic, Place, Rule, RulePage, Severity, St
 pub struct MissingOptimizer {
     /// The call.
     pub place: Place,
-    /// Right after the model, where the argument is to be inserted; `None` when told at run time.
+    /// Right after the model, where the argument is to be inserted; `None` when raised at run time.
     pub insert: Option<Place>,
-    /// The call's arguments; empty when told at run time.
+    /// The call's arguments; empty when raised at run time.
     pub arguments: Vec<ArgumentRow>,
 }
 
@@ -21,8 +21,8 @@ impl Rule for MissingOptimizer {
         severity: Severity::Error,
         stage: Stage::Text,
         finds: "A `compile!` that names no optimizer.",
-        why: "Keras falls back to RMSprop at a rate of 0.001: twenty to fifty times BERT's range, and never \
-              what a fine-tuning run wants. There is no default here.",
+        why: "Keras uses RMSprop at a rate of 0.001 by default: twenty to fifty times BERT's range, and not \
+              suitable for fine-tuning. There is no default here.",
         bad: "compile!(model, loss = SparseCategoricalCrossentropy { from_logits: true })?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;",
@@ -30,19 +30,22 @@ impl Rule for MissingOptimizer {
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let told = Self::start("`compile!` needs an optimizer")
+        let diagnostic = Self::start("`compile!` needs an optimizer")
             .label(self.place.clone(), "no `optimizer` here")
             .why(
                 "there is no default: the rate decides whether BERT learns, and Keras's default is twenty \
                  to fifty times too high for it",
             );
         let title = "write `optimizer = AdamW::new(5e-5)`";
-        let told = match &self.insert {
-            Some(place) => told.fix_edit(title, place.clone(), ", optimizer = AdamW::new(5e-5)"),
-            None => told.fix(title),
+        let diagnostic = match &self.insert {
+            Some(place) => {
+                diagnostic.fix_edit(title, place.clone(), ", optimizer = AdamW::new(5e-5)")
+            }
+            None => diagnostic.fix(title),
         };
-        told.arguments(self.arguments.clone())
+        diagnostic
+            .arguments(self.arguments.clone())
             .tensorflow(Quote::of("SC0116"))
-            .answers(|profile| Answer::does(profile, "takes RMSprop at 0.001, no message"))
+            .with_answers(|profile| Answer::does(profile, "uses RMSprop at 0.001, no message"))
     }
 }

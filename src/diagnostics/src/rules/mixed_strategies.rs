@@ -19,8 +19,8 @@ impl Rule for MixedStrategies {
         severity: Severity::Error,
         stage: Stage::Compile,
         finds: "A scope inside the scope of a different strategy. Entering the same one again is allowed.",
-        why: "A variable has one placement. Made under two strategies, half of a model would be on devices \
-              that the other half's all-reduce does not reach.",
+        why: "A variable has one placement. If a model were built under two strategies, one half would be on \
+              devices that the other half's all-reduce does not reach.",
         bad: "scope!(mirrored, {\n    \
               scope!(one_device, {\n        \
               let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \
@@ -43,10 +43,10 @@ impl Rule for MixedStrategies {
         .label(Place::call("scope"), format!("`{active}` is active here"))
         .why("a variable has one placement; two strategies cannot both decide it")
         .fix(format!(
-            "leave `{active}`'s scope first, or use it for these statements too"
+            "leave `{active}`'s scope first, or use that scope for these statements too"
         ))
         .tensorflow(Quote::of("SC0204"))
-        .answers(|profile| {
+        .with_answers(|profile| {
             let object = "<tensorflow.python.distribute.mirrored_strategy.MirroredStrategy object at 0x7f…>";
             let says = format!(
                 "RuntimeError: Mixing different tf.distribute.Strategy objects: {object} is not {object}"

@@ -16,19 +16,19 @@ impl Rule for ModelInUse {
         name: "model-in-use",
         severity: Severity::Error,
         stage: Stage::Training,
-        finds: "A call in a callback that would change the very model whose training calls it: `fit!`, `compile!`, \
-                `apply`, `build`, `freeze`, `unfreeze`. Whatever only reads the model works there: `predict`, \
+        finds: "A call in a callback that would change the model that is being trained: `fit!`, `compile!`, \
+                `apply`, `build`, `freeze`, `unfreeze`. Calls that only read the model are allowed: `predict`, \
                 `evaluate!`, `save_pretrained`, `placement`.",
-        why: "The run goes on with the weights and moments that it has: what a callback changed would be \
-              overwritten, or would train something else than the settings say.",
+        why: "The run continues with its own weights and moments: a change by a callback would be overwritten, \
+              or the run would not match its settings.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               let same = model.clone();\n\
               {\n    \
-              let mut told = None;\n    \
+              let mut refused = None;\n    \
               fit!(model, train.take(32), \
-              callbacks = [on_epoch_end(|_| told = same.freeze(\"bert\").err())])?;\n    \
-              told.map_or(Ok(()), Err)?;\n\
+              callbacks = [on_epoch_end(|_| refused = same.freeze(\"bert\").err())])?;\n    \
+              refused.map_or(Ok(()), Err)?;\n\
               }",
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
@@ -50,8 +50,10 @@ impl Rule for ModelInUse {
             Place::call(&self.call),
             "called from a callback of the model's own run",
         )
-        .why("the run goes on with the weights, moments and settings that it has; a callback reads the model, and does not change it")
+        .why("the run continues with its own weights, moments and settings; a callback may read the model but \
+              not change it")
         .fix("read it in the callback (`predict`, `evaluate!`, `save_pretrained`, `placement`), and change it after the run")
-        .fix("or train an epoch at a time, and change it between: `fit!(model, train, epochs = 2, initial_epoch = 1)?`")
+        .fix("or train one epoch at a time and change it in between: `fit!(model, train, epochs = 2, \
+              initial_epoch = 1)?`")
     }
 }

@@ -1,7 +1,9 @@
 //! SC0201 `model-outside-scope`.
 
 use crate::tensorflow::{self, Quote};
-use crate::{Answer, Diagnostic, Figure, Place, Profile, Rule, RulePage, Severity, Stage};
+use crate::{
+    Answer, Diagnostic, Figure, Fix, FixKind, Place, Profile, Rule, RulePage, Severity, Stage,
+};
 use stratoscope_render::text;
 
 /// A model whose variables were made outside the scope of the live strategy.
@@ -25,15 +27,34 @@ pub struct ModelOutsideScope {
     pub figure: Option<Figure>,
 }
 
+impl ModelOutsideScope {
+    /// The name of the strategy's variable in the fix, until the kernel knows the notebook's name for it: see
+    /// [`name_strategy`](crate::check::name_strategy).
+    pub(crate) const STRATEGY: &'static str = "strategy";
+
+    /// The fix that builds the model inside the scope of the strategy in this variable.
+    pub(crate) fn build_inside(variable: &str) -> Fix {
+        Fix {
+            kind: FixKind::Change,
+            title: format!(
+                "build the model inside the scope: `scope!({variable}, {{ let model = …; compile!(model, …)?; }});`, \
+                 or `%%scope {variable}` as the first line of the cell that builds it"
+            ),
+            edits: Vec::new(),
+        }
+    }
+}
+
 impl Rule for ModelOutsideScope {
     const PAGE: RulePage = RulePage {
         code: "SC0201",
         name: "model-outside-scope",
         severity: Severity::Error,
         stage: Stage::Compile,
-        finds: "`compile!` of a model whose variables were made outside the scope of the strategy that is \
-                alive in the notebook, wherever `compile!` itself stands.",
-        why: "Its variables exist on one device only. A strategy mirrors variables when they are made, not \
+        finds: "`compile!` of a model whose variables were created outside the scope of the notebook's strategy, \
+                wherever `compile!` itself is called. A model that is not built yet may be compiled inside the \
+                scope: its variables are then created there.",
+        why: "Its variables exist on one device only. A strategy mirrors variables when they are created, not \
               afterwards: the other replicas would have nothing to train.",
         bad: "let strategy = MirroredStrategy::logical(2)?;\n\
               let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
@@ -55,16 +76,16 @@ impl Rule for ModelOutsideScope {
         let (message, label) = match self.variables {
             0 if self.compile_inside => (
                 format!(
-                    "`compile!` stands in `{strategy}`'s scope, but the model belongs to another strategy"
+                    "`compile!` is in `{strategy}`'s scope, but the model belongs to another strategy"
                 ),
                 "bound to another strategy".to_owned(),
             ),
             0 => (
                 format!(
-                    "model and `compile!` stand outside `{strategy}`'s scope: nothing ties the variables \
-                     to it that are yet to be made"
+                    "the model and `compile!` are outside `{strategy}`'s scope: the variables, which are not \
+                     created yet, will not belong to it"
                 ),
-                format!("not built yet, and not `{strategy}`'s"),
+                format!("not built yet, and outside `{strategy}`"),
             ),
             _ => (
                 format!(
@@ -74,39 +95,36 @@ impl Rule for ModelOutsideScope {
                 format!("{variables} outside `{strategy}`"),
             ),
         };
-        let mut told = Self::start(message).label(Place::model("compile"), label);
+        let mut diagnostic = Self::start(message).label(Place::model("compile"), label);
         if let Some(line) = self.line {
-            told = told.label(Place::Line(line), "built here, outside the scope");
+            diagnostic = diagnostic.label(Place::Line(line), "built here, outside the scope");
         }
-        told = told.why(format!(
-            "`{strategy}` has {} and copies a variable to each when it is made, not afterwards",
+        diagnostic = diagnostic.why(format!(
+            "`{strategy}` has {} and copies a variable to each when it is created, not afterwards",
             text::count(self.replicas, "replica")
         ));
         if let Some(origin) = &self.origin {
-            told = told.evidence("built at", origin.clone());
+            diagnostic = diagnostic.evidence("built at", origin.clone());
         }
-        told = told
-            // `strategy` stands for the variable, whose name only the notebook knows: see
-            // `check::name_strategy`.
-            .fix(
-                "build the model inside the scope: `scope!(strategy, { let model = …; \
-                 compile!(model, …)?; });`, or `%%scope strategy` as the first line of the cell that \
-                 builds it",
-            )
+        diagnostic.fixes.push(Self::build_inside(Self::STRATEGY));
+        diagnostic = diagnostic
             .fix("pass `strategy = none` to `compile!` to train on one device on purpose")
-            .tensorflow(Quote::case("SC0201", match self.compile_inside {
-                false => "outside",
-                true => "inside",
-            }))
-            .answers(|profile| answer(profile, self.compile_inside));
+            .tensorflow(Quote::case(
+                "SC0201",
+                match self.compile_inside {
+                    false => "outside",
+                    true => "inside",
+                },
+            ))
+            .with_answers(|profile| answer(profile, self.compile_inside));
         match &self.figure {
-            Some(figure) => told.figure(figure.clone()),
-            None => told,
+            Some(figure) => diagnostic.figure(figure.clone()),
+            None => diagnostic,
         }
     }
 }
 
-/// keras-semantics E10–E12.
+/// docs/keras-semantics.md E10–E12.
 fn answer(profile: Profile, compile_inside: bool) -> Answer {
     if !compile_inside {
         return Answer::does(profile, "compiles; trains on one device, no message");

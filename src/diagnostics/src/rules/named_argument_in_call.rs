@@ -1,15 +1,15 @@
-//! SC0125 `named-value-in-a-call`.
+//! SC0125 `named-argument-in-call`.
 
 use crate::{Diagnostic, Edit, Fix, Place, Rule, RulePage, Severity, Stage};
 
 /// `name = value` in the call of a function or a method.
 #[derive(Clone, Debug)]
-pub struct NamedValueInACall {
+pub struct NamedArgumentInCall {
     /// What is called.
     pub callee: String,
     /// The name.
     pub argument: String,
-    /// Where name and value stand.
+    /// The place of name and value.
     pub place: Place,
     /// The call as it is written here.
     pub written: String,
@@ -17,34 +17,35 @@ pub struct NamedValueInACall {
     pub edits: Vec<Edit>,
 }
 
-impl Rule for NamedValueInACall {
+impl Rule for NamedArgumentInCall {
     const PAGE: RulePage = RulePage {
         code: "SC0125",
-        name: "named-value-in-a-call",
+        name: "named-argument-in-call",
         severity: Severity::Error,
         stage: Stage::Text,
         finds: "`name = value` in the call of a function, a method or a type: `Dense(10, activation = \"relu\")`.",
-        why: "Rust has no arguments by name. It reads `name = value` as an assignment to a variable, and rustc \
-              says that it cannot find that variable.",
+        why: "Rust has no named arguments. It reads `name = value` as an assignment, and rustc reports an \
+              unknown variable.",
         bad: "let layer = Dense(10, activation = \"relu\");",
         good: "let layer = Dense(10).activation(\"relu\");",
         tensorflow: "",
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let mut told = Self::start(format!(
-            "`{}` takes no argument by name, such as `{}`",
+        let mut diagnostic = Self::start(format!(
+            "`{}` takes no named arguments, such as `{}`",
             self.callee, self.argument
         ))
-        .label(self.place.clone(), "to Rust, an assignment")
+        .label(self.place.clone(), "an assignment in Rust")
         .why(
-            "only `compile!`, `fit!` and `evaluate!` have arguments by name: functions take values in their \
-             order, and settings are methods or fields",
+            "only `compile!`, `fit!` and `evaluate!` have named arguments: functions take positional values, and \
+             settings are methods or fields",
         );
-        told.fixes.push(Fix {
+        diagnostic.fixes.push(Fix {
+            kind: crate::FixKind::Change,
             title: format!("write `{}`", self.written),
             edits: self.edits.clone(),
         });
-        told
+        diagnostic
     }
 }

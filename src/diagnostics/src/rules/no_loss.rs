@@ -14,8 +14,8 @@ impl Rule for NoLoss {
         severity: Severity::Error,
         stage: Stage::Data,
         finds: "`fit!` on a model that was compiled without `loss`.",
-        why: "There is nothing to minimise. A model that is only used to predict needs no loss, so \
-              `compile!` itself accepts its absence.",
+        why: "There is nothing to minimize. A model that is only used to predict needs no loss, so `compile!` \
+              accepts its absence.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5))?;\nfit!(model, train)?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
@@ -23,18 +23,18 @@ impl Rule for NoLoss {
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        Self::start("the model was compiled without a loss: there is nothing to minimise")
+        Self::start("the model was compiled without a loss: there is nothing to minimize")
             .label(Place::model("fit"), "compiled without `loss`")
             .fix(
                 "compile it with one: `loss = SparseCategoricalCrossentropy { from_logits: true }` for \
                  classes, `loss = MeanSquaredError` for a score",
             )
             .tensorflow(Quote::of("SC0113"))
-            .answers(answer)
+            .with_answers(answer)
     }
 }
 
-/// keras-semantics E20.
+/// docs/keras-semantics.md E20.
 fn answer(profile: Profile) -> Answer {
     let says = match profile {
         Profile::Tf23 | Profile::Tf24 => "ValueError: No gradients provided for any variable: […].",

@@ -22,7 +22,7 @@ pub struct NonFiniteLoss {
     pub last_loss: Option<f64>,
     /// The norm of all gradients at the step before, if it was computed.
     pub gradient_norm: Option<f64>,
-    /// Rows of the data set in the batch, counted from 0.
+    /// Rows of the dataset in the batch, counted from 0.
     pub rows: Vec<usize>,
 }
 
@@ -32,10 +32,10 @@ impl Rule for NonFiniteLoss {
         name: "non-finite-loss",
         severity: Severity::Error,
         stage: Stage::Training,
-        finds: "A loss, gradient or weight that is NaN or infinite. Training stops at the first loss or \
-                gradient before it is written into the weights, and looks at every weight after it.",
-        why: "One step with a NaN spoils every weight it touches, on every replica, and the run goes on \
-              as if nothing had happened.",
+        finds: "A loss, gradient or weight that is NaN or infinite. Training stops at the first non-finite loss \
+                or gradient, before the weights are updated, and checks every weight after an update.",
+        why: "One step with a NaN makes every weight that it updates NaN, on every replica, and the run \
+              continues without an error.",
         bad: "compile!(model, optimizer = SGD::new(1e30), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
         good: "compile!(model, optimizer = AdamW::new(warmup_linear(5e-5, 0.1)).global_clipnorm(1.0), \
@@ -58,10 +58,10 @@ impl Rule for NonFiniteLoss {
             "weight" => ("after", "every loss from here on would be NaN"),
             _ => (
                 "before",
-                "an update with a value that is not finite would make every weight it touches NaN",
+                "an update with a non-finite value would make every weight that it changes NaN",
             ),
         };
-        let mut told = Self::start(format!(
+        let mut diagnostic = Self::start(format!(
             "the {} is {value} at step {}{first}",
             self.quantity, self.step
         ))
@@ -71,29 +71,32 @@ impl Rule for NonFiniteLoss {
         )
         .why(why);
         if let Some(rate) = self.learning_rate {
-            told = told.evidence("learning rate", format!("{rate:.3e}"));
+            diagnostic = diagnostic.evidence("learning rate", format!("{rate:.3e}"));
         }
         if let Some(loss) = self.last_loss {
-            told = told.evidence("last finite loss", format!("{loss:.4}"));
+            diagnostic = diagnostic.evidence("last finite loss", format!("{loss:.4}"));
         }
         if let Some(norm) = self.gradient_norm {
-            told = told.evidence("gradient norm before", format!("{norm:.3e}"));
+            diagnostic = diagnostic.evidence("gradient norm before", format!("{norm:.3e}"));
         }
         if !self.rows.is_empty() {
             let rows: Vec<String> = self.rows.iter().take(8).map(usize::to_string).collect();
             let more = if self.rows.len() > 8 { ", …" } else { "" };
-            told = told.evidence("rows of the batch", format!("{}{more}", rows.join(", ")));
+            diagnostic =
+                diagnostic.evidence("rows of the batch", format!("{}{more}", rows.join(", ")));
         }
         if let Some(rate) = self.learning_rate.filter(|&rate| rate > 1e-2) {
-            told = told.why(format!(
-                "a rate of {rate:e} is high: Keras's default is 1e-3 for Adam and 0.01 for SGD, and BERT is tuned with \
-                 2e-5 to 5e-5"
+            diagnostic = diagnostic.why(format!(
+                "a rate of {rate:e} is high: Keras's default is 1e-3 for Adam and 0.01 for SGD, and BERT is \
+                 fine-tuned with 2e-5 to 5e-5"
             ));
         }
         if self.quantity == "weight" {
-            told = told.fix("make or load the model again, or an earlier checkpoint of it");
+            diagnostic =
+                diagnostic.fix("create or load the model again, or load an earlier checkpoint");
         }
-        told.fix("lower the learning rate; a pretrained BERT takes 2e-5 to 5e-5")
+        diagnostic
+            .fix("lower the learning rate; a pretrained BERT needs 2e-5 to 5e-5")
             .fix("clip the gradients: `.global_clipnorm(1.0)` on the optimizer")
             .tensorflow(Quote::of("SC0505"))
     }
@@ -116,15 +119,15 @@ mod tests {
             gradient_norm: None,
             rows: (0..12).collect(),
         };
-        let told = facts.clone().diagnostic();
+        let diagnostic = facts.clone().diagnostic();
         assert_eq!(
-            told.message,
+            diagnostic.message,
             "the loss is NaN at step 37; first in `encoder.layer.3`"
         );
         assert!(
-            told.why[1].starts_with("a rate of 1e0 is high"),
+            diagnostic.why[1].starts_with("a rate of 1e0 is high"),
             "{:?}",
-            told.why
+            diagnostic.why
         );
         let usual = NonFiniteLoss {
             learning_rate: Some(1e-3),

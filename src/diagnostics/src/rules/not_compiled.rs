@@ -16,8 +16,8 @@ impl Rule for NotCompiled {
         name: "not-compiled",
         severity: Severity::Error,
         stage: Stage::Data,
-        finds: "`fit!` or `evaluate!` on a model that no `compile!` has given an optimizer and a loss.",
-        why: "Without them there is nothing to minimise and nobody to take a step.",
+        finds: "`fit!` or `evaluate!` on a model that was not compiled.",
+        why: "`compile!` sets the loss, the optimizer and the metrics; without them there is nothing to minimize.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
               fit!(model, train)?;",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
@@ -30,19 +30,18 @@ impl Rule for NotCompiled {
         Self::start(format!("the model is not compiled: `{}!` has no loss and no optimizer", self.call))
             .label(Place::model(&self.call), "never compiled")
             .why(
-                "`compile!` gives a model its optimizer, loss and metrics; a model that is loaded again \
-                 starts without them",
+                "`compile!` sets a model's optimizer, loss and metrics; a model that is loaded again has none",
             )
             .fix(
                 "compile it first: `compile!(model, optimizer = AdamW::new(5e-5), \
                  loss = SparseCategoricalCrossentropy { from_logits: true })?;`",
             )
             .tensorflow(Quote::of("SC0112"))
-            .answers(|profile| answer(profile, &self.call))
+            .with_answers(|profile| answer(profile, &self.call))
     }
 }
 
-/// keras-semantics E19.
+/// docs/keras-semantics.md E19.
 fn answer(profile: Profile, call: &str) -> Answer {
     let says = match profile {
         Profile::Keras3 => "ValueError: You must call `compile()` before using the model.",

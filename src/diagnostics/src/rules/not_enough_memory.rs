@@ -1,11 +1,11 @@
-//! SC0601 `memory-will-not-do`.
+//! SC0601 `not-enough-memory`.
 
 use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A run that is planned to need more memory than there is.
 #[derive(Clone, Debug)]
-pub struct MemoryWillNotDo {
+pub struct NotEnoughMemory {
     /// Examples of the global batch.
     pub batch_size: usize,
     /// Tokens of the longest row.
@@ -20,19 +20,19 @@ pub struct MemoryWillNotDo {
     pub fits: Option<usize>,
 }
 
-impl Rule for MemoryWillNotDo {
+impl Rule for NotEnoughMemory {
     const PAGE: RulePage = RulePage {
         code: "SC0601",
-        name: "memory-will-not-do",
+        name: "not-enough-memory",
         severity: Severity::Warning,
         stage: Stage::Data,
-        finds: "A run that is going to ask for more memory than its devices have free. Weights, gradients and \
-                moments are exact, activations are estimated, so it is a warning and not an error.",
+        finds: "A run that will need more memory than its devices have free. Weights, gradients and moments are \
+                exact; activations are an estimate, so this is a warning and not an error.",
         why: "Without memory the operating system ends the cell process, and every variable of the notebook is \
-              lost; a GPU fails in the middle of a step. `memory_plan(&model, 32, 128)` shows the parts before. \
-              `cpu(0).memory_limit(1000)` declares how much of a device is to be used, as TensorFlow's \
-              `LogicalDeviceConfiguration(memory_limit=1000)` does; here nothing is cut off at the limit, but plans \
-              and this warning count with it.",
+              lost; a GPU fails in the middle of a step. `memory_plan(&model, 32, 128)` shows the parts \
+              beforehand. `cpu(0).memory_limit(1000)` declares how much of a device may be used, like \
+              TensorFlow's `LogicalDeviceConfiguration(memory_limit=1000)`; the limit is not enforced here, but \
+              plans and this warning use it.",
         bad: "let small = OneDeviceStrategy::new(cpu(0).memory_limit(1000))?; // megabytes\n\
               scope!(small, {\n    \
                   let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \
@@ -55,28 +55,29 @@ impl Rule for MemoryWillNotDo {
             Some(batch) => format!("; {batch} fits"),
             None => String::new(),
         };
-        let mut told = Self::start(format!(
+        let mut diagnostic = Self::start(format!(
             "batch {} × {} tokens needs about {}, {} free{fits}",
             self.batch_size, self.length, self.needed, self.free
         ))
-        .label(Place::call("fit"), "is going to ask for this much")
+        .label(Place::call("fit"), "will need this much")
         .why(
             "activations grow with the batch and the length; weights, gradients and moments do not",
         );
         for (part, size) in &self.parts {
-            told = told.evidence(part.clone(), size.clone());
+            diagnostic = diagnostic.evidence(part.clone(), size.clone());
         }
         if let Some(batch) = self.fits {
-            told = told.fix(format!(
+            diagnostic = diagnostic.fix(format!(
                 "write `batch_size = {batch}`, and `gradient_accumulation_steps = {}` in `compile!` for the \
                  same step",
                 self.batch_size.div_ceil(batch.max(1))
             ));
         }
         if self.length > 64 {
-            told = told.fix("cut the texts: `max_length = 64`");
+            diagnostic = diagnostic.fix("truncate the texts: `max_length = 64`");
         }
-        told.fix("freeze what need not be trained: `model.freeze(\"bert.embeddings\")?`")
+        diagnostic
+            .fix("freeze variables that need no training: `model.freeze(\"bert.embeddings\")?`")
             .tensorflow(Quote::of("SC0601"))
     }
 }

@@ -19,9 +19,9 @@ impl Rule for NothingToTrain {
         name: "nothing-to-train",
         severity: Severity::Error,
         stage: Stage::Data,
-        finds: "`fit!` on a model of which every variable is frozen.",
-        why: "No gradient would be computed and no weight would move: the loss of every epoch is that of \
-              the first.",
+        finds: "`fit!` on a model with all variables frozen.",
+        why: "No gradient would be computed and no weight would change: every epoch would have the loss of the \
+              first one.",
         bad: "model.freeze(\"\")?;\ncompile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
         good: "model.freeze(\"bert\")?; // the head stays free\ncompile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train)?;",
         tensorflow: tensorflow::page("SC0111"),
@@ -35,9 +35,9 @@ impl Rule for NothingToTrain {
             "0 trainable variables: all {} are frozen",
             text::thousands(self.variables)
         ))
-        .label(Place::model("fit"), "nothing in it may change")
+        .label(Place::model("fit"), "no variable may change")
         .why("a step changes trainable variables only, and there is none")
-        .fix(format!("free the head: `model.unfreeze(\"{head}\")?`"))
+        .fix(format!("unfreeze the head: `model.unfreeze(\"{head}\")?`"))
         .tensorflow(Quote::of("SC0111"))
     }
 }

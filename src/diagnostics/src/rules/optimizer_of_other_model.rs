@@ -1,11 +1,11 @@
-//! SC0202 `optimizer-of-another-model`.
+//! SC0202 `optimizer-of-other-model`.
 
 use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
 
 /// An optimizer that belongs to another model, or to another strategy's scope.
 #[derive(Clone, Debug)]
-pub struct OptimizerOfAnotherModel {
+pub struct OptimizerOfOtherModel {
     /// The optimizer's type: `AdamW`.
     pub optimizer: String,
     /// What it belongs to.
@@ -29,16 +29,16 @@ pub enum OptimizerOwner {
     },
 }
 
-impl Rule for OptimizerOfAnotherModel {
+impl Rule for OptimizerOfOtherModel {
     const PAGE: RulePage = RulePage {
         code: "SC0202",
-        name: "optimizer-of-another-model",
+        name: "optimizer-of-other-model",
         severity: Severity::Error,
         stage: Stage::Compile,
         finds: "An optimizer in `compile!` that another model uses, or that was made under another \
                 strategy's scope.",
-        why: "An optimizer holds moments for the variables it has seen. For another model's they are \
-              missing or, worse, of the same shape and wrong.",
+        why: "An optimizer has moments for the variables of its model. For another model's variables they are \
+              missing or, worse, have the same shape and wrong values.",
         bad: "let optimizer = AdamW::new(5e-5);\n\
               compile!(first, optimizer = optimizer.clone(), loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               fit!(first, train)?;\n\
@@ -64,10 +64,10 @@ impl Rule for OptimizerOfAnotherModel {
                     .why("its moments belong to the other model's variables")
                     .evidence("used by", format!("the model compiled at {compiled_at}"))
                     .fix(format!(
-                        "make a new one: `optimizer = {optimizer}::new(5e-5)`"
+                        "create a new one: `optimizer = {optimizer}::new(5e-5)`"
                     ))
                     .tensorflow(Quote::of("SC0202"))
-                    .answers(answer)
+                    .with_answers(answer)
             }
             OptimizerOwner::Strategy { made_under, model } => {
                 let message =
@@ -86,7 +86,7 @@ impl Rule for OptimizerOfAnotherModel {
     }
 }
 
-/// keras-semantics E14, for an optimizer that is used for a second model.
+/// docs/keras-semantics.md E14, for an optimizer that is used for a second model.
 fn answer(profile: Profile) -> Answer {
     let says = match profile {
         Profile::Tf23 | Profile::Tf24 => {

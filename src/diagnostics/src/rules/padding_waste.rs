@@ -21,14 +21,9 @@ pub struct PaddingWaste {
     pub call: String,
 }
 
-/// Positions per token from which on batches count as mostly padding.
-const WASTEFUL: usize = 3;
-
 impl PaddingWaste {
-    /// Whether an epoch of so many positions for so many tokens is mostly padding.
-    pub fn is_wasteful(positions: usize, tokens: usize) -> bool {
-        tokens > 0 && positions >= WASTEFUL * tokens
-    }
+    /// Positions per token from which batches are mostly padding.
+    const WASTE: usize = 3;
 }
 
 impl Rule for PaddingWaste {
@@ -37,9 +32,9 @@ impl Rule for PaddingWaste {
         name: "padding-waste",
         severity: Severity::Note,
         stage: Stage::Data,
-        finds: "Batches of which a third or less is text. Each batch is padded to its own longest row, so that it \
-                takes a few very long rows among short ones.",
-        why: "The results are the same, since padding is masked, but every position costs as much as a token.",
+        finds: "Batches with tokens in a third or less of their positions. Each batch is padded to its \
+                longest row, so this happens when a few rows are much longer than the others.",
+        why: "The results are the same, because padding is masked, but every position costs as much time as a token.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               let mut texts = vec![\"chess\".to_owned(); 32];\n\
@@ -54,11 +49,15 @@ impl Rule for PaddingWaste {
         tensorflow: tensorflow::page("SC0410"),
     };
 
+    fn applies(&self) -> bool {
+        self.tokens > 0 && self.positions >= Self::WASTE * self.tokens
+    }
+
     fn diagnostic(&self) -> Diagnostic {
         let times = self.positions as f64 / self.tokens.max(1) as f64;
         Self::start(format!("{times:.1}× more positions than tokens: batches are mostly padding"))
             .label(Place::call(&self.call), "batches are padded to their longest row")
-            .why("padding is masked, so the results are right; each padded position costs the time of a token")
+            .why("padding is masked, so the results are correct; each padded position costs as much time as a token")
             .evidence(
                 "positions of an epoch",
                 format!("{} for {} tokens", text::thousands(self.positions), text::thousands(self.tokens)),
@@ -67,8 +66,8 @@ impl Rule for PaddingWaste {
                 "tokens of a row",
                 format!("median {}, 95 % within {}, longest {}", self.median, self.most, self.longest),
             )
-            .fix(format!("a `max_length` of {} keeps 95 % of the rows whole", self.most))
-            .fix("or take smaller batches, in which fewer rows wait for a long one")
+            .fix(format!("a `max_length` of {} leaves 95 % of the rows complete", self.most))
+            .fix("or use smaller batches, in which fewer rows are padded to a long one")
             .tensorflow(Quote::of("SC0410"))
     }
 }

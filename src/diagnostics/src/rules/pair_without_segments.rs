@@ -15,7 +15,7 @@ pub struct PairWithoutSegments {
     pub written: bool,
     /// The first such row and its tokens.
     pub first: (usize, String),
-    /// The data set, as its author named it.
+    /// The dataset's name: its file or variable.
     pub source: String,
     /// Name of the call without `!`.
     pub call: String,
@@ -27,10 +27,10 @@ impl Rule for PairWithoutSegments {
         name: "pair-without-segments",
         severity: Severity::Warning,
         stage: Stage::Data,
-        finds: "Two texts in one segment: `[SEP]` written into a text, or a tokenizer that numbers both texts of a \
-                pair 0.",
-        why: "BERT was trained with the second text in segment 1. In one segment the model must guess where the second \
-              text begins, and a pair as MRPC's learns worse.",
+        finds: "Two texts in one segment: `[SEP]` written into a text, or a tokenizer that assigns segment 0 to \
+                both texts of a pair.",
+        why: "BERT was pretrained with the second text in segment 1. With a single segment the model does not \
+              see where the second text begins, and sentence-pair tasks such as MRPC score worse.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               let texts = [\"a chess game [SEP] a game of chess\", \"a mail server [SEP] a platform game\"];\n\
@@ -44,7 +44,7 @@ impl Rule for PairWithoutSegments {
 
     fn diagnostic(&self) -> Diagnostic {
         let (row, tokens) = &self.first;
-        let told = Self::start("two [SEP] but one segment")
+        let diagnostic = Self::start("two [SEP] but one segment")
             .label(Place::call(&self.call), "tokenized here")
             .why("the second text of a pair belongs to segment 1; here all tokens are in segment 0")
             .evidence("data", self.source.clone())
@@ -57,17 +57,19 @@ impl Rule for PairWithoutSegments {
                 ),
             )
             .evidence(format!("row {row}"), text::excerpt(tokens, 110));
-        let told = match self.written {
-            true => told.fix(
-                "give the two texts apart: `Dataset::from_pair_rows(pairs, labels)?`, or a file with two columns",
+        let diagnostic = match self.written {
+            true => diagnostic.fix(
+                "pass the two texts separately: `Dataset::from_pair_rows(pairs, labels)?`, or a file with two columns",
             ),
-            false => told.fix("load the checkpoint's own tokenizer: BERT's numbers the second text 1"),
+            false => diagnostic.fix("load the checkpoint's own tokenizer: BERT's assigns segment 1 to the second text"),
         };
-        told.tensorflow(Quote::of("SC0405")).answers(answer)
+        diagnostic
+            .tensorflow(Quote::of("SC0405"))
+            .with_answers(answer)
     }
 }
 
-/// keras-semantics, catalogue row 32.
+/// docs/keras-semantics.md, catalogue row 32.
 fn answer(profile: Profile) -> Answer {
     Answer::does(profile, "trains without a message")
 }

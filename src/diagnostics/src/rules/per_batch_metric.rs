@@ -1,4 +1,4 @@
-//! SC0311 `metric-of-a-batch`.
+//! SC0311 `per-batch-metric`.
 
 use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
@@ -6,21 +6,21 @@ use stratoscope_render::text;
 
 /// Metrics that are no means of their batches' values.
 #[derive(Clone, Debug)]
-pub struct MetricOfABatch {
+pub struct PerBatchMetric {
     /// Their names: `macro_f1`.
     pub metrics: Vec<String>,
 }
 
-impl Rule for MetricOfABatch {
+impl Rule for PerBatchMetric {
     const PAGE: RulePage = RulePage {
         code: "SC0311",
-        name: "metric-of-a-batch",
+        name: "per-batch-metric",
         severity: Severity::Note,
         stage: Stage::Page,
         finds: "F1, Matthews's, Pearson's and Spearman's coefficients. Here they are computed once, over the \
-                whole split; the card of `compile!` says so beside their names.",
-        why: "The mean of the batches' values is another number. Two batches of two texts can have Pearson \
-              coefficients of 1 and −1, mean 0, where the four texts together have −0.85.",
+                whole split; the card of `compile!` says so next to their names.",
+        why: "The mean over batches is a different number. Two batches of two texts can have Pearson \
+              coefficients of 1 and −1, with mean 0, while the four texts together have −0.85.",
         bad: "// what Keras does with a function as a metric: the mean of the batches' values\n\
               let mut mean = 0.0;\n\
               for start in [0, 8] {\n    \
@@ -36,14 +36,15 @@ impl Rule for MetricOfABatch {
     const GIVEN: &'static [&'static str] = &["compile!(model, optimizer = AdamW::new(5e-5), \
          loss = SparseCategoricalCrossentropy { from_logits: true }, metrics = [macro_f1()])?;"];
 
-    const NOT_RUN: Option<&'static str> = Some("both are valid: no program here shows it");
+    const NOT_RUN: Option<&'static str> =
+        Some("both cells are valid: the mistake is not possible here");
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
             "{} computed over the split, not per batch",
             text::names(&self.metrics, 4)
         ))
-        .why("counts and sums are kept until the split ends")
-        .fix("nothing to do; compare with numbers of other programs only if they do the same")
+        .why("counts and sums are accumulated over the split")
+        .fix("nothing to do; compare only with programs that do the same")
     }
 }

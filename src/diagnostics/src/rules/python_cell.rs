@@ -21,25 +21,28 @@ impl Rule for PythonCell {
         severity: Severity::Error,
         stage: Stage::Text,
         finds: "A cell of Python: `import`, `def`, `with …:`, indented blocks.",
-        why: "The names of the DSL are Keras's, so that cells are pasted from there; but the language is Rust, \
-              and rustc's errors about Python help nobody.",
+        why: "The names of the DSL are Keras's, so Keras cells are pasted into notebooks; but the language is \
+              Rust, and rustc's errors about Python code do not help.",
         bad: "for number in range(3):\n    print(number)",
         good: "for number in 0..3 {\n    println!(\"{number}\");\n}",
         tensorflow: "",
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let told = Self::start("this is Python; the cells of this notebook are Rust")
+        let diagnostic = Self::start("this is Python; the cells of this notebook are Rust")
             .label(self.place.clone(), "Python")
             .why(
                 "calls and arguments have Keras's names, the language is Rust: `let` binds a variable, `{ … }` \
-                 is a block, `;` ends a statement, a `?` hands an error on",
+                 is a block, `;` ends a statement, `?` returns an error",
             );
         if self.forms.is_empty() {
-            return told.fix("write the cell in Rust; `%help` and Tab show what there is");
+            return diagnostic
+                .fix("write the cell in Rust; `%help` and Tab show what is available");
         }
-        self.forms.iter().fold(told, |told, (python, rust)| {
-            told.fix(format!("`{}`: {rust}", text::excerpt(python, 40)))
-        })
+        self.forms
+            .iter()
+            .fold(diagnostic, |diagnostic, (python, rust)| {
+                diagnostic.fix(format!("`{}`: {rust}", text::excerpt(python, 40)))
+            })
     }
 }

@@ -21,21 +21,21 @@ impl Rule for PythonSpelling {
         name: "python-spelling",
         severity: Severity::Error,
         stage: Stage::Text,
-        finds: "A cell of Rust with a word or a sign of Python in it: `'text'`, `# comment`, `and`, `or`, `not`, \
-                `elif`, `None` for an argument.",
-        why: "rustc reads `'text'` as a character that is too long and `#` as an attribute, and says so.",
+        finds: "A Rust cell with Python syntax in it: `'text'`, `# comment`, `and`, `or`, `not`, `elif`, `None` \
+                for an argument.",
+        why: "rustc reads `'text'` as a character literal that is too long and `#` as an attribute.",
         bad: "let name = 'all-MiniLM-L6-v2';",
         good: "let name = \"all-MiniLM-L6-v2\";",
         tensorflow: "",
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let mut told = Self::start(format!("`{}` is Python's spelling", self.given));
+        let mut diagnostic = Self::start(format!("`{}` is Python syntax", self.given));
         for place in &self.places {
-            told = told.label(place.clone(), "Python");
+            diagnostic = diagnostic.label(place.clone(), "Python");
         }
-        let mut told = told.why(self.reason.clone());
-        told.fixes.push(self.fix.clone());
-        told
+        let mut diagnostic = diagnostic.why(self.reason.clone());
+        diagnostic.fixes.push(self.fix.clone());
+        diagnostic
     }
 }

@@ -26,8 +26,8 @@ impl Rule for QuestionMarkWithoutResult {
         severity: Severity::Error,
         stage: Stage::Start,
         finds: "A `?`, or a `scope!`, in a function that does not return a `Result`.",
-        why: "A `?` ends its function with the error, so the function must be able to return one. A cell can; a \
-              function says so in its signature.",
+        why: "`?` returns the error from its function, so the function must return a `Result`. A cell can return \
+              errors; a function declares it in its signature.",
         bad: "fn rows() -> usize {\n    let data = Dataset::from_arrays([[1.0, 2.0]], [1.0])?;\n    data.len()\n}",
         good: "fn rows() -> Result<usize, Box<dyn std::error::Error>> {\n    \
                let data = Dataset::from_arrays([[1.0, 2.0]], [1.0])?;\n    Ok(data.len())\n}",
@@ -40,17 +40,17 @@ impl Rule for QuestionMarkWithoutResult {
             None => "it returns nothing".to_owned(),
         };
         let hands_on = match self.what.as_str() {
-            "?" => "a `?` ends the function with the error",
-            _ => "entering a scope can fail, and `scope!` then ends the function with the error",
+            "?" => "`?` returns the error from the function",
+            _ => "entering a scope can fail, and `scope!` then returns the error from the function",
         };
-        let mut told = Self::start(format!(
+        let mut diagnostic = Self::start(format!(
             "`{}` needs a function that returns a `Result`; `{}` does not",
             self.what, self.function
         ))
-        .label(self.place.clone(), "hands an error on")
+        .label(self.place.clone(), "returns an error")
         .label(self.function_place.clone(), returns)
         .why(hands_on);
-        told.fixes.push(self.fix.clone());
-        told
+        diagnostic.fixes.push(self.fix.clone());
+        diagnostic
     }
 }

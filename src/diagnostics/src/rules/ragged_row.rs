@@ -28,7 +28,7 @@ impl Rule for RaggedRow {
         severity: Severity::Error,
         stage: Stage::Load,
         finds: "A row with more or fewer fields than the header.",
-        why: "A tab inside a text moves every field after it: the label would be a piece of the text.",
+        why: "A tab inside a text shifts every field after it: the label would be a part of the text.",
         bad: "let train = Dataset::tsv(\"ragged.tsv\")?; // line 3 has 3 fields, the header 2",
         good: "let train = Dataset::tsv(\"train.tsv\")?; // every line has 2 fields",
         tensorflow: tensorflow::page("SC0912"),
@@ -40,7 +40,7 @@ impl Rule for RaggedRow {
     ];
 
     fn diagnostic(&self) -> Diagnostic {
-        let told = Self::start(format!(
+        let diagnostic = Self::start(format!(
             "`{}`, line {}: {}, the header has {}",
             self.path,
             self.line,
@@ -51,16 +51,16 @@ impl Rule for RaggedRow {
             Place::file(&self.path, Some(self.line)),
             text::count(self.found, "field"),
         )
-        .why("a separator inside a text moves every field after it")
+        .why("a separator inside a text shifts every field after it")
         .evidence(
             format!("line {}", self.line),
             text::excerpt(&self.text, 100),
         );
-        let told = if self.rows > 1 {
-            told.evidence("rows like that", text::thousands(self.rows))
+        let diagnostic = if self.rows > 1 {
+            diagnostic.evidence("rows like that", text::thousands(self.rows))
         } else {
-            told
+            diagnostic
         };
-        told.fix("quote or replace the separator inside the text, or add the missing field")
+        diagnostic.fix("quote or replace the separator inside the text, or add the missing field")
     }
 }

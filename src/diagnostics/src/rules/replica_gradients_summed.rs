@@ -41,7 +41,7 @@ impl Rule for ReplicaGradientsSummed {
         ))
         .label(
             Place::call("apply"),
-            "the step is made from what is given here",
+            "the step uses these gradients",
         )
         .why("each is the mean over the examples of one part; the global batch needs the mean of the parts")
         .evidence("replicas", replicas.to_string())

@@ -13,11 +13,11 @@ impl Rule for ReplicasSaveNoMemory {
         name: "replicas-save-no-memory",
         severity: Severity::Note,
         stage: Stage::Page,
-        finds: "A mirrored strategy, or `steps_per_execution`, in the hope that a model that does not fit one \
-                device then fits.",
-        why: "A mirrored variable has a full copy on every replica, its gradient and both moments too. Only \
-              the batch is split, and with it the activations; on logical devices of one machine even \
-              those add up to what they were.",
+        finds: "A mirrored strategy, or `steps_per_execution`, used to fit a model that is too large for one \
+                device.",
+        why: "Every replica has a full copy of each mirrored variable, of its gradient and of both moments. Only \
+              the batch is split, and with it the activations; on logical devices of one machine even those add \
+              up to the same memory.",
         bad: "let strategy = MirroredStrategy::logical(4)?; // a quarter of the memory each?",
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true }, gradient_accumulation_steps = 4)?;\n\
@@ -26,11 +26,11 @@ impl Rule for ReplicasSaveNoMemory {
     };
 
     const NOT_RUN: Option<&'static str> =
-        Some("the first one is valid too, and what was hoped for is in no text");
+        Some("the first cell is valid too; the intention behind it is not visible in its text");
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start("each replica holds a full copy of the model")
             .why("only the batch is split; weights, gradients and moments are not")
-            .fix("smaller batches with `gradient_accumulation_steps`: the same step, less at once")
+            .fix("use smaller batches with `gradient_accumulation_steps`: the same step in less memory")
     }
 }

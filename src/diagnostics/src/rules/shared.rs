@@ -1,49 +1,55 @@
-//! What several rules tell in the same words.
+//! The facts and the text that SC0101, SC0114 and SC0115 share.
 
-use crate::{Diagnostic, Place};
 use stratoscope_render::text;
 
-/// An argument whose name the call does not know: the facts of SC0101, SC0114 and SC0115 alike.
-pub(super) struct Unknown<'a> {
-    /// Name of the call without `!`.
-    pub call: &'a str,
+use crate::arguments::Argument;
+use crate::tensorflow::{self, Quote};
+use crate::{ArgumentRow, Diagnostic, Place};
+
+/// An argument whose name is not in the table of its call.
+#[derive(Clone, Debug)]
+pub struct UnknownArgument {
     /// The name as typed.
-    pub given: &'a str,
-    /// Where the name stands.
-    pub place: &'a Place,
-    /// What goes when the argument goes.
-    pub drop: &'a Place,
+    pub given: String,
+    /// The place of the name.
+    pub place: Place,
+    /// The text to delete to remove the argument, its comma included.
+    pub drop: Place,
     /// Known names that look like it, best first.
-    pub similar: &'a [String],
+    pub similar: Vec<String>,
     /// What the name means elsewhere, a sentence, where that is known.
-    pub hint: Option<&'a str>,
-    /// What the call accepts.
-    pub known: Vec<&'static str>,
+    pub hint: Option<String>,
+    /// The call's arguments, those passed and those left at their defaults.
+    pub arguments: Vec<ArgumentRow>,
 }
 
-/// Adds label, reason and fixes to `diagnostic`.
-pub(super) fn unknown_argument(diagnostic: Diagnostic, facts: Unknown<'_>) -> Diagnostic {
-    let mut told = diagnostic.label(facts.place.clone(), "unknown argument");
-    told = match facts.hint {
-        Some(hint) => told.why(hint),
-        None => told.why(
-            "an argument that is not in the table is never ignored: its default would stay in \
-             force unseen",
-        ),
-    };
-    if facts.similar.is_empty() && facts.hint.is_none() {
-        let known = text::names(&facts.known, 20);
-        told = told.why(format!("`{}!` accepts {known}", facts.call));
+impl UnknownArgument {
+    /// Adds label, reasons, fixes and TensorFlow's treatment. `call` is the name without `!`, `known` its table.
+    pub(super) fn describe(
+        &self,
+        diagnostic: Diagnostic,
+        call: &str,
+        known: &[Argument],
+    ) -> Diagnostic {
+        let mut diagnostic = diagnostic.label(self.place.clone(), "unknown argument");
+        diagnostic = diagnostic.why(self.hint.as_deref().unwrap_or(
+            "an unknown argument is never ignored: the default would silently stay in effect",
+        ));
+        if self.similar.is_empty() && self.hint.is_none() {
+            let known: Vec<&str> = known.iter().map(|argument| argument.name).collect();
+            let known = text::names(&known, 20);
+            diagnostic = diagnostic.why(format!("`{call}!` accepts {known}"));
+        }
+        for name in self.similar.iter().take(3) {
+            diagnostic = diagnostic.suggest_edit(name, self.place.clone(), name.clone());
+        }
+        if self.similar.is_empty() {
+            let title = format!("remove `{}`", self.given);
+            diagnostic = diagnostic.fix_edit(title, self.drop.clone(), "");
+        }
+        diagnostic
+            .arguments(self.arguments.clone())
+            .tensorflow(Quote::argument(call, &self.given))
+            .with_answers(|profile| tensorflow::answer(call, &self.given, profile))
     }
-    for name in facts.similar.iter().take(3) {
-        told = told.fix_edit(
-            format!("did you mean `{name}`?"),
-            facts.place.clone(),
-            name.clone(),
-        );
-    }
-    if facts.similar.is_empty() {
-        told = told.fix_edit(format!("drop `{}`", facts.given), facts.drop.clone(), "");
-    }
-    told
 }

@@ -1,39 +1,33 @@
-//! SC0513 `small-share-of-a-batch`.
+//! SC0513 `small-per-replica-batch`.
 
 use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A global batch that leaves little for each replica.
 #[derive(Clone, Debug)]
-pub struct SmallShareOfABatch {
+pub struct SmallPerReplicaBatch {
     /// Examples of the global batch.
     pub batch_size: usize,
     /// Replicas.
     pub replicas: usize,
 }
 
-/// The share of a replica, in examples, up to which the global batch was probably meant for one replica:
-/// recipes for BERT use 16 or 32 for each device.
-const SMALL_SHARE: usize = 8;
-
-impl SmallShareOfABatch {
-    /// Whether the rule applies.
-    pub fn is_small(&self) -> bool {
-        self.replicas > 1 && self.batch_size / self.replicas <= SMALL_SHARE
-    }
+impl SmallPerReplicaBatch {
+    /// Examples per replica up to which `batch_size` was probably meant per replica: recipes for BERT use 16 or 32 for
+    /// each device.
+    const SMALL: usize = 8;
 }
 
-impl Rule for SmallShareOfABatch {
+impl Rule for SmallPerReplicaBatch {
     const PAGE: RulePage = RulePage {
         code: "SC0513",
-        name: "small-share-of-a-batch",
+        name: "small-per-replica-batch",
         severity: Severity::Note,
         stage: Stage::Data,
         finds: "A `batch_size` that gives each replica 8 examples or fewer. `batch_size` is the global batch: it \
                 is divided over the replicas.",
-        why: "Whoever takes it for the batch of one replica trains with a batch that is as many times smaller as \
-              there are replicas, and keeps the devices idle most of the time. A larger global batch may need \
-              a higher rate.",
+        why: "If `batch_size` was meant per replica, each replica gets a batch that is smaller by the number of \
+              replicas, and devices are idle most of the time. A larger global batch may need a higher rate.",
         bad: "fit!(model, train.take(32), batch_size = 16)?; // 8 for each of two replicas",
         good: "fit!(model, train.take(64), batch_size = 32)?; // 16 for each of two replicas",
         tensorflow: tensorflow::page("SC0513"),
@@ -44,6 +38,10 @@ impl Rule for SmallShareOfABatch {
         "scope!(strategy, {\n    let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;\n});",
     ];
 
+    fn applies(&self) -> bool {
+        self.replicas > 1 && self.batch_size / self.replicas <= Self::SMALL
+    }
+
     fn diagnostic(&self) -> Diagnostic {
         let Self {
             batch_size,
@@ -51,10 +49,7 @@ impl Rule for SmallShareOfABatch {
         } = *self;
         let share = batch_size / replicas.max(1);
         let split = match (share, batch_size % replicas.max(1)) {
-            (0, _) => format!(
-                "{} of {replicas} replicas have nothing to do",
-                replicas - batch_size
-            ),
+            (0, _) => format!("{} of {replicas} replicas are idle", replicas - batch_size),
             (_, 0) => format!("{share} per replica on {replicas}"),
             _ => format!("{share} or {} per replica on {replicas}", share + 1),
         };
@@ -67,7 +62,7 @@ impl Rule for SmallShareOfABatch {
             .evidence("global batch", batch_size.to_string())
             .evidence("replicas", replicas.to_string())
             .fix(format!(
-                "for {batch_size} on each replica write `batch_size = {}`",
+                "for {batch_size} per replica write `batch_size = {}`",
                 batch_size * replicas
             ))
             .tensorflow(Quote::of("SC0513"))

@@ -1,26 +1,26 @@
-//! SC0305 `softmax-over-one`.
+//! SC0305 `softmax-over-one-output`.
 
 use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A cross-entropy of classes on a head with one output.
 #[derive(Clone, Debug)]
-pub struct SoftmaxOverOne {
+pub struct SoftmaxOverOneOutput {
     /// The loss: `SparseCategoricalCrossentropy`.
     pub loss: String,
     /// Whether the head itself ends in softmax; the loss may then be any.
     pub in_the_head: bool,
 }
 
-impl Rule for SoftmaxOverOne {
+impl Rule for SoftmaxOverOneOutput {
     const PAGE: RulePage = RulePage {
         code: "SC0305",
-        name: "softmax-over-one",
+        name: "softmax-over-one-output",
         severity: Severity::Error,
         stage: Stage::Compile,
-        finds: "A cross-entropy of classes on a head with one output, or a head with one output that ends in softmax.",
-        why: "Softmax over one class is always 1. The loss is 0 for every text, whatever the weights: nothing \
-              is learnt, and accuracy looks perfect where all labels are 0.",
+        finds: "A multi-class cross-entropy on a head with one output, or a head with one output that ends in softmax.",
+        why: "Softmax over one class is always 1. The loss is 0 for every text and all weights: nothing is \
+              learned, and accuracy looks perfect if all labels are 0.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 1)?;\n\
               compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;",
@@ -35,23 +35,23 @@ impl Rule for SoftmaxOverOne {
             return Self::start("softmax over one class is always 1: the head is one output with softmax")
                 .label(
                     Place::model("compile"),
-                    "puts out 1 for every example",
+                    "outputs 1 for every example",
                 )
-                .why("whatever the weights, the output is 1 and every gradient is 0")
+                .why("the output is 1 for all weights, and every gradient is 0")
                 .fix("for two classes: `Dense(1).activation(\"sigmoid\")` with `loss = BinaryCrossentropy { from_logits: false }`")
                 .fix("for a number: `Dense(1)` with `loss = MeanSquaredError`");
         }
         Self::start("softmax over one class is always 1: the head has 1 output")
             .label(
                 Place::argument("compile", "loss"),
-                "a loss of classes, for a head with 1 output",
+                "a multi-class loss on a head with 1 output",
             )
             .why(format!(
-                "`{}` of a single output is 0 for every text, whatever the weights",
+                "`{}` of a single output is 0 for every text and all weights",
                 self.loss
             ))
             .fix_edit(
-                "for two classes by one output: `loss = BinaryCrossentropy { from_logits: true }`",
+                "for two classes with one output: `loss = BinaryCrossentropy { from_logits: true }`",
                 Place::argument("compile", "loss"),
                 "loss = BinaryCrossentropy { from_logits: true }",
             )

@@ -18,21 +18,20 @@ impl Rule for SourcesUnreadable {
         name: "sources-unreadable",
         severity: Severity::Error,
         stage: Stage::Start,
-        finds: "A checkout that was moved or changed so that the library's names and types cannot be read.",
-        why: "The kernel names the types of variables by them, to keep variables between cells.",
+        finds: "A checkout that was moved or changed, so the library's names and types cannot be read.",
+        why: "The kernel needs them to name the types of variables that are kept between cells.",
         bad: "// in a terminal: mv stratoscope elsewhere, after it was installed",
         good: "// in a terminal: stratoscope install, from the new place",
         tensorflow: tensorflow::page("SC1004"),
     };
 
-    const NOT_RUN: Option<&'static str> =
-        Some("it happens before there is a kernel that could run them");
+    const NOT_RUN: Option<&'static str> = Some("it happens before a kernel could run them");
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start("the names and types of the library cannot be read from its sources")
             .why(self.reason.clone())
             .fix(format!(
-                "see that `cargo fetch --locked` works in {}",
+                "make sure that `cargo fetch --locked` works in {}",
                 self.sources
             ))
     }

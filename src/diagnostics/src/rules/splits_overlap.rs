@@ -15,7 +15,7 @@ pub struct SplitsOverlap {
     pub first: Vec<(usize, usize, String)>,
     /// How many of them have another label there.
     pub other_label: usize,
-    /// Whether both are parts of one data set: `validation_split`.
+    /// Whether both are parts of one dataset: `validation_split`.
     pub one_data_set: bool,
 }
 
@@ -25,10 +25,10 @@ impl Rule for SplitsOverlap {
         name: "splits-overlap",
         severity: Severity::Warning,
         stage: Stage::Data,
-        finds: "Examples of the validation data that stand in the training data, letter by letter: both texts of a \
-                pair, all numbers of a row. Labels are not compared.",
-        why: "The model has learnt these by heart. The validation loss is then too good, early stopping waits too long, \
-              and the best epoch is not the best.",
+        finds: "Validation examples that are identical to training examples: both texts of a pair, all numbers \
+                of a row. Labels are not compared.",
+        why: "The model has seen these examples in training. The validation loss is then too low, early stopping \
+              stops too late, and the epoch that looks best may not be.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               let train = train.shuffled(1);\n\
@@ -49,33 +49,38 @@ impl Rule for SplitsOverlap {
         } else {
             "examples are"
         };
-        let mut told = Self::start(format!(
+        let mut diagnostic = Self::start(format!(
             "{} validation {are} in the training data",
             text::thousands(self.shared)
         ))
-        .label(Place::call("fit"), "validates on what it trains on")
-        .why("what was trained on is known by heart: measured on it, every model looks better than it is")
+        .label(Place::call("fit"), "validates on training examples")
+        .why("a model looks better than it is on examples that it was trained on")
         .evidence(
             "shared",
-            format!("{} of {}, {percent:.1} %", text::thousands(self.shared), text::thousands(self.validation)),
+            format!(
+                "{} of {}, {percent:.1} %",
+                text::thousands(self.shared),
+                text::thousands(self.validation)
+            ),
         );
         for (train, validation, text) in self.first.iter().take(5) {
-            told = told.evidence(
+            diagnostic = diagnostic.evidence(
                 format!("row {validation}, in training row {train}"),
                 text::excerpt(text, 80),
             );
         }
         if self.other_label > 0 {
-            told = told.evidence(
-                "of these with another label",
+            diagnostic = diagnostic.evidence(
+                "of these, with another label",
                 text::thousands(self.other_label),
             );
         }
-        let told = match self.one_data_set {
-            true => told.fix("drop what is there twice before it is divided: `data.dedupe()`"),
-            false => told.fix("drop them: `validation_data = dev.without(&train)`"),
+        let diagnostic = match self.one_data_set {
+            true => diagnostic.fix("remove duplicates before the split: `data.dedupe()`"),
+            false => diagnostic.fix("remove them: `validation_data = dev.without(&train)`"),
         };
-        told.fix("`%warnings deny SC0701` makes an error of it")
+        diagnostic
+            .fix("`%warnings deny SC0701` turns it into an error")
             .tensorflow(Quote::of("SC0701"))
     }
 }

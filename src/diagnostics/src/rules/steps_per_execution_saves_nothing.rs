@@ -14,12 +14,12 @@ impl Rule for StepsPerExecutionSavesNothing {
         name: "steps-per-execution-saves-nothing",
         severity: Severity::Note,
         stage: Stage::Page,
-        finds: "`steps_per_execution = 16` in the hope of fewer optimizer steps, fewer all-reduces or less \
-                memory. 8 batches are 8 optimizer steps and 8 all-reduces whatever its value is; with 4 they \
-                are run in 2 executions.",
-        why: "It is the number of batches between two returns to the host: callbacks run less often, and \
-              nothing else changes. `gradient_accumulation_steps` makes one optimizer step of several \
-              batches; `sync_every` lets the replicas go their own way for several steps.",
+        finds: "`steps_per_execution = 16` used to get fewer optimizer steps, fewer all-reduces or less memory. \
+                8 batches are 8 optimizer steps and 8 all-reduces for every value; a value of 4 runs them in 2 \
+                executions.",
+        why: "It is the number of batches between two returns to the host: callbacks run less often, and nothing \
+              else changes. `gradient_accumulation_steps` makes one optimizer step from several batches; \
+              `sync_every` lets the replicas train independently for several steps.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               steps_per_execution = 4)?; // one step out of four batches?",
         good: "compile!(model, optimizer = AdamW::new(5e-5), gradient_accumulation_steps = 4)?;",
@@ -27,12 +27,12 @@ impl Rule for StepsPerExecutionSavesNothing {
     };
 
     const NOT_RUN: Option<&'static str> =
-        Some("the first one is valid too, and what was meant by it is in no text");
+        Some("the first cell is valid too; the intention behind it is not visible in its text");
 
     fn diagnostic(&self) -> Diagnostic {
-        Self::start("16 batches stay 16 optimizer steps and 16 all-reduces")
+        Self::start("16 batches are still 16 optimizer steps and 16 all-reduces")
             .why("`steps_per_execution` is the number of batches between two returns to the host")
-            .fix("one optimizer step out of several batches: `gradient_accumulation_steps`")
-            .fix("fewer synchronisations: `sync_every`")
+            .fix("one optimizer step from several batches: `gradient_accumulation_steps`")
+            .fix("fewer synchronizations: `sync_every`")
     }
 }

@@ -18,11 +18,11 @@ impl Rule for StepsPerExecutionWithoutScope {
         name: "steps-per-execution-without-scope",
         severity: Severity::Error,
         stage: Stage::Compile,
-        finds: "`steps_per_execution` above 1 in a `compile!` that runs under no strategy scope, with a \
-                model that is bound to no strategy. 1 is accepted everywhere.",
-        why: "The argument is the number of batches run between two returns to the host. It is often \
-              taken for something that saves synchronisation or memory; it does neither, and asking for a \
-              scope keeps that mistake from passing unseen.",
+        finds: "`steps_per_execution` above 1 in a `compile!` outside of any strategy scope, with a model that \
+                belongs to no strategy. 1 is always accepted.",
+        why: "The argument is the number of batches run between two returns to the host. It is often believed to \
+              save synchronization or memory; it saves neither, and requiring a scope makes that mistake \
+              visible.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
               compile!(model,\n    optimizer = AdamW::new(5e-5),\n    \
               loss = SparseCategoricalCrossentropy { from_logits: true },\n    \
@@ -39,16 +39,16 @@ impl Rule for StepsPerExecutionWithoutScope {
         let place = Place::argument("compile", "steps_per_execution");
         if self.dropped {
             // The first line is the one that the fallback of old scripts prints, two spaces included.
-            let mut told = Self::start(
+            let mut diagnostic = Self::start(
                 "steps_per_execution not supported.  Falling back to standard compilation",
             );
-            told.severity = Severity::Warning;
-            return told
+            diagnostic.severity = Severity::Warning;
+            return diagnostic
                 .label(place.clone(), "dropped: no strategy is active")
-                .why("`drop_unsupported = true`: compile went on with `steps_per_execution = 1`")
+                .why("`drop_unsupported = true`: compiled with `steps_per_execution = 1`")
                 .fix_edit("drop the argument", place, "")
                 .tensorflow(Quote::of("SC0102"))
-                .answers(answer);
+                .with_answers(answer);
         }
         let value = self.value;
         Self::start(format!("`steps_per_execution = {value}` needs an active strategy scope"))
@@ -58,8 +58,8 @@ impl Rule for StepsPerExecutionWithoutScope {
                  optimizer steps and, under a strategy, {value} all-reduces"
             ))
             .why(
-                "it saves neither memory nor synchronisation; to make one optimizer step out of several \
-                 batches use `gradient_accumulation_steps`",
+                "it saves neither memory nor synchronization; use `gradient_accumulation_steps` to make one \
+                 optimizer step from several batches",
             )
             .fix(
                 "wrap the cell in a scope, one device is enough: \
@@ -68,11 +68,11 @@ impl Rule for StepsPerExecutionWithoutScope {
             )
             .fix_edit("drop the argument", place, "")
             .tensorflow(Quote::of("SC0102"))
-            .answers(answer)
+            .with_answers(answer)
     }
 }
 
-/// keras-semantics E4.
+/// docs/keras-semantics.md E4.
 fn answer(profile: Profile) -> Answer {
     match profile {
         Profile::Tf23 => tensorflow::answer("compile", "steps_per_execution", profile),
@@ -90,9 +90,9 @@ mod tests {
             value: 16,
             dropped: true,
         };
-        let told = facts.diagnostic();
-        assert_eq!(told.severity, Severity::Warning);
-        assert!(told.message.starts_with(
+        let diagnostic = facts.diagnostic();
+        assert_eq!(diagnostic.severity, Severity::Warning);
+        assert!(diagnostic.message.starts_with(
             "steps_per_execution not supported.  Falling back to standard compilation"
         ));
     }

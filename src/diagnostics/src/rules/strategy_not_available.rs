@@ -18,7 +18,7 @@ pub const STRATEGIES: &[&str] = &[
 pub struct StrategyNotAvailable {
     /// The name as typed: `MultiWorkerMirroredStrategy`.
     pub given: String,
-    /// Where it stands.
+    /// Its place.
     pub place: Place,
 }
 
@@ -28,28 +28,28 @@ impl Rule for StrategyNotAvailable {
         name: "strategy-not-available",
         severity: Severity::Error,
         stage: Stage::Text,
-        finds: "A strategy that TensorFlow has and this product has not.",
-        why: "One that only pretended to be there would train on other devices than the reader believes.",
+        finds: "A strategy of TensorFlow that stratoscope does not have.",
+        why: "A stand-in with the same name would train on other devices than the user expects.",
         bad: "let strategy = MultiWorkerMirroredStrategy::new()?;",
         good: "let strategy = MirroredStrategy::logical(2)?;",
         tensorflow: tensorflow::page("SC0804"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let told = Self::start(format!("there is no `{}` here", self.given))
+        let diagnostic = Self::start(format!("`{}` does not exist here", self.given))
             .label(self.place.clone(), "not available")
             .why(format!(
-                "strategies that exist: {}",
+                "available strategies: {}",
                 text::names(STRATEGIES, 8)
             ));
-        let told = match self.given.as_str() {
-            "TPUStrategy" => told.fix(
+        let diagnostic = match self.given.as_str() {
+            "TPUStrategy" => diagnostic.fix(
                 "use `TpuStrategy::simulated()`: the topology of a TPU, eight cores and their ring, \
                  computed by the CPU",
             ),
-            _ => told,
+            _ => diagnostic,
         };
-        told.fix(
+        diagnostic.fix(
             "use `MirroredStrategy::logical(2)` to see replicas on one machine, or \
                  `MirroredStrategy::new()` for every device of the best kind",
         )

@@ -26,8 +26,9 @@ impl Rule for TensorMismatch {
         severity: Severity::Error,
         stage: Stage::Load,
         finds: "A tensor of the encoder that is missing from the checkpoint or has another shape than its \
-                `config.json` implies. A new classification head is no error: it is reported as new.",
-        why: "Left at random, one layer is enough to make the rest worthless.",
+                `config.json` implies. A new classification head is not an error: the load report lists it as \
+                new.",
+        why: "One layer with random weights makes the whole model useless.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"./edited-config\", 8)?;",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
         tensorflow: tensorflow::page("SC0904"),
@@ -51,17 +52,17 @@ impl Rule for TensorMismatch {
                 text::shape(found)
             ),
         };
-        let told = Self::start(message)
+        let diagnostic = Self::start(message)
             .label(
                 Place::file(&self.path, None),
                 "does not fit the configuration",
             )
-            .why("the weights and the `config.json` beside them do not belong together");
-        let told = if self.tensors > 1 {
-            told.evidence("tensors that do not fit", text::thousands(self.tensors))
+            .why("the weights and their `config.json` do not belong together");
+        let diagnostic = if self.tensors > 1 {
+            diagnostic.evidence("tensors with a mismatch", text::thousands(self.tensors))
         } else {
-            told
+            diagnostic
         };
-        told.fix("use the `config.json` that was saved with these weights")
+        diagnostic.fix("use the `config.json` that was saved with these weights")
     }
 }

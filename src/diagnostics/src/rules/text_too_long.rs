@@ -22,7 +22,7 @@ impl Rule for TextTooLong {
         stage: Stage::Data,
         finds: "A `max_length` above the number of the model's position embeddings (512 for BERT). Longer texts are \
                 always truncated to `max_length` (SC0407).",
-        why: "There is no embedding for the position. On a GPU TensorFlow reads zeros instead of failing.",
+        why: "There is no embedding for such a position. On a GPU TensorFlow reads zeros instead of failing.",
         bad: "fit!(model, train, max_length = 1024)?;",
         good: "fit!(model, train, max_length = 64)?;",
         tensorflow: tensorflow::page("SC0401"),
@@ -39,7 +39,7 @@ impl Rule for TextTooLong {
             Place::argument(&self.call, "max_length"),
             format!("at most {limit}"),
         )
-        .why("there is an embedding per position, and none for the ones beyond")
+        .why("there is one embedding per position, and none beyond the last one")
         .fix(format!("truncate: `max_length = {limit}` or less"))
         .fix("or split the texts into windows")
         .tensorflow(Quote::with("SC0401", "", &[("limit", limit.to_string())]))

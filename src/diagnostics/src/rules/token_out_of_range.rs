@@ -13,7 +13,7 @@ pub struct TokenOutOfRange {
     pub token: Option<String>,
     /// Vectors the model has.
     pub vocabulary: usize,
-    /// The row of the data set, counted from 0.
+    /// The row of the dataset, counted from 0.
     pub row: usize,
     /// Name of the call without `!`: `fit`.
     pub call: String,
@@ -25,8 +25,8 @@ impl Rule for TokenOutOfRange {
         name: "token-out-of-range",
         severity: Severity::Error,
         stage: Stage::Data,
-        finds: "A token id that is not below the number of the model's word embeddings.",
-        why: "The tokenizer is another checkpoint's. Ids that happen to be in range are wrong as well.",
+        finds: "A token id that is not below the number of word embeddings of the model.",
+        why: "The tokenizer belongs to another checkpoint. Ids that are in range are wrong as well.",
         bad: "// a tokenizer with more entries than the model has word embeddings\nmodel.set_tokenizer(BertTokenizer::from_folder(&folder)?)?;\nfit!(model, train)?;",
         good: "// the tokenizer of the model's own checkpoint\nmodel.set_tokenizer(BertTokenizer::from_pretrained(\"all-MiniLM-L6-v2\")?)?;\nfit!(model, train)?;",
         tensorflow: tensorflow::page("SC0402"),
@@ -38,19 +38,20 @@ impl Rule for TokenOutOfRange {
     ];
 
     fn diagnostic(&self) -> Diagnostic {
-        let told = Self::start(format!(
-            "id {} but {} vectors",
+        let diagnostic = Self::start(format!(
+            "token id {}, but the model has {} word embeddings",
             text::thousands(self.id as usize),
             text::thousands(self.vocabulary)
         ))
-        .label(Place::call(&self.call), "a token without a vector")
-        .why("the tokenizer has more entries than the model has word embeddings: it is another checkpoint's")
+        .label(Place::call(&self.call), "a token without an embedding")
+        .why("the tokenizer has more entries than the model has word embeddings: it belongs to another checkpoint")
         .evidence("row", self.row.to_string());
-        let told = match &self.token {
-            Some(token) => told.evidence("token", format!("`{token}`")),
-            None => told,
+        let diagnostic = match &self.token {
+            Some(token) => diagnostic.evidence("token", format!("`{token}`")),
+            None => diagnostic,
         };
-        told.fix("load the tokenizer of the same checkpoint as the model")
+        diagnostic
+            .fix("load the tokenizer of the same checkpoint as the model")
             .tensorflow(Quote::of("SC0402"))
     }
 }

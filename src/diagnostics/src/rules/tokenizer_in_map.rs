@@ -1,21 +1,21 @@
-//! SC0408 `texts-are-values`.
+//! SC0408 `tokenizer-in-map`.
 
 use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
 /// A tokenizer in a compiled map, where texts are symbolic elsewhere.
 #[derive(Clone, Copy, Debug)]
-pub struct TextsAreValues;
+pub struct TokenizerInMap;
 
-impl Rule for TextsAreValues {
+impl Rule for TokenizerInMap {
     const PAGE: RulePage = RulePage {
         code: "SC0408",
-        name: "texts-are-values",
+        name: "tokenizer-in-map",
         severity: Severity::Note,
         stage: Stage::Page,
-        finds: "The error of calling a tokenizer inside `dataset.map`. Here a data set holds its texts, and a \
-                closure gets each of them as it is.",
-        why: "TensorFlow traces the function of a map once, with symbolic tensors: there is no text yet that a \
+        finds: "A mistake that is possible in TensorFlow only: a tokenizer called inside `dataset.map`. Here a \
+                dataset has its texts as values, and a closure gets each of them.",
+        why: "TensorFlow traces the function of a map once, with symbolic tensors: there is no text that a \
               Python tokenizer could read.",
         bad: "// dataset.map(lambda text: tokenizer(text)) fails in TensorFlow\nlet upper = train.map(|mut \
               example| { example.text = example.text.to_uppercase(); example });",
@@ -23,11 +23,12 @@ impl Rule for TextsAreValues {
         tensorflow: tensorflow::page("SC0408"),
     };
 
-    const NOT_RUN: Option<&'static str> = Some("both are valid: no program here shows it");
+    const NOT_RUN: Option<&'static str> =
+        Some("both cells are valid: the mistake is not possible here");
 
     fn diagnostic(&self) -> Diagnostic {
-        Self::start("the texts of a data set are values, in a map too")
-            .why("nothing is traced: a closure sees each example, and the model's tokenizer runs when `fit!` begins")
-            .fix("write the map on texts; tokenizing is `fit!`'s")
+        Self::start("the texts of a dataset are values, inside a map too")
+            .why("nothing is traced: a closure gets each example, and the model's tokenizer runs when `fit!` begins")
+            .fix("map the texts; `fit!` tokenizes them")
     }
 }

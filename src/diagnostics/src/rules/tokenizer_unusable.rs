@@ -20,7 +20,7 @@ impl Rule for TokenizerUnusable {
         stage: Stage::Load,
         finds: "A checkpoint whose `tokenizer.json` or `vocab.txt` is damaged, or describes another kind of \
                 tokenizer than WordPiece.",
-        why: "A model without the tokenizer it was trained with sees words it does not know.",
+        why: "With another tokenizer than in pretraining, the token ids have no meaning for the model.",
         bad: "let tokenizer = BertTokenizer::from_pretrained(\"./bpe-tokenizer\")?;",
         good: "let tokenizer = BertTokenizer::from_pretrained(\"all-MiniLM-L6-v2\")?;",
         tensorflow: tensorflow::page("SC0910"),
@@ -32,11 +32,11 @@ impl Rule for TokenizerUnusable {
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
-            "`{}` gives no tokenizer: {}",
+            "`{}` is not a usable tokenizer: {}",
             self.path, self.reason
         ))
-        .label(Place::file(&self.path, None), "no WordPiece tokenizer")
-        .why("a model without the tokenizer it was trained with sees words it does not know")
-        .fix("fetch `tokenizer.json` or `vocab.txt` of the same checkpoint")
+        .label(Place::file(&self.path, None), "not a WordPiece tokenizer")
+        .why("with another tokenizer than in pretraining, the token ids have no meaning for the model")
+        .fix("download `tokenizer.json` or `vocab.txt` of the same checkpoint")
     }
 }

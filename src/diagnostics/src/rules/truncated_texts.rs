@@ -25,8 +25,8 @@ impl Rule for TruncatedTexts {
         name: "truncated-texts",
         severity: Severity::Note,
         stage: Stage::Data,
-        finds: "Texts that are longer than `max_length` and were cut.",
-        why: "What was cut off is not learnt from. In sentence pairs it may be the half that decides.",
+        finds: "Texts that are longer than `max_length` and were truncated.",
+        why: "The model does not see the truncated part. In sentence pairs that may be the decisive part.",
         bad: "fit!(model, reviews, max_length = 8)?; // half of the reviews are longer",
         good: "fit!(model, reviews, max_length = 16)?;",
         tensorflow: tensorflow::page("SC0407"),
@@ -44,7 +44,7 @@ impl Rule for TruncatedTexts {
             "{percent:.0} % truncated at {} tokens, {average:.0} tokens lost on average",
             self.max_length
         ))
-        .label(Place::call(&self.call), "texts are cut here")
+        .label(Place::call(&self.call), "texts are truncated here")
         .evidence(
             "texts cut",
             format!(
@@ -56,12 +56,11 @@ impl Rule for TruncatedTexts {
         .fix(match self.call.as_str() {
             // `predict` takes all that the model takes, and has no such argument.
             "predict" => format!(
-                "the model takes no more than {} tokens: split longer texts, if their end matters",
+                "the model takes at most {} tokens: split longer texts if their end matters",
                 self.max_length
             ),
-            _ => {
-                "raise `max_length` if the end of the texts matters; time grows with it".to_owned()
-            }
+            _ => "raise `max_length` if the end of the texts matters; training time grows with it"
+                .to_owned(),
         })
     }
 }

@@ -10,7 +10,7 @@ pub struct UnevenLastBatch {
     pub shares: Vec<usize>,
     /// Examples of a full batch.
     pub batch_size: usize,
-    /// Examples of the data set.
+    /// Examples of the dataset.
     pub examples: usize,
 }
 
@@ -21,9 +21,9 @@ impl Rule for UnevenLastBatch {
         severity: Severity::Note,
         stage: Stage::Data,
         finds: "A last batch of an epoch that gives some replicas more examples than others.",
-        why: "Nothing is wrong here: the all-reduce weighs each replica by its number of examples, so the step is \
-              that of one device. An average of the replicas' means would count the examples of the smaller \
-              share more: 5 samples as 3 + 2 gave the gradient 101.0 instead of 81.2.",
+        why: "The result is correct: the all-reduce weights each replica by its number of examples, so the step \
+              equals that of one device. An unweighted mean over replicas would give more weight to the examples \
+              of the smaller share: 5 examples as 3 + 2 gave the gradient 101.0 instead of 81.2.",
         bad: "fit!(model, train.take(37), batch_size = 32)?; // the last batch: 3 + 2",
         good: "fit!(model, train.take(36), batch_size = 32)?; // the last batch: 2 + 2",
         tensorflow: tensorflow::page("SC0512"),
@@ -38,7 +38,7 @@ impl Rule for UnevenLastBatch {
         let parts: Vec<String> = self.shares.iter().map(usize::to_string).collect();
         let size: usize = self.shares.iter().sum();
         Self::start(format!(
-            "the last batch splits {}: weighted by sample",
+            "the last batch splits {}: weighted by number of examples",
             parts.join(" + ")
         ))
         .label(
@@ -48,7 +48,7 @@ impl Rule for UnevenLastBatch {
                 self.examples, self.batch_size
             ),
         )
-        .why("replicas are weighted by their examples, so the step is that of one device")
+        .why("replicas are weighted by their number of examples, so the step equals that of one device")
         .evidence("examples of the last batch", size.to_string())
         .fix("nothing to do: the weighting is automatic")
         .tensorflow(Quote::of("SC0512"))

@@ -19,20 +19,20 @@ impl Rule for UnfinishedCode {
         name: "unfinished-code",
         severity: Severity::Error,
         stage: Stage::Text,
-        finds: "A bracket or a text that is never closed, a bracket that closes nothing, or a cell that ends in \
-                the middle of a statement.",
-        why: "rustc would read on past the end of the cell, and speak of what the kernel has put there.",
+        finds: "A bracket or a string that is not closed, a closing bracket without an opening one, or a cell \
+                that ends in the middle of a statement.",
+        why: "rustc would read past the end of the cell and report an error in code that the kernel generated.",
         bad: "let numbers = vec![1, 2, 3;",
         good: "let numbers = vec![1, 2, 3];",
         tensorflow: "",
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let mut told = Self::start(self.message.clone());
+        let mut diagnostic = Self::start(self.message.clone());
         for (place, text) in &self.labels {
-            told = told.label(place.clone(), text.clone());
+            diagnostic = diagnostic.label(place.clone(), text.clone());
         }
-        told.fixes.extend(self.fix.clone());
-        told
+        diagnostic.fixes.extend(self.fix.clone());
+        diagnostic
     }
 }

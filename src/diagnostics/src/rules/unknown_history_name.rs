@@ -21,8 +21,8 @@ impl Rule for UnknownHistoryName {
         severity: Severity::Error,
         stage: Stage::Training,
         finds: "`history[\"…\"]` with a name that the run did not measure.",
-        why: "A history has the loss, the metrics of `compile!` and the learning rate; with validation data \
-              the same again behind `val_`. `history.get(\"…\")` is `None` for any other name.",
+        why: "A history has the loss, the metrics of `compile!` and the learning rate; with validation data also \
+              the same names with the prefix `val_`. `history.get(\"…\")` is `None` for any other name.",
         bad: "let model = Sequential([Dense(1).input_shape(5)])?;\n\
               compile!(model, optimizer = SGD::new(0.01), loss = MeanSquaredError)?;\n\
               let history = fit!(model, make_regression(16, 5, 0)?, verbose = false)?;\n\
@@ -35,7 +35,7 @@ impl Rule for UnknownHistoryName {
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let mut told = Self::start(format!("the history has no `{}`", self.given))
+        let mut diagnostic = Self::start(format!("the history has no `{}`", self.given))
             .why(format!("it has {}", text::names(&self.known, 20)));
         let mut near = similar(&self.given, self.known.iter().map(String::as_str));
         // Keras's own short names.
@@ -44,18 +44,20 @@ impl Rule for UnknownHistoryName {
             && !self.known.iter().any(|name| name.starts_with("val_"))
             && self.known.iter().any(|name| name == rest)
         {
-            told = told.fix("pass `validation_data` to `fit!`: it is measured after every epoch");
+            diagnostic = diagnostic
+                .fix("pass `validation_data` to `fit!`, which evaluates it after every epoch");
         }
         near.extend(longer(&self.given, &self.known));
         near.dedup();
         for name in near.iter().take(2) {
-            told = told.fix(format!("did you mean `{name}`?"));
+            diagnostic = diagnostic.suggest(name);
         }
-        told.fix(format!(
-            "`history.get(\"{}\")` is `None` where the name may be missing",
-            self.given
-        ))
-        .tensorflow(Quote::of("SC0518"))
+        diagnostic
+            .fix(format!(
+                "use `history.get(\"{}\")`, which is `None` for a missing name",
+                self.given
+            ))
+            .tensorflow(Quote::of("SC0518"))
     }
 }
 

@@ -19,7 +19,7 @@ pub struct UnknownIdentifier {
     pub known: Vec<String>,
     /// What stands in for it, a sentence, where the name is one of another library.
     pub hint: Option<String>,
-    /// The call's arguments; empty when told at run time.
+    /// The call's arguments; empty when raised at run time.
     pub arguments: Vec<ArgumentRow>,
 }
 
@@ -29,9 +29,9 @@ impl Rule for UnknownIdentifier {
         name: "unknown-identifier",
         severity: Severity::Error,
         stage: Stage::Text,
-        finds: "A text given for `loss`, `metrics` or `optimizer` that names none.",
-        why: "Keras resolves losses and metrics at the first batch, so that the mistake shows after \
-              minutes of loading; here the names are known when the cell is read.",
+        finds: "A string for `loss`, `metrics` or `optimizer` that is not a known name.",
+        why: "Keras resolves losses and metrics at the first batch, so the error appears after minutes of \
+              loading; here the names are checked before the cell runs.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), metrics = [\"acuracy\"])?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5), metrics = [\"accuracy\"])?;",
         tensorflow: tensorflow::page("SC0105"),
@@ -39,36 +39,33 @@ impl Rule for UnknownIdentifier {
 
     fn diagnostic(&self) -> Diagnostic {
         let kind = &self.kind;
-        let mut told = Self::start(format!("there is no {kind} `{}`", self.given))
+        let mut diagnostic = Self::start(format!("there is no {kind} `{}`", self.given))
             .label(self.place.clone(), format!("unknown {kind}"));
         if let Some(hint) = &self.hint {
-            told = told.why(hint.clone());
+            diagnostic = diagnostic.why(hint.clone());
         }
-        told = told.why(format!("known: {}", text::names(&self.known, 20)));
+        diagnostic = diagnostic.why(format!("known: {}", text::names(&self.known, 20)));
         for name in self.similar.iter().take(3) {
-            told = told.fix_edit(
-                format!("did you mean `{name}`?"),
-                self.place.clone(),
-                format!("\"{name}\""),
-            );
+            diagnostic = diagnostic.suggest_edit(name, self.place.clone(), format!("\"{name}\""));
         }
         if self.similar.is_empty() {
-            told = told.fix(format!(
-                "take a {kind} from the list, or pass a value of a type of your own"
+            diagnostic = diagnostic.fix(format!(
+                "use a {kind} from the list, or pass a value of a custom type"
             ));
         }
-        let told = told.arguments(self.arguments.clone());
+        let diagnostic = diagnostic.arguments(self.arguments.clone());
         let case = match kind.as_str() {
             "optimizer" => "optimizer",
             "loss" | "metric" => "fit",
-            _ => return told,
+            _ => return diagnostic,
         };
-        told.tensorflow(Quote::case("SC0105", case))
-            .answers(|profile| answer(profile, kind, &self.given))
+        diagnostic
+            .tensorflow(Quote::case("SC0105", case))
+            .with_answers(|profile| answer(profile, kind, &self.given))
     }
 }
 
-/// keras-semantics E27.
+/// docs/keras-semantics.md E27.
 fn answer(profile: Profile, kind: &str, given: &str) -> Answer {
     let does = match kind {
         "optimizer" => "raises in `compile`",

@@ -27,8 +27,8 @@ impl Rule for UnknownLabel {
         stage: Stage::Load,
         finds: "A label in the data that is none of the known classes: of the training split, of the model, \
                 or of the list that was given.",
-        why: "A class that only the validation split has can never be predicted; a misspelt one halves a \
-              class.",
+        why: "A class that occurs only in the validation split can never be predicted; a misspelled label splits \
+              a class.",
         bad: "let dev = Dataset::tsv_with_labels(\"misspelt.tsv\", &train.label_names)?; // `gamse` in line 2",
         good: "let dev = Dataset::tsv_with_labels(\"dev.tsv\", &train.label_names)?; // `games` in line 2",
         tensorflow: tensorflow::page("SC0913"),
@@ -42,7 +42,7 @@ impl Rule for UnknownLabel {
     fn diagnostic(&self) -> Diagnostic {
         let near =
             crate::check::suggest::similar(&self.label, self.known.iter().map(String::as_str));
-        let told = Self::start(format!(
+        let diagnostic = Self::start(format!(
             "`{}`, line {}: unknown label `{}`",
             self.path,
             self.line,
@@ -50,14 +50,14 @@ impl Rule for UnknownLabel {
         ))
         .label(Place::file(&self.path, Some(self.line)), "unknown label")
         .why(format!("known: {}", text::names(&self.known, 12)));
-        let told = if self.rows > 1 {
-            told.evidence("rows with an unknown label", text::thousands(self.rows))
+        let diagnostic = if self.rows > 1 {
+            diagnostic.evidence("rows with an unknown label", text::thousands(self.rows))
         } else {
-            told
+            diagnostic
         };
         match near.first() {
-            Some(name) => told.fix(format!("did you mean `{name}`?")),
-            None => told.fix("correct the label, or train with a split that has it"),
+            Some(name) => diagnostic.suggest(name),
+            None => diagnostic.fix("correct the label, or train with a split that has it"),
         }
     }
 }

@@ -11,7 +11,7 @@ pub struct UnknownOptimizerArgument {
     pub optimizer: String,
     /// The name as typed.
     pub given: String,
-    /// Where the name stands.
+    /// The place of the name.
     pub place: Place,
     /// What stands there instead, best first, each as a title and an edit.
     pub fixes: Vec<Fix>,
@@ -25,30 +25,29 @@ impl Rule for UnknownOptimizerArgument {
         name: "unknown-optimizer-argument",
         severity: Severity::Error,
         stage: Stage::Text,
-        finds: "A misspelt argument of an optimizer, or one written the Python way: \
-                `AdamW::new(lr = 5e-5)`.",
-        why: "The learning rate and the decay decide the run; one that is not understood must not be \
-              dropped.",
+        finds: "A misspelled argument of an optimizer, or one in Python syntax: `AdamW::new(lr = 5e-5)`.",
+        why: "The learning rate and the decay decide the result of a run; an unknown argument must not be \
+              ignored.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5).weight_decy(0.01))?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5).weight_decay(0.01))?;",
         tensorflow: tensorflow::page("SC0504"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let mut told = Self::start(format!("unknown optimizer argument `{}`", self.given))
+        let mut diagnostic = Self::start(format!("unknown optimizer argument `{}`", self.given))
             .label(
                 self.place.clone(),
                 format!("not an argument of `{}`", self.optimizer),
             )
             .why(format!(
-                "the rate is the argument of `{}::new`, everything else a method: {}",
+                "the rate is the argument of `{}::new`, all other settings are methods: {}",
                 self.optimizer,
                 text::names(&self.known, 16)
             ));
-        told = told
+        diagnostic = diagnostic
             .tensorflow(Quote::argument(&self.optimizer, &self.given))
-            .answers(|profile| tensorflow::answer(&self.optimizer, &self.given, profile));
-        told.fixes = self.fixes.clone();
-        told
+            .with_answers(|profile| tensorflow::answer(&self.optimizer, &self.given, profile));
+        diagnostic.fixes = self.fixes.clone();
+        diagnostic
     }
 }

@@ -9,7 +9,7 @@ use stratoscope_render::text;
 pub struct UnknownStrategy {
     /// The name as typed.
     pub given: String,
-    /// Where it stands.
+    /// Its place.
     pub place: Place,
     /// The variables that hold a strategy, the nearest name first.
     pub known: Vec<String>,
@@ -21,34 +21,33 @@ impl Rule for UnknownStrategy {
         name: "unknown-strategy",
         severity: Severity::Error,
         stage: Stage::Start,
-        finds: "A `scope!` or `%%scope` of a variable that does not exist.",
-        why: "The variable that is meant is one that holds a strategy, not the one whose name is most like it.",
+        finds: "A `scope!` or `%%scope` with a variable that does not exist.",
+        why: "Only variables that hold a strategy are suggested, not every similar name.",
         bad: "let strategy = MirroredStrategy::logical(2)?;\nscope!(stategy, {\n    let inside = 1;\n});",
         good: "let strategy = MirroredStrategy::logical(2)?;\nscope!(strategy, {\n    let inside = 1;\n});",
         tensorflow: tensorflow::page("SC0129"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let told = Self::start(format!("there is no strategy `{}`", self.given))
+        let diagnostic = Self::start(format!("there is no strategy `{}`", self.given))
             .label(self.place.clone(), "not a variable of this notebook");
-        let told = match self.known.as_slice() {
-            [] => told
+        let diagnostic = match self.known.as_slice() {
+            [] => diagnostic
                 .why("no variable of this notebook holds a strategy")
                 .fix(format!(
                     "make one: `let {} = MirroredStrategy::logical(2)?;`",
                     self.given
                 )),
-            known => told.why(format!(
+            known => diagnostic.why(format!(
                 "variables that hold a strategy: {}",
                 text::names(known, 8)
             )),
         };
-        self.known.iter().take(3).fold(told, |told, name| {
-            told.fix_edit(
-                format!("did you mean `{name}`?"),
-                self.place.clone(),
-                name.clone(),
-            )
-        })
+        self.known
+            .iter()
+            .take(3)
+            .fold(diagnostic, |diagnostic, name| {
+                diagnostic.suggest_edit(name, self.place.clone(), name.clone())
+            })
     }
 }

@@ -1,4 +1,4 @@
-//! SC0707 `examples-never-seen`.
+//! SC0707 `unseen-examples`.
 
 use crate::tensorflow::{self, Quote};
 use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
@@ -6,7 +6,7 @@ use stratoscope_render::text;
 
 /// `steps_per_epoch` that is not the number of batches of the data.
 #[derive(Clone, Debug)]
-pub struct ExamplesNeverSeen {
+pub struct UnseenExamples {
     /// Examples that no epoch of the run comes to.
     pub never: usize,
     /// Examples of the data.
@@ -23,16 +23,17 @@ pub struct ExamplesNeverSeen {
     pub shuffle: bool,
 }
 
-impl Rule for ExamplesNeverSeen {
+impl Rule for UnseenExamples {
     const PAGE: RulePage = RulePage {
         code: "SC0707",
-        name: "examples-never-seen",
+        name: "unseen-examples",
         severity: Severity::Warning,
         stage: Stage::Data,
-        finds: "A `steps_per_epoch` below the batches of the data, when some examples are in no epoch of the run, or \
-                above them.",
-        why: "Examples that are never seen teach nothing, and without shuffling they are always the same ones. Of too \
-              many steps the rest does not exist: the epoch ends with the data. A short last batch is never dropped.",
+        finds: "A `steps_per_epoch` below the number of batches, if some examples are then in no epoch of the \
+                run, or above it.",
+        why: "The model does not learn from examples that are in no epoch, and without shuffling these are \
+              always the same ones. If there are too many steps, the epoch ends with the data. A short last \
+              batch is never dropped.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               fit!(model, train.take(52), batch_size = 8, steps_per_epoch = 4)?; // the data has 7 batches",
@@ -50,7 +51,7 @@ impl Rule for ExamplesNeverSeen {
             ..
         } = self;
         let too_many = steps_per_epoch > batches;
-        let told = match too_many {
+        let diagnostic = match too_many {
             true => Self::start(format!(
                 "`steps_per_epoch = {steps_per_epoch}`, but the data has {batches} batches: the epoch ends with them"
             )),
@@ -60,39 +61,45 @@ impl Rule for ExamplesNeverSeen {
                 text::thousands(self.examples)
             )),
         };
-        let told = told
-            .label(Place::call("fit"), format!("the data has {batches} batches"))
+        let diagnostic = diagnostic
+            .label(
+                Place::call("fit"),
+                format!("the data has {batches} batches"),
+            )
             .why(match (too_many, self.shuffle) {
-                (true, _) => "an epoch goes through the data once; there is nothing to repeat",
-                (false, true) => "each epoch takes the first batches of its own order, and the run is too short to come \
-                                  to all examples",
-                (false, false) => "without shuffling every epoch takes the same first batches",
+                (true, _) => "an epoch passes over the data once; datasets do not repeat",
+                (false, true) => {
+                    "each epoch uses the first batches of its own order, and the run is too short \
+                                  to reach all examples"
+                }
+                (false, false) => "without shuffling every epoch uses the same first batches",
             })
             .evidence(
                 "batches",
                 format!(
-                    "{} examples / {batch_size} = {batches}, {steps_per_epoch} asked for",
+                    "{} examples / {batch_size} = {batches}, {steps_per_epoch} requested",
                     text::thousands(self.examples)
                 ),
             )
             .evidence("epochs", text::thousands(self.epochs as usize));
-        told.fix_edit(
-            "drop `steps_per_epoch`: an epoch is then all of the data",
-            Place::argument("fit", "steps_per_epoch"),
-            "",
-        )
-        .tensorflow(Quote::case(
-            "SC0707",
-            match too_many {
-                true => "too many",
-                false => "too few",
-            },
-        ))
-        .answers(|profile| answer(profile, too_many, steps_per_epoch * self.epochs))
+        diagnostic
+            .fix_edit(
+                "remove `steps_per_epoch`: an epoch is then all of the data",
+                Place::argument("fit", "steps_per_epoch"),
+                "",
+            )
+            .tensorflow(Quote::case(
+                "SC0707",
+                match too_many {
+                    true => "too many",
+                    false => "too few",
+                },
+            ))
+            .with_answers(|profile| answer(profile, too_many, steps_per_epoch * self.epochs))
     }
 }
 
-/// keras-semantics §1.2, `steps_per_epoch`.
+/// docs/keras-semantics.md §1.2, `steps_per_epoch`.
 fn answer(profile: Profile, too_many: bool, batches: u64) -> Answer {
     match too_many {
         true => Answer::says(

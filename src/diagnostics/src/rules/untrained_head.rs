@@ -1,4 +1,4 @@
-//! SC0510 `head-is-new`.
+//! SC0510 `untrained-head`.
 
 use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
@@ -6,7 +6,7 @@ use stratoscope_render::text;
 
 /// Predictions of a head that was never trained.
 #[derive(Clone, Debug)]
-pub struct HeadIsNew {
+pub struct UntrainedHead {
     /// Name of the call without `!`: `predict`.
     pub call: String,
     /// The variables that the checkpoint did not have.
@@ -17,15 +17,15 @@ pub struct HeadIsNew {
     pub classes: Option<usize>,
 }
 
-impl Rule for HeadIsNew {
+impl Rule for UntrainedHead {
     const PAGE: RulePage = RulePage {
         code: "SC0510",
-        name: "head-is-new",
+        name: "untrained-head",
         severity: Severity::Note,
         stage: Stage::Data,
         finds: "`predict` or `evaluate!` before the first `fit!` of a model whose head the checkpoint did not \
                 have.",
-        why: "The head has random numbers: predictions are no better than chance, however sure they look.",
+        why: "The head is randomly initialized: predictions are no better than chance, even with a high probability.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
               model.predict([\"simple DNS server\"])?",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
@@ -43,19 +43,20 @@ impl Rule for HeadIsNew {
             [outputs, inputs] => format!("the head ({outputs} × {inputs})"),
             _ => "the head".to_owned(),
         };
-        let mut told = Self::start(format!(
+        let mut diagnostic = Self::start(format!(
             "{head} is new: predictions are random until `fit!`"
         ))
-        .label(Place::call(&self.call), "asked before any training")
-        .why("the checkpoint has no such variables, so they were filled with random numbers")
+        .label(Place::call(&self.call), "called before any training")
+        .why("the checkpoint has no such variables, so they were initialized randomly")
         .evidence("new", text::names(&self.variables, 4));
         if let Some(classes) = self.classes.filter(|&classes| classes > 1) {
-            told = told.evidence(
+            diagnostic = diagnostic.evidence(
                 "accuracy by chance",
                 format!("about {:.1} %", 100.0 / classes as f64),
             );
         }
-        told.fix("train it first: `fit!(model, train, epochs = 3)?`")
+        diagnostic
+            .fix("train it first: `fit!(model, train, epochs = 3)?`")
             .fix("or load a checkpoint that was trained for this task")
             .tensorflow(Quote::of("SC0510"))
     }

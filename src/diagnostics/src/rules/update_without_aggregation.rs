@@ -25,10 +25,10 @@ impl Rule for UpdateWithoutAggregation {
         name: "update-without-aggregation",
         severity: Severity::Error,
         stage: Stage::Compile,
-        finds: "A value with a copy per replica that has no aggregation, and that replicas update, or that is \
-                read as one value.",
-        why: "Each replica brings its own number. Without a sum, a mean or a choice the copies go apart, and \
-              what the variable is depends on who is asked.",
+        finds: "A variable with one copy per replica and no aggregation that replicas update, or that is read as \
+                one value.",
+        why: "Each replica computes its own value. Without a sum, a mean or a choice of one replica the copies \
+              diverge, and the value of the variable depends on the replica.",
         bad: "let two = MirroredStrategy::logical(2)?;\n\
               let counter = two.variable(\"counter\", 1.0, Synchronization::Auto, Aggregation::None)?;\n\
               counter.replica_update(|replica| replica.0 as f32)?;",
@@ -49,10 +49,10 @@ impl Rule for UpdateWithoutAggregation {
         let replicas = text::count(*replicas, "replica");
         let copies: Vec<String> = copies.iter().map(f64::to_string).collect();
         let copies = copies.join(", ");
-        let told = match reading {
+        let diagnostic = match reading {
             true => Self::start(format!(
-                "`{variable}` is written by each of {replicas} alone and has no aggregation: read as one \
-                 value, it would be one of {copies}"
+                "`{variable}` is written by each of {replicas} separately and has no aggregation: read as one \
+                 value, it could be any of {copies}"
             ))
             .evidence("copies", copies),
             false => Self::start(format!(
@@ -60,11 +60,12 @@ impl Rule for UpdateWithoutAggregation {
             ))
             .evidence("copies after the update", copies),
         };
-        told.evidence("kind", kind)
-            .why("an aggregation says which number the replicas mean together")
-            .fix("give `Aggregation::Mean`, `Aggregation::Sum` or `Aggregation::OnlyFirstReplica`")
+        diagnostic
+            .evidence("kind", kind)
+            .why("an aggregation defines how the values of the replicas are combined")
+            .fix("set `Aggregation::Mean`, `Aggregation::Sum` or `Aggregation::OnlyFirstReplica`")
             .tensorflow(Quote::of("SC0515"))
-            .answers(|profile| {
+            .with_answers(|profile| {
                 let does = match profile {
                     // Measured on 2.3, 2.6 and 2.18.
                     Profile::Tf24 => {

@@ -1,4 +1,4 @@
-//! SC0702 `validation-of-other-classes`.
+//! SC0702 `validation-class-mismatch`.
 
 use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
@@ -6,7 +6,7 @@ use stratoscope_render::text;
 
 /// Validation data that holds one class, or classes that training never shows.
 #[derive(Clone, Debug)]
-pub struct ValidationOfOtherClasses {
+pub struct ValidationClassMismatch {
     /// The names of the classes in the validation data.
     pub validation: Vec<String>,
     /// Of these, the ones that no training example has.
@@ -19,17 +19,17 @@ pub struct ValidationOfOtherClasses {
     pub is_tail: bool,
 }
 
-impl Rule for ValidationOfOtherClasses {
+impl Rule for ValidationClassMismatch {
     const PAGE: RulePage = RulePage {
         code: "SC0702",
-        name: "validation-of-other-classes",
+        name: "validation-class-mismatch",
         severity: Severity::Warning,
         stage: Stage::Data,
-        finds: "Validation data of a single class, where the model has several, or mostly of classes that training \
-                never shows. `validation_split` takes the end of the data before it is shuffled: of sorted data, the \
-                last classes.",
-        why: "The validation loss then measures something else than training, and accuracy is 0 or 1 for reasons of \
-              the file's order.",
+        finds: "Validation data with a single class, although the model has several, or mostly with classes that \
+                do not occur in training. `validation_split` takes the end of the data before it is shuffled: \
+                for sorted data, the last classes.",
+        why: "The validation loss then does not measure what is trained, and accuracy is 0 or 1 because of the \
+              order of the file.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               let mut sorted = train.take(200);\n\
@@ -47,27 +47,30 @@ impl Rule for ValidationOfOtherClasses {
     fn diagnostic(&self) -> Diagnostic {
         let message = match self.validation.as_slice() {
             [only] => format!(
-                "validation holds one class only: `{}`",
+                "the validation data has only one class: `{}`",
                 text::excerpt(only, 40)
             ),
             classes if self.unseen.len() == classes.len() => {
-                "validation holds only classes that training never shows".to_owned()
+                "the validation data has only classes that do not occur in training".to_owned()
             }
-            _ => "validation is mostly of classes that training never shows".to_owned(),
+            _ => {
+                "the validation data is mostly of classes that do not occur in training".to_owned()
+            }
         };
-        let mut told = Self::start(message)
-            .label(Place::call("fit"), "the validation data does not look like the training data")
+        let mut diagnostic = Self::start(message)
+            .label(Place::call("fit"), "the validation data does not match the training data")
             .why(match self.is_tail {
                 true => "`validation_split` is the end of the data, before shuffling: the data seems to be sorted",
-                false => "what is measured on it says nothing about the other classes",
+                false => "results on it say nothing about the other classes",
             })
             .evidence("classes in validation", text::names(&self.validation, 5))
             .evidence("classes in training", text::thousands(self.training))
             .evidence("validation examples", text::thousands(self.examples));
         if !self.unseen.is_empty() {
-            told = told.evidence("never in training", text::names(&self.unseen, 5));
+            diagnostic = diagnostic.evidence("not in training", text::names(&self.unseen, 5));
         }
-        told.fix("divide each class alike: `let (train, dev) = data.stratified_split(0.1, 0)?;`")
+        diagnostic
+            .fix("split each class in the same proportion: `let (train, dev) = data.stratified_split(0.1, 0)?;`")
             .fix("or shuffle before: `fit!(model, data.shuffled(0), validation_split = 0.1)?`")
             .tensorflow(Quote::of("SC0702"))
     }

@@ -22,22 +22,22 @@ impl Rule for VariableNotKept {
         name: "variable-not-kept",
         severity: Severity::Error,
         stage: Stage::Start,
-        finds: "A variable of a cell whose type the next cell could not name: a closure, a borrow, or a type \
-                that could not be worked out.",
-        why: "A cell is a program of its own; what it binds is handed to the next one by its type.",
+        finds: "A variable whose type cannot be named in the next cell: a closure, a borrow, or a type that \
+                could not be determined.",
+        why: "Each cell is compiled separately; a variable is passed to the next cell by its type.",
         bad: "let double = |x: f32| 2.0 * x;",
         good: "fn double(x: f32) -> f32 { 2.0 * x }",
         tensorflow: tensorflow::page("SC1011"),
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let mut told = Self::start(format!("`{}` {}", self.name, self.problem))
-            .why("the next cell must name the type of what this one binds");
+        let mut diagnostic = Self::start(format!("`{}` {}", self.name, self.problem))
+            .why("the next cell must name the type of this variable");
         if let Some(place) = &self.place {
-            told = told.label(place.clone(), "this variable");
+            diagnostic = diagnostic.label(place.clone(), "this variable");
         }
         self.fixes
             .iter()
-            .fold(told, |told, fix| told.fix(fix.clone()))
+            .fold(diagnostic, |diagnostic, fix| diagnostic.fix(fix.clone()))
     }
 }

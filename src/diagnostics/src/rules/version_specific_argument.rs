@@ -1,11 +1,11 @@
-//! SC0119 `unknown-to-a-version`.
+//! SC0119 `version-specific-argument`.
 
 use crate::tensorflow;
 use crate::{Answer, Diagnostic, Place, Profile, Rule, RulePage, Severity, Stage};
 
 /// An argument that is fine here, in a notebook whose profile is a version that does not know it.
 #[derive(Clone, Debug)]
-pub struct UnknownToAVersion {
+pub struct VersionSpecificArgument {
     /// The argument's name: `steps_per_execution`.
     pub argument: String,
     /// Where it stands, name and value.
@@ -14,23 +14,22 @@ pub struct UnknownToAVersion {
     pub profile: Profile,
 }
 
-impl UnknownToAVersion {
+impl VersionSpecificArgument {
     /// Whether `Model.compile` of the version does not know an argument that Keras has otherwise.
     pub fn concerns(profile: Profile, argument: &str) -> bool {
         profile == Profile::Tf23 && argument == "steps_per_execution"
     }
 }
 
-impl Rule for UnknownToAVersion {
+impl Rule for VersionSpecificArgument {
     const PAGE: RulePage = RulePage {
         code: "SC0119",
-        name: "unknown-to-a-version",
+        name: "version-specific-argument",
         severity: Severity::Note,
         stage: Stage::Text,
-        finds: "An argument of `compile!` that is fine here and that the version named by `%profile` refuses: \
-                `steps_per_execution` under `tf-2.3`, in a scope or not.",
-        why: "The cell works here, so nothing else would say that a script with the same line does not run \
-              on that version.",
+        finds: "An argument of `compile!` that is valid here but rejected by the version selected with \
+                `%profile`: `steps_per_execution` under `tf-2.3`, in a scope or not.",
+        why: "The cell works here, so no other message would say that the same line fails on that version.",
         bad: "let strategy = OneDeviceStrategy::new(cpu(0))?;\nscope!(strategy, {\n    \
               let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \
               compile!(model, optimizer = AdamW::new(5e-5), steps_per_execution = 16)?;\n});",
@@ -47,7 +46,7 @@ impl Rule for UnknownToAVersion {
             argument, profile, ..
         } = self;
         Self::start(format!(
-            "`{argument}` works here; {} does not know it",
+            "`{argument}` works here; {} does not have it",
             profile.title()
         ))
         .label(
@@ -57,12 +56,12 @@ impl Rule for UnknownToAVersion {
         .why(format!(
             "its name there is `experimental_{argument}`; in a scope the call fails all the same"
         ))
-        .fix("nothing is to be done here; `%profile off` ends these notes")
-        .answers(
-            |version| match UnknownToAVersion::concerns(version, argument) {
+        .fix("nothing to do here; `%profile off` turns these notes off")
+        .with_answers(|version| {
+            match VersionSpecificArgument::concerns(version, argument) {
                 true => tensorflow::answer("compile", argument, version),
                 false => Answer::does(version, "accepts this call"),
-            },
-        )
+            }
+        })
     }
 }

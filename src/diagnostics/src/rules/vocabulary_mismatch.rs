@@ -22,13 +22,13 @@ impl Rule for VocabularyMismatch {
         severity: Severity::Error,
         stage: Stage::Load,
         finds: "A tokenizer with more entries than the model has word embeddings.",
-        why: "Ids beyond the table have no vector, and the ids below it belong to other words.",
+        why: "Ids beyond the table have no embedding, and the ids within it belong to other words.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"./other-vocabulary\", 8)?; // the tokenizer of another checkpoint",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
         tensorflow: tensorflow::page("SC0905"),
     };
 
-    const NOT_RUN: Option<&'static str> = Some("it takes the tokenizer of another checkpoint");
+    const NOT_RUN: Option<&'static str> = Some("it needs the tokenizer of another checkpoint");
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
@@ -40,7 +40,9 @@ impl Rule for VocabularyMismatch {
             Place::file(&self.path, None),
             "another checkpoint's vocabulary",
         )
-        .why("the id of a word is the row of its vector: both must come from the same checkpoint")
-        .fix("put the checkpoint's own vocab.txt and tokenizer.json beside its weights")
+        .why(
+            "the id of a word is the row of its embedding: both must come from the same checkpoint",
+        )
+        .fix("put the checkpoint's own vocab.txt and tokenizer.json next to its weights")
     }
 }

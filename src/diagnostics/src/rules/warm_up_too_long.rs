@@ -24,12 +24,11 @@ impl Rule for WarmUpTooLong {
         name: "warm-up-too-long",
         severity: Severity::Warning,
         stage: Stage::Data,
-        finds: "A warm-up that lasts as long as the run, or longer. A schedule without any warm-up is no \
-                finding: many reasonable recipes have none.",
-        why: "The rate is still rising when the run ends: the rate that was asked for is never used, and \
-              nothing is annealed. BERT's recipe warms up for a tenth of the run. Without warm-up Adam's first \
-              steps are as large as the rate allows, before its moments mean anything; that is why small \
-              data sets need it most.",
+        finds: "A warm-up that lasts as long as the run, or longer. A schedule without warm-up is not reported: \
+                many good recipes have none.",
+        why: "The rate is still rising when the run ends: the requested rate is never reached, and it never \
+              decays. BERT's recipe warms up for a tenth of the run. Without warm-up, Adam takes its first steps \
+              at the full rate, before its moments are good estimates; small datasets suffer most.",
         bad: "let cosine = CosineDecay::new(5e-5, 2000).warmup_steps(1000);\ncompile!(model, optimizer = AdamW::new(cosine), loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train, epochs = 2, batch_size = 16)?;",
         good: "compile!(model, optimizer = AdamW::new(warmup_linear(5e-5, 0.1)), loss = SparseCategoricalCrossentropy { from_logits: true })?;\nfit!(model, train, epochs = 2, batch_size = 16)?;",
         tensorflow: tensorflow::page("SC0503"),
@@ -47,14 +46,11 @@ impl Rule for WarmUpTooLong {
             Place::call("fit"),
             format!("a run of {} optimizer steps", self.steps),
         )
-        .why("the run ends while the rate still rises")
+        .why("the run ends while the rate is still rising")
         .evidence("schedule", self.schedule.clone())
         .evidence(
             "highest rate",
-            format!(
-                "{:.3e} of the {:.3e} that were asked for",
-                self.reached, self.peak
-            ),
+            format!("{:.3e} of the requested {:.3e}", self.reached, self.peak),
         )
         .fix("warm up for a tenth of the run: `warmup_linear(5e-5, 0.1)`")
         .tensorflow(Quote::of("SC0503"))

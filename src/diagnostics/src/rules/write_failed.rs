@@ -1,25 +1,25 @@
-//! SC0908 `cannot-write`.
+//! SC0908 `write-failed`.
 
 use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A file or folder that cannot be written.
 #[derive(Clone, Debug)]
-pub struct CannotWrite {
+pub struct WriteFailed {
     /// The path.
     pub path: String,
     /// What the system said.
     pub reason: String,
 }
 
-impl Rule for CannotWrite {
+impl Rule for WriteFailed {
     const PAGE: RulePage = RulePage {
         code: "SC0908",
-        name: "cannot-write",
+        name: "write-failed",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "A model that cannot be saved where it was to be saved.",
-        why: "A checkpoint that is believed to be on disk and is not costs a training run.",
+        finds: "A model that cannot be saved to the given folder.",
+        why: "If a failed save went unnoticed, the training run would be lost.",
         bad: "model.save_pretrained(\"/proc/model\")?;",
         good: "model.save_pretrained(std::env::temp_dir().join(\"model\"))?;",
         tensorflow: tensorflow::page("SC0908"),
@@ -31,6 +31,6 @@ impl Rule for CannotWrite {
             self.path, self.reason
         ))
         .label(Place::file(&self.path, None), "not written")
-        .fix("choose a folder that can be written to and has room")
+        .fix("choose a writable folder with enough free space")
     }
 }

@@ -25,21 +25,20 @@ impl Rule for WrongOperands {
         stage: Stage::Text,
         finds: "A `compile!`, `fit!` or `evaluate!` without its model or its data, with both in the wrong \
                 order, or with examples and labels as two operands.",
-        why: "rustc would speak of a variable `optimizer` that does not exist, or of a data set that cannot be \
-              trained.",
+        why: "rustc would report an unknown variable `optimizer`, or a dataset that cannot be trained.",
         bad: "compile!(optimizer = AdamW::new(5e-5))?;",
         good: "compile!(model, optimizer = AdamW::new(5e-5))?;",
         tensorflow: "",
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let mut told = Self::start(self.message.clone())
+        let mut diagnostic = Self::start(self.message.clone())
             .label(self.place.clone(), self.label.clone())
             .why(
-                "the operands come first: the model, then the data set of `fit!` and `evaluate!`; the \
+                "the operands come first: the model, then the dataset of `fit!` and `evaluate!`; the \
                  arguments by name follow",
             );
-        told.fixes.push(self.fix.clone());
-        told.arguments(self.arguments.clone())
+        diagnostic.fixes.push(self.fix.clone());
+        diagnostic.arguments(self.arguments.clone())
     }
 }

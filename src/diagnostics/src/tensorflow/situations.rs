@@ -7,17 +7,17 @@ mod runs;
 /// What a version does in a situation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Does {
-    /// Goes on and says nothing.
+    /// Continues without a message.
     Silent,
-    /// Goes on, with a warning or a log line.
+    /// Continues with a warning or a log line.
     Warns,
     /// Raises in this call.
     Raises,
-    /// Goes on here and raises in a later call, such as `fit` after `compile`.
+    /// Continues here and raises in a later call, such as `fit` after `compile`.
     RaisesLater,
-    /// By the value, the device, or the kind of model: the text says which.
+    /// Depends on the value, the device or the kind of model, as the text says.
     Depends,
-    /// Has no such situation, or nobody tried it: the text claims nothing.
+    /// Has no such situation, or was not tested: the text makes no claim.
     Nothing,
 }
 
@@ -53,8 +53,8 @@ const fn row(
 }
 
 const SILENT: [Does; 4] = [Does::Silent; 4];
-const SAYS_NOTHING: &str = "says nothing";
-const NOTHING_IS_SAID: &str = "Nothing is said.";
+const SAYS_NOTHING: &str = "no message";
+const NOTHING_IS_SAID: &str = "There is no message.";
 
 /// Every situation, in the order of the codes.
 pub const SITUATIONS: &[&[Situation]] = &[calls::CALLS, models::MODELS, runs::RUNS];

@@ -8,21 +8,21 @@ fn strings<const N: usize>(texts: [&str; N]) -> Vec<String> {
 }
 
 pub fn examples() -> Vec<(RulePage, Diagnostic)> {
-    fn told<R: Rule>(facts: R) -> (RulePage, Diagnostic) {
+    fn example<R: Rule>(facts: R) -> (RulePage, Diagnostic) {
         (R::PAGE, facts.diagnostic())
     }
     let memory = || "rows in memory".to_owned();
     let fit = || "fit".to_owned();
     vec![
-        told(CallbackPerExecution {
+        example(CallbackPerExecution {
             steps_per_execution: 4,
             batches_per_epoch: 8,
             callbacks: 1,
         }),
-        told(ModelInUse {
+        example(ModelInUse {
             call: "freeze".into(),
         }),
-        told(FloatClassLabels {
+        example(FloatClassLabels {
             first: vec![(0, 1.0), (1, 0.0)],
             rows: 2,
             classes: 8,
@@ -30,19 +30,19 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             source: "two rows".into(),
             call: fit(),
         }),
-        told(ClassesAsNumbers {
+        example(ClassesAsNumbers {
             labels: strings(["game", "server"]),
             rows: 4,
             source: memory(),
         }),
-        told(NoIgnoredLabels),
-        told(ClassOrderDiffers {
+        example(IgnoredLabelIndex),
+        example(ClassOrderDiffers {
             model: strings(["server", "game"]),
             data: strings(["game", "server"]),
             source: memory(),
             call: fit(),
         }),
-        told(UnknownTokens {
+        example(UnknownTokens {
             unknown: 4,
             tokens: 4,
             rows: 2,
@@ -55,8 +55,8 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             source: memory(),
             call: fit(),
         }),
-        told(PaddingIsMasked),
-        told(PairWithoutSegments {
+        example(PaddingIsMasked),
+        example(PairWithoutSegments {
             rows: 2,
             total: 2,
             written: true,
@@ -64,16 +64,16 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             source: memory(),
             call: fit(),
         }),
-        told(BatchesArePadded),
-        told(TextsAreValues),
-        told(EmptyTexts {
+        example(AutomaticPadding),
+        example(TokenizerInMap),
+        example(EmptyTexts {
             first: vec![(1, None)],
             rows: 1,
             total: 3,
             source: memory(),
             call: fit(),
         }),
-        told(PaddingWaste {
+        example(PaddingWaste {
             positions: 5184,
             tokens: 255,
             median: 3,
@@ -81,7 +81,7 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             most: 3,
             call: fit(),
         }),
-        told(SplitsOverlap {
+        example(SplitsOverlap {
             shared: 32,
             validation: 32,
             first: vec![
@@ -91,23 +91,23 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             other_label: 1,
             one_data_set: false,
         }),
-        told(ValidationOfOtherClasses {
+        example(ValidationClassMismatch {
             validation: strings(["sound"]),
             unseen: strings(["sound"]),
             training: 7,
             examples: 20,
             is_tail: true,
         }),
-        told(MajorityBaseline {
+        example(MajorityBaseline {
             class: "game".into(),
             count: 38,
             total: 40,
             classes: 2,
             split: "training",
         }),
-        told(BatchesAreMadeByFit),
-        told(DataHasAnEnd),
-        told(ExamplesNeverSeen {
+        example(AutomaticBatching),
+        example(FiniteDataset),
+        example(UnseenExamples {
             never: 20,
             examples: 52,
             steps_per_epoch: 4,
@@ -116,6 +116,6 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             epochs: 1,
             shuffle: true,
         }),
-        told(EveryEpochHasItsOrder),
+        example(PerEpochShuffling),
     ]
 }

@@ -171,7 +171,7 @@ fn no_edit_swaps_the_optimizer() {
 }
 
 #[test]
-fn rates_are_mended_in_the_form_they_are_written_in() {
+fn rates_are_fixed_in_the_form_they_are_written_in() {
     let check = |cell: &str, title: &str, after: &str| {
         let found = check_cell(cell, &CellContext::default());
         assert_eq!(found.len(), 1, "{found:?}");
@@ -185,7 +185,7 @@ fn rates_are_mended_in_the_form_they_are_written_in() {
         found.message,
         "`Adam::new(1)`: expected a float, with a point or an exponent"
     );
-    assert!(found.why[0].starts_with("a rate of 1.0 is too high: Adam moves every weight"));
+    assert!(found.why[0].starts_with("a rate of 1.0 is too high: Adam changes every weight"));
     let found = check("SGD::new(1)", "write `SGD::new(1.0)`", "SGD::new(1.0)");
     assert!(found.why.is_empty(), "{:?}", found.why);
     check("Adam::new(0)", "write `Adam::new(0.0)`", "Adam::new(0.0)");
@@ -231,17 +231,17 @@ fn arrays_in_place_of_a_data_set_become_one() {
     };
     check(
         "fit!(model, (x, y), epochs = 3)?;",
-        "`(x, y)`: expected `data set`, got `two arrays`",
+        "`(x, y)`: expected `dataset`, got `two arrays`",
         "fit!(model, Dataset::from_arrays(x, y)?, epochs = 3)?;",
     );
     check(
         "evaluate!(model, (&self.x, &y))?;",
-        "`(&self.x, &y)`: expected `data set`, got `two arrays`",
-        "evaluate!(model, Dataset::from_arrays(&self.x, y.iter().copied())?)?;",
+        "`(&self.x, &y)`: expected `dataset`, got `two arrays`",
+        "evaluate!(model, Dataset::from_arrays(&self.x, &y)?)?;",
     );
     check(
         "fit!(model, train, validation_data = (a, vec![0, 1]))?;",
-        "`validation_data = (a, vec![0, 1])`: expected `data set`, got `two arrays`",
+        "`validation_data = (a, vec![0, 1])`: expected `dataset`, got `two arrays`",
         "fit!(model, train, validation_data = Dataset::from_arrays(a, vec![0, 1])?)?;",
     );
 }
@@ -393,10 +393,10 @@ fn code_in_a_fix_is_code_of_this_notebook() {
 
 /// What is raised while a cell runs names places; in the cell's text they are found, or nothing is replaced.
 #[test]
-fn what_a_run_finds_is_mended_where_it_is_written() {
+fn run_time_findings_are_fixed_in_the_cell() {
     use stratoscope_diagnostics::rules::{
-        HeadWritten, LabelOutOfRange, LossWithoutLogits, NoProbabilities, Probabilities,
-        SoftmaxOverOne, SoftmaxTwice,
+        DoubleSoftmax, HeadWritten, LabelOutOfRange, LossWithoutLogits, NoProbabilities,
+        Probabilities, SoftmaxOverOneOutput,
     };
     use stratoscope_diagnostics::{Rule, check::resolve_at};
     let check =
@@ -430,7 +430,7 @@ fn what_a_run_finds_is_mended_where_it_is_written() {
     // A variable holds the loss: its name is not replaced.
     let cell = "compile!(m, optimizer = o, loss = loss)?;";
     check(cell, 1, logits(true), "write `from_logits: true`", None);
-    let twice = SoftmaxTwice {
+    let twice = DoubleSoftmax {
         loss: "BinaryCrossentropy".into(),
         classes: 1,
         outputs: Probabilities::Activation("sigmoid".into()),
@@ -443,11 +443,12 @@ fn what_a_run_finds_is_mended_where_it_is_written() {
         Some("compile!(m, optimizer = o, loss = BinaryCrossentropy { from_logits: false })?;"),
     );
     // The call is in a function of an earlier cell: nothing of this one is replaced.
-    let one = SoftmaxOverOne {
+    let one = SoftmaxOverOneOutput {
         loss: "L".into(),
         in_the_head: false,
     };
-    let title = "for two classes by one output: `loss = BinaryCrossentropy { from_logits: true }`";
+    let title =
+        "for two classes with one output: `loss = BinaryCrossentropy { from_logits: true }`";
     check("train_it(&model)?;", 1, one.diagnostic(), title, None);
 
     let label = |call, elsewhere: Option<&str>, line, is_binary| {

@@ -4,24 +4,24 @@ use stratoscope_diagnostics::rules::*;
 use stratoscope_diagnostics::{Diagnostic, Rule, RulePage};
 
 pub fn examples() -> Vec<(RulePage, Diagnostic)> {
-    fn told<R: Rule>(facts: R) -> (RulePage, Diagnostic) {
+    fn example<R: Rule>(facts: R) -> (RulePage, Diagnostic) {
         (R::PAGE, facts.diagnostic())
     }
     vec![
-        told(StrategyNotUsed {
+        example(StrategyNotUsed {
             replicas: 2,
             device: "cpu:0/logical:0".into(),
         }),
-        told(ReplicaGradientsSummed {
+        example(ReplicaGradientsSummed {
             replicas: 4,
             norm: 3.25,
         }),
-        told(FitInAnotherScope {
+        example(FitInAnotherScope {
             active: "mirrored#1".into(),
             bound: None,
             device: "cpu:0".into(),
         }),
-        told(InputDoesNotFit {
+        example(InputShapeMismatch {
             model: "Sequential".into(),
             wants: Examples::Numbers(Some(8)),
             given: Examples::Numbers(Some(5)),

@@ -4,11 +4,11 @@ use stratoscope_diagnostics::rules::*;
 use stratoscope_diagnostics::{Diagnostic, Rule, RulePage};
 
 pub fn examples() -> Vec<(RulePage, Diagnostic)> {
-    fn told<R: Rule>(facts: R) -> (RulePage, Diagnostic) {
+    fn example<R: Rule>(facts: R) -> (RulePage, Diagnostic) {
         (R::PAGE, facts.diagnostic())
     }
     vec![
-        told(FrozenAfterCompile {
+        example(FrozenAfterCompile {
             changed: [
                 "bert.embeddings.word_embeddings.weight",
                 "bert.embeddings.LayerNorm.bias",
@@ -18,51 +18,51 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             frozen: 2,
             variables: 105,
         }),
-        told(NothingToTrain {
+        example(NothingToTrain {
             variables: 105,
             head: Some("classifier".into()),
         }),
-        told(UnknownHistoryName {
+        example(UnknownHistoryName {
             given: "val_loss".into(),
             known: vec!["loss".into(), "learning_rate".into()],
         }),
-        told(LossWithoutLogits {
+        example(LossWithoutLogits {
             loss: "SparseCategoricalCrossentropy".into(),
             binary: false,
             outputs: NoProbabilities::Activation("linear".into()),
         }),
-        told(SoftmaxTwice {
+        example(DoubleSoftmax {
             loss: "SparseCategoricalCrossentropy".into(),
             classes: 3,
             outputs: Probabilities::Activation("softmax".into()),
         }),
-        told(LogitNeverNegative),
-        told(LabelsNotOneHot { classes: 3 }),
-        told(SoftmaxOverOne {
+        example(ReluOnBinaryLogit),
+        example(LabelsNotOneHot { classes: 3 }),
+        example(SoftmaxOverOneOutput {
             loss: "SparseCategoricalCrossentropy".into(),
             in_the_head: false,
         }),
-        told(BinaryLossOfMany {
+        example(BinaryLossForManyClasses {
             outputs: 2,
             loss: "BinaryCrossentropy".into(),
         }),
-        told(ShapesWouldBroadcast {
+        example(ImplicitBroadcast {
             outputs: 2,
             loss: "MeanSquaredError".into(),
         }),
-        told(AccuracyOfARegression {
+        example(AccuracyOnRegression {
             metric: "accuracy".into(),
             loss: Some("MeanSquaredError".into()),
         }),
-        told(MetricOfABatch {
+        example(PerBatchMetric {
             metrics: vec!["macro_f1".into(), "mcc".into()],
         }),
-        told(RateOutOfRange {
+        example(LearningRateOutOfRange {
             optimizer: "Adam::new(1e-3)".into(),
             rate: 1e-3,
             by_name: true,
         }),
-        told(ScheduleDoesNotAct {
+        example(IneffectiveSchedule {
             schedule: "ExponentialDecay::new(3e-5, 1000, 0.96).staircase(true)".into(),
             steps: 345,
             fault: ScheduleFault::Constant {
@@ -71,53 +71,53 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             },
             rates: "3e-5 at step 0, 3e-5 at 34, 3e-5 at 172, 3e-5 at 344".into(),
         }),
-        told(WarmUpTooLong {
+        example(WarmUpTooLong {
             warmup: 1000,
             steps: 345,
             peak: 5e-5,
             reached: 1.72e-5,
             schedule: "CosineDecay::new(5e-5, 2000).warmup_steps(1000)".into(),
         }),
-        told(MicroBatchesLost {
+        example(DroppedMicroBatches {
             computed: 4,
             applied: 1,
             weight: 0.25,
             norm: 250.0,
         }),
-        told(DecayOfEverything {
+        example(DecayOfAllWeights {
             decay: 0.01,
             also: ["bert.embeddings.LayerNorm.weight", "classifier.bias"]
                 .map(str::to_owned)
                 .to_vec(),
             variables: 105,
         }),
-        told(ClipPerTensor {
+        example(PerTensorClipping {
             clipnorm: 1.0,
             tensors: 105,
         }),
-        told(DropoutOff::Mode),
-        told(HeadIsNew {
+        example(DropoutOff::Mode),
+        example(UntrainedHead {
             call: "predict".into(),
             variables: vec!["classifier.weight".into(), "classifier.bias".into()],
             shape: vec![8, 384],
             classes: Some(8),
         }),
-        told(LostInHalfPrecision {
+        example(HalfPrecisionUnderflow {
             zero_in_f16: 0.12,
             zero_in_bf16: 0.0,
             zero_when_scaled: 0.002,
             scale: 1024.0,
         }),
-        told(UnevenLastBatch {
+        example(UnevenLastBatch {
             shares: vec![3, 2],
             batch_size: 32,
             examples: 37,
         }),
-        told(SmallShareOfABatch {
+        example(SmallPerReplicaBatch {
             batch_size: 8,
             replicas: 4,
         }),
-        told(MajorityCollapse {
+        example(MajorityCollapse {
             class: "games".into(),
             examples: 400,
             of_this_class: 105,
@@ -130,18 +130,18 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             optimizer: "Adam".into(),
             pretrained: false,
         }),
-        told(Interrupted {
+        example(Interrupted {
             work: "tokenizing".into(),
             reached: "12 800 of 400 000 texts".into(),
         }),
-        told(UpdateWithoutAggregation {
+        example(UpdateWithoutAggregation {
             variable: "counter".into(),
             kind: "Mirrored".into(),
             replicas: 2,
             copies: vec![1.0, 2.0],
             reading: false,
         }),
-        told(MemoryWillNotDo {
+        example(NotEnoughMemory {
             batch_size: 4096,
             length: 512,
             needed: "1.2 TB".into(),
@@ -152,7 +152,7 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             ],
             fits: Some(64),
         }),
-        told(OlderModelsHoldMemory {
+        example(MemoryHeldByOlderModels {
             models: vec![(
                 "BertForSequenceClassification, cell 2, line 1".into(),
                 "3.4 GB".into(),

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use evcxr::{CommandContext, EvalContext, EvalContextOutputs};
-use stratoscope_diagnostics::rules::CellsCannotRun;
+use stratoscope_diagnostics::rules::ExecutionUnavailable;
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_wire::{ToCells, ToKernel};
 
@@ -173,7 +173,7 @@ fn executable() -> std::io::Result<PathBuf> {
 }
 
 fn cannot_start(what: &str, error: &std::io::Error) -> Box<Diagnostic> {
-    CellsCannotRun {
+    ExecutionUnavailable {
         what: what.to_owned(),
         reason: error.to_string(),
     }

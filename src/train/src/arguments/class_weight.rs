@@ -198,7 +198,7 @@ fn in_order(weights: &[(ClassKey, f64)], names: &[String]) -> Result<Vec<f64>> {
                 ClassKey::Number(_) => Vec::new(),
             };
             return Err(Box::new(match near.first() {
-                Some(near) => told.fix(format!("did you mean `{near}`?")),
+                Some(near) => told.suggest(near),
                 None => told.why("the model has no such class"),
             }));
         };

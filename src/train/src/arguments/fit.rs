@@ -385,7 +385,7 @@ fn both_validations() -> Box<Diagnostic> {
         second_place: Place::argument("fit", "validation_split"),
         first_drop: Place::argument("fit", "validation_data"),
         second_drop: Place::argument("fit", "validation_split"),
-        reason: "both say what to validate on, and one of them would be ignored".to_owned(),
+        reason: "both select the validation data, and one of them would be ignored".to_owned(),
         arguments: Vec::new(),
     };
     rule.error()

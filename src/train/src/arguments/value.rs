@@ -1,7 +1,7 @@
 //! What values arguments take: traits, so that a wrong one is answered in the words of the DSL.
 
 use stratoscope_diagnostics::arguments::IdentifierKind;
-use stratoscope_diagnostics::rules::BadArgumentValue;
+use stratoscope_diagnostics::rules::InvalidArgumentValue;
 use stratoscope_diagnostics::{Place, Result, Rule};
 
 use crate::loss::{
@@ -237,7 +237,7 @@ impl Count {
     pub(crate) fn at_least(self, least: u64, call: &str, argument: &str) -> Result<u64> {
         let found = self.value().filter(|&number| number >= least);
         found.ok_or_else(|| {
-            let rule = BadArgumentValue {
+            let rule = InvalidArgumentValue {
                 call: call.to_owned(),
                 argument: argument.to_owned(),
                 given: self.0.to_string(),

@@ -154,7 +154,7 @@ impl Stopping {
             expects,
         );
         if let Some(near) = near.first() {
-            told = told.fix(format!("did you mean `{near}`?"));
+            told = told.suggest(near);
         }
         Err(Box::new(
             told.fix("or measure it: `compile!(…, metrics = […])`")

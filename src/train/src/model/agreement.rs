@@ -1,10 +1,10 @@
 //! Whether loss, metrics and optimizer agree with the head and with each other: what `compile!` refuses,
-//! and what it only tells. Rules: keras-semantics §1.3 to §1.5.
+//! and what it only tells. Rules: docs/keras-semantics.md §1.3 to §1.5.
 
 use stratoscope_diagnostics::rules::{
-    AccuracyOfARegression, BinaryLossOfMany, ClipPerTensor, DecayOfEverything, LabelsNotOneHot,
-    LogitNeverNegative, LossWithoutLogits, NoProbabilities, Probabilities, RateOutOfRange,
-    ShapesWouldBroadcast, SoftmaxOverOne, SoftmaxTwice,
+    AccuracyOnRegression, BinaryLossForManyClasses, DecayOfAllWeights, DoubleSoftmax,
+    ImplicitBroadcast, LabelsNotOneHot, LearningRateOutOfRange, LossWithoutLogits, NoProbabilities,
+    PerTensorClipping, Probabilities, ReluOnBinaryLogit, SoftmaxOverOneOutput,
 };
 use stratoscope_diagnostics::{Diagnostic, Rule};
 
@@ -44,7 +44,7 @@ fn of_loss(loss: Loss, classes: Option<usize>) -> Option<Diagnostic> {
     let name = loss.name().to_owned();
     match classes {
         Some(outputs) if loss.is_regression() => Some(
-            ShapesWouldBroadcast {
+            ImplicitBroadcast {
                 outputs,
                 loss: name,
             }
@@ -52,12 +52,12 @@ fn of_loss(loss: Loss, classes: Option<usize>) -> Option<Diagnostic> {
         ),
         Some(outputs) if loss.is_binary() => {
             let loss = name;
-            Some(BinaryLossOfMany { outputs, loss }.diagnostic())
+            Some(BinaryLossForManyClasses { outputs, loss }.diagnostic())
         }
         None if !loss.is_regression() && !loss.is_binary() => {
             let in_the_head = false;
             Some(
-                SoftmaxOverOne {
+                SoftmaxOverOneOutput {
                     loss: name,
                     in_the_head,
                 }
@@ -75,7 +75,7 @@ fn of_activation(
     activation: Option<Activation>,
 ) -> Option<Diagnostic> {
     let is_constant = classes.is_none() && activation == Some(Activation::Softmax);
-    let rule = SoftmaxOverOne {
+    let rule = SoftmaxOverOneOutput {
         loss: loss.name().to_owned(),
         in_the_head: true,
     };
@@ -99,14 +99,14 @@ fn of_outputs(
             outputs: NoProbabilities::Activation(name),
         }
         .diagnostic(),
-        (true, true) => SoftmaxTwice {
+        (true, true) => DoubleSoftmax {
             loss: loss.name().to_owned(),
             classes: classes.unwrap_or(1),
             outputs: Probabilities::Activation(name),
         }
         .diagnostic(),
         (true, false) if classes.is_none() && activation == Activation::Relu => {
-            LogitNeverNegative.diagnostic()
+            ReluOnBinaryLogit.diagnostic()
         }
         (true, false) => return None,
     };
@@ -121,7 +121,7 @@ fn of_metric(metric: Metric, loss: Option<Loss>, outputs: Option<usize>) -> Opti
         None => Answers::Number,
     };
     if answers == Answers::Number && metric.is_of_classes() {
-        let rule = AccuracyOfARegression {
+        let rule = AccuracyOnRegression {
             metric: metric.name().to_owned(),
             loss: loss.map(|loss| loss.name().to_owned()),
         };
@@ -153,7 +153,7 @@ pub(crate) fn told<N: Network>(
     told.extend(decay(state, optimizer));
     if let Clipping::PerTensor(clipnorm) = optimizer.clipping {
         let tensors = state.trainable().count();
-        told.push(ClipPerTensor { clipnorm, tensors }.diagnostic());
+        told.push(PerTensorClipping { clipnorm, tensors }.diagnostic());
     }
     told
 }
@@ -170,11 +170,11 @@ fn rate<N: Network>(state: &State<N>, optimizer: &Optimizer) -> Option<Diagnosti
         .sum();
     let most_is_trained = 2 * trained > state.num_parameters();
     let rate = optimizer.schedule.named_rate();
-    let usual = (RateOutOfRange::LOW..RateOutOfRange::HIGH).contains(&rate);
+    let usual = (LearningRateOutOfRange::LOW..LearningRateOutOfRange::HIGH).contains(&rate);
     if !is_adam || !pretrained || !most_is_trained || usual {
         return None;
     }
-    let rule = RateOutOfRange {
+    let rule = LearningRateOutOfRange {
         optimizer: optimizer.to_string(),
         rate,
         by_name: optimizer.by_name,
@@ -193,7 +193,7 @@ fn decay<N: Network>(state: &State<N>, optimizer: &Optimizer) -> Option<Diagnost
         .filter(|known| known.is_undecayed() && !optimizer.excludes(known))
         .map(|known| known.name.clone())
         .collect();
-    let rule = DecayOfEverything {
+    let rule = DecayOfAllWeights {
         decay: optimizer.weight_decay(),
         variables: parameters.len(),
         also,

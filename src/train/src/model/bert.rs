@@ -8,7 +8,7 @@ use stratoscope_bert::{
     Origin as TensorOrigin, SequenceClassifier, checkpoint, named_parameters, source,
 };
 use stratoscope_data::{Batch, Tokenize};
-use stratoscope_diagnostics::rules::BadSize;
+use stratoscope_diagnostics::rules::InvalidSize;
 use stratoscope_diagnostics::{Place, Result, Rule};
 use stratoscope_strategy::{Origin, scope};
 
@@ -239,7 +239,7 @@ fn labels_of_a_head(given: impl IntoCount) -> Result<usize> {
     let given = given.into_count();
     let found = given.value().and_then(|count| usize::try_from(count).ok());
     found.filter(|&count| count > 0).ok_or_else(|| {
-        let rule = BadSize {
+        let rule = InvalidSize {
             what: "num_labels".to_owned(),
             given: given.to_string(),
             expects: "an integer ≥ 1".to_owned(),

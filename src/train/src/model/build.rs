@@ -1,12 +1,14 @@
 //! Models whose variables are made later than they themselves: when `build` says how wide the input is,
-//! when `compile!` stands in a scope, or when the first data comes. Scope rules: keras-semantics §3.
+//! when `compile!` stands in a scope, or when the first data comes. Scope rules: docs/keras-semantics.md §3.
 //!
 //! A model without variables has replicas without variables. Building makes the variables on the
 //! devices of the strategy that the model is bound to by then: of the scope that it was written in,
 //! else of the scope that `compile!` stood in.
 
 use stratoscope_data::Dataset;
-use stratoscope_diagnostics::rules::{BadSize, Examples, FitInAnotherScope, InputDoesNotFit};
+use stratoscope_diagnostics::rules::{
+    Examples, FitInAnotherScope, InputShapeMismatch, InvalidSize,
+};
 use stratoscope_diagnostics::{Place, Result, Rule};
 use stratoscope_strategy::{Origin, Replicas, Strategy, cpu, scope};
 
@@ -190,7 +192,7 @@ fn does_not_fit<N: Network>(
     source: &str,
     call: &str,
 ) -> Box<stratoscope_diagnostics::Diagnostic> {
-    let rule = InputDoesNotFit {
+    let rule = InputShapeMismatch {
         model: state.files.model_name().to_owned(),
         wants: match state.files.takes() {
             Input::Texts => Examples::Texts,
@@ -267,7 +269,7 @@ impl InputShape {
         width.filter(|&width| width > 0).ok_or_else(|| {
             let sizes = self.0.iter();
             let sizes = sizes.map(|size| size.map_or("None".to_owned(), |size| size.to_string()));
-            let rule = BadSize {
+            let rule = InvalidSize {
                 what: "input_shape".to_owned(),
                 given: format!("({})", sizes.collect::<Vec<_>>().join(", ")),
                 expects: "the numbers of a row, at least 1: `5`, or `(None, 5)`".to_owned(),

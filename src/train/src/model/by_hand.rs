@@ -27,7 +27,7 @@ use burn::tensor::{Device, Tensor};
 use stratoscope_bert::Mode;
 use stratoscope_data::{Batch, Dataset};
 use stratoscope_diagnostics::rules::{
-    DropoutOff, MicroBatchesLost, NoLoss, NotCompiled, ReplicaGradientsSummed,
+    DropoutOff, DroppedMicroBatches, NoLoss, NotCompiled, ReplicaGradientsSummed,
 };
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::device::name_of;
@@ -510,7 +510,7 @@ fn tell(by_hand: &ByHand, gradients: &Gradients, norm: f64, replicas: usize) -> 
         let rule = ReplicaGradientsSummed { replicas, norm };
         notice(rule.diagnostic())?;
     } else if applied < computed || undivided {
-        let rule = MicroBatchesLost {
+        let rule = DroppedMicroBatches {
             computed,
             applied,
             weight: gradients.weight,

@@ -1,11 +1,11 @@
 //! `compile!(model, …)`: arguments as written → [`Compiled`], what the loop sees. All that is wrong is
-//! reported together, before any batch. Scope rules: keras-semantics §3.
+//! reported together, before any batch. Scope rules: docs/keras-semantics.md §3.
 
 use std::collections::HashSet;
 
 use burn::module::ParamId;
 use stratoscope_diagnostics::rules::{
-    MissingOptimizer, ModelOutsideScope, OptimizerOfAnotherModel, OptimizerOwner,
+    MissingOptimizer, ModelOutsideScope, OptimizerOfOtherModel, OptimizerOwner,
     StepsPerExecutionWithoutScope,
 };
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
@@ -93,7 +93,7 @@ impl<N: Network> Model<N> {
         if let Some(optimizer) = &args.optimizer
             && let Some(other) = optimizer.identity.other_owner(self.identity())
         {
-            let rule = OptimizerOfAnotherModel {
+            let rule = OptimizerOfOtherModel {
                 optimizer: optimizer.name.to_owned(),
                 owner: OptimizerOwner::Model { compiled_at: other },
             };
@@ -263,7 +263,7 @@ fn optimizer_of_another_strategy<N: Network>(
         _ => return None,
     };
     let made_under = optimizer.identity.other_strategy(model)?;
-    let rule = OptimizerOfAnotherModel {
+    let rule = OptimizerOfOtherModel {
         optimizer: optimizer.name.to_owned(),
         owner: OptimizerOwner::Strategy {
             made_under,

@@ -98,7 +98,7 @@ fn unknown(call: &str, prefix: &str, names: &[&str]) -> Box<stratoscope_diagnost
     );
     let mut told = problem::bad_value(call, "name", format!("{prefix:?}"), expects);
     for name in near.iter().take(2) {
-        told = told.fix(format!("did you mean `{name}`?"));
+        told = told.suggest(name);
     }
     Box::new(told)
 }

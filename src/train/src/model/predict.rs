@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use serde::Serialize;
 use stratoscope_data::Dataset;
-use stratoscope_diagnostics::rules::EmptyDataSet;
+use stratoscope_diagnostics::rules::EmptyDataset;
 use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::text;
@@ -128,7 +128,7 @@ impl<N: Network> Model<N> {
     pub(crate) fn predict_from(&self, mut data: Dataset, origin: Origin) -> Result<Predictions> {
         if data.is_empty() {
             let source = format!("`{}`", data.source);
-            return Err(EmptyDataSet {
+            return Err(EmptyDataset {
                 source,
                 wanted_by: "`predict`".to_owned(),
             }

@@ -58,7 +58,7 @@ impl Clip {
                 first_drop: place.clone(),
                 second_drop: place,
                 reason:
-                    "gradients are clipped in one way; with two, the order would decide the result"
+                    "gradients are clipped in one way; with two, the result would depend on their order"
                         .to_owned(),
                 arguments: Vec::new(),
             };

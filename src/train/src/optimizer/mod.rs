@@ -21,7 +21,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use stratoscope_bert::NamedParameter;
-use stratoscope_diagnostics::rules::BadArgumentValue;
+use stratoscope_diagnostics::rules::InvalidArgumentValue;
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 use stratoscope_strategy::strategy::StrategyId;
 use stratoscope_strategy::{Strategy, scope};
@@ -299,7 +299,7 @@ fn bad_value(optimizer: &str, argument: &str, given: f64, expects: &str) -> Box<
 
 /// The same for a value as it is shown.
 fn bad_text(optimizer: &str, argument: &str, given: String, expects: &str) -> Box<Diagnostic> {
-    let rule = BadArgumentValue {
+    let rule = InvalidArgumentValue {
         call: format!("{optimizer}::new"),
         argument: argument.to_owned(),
         given,

@@ -14,8 +14,6 @@ use crate::metric::Metric;
 
 /// Numbers as labels of a regression that are fewer than this are suspicious if they are two.
 const TWO: usize = 2;
-/// The share of one class from which accuracy alone tells little.
-const MAJORITY: f64 = 0.85;
 /// Examples below which a share says nothing.
 const ENOUGH: usize = 20;
 
@@ -106,12 +104,11 @@ pub(super) fn majority(
     split: &'static str,
     metrics: &[Metric],
 ) -> Option<Diagnostic> {
-    if metrics != [Metric::Accuracy] || data.len() < ENOUGH {
+    if metrics != [Metric::Accuracy] {
         return None;
     }
     let counts = data.class_counts();
     let (class, &count) = counts.iter().enumerate().max_by_key(|(_, count)| **count)?;
-    let share = count as f64 / data.len() as f64;
     let rule = MajorityBaseline {
         class: data.label_names.get(class)?.clone(),
         count,
@@ -119,8 +116,7 @@ pub(super) fn majority(
         classes: counts.len(),
         split,
     };
-    // Of a single class there is another to be told (SC0702), or nothing to learn.
-    (share >= MAJORITY && count < data.len()).then(|| rule.diagnostic())
+    rule.check()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 
 use stratoscope_data::{Dataset, Encoded, Example, Label};
 use stratoscope_diagnostics::rules::{
-    EmptyDataSet, HeadWritten, LabelOutOfRange, MissingColumn, TextTooLong, TruncatedTexts,
+    EmptyDataset, HeadWritten, LabelOutOfRange, MissingColumn, TextTooLong, TruncatedTexts,
 };
 use stratoscope_diagnostics::{Result, Rule};
 
@@ -130,7 +130,7 @@ pub(crate) fn encode(
 ) -> Result<Encoded> {
     if data.is_empty() {
         let source = format!("`{}`", data.source);
-        return Err(EmptyDataSet {
+        return Err(EmptyDataset {
             source,
             wanted_by: format!("`{call}!`"),
         }

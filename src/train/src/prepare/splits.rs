@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use stratoscope_data::{Dataset, Example, permutation};
-use stratoscope_diagnostics::rules::{ExamplesNeverSeen, SplitsOverlap, ValidationOfOtherClasses};
+use stratoscope_diagnostics::rules::{SplitsOverlap, UnseenExamples, ValidationClassMismatch};
 use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
@@ -73,7 +73,7 @@ pub(super) fn other_classes(
     if of_validation.len() < A_FEW || !(one_class || 2 * never_shown > of_validation.len()) {
         return None;
     }
-    let rule = ValidationOfOtherClasses {
+    let rule = ValidationClassMismatch {
         validation: validated.into_iter().cloned().collect(),
         unseen,
         training: training.len(),
@@ -114,7 +114,7 @@ pub(super) fn never_seen(examples: usize, plan: &FitPlan<'_>) -> Result<Option<D
             }
         }
     }
-    let rule = ExamplesNeverSeen {
+    let rule = UnseenExamples {
         never: is_seen.iter().filter(|&&seen| !seen).count(),
         examples,
         steps_per_epoch,
@@ -177,9 +177,9 @@ mod tests {
         let only = "validation holds one class only: `class 1`";
         check(&sorted(&[50, 50]), 0.2, Some(only));
         check(&sorted(&[80, 20]), 0.2, Some(only));
-        let unseen = "validation holds only classes that training never shows";
+        let unseen = "the validation data has only classes that do not occur in training";
         check(&sorted(&[60, 20, 20]), 0.4, Some(unseen));
-        let mostly = "validation is mostly of classes that training never shows";
+        let mostly = "the validation data is mostly of classes that do not occur in training";
         check(&sorted(&[60, 20, 20]), 0.3, Some(mostly));
         check(&sorted(&[60, 20, 20]).shuffled(1), 0.3, None);
         check(&sorted(&[100]), 0.3, None);

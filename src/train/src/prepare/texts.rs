@@ -9,10 +9,6 @@ use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
 use crate::network::Files;
 
-/// The share of unknown tokens that is told.
-const FLOOD: f64 = 0.05;
-/// Unknown tokens below which a share says nothing: a rare word in a few texts.
-const A_FEW: usize = 3;
 /// What separates two texts in BERT's vocabularies.
 const SEPARATOR: &str = "[SEP]";
 /// Rows and words that are looked at more closely.
@@ -51,8 +47,7 @@ pub(super) fn unknown(
         None => 2,
     });
     let tokens = report.tokens.saturating_sub(special.sum());
-    let share = report.unknown_tokens as f64 / tokens.max(1) as f64;
-    if share < FLOOD || report.unknown_tokens < A_FEW {
+    if !UnknownTokens::are_many(report.unknown_tokens, tokens) {
         return None;
     }
     let unknown = tokenizer.unk_id();
@@ -189,9 +184,6 @@ pub(super) fn padding(
     let of_batch = |batch: &[usize]| batch.len() * batch.iter().max().copied().unwrap_or(0);
     let positions: usize = lengths.chunks(batch_size.max(1)).map(of_batch).sum();
     let report = encoded.report();
-    if !PaddingWaste::is_wasteful(positions, report.tokens) {
-        return None;
-    }
     let mut sorted = lengths;
     sorted.sort_unstable();
     let rule = PaddingWaste {
@@ -202,7 +194,7 @@ pub(super) fn padding(
         most: sorted.get(sorted.len() * 95 / 100).copied().unwrap_or(0),
         call: call.to_owned(),
     };
-    Some(rule.diagnostic())
+    rule.check()
 }
 
 #[cfg(test)]

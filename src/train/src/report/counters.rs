@@ -167,7 +167,7 @@ impl fmt::Display for Counters {
 mod tests {
     use super::*;
 
-    /// keras-semantics' table for B = 8: (S, A, R) → executions, optimizer steps, all-reduces.
+    /// the table in docs/keras-semantics.md for B = 8: (S, A, R) → executions, optimizer steps, all-reduces.
     #[test]
     fn the_closed_formulas() {
         let check = |s, a, r, expected: (u64, u64, u64)| {

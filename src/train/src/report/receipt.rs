@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use stratoscope_bert::NamedParameter;
 use stratoscope_diagnostics::arguments::{self, COMPILE};
-use stratoscope_diagnostics::rules::MetricOfABatch;
+use stratoscope_diagnostics::rules::PerBatchMetric;
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::text;
 use stratoscope_strategy::PlacementReport;
@@ -185,7 +185,7 @@ fn of_the_split(metrics: &[Metric]) -> String {
     match metrics.is_empty() {
         true => String::new(),
         false => {
-            let message = MetricOfABatch { metrics }.diagnostic().message;
+            let message = PerBatchMetric { metrics }.diagnostic().message;
             format!("{} (SC0311)", message.replace('`', ""))
         }
     }

@@ -6,7 +6,7 @@
 
 use std::fmt::{self, Write};
 
-use stratoscope_diagnostics::rules::{MemoryWillNotDo, OlderModelsHoldMemory};
+use stratoscope_diagnostics::rules::{MemoryHeldByOlderModels, NotEnoughMemory};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::placement::bytes;
 use stratoscope_strategy::{BackendKind, LogicalDevice};
@@ -256,7 +256,7 @@ pub fn memory_plan<N: Network>(model: &Model<N>, batch_size: usize, length: usiz
 pub(crate) fn check<N: Network>(state: &State<N>, batch_size: usize, length: usize) -> Result<()> {
     let plan = of(state, batch_size, length);
     if !plan.fits() {
-        let rule = MemoryWillNotDo {
+        let rule = NotEnoughMemory {
             batch_size,
             length,
             needed: bytes(plan.to_come()),
@@ -276,7 +276,7 @@ pub(crate) fn check<N: Network>(state: &State<N>, batch_size: usize, length: usi
     let worth = plan.others as f64 > WORTH_MENTIONING * capacity as f64;
     if plan.others > 0 && (worth || !plan.fits()) {
         let models = others(&state.ledger).into_iter();
-        let rule = OlderModelsHoldMemory {
+        let rule = MemoryHeldByOlderModels {
             models: models.map(|(name, held)| (name, bytes(held))).collect(),
             held: bytes(plan.others),
             capacity: bytes(capacity),

@@ -13,7 +13,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 use stratoscope_bert::ops::Precision;
-use stratoscope_diagnostics::rules::BadArgumentValue;
+use stratoscope_diagnostics::rules::InvalidArgumentValue;
 use stratoscope_diagnostics::{Place, Result, Rule};
 
 use crate::network::Network;
@@ -121,7 +121,7 @@ fn unknown(policy: &str) -> Box<stratoscope_diagnostics::Diagnostic> {
         "fp32" | "f32" | "float" => Some(Policy::Float32),
         _ => None,
     };
-    let rule = BadArgumentValue {
+    let rule = InvalidArgumentValue {
         call: CALL.to_owned(),
         argument: "policy".to_owned(),
         given: format!("{policy:?}"),
@@ -132,7 +132,7 @@ fn unknown(policy: &str) -> Box<stratoscope_diagnostics::Diagnostic> {
     };
     let mut told = rule.diagnostic();
     if let Some(mixed) = mixed {
-        told = told.fix(format!("did you mean `set_global_policy(\"{mixed}\")?`?"));
+        told = told.suggest(format!("set_global_policy(\"{mixed}\")?"));
     }
     if matches!(policy, "float16" | "bfloat16") {
         told = told.why(

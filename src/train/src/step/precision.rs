@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use stratoscope_diagnostics::rules::LostInHalfPrecision;
+use stratoscope_diagnostics::rules::HalfPrecisionUnderflow;
 use stratoscope_diagnostics::{Result, Rule};
 
 use crate::context::warnings::notice;
@@ -15,8 +15,6 @@ const ZERO_IN_F16: f32 = 1.0 / (1_u32 << 25) as f32;
 const INFINITE_IN_F16: f32 = 65_520.0;
 /// Half of bfloat16's smallest number, 2⁻¹³³: bits of an f32 that lies below the normal ones.
 const ZERO_IN_BF16: f32 = f32::from_bits(1 << 15);
-/// Above this share of gradients lost, training would suffer.
-const TOO_MANY: f64 = 0.01;
 
 /// How many elements of a gradient a 16-bit format would make 0, or infinite.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,14 +39,14 @@ pub struct HalfPrecision {
 /// SC0511, where it is denied.
 pub fn half_precision(gradients: &Gradients) -> Result<HalfPrecision> {
     let found = HalfPrecision::of(gradients.elements().collect::<Vec<_>>().as_slice());
-    if found.share(found.zero_in_f16) > TOO_MANY {
-        let rule = LostInHalfPrecision {
-            zero_in_f16: found.share(found.zero_in_f16),
-            zero_in_bf16: found.share(found.zero_in_bf16),
-            zero_when_scaled: found.share(found.zero_when_scaled),
-            scale: found.scale,
-        };
-        notice(rule.diagnostic())?;
+    let rule = HalfPrecisionUnderflow {
+        zero_in_f16: found.share(found.zero_in_f16),
+        zero_in_bf16: found.share(found.zero_in_bf16),
+        zero_when_scaled: found.share(found.zero_when_scaled),
+        scale: found.scale,
+    };
+    if let Some(diagnostic) = rule.check() {
+        notice(diagnostic)?;
     }
     Ok(found)
 }

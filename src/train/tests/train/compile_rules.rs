@@ -1,4 +1,4 @@
-//! What `compile!` refuses at run time, code by code; the scope rules are keras-semantics' table.
+//! What `compile!` refuses at run time, code by code; the scope rules are the table in docs/keras-semantics.md.
 
 use stratoscope_diagnostics::Diagnostic;
 use stratoscope_strategy::{MirroredStrategy, OneDeviceStrategy, cpu, scope};

@@ -1,4 +1,4 @@
-//! What a run counts, against keras-semantics' closed formulas; and that neither executions nor
+//! What a run counts, against the formulas of docs/keras-semantics.md; and that neither executions nor
 //! replicas nor a seed given twice change a number.
 
 use std::sync::Mutex;

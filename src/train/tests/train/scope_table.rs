@@ -1,4 +1,4 @@
-//! keras-semantics §3, row by row: where the model stands × whether it is built × where `compile` stands
+//! docs/keras-semantics.md §3, row by row: where the model stands × whether it is built × where `compile` stands
 //! × where `fit` stands. The product's column is the law.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -250,7 +250,7 @@ fn out_unbuilt_and_compile_out_is_refused() {
     let _strategy = MirroredStrategy::logical(2).expect("two logical devices");
     let model = model_of_function(Unbuilt).expect("a valid model");
     let told = model.compile(args()).expect_err("a strategy is alive");
-    assert!(told.message.contains("nothing ties"), "{told}");
+    assert!(told.message.contains("will not belong to it"), "{told}");
     assert!(told.figure.is_none(), "there is no variable to show");
 }
 

@@ -99,7 +99,7 @@ fn adam_under_one_copy_is_adam() {
     assert!(run(&central.strategy()) == expected, "the same bits");
 }
 
-/// The table of keras-semantics for 8 batches: (S, A, N, R) → executions, optimizer steps, parameter averages; the
+/// The table of docs/keras-semantics.md for 8 batches: (S, A, N, R) → executions, optimizer steps, parameter averages; the
 /// fit has two epochs.
 #[test]
 fn the_table_of_local_sgd() {

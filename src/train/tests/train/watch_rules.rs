@@ -161,7 +161,7 @@ fn dropout_that_is_off_and_batches_that_do_not_divide() {
     assert_eq!(codes(&uneven), ["SC0512"]);
     assert_eq!(
         uneven[0].message,
-        "the last batch splits 3 + 2: weighted by sample"
+        "the last batch splits 3 + 2: weighted by number of examples"
     );
     let small = fit(32, 16);
     assert_eq!(codes(&small), ["SC0513"]);

@@ -287,8 +287,8 @@ proptest! {
                 Err(WireError::Closed) => break,
                 Err(error @ WireError::Malformed(_)) => {
                     // In words, and not in the whole line's.
-                    let told = error.to_string();
-                    prop_assert!(told.len() > 50, "{}", told);
+                    let diagnostic = error.to_string();
+                    prop_assert!(diagnostic.len() > 50, "{}", diagnostic);
                 }
                 Err(other) => prop_assert!(false, "{other}"),
             }

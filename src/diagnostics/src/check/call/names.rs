@@ -6,8 +6,8 @@ use super::super::{moved, suggest};
 use super::Checker;
 use crate::arguments;
 use crate::rules::{
-    ArgumentOfAnotherCall, BothStepsPerExecution, UnknownCompileArgument, UnknownEvaluateArgument,
-    UnknownFitArgument,
+    MisplacedArgument, TwoStepsPerExecution, UnknownArgument, UnknownCompileArgument,
+    UnknownEvaluateArgument, UnknownFitArgument,
 };
 use crate::{Diagnostic, Place, Rule};
 use stratoscope_render::text;
@@ -32,7 +32,7 @@ impl Checker<'_> {
             if name == "experimental_steps_per_execution"
                 && let Some(current) = call.argument("steps_per_execution")
             {
-                return BothStepsPerExecution {
+                return TwoStepsPerExecution {
                     experimental: Place::Span(argument.span),
                     experimental_drop: Place::Span(argument.drop_span),
                     current: Place::Span(current.span),
@@ -43,7 +43,7 @@ impl Checker<'_> {
             if let Some(elsewhere) = arguments::belongs_elsewhere("compile", name) {
                 let (written, edits) = moved::to_optimizer(call, self.chains, argument)
                     .unwrap_or_else(|| (written(&elsewhere, argument), Vec::new()));
-                return ArgumentOfAnotherCall {
+                return MisplacedArgument {
                     given: name.to_owned(),
                     place,
                     owner: elsewhere.owner.to_owned(),
@@ -54,39 +54,18 @@ impl Checker<'_> {
                 .diagnostic();
             }
         }
-        let similar = self.similar(name);
-        let hint = self.hint(argument);
-        let given = name.to_owned();
-        let drop = Place::Span(argument.drop_span);
-        let arguments = Vec::new();
+        let facts = UnknownArgument {
+            given: name.to_owned(),
+            place,
+            drop: Place::Span(argument.drop_span),
+            similar: self.similar(name),
+            hint: self.hint(argument),
+            arguments: Vec::new(),
+        };
         match call.name.as_str() {
-            "compile" => UnknownCompileArgument {
-                given,
-                place,
-                drop,
-                similar,
-                hint,
-                arguments,
-            }
-            .diagnostic(),
-            "fit" => UnknownFitArgument {
-                given,
-                place,
-                drop,
-                similar,
-                hint,
-                arguments,
-            }
-            .diagnostic(),
-            _ => UnknownEvaluateArgument {
-                given,
-                place,
-                drop,
-                similar,
-                hint,
-                arguments,
-            }
-            .diagnostic(),
+            "compile" => UnknownCompileArgument(facts).diagnostic(),
+            "fit" => UnknownFitArgument(facts).diagnostic(),
+            _ => UnknownEvaluateArgument(facts).diagnostic(),
         }
     }
 

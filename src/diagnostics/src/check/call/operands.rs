@@ -4,11 +4,11 @@
 use proc_macro2::{Delimiter, TokenTree};
 
 use super::super::calls::Operand;
-use super::super::kind::{self, Kind};
+use super::super::kind;
 use super::super::literal::{self, Literal};
 use super::super::segments::Slip;
 use super::Checker;
-use crate::arguments::{self, IdentifierKind};
+use crate::arguments::{self, IdentifierKind, Kind};
 use crate::rules::{ArgumentNotNamed, MissingComma, Unnamed, WrongOperands};
 use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule};
 use stratoscope_render::text;
@@ -47,6 +47,7 @@ impl Checker<'_> {
                         given: Unnamed::Colon(given.name.clone()),
                         place: Place::Span(given.span),
                         fix: Fix {
+                            kind: crate::FixKind::Change,
                             title: written(&given.name, &given.value),
                             edits: vec![Edit {
                                 place: Place::Span(*sign),
@@ -121,7 +122,7 @@ impl Checker<'_> {
             return false;
         };
         let is_swapped = match kinds {
-            [Some(Kind::DataSet), other, ..] => *other != Some(Kind::DataSet),
+            [Some(Kind::Dataset), other, ..] => *other != Some(Kind::Dataset),
             [None, Some(Kind::Model), ..] => true,
             _ => false,
         };
@@ -135,12 +136,13 @@ impl Checker<'_> {
         };
         let facts = WrongOperands {
             message: format!(
-                "`{}!` takes the model first, then the data: `{}` is no model",
+                "`{}!` takes the model first, then the data: `{}` is not a model",
                 call.name, first.text
             ),
             place: Place::Span(first.span),
-            label: "the data set".to_owned(),
+            label: "the dataset".to_owned(),
             fix: Fix {
+                kind: crate::FixKind::Change,
                 title: format!(
                     "write `{}!({}, {}, …)`",
                     call.name,
@@ -161,7 +163,7 @@ impl Checker<'_> {
     /// `compile!(optimizer = …)`, `fit!(train, epochs = 3)`.
     fn without_a_model(&mut self, kinds: &[Option<Kind>]) -> bool {
         let call = &self.parsed.call;
-        let is_data = matches!(kinds, [Some(Kind::DataSet)]) && call.name != "compile";
+        let is_data = matches!(kinds, [Some(Kind::Dataset)]) && call.name != "compile";
         if !(call.operands.is_empty() || is_data) {
             return false;
         }
@@ -170,7 +172,7 @@ impl Checker<'_> {
         let data = if is_data || call.name == "compile" {
             String::new()
         } else {
-            format!(", {}", self.only_one(Kind::DataSet).unwrap_or("train"))
+            format!(", {}", self.only_one(Kind::Dataset).unwrap_or("train"))
         };
         let operands = format!("{model}{data}");
         let at = match (call.operands.first(), call.arguments.first()) {
@@ -184,6 +186,7 @@ impl Checker<'_> {
             place: Place::Span(call.name_span),
             label: "no model here".to_owned(),
             fix: Fix {
+                kind: crate::FixKind::Change,
                 title: format!("write `{}!({operands}, …)`", call.name),
                 edits: vec![insert(at, format!("{operands}{comma}"))],
             },
@@ -199,12 +202,13 @@ impl Checker<'_> {
         let Some(model) = call.operands.last() else {
             return;
         };
-        let data = self.only_one(Kind::DataSet).unwrap_or("train").to_owned();
+        let data = self.only_one(Kind::Dataset).unwrap_or("train").to_owned();
         let facts = WrongOperands {
-            message: format!("`{}!` needs the data set as its second operand", call.name),
+            message: format!("`{}!` needs the dataset as its second operand", call.name),
             place: Place::Span(call.name_span),
             label: "no data here".to_owned(),
             fix: Fix {
+                kind: crate::FixKind::Change,
                 title: format!("write `{}!({}, {data}, …)`", call.name, model.text),
                 edits: vec![insert(model.span.end, format!(", {data}"))],
             },
@@ -222,12 +226,13 @@ impl Checker<'_> {
         let pair = kind::from_arrays(&features.text, &labels.text);
         let facts = WrongOperands {
             message: format!(
-                "`{}!` takes one data set: examples and labels together",
+                "`{}!` takes one dataset with examples and labels",
                 call.name
             ),
             place: Place::Span(labels.span),
             label: "a second operand for the data".to_owned(),
             fix: Fix {
+                kind: crate::FixKind::Change,
                 title: format!(
                     "write `{}!({}, {}, …)`",
                     call.name,
@@ -250,6 +255,7 @@ impl Checker<'_> {
         let name = self.name_for(operand, tokens);
         let fix = match &name {
             Some(name) => Fix {
+                kind: crate::FixKind::Change,
                 title: written(name, &operand.text),
                 edits: vec![insert(operand.span.start, format!("{name} = "))],
             },
@@ -257,8 +263,9 @@ impl Checker<'_> {
                 let names = self.table.arguments.iter().map(|argument| argument.name);
                 let names: Vec<&str> = names.collect();
                 Fix {
+                    kind: crate::FixKind::Change,
                     title: format!(
-                        "write its name before it, one of {}",
+                        "write its name before it: one of {}",
                         text::names(&names, 20)
                     ),
                     edits: Vec::new(),
@@ -359,6 +366,7 @@ impl Checker<'_> {
             }
             let fix = if argument.name == "strategy" {
                 Fix {
+                    kind: crate::FixKind::Change,
                     title: "write `strategy = none`".to_owned(),
                     edits: vec![Edit {
                         place: Place::Span(argument.value_span),
@@ -367,7 +375,8 @@ impl Checker<'_> {
                 }
             } else {
                 Fix {
-                    title: format!("leave `{}` out: its default holds", argument.name),
+                    kind: crate::FixKind::Change,
+                    title: format!("remove `{}`: its default applies", argument.name),
                     edits: vec![Edit {
                         place: Place::Span(argument.drop_span),
                         replacement: String::new(),
@@ -376,7 +385,7 @@ impl Checker<'_> {
             };
             let diagnostic: Diagnostic = PythonSpelling {
                 given: "None".to_owned(),
-                reason: "an argument that is not wanted is not written here".to_owned(),
+                reason: "to use the default, do not write the argument".to_owned(),
                 places: vec![Place::Span(argument.value_span)],
                 fix,
             }

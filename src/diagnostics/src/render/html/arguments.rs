@@ -1,6 +1,6 @@
 //! The table of parameters beside what was passed.
 
-use super::{CODE_FONT, GREEN, GREEN_TINT, GREY, GREY_TINT, MUTED, RED, RED_TINT, escape, prose};
+use super::{CODE_FONT, GRAY, GRAY_TINT, GREEN, GREEN_TINT, MUTED, RED, RED_TINT, escape, prose};
 use crate::render::text::state_word;
 use crate::{ArgumentRow, ArgumentState};
 
@@ -13,7 +13,7 @@ pub(super) fn table(out: &mut String, rows: &[ArgumentRow]) {
     }
     *out += &format!(
         "<div style=\"overflow-x:auto\"><table style=\"border-collapse:collapse;margin:10px 0 2px 0;font-size:0.92em\"><thead>\
-         <tr style=\"border-bottom:1px solid {GREY}\">"
+         <tr style=\"border-bottom:1px solid {GRAY}\">"
     );
     for title in ["argument", "", "passed", "expects", "default"] {
         *out += &format!("<th style=\"{CELL};font-weight:bold\">{title}</th>");
@@ -22,7 +22,7 @@ pub(super) fn table(out: &mut String, rows: &[ArgumentRow]) {
     for row in rows {
         let (line, tint) = match row.state {
             ArgumentState::Given => (GREEN, GREEN_TINT),
-            ArgumentState::Default => (GREY, GREY_TINT),
+            ArgumentState::Default => (GRAY, GRAY_TINT),
             ArgumentState::Invalid => (RED, RED_TINT),
         };
         let (behind, weight) = match row.state {

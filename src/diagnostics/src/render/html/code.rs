@@ -1,10 +1,10 @@
 //! Lines of the cell: with marks on what is meant, and as a fix changes them.
 
 use super::{
-    BLUE, BLUE_TINT, CODE_FONT, GREEN_TINT, GREY_TINT, MUTED, RED_TINT, colours, escape, prose,
+    BLUE, BLUE_TINT, CODE_FONT, GRAY_TINT, GREEN_TINT, MUTED, RED_TINT, colors, escape, prose,
 };
 use crate::render::Source;
-use crate::render::mend::Mended;
+use crate::render::fix::ChangedLines;
 use crate::render::place::{Line, Mark, lines, marks};
 use crate::{Diagnostic, Severity};
 
@@ -38,7 +38,7 @@ pub(super) fn marked_lines(out: &mut String, diagnostic: &Diagnostic, source: &S
             .collect();
         let mut html = marked(line.text, &here, diagnostic.severity);
         for mark in here.iter().filter(|mark| !mark.text.is_empty()) {
-            let (_, tint) = mark_colours(mark, diagnostic.severity);
+            let (_, tint) = mark_colors(mark, diagnostic.severity);
             html += &format!(
                 "  <span style=\"display:inline-block;text-indent:0;background-color:{tint};border-radius:3px;\
                  padding:0 5px\">← {}</span>",
@@ -51,16 +51,16 @@ pub(super) fn marked_lines(out: &mut String, diagnostic: &Diagnostic, source: &S
 }
 
 /// The lines that a fix takes away and those that it brings; what differs in them is marked.
-pub(super) fn change(out: &mut String, mended: &Mended) {
+pub(super) fn change(out: &mut String, fixed: &ChangedLines) {
     open(out);
-    let numbers = mended.removed.iter().chain(&mended.added);
+    let numbers = fixed.removed.iter().chain(&fixed.added);
     let width = numbers
         .map(|line| line.number.to_string().len())
         .max()
         .unwrap_or(1);
     for (sign, tint, lines) in [
-        ("−", RED_TINT, &mended.removed),
-        ("+", GREEN_TINT, &mended.added),
+        ("−", RED_TINT, &fixed.removed),
+        ("+", GREEN_TINT, &fixed.added),
     ] {
         for line in lines {
             let mut html = format!("{sign} ");
@@ -86,7 +86,7 @@ pub(super) fn change(out: &mut String, mended: &Mended) {
 fn open(out: &mut String) {
     *out += &format!(
         "<pre style=\"{CODE_FONT};white-space:pre-wrap;word-break:normal;overflow-wrap:break-word;margin:4px 0;padding:6px 10px;\
-         background-color:{GREY_TINT};border-radius:4px;line-height:1.6\">"
+         background-color:{GRAY_TINT};border-radius:4px;line-height:1.6\">"
     );
 }
 
@@ -104,9 +104,9 @@ fn gutter(width: usize, text: &str) -> String {
     format!("<span style=\"{MUTED}\">{text:>width$} │ </span>")
 }
 
-fn mark_colours(mark: &Mark<'_>, severity: Severity) -> (&'static str, &'static str) {
+fn mark_colors(mark: &Mark<'_>, severity: Severity) -> (&'static str, &'static str) {
     if mark.primary {
-        colours(severity)
+        colors(severity)
     } else {
         (BLUE, BLUE_TINT)
     }
@@ -131,7 +131,7 @@ fn marked(text: &str, marks: &[&Mark<'_>], severity: Severity) -> String {
             .max_by_key(|mark| mark.primary);
         match over {
             Some(mark) => {
-                let (line, tint) = mark_colours(mark, severity);
+                let (line, tint) = mark_colors(mark, severity);
                 out += &format!(
                     "<span style=\"background-color:{tint};border-bottom:2px solid {line}\">{piece}</span>"
                 );
@@ -141,7 +141,7 @@ fn marked(text: &str, marks: &[&Mark<'_>], severity: Severity) -> String {
     }
     // A label between two characters, as where something is missing.
     if marks.iter().any(|mark| mark.bytes.is_empty()) {
-        let (line, _) = colours(severity);
+        let (line, _) = colors(severity);
         out += &format!("<span style=\"border-bottom:2px solid {line}\">&#160;</span>");
     }
     out

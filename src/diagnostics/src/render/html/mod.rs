@@ -1,8 +1,8 @@
 //! The card in the notebook.
 //!
 //! Front ends sanitize HTML: style sheets, SVG, scripts and variables are lost, and JupyterLab drops
-//! `rgba(…)` colours and the unit `ch` too. So every style is literal and inline, and colours are hex, with an
-//! alpha channel where they lie behind text. Text keeps the colour it inherits, since no other one can be read on
+//! `rgba(…)` colors and the unit `ch` too. So every style is literal and inline, and colors are hex, with an
+//! alpha channel where they lie behind text. Text keeps the color it inherits, since no other one can be read on
 //! white and on black; only badges bring a solid background and their own white. What is too long goes on in the
 //! next line; only a table's words may be wider than a narrow window, and it is scrolled alone.
 
@@ -12,7 +12,7 @@ mod code;
 use stratoscope_render::html::{CODE_FONT, escape, prose};
 
 use self::code::{change, marked_lines};
-use super::mend::{mended, shows_lines};
+use super::fix::{changed_lines, shows_lines};
 use super::place::primary;
 use super::{Source, general, resolved, severity_word};
 use crate::{Answer, Diagnostic, Place, Severity};
@@ -25,8 +25,8 @@ const BLUE: &str = "#3b82f6";
 const BLUE_TINT: &str = "#3b82f633";
 const GREEN: &str = "#2f9e5b";
 const GREEN_TINT: &str = "#2f9e5b33";
-const GREY: &str = "#88888866";
-const GREY_TINT: &str = "#8888881f";
+const GRAY: &str = "#88888866";
+const GRAY_TINT: &str = "#8888881f";
 
 /// Text that matters less.
 const MUTED: &str = "opacity:0.75";
@@ -41,22 +41,22 @@ pub fn html(diagnostic: &Diagnostic, source: &Source<'_>) -> String {
 }
 
 fn card(diagnostic: &Diagnostic, source: &Source<'_>) -> String {
-    let (border, _) = colours(diagnostic.severity);
+    let (border, _) = colors(diagnostic.severity);
     let mut out = format!(
-        "<div style=\"border:1px solid {GREY};border-left:4px solid {border};border-radius:4px;\
+        "<div style=\"border:1px solid {GRAY};border-left:4px solid {border};border-radius:4px;\
          padding:8px 14px 10px 12px;margin:4px 0;line-height:1.45;text-align:left;max-width:1040px\">"
     );
     head(&mut out, diagnostic, source);
     marked_lines(&mut out, diagnostic, source);
     files(&mut out, diagnostic);
     if !diagnostic.why.is_empty() {
-        section(&mut out, GREY, "Why", &lines(&diagnostic.why));
+        section(&mut out, GRAY, "Why", &lines(&diagnostic.why));
     }
     seen(&mut out, diagnostic);
     fixes(&mut out, diagnostic, source);
     if let Some(text) = general(diagnostic) {
-        let told: Vec<&str> = text.lines().collect();
-        section(&mut out, AMBER, "TensorFlow", &lines(&told));
+        let sentences: Vec<&str> = text.lines().collect();
+        section(&mut out, AMBER, "TensorFlow", &lines(&sentences));
     }
     if let Some(it) = diagnostic.answer() {
         answer(&mut out, it);
@@ -70,7 +70,7 @@ fn card(diagnostic: &Diagnostic, source: &Source<'_>) -> String {
 }
 
 /// The severity's border and the tint behind text.
-fn colours(severity: Severity) -> (&'static str, &'static str) {
+fn colors(severity: Severity) -> (&'static str, &'static str) {
     match severity {
         Severity::Error => (RED, RED_TINT),
         Severity::Warning => (AMBER, AMBER_TINT),
@@ -119,9 +119,9 @@ fn files(out: &mut String, diagnostic: &Diagnostic) {
 }
 
 /// A part of the card: its name on the left, what it says beside it.
-fn section(out: &mut String, colour: &str, name: &str, html: &str) {
+fn section(out: &mut String, color: &str, name: &str, html: &str) {
     *out += &format!(
-        "<div style=\"display:flex;margin:7px 0;padding:0 0 0 10px;border-left:3px solid {colour}\">\
+        "<div style=\"display:flex;margin:7px 0;padding:0 0 0 10px;border-left:3px solid {color}\">\
          <b style=\"flex:0 0 88px;padding-right:10px\">{}</b><div style=\"flex:1 1 0;min-width:0\">{html}</div></div>",
         escape(name)
     );
@@ -148,7 +148,7 @@ fn seen(out: &mut String, diagnostic: &Diagnostic) {
             prose(&evidence.value)
         )
     });
-    section(out, GREY, "Seen", &rows.collect::<String>());
+    section(out, GRAY, "Seen", &rows.collect::<String>());
 }
 
 fn fixes(out: &mut String, diagnostic: &Diagnostic, source: &Source<'_>) {
@@ -165,9 +165,9 @@ fn fixes(out: &mut String, diagnostic: &Diagnostic, source: &Source<'_>) {
         };
         html += &format!("<div>{number}{}</div>", prose(&fix.title));
         if shows_lines(&diagnostic.fixes, index)
-            && let Some(mended) = mended(source.text, fix)
+            && let Some(fixed) = changed_lines(source.text, fix)
         {
-            change(&mut html, &mended);
+            change(&mut html, &fixed);
         }
     }
     section(out, GREEN, "Fix", &html);
@@ -179,7 +179,7 @@ fn answer(out: &mut String, answer: &Answer) {
     if let Some(says) = &answer.says {
         html += &format!(
             "<pre style=\"{CODE_FONT};white-space:pre-wrap;word-break:normal;overflow-wrap:break-word;margin:4px 0 2px 0;\
-             padding:6px 10px;background-color:{GREY_TINT};border-radius:4px;line-height:1.45\">{}</pre>",
+             padding:6px 10px;background-color:{GRAY_TINT};border-radius:4px;line-height:1.45\">{}</pre>",
             escape(says)
         );
     }

@@ -1,5 +1,9 @@
 //! What holds for every card: front ends take nothing away, and text of others stays text.
 
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
 use super::*;
 use crate::check::{CellContext, check_cell};
 use crate::rules::{CATALOGUE, ModelOutsideScope};
@@ -40,8 +44,8 @@ fn cards() -> Vec<String> {
     cards
 }
 
-#[test]
-fn the_card_survives_sanitizing() {
+/// Only the tags and styles of our own are in a card, none of which a front end removes.
+fn check_tags(card: &str) {
     const TAGS: &[&str] = &[
         "div", "span", "b", "code", "pre", "table", "thead", "tbody", "tr", "th", "td",
     ];
@@ -74,32 +78,35 @@ fn the_card_survives_sanitizing() {
         "white-space",
         "word-break",
     ];
-    for card in cards() {
-        for tag in card.split('<').skip(1) {
-            let name = tag
-                .trim_start_matches('/')
-                .split([' ', '>'])
-                .next()
-                .unwrap_or_default();
-            assert!(TAGS.contains(&name), "<{name}>");
-            let attributes = tag.split('>').next().unwrap_or_default();
-            let attributes = attributes
-                .trim_start_matches('/')
-                .trim_start_matches(name)
-                .trim();
-            let Some(style) = attributes.strip_prefix("style=\"") else {
-                assert!(attributes.is_empty(), "{attributes}");
-                continue;
-            };
-            for declaration in style.trim_end_matches('"').split(';') {
-                let (property, value) = declaration.split_once(':').expect("property:value");
-                assert!(PROPERTIES.contains(&property), "{property}");
-                for banned in ["rgb", "var(", "url", "expression", "inherit;", "ch;"] {
-                    assert!(!value.contains(banned), "{declaration}");
-                }
+    for tag in card.split('<').skip(1) {
+        let name = tag
+            .trim_start_matches('/')
+            .split([' ', '>'])
+            .next()
+            .unwrap_or_default();
+        assert!(TAGS.contains(&name), "<{name}>");
+        let attributes = tag.split('>').next().unwrap_or_default();
+        let attributes = attributes
+            .trim_start_matches('/')
+            .trim_start_matches(name)
+            .trim();
+        let Some(style) = attributes.strip_prefix("style=\"") else {
+            assert!(attributes.is_empty(), "{attributes}");
+            continue;
+        };
+        for declaration in style.trim_end_matches('"').split(';') {
+            let (property, value) = declaration.split_once(':').expect("property:value");
+            assert!(PROPERTIES.contains(&property), "{property}");
+            for banned in ["rgb", "var(", "url", "expression", "inherit;", "ch;"] {
+                assert!(!value.contains(banned), "{declaration}");
             }
         }
     }
+}
+
+#[test]
+fn the_card_survives_sanitizing() {
+    cards().iter().for_each(|card| check_tags(card));
 }
 
 #[test]
@@ -161,9 +168,9 @@ fn what_is_meant_is_underlined_whatever_stands_before_it() {
 #[test]
 fn a_related_diagnostic_has_a_card_of_its_own() {
     let first = Diagnostic::new("SC0201", Severity::Error, "first");
-    let told = first.related(Diagnostic::new("SC0102", Severity::Error, "second"));
+    let diagnostic = first.related(Diagnostic::new("SC0102", Severity::Error, "second"));
     let card = html(
-        &told,
+        &diagnostic,
         &Source {
             text: "",
             name: "c",
@@ -171,4 +178,69 @@ fn a_related_diagnostic_has_a_card_of_its_own() {
     );
     assert_eq!(card.matches("border-left:4px").count(), 2);
     assert!(card.find("first") < card.find("second"));
+}
+
+/// Pieces that would become tags, attributes, entities, mathematics or reordered text.
+fn hostile() -> impl Strategy<Value = String> {
+    let pieces = select(vec![
+        "<script>",
+        "</div>",
+        "<img src=x onerror=y>",
+        "\"",
+        "' onload='z",
+        "&lt;",
+        "&#60;",
+        "<!--",
+        "-->",
+        "]]>",
+        "`",
+        "$x$",
+        "$$",
+        "\u{202e}",
+        "\u{2066}",
+        "\u{0}",
+        "\u{1b}[31m",
+        "\n",
+        "\t",
+        "text",
+        "größe",
+        "日本",
+    ]);
+    vec(pieces, 0..6).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn no_text_becomes_markup(texts in vec(hostile(), 12), start in 0_usize..8) {
+        let [code, message, label, file, path, why, name, value, fix, edit, version, cell] =
+            <[String; 12]>::try_from(texts).expect("twelve texts");
+        let source = Source { text: &cell, name: &code };
+        let start = (0..=start.min(cell.len())).rev().find(|at| cell.is_char_boundary(*at)).unwrap_or(0);
+        let row = ArgumentRow {
+            name: name.clone(),
+            expects: value.clone(),
+            default: fix.clone(),
+            given: Some(edit.clone()),
+            state: ArgumentState::Invalid,
+        };
+        let place = Place::span(start, cell.len());
+        let diagnostic = Diagnostic::new("SC0101", Severity::Error, message)
+            .label(place.clone(), label)
+            .label(Place::file(path, Some(1)), file)
+            .why(why)
+            .evidence(name, value)
+            .fix_edit(fix, place, edit)
+            .tensorflow(version)
+            .arguments(vec![row]);
+        let card = html(&diagnostic, &source);
+        check_tags(&card);
+        let dollars = card.matches('$').count();
+        prop_assert_eq!(dollars, card.matches("<span>$</span>").count());
+        let hidden = ['\u{202e}', '\u{2066}', '\u{1b}', '\u{0}'];
+        prop_assert!(!card.contains(hidden), "{}", card);
+        for entity in card.split('&').skip(1) {
+            let known = ["amp;", "lt;", "gt;", "quot;", "#39;", "#160;"];
+            prop_assert!(known.iter().any(|known| entity.starts_with(known)), "&{}", entity);
+        }
+    }
 }

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_meant_is_seen() {
+    fn the_marked_part_is_visible() {
         check("abcdef", 1..3, 6, "abcdef", "bc");
         check("abcdefghij", 1..3, 6, "abcd…", "bc");
         check("abcdefghij", 8..9, 6, "…ghij", "i");

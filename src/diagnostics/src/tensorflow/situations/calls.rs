@@ -27,10 +27,10 @@ pub(super) const CALLS: &[Situation] = &[
         "SC0103",
         "steps_per_execution",
         [Raises, Depends, Depends, RaisesLater],
-        "0 counts as 1, and nothing is said, on TensorFlow 2.4 to tf_keras 2.18; on Keras 3 it fails in `fit`. Other \
+        "0 counts as 1 without a message on TensorFlow 2.4 to tf_keras 2.18; on Keras 3 it fails in `fit`. Other \
          wrong values fail in `compile` or only in `fit`, by version",
-        "`steps_per_execution = 0` counts as 1 on TensorFlow 2.4 to tf_keras 2.18, and nothing is said; on Keras 3 it \
-         fails in `fit`. On 2.4 to tf_keras 2.18, −1 fails in `fit`, and 2.5 and '16' fail in `compile` with \
+        "`steps_per_execution = 0` counts as 1 on TensorFlow 2.4 to tf_keras 2.18 without a message; on Keras 3 \
+         it fails in `fit`. On 2.4 to tf_keras 2.18, −1 fails in `fit`, and 2.5 and '16' fail in `compile` with \
          \"Cannot convert 2.5 to EagerTensor of dtype int64\"; on Keras 3 the latter fail in `fit`. 2.3 does not \
          know the argument.",
     ),
@@ -46,7 +46,7 @@ pub(super) const CALLS: &[Situation] = &[
         "SC0103",
         "learning_rate",
         SILENT,
-        "accepts a negative rate, and says nothing",
+        "accepts a negative rate without a message",
         "",
     ),
     row(
@@ -90,8 +90,9 @@ pub(super) const CALLS: &[Situation] = &[
         "SC0108",
         "",
         SILENT,
-        "says nothing, and calls it once per execution too",
-        "Nothing is said. `on_train_batch_end` runs once per execution with the number of its last batch: 3, 7, … for 4.",
+        "also calls it once per execution, without a message",
+        "There is no message. `on_train_batch_end` runs once per execution with the number of its last batch: 3, \
+         7, … for 4.",
     ),
     row(
         "SC0109",
@@ -107,14 +108,14 @@ pub(super) const CALLS: &[Situation] = &[
         "",
         SILENT,
         "",
-        "Nothing is said; the documentation asks to compile again after `trainable` was changed.",
+        "There is no message; the documentation asks to compile again after `trainable` was changed.",
     ),
     row(
         "SC0111",
         "",
         [Silent, Silent, Silent, Warns],
-        "Keras 2 trains and says nothing; Keras 3 warns",
-        "Keras 2 trains and says nothing; Keras 3 warns: \"The model does not have any trainable weights.\"",
+        "Keras 2 trains without a message; Keras 3 warns",
+        "Keras 2 trains without a message; Keras 3 warns: \"The model does not have any trainable weights.\"",
     ),
     row(
         "SC0112",
@@ -153,8 +154,8 @@ pub(super) const CALLS: &[Situation] = &[
         "SC0116",
         "",
         SILENT,
-        "takes RMSprop at 0.001, and says nothing",
-        "Takes RMSprop at 0.001, and says nothing.",
+        "uses RMSprop at 0.001 without a message",
+        "Uses RMSprop at 0.001 without a message.",
     ),
     row(
         "SC0117",
@@ -185,14 +186,14 @@ pub(super) const CALLS: &[Situation] = &[
         "optimizer",
         [Raises; 4],
         "raises a ValueError in `compile`: Could not interpret optimizer identifier",
-        "An optimizer that is none fails in `compile` (\"Could not interpret optimizer identifier\"); losses and metrics \
-         are looked at only at the first batch of `fit`.",
+        "An optimizer that is none fails in `compile` (\"Could not interpret optimizer identifier\"); losses and \
+         metrics are resolved at the first batch of `fit`.",
     ),
     row(
         "SC0120",
         "fit",
         [RaisesLater; 4],
-        "compiles, and fails at the first batch of `fit`, where losses and metrics are looked at",
+        "compiles, and fails at the first batch of `fit`, where losses and metrics are resolved",
         "",
     ),
     row(
@@ -200,16 +201,18 @@ pub(super) const CALLS: &[Situation] = &[
         "",
         SILENT,
         "",
-        "Nothing refuses `model.fit` or `model.compile` in a callback: they run between two batches.",
+        "`model.fit` and `model.compile` are not rejected in a callback: they run between two batches.",
     ),
     row("SC0129", "", [Raises; 4], "", "Raises a NameError."),
     row(
         "SC0201",
         "outside",
         SILENT,
-        "TensorFlow would compile this and train on one device, and say nothing",
-        "With model and `compile` outside, every version compiles and trains on one device, and says nothing. With \
-         `compile` inside, Keras 2 raises a ValueError there, Keras 3 only in `fit`.",
+        "TensorFlow would compile this and train on one device without a message",
+        "With model and `compile` outside, every version compiles and trains on one device without a message. \
+         With `compile` inside, Keras 2 raises a ValueError there, Keras 3 only in `fit`. A model that is not \
+         built yet may be compiled inside the scope: Keras 2 then creates its variables under the strategy, \
+         Keras 3 refuses it in `fit` with an InvalidArgumentError.",
     ),
     row(
         "SC0201",
@@ -222,16 +225,16 @@ pub(super) const CALLS: &[Situation] = &[
         "SC0202",
         "",
         [Silent, Silent, RaisesLater, RaisesLater],
-        "2.3 to 2.6 accept it and say nothing; later versions fail in `fit`",
-        "TensorFlow 2.3 and 2.6 accept it and say nothing; tf_keras 2.18 raises a KeyError (\"The optimizer cannot \
-         recognize variable …\") and Keras 3 a ValueError (\"Unknown variable: …\"), both in `fit`.",
+        "2.3 to 2.6 accept it without a message; later versions fail in `fit`",
+        "TensorFlow 2.3 and 2.6 accept it without a message; tf_keras 2.18 raises a KeyError (\"The optimizer \
+         cannot recognize variable …\") and Keras 3 a ValueError (\"Unknown variable: …\"), both in `fit`.",
     ),
     row(
         "SC0203",
         "",
         SILENT,
-        "computes on one device, and says nothing",
-        "A loop that never calls `strategy.run` computes on one device, and nothing is said. Applying its gradients \
+        "computes on one device without a message",
+        "A loop that never calls `strategy.run` computes on one device without a message. Applying its gradients \
          outside of any scope raises a TypeError on 2.3 and 2.4 and updates the first replica only on 2.6; later versions \
          update all copies.",
     ),

@@ -16,25 +16,25 @@ pub(super) const MODELS: &[Situation] = &[
         "SC0302",
         "",
         SILENT,
-        "trains and says nothing (loss 2.65 instead of 0.69 on a fresh 2-class BERT)",
-        "Trains and says nothing: on a fresh 2-class BERT the loss was 2.65 instead of 0.69. There `from_logits` is \
-         false by default, in the text form `'sparse_categorical_crossentropy'` too; here that text means \
-         `from_logits: true`.",
+        "trains without a message (loss 2.65 instead of 0.69 on a fresh 2-class BERT)",
+        "Trains without a message: on a fresh 2-class BERT the loss was 2.65 instead of 0.69. There \
+         `from_logits` is false by default, in the text form `'sparse_categorical_crossentropy'` too; here that \
+         text means `from_logits: true`.",
     ),
     row(
         "SC0303",
         "",
         [Silent, Depends, Warns, Warns],
-        "2.3 and 2.4 say nothing; later versions warn where the last layer is a softmax",
-        "TensorFlow 2.3 and 2.4 say nothing; from 2.6 on a warning: \"`sparse_categorical_crossentropy` received \
-         `from_logits=True`, but the `output` argument was produced by a sigmoid or softmax activation and thus does \
-         not represent logits. Was this intended?\"",
+        "2.3 and 2.4 give no message; later versions warn where the last layer is a softmax",
+        "TensorFlow 2.3 and 2.4 give no message; from 2.6 on a warning: \"`sparse_categorical_crossentropy` \
+         received `from_logits=True`, but the `output` argument was produced by a sigmoid or softmax activation \
+         and thus does not represent logits. Was this intended?\"",
     ),
     row(
         "SC0303",
         "sigmoid",
         [Silent, Depends, Nothing, Nothing],
-        "2.3 and 2.4 say nothing; 2.6 warns where the last layer is a sigmoid or a softmax",
+        "2.3 and 2.4 give no message; 2.6 warns where the last layer is a sigmoid or a softmax",
         "",
     ),
     row(
@@ -52,9 +52,10 @@ pub(super) const MODELS: &[Situation] = &[
         "SC0305",
         "",
         [Depends; 4],
-        "trains where all labels are 0, and says nothing: loss 0.0, accuracy 1.0; with other labels it fails on the CPU",
-        "With labels that are all 0 it trains and says nothing, loss 0.0 and accuracy 1.0; otherwise \"Received a label \
-         value of 1 which is outside the valid range of [0, 1).\"",
+        "trains where all labels are 0 without a message: loss 0.0, accuracy 1.0; with other labels it fails on \
+         the CPU",
+        "With labels that are all 0 it trains without a message, loss 0.0 and accuracy 1.0; otherwise \"Received \
+         a label value of 1 which is outside the valid range of [0, 1).\"",
     ),
     row(
         "SC0306",
@@ -69,31 +70,31 @@ pub(super) const MODELS: &[Situation] = &[
         "SC0307",
         "",
         SILENT,
-        "Keras takes them for classes and says nothing; transformers on PyTorch takes floats for several labels at once",
-        "Keras takes them for classes and says nothing. transformers on PyTorch takes floats for several labels at \
-         once, and fails later: \"Target size (…) must be the same as input size (…)\".",
+        "Keras uses them as classes without a message; transformers on PyTorch takes floats for several labels at once",
+        "Keras uses them as classes without a message. transformers on PyTorch takes floats for several labels \
+         at once, and fails later: \"Target size (…) must be the same as input size (…)\".",
     ),
     row(
         "SC0308",
         "",
         SILENT,
-        "transformers says nothing: one label selects the squared error",
-        "Nothing is said: `num_labels = 1` of transformers selects the mean squared error.",
+        "transformers gives no message: one label selects the squared error",
+        "There is no message: `num_labels = 1` of transformers selects the mean squared error.",
     ),
     row(
         "SC0309",
         "",
         [Silent, Silent, Silent, RaisesLater],
-        "Keras 2 broadcasts and says nothing; Keras 3 raises in `fit`: Incompatible shapes",
-        "Keras 2 broadcasts and says nothing; Keras 3: \"Incompatible shapes: [16] vs. [16,2]\".",
+        "Keras 2 broadcasts without a message; Keras 3 raises in `fit`: Incompatible shapes",
+        "Keras 2 broadcasts without a message; Keras 3: \"Incompatible shapes: [16] vs. [16,2]\".",
     ),
     row(
         "SC0310",
         "",
         SILENT,
-        "computes it and says nothing: 0.0 on most regressions; on one logit with threshold 0.5",
-        "Computes it and says nothing: 0.0 on most regressions. On one logit it takes the threshold 0.5, so that logits \
-         of 0.3 and 0.9 with the label 1 have accuracy 0.5.",
+        "computes it without a message: 0.0 on most regressions; on one logit with threshold 0.5",
+        "Computes it without a message: 0.0 on most regressions. On one logit it takes the threshold 0.5, so \
+         that logits of 0.3 and 0.9 with the label 1 have accuracy 0.5.",
     ),
     row(
         "SC0311",
@@ -108,7 +109,7 @@ pub(super) const MODELS: &[Situation] = &[
         "",
         SILENT,
         "",
-        "transformers divides 0 by 0 when no label of a batch is left: the loss is NaN, and nothing is said.",
+        "transformers divides 0 by 0 when no label of a batch is left: the loss is NaN without a message.",
     ),
     row(
         "SC0313",
@@ -122,8 +123,8 @@ pub(super) const MODELS: &[Situation] = &[
         "SC0314",
         "",
         SILENT,
-        "says nothing, and counts each of these as another class",
-        "Nothing is said: labels are numbers, and the accuracy is that of other classes.",
+        "counts each of these as another class without a message",
+        "There is no message: labels are numbers, and the accuracy is that of other classes.",
     ),
     row(
         "SC0401",
@@ -147,31 +148,31 @@ pub(super) const MODELS: &[Situation] = &[
         "",
         SILENT,
         "",
-        "Nothing is said. PyTorch warns once: \"We strongly recommend passing in an `attention_mask` since your \
-         input_ids may be padded.\"",
+        "There is no message. PyTorch warns once: \"We strongly recommend passing in an `attention_mask` since \
+         your input_ids may be padded.\"",
     ),
     row(
         "SC0405",
         "",
         SILENT,
         SAYS_NOTHING,
-        "Nothing is said. A type id of 2 or more fails on the CPU: \"indices[0,1] = 2 is not in [0, 2)\".",
+        "There is no message. A type id of 2 or more fails on the CPU: \"indices[0,1] = 2 is not in [0, 2)\".",
     ),
     row(
         "SC0406",
         "",
         [Raises; 4],
         "",
-        "The tokenizer of transformers: \"ValueError: Unable to create tensor, you should probably activate truncation \
-         and/or padding with 'padding=True' 'truncation=True' to have batched tensors with the same length. …\" With NumPy \
-         output nothing is said.",
+        "The tokenizer of transformers: \"ValueError: Unable to create tensor, you should probably activate \
+         truncation and/or padding with 'padding=True' 'truncation=True' to have batched tensors with the same \
+         length. …\" With NumPy output there is no message.",
     ),
     row(
         "SC0407",
         "",
         SILENT,
         "",
-        "Nothing is said; the tokenizer warns once where truncation was not asked for.",
+        "There is no message; the tokenizer warns once where truncation was not asked for.",
     ),
     row(
         "SC0408",
@@ -185,15 +186,15 @@ pub(super) const MODELS: &[Situation] = &[
         "SC0409",
         "",
         SILENT,
-        "trains on them and says nothing",
-        "An empty text trains as [CLS] [SEP], and nothing is said; a NaN of pandas fails in the tokenizer.",
+        "trains on them without a message",
+        "An empty text trains as [CLS] [SEP] without a message; a NaN of pandas fails in the tokenizer.",
     ),
     row(
         "SC0410",
         "",
         SILENT,
         SAYS_NOTHING,
-        "Nothing is said; `padding=\"max_length\"`, the habit of most scripts, pads every batch to the limit.",
+        "There is no message; `padding=\"max_length\"`, the habit of most scripts, pads every batch to the limit.",
     ),
     row(
         "SC0411",

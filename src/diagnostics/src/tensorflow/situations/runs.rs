@@ -8,16 +8,16 @@ pub(super) const RUNS: &[Situation] = &[
         "SC0501",
         "",
         SILENT,
-        "says nothing; `optimizer='adam'` has the rate 1e-3",
-        "Nothing is said: `optimizer='adam'` has the rate 1e-3, and `compile` without an optimizer takes RMSprop at \
-         1e-3.",
+        "no message; `optimizer='adam'` has the rate 1e-3",
+        "There is no message: `optimizer='adam'` has the rate 1e-3, and `compile` without an optimizer takes \
+         RMSprop at 1e-3.",
     ),
     row(
         "SC0502",
         "",
         SILENT,
         SAYS_NOTHING,
-        "Nothing is said. `PolynomialDecay(2e-5, 100)` rises from 2e-5 to 1e-4 in all versions.",
+        "There is no message. `PolynomialDecay(2e-5, 100)` rises from 2e-5 to 1e-4 in all versions.",
     ),
     row("SC0503", "", SILENT, SAYS_NOTHING, NOTHING_IS_SAID),
     row(
@@ -42,13 +42,13 @@ pub(super) const RUNS: &[Situation] = &[
         "",
         SILENT,
         SAYS_NOTHING,
-        "Nothing is said: the loop is Python, and nobody counts.",
+        "There is no message: the loop is Python, and nobody counts.",
     ),
     row(
         "SC0507",
         "",
         SILENT,
-        "Keras decays every variable unless names are excluded, and says nothing",
+        "Keras decays every variable unless names are excluded without a message",
         "Keras decays every variable, by 0.004, unless `exclude_from_weight_decay(var_names=[…])` is called before the \
          optimizer is built.",
     ),
@@ -56,15 +56,15 @@ pub(super) const RUNS: &[Situation] = &[
         "SC0508",
         "",
         SILENT,
-        "means the same by `clipnorm`, and says nothing",
-        "The same meaning, in all versions, and nothing is said.",
+        "means the same by `clipnorm` without a message",
+        "The same meaning, in all versions without a message.",
     ),
     row(
         "SC0509",
         "",
         SILENT,
-        "says nothing: `model(x)` without `training=True` has no dropout",
-        "A hand-written loop that calls `model(x)` without `training=True` runs without dropout, and nothing is said.",
+        "no message: `model(x)` without `training=True` has no dropout",
+        "A hand-written loop that calls `model(x)` without `training=True` runs without dropout without a message.",
     ),
     row(
         "SC0510",
@@ -79,7 +79,7 @@ pub(super) const RUNS: &[Situation] = &[
         "SC0511",
         "",
         SILENT,
-        "a hand-written loop under `mixed_float16` without LossScaleOptimizer loses them, and nothing is said",
+        "a hand-written loop under `mixed_float16` without LossScaleOptimizer loses them, without a message",
         "`fit` under `mixed_float16` scales the loss by itself; a hand-written loop has to do it, and nothing says so.",
     ),
     row(
@@ -94,40 +94,40 @@ pub(super) const RUNS: &[Situation] = &[
         "SC0513",
         "",
         SILENT,
-        "means the same, and says nothing",
-        "The same meaning: the batch of `fit` and of `Dataset.batch` is global. Nothing is said.",
+        "means the same without a message",
+        "The same meaning: the batch of `fit` and of `Dataset.batch` is global. There is no message.",
     ),
     row(
         "SC0514",
         "",
         [Raises, Raises, Raises, Silent],
         "a loss with its default reduction raises a ValueError in a loop of one's own under a strategy; Keras 3 adds the \
-         gradients up and says nothing",
+         gradients up without a message",
         "Keras 2 raises a ValueError that asks for the reduction SUM or NONE where a loss with the default reduction is \
-         used under a strategy outside of `fit`; Keras 3 says nothing. The documented way is \
+         used under a strategy outside of `fit`; Keras 3 gives no message. The documented way is \
          `tf.reduce_sum(per_example) / global_batch_size`.",
     ),
     row(
         "SC0515",
         "",
         SILENT,
-        "each replica updates its own copy, and nothing is said: the copies differ from then on",
-        "Its documentation promises an error; 2.3, 2.6 and 2.18 let each replica update its own copy, and nothing is \
-         said.",
+        "each replica updates its own copy without a message: the copies differ from then on",
+        "Its documentation promises an error; 2.3, 2.6 and 2.18 let each replica update its own copy without a \
+         message.",
     ),
     row(
         "SC0516",
         "",
         SILENT,
         "",
-        "Nothing is said. BERT's own page speaks of a high variance on small data.",
+        "There is no message. BERT's own page speaks of a high variance on small data.",
     ),
     row(
         "SC0517",
         "",
         SILENT,
         SAYS_NOTHING,
-        "Nothing is said; the loss stays near ln(classes) and the accuracy at the share of one class.",
+        "There is no message; the loss stays near ln(classes) and the accuracy at the share of one class.",
     ),
     row(
         "SC0518",
@@ -141,7 +141,7 @@ pub(super) const RUNS: &[Situation] = &[
         "",
         [Raises; 4],
         "",
-        "`KeyboardInterrupt`, at whatever line Python was.",
+        "`KeyboardInterrupt`, at the current line of Python.",
     ),
     row(
         "SC0601",
@@ -155,10 +155,10 @@ pub(super) const RUNS: &[Situation] = &[
         "SC0602",
         "",
         SILENT,
-        "says nothing until memory runs out",
-        "Nothing is said until memory runs out.",
+        "no message until memory runs out",
+        "There is no message until memory runs out.",
     ),
-    row("SC0603", "", SILENT, "", "The same, and nothing is said."),
+    row("SC0603", "", SILENT, "", "The same without a message."),
     row(
         "SC0604",
         "",
@@ -173,7 +173,7 @@ pub(super) const RUNS: &[Situation] = &[
         "",
         SILENT,
         SAYS_NOTHING,
-        "Nothing is said: sorted labels leave training all 0 and validation all 1.",
+        "There is no message: sorted labels leave training all 0 and validation all 1.",
     ),
     row("SC0703", "", SILENT, SAYS_NOTHING, NOTHING_IS_SAID),
     row(
@@ -189,7 +189,7 @@ pub(super) const RUNS: &[Situation] = &[
         "",
         SILENT,
         "",
-        "Nothing is said: `batch_size` is ignored beside a Dataset, on every version.",
+        "There is no message: `batch_size` is ignored beside a Dataset, on every version.",
     ),
     row(
         "SC0706",
@@ -204,7 +204,7 @@ pub(super) const RUNS: &[Situation] = &[
         "too few",
         SILENT,
         SAYS_NOTHING,
-        "Too few steps: nothing is said. Too many: \"Your input ran out of data; interrupting training.\"",
+        "Too few steps: there is no message. Too many: \"Your input ran out of data; interrupting training.\"",
     ),
     row(
         "SC0707",
@@ -218,7 +218,7 @@ pub(super) const RUNS: &[Situation] = &[
         "",
         SILENT,
         "",
-        "Has it. Without TF_CONFIG a MultiWorkerMirroredStrategy is one worker, and nothing is said.",
+        "Has it. Without TF_CONFIG a MultiWorkerMirroredStrategy is one worker without a message.",
     ),
     row(
         "SC0901",
@@ -249,20 +249,20 @@ pub(super) const RUNS: &[Situation] = &[
         "",
         SILENT,
         "",
-        "Nothing is said until an id is out of range.",
+        "There is no message until an id is out of range.",
     ),
     row(
         "SC0906",
         "",
         [RaisesLater; 4],
-        "constructs the strategy, says nothing, and fails at the first use",
-        "Constructs the strategy, says nothing, and fails at the first use.",
+        "constructs the strategy without a message, and fails at the first use",
+        "Constructs the strategy without a message, and fails at the first use.",
     ),
     row(
         "SC0914",
         "",
         [Raises, Raises, Raises, Silent],
-        "fails in `fit`; Keras 3 trains nothing, and says nothing",
+        "fails in `fit`; Keras 3 trains nothing without a message",
         "2.3: \"UnboundLocalError: local variable 'logs' referenced before assignment\"; 2.4 and 2.6: \"Expect x to be a \
          non-empty array or dataset.\"; tf_keras 2.18: \"Expected input data to be non-empty.\"; Keras 3: no error, an \
          empty history.",

@@ -6,7 +6,7 @@
     reason = "layers are written with Keras's names, `Dense(10)`"
 )]
 
-use stratoscope_diagnostics::rules::BadSize;
+use stratoscope_diagnostics::rules::InvalidSize;
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 
 use crate::arguments::IntoCount;
@@ -50,7 +50,7 @@ pub fn Dense(units: impl IntoCount) -> Layer {
 /// A layer that, in training, sets this share of its inputs to 0 and scales the others up.
 pub fn Dropout(rate: f64) -> Layer {
     let fault = || {
-        let rule = BadSize {
+        let rule = InvalidSize {
             what: "rate".to_owned(),
             given: rate.to_string(),
             expects: "from 0, below 1".to_owned(),
@@ -149,7 +149,7 @@ impl Layer {
     /// Whether it can come at this place, after rows (false) or sequences of rows (true).
     pub(super) fn check(&self, index: usize, sequences: bool) -> Result<()> {
         let refuse = |what: &str, given: &str, expects: &str| {
-            let rule = BadSize {
+            let rule = InvalidSize {
                 what: what.to_owned(),
                 given: given.to_owned(),
                 expects: expects.to_owned(),
@@ -197,7 +197,7 @@ fn at_least_one(
         } else {
             "far smaller"
         };
-        let rule = BadSize {
+        let rule = InvalidSize {
             what: name.to_owned(),
             given,
             expects: expects.to_owned(),

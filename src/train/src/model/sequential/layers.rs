@@ -6,7 +6,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use stratoscope_bert::mode::DropoutSite;
 use stratoscope_bert::{Mode, NamedParameter, named_parameters, ops};
 use stratoscope_data::{Batch, Dataset, RandomStream};
-use stratoscope_diagnostics::rules::{BadSize, TokenOutOfRange};
+use stratoscope_diagnostics::rules::{InvalidSize, TokenOutOfRange};
 use stratoscope_diagnostics::{Place, Result, Rule};
 
 use super::layer::{Kind, Layer};
@@ -62,7 +62,7 @@ impl Layers {
         }
         let has_outputs = plan.iter().any(|it| matches!(it.kind, Kind::Dense { .. }));
         if !has_outputs || sequences {
-            let rule = BadSize {
+            let rule = InvalidSize {
                 what: "the last layer with outputs".to_owned(),
                 given: plan.last().map_or("missing", Layer::class).to_owned(),
                 expects: "a `Dense` whose inputs are rows, one row for each example".to_owned(),
@@ -290,7 +290,7 @@ impl Network for Layers {
                 };
                 return Err(rule.error());
             }
-            let rule = BadSize {
+            let rule = InvalidSize {
                 what: format!("a number in row {}", example.row),
                 given: odd.to_string(),
                 expects: format!(

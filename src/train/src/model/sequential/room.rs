@@ -1,7 +1,7 @@
 //! Whether the variables of a list of layers fit into memory at all. An allocation that fails ends the process,
 //! and with it every variable of a notebook.
 
-use stratoscope_diagnostics::rules::BadSize;
+use stratoscope_diagnostics::rules::InvalidSize;
 use stratoscope_diagnostics::{Place, Result, Rule};
 use stratoscope_render::text;
 use stratoscope_strategy::cpu;
@@ -71,7 +71,7 @@ fn refused(
     given: usize,
     expects: String,
 ) -> Box<stratoscope_diagnostics::Diagnostic> {
-    let rule = BadSize {
+    let rule = InvalidSize {
         what: what.to_owned(),
         given: text::thousands(given),
         expects,

@@ -3,8 +3,9 @@
 
 use stratoscope_data::{Dataset, Label};
 use stratoscope_diagnostics::rules::{
-    DropoutOff, FrozenAfterCompile, HeadIsNew, HeadWritten, LabelOutOfRange, NothingToTrain,
-    ScheduleDoesNotAct, ScheduleFault, SmallShareOfABatch, UnevenLastBatch, WarmUpTooLong,
+    DropoutOff, FrozenAfterCompile, HeadWritten, IneffectiveSchedule, LabelOutOfRange,
+    NothingToTrain, ScheduleFault, SmallPerReplicaBatch, UnevenLastBatch, UntrainedHead,
+    WarmUpTooLong,
 };
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_strategy::{Origin, origin};
@@ -132,11 +133,11 @@ impl Before<'_> {
     }
 
     fn shares(&self, replicas: usize) -> Option<Diagnostic> {
-        let rule = SmallShareOfABatch {
+        let rule = SmallPerReplicaBatch {
             batch_size: self.batch_size,
             replicas,
         };
-        rule.is_small().then(|| rule.diagnostic())
+        rule.check()
     }
 
     fn last_batch(&self, replicas: usize) -> Option<Diagnostic> {
@@ -190,7 +191,7 @@ pub(crate) fn new_head<N: Network>(state: &State<N>, call: &str) -> Result<()> {
     if state.has_learnt {
         return Ok(());
     }
-    let rule = HeadIsNew {
+    let rule = UntrainedHead {
         call: call.to_owned(),
         shape: shape.clone(),
         classes: state.files.classes(),
@@ -241,7 +242,7 @@ fn schedule(plan: &RatePlan) -> Option<Diagnostic> {
     } else {
         return None;
     };
-    let rule = ScheduleDoesNotAct {
+    let rule = IneffectiveSchedule {
         schedule: plan.schedule.to_string(),
         steps: plan.steps,
         fault,

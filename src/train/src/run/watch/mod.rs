@@ -8,8 +8,8 @@ mod finite;
 
 use stratoscope_data::Batch;
 use stratoscope_diagnostics::rules::{
-    LossWithoutLogits, MajorityCollapse, NoProbabilities, NonFiniteLoss, Probabilities,
-    SoftmaxTwice,
+    DoubleSoftmax, LossWithoutLogits, MajorityCollapse, NoProbabilities, NonFiniteLoss,
+    Probabilities,
 };
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
@@ -25,8 +25,6 @@ pub(crate) use finite::{Suspect, gradients_are_finite, weights_are_finite};
 
 /// Optimizer steps before one answer for everything is a finding: a fresh head answers so for a while.
 const PATIENCE: u64 = 50;
-/// Examples of a split before one answer for all of them is more than chance.
-const ENOUGH: u64 = 20;
 /// How far from 1 a row of probabilities may add up, in float32.
 const ROUNDING: f64 = 1e-4;
 
@@ -128,7 +126,7 @@ fn softmax_twice(loss: Loss, answers: &[(Batch, Answer)]) -> Option<Diagnostic> 
         }
     }
     let first = first?;
-    let rule = SoftmaxTwice {
+    let rule = DoubleSoftmax {
         loss: loss.name().to_owned(),
         classes: first.len(),
         outputs: Probabilities::Seen { first, examples },
@@ -169,9 +167,6 @@ fn collapse(
         .iter()
         .position(|&count| count == examples)?;
     let classes = counts.labels.iter().filter(|&&count| count > 0).count();
-    if examples < ENOUGH || classes < 2 {
-        return None;
-    }
     let name = ended.label_names.get(class).cloned();
     let rule = MajorityCollapse {
         class: name.unwrap_or_else(|| class.to_string()),
@@ -186,7 +181,7 @@ fn collapse(
         optimizer: ended.optimizer.to_owned(),
         pretrained: ended.pretrained,
     };
-    Some(rule.diagnostic())
+    rule.check()
 }
 
 /// Where a run was when something was not finite.
@@ -280,9 +275,9 @@ mod tests {
         // They need not add up to 1: the loss divides by their sum.
         check(&[0.75, 0.25, 0.5, 0.9], 2, None);
         check(&[0.0, 1.0], 1, None);
-        let message = "outputs from -0.500 to 1.500 are no probabilities; `from_logits` is false";
+        let message = "outputs from -0.500 to 1.500 are not probabilities; `from_logits` is false";
         check(&[1.5, -0.5, 0.5, 0.5], 2, Some(message));
-        let message = "outputs from 0.250 to 3.000 are no probabilities; `from_logits` is false";
+        let message = "outputs from 0.250 to 3.000 are not probabilities; `from_logits` is false";
         check(&[0.25, 3.0], 1, Some(message));
     }
 
