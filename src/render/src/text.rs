@@ -2,11 +2,15 @@
 
 use unicode_width::UnicodeWidthStr;
 
-/// `1 row`, `2 rows`; only for nouns whose plural ends in a plain `s`.
+/// `1 row`, `2 rows`, `2 batches`; only for nouns whose plural ends in `s` or, after a sibilant, in `es`.
 pub fn count(number: usize, noun: &str) -> String {
+    let ending = match noun.as_bytes() {
+        [.., b'c' | b's', b'h'] | [.., b's' | b'x'] => "es",
+        _ => "s",
+    };
     match number {
         1 => format!("1 {noun}"),
-        _ => format!("{} {noun}s", thousands(number)),
+        _ => format!("{} {noun}{ending}", thousands(number)),
     }
 }
 

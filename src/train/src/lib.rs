@@ -40,6 +40,7 @@
 pub mod arguments;
 pub mod callbacks;
 pub mod context;
+mod count;
 pub mod loss;
 pub mod metric;
 pub mod model;
@@ -48,16 +49,15 @@ pub mod optimizer;
 mod prepare;
 mod problem;
 pub mod report;
-pub mod run;
+mod run;
 pub mod schedule;
 pub mod step;
 
 // The names by which the crates above know these modules.
-pub use context::{events, interrupt, warnings};
+pub use context::{RunContext, events, interrupt, mixed_precision, warnings};
 pub use model::{bert, build, by_hand, calls, held, predict, sequential};
 pub use report::{counters, history, html, plot, receipt, summary, text};
-pub use run::memory;
-pub use step::{mixed_precision, precision};
+pub use step::precision;
 
 pub use arguments::class_weight::IntoClassWeight;
 pub use arguments::{
@@ -80,19 +80,20 @@ pub use loss::{
     LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, SparseCategoricalCrossentropy,
     SquaredHinge,
 };
-pub use memory::{MemoryPlan, memory_plan};
 pub use metric::{
     Metric, accuracy, auc, f1, macro_f1, mae, mcc, mse, pearson, precision, recall, rmse, spearman,
     top_k_accuracy,
 };
 pub use mixed_precision::{Policy, global_policy, set_global_policy};
 pub use model::Model;
+pub use model::memory_plan;
 pub use network::{Files, Input, Network, Outputs, features};
 pub use optimizer::{Adam, AdamW, IntoOptimizer, Optimizer, SGD};
 pub use plot::Picture;
 pub use precision::{HalfPrecision, half_precision};
 pub use predict::{IntoTexts, Prediction, Predictions};
 pub use receipt::CompileReceipt;
+pub use report::memory_plan::MemoryPlan;
 pub use schedule::{
     BertWarmup, CosineDecay, ExponentialDecay, IntoSchedule, PolynomialDecay, RatePlan, Schedule,
     WarmupLinear, bert_warmup, constant, warmup_linear,

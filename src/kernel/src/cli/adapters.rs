@@ -189,10 +189,7 @@ fn vulkan_devices(library: &Library) -> Result<Vec<(String, bool)>, libloading::
         };
         // SAFETY: the device belongs to the instance, and `properties` is larger than what is written.
         unsafe { describe(*device, &raw mut properties) };
-        (
-            c_string(&properties.name),
-            properties.kind == IS_PROCESSOR,
-        )
+        (c_string(&properties.name), properties.kind == IS_PROCESSOR)
     };
     let found = devices.iter().take(count.min(MAX_DEVICES) as usize);
     Ok(found.map(named).collect())

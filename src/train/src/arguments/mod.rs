@@ -8,6 +8,7 @@
 
 pub mod class_weight;
 mod compile;
+mod compiled;
 mod evaluate;
 mod fit;
 mod value;
@@ -15,8 +16,10 @@ mod value;
 pub use compile::{CompileArgs, IntoStrategyChoice, NoStrategy, StrategyChoice, none};
 pub use evaluate::EvaluateArgs;
 pub use fit::{FitArgs, Frequency, IntoFolder, IntoFrequency};
-pub use value::{Count, IntoCount, IntoLoss, IntoMetric, IntoMetrics};
+pub use value::{IntoLoss, IntoMetric, IntoMetrics};
 
+pub use crate::count::{Count, IntoCount};
+pub(crate) use compiled::Compiled;
 pub(crate) use fit::{FitPlan, Validation};
 
 /// Tokens per example where `max_length` is not given: the recipe of the notebook, or all that the

@@ -5,7 +5,7 @@ use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_render::text;
 
 use super::Callback;
-use crate::arguments::{Count, IntoCount};
+use crate::count::{Count, IntoCount};
 use crate::metric::Metric;
 use crate::problem;
 use crate::report::history::EpochRecord;

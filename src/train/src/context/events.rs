@@ -1,14 +1,13 @@
-//! What a run tells while it goes: to a table in a notebook, to a log, to a test.
+//! The events of a run, for a table in a notebook, a log or a test.
 //!
-//! One observer serves the process; the facade installs the one that draws. Without one, nothing is
-//! told, and warnings go to standard error. Numbers of events were measured, not estimated, unless their
-//! name says `left`.
+//! A context has one observer; the facade installs the one that draws. Without one, events are dropped and warnings
+//! go to standard error. All numbers of events are measured; only those called `left` are estimates.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use stratoscope_diagnostics::Diagnostic;
 
+use super::RunContext;
 use crate::report::counters::Counters;
 use crate::report::history::{EpochRecord, ExecutionRecord, History, Measured};
 
@@ -126,38 +125,12 @@ pub struct EpochEnded {
     pub best: bool,
 }
 
-/// A number by which runs are told apart.
-pub(crate) fn next_run() -> u64 {
-    static RUNS: AtomicU64 = AtomicU64::new(1);
-    RUNS.fetch_add(1, Ordering::Relaxed)
-}
-
-/// The observer of those who want none.
-struct Nobody;
+/// The observer of a context that nobody observes.
+pub(super) struct Nobody;
 
 impl Observer for Nobody {}
 
-static OBSERVER: RwLock<Option<Arc<dyn Observer>>> = RwLock::new(None);
-
-/// Installs the observer of the process in place of the one before.
+/// Lets `observer` observe the runs of the current context, in place of the one before.
 pub fn install(observer: Arc<dyn Observer>) {
-    *OBSERVER.write().unwrap_or_else(PoisonError::into_inner) = Some(observer);
-}
-
-/// The observer of the process.
-pub(crate) fn observer() -> Arc<dyn Observer> {
-    let installed = OBSERVER
-        .read()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
-    installed.unwrap_or_else(|| Arc::new(Nobody))
-}
-
-/// The observer of a run: nobody where it is to be silent. Warnings go to [`observer`] all the same.
-pub(crate) fn observer_of_a_run(verbose: bool) -> Arc<dyn Observer> {
-    if verbose {
-        observer()
-    } else {
-        Arc::new(Nobody)
-    }
+    RunContext::current().observe(observer);
 }

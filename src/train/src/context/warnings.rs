@@ -1,5 +1,5 @@
-//! What is done with the warnings of this process: each is shown by every call that finds it, notes once,
-//! unless their code is silenced or denied.
+//! What is done with warnings: a warning is shown by every call that finds it, a note once, unless their code is
+//! silenced or denied.
 //!
 //! ```
 //! use stratoscope_train::warnings;
@@ -9,34 +9,30 @@
 //! warnings::reset("SC0407");
 //! ```
 //!
-//! A notebook says `%warnings deny SC0701`; its kernel then calls [`deny_only`], and silences and
-//! counts what it shows itself.
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
+//! These functions set the policy of the current [`RunContext`]. In a notebook, `%warnings deny SC0701` does the
+//! same: the kernel calls [`deny_only`], and silences and counts what it shows itself.
 
 use stratoscope_diagnostics::policy::{Level, Policy, Verdict};
 use stratoscope_diagnostics::{Diagnostic, Result, policy};
 
-use crate::context::events::observer;
+use super::RunContext;
 
-static POLICY: Mutex<Option<Policy>> = Mutex::new(None);
-
-/// Makes errors of the warnings of this code: what would go on with a warning stops.
+/// Turns the warnings of this code into errors: the call stops instead of going on.
 pub fn deny(code: &str) {
     with_policy(|policy| policy.set(code, Some(Level::Denied)));
 }
 
-/// Tells nothing of the warnings of this code.
+/// Shows no warnings of this code.
 pub fn silence(code: &str) {
     with_policy(|policy| policy.set(code, Some(Level::Silenced)));
 }
 
-/// Takes [`deny`] and [`silence`] back; what this code has told before is told once more.
+/// Undoes [`deny`] and [`silence`]. A note of this code that was shown before is shown once more.
 pub fn reset(code: &str) {
     with_policy(|policy| policy.set(code, None));
 }
 
-/// Denies these codes and no others; what is silenced stays so.
+/// Denies these codes and no others; silenced codes stay silenced.
 pub fn deny_only(codes: &[String]) {
     with_policy(|policy| {
         for code in policy.codes(Level::Denied) {
@@ -48,18 +44,20 @@ pub fn deny_only(codes: &[String]) {
     });
 }
 
-/// A call of the user's begins: what an earlier one has shown may be shown again.
+/// A call of the user's begins: warnings that an earlier call has shown may be shown again.
 pub(crate) fn begin_call() {
     with_policy(Policy::begin);
 }
 
-/// Tells of a warning or a note, to whoever observes the process; the caller goes on.
+/// Shows a warning or a note to the observer of the current context; the caller goes on.
 ///
 /// # Errors
 /// The warning itself, where its code is denied.
 pub(crate) fn notice(found: Diagnostic) -> Result<()> {
-    let observer = observer();
-    match with_policy(|policy| policy.judge(&found, None)) {
+    let context = RunContext::current();
+    let observer = context.observer();
+    let verdict = context.warnings().judge(&found, None);
+    match verdict {
         Verdict::Denied => return Err(Box::new(policy::denied(found))),
         Verdict::Silenced => {}
         Verdict::Repeated if !observer.counts_notices() => {}
@@ -69,9 +67,7 @@ pub(crate) fn notice(found: Diagnostic) -> Result<()> {
 }
 
 fn with_policy<T>(use_it: impl FnOnce(&mut Policy) -> T) -> T {
-    let mut policy: MutexGuard<'_, Option<Policy>> =
-        POLICY.lock().unwrap_or_else(PoisonError::into_inner);
-    use_it(policy.get_or_insert_default())
+    use_it(&mut RunContext::current().warnings())
 }
 
 #[cfg(test)]
@@ -80,9 +76,9 @@ mod tests {
 
     use super::*;
 
-    /// The policy is the process's, so these codes are this test's own.
     #[test]
     fn a_denied_warning_is_the_error_of_the_call() {
+        let _entered = RunContext::new().enter();
         let warning = |code: &str| Diagnostic::new(code, Severity::Warning, "41 texts in both");
         notice(warning("SC9701")).expect("a warning lets the call go on");
         deny("SC9701");

@@ -251,6 +251,11 @@ impl fmt::Display for Metric {
     }
 }
 
+/// The names of metrics.
+pub(crate) fn names(metrics: &[Metric]) -> Vec<&'static str> {
+    metrics.iter().map(|metric| metric.name()).collect()
+}
+
 fn accuracy_of(tally: &Tally) -> Option<f64> {
     let right: u64 = (0..tally.classes())
         .map(|class| tally.count(class, class))

@@ -1,5 +1,5 @@
-//! Whether loss, metrics and optimizer agree with the head and with each other: what `compile!` refuses,
-//! and what it only tells. Rules: docs/keras-semantics.md §1.3 to §1.5.
+//! Whether loss, metrics and optimizer agree with the head and with each other: the errors and the warnings of
+//! `compile!`. Rules: docs/keras-semantics.md §1.3 to §1.5.
 
 use stratoscope_diagnostics::rules::{
     AccuracyOnRegression, BinaryLossForManyClasses, DecayOfAllWeights, DoubleSoftmax,
@@ -10,20 +10,20 @@ use stratoscope_diagnostics::{Diagnostic, Rule};
 
 use crate::loss::Loss;
 use crate::metric::{Answers, Metric};
-use crate::model::State;
 use crate::network::Activation;
 use crate::network::{Files, Network};
 use crate::optimizer::{Clipping, Optimizer, UpdateRule};
 use crate::problem;
+use crate::run::state::ModelState;
 
 /// What the head cannot be trained or measured with.
-pub(crate) fn refused<N: Network>(
-    state: &State<N>,
+pub(crate) fn errors<N: Network>(
+    state: &ModelState<N>,
     loss: Option<Loss>,
     metrics: &[Metric],
 ) -> Vec<Diagnostic> {
     let files = &state.files;
-    let activation = state.replicas.first().output_activation();
+    let activation = state.step.replicas.first().output_activation();
     let mut problems: Vec<Diagnostic> = loss
         .and_then(|loss| {
             of_loss(loss, files.classes())
@@ -91,7 +91,7 @@ fn of_outputs(
 ) -> Option<Diagnostic> {
     let (from_logits, activation) = (loss.from_logits()?, activation?);
     let name = activation.name().to_owned();
-    let told = match (from_logits, activation.makes_probabilities()) {
+    let finding = match (from_logits, activation.makes_probabilities()) {
         (false, true) => return None,
         (false, false) => LossWithoutLogits {
             loss: loss.name().to_owned(),
@@ -110,7 +110,7 @@ fn of_outputs(
         }
         (true, false) => return None,
     };
-    Some(told)
+    Some(finding)
 }
 
 fn of_metric(metric: Metric, loss: Option<Loss>, outputs: Option<usize>) -> Option<Diagnostic> {
@@ -132,35 +132,35 @@ fn of_metric(metric: Metric, loss: Option<Loss>, outputs: Option<usize>) -> Opti
 }
 
 /// What will work, and is probably not what was meant.
-pub(crate) fn told<N: Network>(
-    state: &State<N>,
+pub(crate) fn warnings<N: Network>(
+    state: &ModelState<N>,
     optimizer: &Optimizer,
     loss: Option<Loss>,
 ) -> Vec<Diagnostic> {
-    let mut told = Vec::new();
+    let mut found = Vec::new();
     if let Some(loss) = loss {
-        let activation = state.replicas.first().output_activation();
-        told.extend(of_outputs(loss, state.files.classes(), activation));
+        let activation = state.step.replicas.first().output_activation();
+        found.extend(of_outputs(loss, state.files.classes(), activation));
         // With smoothing it is the one that is needed.
         if let (Loss::CategoricalCrossentropy(smoothed), Some(classes)) =
             (loss, state.files.classes())
             && smoothed.share == 0.0
         {
-            told.push(LabelsNotOneHot { classes }.diagnostic());
+            found.push(LabelsNotOneHot { classes }.diagnostic());
         }
     }
-    told.extend(rate(state, optimizer));
-    told.extend(decay(state, optimizer));
+    found.extend(rate(state, optimizer));
+    found.extend(decay(state, optimizer));
     if let Clipping::PerTensor(clipnorm) = optimizer.clipping {
         let tensors = state.trainable().count();
-        told.push(PerTensorClipping { clipnorm, tensors }.diagnostic());
+        found.push(PerTensorClipping { clipnorm, tensors }.diagnostic());
     }
-    told
+    found
 }
 
 /// SC0501, for pretrained weights only: what is made anew may be trained at any rate, and so may a
 /// head alone.
-fn rate<N: Network>(state: &State<N>, optimizer: &Optimizer) -> Option<Diagnostic> {
+fn rate<N: Network>(state: &ModelState<N>, optimizer: &Optimizer) -> Option<Diagnostic> {
     let is_adam = matches!(optimizer.rule, UpdateRule::Adam(_));
     let pretrained = state.files.source().is_some();
     let elements = |shape: &[usize]| shape.iter().product::<usize>();
@@ -183,11 +183,11 @@ fn rate<N: Network>(state: &State<N>, optimizer: &Optimizer) -> Option<Diagnosti
 }
 
 /// SC0507.
-fn decay<N: Network>(state: &State<N>, optimizer: &Optimizer) -> Option<Diagnostic> {
+fn decay<N: Network>(state: &ModelState<N>, optimizer: &Optimizer) -> Option<Diagnostic> {
     if optimizer.weight_decay() == 0.0 {
         return None;
     }
-    let parameters = state.replicas.first().parameters();
+    let parameters = state.step.replicas.first().parameters();
     let also: Vec<String> = parameters
         .iter()
         .filter(|known| known.is_undecayed() && !optimizer.excludes(known))

@@ -1,9 +1,8 @@
 //! `compile!(model, …)`: arguments as written → [`Compiled`], what the loop sees. All that is wrong is
 //! reported together, before any batch. Scope rules: docs/keras-semantics.md §3.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 
-use burn::module::ParamId;
 use stratoscope_diagnostics::rules::{
     MissingOptimizer, ModelOutsideScope, OptimizerOfOtherModel, OptimizerOwner,
     StepsPerExecutionWithoutScope,
@@ -11,44 +10,18 @@ use stratoscope_diagnostics::rules::{
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 use stratoscope_strategy::{Origin, PlacementReport, Strategy, origin, scope};
 
-use crate::arguments::{CompileArgs, Count, StrategyChoice};
+use crate::arguments::{CompileArgs, Compiled, Count, StrategyChoice};
 use crate::context::warnings::{begin_call, notice};
-use crate::loss::Loss;
-use crate::metric::{Metric, Tallies};
+use crate::metric::Tallies;
+use crate::model::Model;
 use crate::model::agreement;
-use crate::model::evaluate::tally;
-use crate::model::{Model, State};
+use crate::model::receipt::receipt;
 use crate::network::{Files, Network};
-use crate::optimizer::{Optimizer, OptimizerState};
+use crate::optimizer::Optimizer;
 use crate::problem;
 use crate::report::receipt::CompileReceipt;
-use crate::step::Apart;
-use crate::step::mixed_precision::LossScale;
-
-/// How a model is trained: every default filled in, every value checked.
-#[derive(Debug)]
-pub(crate) struct Compiled {
-    pub optimizer: Optimizer,
-    /// `None`: a model that only predicts.
-    pub loss: Option<Loss>,
-    pub metrics: Vec<Metric>,
-    /// What metrics are computed from: the answers of the epoch that goes on, or was the last.
-    pub tallies: Tallies,
-    pub steps_per_execution: u64,
-    pub gradient_accumulation_steps: u64,
-    /// Optimizer steps between two averages of the parameters; 1: gradients are averaged instead.
-    pub sync_every: u64,
-    /// How far the replicas have gone since the last one.
-    pub apart: Apart,
-    /// What the loss is multiplied with.
-    pub loss_scale: LossScale,
-    /// The variables that were frozen.
-    pub frozen: HashSet<ParamId>,
-    /// The moments, one set per replica.
-    pub states: Vec<OptimizerState>,
-    /// Examples and tokens of each replica's part of the last batch; none before the first.
-    pub last_batch: Vec<(usize, usize)>,
-}
+use crate::run::state::ModelState;
+use crate::step::evaluation::empty_tally;
 
 impl<N: Network> Model<N> {
     /// Gives the model its optimizer, loss and metrics. Moments of an earlier `compile` are dropped;
@@ -91,7 +64,7 @@ impl<N: Network> Model<N> {
             problems.push(rule.diagnostic());
         }
         if let Some(optimizer) = &args.optimizer
-            && let Some(other) = optimizer.identity.other_owner(self.identity())
+            && let Some(other) = optimizer.identity.other_owner(&self.shared().identity)
         {
             let rule = OptimizerOfOtherModel {
                 optimizer: optimizer.name.to_owned(),
@@ -134,9 +107,9 @@ impl<N: Network> Model<N> {
             }
             steps_per_execution = 1;
         }
-        problems.extend(agreement::refused(&state, args.loss, &args.metrics));
+        problems.extend(agreement::errors(&state, args.loss, &args.metrics));
         if let Some(optimizer) = &args.optimizer {
-            warnings.extend(agreement::told(&state, optimizer, args.loss));
+            warnings.extend(agreement::warnings(&state, optimizer, args.loss));
         }
         if let Some(problem) = problem::together(problems) {
             return Err(problem);
@@ -157,33 +130,22 @@ impl<N: Network> Model<N> {
         state.alone = matches!(args.strategy, StrategyChoice::None);
         optimizer
             .identity
-            .claim(self.identity(), compiled_at.to_string());
-        let states = state
-            .replicas
-            .modules()
-            .iter()
-            .map(|_| OptimizerState::default())
-            .collect();
-        let tally = tally(state.files.classes(), args.loss, &args.metrics);
-        let tallies = Tallies::new(tally, state.replicas.strategy(), compiled_at);
-        state.compiled = Some(Compiled {
+            .claim(&self.shared().identity, compiled_at.to_string());
+        let tally = empty_tally(state.files.classes(), args.loss, &args.metrics);
+        let tallies = Tallies::new(tally, state.step.replicas.strategy(), compiled_at);
+        state.step.reset(tallies);
+        state.compiled = Some(Arc::new(Compiled {
             optimizer,
             loss: args.loss,
             metrics: args.metrics,
-            tallies,
             steps_per_execution,
             gradient_accumulation_steps,
             sync_every,
-            apart: Apart::default(),
-            loss_scale: LossScale::of(state.policy),
             frozen: state.frozen(),
-            states,
-            last_batch: Vec::new(),
-        });
+        }));
         state.saved_run = None;
-        state.gradient_bytes.clear();
-        let mut receipt = CompileReceipt::of(&state)?;
-        if let Some(bound) = state.replicas.strategy()
+        let mut receipt = receipt(&state)?;
+        if let Some(bound) = state.step.replicas.strategy()
             && scope::current().is_none()
         {
             let note = format!(
@@ -199,10 +161,10 @@ impl<N: Network> Model<N> {
 
 /// SC0201, where a strategy is meant and the model's variables are not the strategy's.
 fn outside_its_scope<N: Network>(
-    state: &State<N>,
+    state: &ModelState<N>,
     choice: &StrategyChoice,
 ) -> Result<Option<Diagnostic>> {
-    let bound = state.replicas.strategy();
+    let bound = state.step.replicas.strategy();
     let meant: Option<Strategy> = match (choice, bound) {
         (StrategyChoice::None, Some(bound)) => {
             let expects = format!("`{}`, under which the model was built", bound.name());
@@ -221,8 +183,9 @@ fn outside_its_scope<N: Network>(
     let Some(strategy) = meant.filter(|meant| bound != Some(meant)) else {
         return Ok(None);
     };
-    let report = PlacementReport::unplaced(&state.replicas, &strategy)?;
+    let report = PlacementReport::unplaced(&state.step.replicas, &strategy)?;
     let made = state
+        .step
         .replicas
         .records()
         .first()
@@ -231,6 +194,7 @@ fn outside_its_scope<N: Network>(
         .as_ref()
         .filter(|made| made.cell.is_some() && made.cell == origin::current_cell());
     let devices: Vec<&str> = state
+        .step
         .replicas
         .devices()
         .iter()
@@ -239,7 +203,7 @@ fn outside_its_scope<N: Network>(
     let rule = ModelOutsideScope {
         strategy: strategy.name().to_owned(),
         replicas: strategy.replicas().len(),
-        variables: state.replicas.records().len(),
+        variables: state.step.replicas.records().len(),
         device: devices.join(", "),
         compile_inside: scope::current().as_ref() == Some(&strategy),
         line: here.and_then(|made| made.line).map(|line| line as usize),
@@ -252,11 +216,11 @@ fn outside_its_scope<N: Network>(
 
 /// SC0202, where the optimizer was made in the scope of another strategy than the model's.
 fn optimizer_of_another_strategy<N: Network>(
-    state: &State<N>,
+    state: &ModelState<N>,
     optimizer: &Optimizer,
     choice: &StrategyChoice,
 ) -> Option<Diagnostic> {
-    let model = match (state.replicas.strategy(), choice) {
+    let model = match (state.step.replicas.strategy(), choice) {
         (Some(bound), _) => bound,
         // A model without variables is bound by this call.
         (None, StrategyChoice::This(strategy)) if !state.is_built() => strategy,
@@ -274,8 +238,8 @@ fn optimizer_of_another_strategy<N: Network>(
 }
 
 /// SC0103, where replicas are to step alone but there is one copy of the variables.
-fn nothing_to_average<N: Network>(state: &State<N>, sync_every: u64) -> Option<Diagnostic> {
-    let strategy = state.replicas.strategy()?;
+fn nothing_to_average<N: Network>(state: &ModelState<N>, sync_every: u64) -> Option<Diagnostic> {
+    let strategy = state.step.replicas.strategy()?;
     if sync_every < 2 || strategy.has_copies() {
         return None;
     }
@@ -291,11 +255,11 @@ fn nothing_to_average<N: Network>(state: &State<N>, sync_every: u64) -> Option<D
 /// SC0103, where replicas are to step alone and the optimizer is to keep an average of the weights:
 /// between two averages over the replicas there are no weights that all have.
 fn two_averages<N: Network>(
-    state: &State<N>,
+    state: &ModelState<N>,
     optimizer: &Optimizer,
     sync_every: u64,
 ) -> Option<Diagnostic> {
-    let is_apart = sync_every > 1 && state.replicas.copies() > 1;
+    let is_apart = sync_every > 1 && state.step.replicas.copies() > 1;
     if !is_apart || optimizer.averaging.is_none() {
         return None;
     }
@@ -309,7 +273,7 @@ fn two_averages<N: Network>(
 
 /// Whether a scope is active for this call: one was entered or set as default, the model is bound to
 /// a strategy, or one is named.
-fn is_in_scope<N: Network>(state: &State<N>, choice: &StrategyChoice) -> bool {
+fn is_in_scope<N: Network>(state: &ModelState<N>, choice: &StrategyChoice) -> bool {
     let named = matches!(choice, StrategyChoice::This(_));
-    named || state.replicas.strategy().is_some() || scope::current().is_some()
+    named || state.step.replicas.strategy().is_some() || scope::current().is_some()
 }

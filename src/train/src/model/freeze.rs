@@ -7,8 +7,8 @@ use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::check::suggest::similar;
 use stratoscope_render::text;
 
-use crate::model::{Model, State};
-use crate::network::{Files, Network};
+use crate::model::Model;
+use crate::network::Network;
 use crate::problem;
 
 impl<N: Network> Model<N> {
@@ -34,7 +34,7 @@ impl<N: Network> Model<N> {
 
     fn mark(&self, prefix: &str, trainable: bool, call: &str) -> Result<usize> {
         let mut state = self.free_state(call)?;
-        let records = state.replicas.records();
+        let records = state.step.replicas.records();
         let chosen: HashSet<ParamId> = records
             .iter()
             .filter(|record| is_below(&record.name, prefix))
@@ -44,25 +44,9 @@ impl<N: Network> Model<N> {
             let names: Vec<&str> = records.iter().map(|record| record.name.as_str()).collect();
             return Err(unknown(call, prefix, &names));
         }
-        state.replicas.set_trainable(&chosen, trainable);
-        state.forget_apart();
-        Ok(state.replicas.records().len() - state.trainable().count())
-    }
-}
-
-impl<N: Network> State<N> {
-    /// Variables that are frozen.
-    pub(crate) fn frozen(&self) -> HashSet<ParamId> {
-        let records = self.replicas.records().iter();
-        let frozen = records.filter(|record| !record.trainable);
-        frozen.map(|record| record.param).collect()
-    }
-
-    /// The part of the names that the variables of the head share.
-    pub(crate) fn head(&self) -> Option<String> {
-        let last = self.replicas.records().last()?;
-        let head = last.name.split('.').next()?;
-        (!self.files.label_names().is_empty()).then(|| head.to_owned())
+        state.step.replicas.set_trainable(&chosen, trainable);
+        state.forget_unaveraged();
+        Ok(state.step.replicas.records().len() - state.trainable().count())
     }
 }
 

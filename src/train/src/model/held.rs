@@ -1,8 +1,6 @@
 //! What a value of this project holds in memory, for `%vars`: bytes, and the devices that they are on.
 
 use std::any::{Any, TypeId};
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use stratoscope_bert::BertTokenizer;
 use stratoscope_data::{Dataset, Example};
@@ -11,35 +9,19 @@ use stratoscope_strategy::{
     ParameterServerStrategy, Strategy, TpuStrategy, VariableRecord,
 };
 
-use crate::model::by_hand::Gradients;
+use crate::context::RunContext;
+use crate::model::Model;
 use crate::model::predict::{Prediction, Predictions};
-use crate::model::{Model, State};
 use crate::network::Network;
+pub use crate::report::held::Held;
+use crate::report::held::Look;
 use crate::report::history::{EpochRecord, ExecutionRecord, History, StepRecord};
-
-/// What is behind a value, beside the value itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Held {
-    /// In bytes, on all devices together.
-    pub bytes: u64,
-    /// The names of the devices; none for what is not on one.
-    pub devices: Vec<String>,
-}
-
-/// Looks into a value of the type that it is registered for.
-type Look = fn(&dyn Any) -> Option<Held>;
-
-/// Models by their types: a network may be a cell's own.
-static MODELS: Mutex<Option<HashMap<TypeId, Look>>> = Mutex::new(None);
+use crate::run::state::ModelState;
+use crate::step::gradients::Gradients;
 
 /// What the value holds, where its type is known.
 pub fn held(value: &dyn Any) -> Option<Held> {
-    let models = MODELS.lock().unwrap_or_else(PoisonError::into_inner);
-    let look = models
-        .as_ref()
-        .and_then(|models| models.get(&value.type_id()).copied());
-    drop(models);
-    if let Some(look) = look {
+    if let Some(look) = RunContext::current().look(value.type_id()) {
         return look(value);
     }
     let bytes = |bytes: usize| Held {
@@ -64,29 +46,28 @@ pub fn held(value: &dyn Any) -> Option<Held> {
     of_strategy(value)
 }
 
-/// Models of this network are known from now on.
-pub(crate) fn register<N: Network>() {
+/// Models of this network are known in this context from now on.
+pub(crate) fn register<N: Network>(context: &RunContext) {
     let look: Look = |value| value.downcast_ref::<Model<N>>()?.held();
-    let mut models = MODELS.lock().unwrap_or_else(PoisonError::into_inner);
-    let models = models.get_or_insert_default();
-    models.entry(TypeId::of::<Model<N>>()).or_insert(look);
+    context.register(TypeId::of::<Model<N>>(), look);
 }
 
 /// The variables of a model with all their copies, and what its optimizer keeps beside them.
-pub(crate) fn of_state<N: Network>(state: &State<N>) -> Held {
-    let records = state.replicas.records();
+pub(crate) fn of_state<N: Network>(state: &ModelState<N>) -> Held {
+    let records = state.step.replicas.records();
     let weights: u64 = records.iter().map(copies).sum();
     let trained: u64 = state.trainable().map(copies).sum();
-    let slots = state.compiled.as_ref().map_or(0, |compiled| {
-        let stepped = compiled.states.first().is_some_and(|it| it.steps() > 0);
-        match stepped {
-            true => compiled.optimizer.slots().len() as u64,
-            false => 0,
-        }
-    });
-    let devices = match state.replicas.strategy() {
+    let slots =
+        state
+            .compiled
+            .as_ref()
+            .map_or(0, |compiled| match state.step.steps_since_compile() {
+                0 => 0,
+                _ => compiled.optimizer.slots().len() as u64,
+            });
+    let devices = match state.step.replicas.strategy() {
         Some(strategy) => names(&strategy.devices()),
-        None => names(state.replicas.devices()),
+        None => names(state.step.replicas.devices()),
     };
     Held {
         bytes: weights + trained * slots,

@@ -8,74 +8,44 @@ pub mod by_hand;
 pub mod calls;
 pub(crate) mod compile;
 pub(crate) mod evaluate;
-pub mod fit;
 mod freeze;
 pub mod held;
 pub mod predict;
+mod receipt;
 pub mod sequential;
 
 use std::any::Any;
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
-use burn::module::ParamId;
+use stratoscope_data::Dataset;
 use stratoscope_diagnostics::rules::StrategyNotUsed;
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::text;
-use stratoscope_strategy::{Origin, PlacementReport, Replicas, Strategy, VariableRecord};
+use stratoscope_strategy::{Origin, PlacementReport, Replicas, Strategy};
 
-use crate::context::events::observer;
+use crate::arguments::FitArgs;
+use crate::context::RunContext;
+use crate::context::ledger::Ledger;
+use crate::context::mixed_precision::Policy;
 use crate::context::warnings::notice;
-use crate::model::by_hand::ByHand;
-use crate::model::compile::Compiled;
-use crate::model::held::Held;
 use crate::network::{Files, Network};
-use crate::run::lease::Occupied;
-use crate::run::memory::Ledger;
-use crate::run::progress::SavedRun;
-use crate::step::mixed_precision::Policy;
+use crate::report::held::Held;
+use crate::report::history::History;
+use crate::report::memory_plan::MemoryPlan;
+use crate::report::summary::Summary;
+use crate::run;
+use crate::run::state::{ModelState, SharedModel};
+use crate::step::StepState;
+use crate::step::gradients::ByHand;
 
 /// A network with a copy on every replica, its tokenizer and labels, and how it is trained.
 pub struct Model<N: Network> {
-    /// An [`Inner`] of the network. Its type is not named, so that a cell that only holds a model need
+    /// A [`SharedModel`] of the network. Its type is not named, so that a cell that only holds a model need
     /// not compile how one is dropped.
     inner: Arc<dyn Any + Send + Sync>,
     network: PhantomData<fn() -> N>,
-}
-
-struct Inner<N: Network> {
-    /// By which an optimizer knows whose it is.
-    identity: Arc<()>,
-    state: Mutex<State<N>>,
-    /// The run that has or lends the state.
-    occupied: Occupied,
-}
-
-/// Everything that changes. One call at a time has it.
-pub(crate) struct State<N: Network> {
-    pub replicas: Replicas<N>,
-    pub files: N::Files,
-    /// Set by `compile!`.
-    pub compiled: Option<Compiled>,
-    /// A run that was interrupted, for `resume = true`.
-    pub saved_run: Option<SavedRun<N>>,
-    /// The bytes of each gradient at the last optimizer step, per replica.
-    pub gradient_bytes: HashMap<ParamId, u64>,
-    /// What its layers compute in: the global policy when it was made.
-    pub policy: Policy,
-    /// Whether `compile!` was told to train it on one device on purpose.
-    pub alone: bool,
-    /// Whether a step was ever made: new variables are random until then.
-    pub has_learnt: bool,
-    /// What a loop by hand has computed since its last step.
-    pub by_hand: ByHand,
-    /// Its line in the list of models that hold memory.
-    pub ledger: Arc<Ledger>,
-    /// The statement that made the model; its variables may be younger.
-    pub made: Origin,
 }
 
 impl<N: Network> Model<N> {
@@ -90,28 +60,22 @@ impl<N: Network> Model<N> {
             .map(|known| (known.name, known.id))
             .collect();
         let entry = format!("{}, {origin}", files.model_name());
-        let state = State {
+        let context = RunContext::current();
+        let state = ModelState {
             made: origin.clone(),
-            replicas: Replicas::place(network, &names, origin)?,
+            step: StepState::new(Replicas::place(network, &names, origin)?, Policy::of::<N>()),
             files,
             compiled: None,
             saved_run: None,
-            gradient_bytes: HashMap::new(),
-            policy: Policy::of::<N>(),
             alone: false,
             has_learnt: false,
             by_hand: ByHand::default(),
-            ledger: Ledger::open(entry),
+            ledger: Ledger::open(entry, context.alive()),
         };
         state.enter_in_ledger();
-        held::register::<N>();
-        let inner = Inner {
-            identity: Arc::new(()),
-            state: Mutex::new(state),
-            occupied: Occupied::default(),
-        };
+        held::register::<N>(&context);
         Ok(Self {
-            inner: Arc::new(inner),
+            inner: Arc::new(SharedModel::new(state)),
             network: PhantomData,
         })
     }
@@ -131,7 +95,7 @@ impl<N: Network> Model<N> {
 
     /// The strategy it was built under.
     pub fn strategy(&self) -> Option<Strategy> {
-        self.state().replicas.strategy().cloned()
+        self.state().step.replicas.strategy().cloned()
     }
 
     /// The names of its labels, in the order of its outputs.
@@ -154,199 +118,94 @@ impl<N: Network> Model<N> {
 
     fn lent_network(&self) -> N {
         let mut state = self.state();
-        let replicas = state.replicas.len();
+        let replicas = state.step.replicas.len();
         // Callbacks of a run look at the network between its steps.
-        if self.occupied().is_free() && state.by_hand.lends(replicas) {
+        if self.shared().occupied.is_free() && state.by_hand.lends(replicas) {
             let rule = StrategyNotUsed {
                 replicas,
-                device: state.replicas.devices()[0].name.clone(),
+                device: state.step.replicas.devices()[0].name.clone(),
             };
             // Shown also where it is denied: this call has no error to return.
             if let Err(denied) = notice(rule.diagnostic()) {
-                observer().notice(*denied);
+                RunContext::current().observer().notice(*denied);
             }
         }
-        state.replicas.first().clone()
+        state.step.replicas.first().clone()
     }
 
     /// What it holds in memory, and where; `None` while a call has it.
     pub(crate) fn held(&self) -> Option<Held> {
-        let state = self.inner().state.try_lock().ok()?;
-        Some(held::of_state(&state))
+        Some(held::of_state(&*self.shared().try_state()?))
     }
 
-    fn inner(&self) -> &Inner<N> {
-        let inner = self.inner.downcast_ref();
-        inner.expect("a model holds what it was made with")
+    pub(crate) fn shared(&self) -> &SharedModel<N> {
+        let shared = self.inner.downcast_ref();
+        shared.expect("a model holds what it was made with")
     }
 
-    /// The state, to be read: a run lends it to its callbacks.
-    pub(crate) fn state(&self) -> MutexGuard<'_, State<N>> {
-        // A panic inside a call leaves the state whole: what it was about to change is replaced last.
-        self.inner()
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    /// The state, to be read.
+    pub(crate) fn state(&self) -> MutexGuard<'_, ModelState<N>> {
+        self.shared().state()
     }
 
-    pub(crate) fn occupied(&self) -> &Occupied {
-        &self.inner().occupied
-    }
-
-    pub(crate) fn identity(&self) -> &Arc<()> {
-        &self.inner().identity
-    }
-}
-
-impl<N: Network> State<N> {
-    /// The replicas as they would be if a run that is going on ended now: replicas that step alone are
-    /// averaged.
+    /// The state, to be changed.
     ///
     /// # Errors
-    /// SC0907 if a copy cannot be made.
-    pub(crate) fn settled(&self) -> Result<Settled<'_, N>> {
-        let apart = self.compiled.as_ref().map(|compiled| &compiled.apart);
-        match apart.filter(|apart| apart.steps > 0) {
-            None => Ok(Settled::AsTheyAre(&self.replicas)),
-            Some(apart) => Ok(Settled::Averaged(self.replicas.averaged(&apart.examples)?)),
-        }
+    /// SC0121 in a callback of this model's own run.
+    pub(crate) fn free_state(&self, call: &str) -> Result<MutexGuard<'_, ModelState<N>>> {
+        self.shared().free_state(call)
     }
 
-    pub(crate) fn placement(&self) -> Result<PlacementReport> {
-        let report = PlacementReport::of(&self.replicas)?.titled(self.files.model_name());
-        let Some(compiled) = &self.compiled else {
-            return Ok(report);
-        };
-        let report = compiled.tallies.shown(report, &compiled.metrics);
-        let slots = compiled.optimizer.slots();
-        let stepped = compiled.states.first().filter(|state| state.steps() > 0);
-        let Some(state) = stepped.filter(|_| !self.gradient_bytes.is_empty()) else {
-            let report = report.planned("gradients");
-            let slots = slots.iter();
-            return Ok(slots.fold(report, |report, slot| report.planned(slot.name())));
-        };
-        let mut report = report.measured("gradients", |id| self.gradient_bytes.get(&id).copied());
-        for slot in slots {
-            report = report.measured(slot.name(), |id| {
-                // What servers keep beside their rows is together of the variable's size.
-                let states = match self.replicas.is_sharded() {
-                    true => compiled.states.as_slice(),
-                    false => std::slice::from_ref(state),
-                };
-                let bytes = states.iter().map(|state| state.bytes(id, slot)).sum();
-                Some(bytes).filter(|&bytes| bytes > 0)
-            });
-        }
-        Ok(self.with_activations(report, &compiled.last_batch))
+    /// Trains the model on a data set.
+    ///
+    /// An interrupt ends it after the current batch, or within one that takes longer than a second, with
+    /// what was measured so far; `resume` goes on from there, and ends on the very weights that a run
+    /// without an interrupt ends on. One that comes before the first batch leaves the model as it was.
+    ///
+    /// # Errors
+    /// SC0112 for a model that was not compiled, SC0113 without a loss, SC0121 in a callback of the
+    /// model's own run; what is wrong with arguments or data, before the first step; SC0505 at the first
+    /// loss or gradient that is not finite, before the update, and at the first such weight after it;
+    /// SC0907 if a device fails.
+    #[track_caller]
+    pub fn fit(&self, data: &Dataset, args: FitArgs<'_>) -> Result<History> {
+        (N::calls().fit)(self, data, args, Origin::current())
     }
 
-    /// Adds what the layers computed for the last batch, estimated by the network, where it can.
-    fn with_activations(
+    pub(crate) fn fit_from(
         &self,
-        report: PlacementReport,
-        batch: &[(usize, usize)],
-    ) -> PlacementReport {
-        let Some(&first) = batch.first() else {
-            return report;
-        };
-        let bytes = batch
-            .iter()
-            .map(|&(examples, length)| self.files.activation_bytes(examples, length));
-        let Some(bytes) = bytes.collect::<Option<Vec<u64>>>() else {
-            return report;
-        };
-        let part = |(examples, length): (usize, usize)| format!("{examples} × {length} tokens");
-        let parts = match batch.iter().all(|&other| other == first) {
-            true if batch.len() > 1 => format!("{} on each replica", part(first)),
-            true => part(first),
-            false => {
-                let parts: Vec<String> = batch.iter().map(|&other| part(other)).collect();
-                format!("{}, by replica", parts.join(", "))
-            }
-        };
-        let note = format!("estimated from the sizes of the layers, for the last batch: {parts}");
-        report.estimated_activations(note, &bytes)
+        data: &Dataset,
+        args: FitArgs<'_>,
+        origin: Origin,
+    ) -> Result<History> {
+        run::fit::fit(self.shared(), data, args, origin)
     }
 
-    /// The variables that training changes.
-    pub(crate) fn trainable(&self) -> impl Iterator<Item = &VariableRecord> {
-        self.replicas
-            .records()
-            .iter()
-            .filter(|record| record.trainable)
+    /// The layers or variables with their shapes, parameters, types, and whether training changes them. A
+    /// model that is not built has no variables yet, and says so. `model.summary();` prints it.
+    pub fn summary(&self) -> Summary {
+        (N::calls().summary)(self)
     }
 
-    /// What weights and an optimizer's slots hold in memory, on all replicas.
-    pub(crate) fn bytes(&self) -> u64 {
-        let weights: u64 = self
-            .replicas
-            .records()
-            .iter()
-            .map(|record| record.bytes)
-            .sum();
-        let trained: u64 = self.trainable().map(|record| record.bytes).sum();
-        let slots = self.compiled.as_ref().map_or(0, |compiled| {
-            let stepped = compiled.states.first().is_some_and(|it| it.steps() > 0);
-            if stepped {
-                compiled.optimizer.slots().len()
-            } else {
-                0
-            }
-        });
-        (weights + trained * slots as u64) * self.replicas.len() as u64
-    }
-
-    /// Tells the list of models what this one holds now.
-    pub(crate) fn enter_in_ledger(&self) {
-        self.ledger.set(self.bytes(), self.replicas.devices());
-    }
-
-    pub(crate) fn num_parameters(&self) -> usize {
-        let elements = |shape: &Vec<usize>| shape.iter().product::<usize>();
-        self.replicas
-            .records()
-            .iter()
-            .map(|record| elements(&record.shape))
-            .sum()
-    }
-
-    /// The parameters that weight decay leaves alone.
-    pub(crate) fn undecayed(&self) -> HashSet<ParamId> {
-        let parameters = self.replicas.first().parameters().into_iter();
-        let optimizer = self.compiled.as_ref().map(|compiled| &compiled.optimizer);
-        parameters
-            .filter(|known| optimizer.is_some_and(|optimizer| optimizer.excludes(known)))
-            .map(|known| known.id)
-            .collect()
-    }
-
-    /// Replicas and devices in words.
-    pub(crate) fn devices_in_words(&self) -> String {
-        match self.replicas.strategy() {
-            Some(strategy) => format!("{}, {}", strategy.name(), strategy.devices_in_words()),
-            None => match self.replicas.devices().first() {
-                Some(device) => format!("{} ({})", device.name, device.description),
-                None => String::new(),
-            },
-        }
+    pub(crate) fn summary_here(&self) -> Summary {
+        let state = self.state();
+        let replicas = &state.step.replicas;
+        let layers = replicas.first().layer_rows();
+        Summary::of(
+            state.files.model_name(),
+            state.is_built(),
+            layers,
+            replicas.records(),
+        )
     }
 }
 
-/// Replicas that agree.
-pub(crate) enum Settled<'s, N> {
-    AsTheyAre(&'s Replicas<N>),
-    Averaged(Replicas<N>),
-}
-
-impl<N> Deref for Settled<'_, N> {
-    type Target = Replicas<N>;
-
-    fn deref(&self) -> &Replicas<N> {
-        match self {
-            Self::AsTheyAre(replicas) => replicas,
-            Self::Averaged(replicas) => replicas,
-        }
-    }
+/// What a run with batches of this many examples, each of this many tokens, needs of memory.
+///
+/// The moments are those of the optimizer of `compile!`; of Adam, where nothing was compiled yet.
+/// Replicas of one processor share its memory, so their parts add up.
+pub fn memory_plan<N: Network>(model: &Model<N>, batch_size: usize, length: usize) -> MemoryPlan {
+    run::memory::plan(&*model.state(), batch_size, length)
 }
 
 impl<N: Network> Clone for Model<N> {
@@ -363,7 +222,7 @@ impl<N: Network> fmt::Debug for Model<N> {
     /// `BertForSequenceClassification: 22 713 216 parameters, 8 labels, on mirrored, 2 logical CPU
     /// devices; compiled with AdamW::new(5e-5)`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ok(state) = self.inner().state.try_lock() else {
+        let Some(state) = self.shared().try_state() else {
             return f.write_str("a model that is in use");
         };
         let parameters = match state.is_built() {

@@ -12,12 +12,13 @@ use stratoscope_strategy::Origin;
 
 use crate::context::interrupt::Listening;
 use crate::loss::Loss;
-use crate::model::evaluate::{PREFETCHED, answers};
-use crate::model::{Model, State};
+use crate::model::Model;
 use crate::network::{Files, Network, puts_out_probabilities};
 use crate::prepare;
 use crate::report::html::{CELL, HEAD, escape};
+use crate::run::state::ModelState;
 use crate::run::watch::new_head;
+use crate::step::forward::{PREFETCHED, forward};
 
 /// Texts of a batch.
 const BATCH_SIZE: usize = 32;
@@ -145,7 +146,7 @@ impl<N: Network> Model<N> {
         prepare::in_vocabulary(&state.files, &data, &encoded, "predict")?;
         prepare::report_truncated(&encoded, "predict")?;
         new_head(&state, "predict")?;
-        let precision = state.policy.precision();
+        let precision = state.step.policy.precision();
         let replicas = state.settled()?;
         let mut outputs = Vec::with_capacity(data.len());
         let mut work = Work::begin(
@@ -157,12 +158,12 @@ impl<N: Network> Model<N> {
             if !outputs.is_empty() {
                 work.reached(outputs.len())?;
             }
-            let Some(answers) = answers(&replicas, &batch, None, precision)? else {
+            let Some(parts) = forward(&replicas, &batch, None, precision)? else {
                 return Err(work.interrupted());
             };
-            for (part, answer) in answers {
-                let width = (answer.outputs.len() / part.size().max(1)).max(1);
-                outputs.extend(answer.outputs.chunks_exact(width).map(<[f32]>::to_vec));
+            for (part, own) in parts {
+                let width = (own.outputs.len() / part.size().max(1)).max(1);
+                outputs.extend(own.outputs.chunks_exact(width).map(<[f32]>::to_vec));
             }
         }
         work.finished();
@@ -209,12 +210,12 @@ enum Head {
 
 impl Head {
     /// By the loss of `compile!`; a model that was only loaded, by what it was trained as.
-    fn of<N: Network>(state: &State<N>) -> Self {
+    fn of<N: Network>(state: &ModelState<N>) -> Self {
         if state.files.classes().is_some() {
             return Self::Classes;
         }
         let loss = state.compiled.as_ref().and_then(|compiled| compiled.loss);
-        let logits = !puts_out_probabilities(state.replicas.first());
+        let logits = !puts_out_probabilities(state.step.replicas.first());
         match loss {
             Some(Loss::BinaryCrossentropy(loss)) => Self::Binary {
                 is_logit: loss.loss.from_logits && logits,

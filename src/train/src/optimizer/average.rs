@@ -14,7 +14,7 @@ use stratoscope_diagnostics::Result;
 use super::norm::is_flex;
 use super::step::{Moments, flat, in_place, zeros};
 use super::{bad_text, bad_value, kernel};
-use crate::arguments::Count;
+use crate::count::Count;
 
 /// As written.
 #[derive(Clone, Copy, Debug)]

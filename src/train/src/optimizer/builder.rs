@@ -30,8 +30,8 @@ macro_rules! offered_by_every_optimizer {
         }
 
         /// After how many steps the weights are overwritten by their averages, beside the end of `fit!`. Default: none.
-        pub fn ema_overwrite_frequency(self, steps: impl $crate::arguments::IntoCount) -> Self {
-            let steps = $crate::arguments::IntoCount::into_count(steps);
+        pub fn ema_overwrite_frequency(self, steps: impl $crate::count::IntoCount) -> Self {
+            let steps = $crate::count::IntoCount::into_count(steps);
             self.with(|own| own.ema.overwrite_frequency = Some(steps))
         }
 

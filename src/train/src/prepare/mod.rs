@@ -3,9 +3,11 @@
 //! told, and the call goes on. Calls: `fit`, `evaluate`, `predict`.
 
 mod labels;
+mod run_data;
 mod splits;
 mod texts;
 
+pub(crate) use run_data::{Prepared, split_sizes};
 pub(crate) use texts::in_vocabulary;
 
 use std::borrow::Cow;
@@ -16,10 +18,9 @@ use stratoscope_diagnostics::rules::{
 };
 use stratoscope_diagnostics::{Result, Rule};
 
-use crate::arguments::{FitPlan, Validation, default_max_length};
+use crate::arguments::{Compiled, FitPlan, Validation, default_max_length};
 use crate::context::warnings::notice;
 use crate::loss::Loss;
-use crate::model::compile::Compiled;
 use crate::network::Files;
 
 /// A name that nobody gave: transformers' `LABEL_3`.
@@ -66,7 +67,7 @@ pub(crate) fn binary_labels(
 pub(crate) fn splits(
     files: &impl Files,
     head: &HeadWritten,
-    compiled: Option<&Compiled>,
+    compiled: &Compiled,
     train: &Dataset,
     validation: Option<&Dataset>,
     plan: &FitPlan<'_>,
@@ -83,17 +84,15 @@ pub(crate) fn splits(
     let encoded = encode(files, head, train, plan.max_length, "fit")?;
     let validated = validation.map(|data| encode(files, head, data, plan.max_length, "fit"));
     let validated = validated.transpose()?;
-    if let Some(compiled) = compiled {
-        let (data, split) = match validation {
-            Some(validation) => (validation, "validation"),
-            None => (train, "training"),
-        };
-        let told = match files.classes() {
-            Some(_) => labels::majority(data, split, &compiled.metrics),
-            None => labels::classes_as_numbers(train, compiled.loss),
-        };
-        told.map_or(Ok(()), notice)?;
-    }
+    let (data, split) = match validation {
+        Some(validation) => (validation, "validation"),
+        None => (train, "training"),
+    };
+    let finding = match files.classes() {
+        Some(_) => labels::majority(data, split, &compiled.metrics),
+        None => labels::classes_as_numbers(train, compiled.loss),
+    };
+    finding.map_or(Ok(()), notice)?;
     if let Some(validation) = validation {
         let told = [
             splits::overlap(train, validation, is_tail),

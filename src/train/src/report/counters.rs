@@ -148,10 +148,7 @@ impl fmt::Display for Counters {
             f.write_str(&count(self.parameter_averages, "parameter average"))
         } else if self.pushes > 0 {
             let stale = self.staleness as f64 / self.pushes as f64;
-            let pushes = match self.pushes {
-                1 => "1 push".to_owned(),
-                pushes => format!("{} pushes", text::thousands(pushes as usize)),
-            };
+            let pushes = count(self.pushes, "push");
             write!(f, "{pushes}, {stale:.1} updates stale on average")
         } else {
             f.write_str(&count(self.all_reduces, "all-reduce"))

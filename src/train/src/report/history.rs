@@ -5,7 +5,6 @@ use std::fmt::{self, Write};
 use serde::Serialize;
 use stratoscope_render::text;
 
-use crate::callbacks::Monitor;
 use crate::metric::Predicted;
 use crate::report::counters::Counters;
 use crate::report::html::{CELL, HEAD, escape, prose, rate, time, value};
@@ -138,7 +137,7 @@ impl History {
             interrupted: false,
             stopped_early: false,
             best_epoch: None,
-            best_by: Monitor::default().words().to_owned(),
+            best_by: "validation loss".to_owned(),
             checkpoint: None,
             restored_best: false,
             averaged_weights: false,

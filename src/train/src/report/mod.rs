@@ -1,8 +1,10 @@
 //! What happened, as values: histories, plots, summaries, receipts, and how they are written as text and HTML.
 
 pub mod counters;
+pub mod held;
 pub mod history;
 pub mod html;
+pub mod memory_plan;
 pub mod plot;
 pub mod receipt;
 pub mod summary;

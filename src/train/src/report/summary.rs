@@ -8,8 +8,6 @@ use stratoscope_render::text;
 use stratoscope_strategy::VariableRecord;
 use stratoscope_strategy::placement::bytes;
 
-use crate::model::{Model, State};
-use crate::network::{Files, Network};
 use crate::report::html::{HEAD, escape};
 
 /// Layers with so many variables are one row.
@@ -55,28 +53,21 @@ struct Total {
     bytes: u64,
 }
 
-impl<N: Network> Model<N> {
-    /// The layers or variables with their shapes, parameters, types, and whether training changes them. A
-    /// model that is not built has no variables yet, and says so. `model.summary();` prints it.
-    pub fn summary(&self) -> Summary {
-        (N::calls().summary)(self)
-    }
-
-    pub(crate) fn summary_here(&self) -> Summary {
-        Summary::of(&self.state())
-    }
-}
-
 impl Summary {
-    fn of<N: Network>(state: &State<N>) -> Self {
-        let records = state.replicas.records();
-        let built = state.is_built();
-        let (rows, heads) = match state.replicas.first().layer_rows() {
+    /// Of a model with this title. `layers`: where the network knows the shapes of their outputs; else its variables
+    /// are shown.
+    pub(crate) fn of(
+        title: &'static str,
+        built: bool,
+        layers: Option<Vec<LayerRow>>,
+        records: &[VariableRecord],
+    ) -> Self {
+        let (rows, heads) = match layers {
             Some(layers) => (of_layers(layers, records), ["layer", "output shape"]),
             None => (of_variables(records), ["variable", "shape"]),
         };
         Self {
-            title: state.files.model_name(),
+            title,
             built,
             rows,
             total: Total::of(records.iter()),

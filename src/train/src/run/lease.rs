@@ -11,8 +11,9 @@ use stratoscope_diagnostics::rules::ModelInUse;
 use stratoscope_diagnostics::{Result, Rule};
 
 use crate::context::interrupt;
-use crate::model::{Model, State};
+
 use crate::network::Network;
+use crate::run::state::{ModelState, SharedModel};
 
 /// How often a thread that waits for another one's run asks for an interrupt.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -59,17 +60,17 @@ impl Occupied {
     }
 }
 
-impl<N: Network> Model<N> {
+impl<N: Network> SharedModel<N> {
     /// The state, to be changed.
     ///
     /// # Errors
     /// SC0121 in a callback of this model's own run.
-    pub(crate) fn free_state(&self, call: &str) -> Result<MutexGuard<'_, State<N>>> {
+    pub(crate) fn free_state(&self, call: &str) -> Result<MutexGuard<'_, ModelState<N>>> {
         loop {
-            self.occupied().wait(call)?;
+            self.occupied.wait(call)?;
             let state = self.state();
             // Another thread's run may have begun in between, and have lent it.
-            if self.occupied().by().is_none() {
+            if self.occupied.by().is_none() {
                 return Ok(state);
             }
         }
@@ -81,7 +82,7 @@ impl<N: Network> Model<N> {
     /// As [`Self::free_state`].
     pub(crate) fn lease(&self, call: &str) -> Result<Lease<'_, N>> {
         let state = self.free_state(call)?;
-        *self.occupied().by() = Some(thread::current().id());
+        *self.occupied.by() = Some(thread::current().id());
         Ok(Lease {
             model: self,
             state: Some(state),
@@ -91,31 +92,31 @@ impl<N: Network> Model<N> {
 
 /// The state of a model as long as a run goes on.
 pub(crate) struct Lease<'m, N: Network> {
-    model: &'m Model<N>,
+    model: &'m SharedModel<N>,
     /// `None` only while it is lent.
-    state: Option<MutexGuard<'m, State<N>>>,
+    state: Option<MutexGuard<'m, ModelState<N>>>,
 }
 
 impl<N: Network> Lease<'_, N> {
     /// Calls what may read the model meanwhile.
     pub(crate) fn lent<T>(&mut self, call: impl FnOnce() -> T) -> T {
         self.state = None;
-        let answer = call();
+        let returned = call();
         self.state = Some(self.model.state());
-        answer
+        returned
     }
 }
 
 impl<N: Network> Deref for Lease<'_, N> {
-    type Target = State<N>;
+    type Target = ModelState<N>;
 
-    fn deref(&self) -> &State<N> {
+    fn deref(&self) -> &ModelState<N> {
         self.state.as_ref().expect("it is back when `lent` returns")
     }
 }
 
 impl<N: Network> DerefMut for Lease<'_, N> {
-    fn deref_mut(&mut self) -> &mut State<N> {
+    fn deref_mut(&mut self) -> &mut ModelState<N> {
         self.state.as_mut().expect("it is back when `lent` returns")
     }
 }
@@ -124,7 +125,7 @@ impl<N: Network> Drop for Lease<'_, N> {
     /// The run is over, also where a callback panicked.
     fn drop(&mut self) {
         self.state = None;
-        let occupied = self.model.occupied();
+        let occupied = &self.model.occupied;
         *occupied.by() = None;
         occupied.over.notify_all();
     }

@@ -1,7 +1,26 @@
 //! One optimizer step: forward and backward, exchange, update.
+//!
+//! A step goes through the files of this folder in this order:
+//!
+//! 1. `backward`: each replica runs its part of a batch forward and backward and adds the gradients to what it
+//!    has accumulated. With `gradient_accumulation_steps` above 1 this happens several times.
+//! 2. `exchange`: the replicas' gradients become one mean gradient (all-reduce), or stay apart (local SGD,
+//!    asynchronous parameter servers).
+//! 3. `loss_scale`: under `mixed_float16`, a step whose gradients overflowed is skipped.
+//! 4. `update`: clipping, the optimizer's rule, the moments.
+//!
+//! All that a step reads and changes is in [`StepState`]; what stays the same from step to step is in
+//! [`StepSettings`]. `forward` and `evaluation` are the same passes without gradients.
 
-pub mod mixed_precision;
+pub(crate) mod backward;
+pub(crate) mod evaluation;
+pub(crate) mod exchange;
+pub(crate) mod finite;
+pub(crate) mod forward;
+pub mod gradients;
+pub(crate) mod loss_scale;
 pub mod precision;
-mod trainer;
+mod state;
+mod update;
 
-pub(crate) use trainer::{Apart, Trainer, exchange};
+pub(crate) use state::{LossSum, StepOutcome, StepRecorded, StepSettings, StepState};

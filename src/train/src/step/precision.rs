@@ -7,7 +7,7 @@ use stratoscope_diagnostics::rules::HalfPrecisionUnderflow;
 use stratoscope_diagnostics::{Result, Rule};
 
 use crate::context::warnings::notice;
-use crate::model::by_hand::Gradients;
+use crate::step::gradients::Gradients;
 
 /// Half of float16's smallest number, 2⁻²⁴: what is not above it is rounded to 0.
 const ZERO_IN_F16: f32 = 1.0 / (1_u32 << 25) as f32;

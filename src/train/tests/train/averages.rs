@@ -9,7 +9,7 @@ use stratoscope_train::{
 
 use crate::support::{
     assert_near, assert_near_weights, contradicted, cross_entropy, largest_difference, load,
-    plain_args, sentences, tiny_bert, turn, weights,
+    plain_args, sentences, tiny_bert, weights,
 };
 
 const BATCH: usize = 4;
@@ -58,7 +58,6 @@ fn average(weights: &[Vec<f32>], momentum: f64) -> Vec<f32> {
 
 #[test]
 fn fit_leaves_the_average_of_the_weights() {
-    let _turn = turn();
     let data = sentences(6 * BATCH);
     let weights = after_each_step(SGD::new(0.5), &data);
     let expected = average(&weights, 0.75);
@@ -80,7 +79,6 @@ fn fit_leaves_the_average_of_the_weights() {
 /// Overwritten after steps 2 and 4, the weights go on from there.
 #[test]
 fn weights_are_overwritten_as_often_as_told() {
-    let _turn = turn();
     let data = sentences(5 * BATCH);
     let batch = |step: usize| data.skip(step * BATCH).take(BATCH);
     let ema = |momentum| SGD::new(0.5).use_ema(true).ema_momentum(momentum);
@@ -104,7 +102,6 @@ fn weights_are_overwritten_as_often_as_told() {
 /// A model that knows the validation data is taught the contrary: the first epoch is the best.
 #[test]
 fn the_best_epoch_wins_over_the_average() {
-    let _turn = turn();
     let (data, known) = (sentences(12), contradicted(&sentences(12)));
     let model = compiled(AdamW::new(3e-3));
     model.fit(&known, in_order().epochs(80)).expect("it trains");
@@ -135,7 +132,6 @@ fn the_best_epoch_wins_over_the_average() {
 /// Replicas that make the same updates have the same averages; servers have theirs.
 #[test]
 fn averages_are_those_of_one_device() {
-    let _turn = turn();
     let data = sentences(4 * BATCH);
     let optimizer = || {
         // With so large an epsilon steps are proportional to gradients.
@@ -168,7 +164,6 @@ fn averages_are_those_of_one_device() {
 
 #[test]
 fn placement_and_plan_count_what_is_kept() {
-    let _turn = turn();
     let model = compiled(Adam::new(1e-3).amsgrad(true).use_ema(true));
     let bytes = 4 * model.num_parameters() as u64;
     let plan = memory_plan(&model, 8, 16);
@@ -205,7 +200,6 @@ fn placement_and_plan_count_what_is_kept() {
 
 #[test]
 fn replicas_that_step_alone_have_no_average() {
-    let _turn = turn();
     let strategy = MirroredStrategy::logical(2).expect("two devices");
     let _scope = scope::enter(&strategy).expect("no scope is active");
     let model = load(&tiny_bert(0.0));
@@ -219,7 +213,6 @@ fn replicas_that_step_alone_have_no_average() {
 /// Adam's steps are ±rate, and AMSGrad's shrink where a gradient was larger before.
 #[test]
 fn amsgrad_divides_by_what_was_largest() {
-    let _turn = turn();
     let model = |amsgrad| compiled(Adam::new(1e-3).beta_1(0.0).beta_2(0.0).amsgrad(amsgrad));
     let data = sentences(BATCH);
     let steps = |model: &BertForSequenceClassification| {

@@ -16,7 +16,7 @@ use stratoscope_train::{
 };
 use tempfile::TempDir;
 
-use crate::support::{load, plain_args, sentences, tiny_bert, turn, weights};
+use crate::support::{load, plain_args, sentences, tiny_bert, weights};
 
 type Bert = BertForSequenceClassification;
 
@@ -266,7 +266,6 @@ fn called_at(
 
 #[test]
 fn in_a_callback_a_method_answers_or_is_refused() {
-    let _turn = turn();
     watched(|| {
         let moments = [
             "train begin",
@@ -292,7 +291,6 @@ fn in_a_callback_a_method_answers_or_is_refused() {
 
 #[test]
 fn within_with_network_everything_answers() {
-    let _turn = turn();
     watched(|| {
         let strategy = MirroredStrategy::logical(2).expect("logical devices");
         let _scope = scope::enter(&strategy).expect("no scope is active");
@@ -315,7 +313,6 @@ fn within_with_network_everything_answers() {
 /// run, not the run for it.
 #[test]
 fn other_threads_read_meanwhile_and_change_afterwards() {
-    let _turn = turn();
     watched(|| {
         let model = load(&tiny_bert(0.0));
         model.compile(plain_args()).expect("valid arguments");
@@ -347,7 +344,6 @@ fn other_threads_read_meanwhile_and_change_afterwards() {
 /// A callback that panics ends its run, and the model is free.
 #[test]
 fn after_a_panic_of_a_callback_the_model_is_free() {
-    let _turn = turn();
     watched(|| {
         let model = load(&tiny_bert(0.0));
         model.compile(plain_args()).expect("valid arguments");
@@ -372,7 +368,6 @@ fn after_a_panic_of_a_callback_the_model_is_free() {
 #[test]
 fn a_list_of_layers_is_summed_up_while_it_trains() {
     use stratoscope_train::{CompileArgs, Dense, MeanSquaredError, SGD};
-    let _turn = turn();
     watched(|| {
         let (x, y) = ([[1.0, 2.0], [3.0, 4.0]], [1.0_f32, 2.0]);
         let data = Dataset::from_arrays(x, y).expect("two rows");

@@ -7,7 +7,7 @@ use stratoscope_train::{
     pearson,
 };
 
-use crate::support::{cross_entropy, fixtures, load, plain_args, sentences, tiny_bert, turn};
+use crate::support::{cross_entropy, fixtures, load, plain_args, sentences, tiny_bert};
 
 type Outcome = Result<CompileReceipt, Box<Diagnostic>>;
 
@@ -26,7 +26,6 @@ fn refused(outcome: Outcome, codes: &[&str]) -> Diagnostic {
 
 #[test]
 fn arguments_are_checked_together() {
-    let _turn = turn();
     let model = model();
     refused(
         model.compile(CompileArgs::new().loss(cross_entropy())),
@@ -57,7 +56,6 @@ fn arguments_are_checked_together() {
 /// Loss and metrics against the head: 3 outputs, then 1.
 #[test]
 fn losses_and_metrics_fit_the_head() {
-    let _turn = turn();
     let three = model();
     let folder = tiny_bert(0.0);
     for file in ["config.json", "model.safetensors"] {
@@ -101,7 +99,6 @@ fn losses_and_metrics_fit_the_head() {
 
 #[test]
 fn steps_per_execution_needs_a_scope() {
-    let _turn = turn();
     let args = || plain_args().steps_per_execution(16);
     let told = refused(model().compile(args()), &["SC0102"]);
     assert_eq!(
@@ -130,7 +127,6 @@ fn steps_per_execution_needs_a_scope() {
 
 #[test]
 fn the_truth_table_of_scopes() {
-    let _turn = turn();
     let outside = model();
     outside.compile(plain_args()).expect("no strategy is alive");
 
@@ -192,7 +188,6 @@ fn the_truth_table_of_scopes() {
 
 #[test]
 fn an_optimizer_trains_one_model() {
-    let _turn = turn();
     let optimizer = AdamW::new(1e-3);
     let args = || {
         CompileArgs::new()
@@ -218,7 +213,6 @@ fn an_optimizer_trains_one_model() {
 
 #[test]
 fn an_optimizer_of_another_strategy_is_refused() {
-    let _turn = turn();
     let args = |optimizer: &AdamW| {
         CompileArgs::new()
             .loss(cross_entropy())
@@ -247,7 +241,6 @@ fn an_optimizer_of_another_strategy_is_refused() {
 
 #[test]
 fn an_error_leaves_the_model_as_it_was() {
-    let _turn = turn();
     let model = model();
     model.compile(plain_args()).expect("valid arguments");
     refused(

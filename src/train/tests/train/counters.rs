@@ -9,7 +9,7 @@ use stratoscope_train::{
 };
 
 use crate::support::{
-    assert_near, assert_near_weights, cross_entropy, load, plain_args, sentences, tiny_bert, turn,
+    assert_near, assert_near_weights, cross_entropy, load, plain_args, sentences, tiny_bert,
     weights,
 };
 
@@ -52,7 +52,6 @@ fn run(case: &Case, examples: usize) -> (BertForSequenceClassification, History)
 
 #[test]
 fn the_table_of_eight_batches() {
-    let _turn = turn();
     let check = |case: Case, executions: u64, steps: u64, all_reduces: u64| {
         let (_, history) = run(&case, 32);
         let expected = Counters {
@@ -130,7 +129,6 @@ fn the_table_of_eight_batches() {
 /// shorter than an execution.
 #[test]
 fn every_optimizer_step_is_sampled() {
-    let _turn = turn();
     let check = |accumulation: usize, expected_steps: usize| {
         let train = |steps_per_execution: usize| {
             let strategy = MirroredStrategy::logical(2).expect("logical devices");
@@ -177,7 +175,6 @@ fn every_optimizer_step_is_sampled() {
 
 #[test]
 fn executions_change_no_weight() {
-    let _turn = turn();
     let (one, _) = run(
         &Case {
             replicas: 2,
@@ -201,7 +198,6 @@ fn executions_change_no_weight() {
 /// 13 examples in batches of 5 are 5, 5 and 3; over two replicas 3 + 2, 3 + 2 and 2 + 1.
 #[test]
 fn uneven_batches_weigh_by_example() {
-    let _turn = turn();
     let case = |replicas, accumulation| Case {
         replicas,
         accumulation,
@@ -230,7 +226,6 @@ fn uneven_batches_weigh_by_example() {
 /// One replica has nothing to do in the last batch.
 #[test]
 fn a_batch_smaller_than_the_replicas() {
-    let _turn = turn();
     let (single, _) = run(
         &Case {
             batch_size: 4,
@@ -254,7 +249,6 @@ fn a_batch_smaller_than_the_replicas() {
 
 #[test]
 fn a_seed_gives_the_same_bits_again() {
-    let _turn = turn();
     let run = |seed: u64| {
         let strategy = MirroredStrategy::logical(2).expect("two logical devices");
         let _scope = scope::enter(&strategy).expect("no scope is active");
@@ -308,7 +302,6 @@ fn events_come_once_per_execution() {
         }
     }
 
-    let _turn = turn();
     let log = std::sync::Arc::new(Log::default());
     events::install(log.clone());
     let strategy = MirroredStrategy::logical(2).expect("two logical devices");

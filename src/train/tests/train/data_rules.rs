@@ -10,7 +10,7 @@ use stratoscope_train::{
     MeanSquaredError, SGD, on_batch_end, pearson, warnings,
 };
 
-use crate::support::{self, load, plain_args, sentences, tiny_bert, turn, weights};
+use crate::support::{self, load, plain_args, sentences, tiny_bert, weights};
 
 fn quiet() -> FitArgs<'static> {
     FitArgs::new().batch_size(4).verbose(false)
@@ -24,7 +24,6 @@ fn compiled() -> BertForSequenceClassification {
 
 #[test]
 fn a_model_must_be_compiled_with_a_loss() {
-    let _turn = turn();
     let model = load(&tiny_bert(0.0));
     let data = sentences(6);
     assert_eq!(
@@ -50,7 +49,6 @@ fn a_model_must_be_compiled_with_a_loss() {
 
 #[test]
 fn labels_are_checked_before_the_first_step() {
-    let _turn = turn();
     let check = |data: Dataset, code: &str, words: &str| {
         let model = compiled();
         let before = weights(&model);
@@ -81,7 +79,6 @@ fn labels_are_checked_before_the_first_step() {
 
 #[test]
 fn a_class_the_model_does_not_know_by_that_name() {
-    let _turn = turn();
     let model = compiled();
     model
         .fit(&sentences(6), quiet())
@@ -101,7 +98,6 @@ fn a_class_the_model_does_not_know_by_that_name() {
 
 #[test]
 fn lengths_are_those_of_the_model() {
-    let _turn = turn();
     let model = compiled();
     let told = model
         .fit(&sentences(6), quiet().max_length(65))
@@ -117,7 +113,6 @@ fn lengths_are_those_of_the_model() {
 
 #[test]
 fn another_checkpoints_tokenizer_has_ids_without_a_vector() {
-    let _turn = turn();
     let (model, other) = (compiled(), tiny_bert(0.0));
     let words = fs::read_to_string(other.path().join("vocab.txt")).expect("the fixture's file");
     // One word more than there are vectors.
@@ -145,7 +140,6 @@ fn another_checkpoints_tokenizer_has_ids_without_a_vector() {
 
 #[test]
 fn a_loss_that_is_not_finite_stops_before_the_update() {
-    let _turn = turn();
     let folder = tiny_bert(0.0);
     let model = load(&folder);
     model
@@ -171,7 +165,6 @@ fn a_loss_that_is_not_finite_stops_before_the_update() {
 
 #[test]
 fn a_number_of_labels_must_be_one() {
-    let _turn = turn();
     let folder = tiny_bert(0.0);
     let path = folder.path().to_str().expect("a path in UTF-8");
     for bad in [0, -3] {
@@ -187,7 +180,6 @@ fn a_number_of_labels_must_be_one() {
 /// One output, numbers as labels.
 #[test]
 fn a_regression() {
-    let _turn = turn();
     let folder = tiny_bert(0.0);
     let source = crate::support::fixtures().join("regression");
     for file in ["config.json", "model.safetensors"] {
@@ -264,7 +256,6 @@ fn batches() -> FitArgs<'static> {
 
 #[test]
 fn good_data_is_left_in_peace() {
-    let _turn = turn();
     let (train, dev) = clean(60).stratified_split(0.25, 1).expect("two parts");
     check_told(&train, batches().validation_data(&dev), &[]);
     check_told(
@@ -279,7 +270,6 @@ fn good_data_is_left_in_peace() {
 
 #[test]
 fn texts_that_teach_little_are_told() {
-    let _turn = turn();
     let change = |to: &'static str| {
         clean(24).map(move |mut example| {
             if example.row % 8 == 3 {
@@ -310,7 +300,6 @@ fn texts_that_teach_little_are_told() {
 
 #[test]
 fn splits_that_do_not_belong_together_are_told() {
-    let _turn = turn();
     let train = clean(40);
     let shared = train.skip(30).filter(|example| example.row < 34);
     let dev = clean(60).skip(40);
@@ -340,7 +329,6 @@ fn splits_that_do_not_belong_together_are_told() {
 
 #[test]
 fn steps_and_callbacks_that_miss_something_are_told() {
-    let _turn = turn();
     let args = || batches().shuffle(false);
     let found = [("SC0707", "16 of 40 examples are never seen")];
     check_told(&clean(40), args().steps_per_epoch(3), &found);
@@ -370,7 +358,6 @@ fn steps_and_callbacks_that_miss_something_are_told() {
 
 #[test]
 fn classes_in_another_order_are_renumbered_and_told() {
-    let _turn = turn();
     let model = compiled();
     model
         .fit(&clean(12), quiet())
@@ -391,7 +378,6 @@ fn classes_in_another_order_are_renumbered_and_told() {
 
 #[test]
 fn floats_are_no_classes() {
-    let _turn = turn();
     let example = |row: usize| Example::new("w10").with_label(Label::Value((row % 3) as f32));
     let data = Dataset::from_examples((0..6).map(example), Vec::new(), "six rows");
     let told = compiled().fit(&data, quiet()).expect_err("floats");
@@ -401,7 +387,6 @@ fn floats_are_no_classes() {
 
 #[test]
 fn a_denied_data_warning_stops_before_the_first_step() {
-    let _turn = turn();
     let model = compiled();
     let before = weights(&model);
     let data = clean(12);
@@ -416,7 +401,6 @@ fn a_denied_data_warning_stops_before_the_first_step() {
 /// Their words are not this vocabulary's.
 #[test]
 fn the_shipped_sets_are_good_data() {
-    let _turn = turn();
     for (train, dev) in [
         debian_sections().expect("it ships"),
         debian_pairs().expect("it ships"),

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::support::{
     assert_near, assert_near_weights, id_data, id_model, load, plain_args, sentences, tiny_bert,
-    turn, weights,
+    weights,
 };
 
 fn quiet<'a>() -> FitArgs<'a> {
@@ -61,7 +61,6 @@ impl Callback for Diary<'_> {
 
 #[test]
 fn callbacks_are_called_once_an_execution_with_its_batches() {
-    let _turn = turn();
     let check = |steps_per_execution: u64, expected: &[&str]| {
         let strategy = MirroredStrategy::logical(2).expect("two logical devices");
         let _scope = scope::enter(&strategy).expect("no scope is active");
@@ -98,7 +97,6 @@ fn callbacks_are_called_once_an_execution_with_its_batches() {
 
 #[test]
 fn closures_are_called_at_their_moment_and_may_borrow() {
-    let _turn = turn();
     let (mut begun, mut losses, mut epochs, mut ended) = (0, Vec::new(), Vec::new(), None);
     let callbacks = Callbacks::new()
         .and(on_train_begin(|run| begun = run.examples))
@@ -115,7 +113,6 @@ fn closures_are_called_at_their_moment_and_may_borrow() {
 
 #[test]
 fn a_callback_ends_the_training_with_its_epoch() {
-    let _turn = turn();
     let (data, dev) = (sentences(20), sentences(6));
     let args = || quiet().epochs(4).validation_data(&dev);
     let stop = on_batch_end(|batch| match batch.first_batch {
@@ -142,7 +139,6 @@ fn a_callback_ends_the_training_with_its_epoch() {
 
 #[test]
 fn a_callback_asks_the_model_and_does_not_change_it() {
-    let _turn = turn();
     let (model, data) = (compiled(0.0), sentences(8));
     let (same, other) = (model.clone(), compiled(0.0));
     let mut codes = Vec::new();
@@ -163,7 +159,6 @@ fn a_callback_asks_the_model_and_does_not_change_it() {
 /// Orders, dropout masks and moments go on where they were: two runs are one.
 #[test]
 fn a_run_takes_up_at_its_initial_epoch() {
-    let _turn = turn();
     let data = sentences(20);
     let run = |parts: &[(u64, u64)]| {
         let model = compiled(0.1);
@@ -182,7 +177,6 @@ fn a_run_takes_up_at_its_initial_epoch() {
 
 #[test]
 fn a_schedule_over_the_run_takes_up_at_the_initial_epoch() {
-    let _turn = turn();
     let data = sentences(20);
     let rates = |from: u64| -> Vec<f64> {
         let model = load(&tiny_bert(0.0));
@@ -203,7 +197,6 @@ fn a_schedule_over_the_run_takes_up_at_the_initial_epoch() {
 
 #[test]
 fn an_epoch_of_some_steps_takes_the_first_batches_of_its_order() {
-    let _turn = turn();
     let data = sentences(20);
     let args = || quiet().shuffle(false);
     let short = compiled(0.0);
@@ -224,7 +217,6 @@ fn an_epoch_of_some_steps_takes_the_first_batches_of_its_order() {
 
 #[test]
 fn validation_is_made_when_and_on_what_it_should() {
-    let _turn = turn();
     let (data, dev) = (sentences(8), sentences(18));
     let check = |args: FitArgs<'_>, expected: &[Option<usize>]| {
         let args = args.epochs(4).validation_data(&dev);
@@ -256,7 +248,6 @@ fn validation_is_made_when_and_on_what_it_should() {
 
 #[test]
 fn evaluate_takes_the_first_steps() {
-    let _turn = turn();
     let (model, data) = (compiled(0.0), sentences(18));
     let args = || EvaluateArgs::new().batch_size(4).verbose(false);
     let some = model
@@ -285,7 +276,6 @@ fn evaluate_takes_the_first_steps() {
 /// (1 / N) Σ weight · loss, on one device and on two.
 #[test]
 fn classes_weigh_what_they_should() {
-    let _turn = turn();
     let data = sentences(10);
     let weighted = [("red", 3.0), ("green", 0.5), ("blue", 0.0)];
     let run = || {
@@ -319,7 +309,6 @@ fn classes_weigh_what_they_should() {
 
 #[test]
 fn weights_of_classes_are_checked_against_the_model() {
-    let _turn = turn();
     let (model, data) = (compiled(0.0), sentences(9));
     let missing = quiet().class_weight([("red", 1.0), ("blue", 1.0)]);
     let told = model.fit(&data, missing).expect_err("no weight for green");
@@ -332,7 +321,6 @@ fn weights_of_classes_are_checked_against_the_model() {
 
 #[test]
 fn early_stopping_watches_what_it_is_told_to() {
-    let _turn = turn();
     let (data, dev) = (sentences(12), sentences(6));
     let watch = |monitor: &str| EarlyStopping::new().monitor(monitor).patience(1);
     let args = quiet().epochs(30).validation_data(&dev);
@@ -368,7 +356,6 @@ fn early_stopping_watches_what_it_is_told_to() {
 
 #[test]
 fn a_checkpoint_has_the_best_and_the_last_weights() {
-    let _turn = turn();
     let (data, dev) = (sentences(12), sentences(9));
     let folder = TempDir::new().expect("a temporary folder");
     let runs = folder.path().join("runs");
@@ -409,7 +396,6 @@ fn a_checkpoint_has_the_best_and_the_last_weights() {
 
 #[test]
 fn what_text_decides_is_checked_at_run_time_too() {
-    let _turn = turn();
     let check = |args: FitArgs<'_>, argument: &str| {
         let told = compiled(0.0).fit(&sentences(6), args).expect_err(argument);
         assert_eq!(told.code, "SC0103");

@@ -13,7 +13,7 @@ use stratoscope_train::{
     SparseCategoricalCrossentropy, features,
 };
 
-use crate::support::{self, turn};
+use crate::support;
 
 /// The codes that are about outputs and losses.
 const OURS: &[&str] = &["SC0302", "SC0303", "SC0304", "SC0315", "SC0501"];
@@ -156,7 +156,6 @@ fn answers<N: Network>(model: &Model<N>, loss: Result<Loss>) -> (String, Vec<Dia
 
 #[test]
 fn every_activation_and_loss_has_one_answer() {
-    let _turn = turn();
     for (name, from_logits, outputs, expected) in TABLE {
         let about = format!("{name} {{ from_logits: {from_logits} }}, {outputs} outputs");
         for (activation, expected) in ACTIVATIONS.into_iter().zip(expected) {
@@ -173,7 +172,6 @@ fn every_activation_and_loss_has_one_answer() {
 /// Two activations on each other: what comes out is not known, and nothing is claimed.
 #[test]
 fn of_two_activations_nothing_is_said() {
-    let _turn = turn();
     for from_logits in [true, false] {
         let layers = [
             Dense(3).activation("softmax").input_shape(2),
@@ -187,7 +185,6 @@ fn of_two_activations_nothing_is_said() {
 /// A combination that is right stays silent through `fit!`, and one that is wrong is not said twice.
 #[test]
 fn fit_adds_nothing_to_what_compile_knows() {
-    let _turn = turn();
     let args = || FitArgs::new().epochs(2).batch_size(8).verbose(false);
     for (name, from_logits, outputs, expected) in TABLE {
         let data = match (*name, *outputs) {
@@ -215,7 +212,6 @@ fn fit_adds_nothing_to_what_compile_knows() {
 /// The outputs of a network of one's own are looked at in the first batch.
 #[test]
 fn outputs_of_an_own_network_are_seen_in_the_first_batch() {
-    let _turn = turn();
     let classes = make_classification(24, 2, 3, 0).expect("numbers");
     let two = make_classification(24, 2, 2, 0).expect("numbers");
     let check = |outputs: usize, weight: f32, name: &str, from_logits: bool, expected: &[&str]| {

@@ -2,11 +2,10 @@
 
 use stratoscope_train::{AdamW, FitArgs, interrupt};
 
-use crate::support::{load, plain_args, sentences, tiny_bert, turn, weights};
+use crate::support::{load, plain_args, sentences, tiny_bert, weights};
 
 #[test]
 fn a_run_goes_on_where_it_stopped() {
-    let _turn = turn();
     let data = sentences(20);
     let args = || {
         FitArgs::new()
@@ -66,7 +65,6 @@ fn a_run_goes_on_where_it_stopped() {
 
 #[test]
 fn without_a_run_to_go_on_with_it_begins() {
-    let _turn = turn();
     let model = load(&tiny_bert(0.0));
     model.compile(plain_args()).expect("valid arguments");
     let args = FitArgs::new().batch_size(4).resume(true).verbose(false);

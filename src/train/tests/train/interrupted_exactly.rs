@@ -13,7 +13,7 @@ use stratoscope_train::{
     warmup_linear,
 };
 
-use crate::support::{load, plain_args, sentences, tiny_bert, turn, weights};
+use crate::support::{load, plain_args, sentences, tiny_bert, weights};
 
 type Weights = Vec<(String, Vec<f32>)>;
 
@@ -99,7 +99,6 @@ fn run(
 
 /// Eight batches an epoch, sixteen in all.
 fn check(case: Case, points: &[&[u64]]) {
-    let _turn = turn();
     let (expected, whole) = trained(&case, &[]);
     for interrupts in points {
         let (found, history) = trained(&case, interrupts);
@@ -227,7 +226,6 @@ fn under_strategies_with_one_copy() {
 /// read is the average of its replicas.
 #[test]
 fn reading_in_between_changes_nothing() {
-    let _turn = turn();
     let strategy = (|| mirrored(2)) as fn() -> Option<Strategy>;
     let case = Case {
         name: "reading",

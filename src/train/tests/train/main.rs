@@ -1,5 +1,7 @@
-//! Training against the reference implementation, against closed formulas and against mistakes, in one
-//! process. Strategies, scopes and interrupts are the process's: tests take turns.
+//! Training against the reference implementation, against closed formulas and against mistakes.
+//!
+//! The tests run in parallel. Observers, warnings and the precision policy belong to a `RunContext`; the strategies
+//! that are alive and a requested interrupt belong to the process, and `cargo nextest` gives each test its own.
 
 mod averages;
 mod callback_methods;

@@ -1,7 +1,5 @@
 //! The mixed policies through whole runs: what is rounded, what is scaled, what is skipped.
 
-use std::sync::MutexGuard;
-
 use stratoscope_strategy::{MirroredStrategy, scope};
 use stratoscope_train::{
     AdamW, BertForSequenceClassification, Dense, FitArgs, History, SGD, Sequential,
@@ -9,24 +7,8 @@ use stratoscope_train::{
 };
 
 use crate::support::{
-    cross_entropy, id_model, largest_difference, load, plain_args, sentences, tiny_bert, turn,
-    weights,
+    cross_entropy, id_model, largest_difference, load, plain_args, sentences, tiny_bert, weights,
 };
-
-/// A turn that ends with the policy `float32`.
-struct Turn(#[expect(dead_code, reason = "it is held")] MutexGuard<'static, ()>);
-
-impl Turn {
-    fn new() -> Self {
-        Self(turn())
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        set_global_policy("float32").expect("a policy");
-    }
-}
 
 fn model(policy: &str) -> BertForSequenceClassification {
     set_global_policy(policy).expect("a policy");
@@ -51,7 +33,6 @@ fn all(model: &BertForSequenceClassification) -> Vec<f32> {
 
 #[test]
 fn sixteen_bits_train_nearly_as_float32_does() {
-    let _turn = Turn::new();
     let plain = model("float32");
     let expected = run(&plain, 8);
     assert_eq!(expected.loss_scale, None);
@@ -91,7 +72,6 @@ fn sixteen_bits_train_nearly_as_float32_does() {
 /// The norm that is shown, and that is clipped by, is that of the loss, not of the scaled one.
 #[test]
 fn norms_are_those_of_the_loss_itself() {
-    let _turn = Turn::new();
     let norm = |policy: &str| {
         let history = run(&model(policy), 1);
         history.executions[0].gradient_norm.expect("a step")
@@ -104,7 +84,6 @@ fn norms_are_those_of_the_loss_itself() {
 /// halved each time, and the weights stay. Two replicas decide alike.
 #[test]
 fn a_step_with_an_infinite_gradient_is_skipped() {
-    let _turn = Turn::new();
     set_global_policy("mixed_float16").expect("a policy");
     let strategy = MirroredStrategy::logical(2).expect("two devices");
     let model = {
@@ -148,7 +127,6 @@ fn a_step_with_an_infinite_gradient_is_skipped() {
 /// By hand nobody scales: small gradients vanish, which is what SC0511 warns of.
 #[test]
 fn a_loop_by_hand_loses_what_float16_has_not() {
-    let _turn = Turn::new();
     let zeros = |policy: &str| {
         let gradients = model(policy).gradients(&sentences(8)).expect("a gradient");
         let found = stratoscope_train::half_precision(&gradients).expect("a note at most");
@@ -162,7 +140,6 @@ fn a_loop_by_hand_loses_what_float16_has_not() {
 
 #[test]
 fn a_model_keeps_the_policy_it_was_built_under() {
-    let _turn = Turn::new();
     let early = load(&tiny_bert(0.0));
     set_global_policy("mixed_float16").expect("a policy");
     let receipt = early

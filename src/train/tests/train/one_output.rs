@@ -9,7 +9,7 @@ use stratoscope_train::{
 };
 use tempfile::TempDir;
 
-use crate::support::{plain_args, tiny_bert, turn};
+use crate::support::{plain_args, tiny_bert};
 
 fn two_classes(count: usize) -> Dataset {
     let text = |index: usize| match index % 2 {
@@ -58,7 +58,6 @@ fn stratoscope_bert_body(file: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_binary_head_answers_with_a_label_and_its_probability() {
-    let _turn = turn();
     let (model, data) = (one_output(), two_classes(32));
     assert!(
         format!("{model:?}").contains("a number as output"),
@@ -105,7 +104,6 @@ fn a_binary_head_answers_with_a_label_and_its_probability() {
 
 #[test]
 fn what_the_loss_says_decides_what_the_number_is() {
-    let _turn = turn();
     let dense = |activation: &str| {
         let layers = [Dense(8).activation("relu"), Dense(1).activation(activation)];
         Sequential(layers).expect("layers that fit")
@@ -148,7 +146,6 @@ fn what_the_loss_says_decides_what_the_number_is() {
 
 #[test]
 fn class_weights_know_the_two_names() {
-    let _turn = turn();
     let (model, data) = (one_output(), two_classes(16));
     model
         .compile(plain_args().loss(logits()))

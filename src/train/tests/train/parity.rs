@@ -11,7 +11,7 @@ use stratoscope_strategy::{MirroredStrategy, OneDeviceStrategy, scope, wgpu};
 use stratoscope_train::{AdamW, CompileArgs, FitArgs, History, Model, warmup_linear};
 
 use crate::support::{
-    IdNetwork, cross_entropy, fixtures, id_data, id_model, largest_difference, turn, weights,
+    IdNetwork, cross_entropy, fixtures, id_data, id_model, largest_difference, weights,
 };
 
 /// README: "trace: loss, every step", the norm likewise.
@@ -133,7 +133,6 @@ fn check(model: &Model<IdNetwork>, history: &History, accumulation: usize, trace
 
 #[test]
 fn batch_8() {
-    let _turn = turn();
     let model = id_model();
     let history = run(&model, 8, 1);
     check(&model, &history, 1, "f32");
@@ -141,7 +140,6 @@ fn batch_8() {
 
 #[test]
 fn four_batches_of_two() {
-    let _turn = turn();
     let model = id_model();
     let history = run(&model, 2, 4);
     assert_eq!(
@@ -156,7 +154,6 @@ fn four_batches_of_two() {
 
 #[test]
 fn two_replicas_of_four() {
-    let _turn = turn();
     let strategy = MirroredStrategy::logical(2).expect("two logical devices");
     let _scope = scope::enter(&strategy).expect("no scope is active");
     let model = id_model();
@@ -170,7 +167,6 @@ fn two_replicas_of_four() {
 /// The same on a GPU, or what stands in for one.
 #[test]
 fn the_traces_on_wgpu() {
-    let _turn = turn();
     let strategy = match OneDeviceStrategy::new(wgpu(0)) {
         Ok(strategy) => strategy,
         Err(reason) => {

@@ -21,8 +21,6 @@ use stratoscope_train::{
     Sequential, SparseCategoricalCrossentropy, accuracy, events, features, none,
 };
 
-use crate::support::turn;
-
 /// Where a statement stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum At {
@@ -199,7 +197,6 @@ fn check(model: At, written: Written, compile: At, fit: At, expected: Outcome) {
 
 #[test]
 fn in_in() {
-    let _turn = turn();
     for written in [Built, Unbuilt] {
         check(In, written, In, In, MIRRORED);
         check(In, written, In, Out, MIRRORED);
@@ -208,7 +205,6 @@ fn in_in() {
 
 #[test]
 fn in_out_compiles_since_the_model_is_bound() {
-    let _turn = turn();
     for written in [Built, Unbuilt] {
         check(In, written, Out, In, MIRRORED);
         check(In, written, Out, Out, MIRRORED);
@@ -228,7 +224,6 @@ fn in_out_compiles_since_the_model_is_bound() {
 
 #[test]
 fn out_built_is_refused_wherever_compile_stands() {
-    let _turn = turn();
     for fit in [In, Out] {
         check(Out, Built, In, fit, Compile("SC0201"));
         check(Out, Built, Out, fit, Compile("SC0201"));
@@ -237,14 +232,12 @@ fn out_built_is_refused_wherever_compile_stands() {
 
 #[test]
 fn out_unbuilt_is_built_in_the_scope_of_compile() {
-    let _turn = turn();
     check(Out, Unbuilt, In, In, MIRRORED);
     check(Out, Unbuilt, In, Out, MIRRORED);
 }
 
 #[test]
 fn out_unbuilt_and_compile_out_is_refused() {
-    let _turn = turn();
     check(Out, Unbuilt, Out, In, Compile("SC0201"));
     check(Out, Unbuilt, Out, Out, Compile("SC0201"));
     let _strategy = MirroredStrategy::logical(2).expect("two logical devices");
@@ -256,7 +249,6 @@ fn out_unbuilt_and_compile_out_is_refused() {
 
 #[test]
 fn without_a_strategy_everything_trains_on_one_device() {
-    let _turn = turn();
     for written in [Built, Unbuilt] {
         let model = model_of_function(written).expect("a valid model");
         assert_eq!(run(&model, None, (Out, Out), args()), ALONE, "{written:?}");
@@ -269,7 +261,6 @@ fn without_a_strategy_everything_trains_on_one_device() {
 
 #[test]
 fn strategy_none_is_the_way_out() {
-    let _turn = turn();
     let strategy = MirroredStrategy::logical(2).expect("two logical devices");
     for written in [Built, Unbuilt] {
         for fit in [In, Out] {
@@ -287,7 +278,6 @@ fn strategy_none_is_the_way_out() {
 
 #[test]
 fn a_strategy_that_comes_after_compile_does_not_get_the_model() {
-    let _turn = turn();
     for written in [Built, Unbuilt] {
         let model = model_of_function(written).expect("a valid model");
         model.compile(args()).expect("no strategy is alive");
@@ -303,7 +293,6 @@ fn a_strategy_that_comes_after_compile_does_not_get_the_model() {
 
 #[test]
 fn different_and_nested_scopes() {
-    let _turn = turn();
     let (first, second) = (
         MirroredStrategy::logical(2).expect("two logical devices"),
         OneDeviceStrategy::new(cpu(0)).expect("a processor"),
@@ -334,7 +323,6 @@ fn different_and_nested_scopes() {
 
 #[test]
 fn a_default_strategy_is_a_scope_of_everything() {
-    let _turn = turn();
     let strategy = MirroredStrategy::logical(2).expect("two logical devices");
     strategy.set_default();
     let model = model_of_function(Unbuilt).expect("a valid model");
@@ -345,7 +333,6 @@ fn a_default_strategy_is_a_scope_of_everything() {
 
 #[test]
 fn a_model_outlives_its_strategy() {
-    let _turn = turn();
     let strategy = MirroredStrategy::logical(2).expect("two logical devices");
     let scope = In.enter(Some(&strategy));
     let built = model_of_function(Built).expect("a valid model");
@@ -359,7 +346,6 @@ fn a_model_outlives_its_strategy() {
 
 #[test]
 fn optimizers_of_other_scopes_and_models() {
-    let _turn = turn();
     let fresh = Adam::new(0.01);
     let used = Adam::new(0.01);
     let outside = model_of_function(Built).expect("a valid model");
@@ -393,7 +379,6 @@ fn optimizers_of_other_scopes_and_models() {
 
 #[test]
 fn a_failure_leaves_nothing_half_placed() {
-    let _turn = turn();
     let strategy = MirroredStrategy::logical(2).expect("two logical devices");
     let scope = In.enter(Some(&strategy));
     let model = Sequential([Dense(3), Dense(1)]).expect("a valid model");
@@ -443,7 +428,6 @@ fn learnt_under(strategy: &impl AsStrategy) -> Vec<f64> {
 
 #[test]
 fn every_strategy_builds_and_trains_a_model_that_waited() {
-    let _turn = turn();
     let alone = learnt_under(&OneDeviceStrategy::new(cpu(0)).expect("a processor"));
     let servers = || ParameterServerStrategy::logical(2, 2).expect("logical devices");
     let synchronous = [
@@ -471,7 +455,6 @@ fn every_strategy_builds_and_trains_a_model_that_waited() {
 
 #[test]
 fn building_later_changes_no_number() {
-    let _turn = turn();
     let train = |model: &Sequential| -> History {
         model.compile(args()).expect("valid");
         model.fit(&data(), quiet().epochs(3)).expect("it trains")
@@ -494,7 +477,6 @@ fn building_later_changes_no_number() {
 
 #[test]
 fn layers_are_checked_and_summed_up() {
-    let _turn = turn();
     let refused = |layers: Vec<stratoscope_train::Layer>, code: &str| {
         let told = Sequential(layers).expect_err("refused");
         assert_eq!(told.code, code, "{told}");
@@ -538,7 +520,6 @@ fn layers_are_checked_and_summed_up() {
 
 #[test]
 fn data_must_fit_the_model() {
-    let _turn = turn();
     let model = model_of_function(Built).expect("a valid model");
     model.compile(args()).expect("valid");
     let wide = make_regression(16, 8, 0).expect("sizes above 0");
@@ -578,7 +559,6 @@ fn data_must_fit_the_model() {
 
 #[test]
 fn every_layer_learns_on_every_replica() {
-    let _turn = turn();
     let strategy = MirroredStrategy::logical(2).expect("two logical devices");
     let _scope = In.enter(Some(&strategy));
     let data = make_classification(60, 6, 3, 5).expect("sizes above 0");
@@ -646,7 +626,6 @@ impl Observer for Told {
 
 #[test]
 fn a_softmax_at_the_end_is_no_missing_from_logits() {
-    let _turn = turn();
     let told = Arc::new(Told::default());
     events::install(Arc::<Told>::clone(&told));
     let data = make_classification(20, 4, 2, 5).expect("sizes above 0");

@@ -11,7 +11,7 @@ use stratoscope_train::{
 };
 use tempfile::TempDir;
 
-use crate::support::{cross_entropy, load, sentences, tiny_bert, turn, weights};
+use crate::support::{cross_entropy, load, sentences, tiny_bert, weights};
 
 fn servers(count: usize) -> ParameterServerStrategy {
     ParameterServerStrategy::logical(2, count).expect("logical devices")
@@ -50,7 +50,6 @@ fn trace(history: &History) -> Vec<(u64, Option<u64>)> {
 /// Every kind of clipping and of moments, synchronous and not, with accumulation: 13 examples in batches of 4.
 #[test]
 fn shards_train_to_the_same_bits() {
-    let _turn = turn();
     let data = sentences(13);
     let check = |what: &str, optimizer: fn() -> CompileArgs, synchronous: bool| {
         let run = |strategy: ParameterServerStrategy| {
@@ -107,7 +106,6 @@ fn shards_train_to_the_same_bits() {
 /// By hand, where gradients are a value of whole variables.
 #[test]
 fn a_step_by_hand_reaches_every_shard() {
-    let _turn = turn();
     let data = sentences(8);
     let run = |strategy: &ParameterServerStrategy| {
         let model = compiled(strategy, CompileArgs::new().optimizer(SGD::new(0.5)));
@@ -121,7 +119,6 @@ fn a_step_by_hand_reaches_every_shard() {
 /// A weight that is not finite is found on whichever server it is.
 #[test]
 fn a_spoilt_shard_is_found() {
-    let _turn = turn();
     let run = |strategy: &ParameterServerStrategy| {
         // As float32 this rate is infinite: the first step spoils every weight.
         let model = compiled(strategy, CompileArgs::new().optimizer(SGD::new(1e39)));
@@ -138,7 +135,6 @@ fn a_spoilt_shard_is_found() {
 
 #[test]
 fn what_is_saved_is_whole() {
-    let _turn = turn();
     let data = sentences(12);
     let model = compiled(&sharded(2), CompileArgs::new().optimizer(AdamW::new(1e-3)));
     let before = weights(&model);
@@ -161,7 +157,6 @@ fn what_is_saved_is_whole() {
 /// Gradients and moments are where their rows are, together as large as the variable.
 #[test]
 fn moments_are_where_their_rows_are() {
-    let _turn = turn();
     let model = compiled(&sharded(2), CompileArgs::new().optimizer(AdamW::new(1e-3)));
     model.fit(&sentences(4), fit()).expect("it trains");
     let report = model.placement().expect("the devices answer");
@@ -187,7 +182,6 @@ fn state_of_metrics(report: &PlacementReport) -> (String, VariableKind, Vec<usiz
 /// Each replica counts apart; what is read is exact, whatever their number.
 #[test]
 fn metrics_count_on_every_replica() {
-    let _turn = turn();
     let data = sentences(13);
     let run = |replicas: usize| {
         let strategy = MirroredStrategy::logical(replicas).expect("logical devices");
@@ -233,7 +227,6 @@ fn metrics_count_on_every_replica() {
 /// The same validation on 1 and on R replicas: equal to the last bit, classes and numbers.
 #[test]
 fn metrics_are_equal_on_any_number_of_replicas() {
-    let _turn = turn();
     let data = sentences(13);
     let classes = |replicas: usize| {
         let strategy = MirroredStrategy::logical(replicas).expect("logical devices");

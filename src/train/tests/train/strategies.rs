@@ -11,7 +11,7 @@ use stratoscope_train::{
 };
 
 use crate::support::{
-    assert_near, assert_near_weights, cross_entropy, load, plain_args, sentences, tiny_bert, turn,
+    assert_near, assert_near_weights, cross_entropy, load, plain_args, sentences, tiny_bert,
     weights,
 };
 
@@ -57,7 +57,6 @@ fn near(found: &Weights, expected: &Weights, what: &str) {
 /// Uneven batches: 13 examples in batches of 4.
 #[test]
 fn synchronous_strategies_give_the_weights_of_one_device() {
-    let _turn = turn();
     let run = |strategy: &Strategy| {
         let (model, history) = fitted(strategy, descent(), &sentences(13), fit());
         (weights(&model), history.counters)
@@ -89,7 +88,6 @@ fn synchronous_strategies_give_the_weights_of_one_device() {
 /// The moments are kept once where the variables are, whatever the number of replicas.
 #[test]
 fn adam_under_one_copy_is_adam() {
-    let _turn = turn();
     let run = |strategy: &Strategy| {
         let args = plain_args().optimizer(AdamW::new(1e-3).global_clipnorm(0.5));
         weights(&fitted(strategy, args, &sentences(12), fit()).0)
@@ -103,7 +101,6 @@ fn adam_under_one_copy_is_adam() {
 /// fit has two epochs.
 #[test]
 fn the_table_of_local_sgd() {
-    let _turn = turn();
     let check = |(s, a, n, r): (u64, u64, u64, usize), expected: (u64, u64, u64)| {
         let args = descent()
             .steps_per_execution(s)
@@ -129,7 +126,6 @@ fn the_table_of_local_sgd() {
 
 #[test]
 fn synchronising_every_step_is_the_plain_all_reduce() {
-    let _turn = turn();
     let run = |args: CompileArgs| {
         let args = args.optimizer(AdamW::new(1e-3));
         let (model, history) = fitted(&mirrored(2), args, &sentences(12), fit());
@@ -144,7 +140,6 @@ fn synchronising_every_step_is_the_plain_all_reduce() {
 /// Two replicas that never meet before the end are two models on the halves of every batch, averaged.
 #[test]
 fn local_sgd_is_the_mean_of_models_that_trained_alone() {
-    let _turn = turn();
     let all = sentences(16);
     let half = |which: usize| {
         let rows = all.examples.iter().enumerate();
@@ -174,7 +169,6 @@ fn local_sgd_is_the_mean_of_models_that_trained_alone() {
 /// Validation in the middle of a group sees the average and changes nothing.
 #[test]
 fn validation_between_two_averages() {
-    let _turn = turn();
     let data = sentences(12);
     let run = |fit: FitArgs<'_>| {
         let args = descent().sync_every(2);
@@ -196,7 +190,6 @@ fn validation_between_two_averages() {
 /// Two workers, 13 examples in batches of 4: 4 · 2 pushes less the one for which no example is left.
 #[test]
 fn asynchronous_workers_push_in_turn() {
-    let _turn = turn();
     let run = || {
         let strategy = ParameterServerStrategy::logical(2, 1).expect("logical devices");
         fitted(&strategy, descent(), &sentences(13), fit())
@@ -219,7 +212,6 @@ fn asynchronous_workers_push_in_turn() {
 
 #[test]
 fn sync_every_is_checked() {
-    let _turn = turn();
     let check = |strategy: &Strategy, every: i64, message: &str| {
         let _scope = scope::enter(strategy).expect("no scope is active");
         let model = load(&tiny_bert(0.0));
@@ -246,7 +238,6 @@ fn sync_every_is_checked() {
 /// An interrupted run ends with an average as any other, and goes on from it.
 #[test]
 fn an_interrupt_averages() {
-    let _turn = turn();
     let strategy = mirrored(2);
     let _scope = scope::enter(&strategy).expect("no scope is active");
     let model = load(&tiny_bert(0.0));

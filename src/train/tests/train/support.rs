@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -12,14 +12,14 @@ use stratoscope_bert::{
 use stratoscope_data::{Batch, Dataset, Encoding, Example, Label, Tokenize};
 use stratoscope_diagnostics::Diagnostic;
 use stratoscope_strategy::{Origin, scope};
-use stratoscope_train::events::{self, Observer};
+use stratoscope_train::events::Observer;
 use stratoscope_train::{
-    AdamW, BertForSequenceClassification, CompileArgs, Files, Model, Network,
+    AdamW, BertForSequenceClassification, CompileArgs, Files, Model, Network, RunContext,
     SparseCategoricalCrossentropy, accuracy,
 };
 use tempfile::TempDir;
 
-/// What is told with one of these codes while `work` runs, and what `work` returns.
+/// What `work` returns, and the notices with one of these codes that it causes.
 pub fn heard<T>(codes: &'static [&'static str], work: impl FnOnce() -> T) -> (T, Vec<Diagnostic>) {
     struct Heard(&'static [&'static str], Mutex<Vec<Diagnostic>>);
 
@@ -36,24 +36,15 @@ pub fn heard<T>(codes: &'static [&'static str], work: impl FnOnce() -> T) -> (T,
         }
     }
 
-    struct Nobody;
-
-    impl Observer for Nobody {}
-
     let listener = Arc::new(Heard(codes, Mutex::default()));
-    events::install(listener.clone());
-    let value = work();
-    events::install(Arc::new(Nobody));
+    let context = RunContext::new();
+    context.observe(listener.clone());
+    let value = {
+        let _entered = context.enter();
+        work()
+    };
     let mut heard = listener.1.lock().unwrap_or_else(PoisonError::into_inner);
     (value, std::mem::take(&mut *heard))
-}
-
-/// One test at a time.
-pub fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    scope::reset_to_default();
-    turn
 }
 
 pub fn fixtures() -> PathBuf {

@@ -12,7 +12,7 @@ use stratoscope_train::{
     SquaredHinge, accuracy, auc, mae, mse, precision, recall, rmse, top_k_accuracy,
 };
 
-use crate::support::{assert_near, cross_entropy, turn};
+use crate::support::{assert_near, cross_entropy};
 
 fn fit() -> FitArgs<'static> {
     FitArgs::new()
@@ -83,7 +83,6 @@ fn value(evaluation: &Evaluation, name: &str) -> f64 {
 
 #[test]
 fn losses_of_numbers_are_their_definitions_of_the_answers() {
-    let _turn = turn();
     let data = make_regression(40, 4, 0).expect("numbers");
     type Definition = fn(f64) -> f64;
     let huber: Definition = |error| match error.abs() {
@@ -147,7 +146,6 @@ fn area(answers: &[(f64, bool)]) -> f64 {
 
 #[test]
 fn two_classes_are_measured_by_what_was_answered() {
-    let _turn = turn();
     let data = make_classification(60, 4, 2, 3).expect("two classes");
     let metrics = || [accuracy(), precision(), recall(), auc(), mae()];
     let logits = BinaryCrossentropy { from_logits: true };
@@ -186,7 +184,6 @@ fn two_classes_are_measured_by_what_was_answered() {
 
 #[test]
 fn a_hinge_takes_classes_and_signs() {
-    let _turn = turn();
     let classes = make_classification(60, 4, 2, 3).expect("two classes");
     let signs = classes.map(|example| {
         let sign = if example.class() == Some(1) {
@@ -242,7 +239,6 @@ fn a_hinge_takes_classes_and_signs() {
 /// Of one-hot labels the divergence is the cross-entropy, but for what Keras's clamping adds.
 #[test]
 fn a_divergence_trains_as_the_cross_entropy_does() {
-    let _turn = turn();
     let data = make_classification(60, 4, 3, 1).expect("three classes");
     let metrics = || [accuracy(), top_k_accuracy(1), top_k_accuracy(2)];
     let entropy = everywhere(|| {
@@ -268,7 +264,6 @@ fn a_divergence_trains_as_the_cross_entropy_does() {
 /// A lower error is better, so that patience does not count epochs that make it smaller.
 #[test]
 fn an_error_is_better_when_it_is_lower() {
-    let _turn = turn();
     let data = make_regression(40, 4, 0).expect("numbers");
     let model = compiled(1, "linear", "mse", [rmse()]);
     let stopping = EarlyStopping::new().monitor("val_rmse").patience(3);

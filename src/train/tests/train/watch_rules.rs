@@ -15,7 +15,7 @@ use stratoscope_train::{
 
 use crate::support::{
     self, IdFiles, assert_near, assert_near_weights, cross_entropy, fixtures, id_data, id_files,
-    largest_difference, load, plain_args, sentences, tiny_bert, turn, weights,
+    largest_difference, load, plain_args, sentences, tiny_bert, weights,
 };
 
 /// The codes that these tests are about: what other parts of `fit!` tell is not.
@@ -48,7 +48,6 @@ fn compiled(optimizer: impl IntoOptimizer) -> BertForSequenceClassification {
 
 #[test]
 fn the_recipe_is_not_interrupted() {
-    let _turn = turn();
     let recipe = || AdamW::new(warmup_linear(5e-5, 0.1)).global_clipnorm(1.0);
     let (data, dev) = (sentences(64), sentences(12));
     let (_, told) = heard(|| {
@@ -70,7 +69,6 @@ fn the_recipe_is_not_interrupted() {
 
 #[test]
 fn what_an_optimizer_is_told_at_compile() {
-    let _turn = turn();
     let check = |optimizer: &dyn Fn() -> Result<stratoscope_train::Optimizer>, codes_: &[&str]| {
         let (_, told) = heard(|| compiled(optimizer().expect("valid")));
         assert_eq!(codes(&told), codes_, "{told:?}");
@@ -112,7 +110,6 @@ fn what_an_optimizer_is_told_at_compile() {
 
 #[test]
 fn a_schedule_is_laid_over_the_run() {
-    let _turn = turn();
     let run = |schedule: stratoscope_train::Schedule| {
         let model = compiled(AdamW::new(schedule));
         let (_, told) = heard(|| {
@@ -142,7 +139,6 @@ fn a_schedule_is_laid_over_the_run() {
 
 #[test]
 fn dropout_that_is_off_and_batches_that_do_not_divide() {
-    let _turn = turn();
     let model = load(&tiny_bert(0.0));
     model.compile(plain_args()).expect("valid arguments");
     let (_, told) = heard(|| model.fit(&sentences(8), quiet()).expect("it trains"));
@@ -170,7 +166,6 @@ fn dropout_that_is_off_and_batches_that_do_not_divide() {
 
 #[test]
 fn frozen_variables_stay_and_are_told() {
-    let _turn = turn();
     let model = load(&tiny_bert(0.1));
     assert_eq!(
         model.freeze("brt").expect_err("no such variable").code,
@@ -212,7 +207,6 @@ fn frozen_variables_stay_and_are_told() {
 
 #[test]
 fn a_new_head_is_told_until_it_has_learnt() {
-    let _turn = turn();
     let folder = tiny_bert(0.1);
     let path = folder.path().to_str().expect("a path in UTF-8");
     let options = LoadOptions::new().num_labels(4).new_head();
@@ -237,7 +231,6 @@ fn a_new_head_is_told_until_it_has_learnt() {
 
 #[test]
 fn one_answer_for_everything_is_told_once() {
-    let _turn = turn();
     let model = load(&tiny_bert(0.1));
     let args = plain_args().optimizer(SGD::new(0.5));
     model.compile(args).expect("valid arguments");
@@ -301,7 +294,6 @@ fn ids(count: usize) -> Dataset {
 
 #[test]
 fn probabilities_under_a_loss_of_logits() {
-    let _turn = turn();
     let model = own_network([[5e-5, -5e-5, 1e-5]]);
     let args = CompileArgs::new()
         .optimizer(SGD::new(0.1))
@@ -313,7 +305,6 @@ fn probabilities_under_a_loss_of_logits() {
 
 #[test]
 fn what_is_not_finite_is_named() {
-    let _turn = turn();
     let compile = |model: &Model<EndsInSoftmax>, rate| {
         let args = CompileArgs::new()
             .optimizer(SGD::new(rate))
@@ -344,7 +335,6 @@ fn what_is_not_finite_is_named() {
 
 #[test]
 fn a_loop_by_hand_is_the_loop_of_fit() {
-    let _turn = turn();
     let data = sentences(16);
     let model = || {
         let model = load(&tiny_bert(0.0));
@@ -373,7 +363,6 @@ fn a_loop_by_hand_is_the_loop_of_fit() {
 /// The article's loop: the accumulator is made anew for every micro-batch.
 #[test]
 fn an_accumulator_that_is_reset_is_told_by_its_effect() {
-    let _turn = turn();
     let model = load(&tiny_bert(0.0));
     model
         .compile(plain_args().optimizer(SGD::new(1e-6)))
@@ -424,7 +413,6 @@ fn an_accumulator_that_is_reset_is_told_by_its_effect() {
 
 #[test]
 fn a_loop_by_hand_that_does_not_use_the_strategy() {
-    let _turn = turn();
     let look = |model: &BertForSequenceClassification, calls: usize| {
         let work = || (0..calls).for_each(|_| model.with_network(|_| ()));
         heard(work).1
@@ -449,7 +437,6 @@ fn a_loop_by_hand_that_does_not_use_the_strategy() {
 
 #[test]
 fn gradients_of_the_replicas_are_averaged() {
-    let _turn = turn();
     let strategy = MirroredStrategy::logical(2).expect("two logical devices");
     let _scope = scope::enter(&strategy).expect("no scope is active");
     let model = compiled(AdamW::new(5e-5));
@@ -475,7 +462,6 @@ fn gradients_of_the_replicas_are_averaged() {
 
 #[test]
 fn replicas_and_one_device_have_the_same_gradient() {
-    let _turn = turn();
     let norm = |data: &Dataset| {
         let model = load(&tiny_bert(0.0));
         model
@@ -503,7 +489,6 @@ fn replicas_and_one_device_have_the_same_gradient() {
 /// Two classes by one logit.
 #[test]
 fn a_binary_loss_on_one_output() {
-    let _turn = turn();
     let folder = tiny_bert(0.0);
     for file in ["config.json", "model.safetensors"] {
         let source = fixtures().join("regression").join(file);
@@ -538,7 +523,6 @@ fn a_binary_loss_on_one_output() {
 
 #[test]
 fn one_hot_rows_train_as_class_numbers_do() {
-    let _turn = turn();
     let losses = |args: CompileArgs| {
         let model = load(&tiny_bert(0.0));
         model.compile(args).expect("valid arguments");
@@ -563,7 +547,6 @@ fn one_hot_rows_train_as_class_numbers_do() {
 
 #[test]
 fn the_plan_of_memory_is_made_of_shapes() {
-    let _turn = turn();
     let model = load(&tiny_bert(0.1));
     let bytes = 4 * model.num_parameters() as u64;
     let plan = memory_plan(&model, 8, 16);
@@ -594,7 +577,6 @@ fn the_plan_of_memory_is_made_of_shapes() {
 
 #[test]
 fn half_precision_counts_what_would_be_lost() {
-    let _turn = turn();
     let model = load(&tiny_bert(0.1));
     model
         .compile(plain_args().optimizer(AdamW::new(5e-5)))

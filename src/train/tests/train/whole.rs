@@ -7,12 +7,11 @@ use stratoscope_train::{
 use tempfile::TempDir;
 
 use crate::support::{
-    assert_near, contradicted, cross_entropy, load, plain_args, sentences, tiny_bert, turn, weights,
+    assert_near, contradicted, cross_entropy, load, plain_args, sentences, tiny_bert, weights,
 };
 
 #[test]
 fn a_model_learns_is_saved_and_answers_the_same() {
-    let _turn = turn();
     let (train, dev) = sentences(120).split(0.25).expect("both parts have some");
     let strategy = MirroredStrategy::logical(2).expect("two logical devices");
     let model = {
@@ -75,7 +74,6 @@ fn a_model_learns_is_saved_and_answers_the_same() {
 /// A model that knows the validation data is taught the contrary: the first epoch is the best.
 #[test]
 fn early_stopping_goes_back_to_the_best_epoch() {
-    let _turn = turn();
     let (data, known) = (sentences(12), contradicted(&sentences(12)));
     let model = load(&tiny_bert(0.0));
     model
@@ -101,7 +99,6 @@ fn early_stopping_goes_back_to_the_best_epoch() {
 
 #[test]
 fn validation_split_is_the_end_of_the_data() {
-    let _turn = turn();
     let model = load(&tiny_bert(0.0));
     model.compile(plain_args()).expect("valid arguments");
     let args = FitArgs::new()
@@ -119,7 +116,6 @@ fn validation_split_is_the_end_of_the_data() {
 /// A second `fit!` goes on with the moments; a second `compile!` begins with new ones.
 #[test]
 fn moments_live_from_compile_to_compile() {
-    let _turn = turn();
     let data = sentences(12);
     let args = || FitArgs::new().batch_size(4).shuffle(false).verbose(false);
     let run = |compile_again: bool| {

@@ -8,16 +8,14 @@ use stratoscope_diagnostics::rules::{
     WarmUpTooLong,
 };
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
-use stratoscope_strategy::{Origin, origin};
 
+use crate::arguments::Compiled;
 use crate::context::warnings::notice;
 use crate::loss::Loss;
-use crate::model::State;
-use crate::model::compile::Compiled;
 use crate::network::{Files, Network};
-use crate::optimizer::OptimizerState;
+use crate::prepare::{Prepared, split_sizes};
 use crate::run::memory;
-use crate::run::progress::Prepared;
+use crate::run::state::ModelState;
 use crate::schedule::RatePlan;
 
 /// A rate that changes by less than this share of itself does not change.
@@ -40,19 +38,20 @@ impl Before<'_> {
     /// # Errors
     /// SC0111 for nothing to train, SC0301 for a label that a binary loss cannot have; any other
     /// finding where it is denied.
-    pub(crate) fn check<N: Network>(&self, state: &State<N>) -> Result<()> {
+    pub(crate) fn check<N: Network>(&self, state: &ModelState<N>) -> Result<()> {
         let Some(compiled) = &state.compiled else {
             return Ok(());
         };
         self.something_to_train(state)?;
         self.labels(state, compiled)?;
+        let rates = self.rates(compiled, state.step.steps_since_compile());
         let findings = [
             frozen_after_compile(state, compiled),
             self.dropout(state),
-            self.shares(state.replicas.len()),
-            self.last_batch(state.replicas.len()),
-            schedule(&self.rates(compiled)),
-            warm_up(&self.rates(compiled)),
+            self.shares(state.step.replicas.len()),
+            self.last_batch(state.step.replicas.len()),
+            schedule(&rates),
+            warm_up(&rates),
         ];
         findings.into_iter().flatten().try_for_each(notice)?;
         let length = self.data.train.report().longest;
@@ -62,9 +61,9 @@ impl Before<'_> {
     }
 
     /// The rates of the run.
-    pub(crate) fn rates(&self, compiled: &Compiled) -> RatePlan {
+    /// `made`: optimizer steps since `compile!`.
+    pub(crate) fn rates(&self, compiled: &Compiled, made: u64) -> RatePlan {
         let batches = self.batches_per_epoch;
-        let made = compiled.states.first().map_or(0, OptimizerState::steps);
         RatePlan {
             schedule: compiled.optimizer.schedule,
             made,
@@ -72,19 +71,19 @@ impl Before<'_> {
         }
     }
 
-    fn something_to_train<N: Network>(&self, state: &State<N>) -> Result<()> {
+    fn something_to_train<N: Network>(&self, state: &ModelState<N>) -> Result<()> {
         if state.trainable().next().is_some() {
             return Ok(());
         }
         let rule = NothingToTrain {
-            variables: state.replicas.records().len(),
+            variables: state.step.replicas.records().len(),
             head: state.head(),
         };
         Err(rule.error())
     }
 
     /// A binary loss knows the labels 0 and 1, and what lies between; a hinge −1 too.
-    fn labels<N: Network>(&self, state: &State<N>, compiled: &Compiled) -> Result<()> {
+    fn labels<N: Network>(&self, state: &ModelState<N>, compiled: &Compiled) -> Result<()> {
         let Some(loss) = compiled.loss.filter(Loss::is_binary) else {
             return Ok(());
         };
@@ -124,7 +123,7 @@ impl Before<'_> {
         Err(rule.error())
     }
 
-    fn dropout<N: Network>(&self, state: &State<N>) -> Option<Diagnostic> {
+    fn dropout<N: Network>(&self, state: &ModelState<N>) -> Option<Diagnostic> {
         let rule = DropoutOff::Configuration {
             parameters: state.num_parameters(),
             examples: self.data.train.len(),
@@ -146,9 +145,8 @@ impl Before<'_> {
             0 => self.batch_size,
             rest => rest,
         };
-        let share = |index| size / replicas + usize::from(index < size % replicas);
         let rule = UnevenLastBatch {
-            shares: (0..replicas).map(share).collect(),
+            shares: split_sizes(size, replicas).collect(),
             batch_size: self.batch_size,
             examples,
         };
@@ -156,34 +154,11 @@ impl Before<'_> {
     }
 }
 
-impl<N: Network> State<N> {
-    /// Where the number of the head's outputs was written.
-    pub(crate) fn head_written(&self) -> HeadWritten {
-        let (cell, line) = (self.made.cell, self.made.line);
-        let is_here = cell.is_some() && cell == origin::current_cell();
-        HeadWritten {
-            call: match self.files.model_name() {
-                "BertForSequenceClassification" => Some("from_pretrained"),
-                "Sequential" => Some("Dense"),
-                _ => None,
-            },
-            elsewhere: match (cell, line) {
-                _ if is_here || self.made == Origin::default() => None,
-                (Some(cell), Some(line)) => Some(format!("`In[{cell}]`, line {line}")),
-                (Some(cell), None) => Some(format!("`In[{cell}]`")),
-                (None, _) => Some(self.made.to_string()),
-            },
-            line: line.filter(|_| is_here).map(|line| line as usize),
-            is_binary: false,
-        }
-    }
-}
-
 /// SC0510, before the head has learnt anything.
 ///
 /// # Errors
 /// SC0510, where it is denied.
-pub(crate) fn new_head<N: Network>(state: &State<N>, call: &str) -> Result<()> {
+pub(crate) fn new_head<N: Network>(state: &ModelState<N>, call: &str) -> Result<()> {
     let new = state.files.new_variables();
     let Some((_, shape)) = new.iter().max_by_key(|(_, shape)| shape.len()) else {
         return Ok(());
@@ -200,9 +175,13 @@ pub(crate) fn new_head<N: Network>(state: &State<N>, call: &str) -> Result<()> {
     notice(rule.diagnostic())
 }
 
-fn frozen_after_compile<N: Network>(state: &State<N>, compiled: &Compiled) -> Option<Diagnostic> {
+fn frozen_after_compile<N: Network>(
+    state: &ModelState<N>,
+    compiled: &Compiled,
+) -> Option<Diagnostic> {
     let now = state.frozen();
     let changed: Vec<String> = state
+        .step
         .replicas
         .records()
         .iter()
@@ -211,7 +190,7 @@ fn frozen_after_compile<N: Network>(state: &State<N>, compiled: &Compiled) -> Op
         .collect();
     let rule = FrozenAfterCompile {
         frozen: now.len(),
-        variables: state.replicas.records().len(),
+        variables: state.step.replicas.records().len(),
         changed,
     };
     (!rule.changed.is_empty()).then(|| rule.diagnostic())

@@ -1,10 +1,9 @@
 //! Watches a run for what would otherwise go wrong in silence. `before` looks at the settings when the data
-//! is known, [`Watch`] at what the loop computes, `finite` at every loss, gradient and weight.
+//! is known, [`Watch`] at what the loop computes. (`step::finite` checks gradients and weights.)
 //!
-//! Everything here only looks: no number of the run depends on it. A warning is told once a run.
+//! Everything here only looks: no number of the run depends on it. A warning is shown once a run.
 
 mod before;
-mod finite;
 
 use stratoscope_data::Batch;
 use stratoscope_diagnostics::rules::{
@@ -16,23 +15,22 @@ use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use crate::context::warnings::notice;
 use crate::loss::Loss;
 use crate::metric::{Predicted, Tally};
-use crate::model::evaluate::Answer;
 use crate::network::Network;
 use crate::report::history::Evaluation;
+use crate::step::forward::PartOutputs;
 
 pub(crate) use before::{Before, new_head};
-pub(crate) use finite::{Suspect, gradients_are_finite, weights_are_finite};
 
 /// Optimizer steps before one answer for everything is a finding: a fresh head answers so for a while.
 const PATIENCE: u64 = 50;
 /// How far from 1 a row of probabilities may add up, in float32.
 const ROUNDING: f64 = 1e-4;
 
-/// What a run has told so far.
+/// What a run has looked at so far.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     outputs_seen: bool,
-    collapse_told: bool,
+    collapse_reported: bool,
     highest_rate: f64,
 }
 
@@ -46,15 +44,15 @@ impl Watch {
         &mut self,
         network: &impl Network,
         loss: Option<Loss>,
-        answers: &[(Batch, Answer)],
+        outputs: &[(Batch, PartOutputs)],
     ) -> Result<()> {
         if std::mem::replace(&mut self.outputs_seen, true) || network.output_activation().is_some()
         {
             return Ok(());
         }
         let told = loss.and_then(|loss| match loss.from_logits()? {
-            true => softmax_twice(loss, answers),
-            false => no_probabilities(loss, answers),
+            true => softmax_twice(loss, outputs),
+            false => no_probabilities(loss, outputs),
         });
         told.map_or(Ok(()), notice)
     }
@@ -70,7 +68,7 @@ impl Watch {
     /// # Errors
     /// SC0517, where it is denied.
     pub(crate) fn epoch(&mut self, ended: &EpochOf<'_>) -> Result<()> {
-        if self.collapse_told || !(ended.steps >= PATIENCE || ended.is_last) {
+        if self.collapse_reported || !(ended.steps >= PATIENCE || ended.is_last) {
             return Ok(());
         }
         let (counts, split, loss) = match ended.validation {
@@ -84,7 +82,7 @@ impl Watch {
         let Some(told) = collapse(counts, split, loss, ended, self.highest_rate) else {
             return Ok(());
         };
-        self.collapse_told = true;
+        self.collapse_reported = true;
         notice(told)
     }
 }
@@ -107,16 +105,16 @@ pub(crate) struct EpochOf<'a> {
     pub pretrained: bool,
 }
 
-fn softmax_twice(loss: Loss, answers: &[(Batch, Answer)]) -> Option<Diagnostic> {
+fn softmax_twice(loss: Loss, outputs: &[(Batch, PartOutputs)]) -> Option<Diagnostic> {
     let mut first = None;
     let mut examples = 0;
-    for (part, answer) in answers {
-        let width = answer.outputs.len() / part.size().max(1);
+    for (part, own) in outputs {
+        let width = own.outputs.len() / part.size().max(1);
         // One output between 0 and 1 is an ordinary logit.
         if width < 2 {
             return None;
         }
-        for row in answer.outputs.chunks_exact(width) {
+        for row in own.outputs.chunks_exact(width) {
             let sum: f64 = row.iter().copied().map(f64::from).sum();
             if row.iter().any(|&share| share < 0.0) || (sum - 1.0).abs() > ROUNDING {
                 return None;
@@ -134,10 +132,10 @@ fn softmax_twice(loss: Loss, answers: &[(Batch, Answer)]) -> Option<Diagnostic> 
     Some(rule.diagnostic())
 }
 
-fn no_probabilities(loss: Loss, answers: &[(Batch, Answer)]) -> Option<Diagnostic> {
-    let outputs = || answers.iter().flat_map(|(_, answer)| &answer.outputs);
-    let lowest = outputs().copied().fold(f32::INFINITY, f32::min);
-    let highest = outputs().copied().fold(f32::NEG_INFINITY, f32::max);
+fn no_probabilities(loss: Loss, outputs: &[(Batch, PartOutputs)]) -> Option<Diagnostic> {
+    let values = || outputs.iter().flat_map(|(_, own)| &own.outputs);
+    let lowest = values().copied().fold(f32::INFINITY, f32::min);
+    let highest = values().copied().fold(f32::NEG_INFINITY, f32::max);
     let rounding = ROUNDING as f32;
     if lowest >= -rounding && highest <= 1.0 + rounding {
         return None;
@@ -148,7 +146,7 @@ fn no_probabilities(loss: Loss, answers: &[(Batch, Answer)]) -> Option<Diagnosti
         outputs: NoProbabilities::Seen {
             lowest,
             highest,
-            examples: answers.iter().map(|(part, _)| part.size()).sum(),
+            examples: outputs.iter().map(|(part, _)| part.size()).sum(),
         },
     };
     Some(rule.diagnostic())
@@ -217,12 +215,6 @@ impl Moment {
     }
 }
 
-/// The first variable of a network with a weight that is not finite, and that weight: what makes a
-/// loss NaN although no step was wrong.
-pub(crate) fn spoilt_weight<N: Network>(network: &N) -> Option<Suspect> {
-    weights_are_finite(network).err()
-}
-
 #[cfg(test)]
 mod tests {
     use stratoscope_data::Labels;
@@ -230,7 +222,7 @@ mod tests {
     use super::*;
     use crate::loss::SparseCategoricalCrossentropy;
 
-    fn answers(outputs: &[f32], width: usize) -> Vec<(Batch, Answer)> {
+    fn computed(outputs: &[f32], width: usize) -> Vec<(Batch, PartOutputs)> {
         let rows = outputs.len() / width;
         let batch = Batch {
             ids: vec![0; rows],
@@ -241,11 +233,11 @@ mod tests {
             rows: (0..rows).collect(),
             seq: 1,
         };
-        let answer = Answer {
+        let part = PartOutputs {
             outputs: outputs.to_vec(),
             loss: 0.0,
         };
-        vec![(batch, answer)]
+        vec![(batch, part)]
     }
 
     #[test]
@@ -254,7 +246,7 @@ mod tests {
             from_logits: true,
         });
         let check = |outputs: &[f32], width, found| {
-            let told = softmax_twice(loss, &answers(outputs, width));
+            let told = softmax_twice(loss, &computed(outputs, width));
             assert_eq!(told.is_some(), found, "{outputs:?}");
         };
         check(&[0.75, 0.25, 0.5, 0.5], 2, true);
@@ -269,7 +261,7 @@ mod tests {
             from_logits: false,
         });
         let check = |outputs: &[f32], width, message: Option<&str>| {
-            let told = no_probabilities(loss, &answers(outputs, width)).map(|told| told.message);
+            let told = no_probabilities(loss, &computed(outputs, width)).map(|told| told.message);
             assert_eq!(told.as_deref(), message, "{outputs:?}");
         };
         // They need not add up to 1: the loss divides by their sum.

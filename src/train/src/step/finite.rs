@@ -9,7 +9,7 @@ use crate::optimizer::{Squares, sum_of_squares};
 
 /// A variable with a value that is not finite.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Suspect {
+pub(crate) struct NonFinite {
     /// The variable: `bert.encoder.layer.3.output.dense.weight`.
     pub name: String,
     /// Its first value that is not finite.
@@ -23,7 +23,7 @@ pub(crate) fn gradients_are_finite<N: Network>(
     network: &N,
     gradients: &GradientsParams,
     norm: f64,
-) -> Result<(), Suspect> {
+) -> Result<(), NonFinite> {
     if norm.is_finite() {
         return Ok(());
     }
@@ -39,7 +39,7 @@ pub(crate) fn gradients_are_finite<N: Network>(
 
 /// Nothing; or the first variable with a weight that is not finite. On the CPU every weight is
 /// looked at; on a GPU the sums of squares are, in one transfer.
-pub(crate) fn weights_are_finite<N: Network>(network: &N) -> Result<(), Suspect> {
+pub(crate) fn weights_are_finite<N: Network>(network: &N) -> Result<(), NonFinite> {
     let (mut finite, mut on_device) = (true, Vec::new());
     visit(network, |_, value| match value.sum_of_squares() {
         Squares::Known(sum) => finite &= sum.is_finite(),
@@ -63,14 +63,19 @@ pub(crate) fn weights_are_finite<N: Network>(network: &N) -> Result<(), Suspect>
     named(network, found)
 }
 
-fn named<N: Network>(network: &N, found: Option<(ParamId, f64)>) -> Result<(), Suspect> {
+/// The first variable with a weight that is not finite: what makes a loss NaN although no step was wrong.
+pub(crate) fn first_non_finite<N: Network>(network: &N) -> Option<NonFinite> {
+    weights_are_finite(network).err()
+}
+
+fn named<N: Network>(network: &N, found: Option<(ParamId, f64)>) -> Result<(), NonFinite> {
     let Some((id, value)) = found else {
         return Ok(());
     };
     let known = network.parameters();
     let name = known.into_iter().find(|known| known.id == id);
     let name = name.map_or_else(|| "a variable".to_owned(), |known| known.name);
-    Err(Suspect { name, value })
+    Err(NonFinite { name, value })
 }
 
 fn first_bad(flat: Tensor<1>) -> Option<f64> {

@@ -1,0 +1,91 @@
+//! Integers as they are written in a cell: of any integer type, checked when they are used.
+
+use stratoscope_diagnostics::rules::InvalidArgumentValue;
+use stratoscope_diagnostics::{Place, Result, Rule};
+
+/// A number of things, of whatever integer type it was written in, so that a 0 or a −1 that only
+/// run time knows is answered by us.
+#[diagnostic::on_unimplemented(
+    message = "expected an integer, got `{Self}`",
+    label = "a whole number, such as 16"
+)]
+pub trait IntoCount {
+    /// The number as written.
+    fn into_count(self) -> Count;
+}
+
+/// An integer as written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count(i128);
+
+macro_rules! into_count {
+    ($($integer:ty),*) => {$(
+        impl IntoCount for $integer {
+            fn into_count(self) -> Count {
+                Count(i128::try_from(self).unwrap_or(i128::MAX))
+            }
+        }
+    )*};
+}
+
+into_count!(
+    i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize
+);
+
+impl std::fmt::Display for Count {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Count {
+    /// The number if it is not negative.
+    pub(crate) fn value(self) -> Option<u64> {
+        u64::try_from(self.0).ok()
+    }
+
+    /// The number if it is at least `least`, else SC0103 for the argument of the call.
+    pub(crate) fn at_least(self, least: u64, call: &str, argument: &str) -> Result<u64> {
+        let found = self.value().filter(|&number| number >= least);
+        found.ok_or_else(|| {
+            let rule = InvalidArgumentValue {
+                call: call.to_owned(),
+                argument: argument.to_owned(),
+                given: self.0.to_string(),
+                expects: format!("an integer ≥ {least}"),
+                place: Place::argument(call, argument),
+                replacement: None,
+                arguments: Vec::new(),
+            };
+            rule.error()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_checked_when_they_are_used() {
+        let check = |count: Count, least, message: &str| {
+            let told = count
+                .at_least(least, "fit", "epochs")
+                .expect_err("too small");
+            assert_eq!(
+                (told.code.as_str(), told.message.as_str()),
+                ("SC0103", message)
+            );
+        };
+        check(0.into_count(), 1, "`epochs = 0`: expected an integer ≥ 1");
+        check(
+            (-3_i64).into_count(),
+            0,
+            "`epochs = -3`: expected an integer ≥ 0",
+        );
+        assert_eq!(
+            u64::MAX.into_count().at_least(1, "fit", "epochs").ok(),
+            Some(u64::MAX)
+        );
+    }
+}

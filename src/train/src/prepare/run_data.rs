@@ -1,0 +1,107 @@
+//! The data of a run: both splits, checked and tokenized, and how batches are divided over replicas.
+
+use std::ops::Range;
+
+use stratoscope_data::{Dataset, Encoded};
+use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::rules::HeadWritten;
+
+use crate::arguments::{Compiled, FitPlan, Validation};
+use crate::network::Files;
+
+/// The data of a run, checked and tokenized.
+pub(crate) struct Prepared {
+    pub train: Encoded,
+    pub validation: Option<Encoded>,
+    /// Examples of an epoch: all, or those of its `steps_per_epoch` batches.
+    pub epoch_examples: usize,
+    /// The names of the classes, in the order of the outputs.
+    pub label_names: Vec<String>,
+}
+
+impl Prepared {
+    /// Checks and tokenizes the data of a run. Also returns the model's files with the label names of its training
+    /// data, where it had none of its own, and with what one output decides between.
+    ///
+    /// # Errors
+    /// What is wrong with the data, as [`super::splits`].
+    pub(crate) fn of<F: Files>(
+        files: &F,
+        head: &HeadWritten,
+        compiled: &Compiled,
+        data: &Dataset,
+        plan: &FitPlan<'_>,
+    ) -> Result<(Self, F)> {
+        let parts;
+        let (train, validation) = match plan.validation {
+            Validation::None => (data, None),
+            Validation::Data(validation) => (data, Some(validation)),
+            Validation::Split(share) => {
+                parts = data.split(share)?;
+                (&parts.0, Some(&parts.1))
+            }
+        };
+        let binary_labels = super::binary_labels(files, compiled.loss, train);
+        let files = match super::adopted_names(files, train) {
+            Some(names) => files.clone().with_label_names(names),
+            None => files.clone(),
+        };
+        let files = files.with_binary_labels(binary_labels);
+        let (train, validation) = super::splits(&files, head, compiled, train, validation, plan)?;
+        let in_steps = |steps: u64| usize::try_from(steps).unwrap_or(usize::MAX);
+        let in_steps = |steps: u64| in_steps(steps).saturating_mul(plan.batch_size);
+        let prepared = Self {
+            epoch_examples: plan
+                .steps_per_epoch
+                .map_or(train.len(), in_steps)
+                .min(train.len()),
+            train,
+            validation,
+            label_names: files.label_names().to_vec(),
+        };
+        Ok((prepared, files))
+    }
+
+    /// The examples of the largest batch in a full group of batches, and in the last one of an epoch.
+    pub(crate) fn largest_batches(&self, batch_size: usize, group: u64) -> (usize, usize) {
+        let examples = self.epoch_examples;
+        let batches = examples.div_ceil(batch_size.max(1));
+        let group = usize::try_from(group).unwrap_or(usize::MAX);
+        let in_last = match batches % group {
+            0 => group.min(batches),
+            rest => rest,
+        };
+        let short = examples % batch_size.max(1);
+        let last = if in_last == 1 && short > 0 {
+            short
+        } else {
+            batch_size
+        };
+        (batch_size.min(examples), last.min(examples))
+    }
+
+    /// How many examples each replica sees in the batches of one optimizer step.
+    pub(crate) fn shares(
+        &self,
+        group: Range<u64>,
+        batch_size: usize,
+        replicas: usize,
+    ) -> Vec<usize> {
+        let mut shares = vec![0; replicas];
+        for batch in group {
+            let start = (batch as usize).saturating_mul(batch_size);
+            let size = self.train.len().saturating_sub(start).min(batch_size);
+            for (share, own) in shares.iter_mut().zip(split_sizes(size, replicas)) {
+                *share += own;
+            }
+        }
+        shares
+    }
+}
+
+/// How many examples of a batch each replica gets: the first ones get one more where it does not divide evenly, as
+/// `Batch::split` divides.
+pub(crate) fn split_sizes(examples: usize, replicas: usize) -> impl Iterator<Item = usize> {
+    let size = move |index| examples / replicas + usize::from(index < examples % replicas);
+    (0..replicas).map(size)
+}

@@ -1,0 +1,162 @@
+//! Making the variables of a model that was made without them: when `build` gives the width of its input, when
+//! `compile!` is called in a scope, or when the first data comes. Scope rules: docs/keras-semantics.md §3.
+//!
+//! A model without variables has replicas without variables. Building makes the variables on the devices of the
+//! strategy that the model is bound to by then: that of the scope it was written in, else that of the scope
+//! of `compile!`.
+
+use stratoscope_data::Dataset;
+use stratoscope_diagnostics::rules::{Examples, FitInAnotherScope, InputShapeMismatch};
+use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_strategy::{Origin, Replicas, Strategy, cpu, scope};
+
+use crate::arguments::StrategyChoice;
+use crate::network::{Files, Input, Network};
+use crate::run::state::ModelState;
+
+impl<N: Network> ModelState<N> {
+    pub(crate) fn is_built(&self) -> bool {
+        self.step.replicas.first().is_built()
+    }
+
+    /// The strategy that `compile!` binds the model to: that of its scope, if nothing else has
+    /// placed the variables before.
+    pub(crate) fn to_be_bound(&self, choice: &StrategyChoice) -> Option<Strategy> {
+        if self.is_built() || self.step.replicas.strategy().is_some() {
+            return None;
+        }
+        match choice {
+            StrategyChoice::None => None,
+            StrategyChoice::This(strategy) => Some(strategy.clone()),
+            StrategyChoice::OfTheScope => scope::current(),
+        }
+    }
+
+    /// What `compile!` does with a model that waits: it binds the model to `strategy`, if there is one,
+    /// and makes its variables if the network knows how wide its input is.
+    pub(crate) fn settle(&mut self, strategy: Option<Strategy>, origin: Origin) -> Result<()> {
+        if self.is_built() {
+            return Ok(());
+        }
+        let bound = self.step.replicas.strategy();
+        let strategy = strategy.or_else(|| bound.cloned());
+        match self.step.replicas.first().input_width() {
+            Some(width) => self.make_variables(width, strategy, origin),
+            None if bound == strategy.as_ref() => Ok(()),
+            None => {
+                let network = self.step.replicas.first().clone();
+                self.place(network, strategy, origin)
+            }
+        }
+    }
+
+    /// The strategy that variables made now belong to: the model's; one that neither a scope nor
+    /// `compile!` has bound yet takes the active one.
+    pub(crate) fn strategy_now(&self) -> Option<Strategy> {
+        match self.step.replicas.strategy() {
+            Some(bound) => Some(bound.clone()),
+            None if self.compiled.is_none() => scope::current(),
+            None => None,
+        }
+    }
+
+    pub(crate) fn make_variables(
+        &mut self,
+        width: usize,
+        strategy: Option<Strategy>,
+        origin: Origin,
+    ) -> Result<()> {
+        let device = match strategy.as_ref().and_then(|it| it.replicas().first()) {
+            Some(device) => device.training(),
+            None => cpu(0).resolve()?.training(),
+        };
+        self.step.replicas.first().fits(width)?;
+        let network = self.step.replicas.first().clone().build(width, &device);
+        self.place(network, strategy, origin)
+    }
+
+    fn place(&mut self, network: N, strategy: Option<Strategy>, origin: Origin) -> Result<()> {
+        let names: Vec<_> = network
+            .parameters()
+            .into_iter()
+            .map(|known| (known.name, known.id))
+            .collect();
+        self.step.replicas = Replicas::place_under(strategy, network, &names, origin)?;
+        self.enter_in_ledger();
+        Ok(())
+    }
+
+    /// Before any data is looked at more closely: `fit!` must not stand in a foreign scope, the rows
+    /// must be what the model takes, and a model that waited for them has its variables made.
+    ///
+    /// # Errors
+    /// SC0205, SC0411, and what the network itself finds.
+    pub(crate) fn ready_for(&mut self, data: &Dataset, call: &str, origin: Origin) -> Result<()> {
+        if call == "fit" {
+            self.stands_where_it_belongs()?;
+        }
+        // That there are no examples at all is said later, in the words of the call.
+        if data.is_empty() {
+            return Ok(());
+        }
+        let given = match data.num_features() {
+            0 => Examples::Texts,
+            width => Examples::Numbers(Some(width)),
+        };
+        let fits = match (self.files.takes(), given) {
+            (Input::Texts, Examples::Texts) => true,
+            (Input::Features, Examples::Numbers(_)) => {
+                let width = self.step.replicas.first().input_width();
+                width.is_none_or(|width| width == data.num_features())
+            }
+            _ => false,
+        };
+        if !fits {
+            return Err(does_not_fit(self, given, &data.source, call));
+        }
+        self.step.replicas.first().check(data, call)?;
+        if !self.is_built() {
+            self.make_variables(data.num_features(), self.strategy_now(), origin)?;
+        }
+        Ok(())
+    }
+
+    /// SC0205.
+    fn stands_where_it_belongs(&self) -> Result<()> {
+        let bound = self.step.replicas.strategy();
+        let Some(active) = scope::current().filter(|active| bound != Some(active)) else {
+            return Ok(());
+        };
+        if bound.is_none() && (self.alone || (!self.is_built() && self.compiled.is_none())) {
+            return Ok(());
+        }
+        let devices = self.step.replicas.devices().iter();
+        let devices: Vec<&str> = devices.map(|device| device.name.as_str()).collect();
+        let rule = FitInAnotherScope {
+            active: active.label(),
+            bound: bound.map(Strategy::label),
+            device: devices.join(", "),
+        };
+        Err(rule.error())
+    }
+}
+
+/// SC0411.
+pub(crate) fn does_not_fit<N: Network>(
+    state: &ModelState<N>,
+    given: Examples,
+    source: &str,
+    call: &str,
+) -> Box<stratoscope_diagnostics::Diagnostic> {
+    let rule = InputShapeMismatch {
+        model: state.files.model_name().to_owned(),
+        wants: match state.files.takes() {
+            Input::Texts => Examples::Texts,
+            Input::Features => Examples::Numbers(state.step.replicas.first().input_width()),
+        },
+        given,
+        source: source.to_owned(),
+        call: call.to_owned(),
+    };
+    rule.error()
+}

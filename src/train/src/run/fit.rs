@@ -1,0 +1,362 @@
+//! `fit!(model, data, …)`: what a run needs is checked and made ready, the run is made (`epochs`), and what it leaves is
+//! kept.
+//!
+//! Who owns what: the data set owns labels and order, the plan ([`FitPlan`]) all numbers of the run, `Compiled`
+//! optimizer, loss, metrics and the two group sizes, [`StepState`](crate::step::StepState) the weights and all that a
+//! step changes, [`Progress`] where the run is.
+//!
+//! The run has the model's state until it ends, and lends it to its callbacks (`lease`).
+
+use stratoscope_data::{Dataset, Encoded, Label};
+use stratoscope_diagnostics::rules::CallbackPerExecution;
+use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_strategy::{BackendKind, LogicalDevice, Origin};
+
+use crate::arguments::class_weight::{ClassWeights, without_classes};
+use crate::arguments::{FitArgs, FitPlan, Validation};
+use crate::context::RunContext;
+use crate::context::events::FitStarted;
+use crate::context::interrupt::{self, Listening};
+use crate::context::warnings::{begin_call, notice};
+use crate::metric::names;
+use crate::network::{Files, Network};
+use crate::optimizer::{Optimizer, UpdateRule};
+use crate::prepare::Prepared;
+use crate::problem;
+use crate::report::counters::Shape;
+use crate::report::history::History;
+use crate::run::epochs::{Listeners, Run};
+use crate::run::lease::Lease;
+use crate::run::pace::Pace;
+use crate::run::progress::{Progress, SavedRun, Signature};
+use crate::run::state::{ModelState, SharedModel};
+use crate::run::watch::Before;
+use crate::schedule::RatePlan;
+use crate::step::StepSettings;
+
+/// Trains the model on a data set.
+///
+/// # Errors
+/// See `Model::fit`.
+pub(crate) fn fit<N: Network>(
+    model: &SharedModel<N>,
+    data: &Dataset,
+    args: FitArgs<'_>,
+    origin: Origin,
+) -> Result<History> {
+    begin_call();
+    let _listening = Listening::begin();
+    let mut plan = args.resolve()?;
+    let mut lease = model.lease("fit")?;
+    check_settings(&lease, &plan)?;
+    let ready = match ready(&mut lease, data, &plan, origin) {
+        Err(problem) if interrupt::is_interruption(&problem) => {
+            return Ok(interrupted_before(&lease, &plan));
+        }
+        ready => ready?,
+    };
+    run(&mut lease, &mut plan, ready)
+}
+
+/// What a run is made with.
+struct Ready {
+    data: Prepared,
+    settings: StepSettings,
+    shape: Shape,
+    /// The learning rate in words.
+    rates: String,
+}
+
+fn check_settings<N: Network>(state: &ModelState<N>, plan: &FitPlan<'_>) -> Result<()> {
+    if plan.checkpoint.is_some() && !state.step.replicas.first().can_be_saved() {
+        let name = state.files.model_name();
+        let finding = problem::bad_value("fit", "checkpoint", "…", "a model that has files");
+        let finding = finding.why(format!(
+            "`{name}` has no files of Hugging Face's kind to be saved as"
+        ));
+        return Err(Box::new(finding));
+    }
+    if let (Some(stopping), Some(compiled)) = (&plan.stopping, &state.compiled) {
+        let is_validated = !matches!(plan.validation, Validation::None);
+        stopping.check(&compiled.metrics, is_validated)?;
+    }
+    state.step_settings("fit").map(|_| ())
+}
+
+/// Checks the data against the model, and tokenizes it.
+fn ready<N: Network>(
+    state: &mut ModelState<N>,
+    dataset: &Dataset,
+    plan: &FitPlan<'_>,
+    origin: Origin,
+) -> Result<Ready> {
+    state.ready_for(dataset, "fit", origin.clone())?;
+    if let Validation::Data(validation) = plan.validation {
+        state.ready_for(validation, "fit", origin)?;
+    }
+    let compiled = state.compiled_for("fit")?;
+    let (data, files) = Prepared::of(&state.files, &state.head_written(), compiled, dataset, plan)?;
+    state.files = files;
+    let before = Before {
+        dataset,
+        data: &data,
+        batch_size: plan.batch_size,
+        batches_per_epoch: data.epoch_examples.div_ceil(plan.batch_size) as u64,
+        epochs: plan.epochs,
+    };
+    if !(plan.resume && state.saved_run.is_some()) {
+        before.check(state)?;
+    }
+    let settings = state.step_settings("fit")?;
+    let compiled = &settings.compiled;
+    let group = compiled.gradient_accumulation_steps;
+    let replicas = state.step.replicas.len();
+    let shape = Shape {
+        batches_per_epoch: before.batches_per_epoch,
+        steps_per_execution: compiled.steps_per_execution,
+        gradient_accumulation_steps: group,
+        replicas: replicas as u64,
+        exchange: (settings.exchange)
+            .counted(replicas, data.largest_batches(plan.batch_size, group)),
+    };
+    let rates = rates_in_words(
+        &before.rates(compiled, state.step.steps_since_compile()),
+        &compiled.optimizer,
+    );
+    Ok(Ready {
+        settings: StepSettings {
+            class_weights: class_weights(plan, &state.files, &data.train)?,
+            seed: plan.seed,
+            total_steps: shape.counters(plan.epochs).optimizer_steps,
+            ..settings
+        },
+        data,
+        shape,
+        rates,
+    })
+}
+
+/// The rates of a run, and whether they have no warm-up: Adam's first steps are as large as the rate
+/// allows, before its moments mean anything.
+fn rates_in_words(plan: &RatePlan, optimizer: &Optimizer) -> String {
+    let is_adam = matches!(optimizer.rule, UpdateRule::Adam(_));
+    let begins = plan.made == 0 || plan.schedule.spans_the_run();
+    match is_adam && begins && plan.schedule.warmup_steps(plan.steps) == 0 {
+        true => format!("{plan}, no warm-up"),
+        false => plan.to_string(),
+    }
+}
+
+/// What an interrupt before the first batch leaves: nothing has changed, and an earlier run can still be resumed.
+fn interrupted_before<N: Network>(state: &ModelState<N>, plan: &FitPlan<'_>) -> History {
+    let saved = state.saved_run.as_ref().filter(|_| plan.resume);
+    let mut history = match saved {
+        Some(saved) => saved.progress.history.clone(),
+        None => History::new(devices_of(state)),
+    };
+    history.interrupted = true;
+    history
+}
+
+/// The run: from its first batch to what it leaves.
+fn run<N: Network>(
+    lease: &mut Lease<'_, N>,
+    plan: &mut FitPlan<'_>,
+    ready: Ready,
+) -> Result<History> {
+    let signature = Signature::of(
+        plan,
+        &ready.data,
+        &ready.shape,
+        ready.settings.class_weights.as_ref(),
+    );
+    if plan.resume
+        && let Some(saved) = &lease.saved_run
+    {
+        saved.check(&signature)?;
+    }
+    report_callbacks_of_batches(plan, &ready.shape)?;
+    let mut progress = take_up(lease, plan, &ready.shape);
+    if let Some(stopping) = &plan.stopping {
+        progress.history.best_by = stopping.monitor.words().to_owned();
+    }
+    let context = RunContext::current();
+    let (observer, number) = (context.observer_of_a_run(plan.verbose), context.next_run());
+    let started = started(lease, plan, &ready, number);
+    observer.fit_started(&started);
+    let mut callbacks = std::mem::take(&mut plan.callbacks);
+    lease.lent(|| callbacks.train_begins(&started));
+    let outcome = Run {
+        lease: &mut *lease,
+        plan: &*plan,
+        settings: ready.settings,
+        data: &ready.data,
+        shape: ready.shape,
+        progress: &mut progress,
+        listeners: Listeners {
+            run: number,
+            observer: &*observer,
+            callbacks: &mut callbacks,
+        },
+        pace: Pace::default(),
+        batch_ended: None,
+        reported: None,
+    }
+    .all();
+    let history = match end(lease, progress, signature, outcome) {
+        Ok(history) => history,
+        Err(problem) => {
+            observer.fit_failed(number);
+            return Err(problem);
+        }
+    };
+    observer.fit_ended(number, &history);
+    lease.lent(|| callbacks.train_ended(&history));
+    Ok(history)
+}
+
+/// Where the run begins: at its first epoch, or where an interrupted one was.
+fn take_up<N: Network>(
+    state: &mut ModelState<N>,
+    plan: &FitPlan<'_>,
+    shape: &Shape,
+) -> Progress<N> {
+    state.step.ensure_moments();
+    match state.saved_run.take() {
+        Some(saved) if plan.resume => {
+            if let Some(replicas) = saved.replicas {
+                state.step.restore_unaveraged(replicas);
+            }
+            state.step.counters = saved.progress.history.counters;
+            saved.progress
+        }
+        _ => {
+            // The epochs before `initial_epoch` count as done, so that orders, dropout masks and a schedule over the
+            // run take up there.
+            let done = shape.counters(plan.initial_epoch);
+            state.step.begin_run(done.batches, done.optimizer_steps);
+            Progress::new(devices_of(state), plan.initial_epoch)
+        }
+    }
+}
+
+/// What a run leaves, whatever ended it: replicas that are equal again, and after an interrupt what it needs to go on.
+fn end<N: Network>(
+    state: &mut ModelState<N>,
+    mut progress: Progress<N>,
+    signature: Signature,
+    outcome: Result<()>,
+) -> Result<History> {
+    let step = &mut state.step;
+    // To go on with, replicas that step alone are kept as they are; the average is of this moment, and not counted as
+    // one of the run that goes on.
+    let unaveraged = step.unaveraged().filter(|_| progress.history.interrupted);
+    let counters = step.counters;
+    let outcome = outcome.and(step.average_parameters());
+    progress.history.counters = step.counters;
+    step.counters = counters;
+    if let Err(problem) = outcome {
+        step.begin_run(0, 0);
+        return Err(problem);
+    }
+    let history = progress.history.clone();
+    if history.interrupted {
+        progress.history.interrupted = false;
+        progress.history.counters = counters;
+        state.saved_run = Some(SavedRun {
+            progress,
+            signature,
+            replicas: unaveraged,
+        });
+    }
+    state.enter_in_ledger();
+    Ok(history)
+}
+
+/// What the run will do, for those who listen.
+fn started<N: Network>(
+    state: &ModelState<N>,
+    plan: &FitPlan<'_>,
+    ready: &Ready,
+    run: u64,
+) -> FitStarted {
+    let Ready { data, shape, .. } = ready;
+    FitStarted {
+        run,
+        epochs: plan.epochs,
+        batches_per_epoch: shape.batches_per_epoch,
+        batch_size: plan.batch_size,
+        examples: data.train.len(),
+        validation_examples: data.validation.as_ref().map_or(0, Encoded::len),
+        devices: devices_of(state),
+        rates: ready.rates.clone(),
+        metrics: names(&ready.settings.compiled.metrics),
+        planned: shape.counters(plan.epochs - plan.initial_epoch),
+        counters: state.step.counters,
+        compiles_for: compiled_for(state.step.replicas.devices()),
+    }
+}
+
+/// Replicas and devices in words.
+fn devices_of<N: Network>(state: &ModelState<N>) -> String {
+    match state.step.replicas.strategy() {
+        Some(strategy) => strategy.devices_in_words(),
+        None => state.step.replicas.devices()[0].name.clone(),
+    }
+}
+
+/// The devices whose kernels are compiled when they are first used.
+fn compiled_for(devices: &[LogicalDevice]) -> Vec<String> {
+    let is_gpu = |device: &&LogicalDevice| match device.backend {
+        BackendKind::Wgpu | BackendKind::Cuda => true,
+        BackendKind::Flex => false,
+    };
+    let gpus = devices.iter().filter(is_gpu);
+    gpus.map(|device| device.name.clone()).collect()
+}
+
+/// The weights of the classes, in the order of the outputs.
+fn class_weights(
+    plan: &FitPlan<'_>,
+    files: &impl Files,
+    data: &Encoded,
+) -> Result<Option<ClassWeights>> {
+    let Some(written) = &plan.class_weight else {
+        return Ok(None);
+    };
+    let names = match (files.classes(), files.binary_labels()) {
+        (Some(_), _) => files.label_names().to_vec(),
+        // One output that decides between two.
+        (None, Some(names)) => names.to_vec(),
+        (None, None) => return Err(without_classes()),
+    };
+    let mut counts = vec![0; names.len()];
+    for example in (0..data.len()).filter_map(|position| data.get(position)) {
+        let class = match example.label {
+            Some(Label::Class(class)) => class,
+            Some(Label::Value(value)) => value.round() as usize,
+            None => continue,
+        };
+        if let Some(count) = counts.get_mut(class) {
+            *count += 1;
+        }
+    }
+    Ok(Some(written.resolve(&names, &counts)?))
+}
+
+/// SC0108: callbacks of batches, where an execution has several.
+///
+/// # Errors
+/// SC0108, where it is denied.
+fn report_callbacks_of_batches(plan: &FitPlan<'_>, shape: &Shape) -> Result<()> {
+    let rule = CallbackPerExecution {
+        steps_per_execution: shape.steps_per_execution,
+        batches_per_epoch: shape.batches_per_epoch,
+        callbacks: plan.callbacks.of_batches(),
+    };
+    let several = shape.steps_per_execution > 1 && shape.batches_per_epoch > 1;
+    match rule.callbacks > 0 && several {
+        true => notice(rule.diagnostic()),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,296 @@
+//! The whole state of a model, and the lock it is behind.
+
+use std::collections::HashSet;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use burn::module::ParamId;
+use stratoscope_diagnostics::rules::{HeadWritten, NoLoss, NotCompiled};
+use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_strategy::{Origin, PlacementReport, Replicas, VariableRecord, origin};
+
+use crate::arguments::Compiled;
+use crate::context::ledger::Ledger;
+use crate::network::{Files, Network};
+use crate::run::lease::Occupied;
+use crate::run::progress::SavedRun;
+use crate::step::exchange::ExchangeMode;
+use crate::step::gradients::ByHand;
+use crate::step::{StepSettings, StepState};
+
+/// What the handles of a model share.
+pub(crate) struct SharedModel<N: Network> {
+    /// By which an optimizer knows the model that it belongs to.
+    pub identity: Arc<()>,
+    state: Mutex<ModelState<N>>,
+    /// The run that has or lends the state.
+    pub(crate) occupied: Occupied,
+}
+
+impl<N: Network> SharedModel<N> {
+    pub(crate) fn new(state: ModelState<N>) -> Self {
+        Self {
+            identity: Arc::new(()),
+            state: Mutex::new(state),
+            occupied: Occupied::default(),
+        }
+    }
+
+    /// The state, to be read: a run lends it to its callbacks.
+    pub(crate) fn state(&self) -> MutexGuard<'_, ModelState<N>> {
+        // A panic inside a call leaves the state whole: what it was about to change is replaced last.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The state, unless a call has it.
+    pub(crate) fn try_state(&self) -> Option<MutexGuard<'_, ModelState<N>>> {
+        self.state.try_lock().ok()
+    }
+}
+
+/// Everything about a model that changes. One call at a time has it.
+pub(crate) struct ModelState<N: Network> {
+    /// Weights, moments, and what an optimizer step works on.
+    pub step: StepState<N>,
+    pub files: N::Files,
+    /// Set by `compile!`.
+    pub compiled: Option<Arc<Compiled>>,
+    /// A run that was interrupted, for `resume = true`.
+    pub saved_run: Option<SavedRun<N>>,
+    /// Whether `compile!` was asked to train it on one device although a strategy is alive.
+    pub alone: bool,
+    /// Whether a step was ever made: new variables are random until then.
+    pub has_learnt: bool,
+    /// What a loop by hand has computed since its last step.
+    pub by_hand: ByHand,
+    /// Its line in the list of models that hold memory.
+    pub ledger: Arc<Ledger>,
+    /// The statement that made the model; its variables may be younger.
+    pub made: Origin,
+}
+
+impl<N: Network> ModelState<N> {
+    /// The replicas as they would be if a run that is going on ended now: replicas that step alone are averaged.
+    ///
+    /// # Errors
+    /// SC0907 if a copy cannot be made.
+    pub(crate) fn settled(&self) -> Result<Settled<'_, N>> {
+        let (replicas, local) = (&self.step.replicas, &self.step.local);
+        match local.steps {
+            0 => Ok(Settled::AsTheyAre(replicas)),
+            _ => Ok(Settled::Averaged(replicas.averaged(&local.examples)?)),
+        }
+    }
+
+    pub(crate) fn placement(&self) -> Result<PlacementReport> {
+        let report = PlacementReport::of(&self.step.replicas)?.titled(self.files.model_name());
+        let Some(compiled) = &self.compiled else {
+            return Ok(report);
+        };
+        let report = match &self.step.tallies {
+            Some(tallies) => tallies.shown(report, &compiled.metrics),
+            None => report,
+        };
+        let slots = compiled.optimizer.slots();
+        let stepped = self.step.moments.first().filter(|state| state.steps() > 0);
+        let Some(state) = stepped.filter(|_| !self.step.gradient_bytes.is_empty()) else {
+            let report = report.planned("gradients");
+            let slots = slots.iter();
+            return Ok(slots.fold(report, |report, slot| report.planned(slot.name())));
+        };
+        let mut report =
+            report.measured("gradients", |id| self.step.gradient_bytes.get(&id).copied());
+        for slot in slots {
+            report = report.measured(slot.name(), |id| {
+                // What servers keep beside their rows is together of the variable's size.
+                let states = match self.step.replicas.is_sharded() {
+                    true => self.step.moments.as_slice(),
+                    false => std::slice::from_ref(state),
+                };
+                let bytes = states.iter().map(|state| state.bytes(id, slot)).sum();
+                Some(bytes).filter(|&bytes| bytes > 0)
+            });
+        }
+        Ok(self.with_activations(report, &self.step.last_batch))
+    }
+
+    /// Adds what the layers computed for the last batch, estimated by the network, where it can.
+    fn with_activations(
+        &self,
+        report: PlacementReport,
+        batch: &[(usize, usize)],
+    ) -> PlacementReport {
+        let Some(&first) = batch.first() else {
+            return report;
+        };
+        let bytes = batch
+            .iter()
+            .map(|&(examples, length)| self.files.activation_bytes(examples, length));
+        let Some(bytes) = bytes.collect::<Option<Vec<u64>>>() else {
+            return report;
+        };
+        let part = |(examples, length): (usize, usize)| format!("{examples} × {length} tokens");
+        let parts = match batch.iter().all(|&other| other == first) {
+            true if batch.len() > 1 => format!("{} on each replica", part(first)),
+            true => part(first),
+            false => {
+                let parts: Vec<String> = batch.iter().map(|&other| part(other)).collect();
+                format!("{}, by replica", parts.join(", "))
+            }
+        };
+        let note = format!("estimated from the sizes of the layers, for the last batch: {parts}");
+        report.estimated_activations(note, &bytes)
+    }
+
+    /// The variables that training changes.
+    pub(crate) fn trainable(&self) -> impl Iterator<Item = &VariableRecord> {
+        self.step
+            .replicas
+            .records()
+            .iter()
+            .filter(|record| record.trainable)
+    }
+
+    /// What weights and an optimizer's slots hold in memory, on all replicas.
+    pub(crate) fn bytes(&self) -> u64 {
+        let weights: u64 = self
+            .step
+            .replicas
+            .records()
+            .iter()
+            .map(|record| record.bytes)
+            .sum();
+        let trained: u64 = self.trainable().map(|record| record.bytes).sum();
+        let slots =
+            self.compiled
+                .as_ref()
+                .map_or(0, |compiled| match self.step.steps_since_compile() {
+                    0 => 0,
+                    _ => compiled.optimizer.slots().len(),
+                });
+        (weights + trained * slots as u64) * self.step.replicas.len() as u64
+    }
+
+    /// Records in the list of models what this one holds now.
+    pub(crate) fn enter_in_ledger(&self) {
+        self.ledger.set(self.bytes(), self.step.replicas.devices());
+    }
+
+    pub(crate) fn num_parameters(&self) -> usize {
+        let elements = |shape: &Vec<usize>| shape.iter().product::<usize>();
+        self.step
+            .replicas
+            .records()
+            .iter()
+            .map(|record| elements(&record.shape))
+            .sum()
+    }
+
+    /// The parameters that weight decay leaves alone.
+    pub(crate) fn undecayed(&self) -> HashSet<ParamId> {
+        let parameters = self.step.replicas.first().parameters().into_iter();
+        let optimizer = self.compiled.as_ref().map(|compiled| &compiled.optimizer);
+        parameters
+            .filter(|known| optimizer.is_some_and(|optimizer| optimizer.excludes(known)))
+            .map(|known| known.id)
+            .collect()
+    }
+
+    /// Replicas and devices in words.
+    pub(crate) fn devices_in_words(&self) -> String {
+        match self.step.replicas.strategy() {
+            Some(strategy) => format!("{}, {}", strategy.name(), strategy.devices_in_words()),
+            None => match self.step.replicas.devices().first() {
+                Some(device) => format!("{} ({})", device.name, device.description),
+                None => String::new(),
+            },
+        }
+    }
+
+    /// Variables that are frozen.
+    pub(crate) fn frozen(&self) -> HashSet<ParamId> {
+        let records = self.step.replicas.records().iter();
+        let frozen = records.filter(|record| !record.trainable);
+        frozen.map(|record| record.param).collect()
+    }
+
+    /// The part of the names that the variables of the head share.
+    pub(crate) fn head(&self) -> Option<String> {
+        let last = self.step.replicas.records().last()?;
+        let head = last.name.split('.').next()?;
+        (!self.files.label_names().is_empty()).then(|| head.to_owned())
+    }
+
+    /// Where the number of the head's outputs was written.
+    pub(crate) fn head_written(&self) -> HeadWritten {
+        let (cell, line) = (self.made.cell, self.made.line);
+        let is_here = cell.is_some() && cell == origin::current_cell();
+        HeadWritten {
+            call: match self.files.model_name() {
+                "BertForSequenceClassification" => Some("from_pretrained"),
+                "Sequential" => Some("Dense"),
+                _ => None,
+            },
+            elsewhere: match (cell, line) {
+                _ if is_here || self.made == Origin::default() => None,
+                (Some(cell), Some(line)) => Some(format!("`In[{cell}]`, line {line}")),
+                (Some(cell), None) => Some(format!("`In[{cell}]`")),
+                (None, _) => Some(self.made.to_string()),
+            },
+            line: line.filter(|_| is_here).map(|line| line as usize),
+            is_binary: false,
+        }
+    }
+
+    /// The weights were changed by another call: an interrupted local SGD run goes on from these.
+    pub(crate) fn forget_unaveraged(&mut self) {
+        if let Some(saved) = &mut self.saved_run {
+            saved.replicas = None;
+        }
+    }
+
+    /// What stays the same in the steps of a run with these settings.
+    ///
+    /// # Errors
+    /// SC0112 for a model that was not compiled, SC0113 without a loss.
+    pub(crate) fn step_settings(&self, call: &str) -> Result<StepSettings> {
+        let compiled = self.compiled_for(call)?;
+        Ok(StepSettings {
+            loss: compiled.loss.ok_or_else(|| NoLoss.error())?,
+            exchange: ExchangeMode::of(&self.step.replicas, compiled.sync_every),
+            undecayed: Arc::new(self.undecayed()),
+            class_weights: None,
+            seed: 0,
+            total_steps: 0,
+            compiled: Arc::clone(compiled),
+        })
+    }
+
+    /// What `compile!` set.
+    ///
+    /// # Errors
+    /// SC0112 for a model that was not compiled.
+    pub(crate) fn compiled_for(&self, call: &str) -> Result<&Arc<Compiled>> {
+        let call = call.to_owned();
+        self.compiled
+            .as_ref()
+            .ok_or_else(|| NotCompiled { call }.error())
+    }
+}
+
+/// Replicas that agree.
+pub(crate) enum Settled<'s, N> {
+    AsTheyAre(&'s Replicas<N>),
+    Averaged(Replicas<N>),
+}
+
+impl<N> Deref for Settled<'_, N> {
+    type Target = Replicas<N>;
+
+    fn deref(&self) -> &Replicas<N> {
+        match self {
+            Self::AsTheyAre(replicas) => replicas,
+            Self::Averaged(replicas) => replicas,
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Forward and backward of one batch on all replicas: the gradients of its mean loss.
+
+use burn::optim::{GradientsAccumulator, GradientsParams};
+use burn::tensor::Device;
+use stratoscope_bert::Mode;
+use stratoscope_bert::ops::{Precision, Stop};
+use stratoscope_data::Batch;
+use stratoscope_diagnostics::Result;
+use stratoscope_strategy::{ReplicaId, Replicas};
+
+use super::forward::{BatchOutputs, named_by_device, parts, read};
+use crate::arguments::class_weight::ClassWeights;
+use crate::loss::Loss;
+use crate::network::Network;
+
+/// How a batch is run.
+#[derive(Clone)]
+pub(crate) struct Pass {
+    pub loss: Loss,
+    /// What each example counts in the loss, by its class; 1 each where there are none.
+    pub class_weights: Option<ClassWeights>,
+    pub dropout: Dropout,
+    /// What the layers compute in.
+    pub precision: Precision,
+    /// The loss is multiplied by this before the backward pass, and so are the gradients (`loss_scale`).
+    pub scale: f64,
+}
+
+/// Whether layers drop numbers, and by which random numbers.
+#[derive(Clone, Copy)]
+pub(crate) enum Dropout {
+    /// As in training. The masks are a function of seed, batch, replica and element.
+    Masks { seed: u64, batch: u64 },
+    /// As in evaluation.
+    Off,
+}
+
+impl Dropout {
+    fn mode(self, replica: usize) -> Mode {
+        match self {
+            Self::Masks { seed, batch } => Mode::Train {
+                seed,
+                step: batch,
+                replica: replica as u32,
+            },
+            Self::Off => Mode::Eval,
+        }
+    }
+}
+
+/// The accumulators of the replicas, and what they computed; `None` where the batch was given up.
+pub(crate) type Done<N> = (Vec<GradientsAccumulator<N>>, Option<BatchOutputs>);
+
+/// Runs each replica's part of the batch forward and backward, and adds the gradients to what the replica has
+/// accumulated.
+///
+/// A replica's gradient is that of the *sum* of its losses divided by `shares[replica]`, the examples that it sees
+/// in the whole optimizer step. So the accumulated gradient of a replica is the mean over its examples, however
+/// many batches they came in, and the all-reduce weighs replicas by the same numbers.
+///
+/// Where the batch was given up, the accumulators are as they were: no replica adds its gradients before `stop` has
+/// committed to the batch.
+///
+/// # Errors
+/// SC0907, naming the device that failed.
+pub(crate) fn forward_backward<N: Network>(
+    replicas: &Replicas<N>,
+    mut accumulated: Vec<GradientsAccumulator<N>>,
+    batch: &Batch,
+    shares: &[usize],
+    pass: Pass,
+    stop: &Stop,
+) -> Result<Done<N>> {
+    let devices: Vec<Device> = replicas
+        .devices()
+        .iter()
+        .map(|device| device.training())
+        .collect();
+    let (given_up, stop) = (stop, stop.clone());
+    let work = move |ReplicaId(index): ReplicaId, network: &N, (part, share, accumulated)| {
+        let (part, share): (Option<Batch>, usize) = (part, share);
+        let mut accumulated: GradientsAccumulator<N> = accumulated;
+        let Some(part) = part else {
+            return (accumulated, None);
+        };
+        let forward = || network.logits(&part, pass.dropout.mode(index), &devices[index]);
+        let logits = stop.during(|| pass.precision.during(forward));
+        if stop.is_given_up() {
+            return (accumulated, None);
+        }
+        let sum = match &pass.class_weights {
+            Some(weights) => weights.sum(pass.loss, logits.clone(), &part.labels),
+            None => pass.loss.sum(logits.clone(), &part.labels),
+        };
+        // scale · Σ loss / examples of the step.
+        let mean = sum.clone().div_scalar(share as f64 / pass.scale);
+        let gradients = stop.during(|| mean.backward());
+        let gradients = GradientsParams::from_grads(gradients, network);
+        // From here on the batch counts, on all replicas.
+        if !stop.commit() {
+            return (accumulated, None);
+        }
+        accumulated.accumulate(network, gradients);
+        let outputs = read(Some(sum.inner()), logits.inner());
+        (accumulated, Some(outputs.map(|outputs| (part, outputs))))
+    };
+    accumulated.resize_with(replicas.len(), GradientsAccumulator::new);
+    let inputs = parts(batch, replicas.len())
+        .into_iter()
+        .zip(shares.iter().copied())
+        .zip(accumulated)
+        .map(|((part, share), accumulated)| (part, share, accumulated));
+    let done = replicas.compute_each_replica(inputs.collect(), work)?;
+    let (accumulated, outputs): (Vec<_>, Vec<_>) = done.into_iter().unzip();
+    if given_up.is_given_up() {
+        return Ok((accumulated, None));
+    }
+    let outputs = named_by_device(outputs, replicas.devices())?;
+    Ok((accumulated, Some(outputs)))
+}

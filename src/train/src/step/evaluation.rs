@@ -1,0 +1,92 @@
+//! Loss and metrics of a data set: what `evaluate!` returns, and what `fit!` validates with.
+
+use std::time::Instant;
+
+use stratoscope_bert::ops::Precision;
+use stratoscope_data::Encoded;
+use stratoscope_diagnostics::Result;
+use stratoscope_strategy::{Origin, Replicas};
+
+use super::forward::{PREFETCHED, forward, interrupted};
+use crate::context::interrupt;
+use crate::loss::Loss;
+use crate::metric::{Metric, Tallies, Tally};
+use crate::network::Network;
+use crate::report::history::{Evaluation, Measured};
+
+/// What a model is measured by.
+#[derive(Clone, Copy)]
+pub(crate) struct Measures<'a> {
+    pub loss: Loss,
+    pub metrics: &'a [Metric],
+    /// How many classes the outputs are; `None` where the one output is a number.
+    pub classes: Option<usize>,
+    /// What the layers compute in.
+    pub precision: Precision,
+}
+
+/// Loss and metrics of tokenized data, as means over its examples: a short last batch counts less than a full one.
+/// `progress` is called with the number of examples that are done.
+///
+/// # Errors
+/// SC0520 if it is interrupted, SC0907 if a device fails.
+pub(crate) fn evaluate_batches<N: Network>(
+    replicas: &Replicas<N>,
+    data: &Encoded,
+    batch_size: usize,
+    measures: Measures<'_>,
+    progress: &dyn Fn(usize),
+) -> Result<Evaluation> {
+    let Measures {
+        loss,
+        metrics,
+        classes,
+        precision,
+    } = measures;
+    let start = Instant::now();
+    let empty = empty_tally(classes, Some(loss), metrics);
+    let mut tallies = Tallies::new(empty, replicas.strategy(), Origin::default());
+    let (mut sum, mut examples) = (0.0, 0);
+    for batch in data.batch(batch_size)?.prefetch(PREFETCHED) {
+        if examples > 0 && interrupt::requested() {
+            return Err(interrupted("evaluate", examples, data.len()));
+        }
+        let Some(outputs) = forward(replicas, &batch, Some(loss), precision)? else {
+            return Err(interrupted("evaluate", examples, data.len()));
+        };
+        for (replica, (part, output)) in outputs.into_iter().enumerate() {
+            tallies.add(replica, &part.labels, &output.outputs);
+            sum += output.loss;
+            examples += part.size();
+        }
+        progress(examples);
+    }
+    let tally = tallies.read();
+    Ok(Evaluation {
+        loss: sum / examples as f64,
+        metrics: measured(metrics, &tally),
+        examples,
+        predictions: tally.predictions(),
+        seconds: start.elapsed().as_secs_f64(),
+    })
+}
+
+/// An empty tally of what these metrics need, for a head under a loss.
+pub(crate) fn empty_tally(classes: Option<usize>, loss: Option<Loss>, metrics: &[Metric]) -> Tally {
+    let tally = match (classes, loss.and_then(|loss| loss.threshold())) {
+        (Some(classes), _) => Tally::of_classes(classes),
+        (None, Some(threshold)) => Tally::of_two_classes_by_one_output(threshold),
+        (None, None) => Tally::of_numbers(),
+    };
+    let of_logits = loss.is_none_or(|loss| loss.from_logits() != Some(false));
+    tally.measuring(metrics, of_logits)
+}
+
+/// The values of the metrics for what was counted.
+pub(crate) fn measured(metrics: &[Metric], tally: &Tally) -> Vec<Measured> {
+    let measure = |metric: &Metric| Measured {
+        name: metric.name(),
+        value: metric.value(tally),
+    };
+    metrics.iter().map(measure).collect()
+}

@@ -1,0 +1,154 @@
+//! The forward pass of a batch on all replicas, without gradients and without dropout.
+
+use burn::tensor::{Device, Tensor};
+use stratoscope_bert::Mode;
+use stratoscope_bert::ops::Precision;
+use stratoscope_data::Batch;
+use stratoscope_diagnostics::rules::{BackendFailed, Interrupted};
+use stratoscope_diagnostics::{Diagnostic, Result, Rule};
+use stratoscope_render::text;
+use stratoscope_strategy::{LogicalDevice, ReplicaId, Replicas};
+
+use crate::context::interrupt;
+use crate::loss::Loss;
+use crate::network::Network;
+
+/// Batches that are prepared ahead of the one that is computed.
+pub(crate) const PREFETCHED: usize = 2;
+
+/// What a replica computed for its part of a batch, on the host.
+#[derive(Debug)]
+pub(crate) struct PartOutputs {
+    /// The outputs of the last layer, row by row: \[B, C\].
+    pub outputs: Vec<f32>,
+    /// The sum of the losses of its B examples; 0 where no loss was asked for.
+    pub loss: f64,
+}
+
+/// The parts of a batch with their outputs, in the order of the replicas. Replicas without a part are the last
+/// ones and are left out.
+pub(crate) type BatchOutputs = Vec<(Batch, PartOutputs)>;
+
+/// Runs a batch forward on all replicas. `None` if it was interrupted on the way.
+///
+/// # Errors
+/// SC0907, naming the device that failed.
+pub(crate) fn forward<N: Network>(
+    replicas: &Replicas<N>,
+    batch: &Batch,
+    loss: Option<Loss>,
+    precision: Precision,
+) -> Result<Option<BatchOutputs>> {
+    let devices: Vec<Device> = replicas
+        .devices()
+        .iter()
+        .map(|device| device.burn.clone())
+        .collect();
+    let stop = interrupt::at_once();
+    let given_up = stop.clone();
+    let work = move |ReplicaId(index): ReplicaId, network: &N, part: Option<Batch>| {
+        let part = part?;
+        let forward = || network.valid().logits(&part, Mode::Eval, &devices[index]);
+        let logits = stop.during(|| precision.during(forward));
+        if stop.is_given_up() {
+            return None;
+        }
+        let loss = loss.map(|loss| loss.sum(logits.clone(), &part.labels));
+        Some(read(loss, logits).map(|outputs| (part, outputs)))
+    };
+    let done = replicas.for_each_replica(parts(batch, replicas.len()), work)?;
+    if given_up.is_given_up() {
+        return Ok(None);
+    }
+    named_by_device(done, replicas.devices()).map(Some)
+}
+
+/// What the replicas returned; a failure names the device of the replica that failed.
+///
+/// # Errors
+/// SC0907 for the first replica that failed.
+pub(super) fn named_by_device<T>(
+    done: impl IntoIterator<Item = Option<std::result::Result<T, String>>>,
+    devices: &[LogicalDevice],
+) -> Result<Vec<T>> {
+    let of_replica =
+        |(outcome, device): (Option<std::result::Result<T, String>>, &LogicalDevice)| {
+            outcome.map(|outcome| outcome.map_err(|reason| failed(&device.name, &reason)))
+        };
+    done.into_iter()
+        .zip(devices)
+        .filter_map(of_replica)
+        .collect()
+}
+
+/// The batch's parts, one per replica; `None` for replicas that have no example in it.
+pub(super) fn parts(batch: &Batch, replicas: usize) -> Vec<Option<Batch>> {
+    let mut parts: Vec<Option<Batch>> = batch.split(replicas).into_iter().map(Some).collect();
+    parts.resize_with(replicas, || None);
+    parts
+}
+
+/// Reads loss and outputs from their device, in one transfer.
+pub(super) fn read(
+    loss: Option<Tensor<1>>,
+    logits: Tensor<2>,
+) -> std::result::Result<PartOutputs, String> {
+    let count = logits.shape().num_elements();
+    let outputs: Tensor<1> = logits.reshape([count]);
+    let both = match &loss {
+        Some(loss) => Tensor::cat(vec![loss.clone(), outputs], 0),
+        None => outputs,
+    };
+    let data = both.try_into_data().map_err(|error| error.to_string())?;
+    let mut values = data.iter::<f32>();
+    let loss = match loss {
+        Some(_) => values.next().map_or(f64::NAN, f64::from),
+        None => 0.0,
+    };
+    Ok(PartOutputs {
+        outputs: values.collect(),
+        loss,
+    })
+}
+
+/// SC0907: a device failed while it computed.
+pub(super) fn failed(device: &str, reason: &str) -> Box<Diagnostic> {
+    BackendFailed {
+        device: device.to_owned(),
+        reason: reason.to_owned(),
+    }
+    .error()
+}
+
+/// SC0520: a call whose result is only useful as a whole was interrupted.
+pub(crate) fn interrupted(call: &str, done: usize, total: usize) -> Box<Diagnostic> {
+    Interrupted {
+        work: format!("`{call}`"),
+        reached: format!(
+            "{} of {}",
+            text::thousands(done),
+            text::count(total, "example")
+        ),
+    }
+    .error()
+}
+
+#[cfg(test)]
+mod tests {
+    use stratoscope_strategy::{AsStrategy, MirroredStrategy};
+
+    use super::*;
+
+    #[test]
+    fn the_device_that_failed_is_named() {
+        let strategy = MirroredStrategy::logical(2).expect("two logical devices");
+        let devices = strategy.strategy().replicas().to_vec();
+        let done = [Some(Ok(1)), Some(Err("no memory left".to_owned()))];
+        let problem = named_by_device(done, &devices).expect_err("the second replica failed");
+        assert_eq!(problem.code, "SC0907");
+        let text = format!("{problem:?}");
+        assert!(text.contains("cpu:1") && !text.contains("cpu:0"), "{text}");
+        let done = [Some(Ok(1)), None];
+        assert_eq!(named_by_device(done, &devices), Ok(vec![1]));
+    }
+}

@@ -1,0 +1,256 @@
+//! [`StepState`]: all that an optimizer step reads and changes, and the step itself.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use burn::module::ParamId;
+use burn::optim::GradientsAccumulator;
+use stratoscope_bert::ops::Stop;
+use stratoscope_data::Batch;
+use stratoscope_diagnostics::Result;
+use stratoscope_strategy::Replicas;
+
+use super::backward::{Dropout, Pass, forward_backward};
+use super::exchange::{ExchangeMode, LocalSgdState};
+use super::finite::NonFinite;
+use super::forward::BatchOutputs;
+use super::loss_scale::LossScale;
+use crate::arguments::Compiled;
+use crate::arguments::class_weight::ClassWeights;
+use crate::context::mixed_precision::Policy;
+use crate::loss::Loss;
+use crate::metric::Tallies;
+use crate::network::Network;
+use crate::optimizer::OptimizerState;
+use crate::report::counters::Counters;
+
+/// What stays the same from step to step.
+#[derive(Clone)]
+pub(crate) struct StepSettings {
+    pub compiled: Arc<Compiled>,
+    pub loss: Loss,
+    pub exchange: ExchangeMode,
+    /// The parameters that weight decay leaves alone.
+    pub undecayed: Arc<HashSet<ParamId>>,
+    /// What each example counts in the loss, by its class.
+    pub class_weights: Option<ClassWeights>,
+    /// Fixes the dropout masks.
+    pub seed: u64,
+    /// Optimizer steps of the whole run, for schedules that span it.
+    pub total_steps: u64,
+}
+
+/// The sum of the losses of some examples.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LossSum {
+    pub sum: f64,
+    pub examples: usize,
+}
+
+impl LossSum {
+    pub(crate) fn add(&mut self, sum: f64, examples: usize) {
+        self.sum += sum;
+        self.examples += examples;
+    }
+
+    /// The mean over the examples.
+    pub(crate) fn mean(self) -> f64 {
+        self.sum / self.examples as f64
+    }
+}
+
+/// All that an optimizer step reads and changes.
+pub(crate) struct StepState<N: Network> {
+    /// The weights: a copy on every replica, one central copy, or rows on servers.
+    pub replicas: Replicas<N>,
+    /// What the layers compute in: the global policy when the model was made.
+    pub policy: Policy,
+    /// The optimizer's moments, one set for each copy of the variables.
+    pub moments: Vec<OptimizerState>,
+    /// What the loss is multiplied by.
+    pub loss_scale: LossScale,
+    /// How far replicas that step alone have moved since their parameters were averaged.
+    pub local: LocalSgdState,
+    /// What metrics are computed from: the counts of the epoch that is running, or was the last.
+    pub tallies: Option<Tallies>,
+    /// The gradients of the micro-batches since the last optimizer step, per replica.
+    pub accumulated: Vec<GradientsAccumulator<N>>,
+    /// The loss over those batches.
+    pub accumulated_loss: LossSum,
+    /// Batches since the run began: the number of the dropout masks.
+    pub batches: u64,
+    /// Optimizer steps since the run began.
+    pub steps: u64,
+    /// What the run has counted.
+    pub counters: Counters,
+    /// The bytes of each gradient at the last optimizer step, per replica.
+    pub gradient_bytes: HashMap<ParamId, u64>,
+    /// Examples and tokens of each replica's part of the last batch; none before the first.
+    pub last_batch: Vec<(usize, usize)>,
+}
+
+/// What became of an optimizer step.
+pub(crate) enum StepOutcome {
+    /// The weights were updated.
+    Made(StepRecorded),
+    /// A gradient overflowed under the scale of the loss: nothing was updated, the next scale is smaller.
+    Skipped,
+    /// A gradient is not finite: nothing was updated.
+    NotFinite { found: NonFinite, rate: f64 },
+}
+
+/// An optimizer step that was made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepRecorded {
+    /// Updates of the weights: 1, or one for each replica that pushed.
+    pub updates: u64,
+    /// The mean loss over the examples of the step, before the update.
+    pub loss: f64,
+    /// The learning rate.
+    pub rate: f64,
+    /// The norm over all gradients before clipping.
+    pub norm: f64,
+}
+
+impl<N: Network> StepState<N> {
+    /// Weights without anything that belongs to a training run.
+    pub(crate) fn new(replicas: Replicas<N>, policy: Policy) -> Self {
+        Self {
+            replicas,
+            policy,
+            moments: Vec::new(),
+            loss_scale: LossScale::of(policy),
+            local: LocalSgdState::default(),
+            tallies: None,
+            accumulated: Vec::new(),
+            accumulated_loss: LossSum::default(),
+            batches: 0,
+            steps: 0,
+            counters: Counters::default(),
+            gradient_bytes: HashMap::new(),
+            last_batch: Vec::new(),
+        }
+    }
+
+    /// Drops all that training has left but the weights: `compile!` begins anew.
+    pub(crate) fn reset(&mut self, tallies: Tallies) {
+        self.begin_run(0, 0);
+        self.moments.clear();
+        self.ensure_moments();
+        self.loss_scale = LossScale::of(self.policy);
+        self.local = LocalSgdState::default();
+        self.tallies = Some(tallies);
+        self.gradient_bytes.clear();
+        self.last_batch.clear();
+    }
+
+    /// A run begins, or ends with an error: gradients of an earlier one are dropped, and it is counted from these
+    /// numbers of batches and steps.
+    pub(crate) fn begin_run(&mut self, batches: u64, steps: u64) {
+        self.accumulated.clear();
+        self.accumulated_loss = LossSum::default();
+        self.batches = batches;
+        self.steps = steps;
+        self.counters = Counters::default();
+    }
+
+    /// One set of moments for each copy of the variables. A panic in an update, as of a GPU without memory, loses
+    /// the moments it was changing.
+    pub(crate) fn ensure_moments(&mut self) {
+        let copies = self.replicas.storage_devices().len();
+        self.moments.resize_with(copies, OptimizerState::default);
+    }
+
+    /// Optimizer steps since `compile!`.
+    pub(crate) fn steps_since_compile(&self) -> u64 {
+        self.moments.first().map_or(0, OptimizerState::steps)
+    }
+
+    /// The learning rate of the next optimizer step. Schedules over the run count its steps, others all steps since
+    /// `compile!`.
+    pub(crate) fn rate(&self, settings: &StepSettings) -> f64 {
+        let schedule = settings.compiled.optimizer.schedule;
+        let step = match schedule.spans_the_run() {
+            true => self.steps,
+            false => self.steps_since_compile(),
+        };
+        schedule.rate(step, settings.total_steps)
+    }
+
+    /// Runs a batch forward and backward on all replicas and adds its gradients to those of the step. `shares` are
+    /// the examples that each replica sees in the whole step. `None` where the batch was given up, because an
+    /// interrupt came and it took long: then nothing has changed.
+    ///
+    /// # Errors
+    /// SC0907 if a device fails.
+    pub(crate) fn accumulate(
+        &mut self,
+        settings: &StepSettings,
+        batch: &Batch,
+        shares: &[usize],
+        stop: &Stop,
+    ) -> Result<Option<BatchOutputs>> {
+        let is_first = self.accumulated.is_empty();
+        if is_first {
+            self.replicas.begin_step();
+        }
+        let pass = Pass {
+            loss: settings.loss,
+            class_weights: settings.class_weights.clone(),
+            dropout: Dropout::Masks {
+                seed: settings.seed,
+                batch: self.batches,
+            },
+            precision: self.policy.precision(),
+            scale: self.loss_scale.scale(),
+        };
+        let accumulated = std::mem::take(&mut self.accumulated);
+        let (accumulated, outputs) =
+            forward_backward(&self.replicas, accumulated, batch, shares, pass, stop)?;
+        if outputs.is_some() || !is_first {
+            self.accumulated = accumulated;
+        }
+        Ok(outputs)
+    }
+
+    /// The optimizer step at the end of a group of micro-batches. With `wait` the devices have finished when it
+    /// returns.
+    ///
+    /// # Errors
+    /// SC0907 if a device fails.
+    pub(crate) fn optimizer_step(
+        &mut self,
+        settings: &StepSettings,
+        shares: &[usize],
+        wait: bool,
+    ) -> Result<StepOutcome> {
+        let loss = std::mem::take(&mut self.accumulated_loss).mean();
+        // The mean gradient over all examples of the step; or each replica's own.
+        let exchanged = self.exchange(settings.exchange, shares)?;
+        let norm = exchanged.norm();
+        if !norm.is_finite() && self.loss_scale.skips() {
+            self.skip(settings.exchange);
+            return Ok(StepOutcome::Skipped);
+        }
+        let rate = self.rate(settings);
+        if let Err(found) = exchanged.check_finite(self.replicas.structure()) {
+            return Ok(StepOutcome::NotFinite { found, rate });
+        }
+        // Clip, update the moments, move the weights.
+        let updates = self.apply(exchanged, rate, settings, wait)?;
+        Ok(StepOutcome::Made(StepRecorded {
+            updates,
+            loss,
+            rate,
+            norm,
+        }))
+    }
+
+    /// Leaves the update out and makes the scale of the loss smaller.
+    fn skip(&mut self, mode: ExchangeMode) {
+        self.loss_scale.skipped();
+        self.counters.skipped_steps += 1;
+        let reduced = mode == ExchangeMode::AllReduce && self.replicas.len() > 1;
+        self.counters.all_reduces += u64::from(reduced);
+    }
+}

@@ -1,0 +1,183 @@
+//! The update: every copy of the variables is changed by the optimizer's rule.
+
+use std::sync::Arc;
+
+use burn::optim::GradientsParams;
+use stratoscope_diagnostics::Result;
+use stratoscope_strategy::{BackendKind, ReplicaId};
+
+use super::exchange::{ExchangeMode, Exchanged};
+use super::forward::failed;
+use super::{StepSettings, StepState};
+use crate::network::Network;
+use crate::optimizer::{Clipping, OptimizerState, Update, apply, clip_each};
+
+/// The gradients of one copy of the variables with their norm; `None` for a copy that makes no update.
+type Input = Option<(GradientsParams, f64)>;
+
+impl<N: Network> StepState<N> {
+    /// Applies the gradients and counts what was done; returns how many updates that were. With `wait` the devices
+    /// have finished when it returns, so that a clock that is read afterwards is right.
+    pub(super) fn apply(
+        &mut self,
+        exchanged: Exchanged,
+        rate: f64,
+        settings: &StepSettings,
+        wait: bool,
+    ) -> Result<u64> {
+        let Exchanged {
+            gradients,
+            norms,
+            shares,
+        } = exchanged;
+        let made = match settings.exchange {
+            ExchangeMode::AllReduce => {
+                let norm = norms.first().copied().unwrap_or(0.0);
+                let inputs = gradients.into_iter().map(|one| Some((one, norm)));
+                self.update(inputs.collect(), rate, settings, wait)?;
+                self.counters.all_reduces += u64::from(self.replicas.len() > 1);
+                1
+            }
+            ExchangeMode::LocalSgd { .. } => {
+                let inputs = gradients.into_iter().zip(norms).zip(&shares);
+                let inputs = inputs.map(|(input, &share)| (share > 0).then_some(input));
+                self.update(inputs.collect(), rate, settings, wait)?;
+                self.local.steps += 1;
+                self.local.examples.resize(shares.len(), 0);
+                for (sum, share) in self.local.examples.iter_mut().zip(shares) {
+                    *sum += share;
+                }
+                1
+            }
+            ExchangeMode::Push => {
+                let before = self.replicas.collectives().totals();
+                let pushes = gradients.into_iter().zip(norms).zip(&shares).enumerate();
+                for (worker, ((gradients, norm), &share)) in pushes {
+                    if share > 0 {
+                        let worker = ReplicaId(worker);
+                        let gradients = self.replicas.push(worker, gradients);
+                        self.update(vec![Some((gradients, norm))], rate, settings, wait)?;
+                        self.replicas.fetch(worker)?;
+                    }
+                }
+                let after = self.replicas.collectives().totals();
+                self.counters.pushes += after.pushes - before.pushes;
+                self.counters.staleness += after.staleness - before.staleness;
+                after.pushes - before.pushes
+            }
+        };
+        self.counters.optimizer_steps += made;
+        self.steps += made;
+        self.loss_scale.stepped(self.policy);
+        if let ExchangeMode::LocalSgd { sync_every } = settings.exchange
+            && self.local.steps == sync_every
+        {
+            self.average_parameters()?;
+        }
+        Ok(made)
+    }
+
+    /// Every copy of the variables makes an update with the same gradients, which were computed elsewhere.
+    ///
+    /// # Errors
+    /// SC0907 if a device fails.
+    pub(crate) fn apply_everywhere(
+        &mut self,
+        gradients: Vec<GradientsParams>,
+        norm: f64,
+        rate: f64,
+        settings: &StepSettings,
+    ) -> Result<()> {
+        let inputs = gradients.into_iter().map(|one| Some((one, norm)));
+        self.update(inputs.collect(), rate, settings, true)?;
+        self.fetch_on_all(settings.exchange)
+    }
+
+    /// Gives the variables the values of their moving averages, where the optimizer keeps them (`use_ema`), on every
+    /// copy alike; returns whether there were any.
+    ///
+    /// # Errors
+    /// SC0907 if a device fails.
+    pub(crate) fn overwrite_with_averages(&mut self, settings: &StepSettings) -> Result<bool> {
+        if settings.compiled.optimizer.averaging.is_none() {
+            return Ok(false);
+        }
+        let moments = std::mem::take(&mut self.moments);
+        let work = |_, network: &mut N, moments: OptimizerState| {
+            let overwritten = moments.overwrite(network);
+            (moments, overwritten)
+        };
+        let done = self.replicas.update_each_replica(moments, work)?;
+        let (moments, overwritten): (Vec<_>, Vec<bool>) = done.into_iter().unzip();
+        self.moments = moments;
+        self.fetch_on_all(settings.exchange)?;
+        Ok(overwritten.contains(&true))
+    }
+
+    /// The rows that each server gets of the gradients of variables that are split by rows. Operations on whole
+    /// tensors, such as `clipnorm`, run before: so training on several servers is bit-identical to training on one.
+    fn scatter(&self, (gradients, norm): (GradientsParams, f64), clipping: Clipping) -> Vec<Input> {
+        let gradients = clip_each(self.replicas.structure(), gradients, clipping);
+        let rows = self.replicas.scatter(gradients).into_iter();
+        rows.map(|own| Some((own, norm))).collect()
+    }
+
+    /// Every copy of the variables makes an update with its gradients, if it has any.
+    fn update(
+        &mut self,
+        inputs: Vec<Input>,
+        rate: f64,
+        settings: &StepSettings,
+        wait: bool,
+    ) -> Result<()> {
+        let optimizer = &settings.compiled.optimizer;
+        let (inputs, clipping) = match (self.replicas.is_sharded(), optimizer.clipping) {
+            (false, clipping) => (inputs, clipping),
+            (true, clipping) => {
+                let inputs = inputs.into_iter().flatten();
+                let inputs = inputs
+                    .flat_map(|input| self.scatter(input, clipping))
+                    .collect();
+                // `scatter` has clipped the whole tensors.
+                let rest = match clipping {
+                    Clipping::PerTensor(_) => Clipping::None,
+                    clipping => clipping,
+                };
+                (inputs, rest)
+            }
+        };
+        let update = Update {
+            rule: optimizer.rule,
+            clipping,
+            averaging: optimizer.averaging,
+            factor: 1.0,
+            rate,
+            undecayed: Arc::clone(&settings.undecayed),
+        };
+        let devices = self.replicas.storage_devices().to_vec();
+        let moments = std::mem::take(&mut self.moments);
+        let inputs = inputs.into_iter().zip(moments).collect();
+        let work = move |ReplicaId(index): ReplicaId, network: &mut N, (input, moments)| {
+            let (input, mut moments): (Input, OptimizerState) = (input, moments);
+            if let Some((gradients, norm)) = input {
+                let factor = clipping.global_factor(norm);
+                let update = Update {
+                    factor,
+                    ..update.clone()
+                };
+                apply(network, gradients, &mut moments, &update);
+            }
+            let device = &devices[index];
+            let synced = match device.backend {
+                BackendKind::Wgpu | BackendKind::Cuda if wait => device.burn.sync(),
+                _ => Ok(()),
+            };
+            let synced = synced.map_err(|error| failed(&device.name, &error.to_string()));
+            (moments, synced)
+        };
+        let done = self.replicas.update_each_replica(inputs, work)?;
+        let (moments, outcomes): (Vec<_>, Vec<Result<()>>) = done.into_iter().unzip();
+        self.moments = moments;
+        outcomes.into_iter().collect()
+    }
+}
