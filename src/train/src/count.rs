@@ -69,11 +69,11 @@ mod tests {
     #[test]
     fn counts_are_checked_when_they_are_used() {
         let check = |count: Count, least, message: &str| {
-            let told = count
+            let finding = count
                 .at_least(least, "fit", "epochs")
                 .expect_err("too small");
             assert_eq!(
-                (told.code.as_str(), told.message.as_str()),
+                (finding.code.as_str(), finding.message.as_str()),
                 ("SC0103", message)
             );
         };

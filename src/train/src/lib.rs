@@ -3,7 +3,7 @@
 //! A [`Model`] is a network under a strategy, with its tokenizer and labels; [`BertForSequenceClassification`]
 //! is the one for texts. [`Model::compile`] takes [`CompileArgs`]: an optimizer ([`AdamW`], [`Adam`],
 //! [`SGD`]) with a [`Schedule`], a [`Loss`], [`Metric`]s. [`Model::fit`] takes a data set and
-//! [`FitArgs`] and returns a [`History`]; `evaluate` and `predict` use what was learnt. What a run tells
+//! [`FitArgs`] and returns a [`History`]; `evaluate` and `predict` use what was learned. What a run tells
 //! while it goes arrives at an [`events::Observer`].
 //!
 //! ```no_run

@@ -38,9 +38,9 @@ fn unknown(kind: IdentifierKind, argument: &str, given: &str) -> Box<Diagnostic>
         arguments: Vec::new(),
     };
     // The place is the whole argument: an edit of it would replace its name too.
-    let mut told = rule.diagnostic();
-    told.fixes.iter_mut().for_each(|fix| fix.edits.clear());
-    Box::new(told)
+    let mut finding = rule.diagnostic();
+    finding.fixes.iter_mut().for_each(|fix| fix.edits.clear());
+    Box::new(finding)
 }
 
 /// SC0103: a value that this model or this data cannot have, in an argument of a call.

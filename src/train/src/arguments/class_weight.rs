@@ -136,19 +136,19 @@ impl ClassWeight {
         let weights = match self {
             Self::Named(name) if name == "balanced" => balanced(counts),
             Self::Named(name) => {
-                let told = bad(
+                let finding = bad(
                     format!("{name:?}"),
                     "`\"balanced\"`, or a weight for each class",
                 );
-                return Err(Box::new(told));
+                return Err(Box::new(finding));
             }
             Self::InOrder(weights) if weights.len() == names.len() => weights.clone(),
             Self::InOrder(weights) => {
                 let given = format!("[{}]", text::count(weights.len(), "weight"));
-                let told = bad(given, one_for_each(names));
+                let finding = bad(given, one_for_each(names));
                 return Err(Box::new(match names.get(weights.len()..) {
-                    Some(missing) => told.evidence("without a weight", text::names(missing, 8)),
-                    None => told,
+                    Some(missing) => finding.evidence("without a weight", text::names(missing, 8)),
+                    None => finding,
                 }));
             }
             Self::OfClasses(weights) => in_order(weights, names)?,
@@ -192,14 +192,14 @@ fn in_order(weights: &[(ClassKey, f64)], names: &[String]) -> Result<Vec<f64>> {
         };
         let given = format!("({shown}, {weight})");
         let Some(slot) = class.and_then(|class| found.get_mut(class)) else {
-            let told = bad(given, one_for_each(names));
+            let finding = bad(given, one_for_each(names));
             let near = match key {
                 ClassKey::Name(name) => similar(name, names.iter().map(String::as_str)),
                 ClassKey::Number(_) => Vec::new(),
             };
             return Err(Box::new(match near.first() {
-                Some(near) => told.suggest(near),
-                None => told.why("the model has no such class"),
+                Some(near) => finding.suggest(near),
+                None => finding.why("the model has no such class"),
             }));
         };
         if slot.replace(*weight).is_some() {
@@ -215,9 +215,9 @@ fn in_order(weights: &[(ClassKey, f64)], names: &[String]) -> Result<Vec<f64>> {
         return Ok(found.into_iter().flatten().collect());
     }
     let given = format!("[{}]", text::count(weights.len(), "weight"));
-    let told = bad(given, one_for_each(names));
+    let finding = bad(given, one_for_each(names));
     Err(Box::new(
-        told.evidence("without a weight", text::names(&missing, 8)).tensorflow(
+        finding.evidence("without a weight", text::names(&missing, 8)).tensorflow(
             "Keras 2 fails at a batch with such a label, `indices[0] = 1 is not in [0, 1)`; Keras 3 says nothing",
         ),
     ))
@@ -234,8 +234,8 @@ fn bad(given: impl ToString, expects: impl Into<String>) -> Diagnostic {
 
 /// SC0103: weights of classes for a model that has none.
 pub(crate) fn without_classes() -> Box<Diagnostic> {
-    let told = bad("…", "a model of classes");
-    Box::new(told.why("the model predicts a number, and its examples have no class"))
+    let finding = bad("…", "a model of classes");
+    Box::new(finding.why("the model predicts a number, and its examples have no class"))
 }
 
 /// A weight for each class, checked.
@@ -315,9 +315,9 @@ mod tests {
     #[test]
     fn every_class_needs_a_weight() {
         let check = |weights: ClassWeight, words: &str| {
-            let told = resolved(weights).expect_err(words);
-            assert_eq!(told.code, "SC0103");
-            assert!(format!("{told:?}").contains(words), "{told:?}");
+            let finding = resolved(weights).expect_err(words);
+            assert_eq!(finding.code, "SC0103");
+            assert!(format!("{finding:?}").contains(words), "{finding:?}");
         };
         check([1.0, 2.0].into_class_weight(), "`games`");
         check([1.0; 4].into_class_weight(), "`admin`, `fonts` and `games`");

@@ -60,7 +60,7 @@ impl CompileArgs {
         self
     }
 
-    /// What is minimised, as a mean over the examples of the global batch. Default: none, a model
+    /// What is minimized, as a mean over the examples of the global batch. Default: none, a model
     /// that only predicts.
     pub fn loss(mut self, loss: impl IntoLoss) -> Self {
         self.loss = self.kept(loss.into_loss());

@@ -403,11 +403,11 @@ fn bad_split(share: f64) -> Box<Diagnostic> {
 
 fn nothing_to_train(initial_epoch: u64, epochs: u64) -> Box<Diagnostic> {
     let expects = format!("an epoch before the last one, below `epochs = {epochs}`");
-    let told = problem::bad_value("fit", "initial_epoch", initial_epoch, expects)
+    let finding = problem::bad_value("fit", "initial_epoch", initial_epoch, expects)
         .why("`epochs` is where training ends, not how many epochs are added")
         .fix(format!("`epochs = {}` trains one more", initial_epoch + 1))
         .tensorflow("trains nothing, and says nothing");
-    Box::new(told)
+    Box::new(finding)
 }
 
 #[cfg(test)]
@@ -418,8 +418,8 @@ mod tests {
     fn what_is_wrong_is_said_before_anything_runs() {
         let data = Dataset::from_texts(["a"]);
         let check = |args: FitArgs, code: &str, message: &str| {
-            let told = args.resolve().expect_err(message);
-            assert_eq!((told.code.as_str(), told.message.as_str()), (code, message));
+            let finding = args.resolve().expect_err(message);
+            assert_eq!((finding.code.as_str(), finding.message.as_str()), (code, message));
         };
         let args = FitArgs::new;
         check(

@@ -228,21 +228,21 @@ mod tests {
         let written = "huber".into_loss().expect("a loss").to_string();
         assert_eq!(written, "Huber { delta: 1.0 }");
         for delta in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            let told = Huber { delta }.into_loss().expect_err("no size");
-            assert_eq!(told.code, "SC0103", "{told}");
+            let finding = Huber { delta }.into_loss().expect_err("no size");
+            assert_eq!(finding.code, "SC0103", "{finding}");
         }
-        let told = "sparse_categorical_crossentropi"
+        let finding = "sparse_categorical_crossentropi"
             .into_loss()
             .expect_err("a slip");
-        assert_eq!(told.code, "SC0105");
+        assert_eq!(finding.code, "SC0105");
         assert!(
-            told.one_line()
+            finding.one_line()
                 .contains("did you mean `sparse_categorical_crossentropy`?")
         );
         let smoothed = |share| {
             let loss = CategoricalCrossentropy { from_logits: true };
             let loss = loss.label_smoothing(share).into_loss();
-            loss.map(|loss| loss.to_string()).map_err(|told| told.code)
+            loss.map(|loss| loss.to_string()).map_err(|finding| finding.code)
         };
         let written = "CategoricalCrossentropy { from_logits: true }.label_smoothing(0.1)";
         assert_eq!(smoothed(0.1), Ok(written.to_owned()));

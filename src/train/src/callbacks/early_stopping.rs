@@ -68,8 +68,8 @@ impl EarlyStopping {
     pub(crate) fn resolve(&self, argument: &str) -> Result<Stopping> {
         if !(self.min_delta >= 0.0 && self.min_delta.is_finite()) {
             let given = format!("….min_delta({})", self.min_delta);
-            let told = problem::bad_value("fit", argument, given, "a finite number ≥ 0");
-            return Err(Box::new(told));
+            let finding = problem::bad_value("fit", argument, given, "a finite number ≥ 0");
+            return Err(Box::new(finding));
         }
         Ok(Stopping {
             monitor: Monitor(self.monitor.clone()),
@@ -147,17 +147,17 @@ impl Stopping {
         }
         let near = similar(name, known.iter().map(String::as_str));
         let expects = format!("what the run measures: {}", text::names(&known, 12));
-        let mut told = problem::bad_value(
+        let mut finding = problem::bad_value(
             "fit",
             &self.argument,
             format!("….monitor({name:?})"),
             expects,
         );
         if let Some(near) = near.first() {
-            told = told.suggest(near);
+            finding = finding.suggest(near);
         }
         Err(Box::new(
-            told.fix("or measure it: `compile!(…, metrics = […])`")
+            finding.fix("or measure it: `compile!(…, metrics = […])`")
                 .tensorflow("warns at the end of every epoch, and never stops"),
         ))
     }
@@ -262,11 +262,11 @@ mod tests {
                 .expect("numbers are right")
                 .check(&[Metric::Accuracy], is_validated);
             assert_eq!(
-                found.as_ref().err().map(|told| told.code.as_str()),
+                found.as_ref().err().map(|finding| finding.code.as_str()),
                 expected.map(|_| "SC0103")
             );
-            if let (Err(told), Some(words)) = (found, expected) {
-                assert!(format!("{told:?}").contains(words), "{told:?}");
+            if let (Err(finding), Some(words)) = (found, expected) {
+                assert!(format!("{finding:?}").contains(words), "{finding:?}");
             }
         };
         check("val_loss", true, None);

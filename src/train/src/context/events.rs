@@ -16,7 +16,7 @@ pub trait Observer: Send + Sync {
     /// The data is ready, the first step comes next.
     fn fit_started(&self, _event: &FitStarted) {}
 
-    /// A batch is over, within an execution or at its end. Told several times a second, not for every
+    /// A batch is over, within an execution or at its end. Reported several times a second, not for every
     /// batch.
     fn advanced(&self, _event: &Advanced) {}
 
@@ -39,12 +39,12 @@ pub trait Observer: Send + Sync {
     fn evaluated(&self, _run: u64, _done: usize, _total: usize) {}
 
     /// A warning or a note; the call goes on. Called through [`crate::context::warnings`], which decides what is
-    /// told.
+    /// reported.
     fn notice(&self, diagnostic: Diagnostic) {
         eprintln!("{diagnostic}");
     }
 
-    /// Whether it counts notices itself and wants those that were told before, too.
+    /// Whether it counts notices itself and wants those that were shown before, too.
     fn counts_notices(&self) -> bool {
         false
     }

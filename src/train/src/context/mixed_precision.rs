@@ -124,17 +124,17 @@ fn unknown(policy: &str) -> Box<stratoscope_diagnostics::Diagnostic> {
         replacement: None,
         arguments: Vec::new(),
     };
-    let mut told = rule.diagnostic();
+    let mut finding = rule.diagnostic();
     if let Some(mixed) = mixed {
-        told = told.suggest(format!("set_global_policy(\"{mixed}\")?"));
+        finding = finding.suggest(format!("set_global_policy(\"{mixed}\")?"));
     }
     if matches!(policy, "float16" | "bfloat16") {
-        told = told.why(
+        finding = finding.why(
             "with weights of 16 bits most updates would be rounded away: a weight of 1 and a step of 5e-5 is 1 \
              again. The mixed policies keep weights in float32",
         );
     }
-    Box::new(told)
+    Box::new(finding)
 }
 
 #[cfg(test)]
@@ -142,16 +142,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_policy_that_does_not_exist_is_told_which_do() {
-        let told = set_global_policy("float16").expect_err("not mixed");
-        assert_eq!(told.code, "SC0103");
-        let text = format!("{told:?}");
+    fn an_unknown_policy_lists_the_known_ones() {
+        let finding = set_global_policy("float16").expect_err("not mixed");
+        assert_eq!(finding.code, "SC0103");
+        let text = format!("{finding:?}");
         assert!(
             text.contains("mixed_float16") && text.contains("rounded away"),
             "{text}"
         );
         assert_eq!(
-            set_global_policy("int8").map_err(|told| told.code),
+            set_global_policy("int8").map_err(|finding| finding.code),
             Err("SC0103".into())
         );
         assert_eq!(global_policy(), Policy::Float32, "nothing was set");

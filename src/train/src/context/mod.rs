@@ -109,7 +109,7 @@ impl RunContext {
         }
     }
 
-    /// A number by which the runs of this context are told apart.
+    /// A number by which the runs of this context are distinguished.
     pub(crate) fn next_run(&self) -> u64 {
         self.0.runs.fetch_add(1, Ordering::Relaxed)
     }

@@ -82,9 +82,9 @@ mod tests {
         let warning = |code: &str| Diagnostic::new(code, Severity::Warning, "41 texts in both");
         notice(warning("SC9701")).expect("a warning lets the call go on");
         deny("SC9701");
-        let told = notice(warning("SC9701")).expect_err("denied");
+        let finding = notice(warning("SC9701")).expect_err("denied");
         assert_eq!(
-            (told.code.as_str(), told.severity),
+            (finding.code.as_str(), finding.severity),
             ("SC9701", Severity::Error)
         );
         silence("SC9702");
@@ -93,6 +93,6 @@ mod tests {
         notice(warning("SC9701")).expect("no longer denied");
         notice(warning("SC9702")).expect_err("denied, though it was silenced");
         reset("SC9702");
-        notice(warning("SC9702")).expect("told again");
+        notice(warning("SC9702")).expect("shown again");
     }
 }

@@ -33,7 +33,7 @@ pub use sparse_categorical_crossentropy::SparseCategoricalCrossentropy;
 /// Keras's `epsilon()`: probabilities are kept this far from 0 and 1.
 const EPSILON: f32 = 1e-7;
 
-/// What is minimised.
+/// What is minimized.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loss {
     /// Classes by index.

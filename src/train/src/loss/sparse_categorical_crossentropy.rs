@@ -38,7 +38,7 @@ pub(super) fn log_probabilities(outputs: Tensor<2>, from_logits: bool) -> Tensor
     if from_logits {
         return log_softmax(outputs, 1);
     }
-    // As Keras does: the clamped values are normalised, since they need not add up to 1.
+    // As Keras does: the clamped values are normalized, since they need not add up to 1.
     log_softmax(outputs.clamp(EPSILON, 1.0 - EPSILON).log(), 1)
 }
 

@@ -5,12 +5,12 @@
 //! `_update_confusion_matrix_variables_optimized`.
 //!
 //! scikit-learn's `roc_auc_score` takes every score for a threshold of its own; the two differ by what falls
-//! between neighbouring thresholds.
+//! between neighboring thresholds.
 
 /// Thresholds of the curve: −ε, 1/199, 2/199, … 198/199, 1 + ε.
 pub(super) const THRESHOLDS: usize = 200;
 
-/// How often each class has a probability between two neighbouring thresholds.
+/// How often each class has a probability between two neighboring thresholds.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Scores {
     /// Examples of class 0, then those of class 1.

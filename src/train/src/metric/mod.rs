@@ -60,7 +60,7 @@ pub enum Metric {
 pub(crate) enum Answers {
     /// One number.
     Number,
-    /// One number, by which two classes are told apart.
+    /// One number, by which two classes are distinguished.
     TwoClasses,
     /// One output a class.
     Classes(usize),

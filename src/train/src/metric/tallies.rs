@@ -1,4 +1,4 @@
-//! The state of a model's metrics: a variable that is synchronised when it is read, as metrics' totals are in
+//! The state of a model's metrics: a variable that is synchronized when it is read, as metrics' totals are in
 //! Keras. Where each replica has a copy of every variable, each counts in a tally of its own (kind OnRead),
 //! and nothing goes between replicas until somebody reads: then the tallies are added up. Where a strategy
 //! keeps one copy of each variable, there is one tally.

@@ -135,7 +135,7 @@ mod tests {
         let check = |shape: InputShape, expected: Option<usize>| {
             let found = shape.width("build");
             assert_eq!(found.as_ref().ok().copied(), expected, "{shape:?}");
-            assert!(found.is_ok() || found.is_err_and(|told| told.code == "SC0915"));
+            assert!(found.is_ok() || found.is_err_and(|finding| finding.code == "SC0915"));
         };
         check(5.into_input_shape(), Some(5));
         check([5].into_input_shape(), Some(5));

@@ -108,7 +108,7 @@ impl<N: Network> Model<N> {
         let factor = settings.compiled.optimizer.clipping.global_factor(norm);
         state.step.apply_everywhere(alike, norm, rate, &settings)?;
         state.forget_unaveraged();
-        state.has_learnt = true;
+        state.has_learned = true;
         state.enter_in_ledger();
         Ok(Applied {
             norm,

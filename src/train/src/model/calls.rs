@@ -1,7 +1,7 @@
 //! The calls of a [`Model`], compiled where its network is known.
 //!
 //! Generic code is compiled by the crate that uses it: every cell with a `fit!` would compile the whole
-//! training loop, for seconds and without optimisation. So the methods of a model go through a table
+//! training loop, for seconds and without optimization. So the methods of a model go through a table
 //! of functions, and a network of this project has its table in the library
 //! ([`Network::calls`]).
 

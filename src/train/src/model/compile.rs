@@ -168,8 +168,8 @@ fn outside_its_scope<N: Network>(
     let meant: Option<Strategy> = match (choice, bound) {
         (StrategyChoice::None, Some(bound)) => {
             let expects = format!("`{}`, under which the model was built", bound.name());
-            let told = problem::bad_value("compile", "strategy", "none", expects);
-            return Ok(Some(told.fix(
+            let finding = problem::bad_value("compile", "strategy", "none", expects);
+            return Ok(Some(finding.fix(
                 "build the model outside of any scope to train on one device",
             )));
         }
@@ -247,9 +247,9 @@ fn nothing_to_average<N: Network>(state: &ModelState<N>, sync_every: u64) -> Opt
         "1, since `{}` keeps one copy of each variable",
         strategy.name()
     );
-    let told = problem::bad_value("compile", "sync_every", sync_every, expects)
+    let finding = problem::bad_value("compile", "sync_every", sync_every, expects)
         .fix("build the model under a `MirroredStrategy`: its replicas have copies to average");
-    Some(told)
+    Some(finding)
 }
 
 /// SC0103, where replicas are to step alone and the optimizer is to keep an average of the weights:
@@ -264,11 +264,11 @@ fn two_averages<N: Network>(
         return None;
     }
     let expects = "1, since the optimizer keeps a moving average of the weights (`use_ema`)";
-    let told = problem::bad_value("compile", "sync_every", sync_every, expects)
+    let finding = problem::bad_value("compile", "sync_every", sync_every, expects)
         .why("replicas that step alone have different weights between two averages over the replicas: a \
               moving average of each would be of weights that the model never has")
         .fix("drop `use_ema`: averaging over the replicas smooths the weights too");
-    Some(told)
+    Some(finding)
 }
 
 /// Whether a scope is active for this call: one was entered or set as default, the model is bound to

@@ -80,11 +80,11 @@ fn unknown(call: &str, prefix: &str, names: &[&str]) -> Box<stratoscope_diagnost
         "the beginning of a variable's name, such as {}",
         text::names(&top, 3)
     );
-    let mut told = problem::bad_value(call, "name", format!("{prefix:?}"), expects);
+    let mut finding = problem::bad_value(call, "name", format!("{prefix:?}"), expects);
     for name in near.iter().take(2) {
-        told = told.suggest(name);
+        finding = finding.suggest(name);
     }
-    Box::new(told)
+    Box::new(finding)
 }
 
 #[cfg(test)]

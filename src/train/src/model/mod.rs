@@ -68,7 +68,7 @@ impl<N: Network> Model<N> {
             compiled: None,
             saved_run: None,
             alone: false,
-            has_learnt: false,
+            has_learned: false,
             by_hand: ByHand::default(),
             ledger: Ledger::open(entry, context.alive()),
         };
@@ -103,7 +103,7 @@ impl<N: Network> Model<N> {
         self.state().files.label_names().to_vec()
     }
 
-    /// How many numbers it has learnt, or is to learn.
+    /// How many numbers it has learned, or is to learn.
     pub fn num_parameters(&self) -> usize {
         self.state().num_parameters()
     }

@@ -199,7 +199,7 @@ impl<N: Network> Model<N> {
 enum Head {
     /// One output a class.
     Classes,
-    /// One output, by which two classes are told apart.
+    /// One output, by which two classes are distinguished.
     Binary {
         /// Whether a probability is to be made of it by sigmoid.
         is_logit: bool,

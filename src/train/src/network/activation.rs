@@ -93,9 +93,9 @@ impl IntoActivation for &str {
                 arguments: Vec::new(),
             };
             // The place is the whole call: an edit of it would replace its name too.
-            let mut told = rule.diagnostic();
-            told.fixes.iter_mut().for_each(|fix| fix.edits.clear());
-            Box::new(told)
+            let mut finding = rule.diagnostic();
+            finding.fixes.iter_mut().for_each(|fix| fix.edits.clear());
+            Box::new(finding)
         })
     }
 }
@@ -109,8 +109,8 @@ mod tests {
         for activation in Activation::ALL {
             assert_eq!(activation.name().into_activation(), Ok(activation));
         }
-        let told = "rellu".into_activation().expect_err("a slip");
-        assert_eq!(told.code, "SC0105");
-        assert!(told.one_line().contains("did you mean `relu`?"), "{told}");
+        let finding = "rellu".into_activation().expect_err("a slip");
+        assert_eq!(finding.code, "SC0105");
+        assert!(finding.one_line().contains("did you mean `relu`?"), "{finding}");
     }
 }

@@ -63,9 +63,9 @@ impl Clip {
                 arguments: Vec::new(),
             };
             // The place is the whole optimizer: the edits that drop one argument would drop it all.
-            let mut told = rule.diagnostic();
-            told.fixes.iter_mut().for_each(|fix| fix.edits.clear());
-            return Err(Box::new(told));
+            let mut finding = rule.diagnostic();
+            finding.fixes.iter_mut().for_each(|fix| fix.edits.clear());
+            return Err(Box::new(finding));
         }
         if !(value.is_finite() && value > 0.0) {
             return Err(bad_value(optimizer, name, value, "a finite number > 0"));

@@ -593,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn the_average_begins_with_the_first_step_and_overwrites_when_told() {
+    fn the_average_begins_with_the_first_step_and_overwrites_on_request() {
         let ema = || SGD::new(1.0).use_ema(true).ema_momentum(0.5);
         // Weights −2.5, −5.5, −8.5; averages −2.5, −4, −6.25.
         let (mut layer, state) = averaged(ema(), 3);

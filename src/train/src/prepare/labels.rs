@@ -140,25 +140,25 @@ mod tests {
     }
 
     #[test]
-    fn floats_are_told_apart_from_whole_numbers() {
-        let told = floats(&values(&[1.0, 0.0], 3), 2, "fit").expect("floats");
-        assert_eq!(told.code, "SC0307");
+    fn floats_are_distinguished_from_whole_numbers() {
+        let finding = floats(&values(&[1.0, 0.0], 3), 2, "fit").expect("floats");
+        assert_eq!(finding.code, "SC0307");
         assert!(
-            format!("{told:?}").contains("1.0 at row 0, 0.0 at row 1"),
-            "{told:?}"
+            format!("{finding:?}").contains("1.0 at row 0, 0.0 at row 1"),
+            "{finding:?}"
         );
-        assert!(format!("{told:?}").contains("Label::Class(1)"));
-        let told = floats(&values(&[0.5], 3), 2, "fit").expect("floats");
-        assert!(!format!("{told:?}").contains("Label::Class(1)"));
+        assert!(format!("{finding:?}").contains("Label::Class(1)"));
+        let finding = floats(&values(&[0.5], 3), 2, "fit").expect("floats");
+        assert!(!format!("{finding:?}").contains("Label::Class(1)"));
         assert!(floats(&classes(&[("a", 2)]), 2, "fit").is_none());
     }
 
     #[test]
-    fn a_regression_on_classes_is_told_and_ratings_are_not() {
+    fn a_regression_on_classes_is_reported_and_ratings_are_not() {
         let mse = MeanSquaredError.into_loss().ok();
         let check = |data: Dataset, loss, expected: bool| {
-            let told = classes_as_numbers(&data, loss);
-            assert_eq!(told.is_some(), expected, "{data}");
+            let finding = classes_as_numbers(&data, loss);
+            assert_eq!(finding.is_some(), expected, "{data}");
         };
         check(classes(&[("yes", 2), ("no", 2)]), mse, true);
         check(classes(&[("0", 2), ("1", 2)]), mse, true);
@@ -178,13 +178,13 @@ mod tests {
     }
 
     #[test]
-    fn only_another_order_of_the_same_classes_is_told() {
+    fn only_another_order_of_the_same_classes_is_reported() {
         let names = |names: &[&str]| -> Vec<String> { names.iter().map(|&n| n.into()).collect() };
         let data = classes(&[("a", 1), ("b", 1), ("c", 1)]);
-        let told = other_order(&names(&["a", "c", "b"]), &data, "fit").expect("another order");
+        let finding = other_order(&names(&["a", "c", "b"]), &data, "fit").expect("another order");
         assert!(
-            format!("{told:?}").contains("1: `c`, in the data `b`"),
-            "{told:?}"
+            format!("{finding:?}").contains("1: `c`, in the data `b`"),
+            "{finding:?}"
         );
         assert!(other_order(&names(&["a", "b", "c"]), &data, "fit").is_none());
         assert!(other_order(&names(&["a", "c", "b", "d"]), &data, "fit").is_none());
@@ -192,10 +192,10 @@ mod tests {
     }
 
     #[test]
-    fn a_majority_is_told_where_accuracy_stands_alone() {
+    fn a_majority_is_reported_where_accuracy_stands_alone() {
         let check = |data: Dataset, metrics: &[Metric], expected: Option<&str>| {
-            let told = majority(&data, "training", metrics).map(|told| told.message);
-            assert_eq!(told.as_deref(), expected);
+            let finding = majority(&data, "training", metrics).map(|finding| finding.message);
+            assert_eq!(finding.as_deref(), expected);
         };
         let rare = || classes(&[("ham", 92), ("spam", 8)]);
         let message = "majority class is 92 %: accuracy 0.92 is the baseline";

@@ -1,6 +1,6 @@
 //! Data before the first step: labels, names, lengths, tokens. What is wrong with any row is said
 //! here; the loop meets nothing but good ones. What can be trained on and is probably not what was meant is
-//! told, and the call goes on. Calls: `fit`, `evaluate`, `predict`.
+//! reported, and the call goes on. Calls: `fit`, `evaluate`, `predict`.
 
 mod labels;
 mod run_data;
@@ -94,13 +94,13 @@ pub(crate) fn splits(
     };
     finding.map_or(Ok(()), notice)?;
     if let Some(validation) = validation {
-        let told = [
+        let finding = [
             splits::overlap(train, validation, is_tail),
             splits::other_classes(train, validation, is_tail),
         ];
-        told.into_iter().flatten().try_for_each(notice)?;
+        finding.into_iter().flatten().try_for_each(notice)?;
     }
-    let told = [
+    let finding = [
         splits::never_seen(encoded.len(), plan)?,
         texts::padding(
             &encoded,
@@ -109,7 +109,7 @@ pub(crate) fn splits(
             "fit",
         ),
     ];
-    told.into_iter().flatten().try_for_each(notice)?;
+    finding.into_iter().flatten().try_for_each(notice)?;
     Ok((encoded, validated))
 }
 
@@ -155,11 +155,11 @@ pub(crate) fn encode(
     let encoded = data.tokenize(tokenizer, max_length)?;
     texts::in_vocabulary(files, &data, &encoded, call)?;
     report_truncated(&encoded, call)?;
-    let told = [
+    let finding = [
         texts::unknown(&data, &encoded, tokenizer, call),
         texts::one_segment(&data, &encoded, tokenizer, call),
     ];
-    told.into_iter().flatten().try_for_each(notice)?;
+    finding.into_iter().flatten().try_for_each(notice)?;
     Ok(encoded)
 }
 
@@ -189,8 +189,8 @@ fn with_classes<'a>(
     classes: usize,
     call: &str,
 ) -> Result<Cow<'a, Dataset>> {
-    if let Some(told) = labels::floats(data, classes, call) {
-        return Err(Box::new(told));
+    if let Some(finding) = labels::floats(data, classes, call) {
+        return Err(Box::new(finding));
     }
     let without = |example: &Example| !matches!(example.label, Some(Label::Class(_)));
     if data.examples.iter().any(without) {

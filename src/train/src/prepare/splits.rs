@@ -124,8 +124,8 @@ pub(super) fn never_seen(examples: usize, plan: &FitPlan<'_>) -> Result<Option<D
         shuffle: plan.shuffle,
     };
     work.finished();
-    let is_told = rule.never > 0 || steps_per_epoch > batches;
-    Ok(is_told.then(|| rule.diagnostic()))
+    let is_reported = rule.never > 0 || steps_per_epoch > batches;
+    Ok(is_reported.then(|| rule.diagnostic()))
 }
 
 #[cfg(test)]
@@ -137,7 +137,7 @@ mod tests {
     fn leaked_examples_are_whole_ones() {
         let train = Dataset::from_labelled([("a", "x"), ("b", "y"), ("a", "x"), ("c", "x")]);
         let dev = Dataset::from_labelled([("a", "x"), ("d", "y"), ("c", "y")]);
-        let told = format!(
+        let finding = format!(
             "{:?}",
             overlap(&train, &dev, false).expect("two are shared")
         );
@@ -149,10 +149,10 @@ mod tests {
             "with another label",
             "dev.without(&train)",
         ] {
-            assert!(told.contains(words), "{words}: {told}");
+            assert!(finding.contains(words), "{words}: {finding}");
         }
-        let mended = dev.without(&train);
-        assert!(overlap(&train, &mended, false).is_none());
+        let fixed = dev.without(&train);
+        assert!(overlap(&train, &fixed, false).is_none());
         let train = Dataset::from_pairs([("a", "b")]);
         let dev = Dataset::from_pairs([("a", "c"), ("b", "a"), ("x", "b")]);
         assert!(
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sorted_tail_is_told() {
+    fn a_sorted_tail_is_reported() {
         let sorted = |sizes: &[usize]| {
             let rows = sizes.iter().enumerate();
             let rows =
@@ -171,8 +171,8 @@ mod tests {
         };
         let check = |data: &Dataset, share: f64, expected: Option<&str>| {
             let (train, validation) = data.split(share).expect("two parts");
-            let told = other_classes(&train, &validation, true).map(|told| told.message);
-            assert_eq!(told.as_deref(), expected);
+            let finding = other_classes(&train, &validation, true).map(|finding| finding.message);
+            assert_eq!(finding.as_deref(), expected);
         };
         let only = "validation holds one class only: `class 1`";
         check(&sorted(&[50, 50]), 0.2, Some(only));
@@ -198,10 +198,10 @@ mod tests {
     fn examples_are_counted_by_the_orders_of_the_run() {
         let check = |args: FitArgs<'_>, expected: Option<&str>| {
             let plan = args.batch_size(8).resolve().expect("valid arguments");
-            let told = never_seen(52, &plan)
+            let finding = never_seen(52, &plan)
                 .expect("nobody interrupts")
-                .map(|told| told.message);
-            assert_eq!(told.as_deref(), expected);
+                .map(|finding| finding.message);
+            assert_eq!(finding.as_deref(), expected);
         };
         let args = FitArgs::new;
         check(args(), None);

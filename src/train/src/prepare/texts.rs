@@ -265,15 +265,15 @@ mod tests {
         data.tokenize(&WORDS, 64).expect("it can be tokenized")
     }
 
-    fn shown(told: &Option<Diagnostic>) -> String {
-        format!("{told:?}")
+    fn shown(finding: &Option<Diagnostic>) -> String {
+        format!("{finding:?}")
     }
 
     #[test]
     fn empty_texts_are_counted_in_both_columns() {
         let check = |data: Dataset, expected: Option<&str>| {
-            let told = empty(&data, "fit").map(|told| told.message);
-            assert_eq!(told.as_deref(), expected);
+            let finding = empty(&data, "fit").map(|finding| finding.message);
+            assert_eq!(finding.as_deref(), expected);
         };
         check(
             Dataset::from_texts(["a", " \t", "b"]),
@@ -289,10 +289,10 @@ mod tests {
     fn a_flood_of_unknown_words_is_shown_with_its_tokens() {
         let check = |texts: &[&str], expected: &[&str]| {
             let data = Dataset::from_texts(texts.iter().copied());
-            let told = unknown(&data, &encoded(&data), &WORDS, "fit");
-            assert_eq!(told.is_some(), !expected.is_empty(), "{texts:?}");
+            let finding = unknown(&data, &encoded(&data), &WORDS, "fit");
+            assert_eq!(finding.is_some(), !expected.is_empty(), "{texts:?}");
             for words in expected {
-                assert!(shown(&told).contains(words), "{words}: {told:?}");
+                assert!(shown(&finding).contains(words), "{words}: {finding:?}");
             }
         };
         let cased = ["A Chess Game", "A Mail Server"];
@@ -317,15 +317,15 @@ mod tests {
     #[test]
     fn a_written_separator_is_no_pair() {
         let texts = Dataset::from_texts(["a b [SEP] c", "d"]);
-        let told = one_segment(&texts, &encoded(&texts), &WORDS, "fit");
-        assert!(shown(&told).contains("from_pair_rows"), "{told:?}");
-        assert!(shown(&told).contains("1 of 2"), "{told:?}");
+        let finding = one_segment(&texts, &encoded(&texts), &WORDS, "fit");
+        assert!(shown(&finding).contains("from_pair_rows"), "{finding:?}");
+        assert!(shown(&finding).contains("1 of 2"), "{finding:?}");
         let pairs = Dataset::from_pairs([("a b", "c"), ("d", "e")]);
         assert!(one_segment(&pairs, &encoded(&pairs), &WORDS, "fit").is_none());
         let other = Words { segments: false };
         let of_one = pairs.tokenize(&other, 64).expect("it can be tokenized");
-        let told = one_segment(&pairs, &of_one, &other, "fit");
-        assert!(shown(&told).contains("2 of 2") && !shown(&told).contains("from_pair_rows"));
+        let finding = one_segment(&pairs, &of_one, &other, "fit");
+        assert!(shown(&finding).contains("2 of 2") && !shown(&finding).contains("from_pair_rows"));
         let plain = Dataset::from_texts(["a b", "c"]);
         assert!(one_segment(&plain, &encoded(&plain), &other, "fit").is_none());
         // Cut within the first text, a pair has one segment for another reason.
@@ -334,16 +334,16 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_told_only_where_it_is_most_of_the_work() {
+    fn padding_is_reported_only_where_it_is_most_of_the_work() {
         let long = vec!["word"; 60].join(" ");
         let texts = |short: usize| {
             let texts = std::iter::once(long.clone());
             Dataset::from_texts(texts.chain(vec!["word".to_owned(); short]))
         };
-        let told = padding(&encoded(&texts(31)), 32, Some(0), "fit");
+        let finding = padding(&encoded(&texts(31)), 32, Some(0), "fit");
         // 32 × 62 positions for 62 + 31 × 3 tokens.
-        assert!(shown(&told).contains("12.8×"), "{told:?}");
-        assert!(shown(&told).contains("1984 for 155 tokens"), "{told:?}");
+        assert!(shown(&finding).contains("12.8×"), "{finding:?}");
+        assert!(shown(&finding).contains("1984 for 155 tokens"), "{finding:?}");
         assert!(padding(&encoded(&texts(31)), 1, Some(0), "fit").is_none());
         assert!(padding(&encoded(&texts(2)), 32, None, "fit").is_none());
         let numbers = Dataset::from_features([[1.0], [2.0]]).expect("two rows");

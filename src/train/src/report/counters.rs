@@ -210,12 +210,12 @@ mod tests {
                 exchange: Exchange::Average { every },
             };
             let found = shape.counters(epochs);
-            let told = (
+            let finding = (
                 found.executions,
                 found.optimizer_steps,
                 found.parameter_averages,
             );
-            assert_eq!(told, expected, "S={s} A={a} N={every} R={r}");
+            assert_eq!(finding, expected, "S={s} A={a} N={every} R={r}");
             assert_eq!((found.all_reduces, found.pushes), (0, 0));
             let text = text::count(expected.2 as usize, "parameter average");
             if expected.2 > 0 {

@@ -1,5 +1,5 @@
 //! Small pieces of HTML that the cards of this crate share. Styles are literal attributes: JupyterLab
-//! removes anything else. Colours are translucent, so that they hold on light and on dark ground.
+//! removes anything else. Colors are translucent, so that they hold on light and on dark ground.
 
 pub use stratoscope_render::html::{escape, prose};
 pub use stratoscope_render::units::seconds as time;

@@ -28,7 +28,7 @@ const MOST_POINTS: usize = 400;
 /// A line of a panel: its name, its points (optimizer step, value).
 struct Curve {
     name: String,
-    colour: RGBColor,
+    color: RGBColor,
     points: Vec<(f64, f64)>,
     /// Points that are few are marked.
     marked: bool,
@@ -95,13 +95,13 @@ impl History {
     fn panels(&self) -> Vec<Panel> {
         let training = |points: Vec<(f64, f64)>, marked| Curve {
             name: "training".to_owned(),
-            colour: TRAINING,
+            color: TRAINING,
             points,
             marked,
         };
         let validation = |points: Vec<(f64, f64)>| Curve {
             name: "validation".to_owned(),
-            colour: VALIDATION,
+            color: VALIDATION,
             points,
             marked: true,
         };
@@ -212,13 +212,13 @@ fn picture(mut panels: Vec<Panel>, plain: String) -> Picture {
 fn alone(points: Vec<(f64, f64)>) -> Curve {
     Curve {
         name: String::new(),
-        colour: TRAINING,
+        color: TRAINING,
         points,
         marked: false,
     }
 }
 
-/// Each point the mean of as many neighbours as are needed for [`MOST_POINTS`].
+/// Each point the mean of as many neighbors as are needed for [`MOST_POINTS`].
 fn averaged(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     if points.len() <= MOST_POINTS {
         return points;
@@ -368,14 +368,14 @@ mod tests {
         assert_eq!(means[0], (25.0, 12.5));
     }
 
-    /// The ratio of two colours as WCAG computes it.
+    /// The ratio of two colors as WCAG computes it.
     fn contrast(one: RGBColor, other: RGBColor) -> f64 {
-        let luminance = |colour: RGBColor| {
+        let luminance = |color: RGBColor| {
             let linear = |part: u8| match f64::from(part) / 255.0 {
                 low if low <= 0.03928 => low / 12.92,
                 part => ((part + 0.055) / 1.055).powf(2.4),
             };
-            0.2126 * linear(colour.0) + 0.7152 * linear(colour.1) + 0.0722 * linear(colour.2)
+            0.2126 * linear(color.0) + 0.7152 * linear(color.1) + 0.0722 * linear(color.2)
         };
         let (one, other) = (luminance(one) + 0.05, luminance(other) + 0.05);
         one.max(other) / one.min(other)
@@ -384,12 +384,12 @@ mod tests {
     /// The grounds of JupyterLab, of nbconvert and of VS Code. WCAG asks for 3 to 1 of what is drawn; no ink
     /// has more than 4.35 to 1 on white and on JupyterLab's dark ground.
     #[test]
-    fn every_colour_is_seen_on_light_and_on_dark_ground() {
+    fn every_color_is_seen_on_light_and_on_dark_ground() {
         for ground in [(255, 255, 255), (0x11, 0x11, 0x11), (0x1e, 0x1e, 0x1e)] {
             let ground = RGBColor(ground.0, ground.1, ground.2);
             assert!(contrast(draw::INK, ground) > 3.8, "{ground:?}");
-            for colour in [TRAINING, VALIDATION] {
-                assert!(contrast(colour, ground) > 3.8, "{colour:?} {ground:?}");
+            for color in [TRAINING, VALIDATION] {
+                assert!(contrast(color, ground) > 3.8, "{color:?} {ground:?}");
             }
         }
         let svg = history(&[2.0, 1.0]).picture().svg;

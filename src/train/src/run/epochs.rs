@@ -239,7 +239,7 @@ impl<N: Network> Run<'_, '_, '_, N> {
         self.progress.last_norm = Some(made.norm);
         self.progress.watch.rate(made.rate);
         execution.stepped(made);
-        self.lease.has_learnt = true;
+        self.lease.has_learned = true;
         Ok(())
     }
 

@@ -60,7 +60,7 @@ pub(crate) struct ModelState<N: Network> {
     /// Whether `compile!` was asked to train it on one device although a strategy is alive.
     pub alone: bool,
     /// Whether a step was ever made: new variables are random until then.
-    pub has_learnt: bool,
+    pub has_learned: bool,
     /// What a loop by hand has computed since its last step.
     pub by_hand: ByHand,
     /// Its line in the list of models that hold memory.

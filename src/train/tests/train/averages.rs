@@ -78,7 +78,7 @@ fn fit_leaves_the_average_of_the_weights() {
 
 /// Overwritten after steps 2 and 4, the weights go on from there.
 #[test]
-fn weights_are_overwritten_as_often_as_told() {
+fn weights_are_overwritten_as_often_as_requested() {
     let data = sentences(5 * BATCH);
     let batch = |step: usize| data.skip(step * BATCH).take(BATCH);
     let ema = |momentum| SGD::new(0.5).use_ema(true).ema_momentum(momentum);
@@ -88,7 +88,7 @@ fn weights_are_overwritten_as_often_as_told() {
     let model = compiled(ema(1.0).ema_overwrite_frequency(2));
     model.fit(&data, in_order()).expect("it trains");
     assert_eq!(all(&model), all(&first));
-    // By hand nothing ends, so that only the steps that are told overwrite.
+    // By hand nothing ends, so that only the steps that the optimizer names overwrite.
     let by_hand = compiled(ema(1.0).ema_overwrite_frequency(2));
     let step = |index| {
         let gradients = by_hand.gradients(&batch(index)).expect("a gradient");
@@ -204,9 +204,9 @@ fn replicas_that_step_alone_have_no_average() {
     let _scope = scope::enter(&strategy).expect("no scope is active");
     let model = load(&tiny_bert(0.0));
     let args = plain_args().optimizer(SGD::new(0.1).use_ema(true));
-    let told = model.compile(args.sync_every(4)).expect_err("two averages");
-    assert_eq!(told.code, "SC0103");
-    assert!(told.message.contains("sync_every"), "{}", told.message);
+    let finding = model.compile(args.sync_every(4)).expect_err("two averages");
+    assert_eq!(finding.code, "SC0103");
+    assert!(finding.message.contains("sync_every"), "{}", finding.message);
 }
 
 /// AMSGrad through the model: with β₁ = 0 and β₂ = 0 the second moment is the last squared gradient, so

@@ -17,11 +17,11 @@ fn model() -> BertForSequenceClassification {
 
 #[track_caller]
 fn refused(outcome: Outcome, codes: &[&str]) -> Diagnostic {
-    let told = *outcome.expect_err("it is refused");
-    let others = told.related.iter().map(|other| other.code.as_str());
-    let found: Vec<&str> = std::iter::once(told.code.as_str()).chain(others).collect();
-    assert_eq!(found, codes, "{told}");
-    told
+    let finding = *outcome.expect_err("it is refused");
+    let others = finding.related.iter().map(|other| other.code.as_str());
+    let found: Vec<&str> = std::iter::once(finding.code.as_str()).chain(others).collect();
+    assert_eq!(found, codes, "{finding}");
+    finding
 }
 
 #[test]
@@ -100,9 +100,9 @@ fn losses_and_metrics_fit_the_head() {
 #[test]
 fn steps_per_execution_needs_a_scope() {
     let args = || plain_args().steps_per_execution(16);
-    let told = refused(model().compile(args()), &["SC0102"]);
+    let finding = refused(model().compile(args()), &["SC0102"]);
     assert_eq!(
-        told.message,
+        finding.message,
         "`steps_per_execution = 16` needs an active strategy scope"
     );
     let model = model();
@@ -131,23 +131,23 @@ fn the_truth_table_of_scopes() {
     outside.compile(plain_args()).expect("no strategy is alive");
 
     let mirrored = MirroredStrategy::logical(2).expect("two logical devices");
-    let told = refused(outside.compile(plain_args()), &["SC0201"]);
+    let finding = refused(outside.compile(plain_args()), &["SC0201"]);
     assert!(
-        told.message
+        finding.message
             .starts_with("the model was built outside `mirrored`'s scope"),
-        "{told}"
+        "{finding}"
     );
-    assert!(told.message.ends_with("on cpu:0 only"), "{told}");
-    assert!(told.figure.is_some(), "the grid shows the variables");
-    let tensorflow = |told: &Diagnostic| told.tensorflow.clone().unwrap_or_default();
-    assert!(tensorflow(&told).contains("say nothing"), "{told:?}");
+    assert!(finding.message.ends_with("on cpu:0 only"), "{finding}");
+    assert!(finding.figure.is_some(), "the grid shows the variables");
+    let tensorflow = |finding: &Diagnostic| finding.tensorflow.clone().unwrap_or_default();
+    assert!(tensorflow(&finding).contains("say nothing"), "{finding:?}");
     // Both at once: the whole cell in a scope cures both.
     let args = || plain_args().steps_per_execution(16);
     refused(outside.compile(args()), &["SC0201", "SC0102"]);
     {
         let _scope = scope::enter(&mirrored).expect("no scope is active");
-        let told = refused(outside.compile(args()), &["SC0201"]);
-        assert!(tensorflow(&told).contains("ValueError"), "{told:?}");
+        let finding = refused(outside.compile(args()), &["SC0201"]);
+        assert!(tensorflow(&finding).contains("ValueError"), "{finding:?}");
     }
     outside
         .compile(plain_args().strategy(none))

@@ -52,9 +52,9 @@ fn labels_are_checked_before_the_first_step() {
     let check = |data: Dataset, code: &str, words: &str| {
         let model = compiled();
         let before = weights(&model);
-        let told = model.fit(&data, quiet()).expect_err("bad labels");
-        assert_eq!(told.code, code, "{told}");
-        assert!(told.message.contains(words), "{told}");
+        let finding = model.fit(&data, quiet()).expect_err("bad labels");
+        assert_eq!(finding.code, code, "{finding}");
+        assert!(finding.message.contains(words), "{finding}");
         assert_eq!(weights(&model), before);
         assert_eq!(
             model
@@ -99,10 +99,10 @@ fn a_class_the_model_does_not_know_by_that_name() {
 #[test]
 fn lengths_are_those_of_the_model() {
     let model = compiled();
-    let told = model
+    let finding = model
         .fit(&sentences(6), quiet().max_length(65))
         .expect_err("64 positions");
-    assert_eq!(told.code, "SC0401");
+    assert_eq!(finding.code, "SC0401");
     model
         .fit(&sentences(6), quiet().max_length(64))
         .expect("as many as there are");
@@ -145,21 +145,21 @@ fn a_loss_that_is_not_finite_stops_before_the_update() {
     model
         .compile(plain_args().optimizer(SGD::new(1e30)))
         .expect("a rate is a rate");
-    let told = model
+    let finding = model
         .fit(&sentences(40), quiet().epochs(20))
         .expect_err("it diverges");
-    assert_eq!(told.code, "SC0505", "{told}");
+    assert_eq!(finding.code, "SC0505", "{finding}");
     assert!(
-        told.evidence
+        finding.evidence
             .iter()
             .any(|seen| seen.name == "learning rate"),
-        "{told}"
+        "{finding}"
     );
     assert!(
-        told.evidence
+        finding.evidence
             .iter()
             .any(|seen| seen.name == "rows of the batch"),
-        "{told}"
+        "{finding}"
     );
 }
 
@@ -168,11 +168,11 @@ fn a_number_of_labels_must_be_one() {
     let folder = tiny_bert(0.0);
     let path = folder.path().to_str().expect("a path in UTF-8");
     for bad in [0, -3] {
-        let told = BertForSequenceClassification::from_pretrained(path, bad).expect_err("no head");
-        assert_eq!(told.code, "SC0915");
+        let finding = BertForSequenceClassification::from_pretrained(path, bad).expect_err("no head");
+        assert_eq!(finding.code, "SC0915");
     }
-    let told = BertForSequenceClassification::from_pretrained(path, 4).expect_err("it has 3");
-    assert!(told.message.contains("classifier"), "{told}");
+    let finding = BertForSequenceClassification::from_pretrained(path, 4).expect_err("it has 3");
+    assert!(finding.message.contains("classifier"), "{finding}");
     let options = LoadOptions::new().num_labels(4).new_head();
     BertForSequenceClassification::from_pretrained_with(path, &options).expect("a new head");
 }
@@ -187,8 +187,8 @@ fn a_regression() {
     }
     let path = folder.path().to_str().expect("a path in UTF-8");
     let model = BertForSequenceClassification::from_pretrained(path, 1).expect("it loads");
-    let told = model.compile(plain_args()).expect_err("classes");
-    assert_eq!((told.code.as_str(), told.related.len()), ("SC0305", 1));
+    let finding = model.compile(plain_args()).expect_err("classes");
+    assert_eq!((finding.code.as_str(), finding.related.len()), ("SC0305", 1));
     let args = CompileArgs::new()
         .optimizer("adamw")
         .loss("mse")
@@ -219,26 +219,26 @@ const OF_DATA: &[&str] = &[
     "SC0702", "SC0703", "SC0707",
 ];
 
-/// What is told while `work` runs.
+/// The notices while `work` runs.
 fn heard(work: impl FnOnce()) -> Vec<Diagnostic> {
     let ((), heard) = support::heard(OF_DATA, work);
     heard
 }
 
-/// Fits a model of three classes and compares what is told: codes, each with words of its card.
+/// Fits a model of three classes and compares what is reported: codes, each with words of its card.
 #[track_caller]
-fn check_told(data: &Dataset, args: FitArgs<'_>, expected: &[(&str, &str)]) {
+fn check_reported(data: &Dataset, args: FitArgs<'_>, expected: &[(&str, &str)]) {
     let model = compiled();
-    let told = heard(|| {
+    let finding = heard(|| {
         model.fit(data, args.verbose(false)).expect("it trains");
     });
-    let codes: Vec<&str> = told.iter().map(|one| one.code.as_str()).collect();
+    let codes: Vec<&str> = finding.iter().map(|one| one.code.as_str()).collect();
     let wanted: Vec<&str> = expected.iter().map(|(code, _)| *code).collect();
-    assert_eq!(codes, wanted, "{told:#?}");
-    for (told, (code, words)) in told.iter().zip(expected) {
-        assert!(format!("{told:?}").contains(words), "{code}: {told:#?}");
+    assert_eq!(codes, wanted, "{finding:#?}");
+    for (finding, (code, words)) in finding.iter().zip(expected) {
+        assert!(format!("{finding:?}").contains(words), "{code}: {finding:#?}");
         assert!(
-            !told.fixes.is_empty() && !told.evidence.is_empty(),
+            !finding.fixes.is_empty() && !finding.evidence.is_empty(),
             "{code}"
         );
     }
@@ -257,19 +257,19 @@ fn batches() -> FitArgs<'static> {
 #[test]
 fn good_data_is_left_in_peace() {
     let (train, dev) = clean(60).stratified_split(0.25, 1).expect("two parts");
-    check_told(&train, batches().validation_data(&dev), &[]);
-    check_told(
+    check_reported(&train, batches().validation_data(&dev), &[]);
+    check_reported(
         &clean(60).shuffled(1),
         batches().validation_split(0.25),
         &[],
     );
-    check_told(&clean(60), batches().steps_per_epoch(8), &[]);
+    check_reported(&clean(60), batches().steps_per_epoch(8), &[]);
     let paired = clean(24).map(|example| example.with_pair("w20 w21"));
-    check_told(&paired, batches(), &[]);
+    check_reported(&paired, batches(), &[]);
 }
 
 #[test]
-fn texts_that_teach_little_are_told() {
+fn texts_that_teach_little_are_reported() {
     let change = |to: &'static str| {
         clean(24).map(move |mut example| {
             if example.row % 8 == 3 {
@@ -279,11 +279,11 @@ fn texts_that_teach_little_are_told() {
         })
     };
     let empty = [("SC0409", "3 of 24 rows are empty")];
-    check_told(&change(" "), batches(), &empty);
+    check_reported(&change(" "), batches(), &empty);
     let seen = [("SC0403", "[CLS] [UNK] [UNK] [UNK] [SEP]")];
-    check_told(&change("a mail server"), batches(), &seen);
+    check_reported(&change("a mail server"), batches(), &seen);
     let written = [("SC0405", "[CLS] w10 [SEP] w11 [SEP]")];
-    check_told(&change("w10 [SEP] w11"), batches(), &written);
+    check_reported(&change("w10 [SEP] w11"), batches(), &written);
     let long: &str = "w10 w11 w12 w13 w14 w15 w16 w17 w18 w19 w20 w21 w22 w23 w24 w25 w26 w27 w28 w29 w30 w31 w32 \
                       w33 w34 w35 w36 w37 w38 w39 w40 w41 w42 w43 w44 w45 w46 w47 w48 w49 w50";
     let wasteful = clean(48).map(|mut example| {
@@ -293,13 +293,13 @@ fn texts_that_teach_little_are_told() {
         example
     });
     let args = || FitArgs::new().batch_size(24).shuffle(false);
-    check_told(&wasteful, args(), &[("SC0410", "positions than tokens")]);
+    check_reported(&wasteful, args(), &[("SC0410", "positions than tokens")]);
     let cut = [("SC0407", "2 of 48")];
-    check_told(&wasteful, args().max_length(12), &cut);
+    check_reported(&wasteful, args().max_length(12), &cut);
 }
 
 #[test]
-fn splits_that_do_not_belong_together_are_told() {
+fn splits_that_do_not_belong_together_are_reported() {
     let train = clean(40);
     let shared = train.skip(30).filter(|example| example.row < 34);
     let dev = clean(60).skip(40);
@@ -309,8 +309,8 @@ fn splits_that_do_not_belong_together_are_told() {
         "dev",
     );
     let found = [("SC0701", "4 validation examples are in the training data")];
-    check_told(&train, batches().validation_data(&leaky), &found);
-    check_told(
+    check_reported(&train, batches().validation_data(&leaky), &found);
+    check_reported(
         &train,
         batches().validation_data(&leaky.without(&train)),
         &[],
@@ -319,24 +319,24 @@ fn splits_that_do_not_belong_together_are_told() {
     let mut sorted = clean(60);
     sorted.examples.sort_by_key(Example::class);
     let found = [("SC0702", "validation holds one class only: `red`")];
-    check_told(&sorted, batches().validation_split(0.2), &found);
-    check_told(&sorted.shuffled(1), batches().validation_split(0.2), &[]);
+    check_reported(&sorted, batches().validation_split(0.2), &found);
+    check_reported(&sorted.shuffled(1), batches().validation_split(0.2), &[]);
 
     let rare = clean(90).filter(|example| example.class() == Some(0) || example.row < 6);
     let found = [("SC0703", "is the baseline")];
-    check_told(&rare, batches(), &found);
+    check_reported(&rare, batches(), &found);
 }
 
 #[test]
-fn steps_and_callbacks_that_miss_something_are_told() {
+fn steps_and_callbacks_that_miss_something_are_reported() {
     let args = || batches().shuffle(false);
     let found = [("SC0707", "16 of 40 examples are never seen")];
-    check_told(&clean(40), args().steps_per_epoch(3), &found);
+    check_reported(&clean(40), args().steps_per_epoch(3), &found);
     let found = [(
         "SC0707",
         "`steps_per_epoch = 6`, but the data has 5 batches",
     )];
-    check_told(&clean(40), args().steps_per_epoch(6), &found);
+    check_reported(&clean(40), args().steps_per_epoch(6), &found);
 
     let strategy = stratoscope_strategy::MirroredStrategy::logical(2).expect("two devices");
     let _scope = stratoscope_strategy::scope::enter(&strategy).expect("no scope is active");
@@ -357,7 +357,7 @@ fn steps_and_callbacks_that_miss_something_are_told() {
 }
 
 #[test]
-fn classes_in_another_order_are_renumbered_and_told() {
+fn classes_in_another_order_are_renumbered_and_reported() {
     let model = compiled();
     model
         .fit(&clean(12), quiet())
@@ -380,9 +380,9 @@ fn classes_in_another_order_are_renumbered_and_told() {
 fn floats_are_no_classes() {
     let example = |row: usize| Example::new("w10").with_label(Label::Value((row % 3) as f32));
     let data = Dataset::from_examples((0..6).map(example), Vec::new(), "six rows");
-    let told = compiled().fit(&data, quiet()).expect_err("floats");
-    assert_eq!(told.code, "SC0307");
-    assert!(format!("{told:?}").contains("2.0 at row 2"), "{told:?}");
+    let finding = compiled().fit(&data, quiet()).expect_err("floats");
+    assert_eq!(finding.code, "SC0307");
+    assert!(format!("{finding:?}").contains("2.0 at row 2"), "{finding:?}");
 }
 
 #[test]
@@ -416,12 +416,12 @@ fn the_shipped_sets_are_good_data() {
         model.compile(plain_args()).expect("valid arguments");
         let args = FitArgs::new().batch_size(32).max_length(8).verbose(false);
         let args = args.validation_data(&dev).validation_steps(1);
-        let told = heard(|| {
+        let finding = heard(|| {
             model
                 .fit(&train.shuffled(0).take(64), args)
                 .expect("it trains");
         });
         let others = |one: &&Diagnostic| !["SC0403", "SC0407"].contains(&one.code.as_str());
-        assert_eq!(told.iter().filter(others).count(), 0, "{told:#?}");
+        assert_eq!(finding.iter().filter(others).count(), 0, "{finding:#?}");
     }
 }

@@ -146,7 +146,7 @@ fn a_callback_asks_the_model_and_does_not_change_it() {
         same.predict("w10").expect("it is read");
         let args = EvaluateArgs::new().verbose(false);
         same.evaluate(&data, args).expect("it is read");
-        codes.extend(same.fit(&data, quiet()).err().map(|told| told.code));
+        codes.extend(same.fit(&data, quiet()).err().map(|finding| finding.code));
         other.predict("w10").expect("another model is free");
     });
     model
@@ -242,8 +242,8 @@ fn validation_is_made_when_and_on_what_it_should() {
     );
     let some = [Some(4), None, None, Some(4)];
     check(quiet().validation_freq([1, 4]).validation_steps(1), &some);
-    let told = compiled(0.0).fit(&data, quiet().validation_freq(2));
-    assert_eq!(told.expect_err("nothing is validated on").code, "SC0103");
+    let finding = compiled(0.0).fit(&data, quiet().validation_freq(2));
+    assert_eq!(finding.expect_err("nothing is validated on").code, "SC0103");
 }
 
 #[test]
@@ -311,16 +311,16 @@ fn classes_weigh_what_they_should() {
 fn weights_of_classes_are_checked_against_the_model() {
     let (model, data) = (compiled(0.0), sentences(9));
     let missing = quiet().class_weight([("red", 1.0), ("blue", 1.0)]);
-    let told = model.fit(&data, missing).expect_err("no weight for green");
-    assert_eq!(told.code, "SC0103");
-    assert!(format!("{told:?}").contains("`green`"), "{told:?}");
+    let finding = model.fit(&data, missing).expect_err("no weight for green");
+    assert_eq!(finding.code, "SC0103");
+    assert!(format!("{finding:?}").contains("`green`"), "{finding:?}");
     model
         .fit(&data, quiet().class_weight("balanced"))
         .expect("it trains");
 }
 
 #[test]
-fn early_stopping_watches_what_it_is_told_to() {
+fn early_stopping_watches_what_it_is_asked_to() {
     let (data, dev) = (sentences(12), sentences(6));
     let watch = |monitor: &str| EarlyStopping::new().monitor(monitor).patience(1);
     let args = quiet().epochs(30).validation_data(&dev);
@@ -344,14 +344,14 @@ fn early_stopping_watches_what_it_is_told_to() {
     let unknown = quiet()
         .early_stopping(watch("val_f1"))
         .validation_data(&dev);
-    let told = compiled(0.0)
+    let finding = compiled(0.0)
         .fit(&data, unknown)
         .expect_err("it is not measured");
-    assert_eq!(told.code, "SC0103");
-    let told = compiled(0.0)
+    assert_eq!(finding.code, "SC0103");
+    let finding = compiled(0.0)
         .fit(&data, quiet().early_stopping(2))
         .expect_err("no validation");
-    assert_eq!(told.code, "SC0103");
+    assert_eq!(finding.code, "SC0103");
 }
 
 #[test]
@@ -388,18 +388,18 @@ fn a_checkpoint_has_the_best_and_the_last_weights() {
     let ids = id_model();
     ids.compile(plain_args()).expect("valid arguments");
     let data = id_data(vec![("5:0 17:0".to_owned(), 1)]);
-    let told = ids
+    let finding = ids
         .fit(&data, quiet().checkpoint(&runs))
         .expect_err("no files of its own");
-    assert_eq!(told.code, "SC0103");
+    assert_eq!(finding.code, "SC0103");
 }
 
 #[test]
 fn what_text_decides_is_checked_at_run_time_too() {
     let check = |args: FitArgs<'_>, argument: &str| {
-        let told = compiled(0.0).fit(&sentences(6), args).expect_err(argument);
-        assert_eq!(told.code, "SC0103");
-        assert!(told.message.contains(argument), "{told}");
+        let finding = compiled(0.0).fit(&sentences(6), args).expect_err(argument);
+        assert_eq!(finding.code, "SC0103");
+        assert!(finding.message.contains(argument), "{finding}");
     };
     check(quiet().initial_epoch(-1), "initial_epoch");
     check(quiet().epochs(2).initial_epoch(2), "initial_epoch");

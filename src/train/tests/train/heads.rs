@@ -146,7 +146,7 @@ fn answers<N: Network>(model: &Model<N>, loss: Result<Loss>) -> (String, Vec<Dia
             vec![*refused]
         }
     };
-    let codes: Vec<&str> = found.iter().map(|told| told.code.as_str()).collect();
+    let codes: Vec<&str> = found.iter().map(|finding| finding.code.as_str()).collect();
     let codes = match codes.is_empty() {
         true => "-".to_owned(),
         false => codes.join(", "),
@@ -220,7 +220,7 @@ fn outputs_of_an_own_network_are_seen_in_the_first_batch() {
         let data = if outputs == 1 { &two } else { &classes };
         let args = FitArgs::new().epochs(2).batch_size(8).verbose(false);
         let (_, heard) = support::heard(OURS, || model.fit(data, args).expect("it trains"));
-        let codes: Vec<&str> = heard.iter().map(|told| told.code.as_str()).collect();
+        let codes: Vec<&str> = heard.iter().map(|finding| finding.code.as_str()).collect();
         assert_eq!(codes, expected, "{name} {from_logits} {weight}: {heard:?}");
     };
     check(3, 1.0, "sparse", true, &[]);

@@ -17,8 +17,8 @@ fn model(policy: &str) -> BertForSequenceClassification {
     let args = plain_args().loss(cross_entropy());
     let receipt = model.compile(args.optimizer(AdamW::new(1e-3).global_clipnorm(1.0)));
     let receipt = receipt.expect("valid arguments").to_plain();
-    let told = receipt.contains(&format!("{policy}, emulated"));
-    assert_eq!(told, policy != "float32", "{receipt}");
+    let finding = receipt.contains(&format!("{policy}, emulated"));
+    assert_eq!(finding, policy != "float32", "{receipt}");
     model
 }
 

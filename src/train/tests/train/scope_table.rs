@@ -123,11 +123,11 @@ const ALONE: Outcome = Trained {
     all_reduces: 0,
 };
 
-fn code(told: &Diagnostic) -> &'static str {
+fn code(finding: &Diagnostic) -> &'static str {
     ["SC0102", "SC0201", "SC0205"]
         .into_iter()
-        .find(|code| *code == told.code)
-        .unwrap_or_else(|| panic!("{told}"))
+        .find(|code| *code == finding.code)
+        .unwrap_or_else(|| panic!("{finding}"))
 }
 
 fn run<N: Network>(
@@ -139,8 +139,8 @@ fn run<N: Network>(
     let scope = compile.enter(strategy);
     let compiled = model.compile(args);
     drop(scope);
-    if let Err(told) = compiled {
-        return Compile(code(&told));
+    if let Err(finding) = compiled {
+        return Compile(code(&finding));
     }
     let scope = fit.enter(strategy);
     let fitted = model.fit(&data(), quiet());
@@ -150,7 +150,7 @@ fn run<N: Network>(
             replicas: model.placement().expect("readable").devices.len(),
             all_reduces: history.counters.all_reduces,
         },
-        Err(told) => Fit(code(&told)),
+        Err(finding) => Fit(code(&finding)),
     }
 }
 
@@ -242,9 +242,9 @@ fn out_unbuilt_and_compile_out_is_refused() {
     check(Out, Unbuilt, Out, Out, Compile("SC0201"));
     let _strategy = MirroredStrategy::logical(2).expect("two logical devices");
     let model = model_of_function(Unbuilt).expect("a valid model");
-    let told = model.compile(args()).expect_err("a strategy is alive");
-    assert!(told.message.contains("will not belong to it"), "{told}");
-    assert!(told.figure.is_none(), "there is no variable to show");
+    let finding = model.compile(args()).expect_err("a strategy is alive");
+    assert!(finding.message.contains("will not belong to it"), "{finding}");
+    assert!(finding.figure.is_none(), "there is no variable to show");
 }
 
 #[test]
@@ -283,9 +283,9 @@ fn a_strategy_that_comes_after_compile_does_not_get_the_model() {
         model.compile(args()).expect("no strategy is alive");
         let strategy = MirroredStrategy::logical(2).expect("two logical devices");
         let scope = In.enter(Some(&strategy));
-        let told = model.fit(&data(), quiet()).expect_err("a foreign scope");
-        assert_eq!(told.code, "SC0205", "{written:?}");
-        assert!(told.message.contains("cpu:0 only"), "{told}");
+        let finding = model.fit(&data(), quiet()).expect_err("a foreign scope");
+        assert_eq!(finding.code, "SC0205", "{written:?}");
+        assert!(finding.message.contains("cpu:0 only"), "{finding}");
         drop(scope);
         model.fit(&data(), quiet()).expect("outside, on one device");
     }
@@ -301,21 +301,21 @@ fn different_and_nested_scopes() {
     let again = scope::enter(&first).expect("the same one may be entered again");
     let model = model_of_function(Unbuilt).expect("a valid model");
     drop(again);
-    let told = scope::enter(&second).expect_err("a different one");
-    assert_eq!(told.code, "SC0204");
+    let finding = scope::enter(&second).expect_err("a different one");
+    assert_eq!(finding.code, "SC0204");
     drop(outer);
 
     let other = scope::enter(&second).expect("no scope is active");
-    let told = model.compile(args()).expect_err("bound to the first");
-    assert_eq!(told.code, "SC0201");
-    assert!(told.message.contains("another strategy"), "{told}");
+    let finding = model.compile(args()).expect_err("bound to the first");
+    assert_eq!(finding.code, "SC0201");
+    assert!(finding.message.contains("another strategy"), "{finding}");
     drop(other);
     model.compile(args()).expect("the model is bound");
     let other = scope::enter(&second).expect("no scope is active");
-    let told = model.fit(&data(), quiet()).expect_err("a foreign scope");
-    assert_eq!(told.code, "SC0205");
+    let finding = model.fit(&data(), quiet()).expect_err("a foreign scope");
+    assert_eq!(finding.code, "SC0205");
     let label = first.strategy().label();
-    assert!(told.message.contains(&label), "{told}");
+    assert!(finding.message.contains(&label), "{finding}");
     drop(other);
     let history = model.fit(&data(), quiet()).expect("its own strategy");
     assert_eq!(history.counters.all_reduces, 2);
@@ -362,8 +362,8 @@ fn optimizers_of_other_scopes_and_models() {
     let strategy = MirroredStrategy::logical(2).expect("two logical devices");
     let _scope = In.enter(Some(&strategy));
     let model = model_of_function(Built).expect("a valid model");
-    let told = model.compile(with(used)).expect_err("another model's");
-    assert_eq!(told.code, "SC0202");
+    let finding = model.compile(with(used)).expect_err("another model's");
+    assert_eq!(finding.code, "SC0202");
     model
         .compile(with(fresh))
         .expect("made outside, used nowhere");
@@ -404,8 +404,8 @@ fn a_failure_leaves_nothing_half_placed() {
     assert_eq!(scope::depth(), 0);
 }
 
-/// What a model, built by its first data, has learnt under a strategy: the losses of its epochs.
-fn learnt_under(strategy: &impl AsStrategy) -> Vec<f64> {
+/// What a model, built by its first data, has learned under a strategy: the losses of its epochs.
+fn learned_under(strategy: &impl AsStrategy) -> Vec<f64> {
     let label = strategy.strategy().label();
     let model = {
         let _scope = scope::enter(strategy).expect("no scope is active");
@@ -428,14 +428,14 @@ fn learnt_under(strategy: &impl AsStrategy) -> Vec<f64> {
 
 #[test]
 fn every_strategy_builds_and_trains_a_model_that_waited() {
-    let alone = learnt_under(&OneDeviceStrategy::new(cpu(0)).expect("a processor"));
+    let alone = learned_under(&OneDeviceStrategy::new(cpu(0)).expect("a processor"));
     let servers = || ParameterServerStrategy::logical(2, 2).expect("logical devices");
     let synchronous = [
-        learnt_under(&MirroredStrategy::logical(2).expect("logical devices")),
-        learnt_under(&MirroredStrategy::logical(3).expect("logical devices")),
-        learnt_under(&CentralStorageStrategy::logical(2).expect("logical devices")),
-        learnt_under(&servers().synchronous()),
-        learnt_under(&TpuStrategy::simulated().expect("a processor")),
+        learned_under(&MirroredStrategy::logical(2).expect("logical devices")),
+        learned_under(&MirroredStrategy::logical(3).expect("logical devices")),
+        learned_under(&CentralStorageStrategy::logical(2).expect("logical devices")),
+        learned_under(&servers().synchronous()),
+        learned_under(&TpuStrategy::simulated().expect("a processor")),
     ];
     for losses in &synchronous {
         for (found, expected) in losses.iter().zip(&alone) {
@@ -445,7 +445,7 @@ fn every_strategy_builds_and_trains_a_model_that_waited() {
             );
         }
     }
-    let asynchronous = learnt_under(&servers());
+    let asynchronous = learned_under(&servers());
     assert!(asynchronous[3] < asynchronous[0], "{asynchronous:?}");
     assert_ne!(
         asynchronous, alone,
@@ -478,8 +478,8 @@ fn building_later_changes_no_number() {
 #[test]
 fn layers_are_checked_and_summed_up() {
     let refused = |layers: Vec<stratoscope_train::Layer>, code: &str| {
-        let told = Sequential(layers).expect_err("refused");
-        assert_eq!(told.code, code, "{told}");
+        let finding = Sequential(layers).expect_err("refused");
+        assert_eq!(finding.code, code, "{finding}");
     };
     refused(vec![], "SC0915");
     refused(vec![Dense(-1)], "SC0915");
@@ -523,16 +523,16 @@ fn data_must_fit_the_model() {
     let model = model_of_function(Built).expect("a valid model");
     model.compile(args()).expect("valid");
     let wide = make_regression(16, 8, 0).expect("sizes above 0");
-    let told = model.fit(&wide, quiet()).expect_err("8 columns");
-    assert_eq!(told.code, "SC0411");
+    let finding = model.fit(&wide, quiet()).expect_err("8 columns");
+    assert_eq!(finding.code, "SC0411");
     assert_eq!(
-        told.message,
+        finding.message,
         "`Sequential` takes rows of 5 numbers, got rows of 8 numbers"
     );
-    let told = model
+    let finding = model
         .fit(&data(), quiet().validation_data(&wide))
         .expect_err("8 columns");
-    assert_eq!(told.code, "SC0411");
+    assert_eq!(finding.code, "SC0411");
     assert_eq!(
         model
             .evaluate(&wide, EvaluateArgs::new())
@@ -540,8 +540,8 @@ fn data_must_fit_the_model() {
             .code,
         "SC0411"
     );
-    let told = model.predict("a text").expect_err("a text");
-    assert!(told.message.ends_with("got texts"), "{told}");
+    let finding = model.predict("a text").expect_err("a text");
+    assert!(finding.message.ends_with("got texts"), "{finding}");
     let rows = model.predict(data()).expect("5 columns").rows;
     assert_eq!(rows.len(), 16);
 
@@ -612,22 +612,22 @@ fn every_layer_learns_on_every_replica() {
     }
 }
 
-/// Collects what is told beside the results.
+/// Collects what is reported beside the results.
 #[derive(Default)]
-struct Told(Mutex<Vec<String>>);
+struct Heard(Mutex<Vec<String>>);
 
-impl Observer for Told {
+impl Observer for Heard {
     fn notice(&self, diagnostic: Diagnostic) {
         let worth = diagnostic.severity == Severity::Warning;
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        told.extend(worth.then_some(diagnostic.code));
+        let mut finding = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        finding.extend(worth.then_some(diagnostic.code));
     }
 }
 
 #[test]
 fn a_softmax_at_the_end_is_no_missing_from_logits() {
-    let told = Arc::new(Told::default());
-    events::install(Arc::<Told>::clone(&told));
+    let finding = Arc::new(Heard::default());
+    events::install(Arc::<Heard>::clone(&finding));
     let data = make_classification(20, 4, 2, 5).expect("sizes above 0");
     for (activation, from_logits, expected) in [
         ("softmax", false, vec![]),
@@ -635,7 +635,7 @@ fn a_softmax_at_the_end_is_no_missing_from_logits() {
         ("linear", false, vec!["SC0302"]),
         ("softmax", true, vec!["SC0303"]),
     ] {
-        told.0
+        finding.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
@@ -645,12 +645,12 @@ fn a_softmax_at_the_end_is_no_missing_from_logits() {
             .loss(SparseCategoricalCrossentropy { from_logits });
         model.compile(args).expect("valid");
         model.fit(&data, quiet()).expect("it trains");
-        let found = told
+        let found = finding
             .0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         assert_eq!(found, expected, "{activation}, {from_logits}");
     }
-    events::install(Arc::new(Told::default()));
+    events::install(Arc::new(Heard::default()));
 }

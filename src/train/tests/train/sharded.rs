@@ -122,15 +122,15 @@ fn a_spoilt_shard_is_found() {
     let run = |strategy: &ParameterServerStrategy| {
         // As float32 this rate is infinite: the first step spoils every weight.
         let model = compiled(strategy, CompileArgs::new().optimizer(SGD::new(1e39)));
-        let told = model
+        let finding = model
             .fit(&sentences(4), fit())
             .expect_err("no weight is finite");
-        (told.code.clone(), told.message.clone())
+        (finding.code.clone(), finding.message.clone())
     };
-    let told = run(&sharded(3));
-    assert_eq!(told.0, "SC0505");
-    assert!(told.1.contains("weight"), "{}", told.1);
-    assert_eq!(told, run(&servers(3)));
+    let finding = run(&sharded(3));
+    assert_eq!(finding.0, "SC0505");
+    assert!(finding.1.contains("weight"), "{}", finding.1);
+    assert_eq!(finding, run(&servers(3)));
 }
 
 #[test]

@@ -215,11 +215,11 @@ fn sync_every_is_checked() {
     let check = |strategy: &Strategy, every: i64, message: &str| {
         let _scope = scope::enter(strategy).expect("no scope is active");
         let model = load(&tiny_bert(0.0));
-        let told = model
+        let finding = model
             .compile(plain_args().sync_every(every))
             .expect_err("it cannot be");
         assert_eq!(
-            (told.code.as_str(), told.message.as_str()),
+            (finding.code.as_str(), finding.message.as_str()),
             ("SC0103", message)
         );
     };

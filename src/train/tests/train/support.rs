@@ -144,7 +144,7 @@ pub fn assert_near_weights(found: &[(String, Vec<f32>)], expected: &[(String, Ve
     }
 }
 
-/// The same texts, each with the next class as its label: what is learnt from one is wrong for the other.
+/// The same texts, each with the next class as its label: what is learned from one is wrong for the other.
 pub fn contradicted(data: &Dataset) -> Dataset {
     data.map(|mut example| {
         if let Some(Label::Class(class)) = example.label {

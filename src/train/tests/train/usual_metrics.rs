@@ -228,11 +228,11 @@ fn a_hinge_takes_classes_and_signs() {
     let head = [Dense(3).input_shape((4,))];
     let head = Sequential(head).expect("a valid model");
     let args = CompileArgs::new().optimizer(Adam::new(0.01)).loss(Hinge);
-    let told = head.compile(args).expect_err("three outputs");
-    assert_eq!(told.code, "SC0306");
+    let finding = head.compile(args).expect_err("three outputs");
+    assert_eq!(finding.code, "SC0306");
     assert!(
-        told.message.starts_with("`Hinge` needs one logit"),
-        "{told}"
+        finding.message.starts_with("`Hinge` needs one logit"),
+        "{finding}"
     );
 }
 

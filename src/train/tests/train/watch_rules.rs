@@ -25,13 +25,13 @@ const OURS: &[&str] = &[
     "SC0602", "SC0203",
 ];
 
-/// What is told while `work` runs.
+/// The notices while `work` runs.
 fn heard<T>(work: impl FnOnce() -> T) -> (T, Vec<Diagnostic>) {
     support::heard(OURS, work)
 }
 
 fn codes(heard: &[Diagnostic]) -> Vec<&str> {
-    heard.iter().map(|told| told.code.as_str()).collect()
+    heard.iter().map(|finding| finding.code.as_str()).collect()
 }
 
 fn quiet() -> FitArgs<'static> {
@@ -50,7 +50,7 @@ fn compiled(optimizer: impl IntoOptimizer) -> BertForSequenceClassification {
 fn the_recipe_is_not_interrupted() {
     let recipe = || AdamW::new(warmup_linear(5e-5, 0.1)).global_clipnorm(1.0);
     let (data, dev) = (sentences(64), sentences(12));
-    let (_, told) = heard(|| {
+    let (_, finding) = heard(|| {
         let strategy = MirroredStrategy::logical(2).expect("two logical devices");
         let _scope = scope::enter(&strategy).expect("no scope is active");
         let model = compiled(recipe());
@@ -64,21 +64,21 @@ fn the_recipe_is_not_interrupted() {
                 .all(|record| record.gradient_norm.is_some_and(|norm| norm > 0.0))
         );
     });
-    assert_eq!(codes(&told), [] as [&str; 0], "{told:?}");
+    assert_eq!(codes(&finding), [] as [&str; 0], "{finding:?}");
 }
 
 #[test]
-fn what_an_optimizer_is_told_at_compile() {
+fn findings_about_an_optimizer_at_compile() {
     let check = |optimizer: &dyn Fn() -> Result<stratoscope_train::Optimizer>, codes_: &[&str]| {
-        let (_, told) = heard(|| compiled(optimizer().expect("valid")));
-        assert_eq!(codes(&told), codes_, "{told:?}");
-        told
+        let (_, finding) = heard(|| compiled(optimizer().expect("valid")));
+        assert_eq!(codes(&finding), codes_, "{finding:?}");
+        finding
     };
     check(&|| AdamW::new(5e-5).into_optimizer(), &[]);
     check(&|| AdamW::new(9.9e-4).into_optimizer(), &[]);
     check(&|| SGD::new(0.1).into_optimizer(), &[]);
-    let told = check(&|| "adam".into_optimizer(), &["SC0501"]);
-    assert!(told[0].message.contains("20 to 50 times"), "{told:?}");
+    let finding = check(&|| "adam".into_optimizer(), &["SC0501"]);
+    assert!(finding[0].message.contains("20 to 50 times"), "{finding:?}");
     check(
         &|| AdamW::new(warmup_linear(2e-3, 0.1)).into_optimizer(),
         &["SC0501"],
@@ -89,10 +89,10 @@ fn what_an_optimizer_is_told_at_compile() {
         &["SC0508"],
     );
     let all = AdamW::new(5e-5).decay_all_parameters(true);
-    let told = check(&|| all.clone().into_optimizer(), &["SC0507"]);
+    let finding = check(&|| all.clone().into_optimizer(), &["SC0507"]);
     assert!(
-        told[0].message.starts_with("decay 0.01 also on "),
-        "{told:?}"
+        finding[0].message.starts_with("decay 0.01 also on "),
+        "{finding:?}"
     );
     let biases = AdamW::new(5e-5).exclude_from_weight_decay(["bias"]);
     check(&|| biases.clone().into_optimizer(), &["SC0507"]);
@@ -100,25 +100,25 @@ fn what_an_optimizer_is_told_at_compile() {
     check(&|| both.clone().into_optimizer(), &[]);
 
     // A head alone may learn fast.
-    let (_, told) = heard(|| {
+    let (_, finding) = heard(|| {
         let model = load(&tiny_bert(0.1));
         model.freeze("bert").expect("the body");
         model.compile(plain_args()).expect("valid arguments");
     });
-    assert_eq!(codes(&told), [] as [&str; 0]);
+    assert_eq!(codes(&finding), [] as [&str; 0]);
 }
 
 #[test]
 fn a_schedule_is_laid_over_the_run() {
     let run = |schedule: stratoscope_train::Schedule| {
         let model = compiled(AdamW::new(schedule));
-        let (_, told) = heard(|| {
+        let (_, finding) = heard(|| {
             model
                 .fit(&sentences(16), quiet().epochs(3))
                 .expect("it trains")
         });
-        told.into_iter()
-            .map(|told| (told.code, told.message))
+        finding.into_iter()
+            .map(|finding| (finding.code, finding.message))
             .collect::<Vec<_>>()
     };
     use stratoscope_train::IntoSchedule;
@@ -141,16 +141,16 @@ fn a_schedule_is_laid_over_the_run() {
 fn dropout_that_is_off_and_batches_that_do_not_divide() {
     let model = load(&tiny_bert(0.0));
     model.compile(plain_args()).expect("valid arguments");
-    let (_, told) = heard(|| model.fit(&sentences(8), quiet()).expect("it trains"));
-    assert_eq!(codes(&told), ["SC0509"]);
+    let (_, finding) = heard(|| model.fit(&sentences(8), quiet()).expect("it trains"));
+    assert_eq!(codes(&finding), ["SC0509"]);
 
     let strategy = MirroredStrategy::logical(2).expect("two logical devices");
     let _scope = scope::enter(&strategy).expect("no scope is active");
     let model = compiled(AdamW::new(5e-5));
     let fit = |rows, batch_size| {
         let args = quiet().batch_size(batch_size);
-        let (_, told) = heard(|| model.fit(&sentences(rows), args).expect("it trains"));
-        told
+        let (_, finding) = heard(|| model.fit(&sentences(rows), args).expect("it trains"));
+        finding
     };
     assert_eq!(codes(&fit(36, 18)), [] as [&str; 0]);
     let uneven = fit(23, 18);
@@ -165,7 +165,7 @@ fn dropout_that_is_off_and_batches_that_do_not_divide() {
 }
 
 #[test]
-fn frozen_variables_stay_and_are_told() {
+fn frozen_variables_stay_and_are_reported() {
     let model = load(&tiny_bert(0.1));
     assert_eq!(
         model.freeze("brt").expect_err("no such variable").code,
@@ -174,8 +174,8 @@ fn frozen_variables_stay_and_are_told() {
     let frozen = model.freeze("bert").expect("the body");
     model.compile(plain_args()).expect("valid arguments");
     let before = weights(&model);
-    let (_, told) = heard(|| model.fit(&sentences(8), quiet()).expect("the head trains"));
-    assert_eq!(codes(&told), [] as [&str; 0]);
+    let (_, finding) = heard(|| model.fit(&sentences(8), quiet()).expect("the head trains"));
+    assert_eq!(codes(&finding), [] as [&str; 0]);
     let mut same = 0;
     for ((name, before), (_, after)) in before.iter().zip(weights(&model)) {
         let moved = largest_difference(before, &after) > 0.0;
@@ -186,8 +186,8 @@ fn frozen_variables_stay_and_are_told() {
 
     model.unfreeze("bert.pooler").expect("a layer");
     let before = weights(&model);
-    let (_, told) = heard(|| model.fit(&sentences(8), quiet()).expect("it trains"));
-    assert_eq!(codes(&told), ["SC0110"]);
+    let (_, finding) = heard(|| model.fit(&sentences(8), quiet()).expect("it trains"));
+    assert_eq!(codes(&finding), ["SC0110"]);
     let moved = |name: &str| {
         let after = weights(&model);
         let pair = before.iter().zip(&after).find(|(pair, _)| pair.0 == name);
@@ -196,28 +196,28 @@ fn frozen_variables_stay_and_are_told() {
     assert!(moved("bert.pooler.dense.weight") && !moved("bert.embeddings.LayerNorm.bias"));
 
     model.freeze("").expect("everything");
-    let told = model
+    let finding = model
         .fit(&sentences(8), quiet())
         .expect_err("nothing to train");
-    assert_eq!(told.code, "SC0111", "{told}");
+    assert_eq!(finding.code, "SC0111", "{finding}");
     model
         .evaluate(&sentences(8), EvaluateArgs::new().verbose(false))
         .expect("evaluating needs no gradients");
 }
 
 #[test]
-fn a_new_head_is_told_until_it_has_learnt() {
+fn a_new_head_is_reported_until_it_has_learned() {
     let folder = tiny_bert(0.1);
     let path = folder.path().to_str().expect("a path in UTF-8");
     let options = LoadOptions::new().num_labels(4).new_head();
     let model = BertForSequenceClassification::from_pretrained_with(path, &options);
     let model = model.expect("a new head");
     let predict = || heard(|| model.predict(["w12 w15"]).expect("an answer")).1;
-    let told = predict();
-    assert_eq!(codes(&told), ["SC0510"]);
+    let finding = predict();
+    assert_eq!(codes(&finding), ["SC0510"]);
     assert!(
-        told[0].message.contains("is new: predictions are random"),
-        "{told:?}"
+        finding[0].message.contains("is new: predictions are random"),
+        "{finding:?}"
     );
     let args = plain_args().optimizer(AdamW::new(5e-5));
     model.compile(args).expect("valid arguments");
@@ -225,12 +225,12 @@ fn a_new_head_is_told_until_it_has_learnt() {
     assert_eq!(codes(&predict()), [] as [&str; 0]);
     // The head of the fixture itself comes from the checkpoint.
     let trained = load(&folder);
-    let (_, told) = heard(|| trained.predict(["w12"]).expect("an answer"));
-    assert_eq!(codes(&told), [] as [&str; 0]);
+    let (_, finding) = heard(|| trained.predict(["w12"]).expect("an answer"));
+    assert_eq!(codes(&finding), [] as [&str; 0]);
 }
 
 #[test]
-fn one_answer_for_everything_is_told_once() {
+fn one_answer_for_everything_is_reported_once() {
     let model = load(&tiny_bert(0.1));
     let args = plain_args().optimizer(SGD::new(0.5));
     model.compile(args).expect("valid arguments");
@@ -238,7 +238,7 @@ fn one_answer_for_everything_is_told_once() {
     let label = |row: usize| ["red", "red", "red", "green", "red", "blue"][row % 6];
     let data = Dataset::from_labelled((0..24).map(|row| ("w12 w15", label(row))));
     let fit = || model.fit(&data, quiet().epochs(3).validation_data(&data));
-    let (history, told) = heard(fit);
+    let (history, finding) = heard(fit);
     let history = history.expect("it trains");
     let last = &history.epochs[2]
         .validation
@@ -246,9 +246,9 @@ fn one_answer_for_everything_is_told_once() {
         .expect("validated")
         .predictions;
     assert!(last.predictions.contains(&24), "{last:?}");
-    assert_eq!(codes(&told), ["SC0517"], "{told:?}");
+    assert_eq!(codes(&finding), ["SC0517"], "{finding:?}");
     assert!(
-        told[0]
+        finding[0]
             .message
             .starts_with("all 24 validation predictions are")
     );
@@ -299,8 +299,8 @@ fn probabilities_under_a_loss_of_logits() {
         .optimizer(SGD::new(0.1))
         .loss(cross_entropy());
     model.compile(args).expect("valid arguments");
-    let (_, told) = heard(|| model.fit(&ids(8), quiet().epochs(2)).expect("it trains"));
-    assert_eq!(codes(&told), ["SC0303"]);
+    let (_, finding) = heard(|| model.fit(&ids(8), quiet().epochs(2)).expect("it trains"));
+    assert_eq!(codes(&finding), ["SC0303"]);
 }
 
 #[test]
@@ -314,22 +314,22 @@ fn what_is_not_finite_is_named() {
     // A weight that was NaN before: the loss shows it, the weight is named.
     let model = own_network([[0.5, f32::NAN, 0.1]]);
     compile(&model, 0.1);
-    let told = model.fit(&ids(8), quiet()).expect_err("it is spoilt");
-    assert_eq!(told.code, "SC0505");
-    assert_eq!(told.message, "the loss is NaN at step 0; first in `scores`");
+    let finding = model.fit(&ids(8), quiet()).expect_err("it is non-finite");
+    assert_eq!(finding.code, "SC0505");
+    assert_eq!(finding.message, "the loss is NaN at step 0; first in `scores`");
     // A step that makes one infinite: loss and gradient were fine.
     let model = own_network([[5e-6, -5e-6, 1e-6]]);
     compile(&model, 3.4e38);
-    let told = model.fit(&ids(60), quiet()).expect_err("too large a step");
-    assert_eq!(told.code, "SC0505");
-    assert!(told.message.contains("weight is"), "{told}");
+    let finding = model.fit(&ids(60), quiet()).expect_err("too large a step");
+    assert_eq!(finding.code, "SC0505");
+    assert!(finding.message.contains("weight is"), "{finding}");
     assert!(
-        told.message.ends_with("at step 1; first in `scores`"),
-        "{told}"
+        finding.message.ends_with("at step 1; first in `scores`"),
+        "{finding}"
     );
     assert!(
-        told.labels[0].text.ends_with("after the update"),
-        "{told:?}"
+        finding.labels[0].text.ends_with("after the update"),
+        "{finding:?}"
     );
 }
 
@@ -346,7 +346,7 @@ fn a_loop_by_hand_is_the_loop_of_fit() {
     let (fitted, by_hand) = (model(), model());
     let args = FitArgs::new().batch_size(16).shuffle(false).verbose(false);
     let history = fitted.fit(&data, args).expect("it trains");
-    let ((), told) = heard(|| {
+    let ((), finding) = heard(|| {
         let mut sum = Gradients::zeros();
         for part in &parts {
             sum += by_hand.gradients(part).expect("a gradient");
@@ -356,13 +356,13 @@ fn a_loop_by_hand_is_the_loop_of_fit() {
         assert_near(applied.norm, norm);
         assert!(applied.factor < 1.0 && applied.to_string().contains("clipped to 1.0000e-2"));
     });
-    assert_eq!(codes(&told), [] as [&str; 0]);
+    assert_eq!(codes(&finding), [] as [&str; 0]);
     assert_near_weights(&weights(&by_hand), &weights(&fitted));
 }
 
 /// The article's loop: the accumulator is made anew for every micro-batch.
 #[test]
-fn an_accumulator_that_is_reset_is_told_by_its_effect() {
+fn an_accumulator_that_is_reset_is_reported_by_its_effect() {
     let model = load(&tiny_bert(0.0));
     model
         .compile(plain_args().optimizer(SGD::new(1e-6)))
@@ -407,8 +407,8 @@ fn an_accumulator_that_is_reset_is_told_by_its_effect() {
     let without = model
         .evaluation_gradients(&sentences(4))
         .expect("a gradient");
-    let (_, told) = heard(|| model.apply(without).expect("a step"));
-    assert_eq!(codes(&told), ["SC0509"]);
+    let (_, finding) = heard(|| model.apply(without).expect("a step"));
+    assert_eq!(codes(&finding), ["SC0509"]);
 }
 
 #[test]
@@ -517,8 +517,8 @@ fn a_binary_loss_on_one_output() {
     assert_eq!(measured.predictions.predictions, [6, 6]);
     let bad = Example::new("w10").with_label(Label::Value(2.0));
     let data = Dataset::from_examples([bad], Vec::new(), "one row");
-    let told = model.fit(&data, quiet()).expect_err("2 is no label");
-    assert_eq!(told.code, "SC0301", "{told}");
+    let finding = model.fit(&data, quiet()).expect_err("2 is no label");
+    assert_eq!(finding.code, "SC0301", "{finding}");
 }
 
 #[test]
@@ -588,8 +588,8 @@ fn half_precision_counts_what_would_be_lost() {
         "{found}"
     );
     let tiny = gradients / 1e7;
-    let (found, told) = heard(|| half_precision(&tiny).expect("a note at most"));
+    let (found, finding) = heard(|| half_precision(&tiny).expect("a note at most"));
     assert!(found.share(found.zero_in_f16) > 0.5, "{found}");
     assert!(found.zero_when_scaled < found.zero_in_f16);
-    assert_eq!(codes(&told), ["SC0511"]);
+    assert_eq!(codes(&finding), ["SC0511"]);
 }

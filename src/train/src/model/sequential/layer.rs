@@ -21,7 +21,7 @@ pub struct Layer {
     pub(super) activation: Activation,
     pub(super) input_shape: Option<InputShape>,
     pub(super) seed: u64,
-    /// What is wrong with it; told when the model is made.
+    /// What is wrong with it; reported when the model is made.
     pub(super) problem: Option<Box<Diagnostic>>,
 }
 

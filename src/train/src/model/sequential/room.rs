@@ -100,7 +100,7 @@ mod tests {
 
     #[track_caller]
     fn check(plan: &[Layer], inputs: &[usize], memory: u128, expected: Option<&str>) {
-        let found = of_memory(plan, inputs, memory).map_err(|told| told.message.clone());
+        let found = of_memory(plan, inputs, memory).map_err(|finding| finding.message.clone());
         match (found, expected) {
             (Ok(()), None) => {}
             (Err(message), Some(words)) => assert!(message.contains(words), "{message}"),
@@ -155,14 +155,14 @@ mod tests {
                 vec![Dense(4).input_shape(size), Dense(1)],
                 vec![Embedding(4, 4).input_shape(size), Flatten(), Dense(1)],
             ] {
-                let told = Sequential(layers).expect_err("no memory holds it");
-                assert_eq!(told.code, "SC0915", "{told}");
+                let finding = Sequential(layers).expect_err("no memory holds it");
+                assert_eq!(finding.code, "SC0915", "{finding}");
             }
             let waits = Sequential([Dense(4), Dense(1)]).expect("it waits for its input");
             assert_eq!(waits.build(size).expect_err("too wide").code, "SC0915");
         }
-        let told = Sequential([Dense(u128::MAX)]).expect_err("no such size");
-        assert_eq!(told.code, "SC0915", "{told}");
+        let finding = Sequential([Dense(u128::MAX)]).expect_err("no such size");
+        assert_eq!(finding.code, "SC0915", "{finding}");
         assert_eq!(MOST_OUTPUTS.into_count().value(), Some(1 << 20));
     }
 }

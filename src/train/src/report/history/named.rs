@@ -137,9 +137,9 @@ mod tests {
     fn a_wrong_name_is_a_diagnostic() {
         let history = history();
         let raised = std::panic::catch_unwind(|| history["acc"].len()).expect_err("no such name");
-        let told = stratoscope_diagnostics::take_raised().expect("a diagnostic");
+        let finding = stratoscope_diagnostics::take_raised().expect("a diagnostic");
         assert_eq!(
-            (&*told.code, &*told.message),
+            (&*finding.code, &*finding.message),
             ("SC0518", "the history has no `acc`")
         );
         let text = raised.downcast::<String>().expect("a text");

@@ -1,5 +1,5 @@
 //! Panels as SVG. A picture has no ground of its own, so that it lies on a light and on a dark page; its
-//! colours are of middle lightness and can be told from both. (An image cannot know the theme of a notebook,
+//! colors are of middle lightness and can be distinguished from both. (An image cannot know the theme of a notebook,
 //! and JupyterLab removes style sheets.)
 
 use plotters::prelude::*;
@@ -76,19 +76,19 @@ fn draw_panel(panel: &Panel, area: &Area<'_>) -> Result<(), Failure> {
         .axis_desc_style(text.clone())
         .draw()?;
     for curve in &panel.curves {
-        let Curve { colour, points, .. } = curve;
-        let colour = *colour;
-        let line = LineSeries::new(points.iter().copied(), colour.stroke_width(2));
+        let Curve { color, points, .. } = curve;
+        let color = *color;
+        let line = LineSeries::new(points.iter().copied(), color.stroke_width(2));
         let drawn = chart.draw_series(line)?;
         if !curve.name.is_empty() {
             drawn.label(&curve.name).legend(move |(x, y)| {
-                PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(2))
+                PathElement::new([(x, y), (x + 16, y)], color.stroke_width(2))
             });
         }
         // A line of one point cannot be seen.
         if curve.marked || points.len() == 1 {
             let marks = points.iter();
-            let marks = marks.map(|&point| Circle::new(point, 3, colour.filled()));
+            let marks = marks.map(|&point| Circle::new(point, 3, color.filled()));
             chart.draw_series(marks)?;
         }
     }

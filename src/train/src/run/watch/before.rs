@@ -1,5 +1,5 @@
 //! Before the first step of a run: settings, schedule, data and memory against each other. What needs
-//! data or epochs is told here, whatever stage the catalogue names; it is still before any step.
+//! data or epochs is checked here, whatever stage the catalogue names; it is still before any step.
 
 use stratoscope_data::{Dataset, Label};
 use stratoscope_diagnostics::rules::{
@@ -154,7 +154,7 @@ impl Before<'_> {
     }
 }
 
-/// SC0510, before the head has learnt anything.
+/// SC0510, before the head has learned anything.
 ///
 /// # Errors
 /// SC0510, where it is denied.
@@ -163,7 +163,7 @@ pub(crate) fn new_head<N: Network>(state: &ModelState<N>, call: &str) -> Result<
     let Some((_, shape)) = new.iter().max_by_key(|(_, shape)| shape.len()) else {
         return Ok(());
     };
-    if state.has_learnt {
+    if state.has_learned {
         return Ok(());
     }
     let rule = UntrainedHead {
@@ -260,7 +260,7 @@ mod tests {
         let found: Vec<String> = [schedule(&plan), warm_up(&plan)]
             .into_iter()
             .flatten()
-            .map(|told| format!("{}: {}", told.code, told.message))
+            .map(|finding| format!("{}: {}", finding.code, finding.message))
             .collect();
         assert_eq!(found, expected, "{}", plan.schedule);
     }
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_of_another_length_is_told() {
+    fn a_schedule_of_another_length_is_reported() {
         // The article's own numbers: MRPC, 3668 pairs, batch 32, 3 epochs.
         check(
             ExponentialDecay::new(3e-5, 1000, 0.96).staircase(true),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_up_beyond_the_run_is_told() {
+    fn a_warm_up_beyond_the_run_is_reported() {
         check(
             CosineDecay::new(5e-5, 2000).warmup_steps(1000),
             345,

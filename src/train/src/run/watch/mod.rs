@@ -50,11 +50,11 @@ impl Watch {
         {
             return Ok(());
         }
-        let told = loss.and_then(|loss| match loss.from_logits()? {
+        let finding = loss.and_then(|loss| match loss.from_logits()? {
             true => softmax_twice(loss, outputs),
             false => no_probabilities(loss, outputs),
         });
-        told.map_or(Ok(()), notice)
+        finding.map_or(Ok(()), notice)
     }
 
     /// Remembers the rate of a step.
@@ -79,11 +79,11 @@ impl Watch {
                 ended.training_loss,
             ),
         };
-        let Some(told) = collapse(counts, split, loss, ended, self.highest_rate) else {
+        let Some(finding) = collapse(counts, split, loss, ended, self.highest_rate) else {
             return Ok(());
         };
         self.collapse_reported = true;
-        notice(told)
+        notice(finding)
     }
 }
 
@@ -241,13 +241,13 @@ mod tests {
     }
 
     #[test]
-    fn probabilities_are_told_from_logits() {
+    fn probabilities_are_distinguished_from_logits() {
         let loss = Loss::SparseCategoricalCrossentropy(SparseCategoricalCrossentropy {
             from_logits: true,
         });
         let check = |outputs: &[f32], width, found| {
-            let told = softmax_twice(loss, &computed(outputs, width));
-            assert_eq!(told.is_some(), found, "{outputs:?}");
+            let finding = softmax_twice(loss, &computed(outputs, width));
+            assert_eq!(finding.is_some(), found, "{outputs:?}");
         };
         check(&[0.75, 0.25, 0.5, 0.5], 2, true);
         check(&[0.75, 0.25, 0.5, 0.6], 2, false);
@@ -256,13 +256,13 @@ mod tests {
     }
 
     #[test]
-    fn logits_are_told_from_probabilities() {
+    fn logits_are_distinguished_from_probabilities() {
         let loss = Loss::SparseCategoricalCrossentropy(SparseCategoricalCrossentropy {
             from_logits: false,
         });
         let check = |outputs: &[f32], width, message: Option<&str>| {
-            let told = no_probabilities(loss, &computed(outputs, width)).map(|told| told.message);
-            assert_eq!(told.as_deref(), message, "{outputs:?}");
+            let finding = no_probabilities(loss, &computed(outputs, width)).map(|finding| finding.message);
+            assert_eq!(finding.as_deref(), message, "{outputs:?}");
         };
         // They need not add up to 1: the loss divides by their sum.
         check(&[0.75, 0.25, 0.5, 0.9], 2, None);
@@ -299,17 +299,17 @@ mod tests {
                 pretrained: false,
             };
             let counts = &validation.predictions;
-            let told = collapse(counts, "validation", 1.1, &ended, 2e-3);
+            let finding = collapse(counts, "validation", 1.1, &ended, 2e-3);
             let waits = !(steps >= PATIENCE || is_last);
             assert_eq!(
-                told.is_some() && !waits,
+                finding.is_some() && !waits,
                 expected,
                 "{labels:?} {predictions:?}"
             );
-            if let Some(told) = told {
+            if let Some(finding) = finding {
                 let message = "all 30 validation predictions are `net` after epoch 1";
-                assert_eq!(told.message, message);
-                assert!(!format!("{told:?}").contains("pretrained"), "{told:?}");
+                assert_eq!(finding.message, message);
+                assert!(!format!("{finding:?}").contains("pretrained"), "{finding:?}");
             }
         };
         check([10, 10, 10], [0, 30, 0], 60, false, true);
