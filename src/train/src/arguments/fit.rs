@@ -419,7 +419,10 @@ mod tests {
         let data = Dataset::from_texts(["a"]);
         let check = |args: FitArgs, code: &str, message: &str| {
             let finding = args.resolve().expect_err(message);
-            assert_eq!((finding.code.as_str(), finding.message.as_str()), (code, message));
+            assert_eq!(
+                (finding.code.as_str(), finding.message.as_str()),
+                (code, message)
+            );
         };
         let args = FitArgs::new;
         check(

@@ -236,13 +236,15 @@ mod tests {
             .expect_err("a slip");
         assert_eq!(finding.code, "SC0105");
         assert!(
-            finding.one_line()
+            finding
+                .one_line()
                 .contains("did you mean `sparse_categorical_crossentropy`?")
         );
         let smoothed = |share| {
             let loss = CategoricalCrossentropy { from_logits: true };
             let loss = loss.label_smoothing(share).into_loss();
-            loss.map(|loss| loss.to_string()).map_err(|finding| finding.code)
+            loss.map(|loss| loss.to_string())
+                .map_err(|finding| finding.code)
         };
         let written = "CategoricalCrossentropy { from_logits: true }.label_smoothing(0.1)";
         assert_eq!(smoothed(0.1), Ok(written.to_owned()));

@@ -157,7 +157,8 @@ impl Stopping {
             finding = finding.suggest(near);
         }
         Err(Box::new(
-            finding.fix("or measure it: `compile!(…, metrics = […])`")
+            finding
+                .fix("or measure it: `compile!(…, metrics = […])`")
                 .tensorflow("warns at the end of every epoch, and never stops"),
         ))
     }

@@ -111,6 +111,9 @@ mod tests {
         }
         let finding = "rellu".into_activation().expect_err("a slip");
         assert_eq!(finding.code, "SC0105");
-        assert!(finding.one_line().contains("did you mean `relu`?"), "{finding}");
+        assert!(
+            finding.one_line().contains("did you mean `relu`?"),
+            "{finding}"
+        );
     }
 }

@@ -343,7 +343,10 @@ mod tests {
         let finding = padding(&encoded(&texts(31)), 32, Some(0), "fit");
         // 32 × 62 positions for 62 + 31 × 3 tokens.
         assert!(shown(&finding).contains("12.8×"), "{finding:?}");
-        assert!(shown(&finding).contains("1984 for 155 tokens"), "{finding:?}");
+        assert!(
+            shown(&finding).contains("1984 for 155 tokens"),
+            "{finding:?}"
+        );
         assert!(padding(&encoded(&texts(31)), 1, Some(0), "fit").is_none());
         assert!(padding(&encoded(&texts(2)), 32, None, "fit").is_none());
         let numbers = Dataset::from_features([[1.0], [2.0]]).expect("two rows");

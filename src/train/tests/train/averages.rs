@@ -206,7 +206,11 @@ fn replicas_that_step_alone_have_no_average() {
     let args = plain_args().optimizer(SGD::new(0.1).use_ema(true));
     let finding = model.compile(args.sync_every(4)).expect_err("two averages");
     assert_eq!(finding.code, "SC0103");
-    assert!(finding.message.contains("sync_every"), "{}", finding.message);
+    assert!(
+        finding.message.contains("sync_every"),
+        "{}",
+        finding.message
+    );
 }
 
 /// AMSGrad through the model: with β₁ = 0 and β₂ = 0 the second moment is the last squared gradient, so

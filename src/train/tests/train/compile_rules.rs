@@ -19,7 +19,9 @@ fn model() -> BertForSequenceClassification {
 fn refused(outcome: Outcome, codes: &[&str]) -> Diagnostic {
     let finding = *outcome.expect_err("it is refused");
     let others = finding.related.iter().map(|other| other.code.as_str());
-    let found: Vec<&str> = std::iter::once(finding.code.as_str()).chain(others).collect();
+    let found: Vec<&str> = std::iter::once(finding.code.as_str())
+        .chain(others)
+        .collect();
     assert_eq!(found, codes, "{finding}");
     finding
 }
@@ -133,7 +135,8 @@ fn the_truth_table_of_scopes() {
     let mirrored = MirroredStrategy::logical(2).expect("two logical devices");
     let finding = refused(outside.compile(plain_args()), &["SC0201"]);
     assert!(
-        finding.message
+        finding
+            .message
             .starts_with("the model was built outside `mirrored`'s scope"),
         "{finding}"
     );

@@ -150,13 +150,15 @@ fn a_loss_that_is_not_finite_stops_before_the_update() {
         .expect_err("it diverges");
     assert_eq!(finding.code, "SC0505", "{finding}");
     assert!(
-        finding.evidence
+        finding
+            .evidence
             .iter()
             .any(|seen| seen.name == "learning rate"),
         "{finding}"
     );
     assert!(
-        finding.evidence
+        finding
+            .evidence
             .iter()
             .any(|seen| seen.name == "rows of the batch"),
         "{finding}"
@@ -168,7 +170,8 @@ fn a_number_of_labels_must_be_one() {
     let folder = tiny_bert(0.0);
     let path = folder.path().to_str().expect("a path in UTF-8");
     for bad in [0, -3] {
-        let finding = BertForSequenceClassification::from_pretrained(path, bad).expect_err("no head");
+        let finding =
+            BertForSequenceClassification::from_pretrained(path, bad).expect_err("no head");
         assert_eq!(finding.code, "SC0915");
     }
     let finding = BertForSequenceClassification::from_pretrained(path, 4).expect_err("it has 3");
@@ -188,7 +191,10 @@ fn a_regression() {
     let path = folder.path().to_str().expect("a path in UTF-8");
     let model = BertForSequenceClassification::from_pretrained(path, 1).expect("it loads");
     let finding = model.compile(plain_args()).expect_err("classes");
-    assert_eq!((finding.code.as_str(), finding.related.len()), ("SC0305", 1));
+    assert_eq!(
+        (finding.code.as_str(), finding.related.len()),
+        ("SC0305", 1)
+    );
     let args = CompileArgs::new()
         .optimizer("adamw")
         .loss("mse")
@@ -236,7 +242,10 @@ fn check_reported(data: &Dataset, args: FitArgs<'_>, expected: &[(&str, &str)]) 
     let wanted: Vec<&str> = expected.iter().map(|(code, _)| *code).collect();
     assert_eq!(codes, wanted, "{finding:#?}");
     for (finding, (code, words)) in finding.iter().zip(expected) {
-        assert!(format!("{finding:?}").contains(words), "{code}: {finding:#?}");
+        assert!(
+            format!("{finding:?}").contains(words),
+            "{code}: {finding:#?}"
+        );
         assert!(
             !finding.fixes.is_empty() && !finding.evidence.is_empty(),
             "{code}"
@@ -382,7 +391,10 @@ fn floats_are_no_classes() {
     let data = Dataset::from_examples((0..6).map(example), Vec::new(), "six rows");
     let finding = compiled().fit(&data, quiet()).expect_err("floats");
     assert_eq!(finding.code, "SC0307");
-    assert!(format!("{finding:?}").contains("2.0 at row 2"), "{finding:?}");
+    assert!(
+        format!("{finding:?}").contains("2.0 at row 2"),
+        "{finding:?}"
+    );
 }
 
 #[test]

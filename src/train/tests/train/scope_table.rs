@@ -243,7 +243,10 @@ fn out_unbuilt_and_compile_out_is_refused() {
     let _strategy = MirroredStrategy::logical(2).expect("two logical devices");
     let model = model_of_function(Unbuilt).expect("a valid model");
     let finding = model.compile(args()).expect_err("a strategy is alive");
-    assert!(finding.message.contains("will not belong to it"), "{finding}");
+    assert!(
+        finding.message.contains("will not belong to it"),
+        "{finding}"
+    );
     assert!(finding.figure.is_none(), "there is no variable to show");
 }
 
@@ -635,7 +638,8 @@ fn a_softmax_at_the_end_is_no_missing_from_logits() {
         ("linear", false, vec!["SC0302"]),
         ("softmax", true, vec!["SC0303"]),
     ] {
-        finding.0
+        finding
+            .0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clear();

@@ -117,7 +117,8 @@ fn a_schedule_is_laid_over_the_run() {
                 .fit(&sentences(16), quiet().epochs(3))
                 .expect("it trains")
         });
-        finding.into_iter()
+        finding
+            .into_iter()
             .map(|finding| (finding.code, finding.message))
             .collect::<Vec<_>>()
     };
@@ -216,7 +217,9 @@ fn a_new_head_is_reported_until_it_has_learned() {
     let finding = predict();
     assert_eq!(codes(&finding), ["SC0510"]);
     assert!(
-        finding[0].message.contains("is new: predictions are random"),
+        finding[0]
+            .message
+            .contains("is new: predictions are random"),
         "{finding:?}"
     );
     let args = plain_args().optimizer(AdamW::new(5e-5));
@@ -316,7 +319,10 @@ fn what_is_not_finite_is_named() {
     compile(&model, 0.1);
     let finding = model.fit(&ids(8), quiet()).expect_err("it is non-finite");
     assert_eq!(finding.code, "SC0505");
-    assert_eq!(finding.message, "the loss is NaN at step 0; first in `scores`");
+    assert_eq!(
+        finding.message,
+        "the loss is NaN at step 0; first in `scores`"
+    );
     // A step that makes one infinite: loss and gradient were fine.
     let model = own_network([[5e-6, -5e-6, 1e-6]]);
     compile(&model, 3.4e38);

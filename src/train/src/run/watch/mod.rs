@@ -261,7 +261,8 @@ mod tests {
             from_logits: false,
         });
         let check = |outputs: &[f32], width, message: Option<&str>| {
-            let finding = no_probabilities(loss, &computed(outputs, width)).map(|finding| finding.message);
+            let finding =
+                no_probabilities(loss, &computed(outputs, width)).map(|finding| finding.message);
             assert_eq!(finding.as_deref(), message, "{outputs:?}");
         };
         // They need not add up to 1: the loss divides by their sum.
@@ -309,7 +310,10 @@ mod tests {
             if let Some(finding) = finding {
                 let message = "all 30 validation predictions are `net` after epoch 1";
                 assert_eq!(finding.message, message);
-                assert!(!format!("{finding:?}").contains("pretrained"), "{finding:?}");
+                assert!(
+                    !format!("{finding:?}").contains("pretrained"),
+                    "{finding:?}"
+                );
             }
         };
         check([10, 10, 10], [0, 30, 0], 60, false, true);
