@@ -75,9 +75,11 @@ fn prepare(path: &Path) -> Option<Library> {
     ready();
     type ThreadOwner = extern "C" fn() -> u64;
     // SAFETY: the facade defines it with this signature.
-    if let Ok(ask) = unsafe { library.get::<extern "C" fn(ThreadOwner)>(b"stratoscope_ask_whose") }
-    {
-        ask(thread_owner::of_another_run);
+    let set_owner = unsafe {
+        library.get::<extern "C" fn(ThreadOwner)>(b"stratoscope_set_thread_owner")
+    };
+    if let Ok(set_owner) = set_owner {
+        set_owner(thread_owner::of_another_run);
     }
     Some(library)
 }

@@ -266,7 +266,7 @@ impl Relay {
     /// A message of the cell process.
     pub fn receive(self: &Arc<Self>, message: ToKernel) {
         match message {
-            ToKernel::Late { run, message } => self.receive_for(self.of_run(run), *message),
+            ToKernel::ForeignOutput { run, message } => self.receive_for(self.of_run(run), *message),
             message => self.receive_for(self.current(), message),
         }
     }
@@ -319,8 +319,8 @@ impl Relay {
             ToKernel::Kept { variables } => *lock(&self.kept) = Some(variables),
             ToKernel::Described { variables } => *lock(&self.described) = variables,
             ToKernel::Interrupted => self.heard.store(true, Ordering::SeqCst),
-            // The link's own business; and nothing is late twice.
-            ToKernel::Hello { .. } | ToKernel::Synced { .. } | ToKernel::Late { .. } => {}
+            // The link handles the first two; output of an earlier cell is not wrapped twice.
+            ToKernel::Hello { .. } | ToKernel::Synced { .. } | ToKernel::ForeignOutput { .. } => {}
         }
     }
 

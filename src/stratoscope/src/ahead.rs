@@ -1,11 +1,10 @@
-//! Tensor methods, compiled before a cell asks for them. burn's methods are generic over the rank, so
-//! every cell that multiplies two matrices would compile that anew, and what checks their shapes. What
-//! is called here is in the library already: rustc shares it, which is why this crate, and no other,
-//! is built with `opt-level = 1` (rustc does not share generic code of crates that are optimised more;
-//! what takes time is in the crates below). An ML cell then compiles half as many functions.
+//! Tensor methods that are compiled ahead of cells. burn's methods are generic over the rank, so every cell that multiplies
+//! two matrices would compile the product and its checks of shapes again. Methods called here are compiled into the
+//! library, and rustc shares them with cells. It does so only for crates with `opt-level` 0 or 1, which is why the facade is
+//! built with `opt-level = 1`; code that takes time to run is in the crates below. An ML cell compiles half as many
+//! functions.
 //!
-//! The list is what notebooks usually call; a method that is missing is compiled in the cell. None of
-//! it ever runs.
+//! The list has what notebooks usually call; other methods are compiled in the cell. None of these functions runs.
 
 use burn::tensor::activation::{gelu, log_softmax, relu, sigmoid, softmax, tanh};
 use burn::tensor::{
@@ -21,7 +20,7 @@ static RANKS: [fn(); 4] = [rank::<1>, rank::<2>, rank::<3>, rank::<4>];
 #[used]
 static BETWEEN_RANKS: [fn(); 3] = [between::<1, 2>, between::<2, 3>, between::<3, 4>];
 
-/// What there is to call methods on; nobody makes one.
+/// Values to call methods on; none is ever made.
 struct Given<const D: usize> {
     x: Tensor<D>,
     ints: Tensor<D, Int>,
@@ -31,7 +30,7 @@ struct Given<const D: usize> {
 }
 
 fn given<const D: usize>() -> Given<D> {
-    unreachable!("what is compiled ahead does not run")
+    unreachable!("functions that are compiled ahead do not run")
 }
 
 macro_rules! compiled {
@@ -45,7 +44,7 @@ fn rank<const D: usize>() {
     truth(&given);
     made(&given, [0_i32; D]);
     made(&given, [0_usize; D]);
-    // The type of a literal, and of what a program counts and measures with.
+    // The types of literals, counts and measurements.
     along(&given, 0_i32);
     along(&given, 0_usize);
     with_number(&given, 0_i32);
@@ -93,7 +92,7 @@ fn truth<const D: usize>(given: &Given<D>) {
     read(&given.bools);
 }
 
-/// What tensors of every kind have.
+/// Methods of tensors of every kind.
 fn read<const D: usize, K: kind::Basic>(tensor: &Tensor<D, K>)
 where
     Tensor<D, K>: Clone + std::fmt::Display,

@@ -1,9 +1,8 @@
-//! Called by the code that the kernel writes around a cell; not meant to be called by hand.
+//! Functions for the code that the kernel writes around a cell; not meant to be called by hand.
 //!
 //! A cell becomes `begin(number)`, then `at(line, last_line)?` before each of its statements, and
-//! `enter`/`leave` where a `scope!` was opened up. What ends it early arrives here too: `failed`
-//! (a `?` met an error) and `panicked`. Each tells the kernel, on the wire, what happened and
-//! where in the cell.
+//! `enter`/`leave` for an expanded `scope!`. An early end calls `failed` (a `?` met an error) or `panicked`, which
+//! report it to the kernel with its line.
 
 use std::any::TypeId;
 use std::cell::{Cell, RefCell};
@@ -30,24 +29,24 @@ mod places;
 mod scopes;
 mod shell;
 mod timing;
-mod whose;
+mod thread_owner;
 
 /// The variable that names the file descriptor of evcxr's own channel.
 const PROTOCOL_VARIABLE: &str = "STRATOSCOPE_PROTOCOL_FD";
 
-/// The statement that runs on this thread.
+/// The statement that is running on this thread.
 #[derive(Clone, Copy)]
 struct Statement {
     /// Lines of the cell, counted from 1.
     lines: (u32, u32),
-    /// Where the call of [`at`] stands in what was compiled.
+    /// Position of the call of [`at`] in the compiled text.
     compiled: &'static Location<'static>,
 }
 
-/// A panic as the hook saw it.
+/// What the panic hook has seen.
 struct Panic {
     message: String,
-    /// The diagnostic that was raised, where one was.
+    /// The diagnostic, if one was raised.
     diagnostic: Option<Box<Diagnostic>>,
     line: Option<usize>,
     location: Option<String>,
@@ -59,27 +58,27 @@ thread_local! {
     static PANIC: RefCell<Option<Panic>> = const { RefCell::new(None) };
 }
 
-/// The last panic of any other thread: `join` and rayon raise it again on the cell's thread, where
-/// no hook sees it.
+/// The last panic of any other thread: `join` and rayon resume it on the cell's thread without calling
+/// the hook.
 static ELSEWHERE: Mutex<Option<Panic>> = Mutex::new(None);
 
-/// Opens the connection and installs the panic hook. Returns a `Result` because the first cell
-/// wants a `?`, which tells evcxr to allow it from then on.
+/// Opens the connection and installs the panic hook. Returns a `Result` because the first cell must
+/// contain a `?` for evcxr to allow it in later cells.
 pub fn ready() -> Result<(), Infallible> {
     connection::is_open();
     install_panic_hook();
-    // What `predict` tells is shown too, before any `compile!`.
+    // The warnings of `predict` are shown too, also before the first `compile!`.
     crate::progress::ready();
     Ok(())
 }
 
-/// Loaded ahead of the first cell by the cell process, which knows only this name.
+/// Called by the cell process, which loads the library before the first cell.
 #[unsafe(no_mangle)]
 pub extern "C" fn stratoscope_ready() {
     let Ok(()) = ready();
 }
 
-/// A cell begins: whatever scope an earlier cell left open is closed.
+/// Begins a cell; a scope that an earlier cell has left open is closed.
 pub fn begin(number: u64) {
     let Ok(()) = ready();
     CELL.set(Some(number));
@@ -93,10 +92,10 @@ pub fn begin(number: u64) {
     scopes::begin(number);
 }
 
-/// The statement on these lines of the cell comes next.
+/// Announces the statement on these lines of the cell.
 ///
 /// # Errors
-/// The interrupt button was pressed: the statement must not run.
+/// After an interrupt request: the statement must not run.
 #[track_caller]
 pub fn at(line: u32, last_line: u32) -> Result<(), evcxr::Interrupted> {
     let compiled = Location::caller();
@@ -117,21 +116,21 @@ pub use interrupts::sleep;
 pub use scopes::{enter, guard, leave};
 pub use shell::{ShellError, environment, shell};
 pub use timing::{clock, clocked, timeit};
-pub(crate) use whose::addressed;
+pub(crate) use thread_owner::addressed;
 
 pub use crate::__dbg as dbg;
 pub use crate::__print as print;
 pub use places::place;
 
-/// What was printed without a line's end is seen now, and not with the rest of its line.
+/// Flushes standard output, so that text without a line end is shown at once.
 #[doc(hidden)]
 #[inline(never)]
 pub fn printed() {
-    // As `print!` itself, which panics where this fails.
+    // An error of standard output makes the next `print!` panic.
     let _ = std::io::stdout().flush();
 }
 
-/// A `?` of the cell met `error`: the cell is over.
+/// Reports that a `?` met `error`, which ends the cell.
 pub fn failed<T: Display + ?Sized>(error: &T) {
     scopes::reset();
     connection::send(&ToKernel::Failed {
@@ -141,7 +140,7 @@ pub fn failed<T: Display + ?Sized>(error: &T) {
     });
 }
 
-/// The cell panicked and was caught: the cell is over.
+/// Reports a caught panic, which ends the cell.
 pub fn panicked() {
     scopes::reset();
     evcxr::note_panic();
@@ -171,8 +170,7 @@ pub fn panicked() {
     protocol("EVCXR_PANIC_NOTIFICATION");
 }
 
-/// Writes a line of evcxr's protocol where the kernel reads it: not to standard output, which is
-/// the cell's own.
+/// Writes a line of evcxr's protocol to the channel that the kernel reads. Standard output is the cell's own.
 pub fn protocol(line: &str) {
     static CHANNEL: OnceLock<Option<File>> = OnceLock::new();
     let channel = CHANNEL.get_or_init(|| {
@@ -191,18 +189,18 @@ pub fn protocol(line: &str) {
     }
 }
 
-/// Whether the interrupt button was pressed while this cell runs. Long loops of one's own may ask
-/// and stop; training asks between two steps.
+/// Whether an interrupt was requested while this cell runs. Long loops of a cell can check this and stop;
+/// training checks between two steps.
 pub fn interrupted() -> bool {
     interrupts::requested()
 }
 
-/// The interrupt button was pressed.
+/// Notes an interrupt request of the kernel.
 pub(crate) fn interrupt() {
     interrupts::request();
 }
 
-/// The first line of the statement that runs on this thread.
+/// The first line of the statement that is running on this thread.
 pub(crate) fn statement_line() -> Option<usize> {
     STATEMENT.get().map(|statement| statement.lines.0 as usize)
 }
@@ -221,8 +219,8 @@ fn note_panic(info: &PanicHookInfo<'_>) {
     let location = info.location().map(ToString::to_string);
     if let Some(statement) = STATEMENT.get() {
         if let Some(earlier) = PANIC.take() {
-            // A panic of a destructor while another was under way ends the process, and only the
-            // last one would be told of.
+            // A panic of a destructor during another panic ends the process, and the kernel would only
+            // report the second one.
             let line = earlier
                 .line
                 .map_or(String::new(), |line| format!(" on line {line}"));
@@ -252,40 +250,43 @@ fn note_panic(info: &PanicHookInfo<'_>) {
     });
 }
 
-/// The line of the cell that `place` is on, if it is inside the running statement: the compiled
-/// text keeps the lines of a statement together, so the distance to the call of [`at`] counts.
+/// The line of the cell for `place`, if it is inside the running statement. The compiled text keeps the lines of a
+/// statement together, so the distance to the call of [`at`] gives the line.
 fn place_in(statement: Statement, place: &Location<'_>) -> Option<usize> {
     if place.file() != statement.compiled.file() {
         return None;
     }
     let (first, last) = statement.lines;
     let distance = place.line().checked_sub(statement.compiled.line())?;
-    // evcxr ends a segment after the call: the statement begins on the next compiled line.
+    // evcxr adds a line end after the call: the statement begins on the next compiled line.
     let line = first + distance.checked_sub(1)?;
     (line <= last).then_some(line as usize)
 }
 
-/// The diagnostic in an error of any type: one itself, or in a box.
+/// The diagnostic in an error of any type: the error itself, one in a box, or a source of it.
 fn as_diagnostic<T: ?Sized>(error: &T) -> Option<&Diagnostic> {
-    let id = type_id::<T>();
-    // SAFETY (each cast): the identities of the types are equal and the target types have no
-    // lifetimes, so `T` is exactly the target type; a thin pointer, since the targets are sized.
-    let pointer = (error as *const T).cast::<()>();
-    if id == TypeId::of::<Box<Diagnostic>>() {
-        return Some(unsafe { &*pointer.cast::<Box<Diagnostic>>() });
+    if let Some(diagnostic) = downcast::<T, Diagnostic>(error) {
+        return Some(diagnostic);
     }
-    if id == TypeId::of::<Diagnostic>() {
-        return Some(unsafe { &*pointer.cast::<Diagnostic>() });
+    if let Some(diagnostic) = downcast::<T, Box<Diagnostic>>(error) {
+        return Some(diagnostic);
     }
-    if id == TypeId::of::<Box<dyn Error>>() {
-        let error = unsafe { &*pointer.cast::<Box<dyn Error>>() };
+    if let Some(error) = downcast::<T, Box<dyn Error>>(error) {
         return in_chain(error.as_ref());
     }
-    if id == TypeId::of::<Box<dyn Error + Send + Sync>>() {
-        let error = unsafe { &*pointer.cast::<Box<dyn Error + Send + Sync>>() };
-        return in_chain(error.as_ref());
+    let error = downcast::<T, Box<dyn Error + Send + Sync>>(error)?;
+    in_chain(error.as_ref())
+}
+
+/// The value as `U`, if it is one. `T` may contain lifetimes and need not be [`std::any::Any`].
+fn downcast<T: ?Sized, U: 'static>(value: &T) -> Option<&U> {
+    if type_id::<T>() != TypeId::of::<U>() {
+        return None;
     }
-    None
+    // SAFETY: the identities are equal, so `T` is `U` up to lifetimes, and `value` is a thin pointer since `U` is sized.
+    // `U` has no lifetime of its own except as the bound of a trait object in a box; the reference returned lives as long
+    // as `value`, and `in_chain` gets only a `Diagnostic` out of such an object, which has none either.
+    Some(unsafe { &*(value as *const T).cast::<U>() })
 }
 
 fn in_chain<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Diagnostic> {
@@ -302,9 +303,8 @@ fn in_chain<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Diagnostic> {
     None
 }
 
-/// The identity of a type that may contain lifetimes, which the error of a `?` is allowed to:
-/// lifetimes are erased, so it says which type it is but not how long it lives. [`as_diagnostic`]
-/// compares it with types that contain none.
+/// The identity of a type that may contain lifetimes, as the error of a `?` may. Lifetimes are erased: equal identities
+/// say nothing about how long a value lives. Used by [`downcast`] only.
 fn type_id<T: ?Sized>() -> TypeId {
     trait Identity {
         fn identity(&self) -> TypeId
@@ -321,8 +321,8 @@ fn type_id<T: ?Sized>() -> TypeId {
     }
     let marker = PhantomData::<T>;
     let marker: &dyn Identity = &marker;
-    // SAFETY: only the lifetime bound of the trait object changes; the marker holds no data, and
-    // the one method called reads nothing through it.
+    // SAFETY: only the lifetime bound of the trait object changes. The marker holds no data, and the
+    // one method that is called reads nothing through it.
     let marker = unsafe { std::mem::transmute::<&dyn Identity, &(dyn Identity + 'static)>(marker) };
     marker.identity()
 }

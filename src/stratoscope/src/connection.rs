@@ -1,7 +1,7 @@
-//! The facade's end of the wire: one connection a process, opened when it is first needed.
+//! The facade's end of the wire: one connection per process, opened when it is first needed.
 //!
-//! A thread of its own reads what the kernel says, so that an interrupt is heard while a cell
-//! computes. Sending never fails loudly: a kernel that is gone cannot be told so.
+//! A separate thread reads the messages of the kernel, so that an interrupt arrives while a cell
+//! computes. An error of sending is not reported: there is no kernel left to report it to.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -14,7 +14,7 @@ use stratoscope_wire::{Reader, ToCells, ToKernel, WireError, Writer, socket};
 
 use crate::cell;
 
-/// Sends a message; `false` when nobody listens or it could not be written.
+/// Sends a message; `false` if no kernel listens or the message could not be written.
 pub(crate) fn send(message: &ToKernel) -> bool {
     match connection() {
         Some(connection) => connection.send(message),
@@ -27,10 +27,10 @@ pub(crate) fn is_open() -> bool {
     connection().is_some()
 }
 
-/// Asks the person at the notebook for a line. `None` when nobody listens.
+/// Asks the user for a line. `None` if no kernel listens.
 pub(crate) fn ask(prompt: &str, password: bool) -> Option<String> {
     let connection = connection()?;
-    // Held until the answer is there: two threads that ask wait for each other.
+    // Locked until the answer has arrived: a second thread that asks waits.
     let replies = lock(&connection.replies);
     let question = ToKernel::Input {
         prompt: prompt.to_owned(),
@@ -50,17 +50,17 @@ struct Connection {
     shown: Mutex<Receiver<()>>,
 }
 
-/// How long a cell waits for its output to be taken. Then it goes on: order matters less than that.
+/// How long a cell waits until the kernel has taken its output. After that it goes on, and the order is not kept.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Connection {
     fn send(&self, message: &ToKernel) -> bool {
-        // What was printed before, without a line's end to push it out, is shown before.
+        // Text that was printed before without a line end is shown before the message.
         let _ = std::io::stdout().flush();
-        // What is printed next goes another way, and is held back until this has its place.
+        // Text that is printed next goes through a pipe; it waits until the message has its place.
         let waiting = message.is_shown().then(|| lock(&self.shown));
         if let Some(shown) = &waiting {
-            // An answer that came too late belongs to an earlier message.
+            // An answer that came after its time limit belongs to an earlier message.
             while shown.try_recv().is_ok() {}
         }
         let addressed = cell::addressed(message);
@@ -130,8 +130,7 @@ fn listen(mut reader: Reader<UnixStream>, replies: &Sender<String>, shown: &Send
     }
 }
 
-/// A cell that panicked while it held a lock leaves nothing half-written behind: messages are
-/// written whole.
+/// A poisoned lock is used as it is: messages are written whole, so a panic leaves no part of one.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! What training shows: one table per `fit!`, updated in place, warnings as cards, and the cards of
-//! `train`'s values. In a terminal it is a line an epoch.
+//! The output of training: one table per `fit!`, updated in place, warnings as cards, and the cards of the values of
+//! `train`. In a terminal, one line per epoch.
 
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -24,14 +24,14 @@ mod work;
 
 use table::{End, Fit, evaluation_bundle};
 
-/// At most ten redraws a second: more is not seen, and front ends keep up with less.
+/// At most ten redraws a second: more would not be visible and would keep front ends busy.
 const REDRAW: Duration = Duration::from_millis(100);
-/// How often the table is drawn again while the first step lasts.
+/// How often the table is drawn again during the first step.
 const TICK: Duration = Duration::from_secs(1);
-/// Runs whose tables are kept: a callback may train another model. One that ended in a panic says nothing.
+/// The most runs whose tables are kept: a callback may train another model. A run that ended by a panic has no last event.
 const MOST_RUNS: usize = 8;
 
-/// Lets training draw here and hear the interrupt button. The macros call it; once is enough.
+/// Connects training to this display and to interrupt requests. Every macro calls it; only the first call has an effect.
 pub fn ready() {
     static READY: Once = Once::new();
     READY.call_once(|| {
@@ -132,7 +132,7 @@ impl IntoBundle for BertForSequenceClassification {
     }
 }
 
-/// A bundle that is there already.
+/// A finished bundle.
 struct Shown(MimeBundle);
 
 impl IntoBundle for Shown {
@@ -166,7 +166,7 @@ impl Drawing {
         fits.retain(|fit| fit.end.is_none());
     }
 
-    /// Draws the table once a second until the first step is over: nothing else tells of it meanwhile.
+    /// Draws the table once a second until the end of the first step, which sends no events.
     fn tick(&self, run: u64) {
         let this = self.clone();
         let tick = move || {
@@ -180,7 +180,7 @@ impl Drawing {
                 display_update(&fit.display_id, &Shown(fit.bundle()));
             }
         };
-        // Without a thread the table stands still for as long as the first step takes.
+        // Without the thread, the table does not change during the first step.
         let _ = std::thread::Builder::new()
             .name("first-step".to_owned())
             .spawn(tick);
@@ -264,7 +264,7 @@ impl Observer for Drawing {
                 display_as(&display_id, &bundle);
                 *shown = Some((run, display_id, Instant::now()));
             }
-            // It was over at once: there is nothing to wait for.
+            // It ended with its first event: nothing is shown.
             None => {}
             Some((_, display_id, drawn)) if done == total || drawn.elapsed() >= REDRAW => {
                 *drawn = Instant::now();
@@ -278,13 +278,13 @@ impl Observer for Drawing {
         warn(diagnostic);
     }
 
-    /// In a notebook the kernel does: a person may ask it to show them once more.
+    /// In a notebook the kernel counts repeated notices, because the user may ask it to show them again.
     fn counts_notices(&self) -> bool {
         connection::is_open()
     }
 }
 
-/// A display's name that no other run of this notebook has, an earlier process' ones included.
+/// A display ID that no other run of this notebook has, those of earlier processes included.
 fn unique(what: &str, run: u64) -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let now = now.map_or(0, |now| now.as_nanos());

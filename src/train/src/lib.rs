@@ -1,10 +1,11 @@
-//! Training: from the arguments of `compile!` and `fit!` to weights, and what was measured on the way.
+//! Training: `compile!`, `fit!`, `evaluate!` and `predict` with their arguments, optimizers, schedules, losses, metrics,
+//! the training loop and its history.
 //!
 //! A [`Model`] is a network under a strategy, with its tokenizer and labels; [`BertForSequenceClassification`]
 //! is the one for texts. [`Model::compile`] takes [`CompileArgs`]: an optimizer ([`AdamW`], [`Adam`],
 //! [`SGD`]) with a [`Schedule`], a [`Loss`], [`Metric`]s. [`Model::fit`] takes a data set and
-//! [`FitArgs`] and returns a [`History`]; `evaluate` and `predict` use what was learned. What a run tells
-//! while it goes arrives at an [`events::Observer`].
+//! [`FitArgs`] and returns a [`History`]; `evaluate` and `predict` use the trained weights. A run reports its progress to
+//! an [`events::Observer`].
 //!
 //! ```no_run
 //! use stratoscope_data::debian_sections;
@@ -34,8 +35,13 @@
 //! # }
 //! ```
 //!
-//! Devices, copies and collectives are `strategy`'s; files and layers `bert`'s; batches `data`'s. How
-//! anything is displayed is the facade's.
+//! The crate uses `bert` (layers, checkpoints), `data` (batches), `strategy` (devices, copies, collectives), `diagnostics`
+//! and `render`. How a value is displayed in a notebook is the facade's.
+//!
+//! Start reading at `run/fit.rs` and `run/epochs.rs` for the loop, then `step/mod.rs` for one optimizer step. The order of the
+//! folders is in `docs/ARCHITECTURE.md`.
+
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 pub mod arguments;
 pub mod callbacks;

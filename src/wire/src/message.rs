@@ -81,8 +81,8 @@ pub enum ToKernel {
         /// In any order.
         variables: Vec<KeptVariable>,
     },
-    /// From a thread that was started by another cell than the one that runs.
-    Late {
+    /// From a thread that an earlier cell has started.
+    ForeignOutput {
         /// In which run of the process: its first cell is run 1.
         run: u64,
         /// Something that is shown ([`Self::is_shown`]) below that cell.
@@ -106,7 +106,7 @@ impl ToKernel {
                 | Self::Result { .. }
                 | Self::ClearOutput { .. }
                 | Self::Diagnostic { .. }
-                | Self::Late { .. }
+                | Self::ForeignOutput { .. }
         )
     }
 }
@@ -274,11 +274,11 @@ mod tests {
                                   "is_new": false}]}),
         );
         check(
-            ToKernel::Late {
+            ToKernel::ForeignOutput {
                 run: 3,
                 message: Box::new(ToKernel::ClearOutput { wait: true }),
             },
-            json!({"kind": "late", "run": 3, "message": {"kind": "clear_output", "wait": true}}),
+            json!({"kind": "foreign_output", "run": 3, "message": {"kind": "clear_output", "wait": true}}),
         );
         check(ToKernel::Interrupted, json!({"kind": "interrupted"}));
         check(

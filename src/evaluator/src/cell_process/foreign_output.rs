@@ -8,7 +8,7 @@ use std::io;
 use stratoscope_session::Stream;
 
 /// The pipe's name, beside `stdout` and `stderr`.
-pub const NAME: &str = "late";
+pub const NAME: &str = "foreign";
 
 /// The system does not part what is no longer (`PIPE_BUF`).
 const MOST_BYTES: usize = 4096;

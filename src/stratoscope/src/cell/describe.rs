@@ -1,4 +1,4 @@
-//! What a variable holds: its bytes and its device, where its type is known. For `%vars`.
+//! Bytes and device of every variable whose type is known, for `%vars`.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -10,13 +10,13 @@ use stratoscope_train::Summary;
 use stratoscope_train::held::held;
 use stratoscope_wire::Described;
 
-/// Every variable, since the connection's thread tells of them while the cells' owns them.
+/// By name. Behind a lock, because the connection's thread sends them while the cells' thread owns the variables.
 static VARIABLES: Mutex<BTreeMap<String, Described>> = Mutex::new(BTreeMap::new());
 
-/// The variable has this value now.
+/// Notes the value of a variable.
 pub fn note(name: &str, value: &dyn Any) {
     if let Some(summary) = value.downcast_ref::<Summary>() {
-        // It has a name by which it can be looked at later.
+        // The summary has a name now and can be shown later.
         summary.keep();
     }
     let (owned, device) = owned(value);
@@ -28,7 +28,7 @@ pub fn note(name: &str, value: &dyn Any) {
     lock().insert(name.to_owned(), described);
 }
 
-/// The variable is gone, or a cell holds it.
+/// Removes a variable that is gone or that a cell holds.
 pub fn forget(name: &str) {
     lock().remove(name);
 }
@@ -42,7 +42,7 @@ fn lock() -> MutexGuard<'static, BTreeMap<String, Described>> {
     VARIABLES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The bytes behind the value, and the device they are on.
+/// The bytes that the value points to, and the device they are on.
 fn owned(value: &dyn Any) -> (u64, Option<String>) {
     macro_rules! tensors {
         ($($kind:ty)*; $($rank:literal)*) => { tensors!(@ [$($kind)*] [$($rank)*]) };
@@ -76,7 +76,7 @@ fn owned(value: &dyn Any) -> (u64, Option<String>) {
     (0, None)
 }
 
-/// `cpu:0, cpu:1`; of many devices the first ones and how many there are.
+/// `cpu:0, cpu:1`; of many devices the first ones and the number of all.
 fn in_words(devices: &[String]) -> Option<String> {
     const MOST: usize = 4;
     let shown = devices.iter().take(MOST).map(String::as_str);
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_behind_a_value_counts() {
+    fn bytes_behind_a_pointer_count() {
         assert_eq!(owned(&vec![0_u32; 10]), (40, None));
         assert_eq!(owned(&"größe".to_owned()), (7, None));
         assert_eq!(owned(&7_u8), (0, None));

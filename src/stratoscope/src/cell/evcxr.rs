@@ -1,11 +1,11 @@
-//! What evcxr writes into every cell, written once: the module `evcxr_internal_runtime`, in which
-//! variables wait for the next cell, and `EvcxrUserCodeError`, which ends a cell at a `?`. The kernel
-//! puts this module's name where evcxr has put the texts (version 0.22 of evcxr). What depends on a
-//! variable's type is a few instructions long, since every cell compiles it for each of its variables.
+//! The runtime that evcxr 0.22 would write into every cell, compiled once: the module `evcxr_internal_runtime`, which
+//! stores variables between cells, and `EvcxrUserCodeError`, which ends a cell at a `?`. The kernel replaces the
+//! generated text by this module's name. Generic functions here are a few instructions long, because every cell compiles
+//! them for each of its variables.
 //!
-//! A cell runs statement by statement ([`run`]), each of which may end it: with a `?`, an early
-//! `return`, a panic or an interrupt. What the statements before it have bound is kept then
-//! ([`VariableStore::keep`]), and the kernel is told of it at the end ([`finished`]).
+//! A cell runs statement by statement ([`run`]). Each statement may end the cell: by `?`, an early `return`, a panic or an
+//! interrupt. The variables bound before it are then kept ([`VariableStore::keep`]) and reported to the kernel
+//! ([`finished`]).
 
 use std::any::{Any, TypeId};
 use std::cell::Cell;
@@ -19,19 +19,19 @@ use stratoscope_wire::{KeptVariable, ToKernel};
 use super::{describe, interrupts};
 use crate::connection;
 
-/// The word of evcxr's protocol for a variable whose type is another one now.
+/// The keyword of evcxr's protocol for a variable whose type has changed.
 const CHANGED_TYPE: &str = "EVCXR_VARIABLE_CHANGED_TYPE:";
-/// The same for a cell that a `?` has ended.
+/// The keyword for a cell that a `?` has ended.
 const FAILED: &str = "EVCXR_ERROR_OCCURRED";
 
-/// What a cell's code is left with by a `?`. The error itself has been told to the kernel.
+/// The error type of a cell's code: a `?` converts to it. The error itself has been sent to the kernel.
 #[derive(Debug)]
 pub struct CellError(());
 
 impl<T: Display> From<T> for CellError {
     #[inline(never)]
     fn from(error: T) -> Self {
-        // An early `return` is no failure, but what comes behind it is not bound either.
+        // An early `return` is no failure, but the statements after it bind nothing either.
         if STATE.replace(State::Over) == State::Runs {
             super::failed(&error);
         }
@@ -40,12 +40,12 @@ impl<T: Display> From<T> for CellError {
     }
 }
 
-/// How far the cell has come.
+/// Whether the cell still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// It runs, or has run to its end.
     Runs,
-    /// A `return` at its top was met.
+    /// It met a `return` at its top level.
     Returns,
     /// A `?`, a `return`, a panic or an interrupt has ended it.
     Over,
@@ -70,7 +70,7 @@ impl Display for Interrupted {
     }
 }
 
-/// What stands for a `return` at the top of a cell.
+/// Stands for a `return` at the top level of a cell.
 #[derive(Debug)]
 pub struct Returned;
 
@@ -80,18 +80,18 @@ impl Display for Returned {
     }
 }
 
-/// The operand of a `return` at the top of a cell, as the result of the statement it stands in.
+/// The operand of a `return` at the top level of a cell, as the result of its statement.
 ///
 /// # Errors
 /// Always: the cell is over.
 pub fn early<T, E: From<Returned>>(value: Result<(), E>) -> Result<T, E> {
-    // What is an error was told when it was made of another one.
+    // An error was reported when it was converted.
     value?;
     STATE.set(State::Returns);
     Err(E::from(Returned))
 }
 
-/// Runs a statement, or a few. `None`: it has ended the cell, and everybody has been told.
+/// Runs one or more statements. `None` if they have ended the cell, which has been reported.
 pub fn run<T>(statement: impl FnOnce() -> Result<T, CellError>) -> Option<T> {
     let mut statement = Some(statement);
     let mut value = None;
@@ -99,7 +99,7 @@ pub fn run<T>(statement: impl FnOnce() -> Result<T, CellError>) -> Option<T> {
     value
 }
 
-/// Not generic: cells compile what is theirs alone.
+/// Not generic, so that cells do not compile it.
 #[inline(never)]
 fn guarded(statement: &mut dyn FnMut()) {
     if catch_unwind(AssertUnwindSafe(statement)).is_err() {
@@ -107,7 +107,7 @@ fn guarded(statement: &mut dyn FnMut()) {
     }
 }
 
-/// As [`super::at`], for a cell that goes to its end another way than by a `?`: whether it is over.
+/// As [`super::at`] for a cell that does not end by `?`: returns whether the cell is over.
 #[track_caller]
 #[inline(never)]
 pub fn stops(line: u32, last_line: u32) -> bool {
@@ -133,8 +133,8 @@ pub(super) fn note_panic() {
     STATE.set(State::Over);
 }
 
-/// The function of a cell returns. When it was ended early, the kernel hears what it has kept of the
-/// cell's own variables, and how.
+/// Called before the function of a cell returns. If the cell ended early, sends the variables that it keeps to the
+/// kernel, with their declarations.
 #[inline(never)]
 pub fn finished(store: &mut VariableStore) -> &mut VariableStore {
     let is_over = STATE.replace(State::Runs) == State::Over;
@@ -158,7 +158,7 @@ pub fn finished(store: &mut VariableStore) -> &mut VariableStore {
     store
 }
 
-/// A value, and what its variable was declared as, when the present cell has kept it.
+/// A value, and the declaration of its variable if the current cell has kept it.
 struct Variable {
     value: Box<dyn Any>,
     kept: Option<Kept>,
@@ -168,7 +168,7 @@ struct Variable {
 struct Kept {
     type_name: &'static str,
     is_mutable: bool,
-    /// The present cell has made it.
+    /// Whether the current cell has made it.
     is_new: bool,
 }
 
@@ -188,20 +188,19 @@ pub struct VariableStore {
     variables: HashMap<String, Variable>,
 }
 
-/// No variables yet. The cells hand the pointer on.
+/// An empty store. Each cell passes the pointer on to the next.
 #[inline(never)]
 pub fn create_variable_store() -> *mut VariableStore {
     Box::into_raw(Box::default())
 }
 
 impl VariableStore {
-    /// Keeps a value.
+    /// Stores a value.
     pub fn put_variable<T: 'static>(&mut self, name: &str, value: T) {
         self.put(name, Box::new(value), None);
     }
 
-    /// Keeps a value that the cell has made, however the cell ends; `type_name` is the type as Rust
-    /// code.
+    /// Stores a value that the cell has made, however the cell ends; `type_name` is the type as Rust code.
     pub fn keep<T: 'static>(
         &mut self,
         name: &str,
@@ -213,7 +212,7 @@ impl VariableStore {
         self.put(name, Box::new(value), Some(kept));
     }
 
-    /// Keeps a value of an earlier cell, which this one has not come to shadow or to move.
+    /// Stores a value of an earlier cell that this cell has neither shadowed nor moved.
     pub fn keep_old<T: 'static>(
         &mut self,
         name: &str,
@@ -225,7 +224,7 @@ impl VariableStore {
         self.put(name, Box::new(value), Some(kept));
     }
 
-    /// Drops values whose types the cell defines anew: what they are made of is still known here.
+    /// Drops values whose types the cell redefines, while the old types are still loaded.
     #[inline(never)]
     pub fn forget(&mut self, names: &[&str]) {
         for name in names {
@@ -234,26 +233,25 @@ impl VariableStore {
         }
     }
 
-    /// Whether the variable is there and has this type. evcxr is told when it is not so.
+    /// Whether the variable exists and has this type. If not, evcxr gets a message.
     pub fn check_variable<T: 'static>(&mut self, name: &str) -> bool {
         self.check(name, TypeId::of::<T>())
     }
 
-    /// Hands a value out.
+    /// Moves a value out of the store.
     ///
     /// # Panics
-    /// No variable of this name and type is kept.
+    /// If no variable of this name and type is stored.
     pub fn take_variable<T: 'static>(&mut self, name: &str) -> T {
         let value = self.take(name, TypeId::of::<T>());
-        // SAFETY: the value has this type: `take` has compared.
+        // SAFETY: `take` has compared the type of the value with `T`, so the box was made as a `Box<T>`.
         *unsafe { Box::from_raw(Box::into_raw(value).cast::<T>()) }
     }
 
-    /// The shared value of this name, made when it is first asked for: an asynchronous cell's
-    /// executor.
+    /// The shared value of this name, made at the first call: the executor of asynchronous cells.
     ///
     /// # Panics
-    /// A variable of another type has the name.
+    /// If a variable of another type has the name.
     pub fn lazy_arc<T: 'static, F: FnOnce() -> T>(&mut self, name: &str, create: F) -> Arc<T> {
         let variable = self.variables.entry(name.to_owned());
         let variable = variable.or_insert_with(|| Variable {
@@ -278,7 +276,7 @@ impl VariableStore {
         match self.variables.get(name) {
             Some(variable) if variable.value.as_ref().type_id() == expected => return true,
             Some(_) => eprintln!("the type of the variable `{name}` was redefined, so it is lost"),
-            // evcxr forgets it and compiles the cell again without it.
+            // evcxr removes it and compiles the cell again.
             None => {}
         }
         super::protocol(&format!("{CHANGED_TYPE}{name}"));
@@ -303,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_handed_out_and_of_its_type() {
+    fn a_stored_value_is_returned_with_its_type() {
         let mut store = VariableStore::default();
         store.put_variable("number", 3_u8);
         store.put_variable("text", "long enough".to_owned());
@@ -316,7 +314,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "gone missing")]
-    fn a_value_is_handed_out_once() {
+    fn a_value_is_returned_once() {
         let mut store = VariableStore::default();
         store.put_variable("number", 3_u8);
         store.take_variable::<u8>("number");
@@ -325,7 +323,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "another type")]
-    fn a_value_of_another_type_is_not_handed_out() {
+    fn a_value_of_another_type_is_not_returned() {
         let mut store = VariableStore::default();
         store.put_variable("number", 3_u8);
         store.take_variable::<[u64; 9]>("number");
@@ -347,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cell_keeps_is_told_once() {
+    fn kept_variables_are_reported_once() {
         begin();
         let mut store = VariableStore::default();
         store.keep("text", "String", true, "long enough".to_owned());
@@ -359,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shared_is_made_once() {
+    fn a_shared_value_is_made_once() {
         let mut store = VariableStore::default();
         let first = store.lazy_arc("executor", || Mutex::new(1));
         let second = store.lazy_arc("executor", || Mutex::new(2));

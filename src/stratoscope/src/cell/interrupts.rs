@@ -1,4 +1,4 @@
-//! The interrupt button, as the cell process knows it.
+//! Interrupt requests in the cell process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -8,14 +8,14 @@ use stratoscope_wire::ToKernel;
 
 use crate::connection;
 
-/// How often a sleeper looks whether the button was pressed.
+/// How often [`sleep`] checks for an interrupt.
 const PERIOD: Duration = Duration::from_millis(20);
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
-static HEARD: AtomicBool = AtomicBool::new(false);
+static CONFIRMED: AtomicBool = AtomicBool::new(false);
 
-/// The button was pressed. Where something runs that will hear it, the kernel is told so at once: what
-/// cannot be divided, such as a step of a GPU that compiles its kernels, may end first.
+/// Notes an interrupt request. If code that checks for interrupts is running, the kernel gets the confirmation at once,
+/// because an operation that cannot be divided, such as a GPU step that compiles its kernels, may have to end first.
 pub(crate) fn request() {
     REQUESTED.store(true, Ordering::SeqCst);
     if work::is_listening() {
@@ -23,25 +23,25 @@ pub(crate) fn request() {
     }
 }
 
-/// A new cell: an old request is not meant for it.
+/// Forgets an old request when a cell begins.
 pub(crate) fn clear() {
     REQUESTED.store(false, Ordering::SeqCst);
-    HEARD.store(false, Ordering::SeqCst);
+    CONFIRMED.store(false, Ordering::SeqCst);
 }
 
-/// Whether the button was pressed. Whoever asks is expected to stop soon: the kernel is told, and
-/// gives the cell more time before it ends the process. The answer stays the same until the next cell, so
-/// that whoever comes after an interrupted call, such as the cell's next statement, can ask too.
+/// Whether an interrupt was requested. The caller is expected to stop soon: the kernel gets a confirmation and waits
+/// longer before it ends the process. The answer stays the same until the next cell, so that the statement after an
+/// interrupted call can check too.
 pub(crate) fn requested() -> bool {
     let requested = REQUESTED.load(Ordering::SeqCst);
-    if requested && !HEARD.swap(true, Ordering::SeqCst) {
+    if requested && !CONFIRMED.swap(true, Ordering::SeqCst) {
         connection::send(&ToKernel::Interrupted);
     }
     requested
 }
 
-/// Waits so many seconds, or until the interrupt button is pressed: then the cell goes on at once, and
-/// keeps its variables. `std::thread::sleep` does not hear the button.
+/// Waits for a number of seconds, or until an interrupt: then the cell goes on at once and keeps its variables.
+/// `std::thread::sleep` cannot be interrupted.
 pub fn sleep(seconds: impl Into<f64>) {
     wait(seconds.into());
 }
@@ -49,7 +49,7 @@ pub fn sleep(seconds: impl Into<f64>) {
 #[inline(never)]
 fn wait(seconds: f64) {
     let begun = Instant::now();
-    // What is not a number is no wait at all.
+    // NaN waits for 0 seconds.
     let seconds = if seconds.is_nan() { 0.0 } else { seconds };
     let whole = Duration::from_secs_f64(seconds.clamp(0.0, 1e9));
     while !requested() {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sleeper_wakes_at_the_end_or_at_the_button() {
+    fn sleep_ends_after_its_time_or_at_an_interrupt() {
         let begun = Instant::now();
         for nothing in [0.0, -1.0, f64::NAN] {
             sleep(nothing);

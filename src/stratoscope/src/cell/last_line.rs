@@ -1,16 +1,16 @@
-//! The line that runs, in a file: when the process is killed, the kernel still knows where it was.
+//! Writes the running line to a file, so that the kernel knows it after the process was killed.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// The variable that names the folder of the pipes, where the file is.
+/// The environment variable with the folder of the pipes, which contains the file.
 const FOLDER_VARIABLE: &str = "STRATOSCOPE_STREAMS";
-/// The file's name: four bytes, the line in this machine's order, 0 for none.
+/// The file's name. It holds four bytes, the line in native byte order; 0 for no line.
 const NAME: &str = "line";
 
-/// This line of the cell runs from now on.
+/// Sets the running line.
 pub fn set(line: u32) {
     static LINE: OnceLock<Option<File>> = OnceLock::new();
     let file = LINE.get_or_init(|| {
@@ -20,7 +20,7 @@ pub fn set(line: u32) {
         options.open(folder.join(NAME)).ok()
     });
     if let Some(file) = file {
-        // Without it an error has no line, which is no reason to stop the cell.
+        // After an error of writing, reports have no line; the cell goes on.
         let _ = file.write_at(&line.to_ne_bytes(), 0);
     }
 }

@@ -1,15 +1,15 @@
-//! Where something stands in the notebook. rustc compiles a cell as `src/lib.rs`, whose lines say
-//! nothing to its author; what the kernel writes before each statement tells which line is which.
+//! Positions in the notebook. rustc compiles a cell as `src/lib.rs`, whose line numbers mean nothing to the cell's
+//! author. The calls that the kernel writes before each statement map them to lines of the cell.
 
 use std::panic::Location;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::whose;
+use super::thread_owner;
 
-/// A statement of the cell that runs, or ran last.
+/// A statement of the cell that is running or ran last.
 #[derive(Clone, Copy)]
 struct Statement {
-    /// The line, in what was compiled, behind which it begins.
+    /// The compiled line before its first one.
     compiled: u32,
     /// Its lines in the cell.
     lines: (u32, u32),
@@ -47,9 +47,10 @@ pub(super) fn statement(compiled: &'static Location<'static>, lines: (u32, u32))
     }
 }
 
-/// `Cell In[3], line 2`, as far as it is known where a line of what was compiled stands.
+/// `Cell In[3], line 2` for a compiled line; without the line if it is none of the cell's, and `file:line` for another
+/// file.
 pub fn place(file: &str, line: u32) -> String {
-    if whose::of_another_run().is_none()
+    if thread_owner::earlier_run().is_none()
         && let Some(run) = &*lock()
         && run.file == file
     {
@@ -64,7 +65,7 @@ pub fn place(file: &str, line: u32) -> String {
 
 impl Statement {
     fn line(self, compiled: u32) -> Option<u32> {
-        // evcxr ends a line before the statement.
+        // evcxr adds a line end before the statement.
         let distance = compiled.checked_sub(self.compiled)?.checked_sub(1)?;
         let line = self.lines.0 + distance;
         (line <= self.lines.1).then_some(line)

@@ -1,5 +1,4 @@
-//! `scope!` opened up: what the kernel writes instead of the macro, so that the `let`s inside it
-//! are the notebook's.
+//! The expansion of `scope!` that the kernel writes, so that the `let`s inside it are variables of the notebook.
 
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::scope::ScopeGuard;
@@ -18,7 +17,7 @@ pub fn leave() {
     scope::leave();
 }
 
-/// Enters the scope of `strategy` until the guard is dropped: for a `scope!` that is a value.
+/// Enters the scope of `strategy` until the guard is dropped, for a `scope!` whose value is used.
 ///
 /// # Errors
 /// SC0204 inside the scope of another strategy.
@@ -37,7 +36,7 @@ pub(crate) fn begin(cell: u64) {
     origin::begin_cell(cell);
 }
 
-/// Variables made from here on remember this cell and line.
+/// Sets the cell and line that variables made from now on remember.
 pub(crate) fn statement(cell: u64, line: u32) {
     origin::set_statement(cell, line);
 }

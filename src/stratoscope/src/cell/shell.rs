@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use super::interrupts;
 
-/// How often it is looked whether the command has ended or the interrupt button was pressed.
+/// How often a running command is checked: whether it has ended, whether an interrupt was requested.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// A shell command that did not do what it should.
+/// Why a shell command failed.
 #[derive(Debug)]
 pub enum ShellError {
     /// There is no shell.
     NoShell(std::io::Error),
-    /// It ended with another status than 0.
+    /// It ended with a status other than 0.
     Failed(ExitStatus),
-    /// The interrupt button was pressed; the command was ended.
+    /// An interrupt was requested; the command was ended.
     Interrupted,
 }
 
@@ -34,22 +34,22 @@ impl fmt::Display for ShellError {
 
 impl std::error::Error for ShellError {}
 
-/// Runs a command of the shell; what it prints is the cell's.
+/// Runs a shell command; its output is output of the cell.
 ///
 /// # Errors
-/// It does not start, fails, or is interrupted.
+/// If it does not start, fails, or is interrupted.
 pub fn shell(command: &str) -> Result<(), ShellError> {
     let mut shell = Command::new("sh");
     shell
         .args(["-c", command])
         .stdin(Stdio::null())
-        // A group of its own: what the command starts ends with it.
+        // A process group of its own: processes that the command starts end with it.
         .process_group(0);
     if let Some(prefix) = stratoscope_bert::source::python_environment() {
         activate(&prefix, &mut shell);
     }
     let mut child = shell.spawn().map_err(ShellError::NoShell)?;
-    // Without it, a command outlives a kernel that is killed.
+    // Otherwise the command would go on after the kernel is killed.
     let _guard = Guard::of(child.id());
     loop {
         match child.try_wait().map_err(ShellError::NoShell)? {
@@ -57,8 +57,8 @@ pub fn shell(command: &str) -> Result<(), ShellError> {
             Some(status) => return Err(ShellError::Failed(status)),
             None if interrupts::requested() => {
                 if let Ok(group) = i32::try_from(child.id()) {
-                    // SAFETY: a plain system call; the child has not been waited for, so the
-                    // number is still that of its group.
+                    // SAFETY: `kill` accesses no memory of ours. The child has not been waited for, so
+                    // the number is still that of its group.
                     unsafe { libc::kill(-group, libc::SIGKILL) };
                 }
                 let _ = child.wait();
@@ -69,8 +69,8 @@ pub fn shell(command: &str) -> Result<(), ShellError> {
     }
 }
 
-/// `python` and `pip` are those of the environment in which checkpoints are looked for, so that what a
-/// notebook installs is found.
+/// Activates the Python environment in which checkpoints are looked for, so that a notebook finds what its `pip`
+/// installs.
 fn activate(prefix: &Path, command: &mut Command) {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(prefix.join("bin")).chain(std::env::split_paths(&folders));
@@ -82,8 +82,8 @@ fn activate(prefix: &Path, command: &mut Command) {
     }
 }
 
-/// Ends a group of processes when this process ends, however it does. It is a process that waits for
-/// the end of a pipe, which only we hold open; dropping the guard ends that process alone.
+/// Ends a process group when this process ends for any reason. The guard is a process that waits for the end of a pipe,
+/// which only this process holds open. Dropping the guard ends the waiting process only.
 struct Guard(Option<Child>);
 
 impl Guard {
@@ -103,23 +103,23 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if let Some(mut waiting) = self.0.take() {
-            // Before its pipe is closed: the group's number may already be another's.
+            // Before its pipe is closed: the group's number may be in use again.
             let _ = waiting.kill();
             let _ = waiting.wait();
         }
     }
 }
 
-/// `%env`: prints all variables of the environment, the one that is named, or sets `NAME=VALUE`.
+/// `%env`: prints all environment variables or the named one, or sets `NAME=VALUE`.
 pub fn environment(asked: &str) {
     if let Some((name, value)) = asked.split_once('=') {
         let (name, value) = (name.trim(), value.trim());
         if name.is_empty() || name.contains('\0') || value.contains('\0') {
-            eprintln!("no variable can be named so");
+            eprintln!("not a valid name or value of a variable: `{asked}`");
             return;
         }
-        // SAFETY: not sound while another thread reads the environment; as everywhere, it is for
-        // whoever writes `%env` to have none that does.
+        // SAFETY: no other thread may access the environment without std's lock. Code of this project accesses it
+        // through `std::env` only; a user who writes `%env` is responsible for C code that the cells call.
         unsafe { std::env::set_var(name, value) };
         println!("{name}={value}");
     } else if asked.is_empty() {
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_told() {
+    fn a_status_is_reported() {
         shell("exit 0").expect("a success");
         let error = shell("exit 3").expect_err("a failure");
         assert_eq!(error.to_string(), "the command ended with exit status: 3");

@@ -1,39 +1,39 @@
-//! `%time`, `%%time` and `%timeit`: the time that cells take to run, without that to compile them.
+//! `%time`, `%%time` and `%timeit`: the time that a cell runs, without its compilation.
 
 use std::cell::Cell;
 use std::error::Error;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// `%timeit` repeats a run of loops this often.
+/// Number of runs of `%timeit`.
 const RUNS: u32 = 7;
-/// A run of loops takes at least this long, if one loop does not take longer.
+/// The least duration of a run: it repeats the body until then.
 const SHORTEST_RUN: Duration = Duration::from_millis(100);
 
 thread_local! {
     static CLOCK: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
 }
 
-/// The cell's own statements begin.
+/// Starts the clock, before the statements of the cell.
 pub fn clock() {
     CLOCK.set(Some((Instant::now(), processor_time())));
 }
 
-/// They are over: prints what they took.
+/// Prints the time since [`clock`].
 pub fn clocked() {
     if let Some((began, processor)) = CLOCK.take() {
         println!(
             "wall time {}, processor time {}",
-            told(began.elapsed()),
-            told(processor_time().saturating_sub(processor))
+            in_words(began.elapsed()),
+            in_words(processor_time().saturating_sub(processor))
         );
     }
 }
 
-/// Runs `body` until its time is known, and prints it.
+/// Runs `body` repeatedly and prints its mean time.
 ///
 /// # Errors
-/// The first of the body.
+/// The first error of the body.
 pub fn timeit(mut body: impl FnMut() -> Result<(), Box<dyn Error>>) -> Result<(), Box<dyn Error>> {
     let mut run = |loops: u32| -> Result<Duration, Box<dyn Error>> {
         let began = Instant::now();
@@ -60,19 +60,19 @@ pub fn timeit(mut body: impl FnMut() -> Result<(), Box<dyn Error>>) -> Result<()
     let variance = seconds.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / count;
     println!(
         "{} ± {} per loop (mean ± standard deviation of {count} runs, {loops} loops each)",
-        told(Duration::from_secs_f64(mean)),
-        told(Duration::from_secs_f64(variance.sqrt()))
+        in_words(Duration::from_secs_f64(mean)),
+        in_words(Duration::from_secs_f64(variance.sqrt()))
     );
     Ok(())
 }
 
-/// What all threads of this process have computed.
+/// The processor time of all threads of this process.
 fn processor_time() -> Duration {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: a plain system call that writes the one value.
+    // SAFETY: the pointer is valid for writing one `timespec`.
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     Duration::new(
         u64::try_from(time.tv_sec).unwrap_or(0),
@@ -81,7 +81,7 @@ fn processor_time() -> Duration {
 }
 
 /// Three digits and a unit.
-fn told(time: Duration) -> String {
+fn in_words(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     let (value, unit) = match seconds {
         s if s >= 1.0 => (s, "s"),
@@ -110,12 +110,12 @@ mod tests {
             (23_450_000, "23.4 ms"),
             (123_450_000_000, "123 s"),
         ] {
-            assert_eq!(told(Duration::from_nanos(nanoseconds)), expected);
+            assert_eq!(in_words(Duration::from_nanos(nanoseconds)), expected);
         }
     }
 
     #[test]
-    fn the_first_error_ends_the_loops() {
+    fn the_first_error_ends_the_runs() {
         let mut called = 0;
         let result = timeit(|| {
             called += 1;

@@ -1,4 +1,4 @@
-//! The table of a run: one value that is drawn again whenever something has changed.
+//! The table of a run, drawn again after every change.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -39,12 +39,12 @@ const HEAD: &str = "padding:3px 7px;text-align:right;white-space:nowrap;font-wei
 const NOTE: &str = "font-size:13px;margin:2px 0;opacity:0.85";
 
 /// A bar of a share, 0 to 1.
-fn bar(share: f64, width: u32, colour: &str) -> String {
+fn bar(share: f64, width: u32, color: &str) -> String {
     let filled = (share.clamp(0.0, 1.0) * f64::from(width)).round();
     format!(
         "<div style=\"display:inline-block;width:{width}px;height:9px;\
          background-color:#80808047;border-radius:3px;vertical-align:middle\">\
-         <div style=\"width:{filled}px;height:9px;background-color:{colour};border-radius:3px\">\
+         <div style=\"width:{filled}px;height:9px;background-color:{color};border-radius:3px\">\
          </div></div>"
     )
 }
@@ -127,7 +127,7 @@ impl Fit {
         row
     }
 
-    /// The row of the epoch that is going on.
+    /// The row of the current epoch.
     fn current_row(&self) -> Option<Vec<String>> {
         let latest = self.latest.as_ref()?;
         if self
@@ -163,7 +163,7 @@ impl Fit {
         ended.chain(self.current_row()).collect()
     }
 
-    /// What is going on, in a few words, so long after the beginning.
+    /// The state of the run in a few words, `elapsed` after its start.
     fn status(&self, elapsed: Duration) -> String {
         match &self.end {
             Some(End::Failed) => "stopped by an error".to_owned(),
@@ -181,14 +181,14 @@ impl Fit {
                 (Some(latest), None) => match latest.seconds_left {
                     Some(left) if left > 0.0 => format!("about {} left", time(left)),
                     Some(_) => "last batch done".to_owned(),
-                    // The first batch of a run says nothing about the others.
+                    // The time of the first batch does not predict that of the others.
                     None => "running".to_owned(),
                 },
             },
         }
     }
 
-    /// What one waits for until the first batch is done; on a GPU that can take a minute and more.
+    /// What happens before the first batch is done; on a GPU it can take more than a minute.
     fn first_step(&self, elapsed: Duration) -> String {
         const WORTH_EXPLAINING: Duration = Duration::from_secs(1);
         if elapsed < WORTH_EXPLAINING {
@@ -207,7 +207,7 @@ impl Fit {
         }
     }
 
-    /// The three counters beside what they will be: `executions 3/12`.
+    /// The three counters and their planned values: `executions 3/12`.
     fn counters(&self) -> Vec<(&'static str, u64, u64)> {
         let now = match (&self.end, &self.latest) {
             (None, Some(latest)) => latest.counters,
@@ -232,7 +232,7 @@ impl Fit {
     }
 
     fn to_html(&self) -> String {
-        let colour = match &self.end {
+        let color = match &self.end {
             Some(End::Failed) => "#c0392b",
             Some(End::Finished(_)) if self.share() >= 1.0 => "#2e9e5b",
             Some(End::Finished(_)) => "#c98a1b",
@@ -241,7 +241,7 @@ impl Fit {
         let share = self.share();
         let mut html = format!(
             "<div style=\"{NOTE}\">{} &nbsp;<b>{:.0} %</b> &nbsp;{}</div>",
-            bar(share, 260, colour),
+            bar(share, 260, color),
             100.0 * share,
             escape(&self.status(self.begun.elapsed()))
         );
@@ -410,7 +410,7 @@ learning rate 5e-5 at step 0";
     }
 
     #[test]
-    fn the_first_step_says_what_one_waits_for() {
+    fn the_first_step_says_what_it_waits_for() {
         let mut fit = fit();
         let after = |fit: &Fit, seconds: u64| fit.status(Duration::from_secs(seconds));
         assert_eq!(after(&fit, 0), "starting");
@@ -418,7 +418,7 @@ learning rate 5e-5 at step 0";
         fit.started.compiles_for = vec!["wgpu:0".to_owned()];
         let expected = "first step: compiling and tuning kernels for wgpu:0, 1 min 34 s so far";
         assert_eq!(after(&fit, 94), expected);
-        // Its duration is no measure of those to come.
+        // Its duration does not predict that of later steps.
         let mut first = advanced();
         (first.sequences_per_second, first.seconds_left) = (None, None);
         fit.latest = Some(first);

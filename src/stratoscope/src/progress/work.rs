@@ -1,4 +1,4 @@
-//! Work that takes long, as a line with a bar: tokenizing, downloading, predicting.
+//! Progress of long operations as a line with a bar: tokenizing, downloading, predicting.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,10 +10,10 @@ use crate::display::{display_as, display_update};
 
 use super::table::line_bundle;
 
-/// The lines that are being drawn: work and display.
+/// The lines being drawn: ID of the operation, and display ID.
 static DRAWN: Mutex<Vec<(u64, String)>> = Mutex::new(Vec::new());
 
-/// Draws how far a piece of work is; in a terminal it stays silent.
+/// Draws the progress of an operation; nothing in a terminal.
 pub(super) fn draw(seen: &Seen) {
     if !connection::is_open() {
         return;

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn probabilities_are_clamped_and_normalised() {
+    fn probabilities_are_clamped_and_normalized() {
         let found = loss(false, [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]], [0, 1]);
         assert!((found - 2_f32.ln()).abs() < 1e-5, "{found}");
         // A logit of 3 taken for a probability counts as 1.

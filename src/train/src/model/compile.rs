@@ -1,4 +1,4 @@
-//! `compile!(model, …)`: arguments as written → [`Compiled`], what the loop sees. All that is wrong is
+//! `compile!(model, …)`: turns the arguments as written into [`Compiled`], which the training loop uses. All problems are
 //! reported together, before any batch. Scope rules: docs/keras-semantics.md §3.
 
 use std::sync::Arc;
@@ -39,93 +39,33 @@ impl<N: Network> Model<N> {
 
     pub(crate) fn compile_from(
         &self,
-        args: CompileArgs,
+        mut args: CompileArgs,
         compiled_at: Origin,
     ) -> Result<CompileReceipt> {
         begin_call();
         let mut state = self.free_state("compile")?;
-        let mut problems = Vec::new();
-        let mut warnings = Vec::new();
-
-        // A model without variables can still be bound; any other is where it is.
+        // A model without variables is placed by this call; the variables of any other have their place.
         let adopts = state.to_be_bound(&args.strategy);
-        if adopts.is_none() {
-            problems.extend(outside_its_scope(&state, &args.strategy)?);
-        }
-        let is_outside = !problems.is_empty();
-        problems.extend(args.problems);
-        if !args.has_optimizer {
-            let place = Place::call("compile");
-            let rule = MissingOptimizer {
-                place,
-                insert: None,
-                arguments: Vec::new(),
-            };
-            problems.push(rule.diagnostic());
-        }
-        if let Some(optimizer) = &args.optimizer
-            && let Some(other) = optimizer.identity.other_owner(&self.shared().identity)
-        {
-            let rule = OptimizerOfOtherModel {
-                optimizer: optimizer.name.to_owned(),
-                owner: OptimizerOwner::Model { compiled_at: other },
-            };
-            problems.push(rule.diagnostic());
-        }
-        // A model outside the scope is one fault, not two.
-        if let Some(optimizer) = args.optimizer.as_ref().filter(|_| !is_outside) {
-            let rule = optimizer_of_another_strategy(&state, optimizer, &args.strategy);
-            problems.extend(rule);
-        }
-        let mut count = |given: Option<Count>, argument| match given {
-            None => 1,
-            Some(count) => count
-                .at_least(1, "compile", argument)
-                .unwrap_or_else(|problem| {
-                    problems.push(*problem);
-                    1
-                }),
+        let outside = match &adopts {
+            None => outside_its_scope(&state, &args.strategy)?,
+            Some(_) => None,
         };
-        let mut steps_per_execution = count(args.steps_per_execution, "steps_per_execution");
-        let gradient_accumulation_steps = count(
-            args.gradient_accumulation_steps,
-            "gradient_accumulation_steps",
-        );
-        let sync_every = count(args.sync_every, "sync_every");
-        problems.extend(nothing_to_average(&state, sync_every));
-        if let Some(optimizer) = &args.optimizer {
-            problems.extend(two_averages(&state, optimizer, sync_every));
-        }
-        if steps_per_execution > 1 && !is_in_scope(&state, &args.strategy) {
-            let rule = StepsPerExecutionWithoutScope {
-                value: usize::try_from(steps_per_execution).unwrap_or(usize::MAX),
-                dropped: args.drop_unsupported,
-            };
-            match args.drop_unsupported {
-                true => warnings.push(rule.diagnostic()),
-                false => problems.push(rule.diagnostic()),
-            }
-            steps_per_execution = 1;
-        }
-        problems.extend(agreement::errors(&state, args.loss, &args.metrics));
-        if let Some(optimizer) = &args.optimizer {
-            warnings.extend(agreement::warnings(&state, optimizer, args.loss));
-        }
-        if let Some(problem) = problem::together(problems) {
+        let is_outside = outside.is_some();
+        let mut findings = Findings::default();
+        findings.problems.extend(outside);
+        findings.problems.append(&mut args.problems);
+        findings.check_owner(&state, &args, &self.shared().identity, is_outside);
+        let counts = findings.counts(&state, &args);
+        findings.check_agreement(&state, &args);
+        if let Some(problem) = problem::together(findings.problems) {
             return Err(problem);
         }
         // Without an optimizer there was a problem above.
-        let Some(optimizer) = args.optimizer else {
-            let place = Place::call("compile");
-            return Err(MissingOptimizer {
-                place,
-                insert: None,
-                arguments: Vec::new(),
-            }
-            .error());
-        };
+        let optimizer = args
+            .optimizer
+            .ok_or_else(|| missing_optimizer().error())?;
 
-        warnings.into_iter().try_for_each(notice)?;
+        findings.warnings.into_iter().try_for_each(notice)?;
         state.settle(adopts, compiled_at.clone())?;
         state.alone = matches!(args.strategy, StrategyChoice::None);
         optimizer
@@ -138,28 +78,135 @@ impl<N: Network> Model<N> {
             optimizer,
             loss: args.loss,
             metrics: args.metrics,
-            steps_per_execution,
-            gradient_accumulation_steps,
-            sync_every,
+            steps_per_execution: counts.steps_per_execution,
+            gradient_accumulation_steps: counts.gradient_accumulation_steps,
+            sync_every: counts.sync_every,
             frozen: state.frozen(),
         }));
         state.saved_run = None;
         let mut receipt = receipt(&state)?;
-        if let Some(bound) = state.step.replicas.strategy()
-            && scope::current().is_none()
-        {
-            let note = format!(
-                "`compile!` stands outside; the model belongs to `{}` all the same (Keras 3 compiles \
-                 this and fails in `fit`)",
-                bound.name()
-            );
-            receipt.settings.push(("scope".to_owned(), note));
-        }
+        receipt.settings.extend(note_on_scope(&state));
         Ok(receipt)
     }
 }
 
-/// SC0201, where a strategy is meant and the model's variables are not the strategy's.
+/// The counts of `compile!`, checked.
+struct Counts {
+    steps_per_execution: u64,
+    gradient_accumulation_steps: u64,
+    sync_every: u64,
+}
+
+/// What a call of `compile!` is refused for, and what it only warns of.
+#[derive(Default)]
+struct Findings {
+    problems: Vec<Diagnostic>,
+    warnings: Vec<Diagnostic>,
+}
+
+impl Findings {
+    /// SC0116 without an optimizer, SC0202 for one of another model or strategy. `is_outside`: the model is
+    /// outside of its scope, which is one fault, not two.
+    fn check_owner<N: Network>(
+        &mut self,
+        state: &ModelState<N>,
+        args: &CompileArgs,
+        identity: &Arc<()>,
+        is_outside: bool,
+    ) {
+        if !args.has_optimizer {
+            self.problems.push(missing_optimizer().diagnostic());
+        }
+        let Some(optimizer) = &args.optimizer else {
+            return;
+        };
+        if let Some(other) = optimizer.identity.other_owner(identity) {
+            let rule = OptimizerOfOtherModel {
+                optimizer: optimizer.name.to_owned(),
+                owner: OptimizerOwner::Model { compiled_at: other },
+            };
+            self.problems.push(rule.diagnostic());
+        }
+        if !is_outside {
+            let finding = optimizer_of_another_strategy(state, optimizer, &args.strategy);
+            self.problems.extend(finding);
+        }
+    }
+
+    /// SC0103 for a count below 1 or one that the strategy or the optimizer rules out, SC0102 for
+    /// `steps_per_execution` without a scope: an error, or a warning and 1.
+    fn counts<N: Network>(&mut self, state: &ModelState<N>, args: &CompileArgs) -> Counts {
+        let mut counts = Counts {
+            steps_per_execution: self.count(args.steps_per_execution, "steps_per_execution"),
+            gradient_accumulation_steps: self.count(
+                args.gradient_accumulation_steps,
+                "gradient_accumulation_steps",
+            ),
+            sync_every: self.count(args.sync_every, "sync_every"),
+        };
+        let finding = nothing_to_average(state, counts.sync_every);
+        self.problems.extend(finding);
+        if let Some(optimizer) = &args.optimizer {
+            let finding = two_averages(state, optimizer, counts.sync_every);
+            self.problems.extend(finding);
+        }
+        if counts.steps_per_execution > 1 && !is_in_scope(state, &args.strategy) {
+            let rule = StepsPerExecutionWithoutScope {
+                value: usize::try_from(counts.steps_per_execution).unwrap_or(usize::MAX),
+                dropped: args.drop_unsupported,
+            };
+            match args.drop_unsupported {
+                true => self.warnings.push(rule.diagnostic()),
+                false => self.problems.push(rule.diagnostic()),
+            }
+            counts.steps_per_execution = 1;
+        }
+        counts
+    }
+
+    /// The count as given, at least 1; 1 without an argument or for a wrong one.
+    fn count(&mut self, given: Option<Count>, argument: &str) -> u64 {
+        let checked = given.map(|count| count.at_least(1, "compile", argument));
+        checked.unwrap_or(Ok(1)).unwrap_or_else(|problem| {
+            self.problems.push(*problem);
+            1
+        })
+    }
+
+    /// Whether loss, metrics and optimizer agree with the head and with each other.
+    fn check_agreement<N: Network>(&mut self, state: &ModelState<N>, args: &CompileArgs) {
+        let problems = agreement::errors(state, args.loss, &args.metrics);
+        self.problems.extend(problems);
+        if let Some(optimizer) = &args.optimizer {
+            let warnings = agreement::warnings(state, optimizer, args.loss);
+            self.warnings.extend(warnings);
+        }
+    }
+}
+
+fn missing_optimizer() -> MissingOptimizer {
+    MissingOptimizer {
+        place: Place::call("compile"),
+        insert: None,
+        arguments: Vec::new(),
+    }
+}
+
+/// A line of the receipt, where a model of a strategy is compiled outside of the scope.
+fn note_on_scope<N: Network>(state: &ModelState<N>) -> Option<(String, String)> {
+    let bound = state.step.replicas.strategy()?;
+    if scope::current().is_some() {
+        return None;
+    }
+    let note = format!(
+        "`compile!` is outside of the scope; the model still belongs to `{}` (Keras 3 accepts this call and \
+         fails in `fit`)",
+        bound.name()
+    );
+    Some(("scope".to_owned(), note))
+}
+
+/// SC0201 where the model's variables do not belong to the strategy that the call names or the scope has.
 fn outside_its_scope<N: Network>(
     state: &ModelState<N>,
     choice: &StrategyChoice,
@@ -237,7 +284,7 @@ fn optimizer_of_another_strategy<N: Network>(
     Some(rule.diagnostic())
 }
 
-/// SC0103, where replicas are to step alone but there is one copy of the variables.
+/// SC0103 for `sync_every` above 1 under a strategy with a single copy of each variable.
 fn nothing_to_average<N: Network>(state: &ModelState<N>, sync_every: u64) -> Option<Diagnostic> {
     let strategy = state.step.replicas.strategy()?;
     if sync_every < 2 || strategy.has_copies() {
@@ -252,8 +299,8 @@ fn nothing_to_average<N: Network>(state: &ModelState<N>, sync_every: u64) -> Opt
     Some(finding)
 }
 
-/// SC0103, where replicas are to step alone and the optimizer is to keep an average of the weights:
-/// between two averages over the replicas there are no weights that all have.
+/// SC0103 for `sync_every` above 1 together with `use_ema`: between two averages over the replicas, every
+/// replica has weights of its own.
 fn two_averages<N: Network>(
     state: &ModelState<N>,
     optimizer: &Optimizer,
@@ -265,8 +312,8 @@ fn two_averages<N: Network>(
     }
     let expects = "1, since the optimizer keeps a moving average of the weights (`use_ema`)";
     let finding = problem::bad_value("compile", "sync_every", sync_every, expects)
-        .why("replicas that step alone have different weights between two averages over the replicas: a \
-              moving average of each would be of weights that the model never has")
+        .why("between two averages over the replicas, every replica has weights of its own: their moving \
+              averages would be of weights that the model never has")
         .fix("drop `use_ema`: averaging over the replicas smooths the weights too");
     Some(finding)
 }

@@ -1,12 +1,13 @@
-//! What a run needs of memory, before its first batch.
+//! The memory that a run needs, computed before its first batch.
 //!
 //! Weights, gradients and moments are exact: the shapes are known. Activations are estimated from the sizes of the
-//! network, and card and table say so. Nothing here allocates or refuses: an estimate warns.
+//! network, and card and table say so. Nothing is allocated here. Too little memory is a warning, since the sum contains
+//! an estimate.
 
 use stratoscope_diagnostics::rules::{MemoryHeldByOlderModels, NotEnoughMemory};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::placement::bytes;
-use stratoscope_strategy::{BackendKind, LogicalDevice};
+use stratoscope_strategy::{BackendKind, LogicalDevice, VariableRecord};
 
 use crate::context::ledger::others;
 use crate::context::warnings::notice;
@@ -18,7 +19,7 @@ use crate::run::state::ModelState;
 /// The share of the memory that older models may hold before they are mentioned.
 const WORTH_MENTIONING: f64 = 0.25;
 
-/// The plan of a run, and what to say about it. SC0601, SC0602.
+/// Warns if a run needs more memory than is free (SC0601), or if older models hold much of it (SC0602).
 ///
 /// # Errors
 /// Either, where it is denied.
@@ -59,75 +60,14 @@ pub(crate) fn check<N: Network>(
     Ok(())
 }
 
+/// What a run with batches of `batch_size` examples of `length` tokens needs, on all replicas.
 pub(crate) fn plan<N: Network>(
     state: &ModelState<N>,
     batch_size: usize,
     length: usize,
 ) -> MemoryPlan {
     let replicas = state.step.replicas.len();
-    let weights: u64 = state
-        .step
-        .replicas
-        .records()
-        .iter()
-        .map(|record| record.bytes)
-        .sum();
-    let trained: u64 = state.trainable().map(|record| record.bytes).sum();
-    let compiled = state.compiled.as_ref();
-    let slots = compiled.map_or_else(
-        || vec![Slot::M, Slot::V],
-        |compiled| compiled.optimizer.slots(),
-    );
-    let (averages, moments): (Vec<Slot>, Vec<Slot>) =
-        slots.into_iter().partition(|&slot| slot == Slot::Average);
-    let stepped = state.step.steps_since_compile() > 0;
-    let share = batch_size.div_ceil(replicas);
-    let activations = state.files.activation_bytes(share, length);
-    let count = state.trainable().count();
-    let mut parts = vec![
-        Part {
-            name: "weights",
-            bytes: weights,
-            why: "every variable, float32".to_owned(),
-            is_held: true,
-        },
-        Part {
-            name: "gradients",
-            bytes: trained,
-            why: format!("one per trained variable, {count} of them; freed after each step"),
-            is_held: false,
-        },
-        Part {
-            name: "moments",
-            bytes: trained * moments.len() as u64,
-            why: match moments.is_empty() {
-                true => "the optimizer keeps none".to_owned(),
-                false => {
-                    let names: Vec<&str> = moments.iter().map(|slot| slot.name()).collect();
-                    format!("{}, per trained weight", names.join(", "))
-                }
-            },
-            is_held: stepped,
-        },
-        Part {
-            name: "activations",
-            bytes: activations.unwrap_or(0),
-            why: match activations {
-                Some(_) => format!("estimated, for {share} × {length} tokens on a replica"),
-                None => "not known for this network".to_owned(),
-            },
-            is_held: false,
-        },
-    ];
-    if !averages.is_empty() {
-        let average = Part {
-            name: "average",
-            bytes: trained,
-            why: "of each trained weight, for `use_ema`".to_owned(),
-            is_held: stepped,
-        };
-        parts.insert(3, average);
-    }
+    let parts = parts(state, batch_size.div_ceil(replicas), length);
     let devices = state.step.replicas.devices();
     let others = others(&state.ledger).iter().map(|(_, bytes)| bytes).sum();
     let held: u64 = parts
@@ -146,13 +86,78 @@ pub(crate) fn plan<N: Network>(
     }
 }
 
-/// What is free on the devices of the replicas, beside what models hold there. Where a limit was declared it
-/// is the rest of that. A GPU does not tell; there it is what is not ours.
+/// What one replica needs for `share` examples of `length` tokens.
+fn parts<N: Network>(state: &ModelState<N>, share: usize, length: usize) -> Vec<Part> {
+    let bytes_of = |records: &mut dyn Iterator<Item = &VariableRecord>| -> u64 {
+        records.map(|record| record.bytes).sum()
+    };
+    let weights = bytes_of(&mut state.step.replicas.records().iter());
+    let trained = bytes_of(&mut state.trainable());
+    let count = state.trainable().count();
+    let slots = match &state.compiled {
+        Some(compiled) => compiled.optimizer.slots(),
+        None => vec![Slot::M, Slot::V],
+    };
+    let (averages, moments): (Vec<Slot>, Vec<Slot>) =
+        slots.into_iter().partition(|&slot| slot == Slot::Average);
+    let stepped = state.step.steps_since_compile() > 0;
+    let activations = state.files.activation_bytes(share, length);
+    let part = |name, bytes, why, is_held| Part {
+        name,
+        bytes,
+        why,
+        is_held,
+    };
+    let mut parts = vec![
+        part(
+            "weights",
+            weights,
+            "every variable, float32".to_owned(),
+            true,
+        ),
+        part(
+            "gradients",
+            trained,
+            format!("one per trained variable, {count} of them; freed after each step"),
+            false,
+        ),
+        part(
+            "moments",
+            trained * moments.len() as u64,
+            why_moments(&moments),
+            stepped,
+        ),
+    ];
+    if !averages.is_empty() {
+        let why = "of each trained weight, for `use_ema`".to_owned();
+        parts.push(part("average", trained, why, stepped));
+    }
+    let why = match activations {
+        Some(_) => format!("estimated, for {share} × {length} tokens on a replica"),
+        None => "not known for this network".to_owned(),
+    };
+    parts.push(part("activations", activations.unwrap_or(0), why, false));
+    parts
+}
+
+fn why_moments(moments: &[Slot]) -> String {
+    if moments.is_empty() {
+        return "the optimizer keeps none".to_owned();
+    }
+    let names: Vec<&str> = moments.iter().map(|slot| slot.name()).collect();
+    format!("{}, per trained weight", names.join(", "))
+}
+
+/// Free bytes on the devices of the replicas, of which models hold `held`: the rest of the declared limit where there is
+/// one, else what the system has available. A GPU cannot be asked: its whole capacity less what models hold.
 fn free(devices: &[LogicalDevice], held: u64) -> Option<u64> {
     let on_processor = |device: &LogicalDevice| device.backend == BackendKind::Flex;
     let available = match devices.iter().all(on_processor) {
         true => available(),
-        false => devices.iter().map(|device| device.capacity_bytes).sum(),
+        false => {
+            let capacity: Option<u64> = devices.iter().map(|device| device.capacity_bytes).sum();
+            capacity.map(|bytes| bytes.saturating_sub(held))
+        }
     };
     let declared: Option<u64> = devices.iter().map(|device| device.memory_limit).sum();
     match (declared.map(|limit| limit.saturating_sub(held)), available) {

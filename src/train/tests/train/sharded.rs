@@ -118,7 +118,7 @@ fn a_step_by_hand_reaches_every_shard() {
 
 /// A weight that is not finite is found on whichever server it is.
 #[test]
-fn a_spoilt_shard_is_found() {
+fn a_non_finite_shard_is_found() {
     let run = |strategy: &ParameterServerStrategy| {
         // As float32 this rate is infinite: the first step spoils every weight.
         let model = compiled(strategy, CompileArgs::new().optimizer(SGD::new(1e39)));

@@ -125,7 +125,7 @@ fn the_table_of_local_sgd() {
 }
 
 #[test]
-fn synchronising_every_step_is_the_plain_all_reduce() {
+fn sync_every_1_is_the_plain_all_reduce() {
     let run = |args: CompileArgs| {
         let args = args.optimizer(AdamW::new(1e-3));
         let (model, history) = fitted(&mirrored(2), args, &sentences(12), fit());

@@ -123,7 +123,7 @@ fn to_kernel() -> impl Strategy<Value = ToKernel> {
             .prop_map(|(prompt, password)| ToKernel::Input { prompt, password }),
         vec(described, 0..4).prop_map(|variables| ToKernel::Described { variables }),
         vec(kept, 0..4).prop_map(|variables| ToKernel::Kept { variables }),
-        (any::<u64>(), bundle()).prop_map(|(run, data)| ToKernel::Late {
+        (any::<u64>(), bundle()).prop_map(|(run, data)| ToKernel::ForeignOutput {
             run,
             message: Box::new(ToKernel::Result { data }),
         }),
@@ -175,7 +175,7 @@ fn change() -> impl Strategy<Value = Change> {
         Just(b"\"\\ud800\"".to_vec()),
         Just(b"[".repeat(3000)),
         Just(br#"{"a":"#.repeat(1000)),
-        Just(br#"{"kind":"late","run":1,"message":"#.repeat(200)),
+        Just(br#"{"kind":"foreign_output","run":1,"message":"#.repeat(200)),
         Just(b"[{},".repeat(200)),
     ];
     let at = any::<Index>;
