@@ -27,6 +27,8 @@ CHECKPOINT = '"all-MiniLM-L6-v2"'
 DATA = "debian_sections()?"
 # The memory limits of pages about memory, and their values for the tiny checkpoint.
 MEMORY = {"memory_limit(1000)": "memory_limit(32)", "memory_limit(900)": "memory_limit(1)"}
+
+
 class Notebook:
     """A kernel, and the state of earlier cells that affects later models: live strategies, and the models that a page
     compares."""
@@ -184,7 +186,7 @@ def test_the_cells_of_a_page_without_a_check_run(notebook, code):
     for cell in cells:
         ran = notebook.run(cell, rule["given"])
         assert not ran.errors, messages(ran)
-        assert code not in codes(ran)
+        assert set(codes(ran)) <= set(rule["tolerates"]), messages(ran)
 
 
 # The messages of the versions, by profile; a list has one entry for each in this order.

@@ -84,8 +84,19 @@ pub const CANNOT_PERSIST: &str = "cannot be persisted";
 pub const UNPARSED: &str = "no parsable errors were found. STDERR:";
 /// Behind it.
 pub const UNPARSED_END: &str = "STDOUT:";
-/// Before the status of a process that has ended.
+/// Before the status of a process that has ended, as `std::process::ExitStatus` displays it.
 pub const TERMINATED: &str = "terminated with status: ";
+
+/// The signal in a displayed status: 9 in `signal: 9 (SIGKILL)`.
+pub fn signal_in(status: &str) -> Option<i32> {
+    let rest = status.strip_prefix("signal: ")?;
+    rest.split([' ', ',']).next()?.parse().ok()
+}
+
+/// The code in a displayed status: 3 in `exit status: 3`.
+pub fn exit_status_in(status: &str) -> Option<i32> {
+    status.strip_prefix("exit status: ")?.trim().parse().ok()
+}
 
 // How evcxr calls cargo and cargo rustc.
 

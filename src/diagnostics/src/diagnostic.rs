@@ -319,6 +319,20 @@ impl Diagnostic {
         diagnostic
     }
 
+    /// As [`Self::suggest_edit`] for a place in the text. A place by name is a whole argument or call, which the edit would
+    /// replace: then the suggestion is in words.
+    pub fn suggest_edit_of_span(
+        self,
+        name: impl fmt::Display,
+        place: Place,
+        replacement: impl Into<String>,
+    ) -> Self {
+        match place {
+            Place::Span(_) => self.suggest_edit(name, place, replacement),
+            _ => self.suggest(name),
+        }
+    }
+
     /// Adds a fix in words.
     pub fn fix(mut self, title: impl Into<String>) -> Self {
         self.fixes.push(Fix {
@@ -327,6 +341,20 @@ impl Diagnostic {
             edits: Vec::new(),
         });
         self
+    }
+
+    /// As [`Self::fix_edit`] for a place in the text; in words for a place by name, as with
+    /// [`Self::suggest_edit_of_span`].
+    pub fn fix_edit_of_span(
+        self,
+        title: impl Into<String>,
+        place: Place,
+        replacement: impl Into<String>,
+    ) -> Self {
+        match place {
+            Place::Span(_) => self.fix_edit(title, place, replacement),
+            _ => self.fix(title),
+        }
     }
 
     /// Adds a fix that is one edit.

@@ -157,10 +157,10 @@ impl Work {
         }
     }
 
-    /// So much is done, and more is to be done: the moment to hear an interrupt.
+    /// Notes that `done` of the total is done, and checks for an interrupt.
     ///
     /// # Errors
-    /// SC0520 if it is to stop.
+    /// SC0520 after an interrupt request.
     pub fn reached(&mut self, done: usize) -> Result<()> {
         self.shows(done);
         match requested() {
@@ -169,7 +169,7 @@ impl Work {
         }
     }
 
-    /// The same where it cannot stop: an interrupt is left to whoever comes next.
+    /// The same for an operation that cannot stop here: a later check finds the interrupt.
     pub fn shows(&mut self, done: usize) {
         self.done = done;
         let due = match self.shown {
@@ -178,11 +178,11 @@ impl Work {
         };
         if due {
             self.shown = Some(Instant::now());
-            self.tell(false);
+            self.report(false);
         }
     }
 
-    /// The error of this work where it was interrupted.
+    /// The error of the interrupted operation.
     pub fn interrupted(&self) -> Box<crate::Diagnostic> {
         let rule = Interrupted {
             work: self.verb.0.to_owned(),
@@ -191,13 +191,14 @@ impl Work {
         rule.error()
     }
 
-    /// All is done.
+    /// Notes that all is done.
     pub fn finished(mut self) {
         self.done = self.total;
         self.is_finished = true;
     }
 
-    fn tell(&self, is_over: bool) {
+    /// Passes the state to the watcher.
+    fn report(&self, is_over: bool) {
         let Some(watcher) = WATCHER.get() else { return };
         let (doing, did) = self.verb;
         let time = units::seconds(self.begun.elapsed().as_secs_f64());
@@ -221,7 +222,7 @@ impl Work {
 impl Drop for Work {
     fn drop(&mut self) {
         if self.shown.is_some() {
-            self.tell(true);
+            self.report(true);
         }
     }
 }

@@ -23,7 +23,7 @@ fn letters(call: &str, name: &str) -> String {
             Treatment::Ignores => 'i',
             Treatment::Deprecates => 'd',
             Treatment::IgnoresAndLogs(_) => 'l',
-            Treatment::Raises(_) => 'r',
+            Treatment::Raises(_) | Treatment::Missing(_) => 'r',
             Treatment::Unknown => 'u',
             Treatment::Unverified => '?',
         })

@@ -318,7 +318,7 @@ impl Evaluate for Engine {
             change(&mut settings);
             settings.policy.codes(Level::Denied)
         };
-        self.link.tell_always(ToCells::Deny { codes: denied });
+        self.link.send_always(ToCells::Deny { codes: denied });
         // The next cell must not begin before the process knows.
         self.link.sync(PATIENCE);
     }

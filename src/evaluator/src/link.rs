@@ -69,9 +69,9 @@ impl Link {
             .is_some_and(|writer| writer.send(message).is_ok())
     }
 
-    /// Sends a message now, and first of all to every process that connects from now on. The last one
-    /// counts.
-    pub fn tell_always(&self, message: ToCells) {
+    /// Sends a message now, and as the first one to every process that connects later. A later call replaces
+    /// the message.
+    pub fn send_always(&self, message: ToCells) {
         let mut state = self.shared.lock();
         if let Some(writer) = state.writer.as_mut() {
             let _ = writer.send(&message);

@@ -134,44 +134,44 @@ mod tests {
 
     use super::*;
 
-    fn check(gone: &LostVariables, name: &str, expected: &str) {
+    fn check(lost: &LostVariables, name: &str, expected: &str) {
         let message = format!("cannot find value `{name}` in this scope");
-        let found = gone.explain(Diagnostic::new("E0425", Severity::Error, message.clone()));
+        let found = lost.explain(Diagnostic::new("E0425", Severity::Error, message.clone()));
         let added = found.message.strip_prefix(&message).expect("stays");
         assert_eq!(added, expected);
     }
 
     #[test]
     fn the_error_about_a_lost_variable_says_why_and_how_to_get_it_back() {
-        let mut gone = LostVariables::default();
-        gone.note("a", Cause::ProcessEnded, 5, Some(3));
-        gone.note("b", Cause::Moved, 4, Some(2));
-        gone.note("c", Cause::NotMade, 6, None);
-        gone.note("d", Cause::ProcessEnded, 6, None);
+        let mut lost = LostVariables::default();
+        lost.note("a", Cause::ProcessEnded, 5, Some(3));
+        lost.note("b", Cause::Moved, 4, Some(2));
+        lost.note("c", Cause::NotMade, 6, None);
+        lost.note("d", Cause::ProcessEnded, 6, None);
         check(
-            &gone,
+            &lost,
             "a",
             ": it was lost when the process ended in cell 5; run cell 3 again",
         );
-        check(&gone, "b", ": cell 4 moved it; run cell 2 again");
+        check(&lost, "b", ": cell 4 moved it; run cell 2 again");
         check(
-            &gone,
+            &lost,
             "c",
             ": cell 6, which binds it, failed before it was kept; correct cell 6 and run it again",
         );
         check(
-            &gone,
+            &lost,
             "d",
             ": it was lost when the process ended in cell 6; run the cell again that made it",
         );
-        check(&gone, "e", "");
-        gone.retain(|name| name != "a");
-        check(&gone, "a", "");
+        check(&lost, "e", "");
+        lost.retain(|name| name != "a");
+        check(&lost, "a", "");
         let other = Diagnostic::new(
             "E0423",
             Severity::Error,
             "cannot find value `b` in this scope",
         );
-        assert_eq!(gone.explain(other.clone()), other);
+        assert_eq!(lost.explain(other.clone()), other);
     }
 }

@@ -37,10 +37,7 @@ fn unknown(kind: IdentifierKind, argument: &str, given: &str) -> Box<Diagnostic>
         hint: foreign.map(|(_, hint)| hint.to_owned()),
         arguments: Vec::new(),
     };
-    // The place is the whole argument: an edit of it would replace its name too.
-    let mut finding = rule.diagnostic();
-    finding.fixes.iter_mut().for_each(|fix| fix.edits.clear());
-    Box::new(finding)
+    rule.error()
 }
 
 /// SC0103: a value that this model or this data cannot have, in an argument of a call.

@@ -24,10 +24,10 @@ fn sorted(fix: &Fix) -> Option<Vec<(CellSpan, &str)>> {
         edits.push((span, edit.replacement.as_str()));
     }
     edits.sort_by_key(|(span, _)| (span.start, span.end));
-    let apart = edits
+    let are_disjoint = edits
         .windows(2)
         .all(|pair| pair[0].0.end <= pair[1].0.start);
-    (apart && !edits.is_empty()).then_some(edits)
+    (are_disjoint && !edits.is_empty()).then_some(edits)
 }
 
 /// A removed or added line.
@@ -67,11 +67,11 @@ pub(super) fn changed_lines(text: &str, fix: &Fix) -> Option<ChangedLines> {
         .take(most)
         .take_while(|(old, new)| old.text == new.text)
         .count();
-    let (mut gone, mut come, mut shift) = (Vec::new(), Vec::new(), 0_isize);
+    let (mut removed, mut added, mut shift) = (Vec::new(), Vec::new(), 0_isize);
     for (span, replacement) in sorted(fix)? {
         let start = span.start.saturating_add_signed(shift);
-        gone.push(span.start..span.end);
-        come.push(start..start + replacement.len());
+        removed.push(span.start..span.end);
+        added.push(start..start + replacement.len());
         shift += replacement.len() as isize - (span.end - span.start) as isize;
     }
     let part = |lines: &[Line<'_>], edits: &[Range<usize>]| -> Vec<Changed> {
@@ -79,8 +79,8 @@ pub(super) fn changed_lines(text: &str, fix: &Fix) -> Option<ChangedLines> {
         lines.map(|line| changed(line, edits)).collect()
     };
     let fixed = ChangedLines {
-        removed: part(&old, &gone),
-        added: part(&new, &come),
+        removed: part(&old, &removed),
+        added: part(&new, &added),
     };
     (fixed.removed.len() + fixed.added.len() <= MOST).then_some(fixed)
 }

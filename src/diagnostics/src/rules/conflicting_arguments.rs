@@ -16,9 +16,9 @@ pub struct ConflictingArguments {
     pub second: String,
     /// Where the second one stands, name and value.
     pub second_place: Place,
-    /// The text to delete to remove the first one, its comma included.
+    /// The text to delete to remove the first one, its comma included; at run time the argument.
     pub first_drop: Place,
-    /// The text to delete to remove the second one, its comma included.
+    /// The text to delete to remove the second one, its comma included; at run time the argument.
     pub second_drop: Place,
     /// Why both cannot be, a sentence.
     pub reason: String,
@@ -50,12 +50,12 @@ impl Rule for ConflictingArguments {
         )
         .label(self.first_place.clone(), "given here")
         .why(self.reason.clone())
-        .fix_edit(
+        .fix_edit_of_span(
             format!("remove `{}`", self.second),
             self.second_drop.clone(),
             "",
         )
-        .fix_edit(
+        .fix_edit_of_span(
             format!("remove `{}`", self.first),
             self.first_drop.clone(),
             "",

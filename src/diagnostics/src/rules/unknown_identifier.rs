@@ -11,7 +11,7 @@ pub struct UnknownIdentifier {
     pub kind: String,
     /// The text between the quotes.
     pub given: String,
-    /// Where it stands, quotes included.
+    /// The text with its quotes; at run time the argument or call that holds it.
     pub place: Place,
     /// Known names that look like it, best first.
     pub similar: Vec<String>,
@@ -46,7 +46,7 @@ impl Rule for UnknownIdentifier {
         }
         diagnostic = diagnostic.why(format!("known: {}", text::names(&self.known, 20)));
         for name in self.similar.iter().take(3) {
-            diagnostic = diagnostic.suggest_edit(name, self.place.clone(), format!("\"{name}\""));
+            diagnostic = diagnostic.suggest_edit_of_span(name, self.place.clone(), format!("\"{name}\""));
         }
         if self.similar.is_empty() {
             diagnostic = diagnostic.fix(format!(

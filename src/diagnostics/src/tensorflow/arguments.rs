@@ -16,13 +16,17 @@ pub enum Treatment {
     IgnoresAndLogs(&'static str),
     /// Raises with a text of its own. `{name}` stands for the argument.
     Raises(&'static str),
+    /// Has no such optimizer, and raises this text.
+    Missing(&'static str),
     /// Does not know the name: a TypeError (a ValueError of Keras 3's optimizers).
     Unknown,
     /// Not verified: nothing is claimed.
     Unverified,
 }
 
-use Treatment::{Accepts, Deprecates, Ignores, IgnoresAndLogs, Raises, Unknown, Unverified};
+use Treatment::{
+    Accepts, Deprecates, Ignores, IgnoresAndLogs, Missing, Raises, Unknown, Unverified,
+};
 
 /// A row: an argument of a call, and what the versions of [`Profile::ALL`] do with it, in that order.
 #[derive(Clone, Copy, Debug)]
@@ -223,7 +227,7 @@ pub const ARGUMENTS: &[ArgumentOf] = &[
 /// Whether 2.3 has it was not tried.
 const GLOBAL: [Treatment; 4] = [Unverified, Accepts, Accepts, Accepts];
 const NO_ADAMW: Treatment =
-    Raises("AttributeError: module 'tensorflow.keras.optimizers' has no attribute 'AdamW'");
+    Missing("AttributeError: module 'tensorflow.keras.optimizers' has no attribute 'AdamW'");
 const ADAMW: [Treatment; 4] = [NO_ADAMW, NO_ADAMW, Accepts, Accepts];
 
 /// What the versions do with an argument of a call.
@@ -253,7 +257,9 @@ pub fn answer(call: &str, name: &str, profile: Profile) -> Answer {
         Ignores => does(profile, "accepts the name, which sets nothing any more"),
         Deprecates => does(profile, "accepts it and logs that the name is an old one"),
         IgnoresAndLogs(text) => Answer::says(profile, "ignores it and logs", text),
-        Raises(text) => Answer::says(profile, when, text.replace("{name}", name)),
+        Raises(text) | Missing(text) => {
+            Answer::says(profile, when, text.replace("{name}", name))
+        }
         Unknown => Answer::says(profile, when, unknown(call, name, profile)),
         Unverified => does(profile, "was not tried with this argument"),
     }
@@ -304,17 +310,9 @@ fn unknown(call: &str, name: &str, profile: Profile) -> String {
     }
 }
 
-/// Whether two versions do the same, in whatever words.
+/// Whether two versions do the same; their texts may differ.
 fn is_alike(a: Treatment, b: Treatment) -> bool {
-    match (a, b) {
-        (Raises(a), Raises(b)) => is_missing(a) == is_missing(b),
-        (a, b) => std::mem::discriminant(&a) == std::mem::discriminant(&b),
-    }
-}
-
-/// Whether a text says that the optimizer itself does not exist.
-fn is_missing(text: &str) -> bool {
-    text.starts_with("AttributeError")
+    std::mem::discriminant(&a) == std::mem::discriminant(&b)
 }
 
 /// The row of an argument as a sentence: versions that do the same are named together.
@@ -352,7 +350,7 @@ pub(super) fn sentence(call: &str, name: &str) -> String {
             ),
             Deprecates => verb("accepts it as an old name", "accept it as an old name"),
             IgnoresAndLogs(_) => verb("ignores it and logs a line", "ignore it and log a line"),
-            Raises(text) if is_missing(text) => {
+            Missing(_) => {
                 format!("{} no `{call}`", verb("has", "have"))
             }
             Raises(_) => verb("raises a ValueError", "raise a ValueError"),

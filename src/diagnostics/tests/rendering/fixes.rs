@@ -127,10 +127,10 @@ fn an_edit_takes_its_problem_away_and_brings_no_other() {
                     fix.title
                 );
                 let left = errors(&check_cell(&after, &CellContext::default()));
-                let gone = !left.contains(&problem.one_line());
+                let is_fixed = !left.contains(&problem.one_line());
                 let new: Vec<&String> = left.iter().filter(|it| !before.contains(it)).collect();
                 assert!(
-                    gone && new.is_empty(),
+                    is_fixed && new.is_empty(),
                     "{cell}\n{}\n{after}\n{left:?}",
                     fix.title
                 );

@@ -302,7 +302,8 @@ fn process_ended(
         .rsplit_once(contract::TERMINATED)
         .map_or(reason, |(_, status)| status)
         .trim();
-    let (ename, what) = match (status.strip_prefix("exit status: "), words) {
+    let signal = contract::signal_in(status);
+    let (ename, what) = match (contract::exit_status_in(status), words) {
         (Some(code), _) => (
             "ProcessEnded",
             format!("the cell ended its process with exit status {code}"),
@@ -322,14 +323,14 @@ fn process_ended(
                  panic is under way, or at the end of the cell; that ends its process ({status})"
             ),
         ),
-        (None, None) if status.contains("SIGKILL") => (
+        (None, None) if signal == Some(libc::SIGKILL) => (
             "ProcessEnded",
             format!(
                 "the cell's process was killed from outside ({status}), as the system does when \
                  memory runs out"
             ),
         ),
-        (None, None) if status.contains("SIGSEGV") => (
+        (None, None) if signal == Some(libc::SIGSEGV) => (
             "ProcessEnded",
             format!(
                 "the cell's process was ended by a {status}: a thread that the cell started used up \

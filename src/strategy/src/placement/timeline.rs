@@ -231,7 +231,7 @@ impl Timeline {
     }
 
     /// What a hop does, in words. `names` are the devices'.
-    pub(super) fn tells(&self, hop: &Hop, names: &[String]) -> String {
+    pub(super) fn describe(&self, hop: &Hop, names: &[String]) -> String {
         match (self.ops, hop.phase) {
             (CrossDeviceOps::Ring, Phase::Sum) => {
                 "each sends a piece to the next, which adds to it".to_owned()

@@ -306,8 +306,8 @@ fn two_averages<N: Network>(
     optimizer: &Optimizer,
     sync_every: u64,
 ) -> Option<Diagnostic> {
-    let is_apart = sync_every > 1 && state.step.replicas.copies() > 1;
-    if !is_apart || optimizer.averaging.is_none() {
+    let is_local = sync_every > 1 && state.step.replicas.copies() > 1;
+    if !is_local || optimizer.averaging.is_none() {
         return None;
     }
     let expects = "1, since the optimizer keeps a moving average of the weights (`use_ema`)";

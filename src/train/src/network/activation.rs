@@ -92,10 +92,7 @@ impl IntoActivation for &str {
                 hint: None,
                 arguments: Vec::new(),
             };
-            // The place is the whole call: an edit of it would replace its name too.
-            let mut finding = rule.diagnostic();
-            finding.fixes.iter_mut().for_each(|fix| fix.edits.clear());
-            Box::new(finding)
+            rule.error()
         })
     }
 }

@@ -62,10 +62,7 @@ impl Clip {
                         .to_owned(),
                 arguments: Vec::new(),
             };
-            // The place is the whole optimizer: the edits that drop one argument would drop it all.
-            let mut finding = rule.diagnostic();
-            finding.fixes.iter_mut().for_each(|fix| fix.edits.clear());
-            return Err(Box::new(finding));
+            return Err(rule.error());
         }
         if !(value.is_finite() && value > 0.0) {
             return Err(bad_value(optimizer, name, value, "a finite number > 0"));

@@ -77,7 +77,7 @@ fn cell(out: &mut String, width: f64, style: &str, title: &str, html: &str) {
 
 const RIGHT: &str = "text-align:right";
 /// Between a column of numbers and the next one.
-const APART: &str = "text-indent:12px";
+const INDENT: &str = "text-indent:12px";
 
 /// The grid. With `open`, layers are folded but can be opened; else only those stand open in which
 /// something must be seen.
@@ -95,17 +95,17 @@ pub(super) fn grid(out: &mut String, sheet: &Sheet<'_>, open: bool) {
     widths.cell(out, widths.size, RIGHT, "the size of one copy", "one copy");
     if sheet.devices.len() > MOST_COLUMNS {
         let title = format!("{} devices", sheet.devices.len());
-        widths.cell(out, widths.devices[0], APART, "", &title);
+        widths.cell(out, widths.devices[0], INDENT, "", &title);
     } else {
         for (device, width) in sheet.devices.iter().zip(&widths.devices) {
             let name = format!(
                 "<span style=\"{CODE}\">{}</span>",
                 escape(&device.column.name)
             );
-            widths.cell(out, *width, APART, &device.what, &name);
+            widths.cell(out, *width, INDENT, &device.what, &name);
         }
     }
-    widths.cell(out, widths.origin, APART, "", "made at");
+    widths.cell(out, widths.origin, INDENT, "", "made at");
     *out += "</div>";
     for layer in &sheet.layers {
         match &layer.sum {
@@ -195,7 +195,7 @@ fn cells(out: &mut String, sheet: &Sheet<'_>, widths: &Widths, line: &Line) {
     widths.cell(
         out,
         widths.origin,
-        &format!("{APART};{MUTED}"),
+        &format!("{INDENT};{MUTED}"),
         "",
         &escape(sheet.origin(line)),
     );
@@ -229,14 +229,14 @@ fn inside(out: &mut String, sheet: &Sheet<'_>, widths: &Widths, line: &Line, of:
     by_device(out, sheet, widths, line, |one| {
         let (style, title) = match one {
             Cell::Copy { odd: true, .. } | Cell::Missing => {
-                (format!("{APART};{WRONG_TEXT}"), one.title())
+                (format!("{INDENT};{WRONG_TEXT}"), one.title())
             }
-            _ => (APART.to_owned(), String::new()),
+            _ => (INDENT.to_owned(), String::new()),
         };
         (style, title, escape(&one.words()))
     });
     if of.origin != line.origin {
-        widths.cell(out, widths.origin, APART, "", &escape(sheet.origin(line)));
+        widths.cell(out, widths.origin, INDENT, "", &escape(sheet.origin(line)));
     }
     *out += "</div>";
 }
@@ -252,7 +252,7 @@ fn by_device(
 ) {
     if sheet.devices.len() > MOST_COLUMNS {
         let all = many_devices(sheet, line);
-        widths.cell(out, widths.devices[0], APART, "", &all);
+        widths.cell(out, widths.devices[0], INDENT, "", &all);
         return;
     }
     for (one, width) in line.cells.iter().zip(&widths.devices) {
@@ -372,7 +372,7 @@ fn activations(out: &mut String, sheet: &Sheet<'_>, widths: &Widths, layer: &Lay
     );
     if sheet.devices.len() <= MOST_COLUMNS {
         for (size, width) in sizes.iter().zip(&widths.devices) {
-            widths.cell(out, *width, APART, "", &bytes(*size));
+            widths.cell(out, *width, INDENT, "", &bytes(*size));
         }
     }
     *out += "</div>";

@@ -101,7 +101,7 @@ fn hops(out: &mut String, timeline: &Timeline, hop: &Hop, names: &[String], coun
          <b>{}</b> <span style=\"{MUTED}\">{}</span><br><span style=\"font-size:0.9em\">{}</span></div>",
         hop.title(),
         escape(&hop.amount()),
-        code_words(&timeline.tells(hop, names)),
+        code_words(&timeline.describe(hop, names)),
     );
     if count > MOST_LIFELINES {
         *out += "</div>";

@@ -51,7 +51,7 @@ fn one(out: &mut String, timeline: &Timeline, names: &[String]) {
             "{}, {}: {}",
             hop.title(),
             hop.amount(),
-            timeline.tells(hop, names)
+            timeline.describe(hop, names)
         );
         paragraph(out, &sentence);
         if drawn {
