@@ -52,12 +52,12 @@ pub fn markdown(entry: &Entry) -> String {
         given = format!("## Before either cell\n\n{given}");
     }
     let mut out = format!(
-        "# {} `{}`\n\n*{}*, found {}{}.\n\n## What it finds\n\n{}\n\n## Why it matters\n\n{}\n\n\
+        "# {} `{}`\n\n*{}*, {}{}.\n\n## What it finds\n\n{}\n\n## Why it matters\n\n{}\n\n\
          {given}## A cell that triggers it\n\n```rust\n{}\n```\n\n## The corrected cell\n\n```rust\n{}\n```\n",
         page.code,
         page.name,
         severity(page),
-        page.stage.words(),
+        page.stage.sentence(),
         shown(entry),
         page.finds,
         page.why,
@@ -83,11 +83,11 @@ pub fn plain(entry: &Entry) -> String {
             .join("\n")
     };
     let mut out = format!(
-        "{} {}\n{}, found {}{}\n\n{}\n\n{}\n",
+        "{} {}\n{}, {}{}\n\n{}\n\n{}\n",
         page.code,
         page.name,
         severity(page),
-        page.stage.words(),
+        page.stage.sentence(),
         shown(entry),
         wrapped(page.finds),
         wrapped(page.why)

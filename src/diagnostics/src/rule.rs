@@ -17,12 +17,19 @@ pub enum Stage {
     Data,
     /// Between two steps of a training run.
     Training,
-    /// Never by itself: no program shows it. The page is there to be read, and the cards of other
-    /// rules say it where it belongs.
+    /// Documentation only: no program triggers it. Cards of other rules refer to the page.
     Page,
 }
 
 impl Stage {
+    /// The stage as a part of a sentence: `found in the text of the cell, …`.
+    pub fn sentence(self) -> String {
+        match self {
+            Self::Page => "documentation only: no program triggers it".to_owned(),
+            _ => format!("found {}", self.words()),
+        }
+    }
+
     /// The moment in words, to follow "found".
     pub fn words(self) -> &'static str {
         match self {
@@ -32,7 +39,7 @@ impl Stage {
             Self::Load => "when a file is read or a device is opened",
             Self::Data => "when the data is checked, before the first step",
             Self::Training => "while the model trains, between two steps",
-            Self::Page => "never: a page to read, since no program triggers it",
+            Self::Page => "never (documentation only)",
         }
     }
 

@@ -1,4 +1,4 @@
-//! Cells that are a question to the kernel and not Rust: one line that begins with `%` or `?`.
+//! Cells that are a request to the kernel and not Rust: one line that begins with `%` or `?`.
 //!
 //! Most are answered without the evaluator, so that they work when the toolchain does not. Magics that stand for
 //! Rust code are read by `stratoscope_cell_text::header`.
@@ -23,20 +23,20 @@ mod wrong;
 pub use request::Magic;
 pub use table::table;
 
-/// What the magics are called, with what they do.
+/// The magics: how they are written, and what they do.
 const MAGICS: [(&str, &str); 17] = [
-    ("%time CODE", "how long code runs; `%%time` above a cell"),
+    ("%time CODE", "the time that code takes to run; `%%time` for a whole cell"),
     (
         "%timeit CODE",
-        "the same for many repetitions; `%%timeit` above a cell",
+        "the same, repeated: mean and deviation; `%%timeit` for a whole cell",
     ),
     (
         "%vars",
-        "the variables that live between cells; `%vars live`: a table that follows the cells",
+        "the variables of the notebook; `%vars live`: a table that is updated after each cell",
     ),
     (
         "%reset",
-        "removes all variables, functions, types and imports; `%reset NAME` drops a variable",
+        "removes all variables, functions, types and imports; `%reset NAME`: one variable",
     ),
     (
         "%explain CODE",
@@ -52,31 +52,31 @@ const MAGICS: [(&str, &str); 17] = [
     ),
     (
         "%profile NAME",
-        "a version of TensorFlow whose words the cards add, such as `tf-2.3`; `off`",
+        "cards quote this version of TensorFlow, such as `tf-2.3`; `off`: none",
     ),
     (
         "%warnings",
-        "the warnings so far; `silence`, `deny` or `default` with codes; `again`",
+        "the warnings so far; `silence`, `deny` or `default` with codes; `again`: show repeated ones",
     ),
     (
         "%dep CRATE = \"1\"",
-        "adds a crate, as `:dep`; `%dep itoa = \"1\"`",
+        "adds a crate, for example `%dep itoa = \"1\"`",
     ),
     (
         "%env NAME=VALUE",
-        "sets a variable of the environment; `%env NAME` and `%env` show",
+        "sets an environment variable; `%env NAME` shows one, `%env` all",
     ),
-    ("%load FILE", "puts a file's text into the cell"),
+    ("%load FILE", "loads the text of a file into the cell"),
     (
         "%save FILE 1-3 5",
-        "writes the cells with these numbers, or all that ran; `-f` replaces the file",
+        "writes the source of executed cells, of all without numbers; `-f` replaces the file",
     ),
     (
         "%doc NAME",
         "the type and the documentation of a name; also `?NAME`",
     ),
     ("%help", "this list"),
-    ("!COMMAND", "runs a command of the shell"),
+    ("!COMMAND", "runs a shell command"),
     ("?NAME", "the same as `%doc NAME`"),
 ];
 

@@ -3,6 +3,8 @@
 //! Delimiters decide most cells: an open one makes a cell incomplete, one that closes nothing makes it invalid.
 //! When they are balanced, `syn` decides.
 
+use stratoscope_cell_text::tokens::{Kind, tokens};
+
 use super::message::IsCompleteReply;
 
 /// Spaces a level.
@@ -109,41 +111,13 @@ enum Balance {
 
 /// Matches brackets outside of strings, characters and comments.
 fn balance(code: &str) -> Balance {
-    let bytes = code.as_bytes();
     let mut open: Vec<u8> = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
-        let rest = &bytes[at..];
-        at += match rest[0] {
-            b'/' if rest.starts_with(b"//") => until(rest, b"\n").unwrap_or(rest.len()),
-            b'/' if rest.starts_with(b"/*") => match block_comment(rest) {
-                Some(length) => length,
-                None => return Balance::Open { depth: 0 },
-            },
-            b'r' if at == 0 || !is_word(bytes[at - 1]) => match raw_string(rest) {
-                Raw::Length(length) => length,
-                Raw::Unfinished => return Balance::Open { depth: 0 },
-                Raw::No => 1,
-            },
-            // `br"…"` and `cr"…"` begin one letter earlier.
-            b'b' | b'c' if rest.get(1) == Some(&b'r') && (at == 0 || !is_word(bytes[at - 1])) => {
-                match raw_string(&rest[1..]) {
-                    Raw::Length(length) => length + 1,
-                    Raw::Unfinished => return Balance::Open { depth: 0 },
-                    Raw::No => 1,
-                }
-            }
-            b'"' => match quoted(rest, b'"') {
-                Some(length) => length,
-                None => return Balance::Open { depth: 0 },
-            },
-            b'\'' => character(&code[at..]),
-            opening @ (b'(' | b'[' | b'{') => {
-                open.push(opening);
-                1
-            }
-            closing @ (b')' | b']' | b'}') => {
-                let opening = match closing {
+    for token in tokens(code, 0..code.len()) {
+        let sign = code.as_bytes()[token.range.start];
+        match token.kind {
+            Kind::Open => open.push(sign),
+            Kind::Close => {
+                let opening = match sign {
                     b')' => b'(',
                     b']' => b'[',
                     _ => b'{',
@@ -151,89 +125,16 @@ fn balance(code: &str) -> Balance {
                 if open.pop() != Some(opening) {
                     return Balance::Mismatched;
                 }
-                1
             }
-            _ => 1,
-        };
-    }
-    if open.is_empty() {
-        Balance::Closed
-    } else {
-        Balance::Open { depth: open.len() }
-    }
-}
-
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
-}
-
-fn until(bytes: &[u8], end: &[u8]) -> Option<usize> {
-    bytes.windows(end.len()).position(|window| window == end)
-}
-
-/// Length of a block comment, which may hold others.
-fn block_comment(bytes: &[u8]) -> Option<usize> {
-    let (mut depth, mut at) = (0usize, 0);
-    while at + 1 < bytes.len() {
-        match &bytes[at..at + 2] {
-            b"/*" => depth += 1,
-            b"*/" => depth -= 1,
-            _ => {
-                at += 1;
-                continue;
+            Kind::Text { is_closed: false } | Kind::BlockComment { is_closed: false } => {
+                return Balance::Open { depth: 0 };
             }
-        }
-        at += 2;
-        if depth == 0 {
-            return Some(at);
+            _ => {}
         }
     }
-    None
-}
-
-enum Raw {
-    Length(usize),
-    Unfinished,
-    No,
-}
-
-/// `r"…"`, `r#"…"#`, …; `bytes` begins with `r`.
-fn raw_string(bytes: &[u8]) -> Raw {
-    let hashes = bytes[1..].iter().take_while(|&&byte| byte == b'#').count();
-    if bytes.get(1 + hashes) != Some(&b'"') {
-        return Raw::No;
-    }
-    let end = [b"\"".as_slice(), &b"#".repeat(hashes)].concat();
-    let content = 2 + hashes;
-    match until(&bytes[content..], &end) {
-        Some(length) => Raw::Length(content + length + end.len()),
-        None => Raw::Unfinished,
-    }
-}
-
-/// Length of a quoted text with escapes, quotes included.
-fn quoted(bytes: &[u8], quote: u8) -> Option<usize> {
-    let mut at = 1;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'\\' => at += 2,
-            byte if byte == quote => return Some(at + 1),
-            _ => at += 1,
-        }
-    }
-    None
-}
-
-/// Length of a character literal; of the apostrophe alone where it begins a lifetime.
-fn character(text: &str) -> usize {
-    let mut characters = text.char_indices().skip(1);
-    match characters.next() {
-        Some((_, '\\')) => quoted(text.as_bytes(), b'\'').unwrap_or(1),
-        Some(_) => match characters.next() {
-            Some((at, '\'')) => at + 1,
-            _ => 1,
-        },
-        None => 1,
+    match open.len() {
+        0 => Balance::Closed,
+        depth => Balance::Open { depth },
     }
 }
 

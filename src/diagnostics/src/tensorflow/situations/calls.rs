@@ -11,8 +11,8 @@ pub(super) const CALLS: &[Situation] = &[
         "",
         "A `TypeError` when the line runs. TensorFlow 2.3 to 2.6 name the arguments; tf_keras 2.18 also lists legacy \
          names, two of which raise errors themselves; Keras 3 names the first unknown argument only. Some \
-         names that are unknown here are arguments there, which is no error: `run_eagerly`, `loss_weights` and \
-         `weighted_metrics` in every version, `jit_compile` since Keras 2.8. The card says it of each name.",
+         names that are unknown here are arguments of TensorFlow: `run_eagerly`, `loss_weights` and \
+         `weighted_metrics` in every version, `jit_compile` since Keras 2.8. The card names the versions.",
     ),
     row(
         "SC0102",
@@ -53,7 +53,7 @@ pub(super) const CALLS: &[Situation] = &[
         "SC0104",
         "",
         [Raises; 4],
-        "raises a TypeError in every version, about the name that it does not take",
+        "raises a TypeError in every version, about the name that the version does not have",
         "A `TypeError` in every version: 2.3 does not know `steps_per_execution`; 2.4 and later do not take \
          `experimental_steps_per_execution` beside it.",
     ),
@@ -101,7 +101,7 @@ pub(super) const CALLS: &[Situation] = &[
         "",
         "2.3 with transformers 4.17.0: TypeError: Invalid keyword argument(s) in `compile`: {'steps_per_execution'}. \
          transformers 4.18.0 on 2.3 fails in another way (\"initial_value must be specified.\") until a number is \
-         given. A later TensorFlow is the way out; a strategy changes nothing.",
+         given. A later TensorFlow fixes it; a strategy changes nothing.",
     ),
     row(
         "SC0110",
@@ -121,7 +121,7 @@ pub(super) const CALLS: &[Situation] = &[
         "SC0112",
         "",
         [Raises; 4],
-        "raises here too, as soon as `fit` or `evaluate` begins",
+        "raises at the beginning of `fit` or `evaluate`",
         "Keras 2: \"You must compile your model before training/testing. Use `model.compile(optimizer, loss)`.\"; \
          Keras 3: \"You must call `compile()` before using the model.\"",
     ),
@@ -140,7 +140,7 @@ pub(super) const CALLS: &[Situation] = &[
         [Raises; 4],
         "",
         "A `TypeError` when the line runs: `fit() got an unexpected keyword argument 'epoch'`. Some names that are \
-         unknown here are arguments there, such as `sample_weight` and `validation_batch_size`: the card says it.",
+         unknown here are arguments there, such as `sample_weight` and `validation_batch_size`; the card says so.",
     ),
     row(
         "SC0115",
@@ -148,7 +148,7 @@ pub(super) const CALLS: &[Situation] = &[
         [Raises; 4],
         "",
         "A `TypeError` when the line runs: `evaluate() got an unexpected keyword argument 'batchsize'`. Some names that \
-         are unknown here are arguments there, such as `sample_weight` and `return_dict`: the card says it.",
+         are unknown here are arguments there, such as `sample_weight` and `return_dict`; the card says so.",
     ),
     row(
         "SC0116",
@@ -186,7 +186,7 @@ pub(super) const CALLS: &[Situation] = &[
         "optimizer",
         [Raises; 4],
         "raises a ValueError in `compile`: Could not interpret optimizer identifier",
-        "An optimizer that is none fails in `compile` (\"Could not interpret optimizer identifier\"); losses and \
+        "A value that is not an optimizer fails in `compile` (\"Could not interpret optimizer identifier\"); losses and \
          metrics are resolved at the first batch of `fit`.",
     ),
     row(
@@ -249,8 +249,8 @@ pub(super) const CALLS: &[Situation] = &[
         "SC0205",
         "",
         [Depends, Depends, Depends, Raises],
-        "raises in `fit`, or trains under the strategy after all, by version and kind of model",
+        "raises in `fit` or trains under the strategy: it differs by version and kind of model",
         "Keras 2 raises in `fit` when it makes the optimizer's slots; a model that was not built trains under the \
-         strategy after all. Keras 3: \"RuntimeError: Mixing different tf.distribute.Strategy objects\".",
+         strategy. Keras 3: \"RuntimeError: Mixing different tf.distribute.Strategy objects\".",
     ),
 ];

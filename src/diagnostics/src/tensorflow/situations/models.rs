@@ -52,7 +52,7 @@ pub(super) const MODELS: &[Situation] = &[
         "SC0305",
         "",
         [Depends; 4],
-        "trains where all labels are 0 without a message: loss 0.0, accuracy 1.0; with other labels it fails on \
+        "if all labels are 0 it trains without a message: loss 0.0, accuracy 1.0; with other labels it fails on \
          the CPU",
         "With labels that are all 0 it trains without a message, loss 0.0 and accuracy 1.0; otherwise \"Received \
          a label value of 1 which is outside the valid range of [0, 1).\"",

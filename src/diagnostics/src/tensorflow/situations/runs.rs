@@ -42,13 +42,13 @@ pub(super) const RUNS: &[Situation] = &[
         "",
         SILENT,
         SAYS_NOTHING,
-        "There is no message: the loop is Python, and nobody counts.",
+        "There is no message: TensorFlow does not know how many micro-batches a Python loop has.",
     ),
     row(
         "SC0507",
         "",
         SILENT,
-        "Keras decays every variable unless names are excluded without a message",
+        "decays every variable that is not excluded by name, without a message",
         "Keras decays every variable, by 0.004, unless `exclude_from_weight_decay(var_names=[…])` is called before the \
          optimizer is built.",
     ),
@@ -56,7 +56,7 @@ pub(super) const RUNS: &[Situation] = &[
         "SC0508",
         "",
         SILENT,
-        "means the same by `clipnorm` without a message",
+        "`clipnorm` has the same meaning; there is no message",
         "The same meaning, in all versions without a message.",
     ),
     row(
@@ -80,7 +80,7 @@ pub(super) const RUNS: &[Situation] = &[
         "",
         SILENT,
         "a hand-written loop under `mixed_float16` without LossScaleOptimizer loses them, without a message",
-        "`fit` under `mixed_float16` scales the loss by itself; a hand-written loop has to do it, and nothing says so.",
+        "`fit` under `mixed_float16` scales the loss by itself; a hand-written loop has to do it itself, and there is no message.",
     ),
     row(
         "SC0512",
@@ -94,14 +94,14 @@ pub(super) const RUNS: &[Situation] = &[
         "SC0513",
         "",
         SILENT,
-        "means the same without a message",
+        "the batch of `fit` is global, too; there is no message",
         "The same meaning: the batch of `fit` and of `Dataset.batch` is global. There is no message.",
     ),
     row(
         "SC0514",
         "",
         [Raises, Raises, Raises, Silent],
-        "a loss with its default reduction raises a ValueError in a loop of one's own under a strategy; Keras 3 adds the \
+        "a loss with its default reduction raises a ValueError in a hand-written loop under a strategy; Keras 3 adds the \
          gradients up without a message",
         "Keras 2 raises a ValueError that asks for the reduction SUM or NONE where a loss with the default reduction is \
          used under a strategy outside of `fit`; Keras 3 gives no message. The documented way is \
@@ -112,7 +112,7 @@ pub(super) const RUNS: &[Situation] = &[
         "",
         SILENT,
         "each replica updates its own copy without a message: the copies differ from then on",
-        "Its documentation promises an error; 2.3, 2.6 and 2.18 let each replica update its own copy without a \
+        "TensorFlow's documentation promises an error; 2.3, 2.6 and 2.18 let each replica update its own copy without a \
          message.",
     ),
     row(
@@ -120,7 +120,7 @@ pub(super) const RUNS: &[Situation] = &[
         "",
         SILENT,
         "",
-        "There is no message. BERT's own page speaks of a high variance on small data.",
+        "There is no message. BERT's README mentions a high variance on small data.",
     ),
     row(
         "SC0517",
@@ -218,7 +218,7 @@ pub(super) const RUNS: &[Situation] = &[
         "",
         SILENT,
         "",
-        "Has it. Without TF_CONFIG a MultiWorkerMirroredStrategy is one worker without a message.",
+        "TensorFlow has it. Without TF_CONFIG a MultiWorkerMirroredStrategy has one worker; there is no message.",
     ),
     row(
         "SC0901",
