@@ -1,21 +1,21 @@
-//! A cell as its author typed it, turned into what evcxr is given, and the way back.
+//! Rewrites the text of a cell to the source that evcxr gets, with a map back to the text as typed.
 //!
-//! - `begin(number)` comes first, a mark before each statement ([`statement`]), for which rustc is
-//!   given `at(line, last_line)?`: a variable, an error and a panic then know their line, and an
-//!   interrupted cell stops there.
-//! - A `return` of the cell's own ends it as a `?` does, but without an error.
-//! - Items without a name that stand alone get one ([`items`]), so that they can be run again, and
-//!   statics a symbol, so that all cells share them.
+//! - `begin(number)` comes first, and a mark before each statement ([`statement`]), which becomes
+//!   `at(line, last_line)?`: variables, errors and panics then have a line, and an interrupted cell
+//!   stops there.
+//! - A `return` at the top level of the cell ends it as a `?` does, but without an error.
+//! - Items without a name get one ([`items`]), so that a cell can run again, and statics get a symbol,
+//!   so that all cells share them.
 //! - `scope!(strategy, { … });` as a statement becomes `enter`, its statements and `leave`, since
-//!   evcxr only keeps what top-level `let`s bind. `%%scope strategy` does it to a whole cell. As
-//!   an expression it becomes a block with a guard, which rust-analyzer can see through.
-//! - A last expression without `;` is shown by `__result!`, which needs one run of rustc where
-//!   evcxr's own way needs two.
-//! - Items, `use`, `:dep` lines and what `syn` cannot parse stay as they are; rustc explains the
+//!   evcxr keeps only the variables of top-level `let`s. `%%scope strategy` does the same for a whole
+//!   cell. As an expression it becomes a block with a guard, whose type rust-analyzer can infer.
+//! - A last expression without `;` is shown by `__result!`, which needs one run of rustc; evcxr's own
+//!   way needs two.
+//! - Items, `use`, `:dep` lines and text that `syn` cannot parse stay as they are; rustc explains the
 //!   latter better.
 //!
-//! What was copied is remembered piece by piece, so that every place rustc talks about can be
-//! found in the cell again. Nothing is formatted or reordered.
+//! Every copied piece is recorded, so that positions in messages of rustc lead back to the cell.
+//! Nothing is formatted or reordered.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -59,7 +59,8 @@ pub fn rewrite(code: &str, number: u64, silent: bool) -> Rewritten {
     ParsedCell::of(code).rewrite(number, silent).rewritten
 }
 
-/// Reads a cell with syn, on a thread whose stack is deep enough; `None`: it is too long for that.
+/// Reads a cell with syn on a thread with a deep stack: syn recurses at every bracket and operator. `None` for a cell that
+/// is too long.
 pub fn parse_deep<T: Send>(code: &str, read: impl FnOnce(&str) -> T + Send) -> Option<T> {
     (code.len() <= MOST_PARSED).then(|| on_deep_stack(|| read(code)))?
 }

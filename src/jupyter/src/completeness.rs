@@ -3,6 +3,7 @@
 //! Delimiters decide most cells: an open one makes a cell incomplete, one that closes nothing makes it invalid.
 //! When they are balanced, `syn` decides.
 
+use stratoscope_cell_text::rewrite::parse_deep;
 use stratoscope_cell_text::tokens::{Kind, tokens};
 
 use super::message::IsCompleteReply;
@@ -21,21 +22,19 @@ pub fn is_complete(code: &str) -> IsCompleteReply {
         Balance::Mismatched => return IsCompleteReply::Invalid,
         Balance::Closed => {}
     }
-    if code.len() > LONGEST_PARSED_BYTES {
-        return IsCompleteReply::Complete;
-    }
     // Code that some continuation makes valid is incomplete; anything else is invalid.
-    let verdict = on_a_deep_stack(|| match parses(&code) {
+    let verdict = parse_deep(&code, |code| match parses(code) {
         true => IsCompleteReply::Complete,
         false
             if CONTINUATIONS
                 .iter()
                 .any(|more| parses(&format!("{code}{more}"))) =>
         {
-            incomplete(usize::from(continues_a_line(&code)))
+            incomplete(usize::from(continues_a_line(code)))
         }
         false => IsCompleteReply::Invalid,
     });
+    // A cell that is too long to be parsed is taken as complete; rustc checks it.
     verdict.unwrap_or(IsCompleteReply::Complete)
 }
 
@@ -56,21 +55,6 @@ const CONTINUATIONS: [&str; 9] = [
 fn parses(code: &str) -> bool {
     let block = format!("{{{code}\n}}");
     syn::parse_str::<syn::Block>(&block).is_ok()
-}
-
-/// Longer cells are taken as complete; rustc checks them.
-const LONGEST_PARSED_BYTES: usize = 32 << 10;
-
-/// `syn` recurses at every bracket and operator: this is enough for the longest cell that consists of minus
-/// signs. Only the part that is used occupies memory.
-const STACK_BYTES: usize = 1 << 30;
-
-/// Calls `decide` on a thread with a stack for deep recursion; `None` if no such thread can be started.
-fn on_a_deep_stack<T: Send>(decide: impl FnOnce() -> T + Send) -> Option<T> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-        thread.spawn_scoped(scope, decide).ok()?.join().ok()
-    })
 }
 
 /// The line after `let x =` is indented; the one after an attribute or a lone `fn` is not.
@@ -212,6 +196,6 @@ mod tests {
         is_complete(&"(".repeat(200_000));
         is_complete(&["(".repeat(100_000), ")".repeat(100_000)].concat());
         is_complete(&["(".repeat(16_000), ")".repeat(16_000)].concat());
-        is_complete(&"-".repeat(LONGEST_PARSED_BYTES));
+        is_complete(&"-".repeat(32 << 10));
     }
 }

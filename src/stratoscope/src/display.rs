@@ -1,5 +1,5 @@
-//! Showing things below a running cell: text, HTML, Markdown, pictures, and everything of the
-//! project that has a card. Without a kernel the plain text goes to standard output.
+//! Displays below a running cell: text, HTML, Markdown, pictures, and every value of the project that has a card.
+//! Without a kernel the plain text goes to standard output.
 
 use std::fmt::Write;
 
@@ -22,20 +22,19 @@ mod track;
 pub use forms::{Json, Latex, Png, Table};
 pub use track::{Track, track};
 
-/// The type of a placement report as data. A type of our own: front ends prefer `application/json`
-/// to HTML, and would show a tree of keys in place of the card.
+/// The MIME type of a placement report as data. It is not `application/json`, because front ends prefer that type to HTML
+/// and would show a tree of keys instead of the card.
 pub const PLACEMENT: &str = "application/vnd.stratoscope.placement+json";
 
-/// The type of a data set's summary as data.
+/// The MIME type of a data set's summary as data.
 pub const DATA_SET: &str = "application/vnd.stratoscope.dataset+json";
 
-/// Something that has representations to be shown, by MIME type. `text/plain` is always one of
-/// them, unless there is nothing to show at all.
+/// A value with representations by MIME type. `text/plain` is always one of them, unless the bundle is empty.
 pub trait IntoBundle {
-    /// Every representation it has.
+    /// All representations.
     fn bundle(&self) -> MimeBundle;
 
-    /// Every representation of several of them: one below the other, or one table of all.
+    /// All representations of several values: one below the other, or one table of all.
     fn bundle_of_list(items: &[Self]) -> MimeBundle
     where
         Self: Sized,
@@ -55,12 +54,12 @@ pub fn display<T: IntoBundle + ?Sized>(value: &T) {
     show(value.bundle(), None, false);
 }
 
-/// As [`display`], under a name by which [`display_update`] finds it.
+/// As [`display`], with an ID for [`display_update`].
 pub fn display_as<T: IntoBundle + ?Sized>(display_id: &str, value: &T) {
     show(value.bundle(), Some(display_id), false);
 }
 
-/// Replaces every display that was made under `display_id`.
+/// Replaces every display with this ID.
 pub fn display_update<T: IntoBundle + ?Sized>(display_id: &str, value: &T) {
     show(value.bundle(), Some(display_id), true);
 }
@@ -70,13 +69,12 @@ pub fn display_html(html: &str) {
     display(&Html(html));
 }
 
-/// Removes what the cell has shown so far; with `wait`, only when it shows something new.
+/// Removes the outputs of the cell; with `wait`, only when it shows something new.
 pub fn clear_output(wait: bool) {
     connection::send(&ToKernel::ClearOutput { wait });
 }
 
-/// Asks the person at the notebook for a line. `None` when nobody can be asked, or the question was
-/// cancelled by an interrupt.
+/// Asks the user for a line. `None` without a front end that can ask, or if an interrupt cancelled the question.
 pub fn input(prompt: &str) -> Option<String> {
     connection::ask(prompt, false)
 }
@@ -105,7 +103,7 @@ pub(crate) fn show(data: MimeBundle, display_id: Option<&str>, update: bool) {
         return;
     }
     if !connection::is_open() {
-        // A display that is redrawn many times would flood a terminal: its first form is enough.
+        // A display that is redrawn many times would flood a terminal: only its first form is printed.
         if !update && let Some(Value::String(text)) = data.get("text/plain") {
             println!("{text}");
         }
@@ -119,27 +117,27 @@ pub(crate) fn show(data: MimeBundle, display_id: Option<&str>, update: bool) {
     });
 }
 
-/// A bundle of one text.
+/// A bundle with a plain text only.
 pub fn plain(text: impl Into<String>) -> MimeBundle {
     with("text/plain", text.into())
 }
 
-/// A bundle of HTML and what front ends without HTML show instead. Labels, texts and names of others may hold
-/// control characters, which a terminal is not to obey.
+/// A bundle of HTML and plain text. Control characters of the plain text are made visible, because labels, texts and names
+/// come from files, and a terminal would obey them.
 pub fn html_and_plain(html: impl Into<String>, text: impl Into<String>) -> MimeBundle {
     let mut bundle = with("text/html", html.into());
     bundle.extend(with("text/plain", text::visible(&text.into())));
     bundle
 }
 
-/// A picture as SVG, and as HTML that holds it as an image: JupyterLab shows no SVG in a notebook that
-/// somebody else executed, and removes `<svg>` from its HTML, but not an image with its data.
+/// A picture as SVG, and as HTML that contains it as an image. In a notebook that is not trusted, JupyterLab shows no SVG
+/// and removes `<svg>` from HTML, but not an image with its data.
 pub(crate) fn svg(picture: &str, alt: &str) -> MimeBundle {
     svg_of_panels(picture, &[picture], alt)
 }
 
-/// The same of a picture whose parts are there one by one too: the page has as many in a row as its width
-/// allows, each in its own size, so that texts stay large enough.
+/// The same for a picture with separate panels: in HTML they are placed side by side as the width allows, each in its own
+/// size, so that texts stay large enough.
 pub(crate) fn svg_of_panels<S: AsRef<str>>(picture: &str, panels: &[S], alt: &str) -> MimeBundle {
     let images = panels.iter().map(|panel| {
         let source = data_address(panel.as_ref());
@@ -150,7 +148,7 @@ pub(crate) fn svg_of_panels<S: AsRef<str>>(picture: &str, panels: &[S], alt: &st
     bundle
 }
 
-/// A picture as the address of an image.
+/// A picture as a data URL.
 fn data_address(picture: &str) -> String {
     let mut address = String::from("data:image/svg+xml,");
     for byte in picture.bytes() {
@@ -176,17 +174,17 @@ fn data_address(picture: &str) -> String {
     address
 }
 
-/// Not generic, and not inlined: what is generic above is compiled in every cell that uses it.
+/// Not generic and not inlined: generic functions are compiled in every cell that uses them.
 #[inline(never)]
 fn with(mime: &str, text: String) -> MimeBundle {
     MimeBundle::from_iter([(mime.to_owned(), Value::String(text))])
 }
 
-/// HTML, shown as such.
+/// HTML source.
 #[derive(Clone, Debug)]
 pub struct Html<T: AsRef<str>>(pub T);
 
-/// Markdown, shown as such.
+/// Markdown source.
 #[derive(Clone, Debug)]
 pub struct Markdown<T: AsRef<str>>(pub T);
 
@@ -261,7 +259,7 @@ impl IntoBundle for () {
     }
 }
 
-/// What is left of HTML when only its text can be shown.
+/// The text of HTML without its tags.
 fn without_tags(html: &str) -> String {
     let mut text = String::new();
     let mut inside = false;

@@ -1,10 +1,9 @@
-//! The DSL's calls: `compile!`, `fit!` and `evaluate!`. Each argument is a method of the call's
-//! builder, so that types, documentation and completion come from there; an argument that does not
-//! exist is a method that does not exist. In a notebook the kernel has read the call before and
-//! answered in its own words.
+//! The calls of the DSL: `compile!`, `fit!` and `evaluate!`. Each argument is a method of the call's builder, which gives it
+//! its type, its documentation and its completion; an unknown argument is a missing method. In a notebook the kernel has
+//! checked the call before and reported such an argument in its own words.
 //!
-//! `macro_rules!` and not proc macros: rust-analyzer sees through them, so a notebook knows the types of
-//! what they return.
+//! They are `macro_rules!` and not proc macros, because rust-analyzer expands these without compiling anything, so that it
+//! knows the types of the results.
 
 /// Gives a model its optimizer, loss and metrics: `compile!(model, optimizer = AdamW::new(5e-5), …)?`.
 ///
@@ -46,7 +45,7 @@ macro_rules! evaluate {
     }};
 }
 
-/// The standard library's `print!`, whose text is seen at once. A notebook has it in place of that.
+/// As the standard library's `print!`, which it replaces in a notebook, but the text is shown at once.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __print {
@@ -56,7 +55,7 @@ macro_rules! __print {
     }};
 }
 
-/// The standard library's `dbg!`, with the cell's name and line. A notebook has it in place of that.
+/// As the standard library's `dbg!`, which it replaces in a notebook, but with the number and line of the cell.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __dbg {
@@ -64,7 +63,7 @@ macro_rules! __dbg {
         ::std::eprintln!("[{}]", $crate::cell::place(::std::file!(), ::std::line!()))
     };
     ($value:expr $(,)?) => {
-        // A `match`, so that what the expression borrows lives as long as in the standard library's.
+        // A `match`, so that borrowed temporaries live as long as with the standard library's macro.
         match $value {
             value => {
                 ::std::eprintln!(
@@ -80,8 +79,7 @@ macro_rules! __dbg {
     ($($value:expr),+ $(,)?) => { ($($crate::cell::dbg!($value)),+,) };
 }
 
-/// `strategy` is borrowed, and may be `none`; everything else is taken. An empty list of metrics has no type
-/// of its own.
+/// `strategy` is borrowed and may be `none`; all other values are moved. An empty list of metrics gets its type here.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __compile_arguments {
@@ -109,7 +107,7 @@ macro_rules! __compile_arguments {
     };
 }
 
-/// `validation_data` is borrowed, everything else is taken; callbacks in a list may be of several types.
+/// `validation_data` is borrowed; all other values are moved. Callbacks in a list may be of several types.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __fit_arguments {

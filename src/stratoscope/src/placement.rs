@@ -1,4 +1,4 @@
-//! Where the variables of a model are, as a value to look at, to keep and to compare.
+//! Placement reports: where the variables of a model are.
 //!
 //! `placement(&model);` shows it at once; `placement_of(&model)?` is the report itself, which is shown when
 //! it is a cell's last expression.
@@ -24,8 +24,8 @@ pub fn placement_of<N: Network>(model: &Model<N>) -> Result<PlacementReport> {
     model.placement()
 }
 
-/// What became of a placement: of another strategy, or after a step. Models are matched by the names
-/// of their variables: `placement_diff(&before, &after)`.
+/// The differences between two reports, of two strategies or before and after a step:
+/// `placement_diff(&before, &after)`. Variables are matched by name.
 pub fn placement_diff(before: &PlacementReport, after: &PlacementReport) -> PlacementDiff {
     before.diff(after)
 }

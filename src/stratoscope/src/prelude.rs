@@ -13,7 +13,7 @@ pub use crate::{compile, evaluate, fit, scope};
 
 pub use burn::tensor::{Device, Int, Tensor, TensorData};
 pub use stratoscope_data::{Dataset, Example, Glue, Label, debian_pairs, debian_sections};
-// What a model of one's own is made of, and numbers to train it on.
+// Custom models, and numbers to train them on.
 pub use stratoscope_bert::Mode;
 pub use stratoscope_data::{Batch, make_classification, make_regression};
 pub use stratoscope_train::{
@@ -21,7 +21,7 @@ pub use stratoscope_train::{
     Sequential, features,
 };
 
-// Losses and schedules beside the recipe's, a loop by hand, and what a run needs.
+// More losses and schedules, training steps by hand, memory plans.
 pub use stratoscope_train::{
     BinaryCrossentropy, CategoricalCrossentropy, Gradients, IntoSchedule, PolynomialDecay,
     RatePlan, bert_warmup, half_precision, memory_plan,
@@ -46,7 +46,7 @@ pub use stratoscope_train::{
     warmup_linear,
 };
 
-// What is called while a model trains, and files with columns of their own.
+// Callbacks, and data files with custom columns.
 pub use stratoscope_data::Columns;
 pub use stratoscope_train::{
     Callback, Callbacks, EarlyStopping, EpochRecord, ExecutionRecord, FitStarted, Flow,

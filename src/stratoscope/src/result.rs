@@ -1,8 +1,7 @@
-//! The value of a cell's last expression. The kernel wraps that expression in [`__result!`]:
-//! a value that has a card is shown as one, any other by its `Debug`, one without even that by
-//! its type's name, and `()` not at all.
+//! The display of a cell's last expression, which the kernel wraps in [`__result!`]. A value that has a card is shown as
+//! one, any other by its `Debug`, a value without `Debug` by the name of its type, and `()` not at all.
 //!
-//! Which of the three holds is decided while the cell compiles, by method lookup: the macro calls
+//! Which of the three applies is decided while the cell compiles, by method lookup: the macro calls
 //! `show` on `&&&Shown(value)`, and the compiler takes the first trait that applies while it
 //! strips one reference after the other.
 //!

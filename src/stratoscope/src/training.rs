@@ -1,4 +1,4 @@
-//! How the values of a training cell are shown: what a run will need, its rates, a step by hand.
+//! Displays of the values of training: memory plans, schedules, gradients and steps by hand.
 
 use std::fmt::Write;
 

@@ -1,5 +1,6 @@
 //! Integers as they are written in a cell: of any integer type, checked when they are used.
 
+use stratoscope_diagnostics::arguments;
 use stratoscope_diagnostics::rules::InvalidArgumentValue;
 use stratoscope_diagnostics::{Place, Result, Rule};
 
@@ -44,6 +45,12 @@ impl Count {
         u64::try_from(self.0).ok()
     }
 
+    /// The number if it is in the range that the table of arguments has for the argument of the call, else SC0103.
+    pub(crate) fn checked(self, call: &str, argument: &str) -> Result<u64> {
+        let least = arguments::least_integer(call, argument);
+        self.at_least(least.unwrap_or(0), call, argument)
+    }
+
     /// The number if it is at least `least`, else SC0103 for the argument of the call.
     pub(crate) fn at_least(self, least: u64, call: &str, argument: &str) -> Result<u64> {
         let found = self.value().filter(|&number| number >= least);
@@ -65,6 +72,25 @@ impl Count {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranges_are_those_of_the_table() {
+        let is_accepted =
+            |number: i32, call, argument| number.into_count().checked(call, argument).is_ok();
+        for (call, argument) in [
+            ("compile", "steps_per_execution"),
+            ("compile", "gradient_accumulation_steps"),
+            ("compile", "sync_every"),
+            ("fit", "batch_size"),
+            ("fit", "max_length"),
+            ("evaluate", "batch_size"),
+            ("evaluate", "max_length"),
+        ] {
+            assert!(is_accepted(1, call, argument), "{call}: {argument}");
+            assert!(!is_accepted(0, call, argument), "{call}: {argument}");
+        }
+        assert!(is_accepted(0, "fit", "seed") && !is_accepted(-1, "fit", "seed"));
+    }
 
     #[test]
     fn counts_are_checked_when_they_are_used() {

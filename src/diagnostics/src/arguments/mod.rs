@@ -1,7 +1,7 @@
 //! The table of arguments: what `compile!`, `fit!`, `evaluate!` and the optimizers accept.
 //!
-//! One value per argument. The checker reads it, the cards print it, and `train` tests that each
-//! entry has the builder method it names; what is not in the table does not exist.
+//! One value per argument. The checker reads it, the cards print it, and `train` takes its ranges from it and tests that
+//! each entry has a builder method. An argument that is not in the table does not exist.
 
 mod compile;
 mod elsewhere;
@@ -85,7 +85,12 @@ impl Interval {
             }
     }
 
-    /// What is expected, as run time says it.
+    /// What is expected, if a number does not lie in it.
+    pub fn refuses(self, number: f64) -> Option<&'static str> {
+        (!self.holds(number)).then(|| self.words())
+    }
+
+    /// What is expected, in the words of messages.
     pub fn words(self) -> &'static str {
         match self {
             Self::NotNegative => "a finite number ≥ 0",
@@ -157,6 +162,31 @@ pub const CALLS: &[CallTable] = &[
 /// The table of a call, by its name without `!`.
 pub fn call(name: &str) -> Option<&'static CallTable> {
     CALLS.iter().find(|call| call.name == name)
+}
+
+/// What an argument accepts. `call`: `fit`, or an optimizer such as `AdamW`.
+pub fn accepts(call_name: &str, argument: &str) -> Option<Accepts> {
+    let arguments = match call(call_name) {
+        Some(table) => table.arguments,
+        None => optimizer(call_name)?.arguments,
+    };
+    find(arguments, argument).map(|argument| argument.accepts)
+}
+
+/// The least integer that an argument accepts; `None` for an argument that is no integer.
+pub fn least_integer(call_name: &str, argument: &str) -> Option<u64> {
+    match accepts(call_name, argument)? {
+        Accepts::Integer(least) => Some(least),
+        _ => None,
+    }
+}
+
+/// What an argument expects in words, if `number` is outside its interval.
+pub fn outside_interval(call_name: &str, argument: &str, number: f64) -> Option<&'static str> {
+    match accepts(call_name, argument)? {
+        Accepts::Number(interval) => interval.refuses(number),
+        _ => None,
+    }
 }
 
 /// An argument of a list, by its name.

@@ -1,4 +1,4 @@
-//! Devices: a table, of one as of several.
+//! Devices are shown as a table, also a single one.
 
 use stratoscope_strategy::device::table::COLUMNS;
 use stratoscope_strategy::{DeviceInfo, LogicalDevice};

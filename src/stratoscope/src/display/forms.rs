@@ -1,4 +1,4 @@
-//! More forms in which a value can be shown: formulas, pictures, data, tables.
+//! More forms of display: formulas, pictures, data, tables.
 
 use std::fmt::Display;
 
@@ -42,7 +42,7 @@ impl Table {
         }
     }
 
-    /// The table with a row more. Cells that are missing are empty, those too many have no title.
+    /// The table with one more row. Missing cells are empty; extra cells have no title.
     #[must_use]
     pub fn row<T: Display>(mut self, cells: impl IntoIterator<Item = T>) -> Self {
         self.push(cells);

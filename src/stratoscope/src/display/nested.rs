@@ -1,4 +1,4 @@
-//! `Option`, `Result`, `Vec` and arrays of what has a card: they show what is in them.
+//! `Option`, `Result`, `Vec` and arrays of values that have a card show their contents.
 
 use std::fmt::Debug;
 
@@ -64,20 +64,20 @@ fn text_of(bundle: &MimeBundle) -> String {
     text.unwrap_or("()").to_owned()
 }
 
-/// All that the inner value has; its text says what is around it.
+/// The bundle of the inner value; its text names what is around it.
 fn wrapped(name: &str, mut inner: MimeBundle) -> MimeBundle {
     let text = format!("{name}({})", text_of(&inner));
     inner.extend(plain(text));
     inner
 }
 
-/// The items one below the other, with what is around them.
+/// The items one below the other, with the names of what is around them.
 pub(super) fn one_by_one<T: IntoBundle>(items: &[T]) -> MimeBundle {
     let shown = items.iter().take(MOST_SHOWN).map(IntoBundle::bundle);
     list(shown.collect(), items.len())
 }
 
-/// One below the other. `length` counts those that were cut, too.
+/// The items one below the other. `length` includes those that are cut.
 fn list(items: Vec<MimeBundle>, length: usize) -> MimeBundle {
     let mut text = String::from("[\n");
     let mut html = String::new();

@@ -1,5 +1,4 @@
-//! A tensor as a reader wants to see it: shape, type and device, what its numbers are like, and a
-//! corner of them.
+//! The display of a tensor: shape, type and device, statistics of its numbers, and a corner of them.
 
 use std::fmt::Write;
 
@@ -9,7 +8,7 @@ use stratoscope_wire::MimeBundle;
 
 use super::{IntoBundle, plain};
 
-/// Rows and columns of the corner; of longer ones the first half and the last are shown.
+/// Rows and columns of the corner. Of longer dimensions the first and the last half of this number are shown.
 const CORNER: usize = 6;
 
 impl<const D: usize, K: kind::Basic> IntoBundle for Tensor<D, K> {
@@ -33,7 +32,7 @@ fn describe(data: &TensorData, device: &str) -> MimeBundle {
     plain(text.trim_end())
 }
 
-/// One line; undefined numbers are counted and left out of the rest.
+/// The statistics in one line. NaN values are counted and left out of the rest.
 fn statistics(values: &[f64]) -> String {
     let finite: Vec<f64> = values.iter().copied().filter(|it| it.is_finite()).collect();
     let mut line = String::new();
@@ -66,7 +65,7 @@ fn statistics(values: &[f64]) -> String {
     line
 }
 
-/// The numbers of one dimension in brackets, those of the inner ones inside.
+/// The numbers of one dimension in brackets, with the inner dimensions inside.
 fn corner(
     shape: &[usize],
     values: &[f64],

@@ -7,13 +7,13 @@ use stratoscope_wire::MimeBundle;
 use super::{IntoBundle, display_as, display_update, plain};
 use crate::{cell, connection};
 
-/// How often the bar is drawn anew, at most.
+/// The shortest time between two redraws.
 const REDRAW: Duration = Duration::from_millis(100);
 /// Characters of the bar.
 const WIDTH: usize = 30;
 
-/// The same items, with a bar below the cell that says how far it is. Without a kernel nothing is
-/// drawn. An interrupt ends the items, so the loop: the cell goes on, and keeps its variables.
+/// The same items, with a progress bar below the cell; without a kernel nothing is drawn. An interrupt ends the iterator
+/// and so the loop: the cell goes on and keeps its variables.
 pub fn track<I: IntoIterator>(items: I) -> Track<I::IntoIter> {
     let items = items.into_iter();
     let total = match items.size_hint() {
@@ -56,7 +56,7 @@ impl<I: Iterator> Iterator for Track<I> {
 
 impl<I> Drop for Track<I> {
     fn drop(&mut self) {
-        // A loop that was left early, by `break` or a panic.
+        // The loop was left early, by `break` or a panic.
         self.bar.end();
     }
 }
@@ -65,7 +65,7 @@ impl<I> Drop for Track<I> {
 #[derive(Debug)]
 struct Bar {
     id: String,
-    /// Items that were handed out; the last of them may still be worked on.
+    /// Items that were returned; the last of them may still be in work.
     done: usize,
     total: Option<usize>,
     began: Option<Instant>,
@@ -120,7 +120,7 @@ impl Bar {
         }
     }
 
-    /// An item counts when the next one is asked for.
+    /// An item counts as done when the next one is requested.
     fn line(&self, elapsed: Duration) -> String {
         let done = self.done.saturating_sub(usize::from(!self.ended));
         let seconds = elapsed.as_secs_f64();

@@ -21,7 +21,7 @@ pub(super) struct Fit {
     pub epochs: Vec<EpochRecord>,
     pub best: Option<u64>,
     pub latest: Option<Advanced>,
-    /// Examples that the validation of this epoch has computed, and all of them.
+    /// Validated examples of this epoch, and the number of all.
     pub validated: Option<(usize, usize)>,
     pub end: Option<End>,
 }
@@ -61,11 +61,7 @@ impl Fit {
             text::count(started.examples, "example"),
             started.batch_size,
             text::count(started.epochs as usize, "epoch"),
-            // Not `batchs`.
-            match started.batches_per_epoch {
-                1 => "1 batch".to_owned(),
-                batches => format!("{} batches", text::thousands(batches as usize)),
-            },
+            text::count(started.batches_per_epoch as usize, "batch"),
             started.devices
         )
     }
@@ -79,7 +75,7 @@ impl Fit {
         self.started.validation_examples > 0
     }
 
-    /// The share of all batches that are done.
+    /// The share of the batches that are done.
     fn share(&self) -> f64 {
         let counters = self
             .latest
@@ -303,7 +299,7 @@ impl Fit {
         text + &below.collect::<Vec<_>>().join("\n")
     }
 
-    /// An epoch in a terminal.
+    /// The line of an epoch in a terminal.
     pub fn epoch_line(&self, record: &EpochRecord) -> String {
         let columns = self.columns();
         let cells = columns.iter().zip(self.epoch_row(record));

@@ -209,7 +209,7 @@ pub(crate) fn optional_size(
     argument: &str,
 ) -> Result<Option<usize>> {
     let checked = |count: Count| {
-        let number = count.at_least(1, call, argument)?;
+        let number = count.checked(call, argument)?;
         Ok(usize::try_from(number).unwrap_or(usize::MAX))
     };
     given.map(checked).transpose()

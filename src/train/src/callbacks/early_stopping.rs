@@ -1,5 +1,6 @@
 //! Stopping when nothing gets better. Keras's `EarlyStopping`; in `fit!` also `early_stopping = 2`.
 
+use stratoscope_diagnostics::arguments::Interval;
 use stratoscope_diagnostics::check::suggest::similar;
 use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_render::text;
@@ -66,9 +67,9 @@ impl EarlyStopping {
 
     /// Checks what does not need the model. `argument`: where it was written.
     pub(crate) fn resolve(&self, argument: &str) -> Result<Stopping> {
-        if !(self.min_delta >= 0.0 && self.min_delta.is_finite()) {
+        if let Some(expects) = Interval::NotNegative.refuses(self.min_delta) {
             let given = format!("….min_delta({})", self.min_delta);
-            let finding = problem::bad_value("fit", argument, given, "a finite number ≥ 0");
+            let finding = problem::bad_value("fit", argument, given, expects);
             return Err(Box::new(finding));
         }
         Ok(Stopping {

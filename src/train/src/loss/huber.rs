@@ -2,6 +2,7 @@
 
 use burn::tensor::Tensor;
 use stratoscope_data::Labels;
+use stratoscope_diagnostics::arguments::Interval;
 
 use super::labels::errors;
 
@@ -19,9 +20,9 @@ impl Default for Huber {
 }
 
 impl Huber {
-    /// Whether the border is one.
+    /// Whether `delta` is a finite number above 0.
     pub(crate) fn is_valid(&self) -> bool {
-        self.delta > 0.0 && self.delta.is_finite()
+        Interval::Positive.holds(self.delta)
     }
 
     pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {

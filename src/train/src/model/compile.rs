@@ -166,7 +166,7 @@ impl Findings {
 
     /// The count as given, at least 1; 1 without an argument or for a wrong one.
     fn count(&mut self, given: Option<Count>, argument: &str) -> u64 {
-        let checked = given.map(|count| count.at_least(1, "compile", argument));
+        let checked = given.map(|count| count.checked("compile", argument));
         checked.unwrap_or(Ok(1)).unwrap_or_else(|problem| {
             self.problems.push(*problem);
             1

@@ -1,7 +1,6 @@
-//! The moving average of the weights (`use_ema`), Keras's meaning of it: after every step each trained
-//! variable's average moves towards the variable, `average = momentum · average + (1 − momentum) ·
-//! weight`; it begins as the variable after the first step. Training goes on with the variables
-//! themselves. They are overwritten by their averages every `ema_overwrite_frequency` steps, and at the end
+//! The moving average of the weights (`use_ema`), as in Keras: after every step `average = momentum · average + (1 −
+//! momentum) · weight` for each trained variable; after the first step the average is the weight. Training goes on with
+//! the variables themselves. They are overwritten by their averages every `ema_overwrite_frequency` steps, and at the end
 //! of `fit!`. (tf_keras 2 begins with the variables before the first step.)
 
 use std::collections::HashMap;
@@ -9,11 +8,11 @@ use std::fmt;
 
 use burn::module::{ModuleMapper, Param, ParamId};
 use burn::tensor::Tensor;
-use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::{Result, arguments};
 
 use super::norm::is_flex;
 use super::step::{Moments, flat, in_place, zeros};
-use super::{bad_text, bad_value, kernel};
+use super::{bad_text, check_number, kernel};
 use crate::count::Count;
 
 /// As written.
@@ -51,19 +50,14 @@ impl Ema {
             momentum,
             overwrite_frequency,
         } = self;
-        if !(0.0..=1.0).contains(&momentum) {
-            let expects = "a number from 0 to 1";
-            return Err(bad_value(optimizer, "ema_momentum", momentum, expects));
-        }
+        const FREQUENCY: &str = "ema_overwrite_frequency";
+        check_number(optimizer, "ema_momentum", momentum)?;
+        let least = arguments::least_integer(optimizer, FREQUENCY).unwrap_or(0);
         let count = |count: Count| {
-            count.value().filter(|&steps| steps >= 1).ok_or_else(|| {
-                let given = count.to_string();
-                bad_text(
-                    optimizer,
-                    "ema_overwrite_frequency",
-                    given,
-                    "an integer ≥ 1",
-                )
+            let steps = count.value().filter(|&steps| steps >= least);
+            steps.ok_or_else(|| {
+                let expects = format!("an integer ≥ {least}");
+                bad_text(optimizer, FREQUENCY, count.to_string(), &expects)
             })
         };
         let overwrite_frequency = overwrite_frequency.map(count).transpose()?;

@@ -6,7 +6,7 @@ use std::fmt;
 use stratoscope_diagnostics::rules::ConflictingArguments;
 use stratoscope_diagnostics::{Place, Result, Rule};
 
-use super::bad_value;
+use super::check_number;
 
 /// PyTorch's `clip_grad_norm_` adds it to the norm, so that nothing is divided by 0.
 const CLIP_EPSILON: f64 = 1e-6;
@@ -64,9 +64,7 @@ impl Clip {
             };
             return Err(rule.error());
         }
-        if !(value.is_finite() && value > 0.0) {
-            return Err(bad_value(optimizer, name, value, "a finite number > 0"));
-        }
+        check_number(optimizer, name, value)?;
         Ok(kind(value))
     }
 }

@@ -1,9 +1,9 @@
 //! Optimizers: how a gradient becomes a step.
 //!
-//! [`AdamW`], [`Adam`] and [`SGD`] are what a cell writes, a file each over what `builder` gives to all; [`Optimizer`] is what they
-//! resolve to, all defaults filled in and all values checked. [`OptimizerState`] holds the moments
-//! of one replica; `step` applies an update to its module, `kernel` does the arithmetic. Moments
-//! live where the weights live.
+//! [`AdamW`], [`Adam`] and [`SGD`] are the builders that a cell writes, a file each; `builder` has the methods that all
+//! three share. They resolve to an [`Optimizer`], with all defaults filled in and all values checked. [`OptimizerState`]
+//! holds the moments of one replica, on the device of its weights; `step` applies an update to its module, `kernel` does
+//! the arithmetic.
 
 #[macro_use]
 mod builder;
@@ -21,6 +21,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use stratoscope_bert::NamedParameter;
+use stratoscope_diagnostics::arguments;
 use stratoscope_diagnostics::rules::InvalidArgumentValue;
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 use stratoscope_strategy::strategy::StrategyId;
@@ -321,28 +322,18 @@ fn check_schedule(optimizer: &str, schedule: &Schedule) -> Result<()> {
 
 /// Checks the numbers that Adam and AdamW share.
 fn check_adam(optimizer: &str, rule: &AdamRule) -> Result<()> {
-    for (name, beta) in [("beta_1", rule.beta_1), ("beta_2", rule.beta_2)] {
-        if !(0.0..1.0).contains(&beta) {
-            return Err(bad_value(optimizer, name, beta, "a number from 0, below 1"));
-        }
+    check_number(optimizer, "beta_1", rule.beta_1)?;
+    check_number(optimizer, "beta_2", rule.beta_2)?;
+    check_number(optimizer, "epsilon", rule.epsilon)?;
+    check_number(optimizer, "weight_decay", rule.weight_decay)
+}
+
+/// SC0103 for a number outside the interval that the table of arguments has for it.
+fn check_number(optimizer: &str, argument: &str, number: f64) -> Result<()> {
+    match arguments::outside_interval(optimizer, argument, number) {
+        Some(expects) => Err(bad_value(optimizer, argument, number, expects)),
+        None => Ok(()),
     }
-    if !(rule.epsilon.is_finite() && rule.epsilon > 0.0) {
-        return Err(bad_value(
-            optimizer,
-            "epsilon",
-            rule.epsilon,
-            "a finite number > 0",
-        ));
-    }
-    if !(rule.weight_decay.is_finite() && rule.weight_decay >= 0.0) {
-        return Err(bad_value(
-            optimizer,
-            "weight_decay",
-            rule.weight_decay,
-            "a finite number ≥ 0",
-        ));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use stratoscope_diagnostics::Result;
 
 use super::average::Ema;
 use super::clip::Clip;
-use super::{Identity, IntoOptimizer, Optimizer, SgdRule, UpdateRule, bad_value, check_schedule};
+use super::{Identity, IntoOptimizer, Optimizer, SgdRule, UpdateRule, check_number, check_schedule};
 use crate::schedule::{IntoSchedule, Schedule};
 
 /// Gradient descent, with momentum if asked for.
@@ -50,15 +50,7 @@ impl SGD {
 impl IntoOptimizer for SGD {
     fn into_optimizer(self) -> Result<Optimizer> {
         check_schedule("SGD", &self.schedule)?;
-        if !(0.0..1.0).contains(&self.rule.momentum) {
-            let momentum = self.rule.momentum;
-            return Err(bad_value(
-                "SGD",
-                "momentum",
-                momentum,
-                "a number from 0, below 1",
-            ));
-        }
+        check_number("SGD", "momentum", self.rule.momentum)?;
         Ok(Optimizer {
             name: "SGD",
             rule: UpdateRule::Sgd(self.rule),

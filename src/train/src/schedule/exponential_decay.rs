@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use stratoscope_diagnostics::arguments::Interval;
+
 /// Multiplies the rate by a factor every `decay_steps` optimizer steps.
 ///
 /// With `staircase` the rate is constant in between: it does not change at all in a run that is
@@ -49,8 +51,8 @@ impl ExponentialDecay {
         if self.decay_steps == 0 {
             return Some(("decay_steps", 0.0, "an integer ≥ 1"));
         }
-        let positive = self.decay_rate.is_finite() && self.decay_rate > 0.0;
-        (!positive).then_some(("decay_rate", self.decay_rate, "a finite number > 0"))
+        let expects = Interval::Positive.refuses(self.decay_rate)?;
+        Some(("decay_rate", self.decay_rate, expects))
     }
 }
 

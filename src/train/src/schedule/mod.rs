@@ -12,6 +12,8 @@ mod warmup_linear;
 
 use std::fmt;
 
+use stratoscope_diagnostics::arguments::Interval;
+
 pub use bert_warmup::{BertWarmup, bert_warmup};
 pub use cosine_decay::CosineDecay;
 pub use exponential_decay::ExponentialDecay;
@@ -93,8 +95,8 @@ impl Schedule {
     /// The first number that makes no schedule: its name, its value and what it must be.
     pub(crate) fn problem(&self) -> Option<(&'static str, f64, &'static str)> {
         let rate = self.named_rate();
-        if !(rate.is_finite() && rate >= 0.0) {
-            return Some(("learning_rate", rate, "a finite number ≥ 0"));
+        if let Some(expects) = Interval::NotNegative.refuses(rate) {
+            return Some(("learning_rate", rate, expects));
         }
         match self {
             Self::Constant(_) => None,

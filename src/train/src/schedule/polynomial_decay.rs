@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use stratoscope_diagnostics::arguments::Interval;
+
 /// From `initial` to `end_learning_rate` along a power, then constant.
 ///
 /// Keras's default end is 1e-4, above the rates BERT is tuned with: `PolynomialDecay::new(2e-5, 100)`
@@ -68,11 +70,11 @@ impl PolynomialDecay {
         if self.decay_steps == 0 {
             return Some(("decay_steps", 0.0, "an integer ≥ 1"));
         }
-        if !(end.is_finite() && end >= 0.0) {
-            return Some(("end_learning_rate", end, "a finite number ≥ 0"));
+        if let Some(expects) = Interval::NotNegative.refuses(end) {
+            return Some(("end_learning_rate", end, expects));
         }
-        let positive = power.is_finite() && power > 0.0;
-        (!positive).then_some(("power", power, "a finite number > 0"))
+        let expects = Interval::Positive.refuses(power)?;
+        Some(("power", power, expects))
     }
 }
 
