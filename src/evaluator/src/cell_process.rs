@@ -75,9 +75,8 @@ fn prepare(path: &Path) -> Option<Library> {
     ready();
     type ThreadOwner = extern "C" fn() -> u64;
     // SAFETY: the facade defines it with this signature.
-    let set_owner = unsafe {
-        library.get::<extern "C" fn(ThreadOwner)>(b"stratoscope_set_thread_owner")
-    };
+    let set_owner =
+        unsafe { library.get::<extern "C" fn(ThreadOwner)>(b"stratoscope_set_thread_owner") };
     if let Ok(set_owner) = set_owner {
         set_owner(thread_owner::of_another_run);
     }

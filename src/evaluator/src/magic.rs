@@ -25,7 +25,10 @@ pub use table::table;
 
 /// The magics: how they are written, and what they do.
 const MAGICS: [(&str, &str); 17] = [
-    ("%time CODE", "the time that code takes to run; `%%time` for a whole cell"),
+    (
+        "%time CODE",
+        "the time that code takes to run; `%%time` for a whole cell",
+    ),
     (
         "%timeit CODE",
         "the same, repeated: mean and deviation; `%%timeit` for a whole cell",

@@ -266,7 +266,9 @@ impl Relay {
     /// A message of the cell process.
     pub fn receive(self: &Arc<Self>, message: ToKernel) {
         match message {
-            ToKernel::ForeignOutput { run, message } => self.receive_for(self.of_run(run), *message),
+            ToKernel::ForeignOutput { run, message } => {
+                self.receive_for(self.of_run(run), *message)
+            }
             message => self.receive_for(self.current(), message),
         }
     }

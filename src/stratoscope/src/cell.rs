@@ -28,8 +28,8 @@ mod last_line;
 mod places;
 mod scopes;
 mod shell;
-mod timing;
 mod thread_owner;
+mod timing;
 
 /// The variable that names the file descriptor of evcxr's own channel.
 const PROTOCOL_VARIABLE: &str = "STRATOSCOPE_PROTOCOL_FD";
@@ -115,8 +115,8 @@ pub(crate) use describe::all as described;
 pub use interrupts::sleep;
 pub use scopes::{enter, guard, leave};
 pub use shell::{ShellError, environment, shell};
-pub use timing::{clock, clocked, timeit};
 pub(crate) use thread_owner::addressed;
+pub use timing::{clock, clocked, timeit};
 
 pub use crate::__dbg as dbg;
 pub use crate::__print as print;

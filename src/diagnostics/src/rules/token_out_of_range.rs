@@ -34,7 +34,7 @@ impl Rule for TokenOutOfRange {
 
     const GIVEN: &'static [&'static str] = &[
         "compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;\nlet train = train.take(16);",
-        "// another checkpoint's tokenizer: `for` has an id that this model has no vector for\nlet folder = std::env::temp_dir().join(\"another-tokenizer\");\nmodel.save_pretrained(&folder)?;\nlet file = folder.join(\"tokenizer.json\");\nlet text = std::fs::read_to_string(&file)?;\nstd::fs::write(&file, text.replace(\"\\\"for\\\":2005\", \"\\\"for\\\":30600\").replace(\"\\\"for\\\": 2005\", \"\\\"for\\\": 30600\"))?;",
+        "// A tokenizer whose id of the word `for` is 30600. The model has 30522 word embeddings.\nlet folder = std::env::temp_dir().join(\"another-tokenizer\");\nmodel.save_pretrained(&folder)?;\nlet file = folder.join(\"tokenizer.json\");\nlet text = std::fs::read_to_string(&file)?;\nlet (before, after) = text.split_once(\"\\\"for\\\":\").ok_or(\"the word is not in the vocabulary\")?;\nlet after = after.trim_start_matches(|sign: char| sign == ' ' || sign.is_ascii_digit());\nstd::fs::write(&file, format!(\"{before}\\\"for\\\":30600{after}\"))?;",
     ];
 
     fn diagnostic(&self) -> Diagnostic {

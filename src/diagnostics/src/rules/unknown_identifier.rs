@@ -46,7 +46,8 @@ impl Rule for UnknownIdentifier {
         }
         diagnostic = diagnostic.why(format!("known: {}", text::names(&self.known, 20)));
         for name in self.similar.iter().take(3) {
-            diagnostic = diagnostic.suggest_edit_of_span(name, self.place.clone(), format!("\"{name}\""));
+            diagnostic =
+                diagnostic.suggest_edit_of_span(name, self.place.clone(), format!("\"{name}\""));
         }
         if self.similar.is_empty() {
             diagnostic = diagnostic.fix(format!(

@@ -257,9 +257,7 @@ pub fn answer(call: &str, name: &str, profile: Profile) -> Answer {
         Ignores => does(profile, "accepts the name, which sets nothing any more"),
         Deprecates => does(profile, "accepts it and logs that the name is an old one"),
         IgnoresAndLogs(text) => Answer::says(profile, "ignores it and logs", text),
-        Raises(text) | Missing(text) => {
-            Answer::says(profile, when, text.replace("{name}", name))
-        }
+        Raises(text) | Missing(text) => Answer::says(profile, when, text.replace("{name}", name)),
         Unknown => Answer::says(profile, when, unknown(call, name, profile)),
         Unverified => does(profile, "was not tried with this argument"),
     }

@@ -61,9 +61,7 @@ impl<N: Network> Model<N> {
             return Err(problem);
         }
         // Without an optimizer there was a problem above.
-        let optimizer = args
-            .optimizer
-            .ok_or_else(|| missing_optimizer().error())?;
+        let optimizer = args.optimizer.ok_or_else(|| missing_optimizer().error())?;
 
         findings.warnings.into_iter().try_for_each(notice)?;
         state.settle(adopts, compiled_at.clone())?;

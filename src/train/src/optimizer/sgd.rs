@@ -6,7 +6,9 @@ use stratoscope_diagnostics::Result;
 
 use super::average::Ema;
 use super::clip::Clip;
-use super::{Identity, IntoOptimizer, Optimizer, SgdRule, UpdateRule, check_number, check_schedule};
+use super::{
+    Identity, IntoOptimizer, Optimizer, SgdRule, UpdateRule, check_number, check_schedule,
+};
 use crate::schedule::{IntoSchedule, Schedule};
 
 /// Gradient descent, with momentum if asked for.
