@@ -1,4 +1,4 @@
-//! The calls of the DSL: `compile!`, `fit!` and `evaluate!`. Each argument is a method of the call's builder, which gives it
+//! The calls of the DSL: `compile!`, `fit!`, `start!` and `evaluate!`. Each argument is a method of the call's builder, which gives it
 //! its type, its documentation and its completion; an unknown argument is a missing method. In a notebook the kernel has
 //! checked the call before and reported such an argument in its own words.
 //!
@@ -28,6 +28,21 @@ macro_rules! fit {
     ($model:expr, $data:expr $(, $($arguments:tt)*)?) => {{
         $crate::progress::ready();
         ($model).fit(&$data, $crate::__fit_arguments!(
+            ($crate::train::FitArgs::new()) $($($arguments)*)?
+        ))
+    }};
+}
+
+/// A run that is driven piece by piece: `let run = start!(model, train, epochs = 3)?;`, then `run.step(10)?`,
+/// `run.epoch()?`, `run.until(200)?` and `run.finish()?`.
+///
+/// Takes what [`fit!`](crate::fit) takes and runs nothing; returns a [`Run`](crate::train::Run), which owns copies of
+/// what it needs and lives as long as its variable. Callbacks must not borrow other variables.
+#[macro_export]
+macro_rules! start {
+    ($model:expr, $data:expr $(, $($arguments:tt)*)?) => {{
+        $crate::progress::ready();
+        ($model).start(&$data, $crate::__start_arguments!(
             ($crate::train::FitArgs::new()) $($($arguments)*)?
         ))
     }};
@@ -104,6 +119,24 @@ macro_rules! __compile_arguments {
     };
     (($written:expr) $name:ident = $value:expr $(, $($rest:tt)*)?) => {
         $crate::__compile_arguments!(($written.$name($value)) $($($rest)*)?)
+    };
+}
+
+/// As `__fit_arguments`, with a copy of `validation_data`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __start_arguments {
+    (($written:expr)) => { $written };
+    (($written:expr) validation_data = $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__start_arguments!(($written.validation_data_copied(&$value)) $($($rest)*)?)
+    };
+    (($written:expr) callbacks = [$($callback:expr),* $(,)?] $(, $($rest:tt)*)?) => {
+        $crate::__start_arguments!(
+            ($written.callbacks($crate::train::Callbacks::new()$(.and($callback))*)) $($($rest)*)?
+        )
+    };
+    (($written:expr) $name:ident = $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__start_arguments!(($written.$name($value)) $($($rest)*)?)
     };
 }
 

@@ -1,6 +1,6 @@
 //! What a notebook has in scope from the start: `use stratoscope::prelude::*;`.
 //!
-//! The macros `compile!`, `fit!`, `evaluate!` and `scope!` are here too.
+//! The macros `compile!`, `fit!`, `start!`, `evaluate!` and `scope!` are here too.
 
 pub use crate::cell::sleep;
 pub use crate::display::{
@@ -9,7 +9,7 @@ pub use crate::display::{
 };
 pub use crate::placement::{placement_diff, placement_of};
 pub use crate::progress::{Plot, placement};
-pub use crate::{compile, evaluate, fit, scope};
+pub use crate::{compile, evaluate, fit, scope, start};
 
 pub use burn::tensor::{Device, Int, Tensor, TensorData};
 pub use stratoscope_data::{Dataset, Example, Glue, Label, debian_pairs, debian_sections};
@@ -45,6 +45,9 @@ pub use stratoscope_train::{
     macro_f1, mae, mcc, mse, pearson, precision, recall, rmse, spearman, top_k_accuracy,
     warmup_linear,
 };
+
+// A run that is driven piece by piece.
+pub use stratoscope_train::{Run, RunReport, StepPoint, Stop, StopReason};
 
 // Callbacks, and data files with custom columns.
 pub use stratoscope_data::Columns;

@@ -1,15 +1,38 @@
-//! Displays of the values of training: memory plans, schedules, gradients and steps by hand.
+//! Displays of the values of training: memory plans, schedules, runs, gradients and steps by hand.
 
 use std::fmt::Write;
 
 use stratoscope_train::html::escape;
-use stratoscope_train::{Applied, Gradients, HalfPrecision, MemoryPlan, RatePlan};
+use stratoscope_train::{
+    Applied, Gradients, HalfPrecision, MemoryPlan, Network, RatePlan, Run, RunReport, Stop,
+};
 use stratoscope_wire::MimeBundle;
 
 use crate::display::{IntoBundle, display, html_and_plain, plain, svg};
 use crate::progress::Plot;
 
 impl IntoBundle for MemoryPlan {
+    fn bundle(&self) -> MimeBundle {
+        html_and_plain(self.to_html(), self.to_plain())
+    }
+}
+
+impl<N: Network> IntoBundle for Run<N> {
+    fn bundle(&self) -> MimeBundle {
+        match self.report() {
+            Ok(report) => report.bundle(),
+            Err(_) => plain(self.to_string()),
+        }
+    }
+}
+
+impl IntoBundle for RunReport {
+    fn bundle(&self) -> MimeBundle {
+        html_and_plain(self.to_html(), self.to_plain())
+    }
+}
+
+impl IntoBundle for Stop {
     fn bundle(&self) -> MimeBundle {
         html_and_plain(self.to_html(), self.to_plain())
     }

@@ -4,8 +4,8 @@
 //! A [`Model`] is a network under a strategy, with its tokenizer and labels; [`BertForSequenceClassification`]
 //! is the one for texts. [`Model::compile`] takes [`CompileArgs`]: an optimizer ([`AdamW`], [`Adam`],
 //! [`SGD`]) with a [`Schedule`], a [`Loss`], [`Metric`]s. [`Model::fit`] takes a data set and
-//! [`FitArgs`] and returns a [`History`]; `evaluate` and `predict` use the trained weights. A run reports its progress to
-//! an [`events::Observer`].
+//! [`FitArgs`] and returns a [`History`]; [`Model::start`] returns a [`Run`] that is driven in pieces. `evaluate` and
+//! `predict` use the trained weights. A run reports its progress to an [`events::Observer`].
 //!
 //! ```no_run
 //! use stratoscope_data::debian_sections;
@@ -100,6 +100,8 @@ pub use precision::{HalfPrecision, half_precision};
 pub use predict::{IntoTexts, Prediction, Predictions};
 pub use receipt::CompileReceipt;
 pub use report::memory_plan::MemoryPlan;
+pub use report::run_report::{Position, RunReport, StepPoint, Stop, StopReason};
+pub use run::handle::Run;
 pub use schedule::{
     BertWarmup, CosineDecay, ExponentialDecay, IntoSchedule, PolynomialDecay, RatePlan, Schedule,
     WarmupLinear, bert_warmup, constant, warmup_linear,

@@ -1,7 +1,7 @@
 //! Names that mean something, but not here: arguments of other calls, names of other libraries,
 //! and arguments that Keras has and this product has not.
 
-use super::{Argument, COMPILE, EVALUATE, FIT, find};
+use super::{Argument, COMPILE, EVALUATE, FIT, find, same_arguments};
 use crate::arguments;
 
 /// Where an argument belongs.
@@ -68,7 +68,7 @@ pub fn belongs_elsewhere(call: &str, name: &str) -> Option<Elsewhere> {
 /// The argument of `call!` that a name of another library, or a common slip, stands for.
 pub fn translated(call: &str, name: &str) -> Option<&'static str> {
     let folded = name.to_ascii_lowercase();
-    Some(match (call, folded.as_str()) {
+    Some(match (same_arguments(call), folded.as_str()) {
         ("compile", "optimiser" | "optim" | "opt") => "optimizer",
         ("compile", "losses" | "loss_fn" | "loss_function" | "criterion" | "objective") => "loss",
         ("compile", "metric" | "compute_metrics") => "metrics",
@@ -109,7 +109,7 @@ pub fn translated(call: &str, name: &str) -> Option<&'static str> {
 
 /// The explanation for a name that Keras has and stratoscope does not.
 pub fn explained(call: &str, name: &str) -> Option<&'static str> {
-    Some(match (call, name) {
+    Some(match (same_arguments(call), name) {
         ("compile", "jit_compile") => {
             "Keras's `jit_compile` requests XLA; there is no such switch here: the backend fuses and compiles \
              the kernels"

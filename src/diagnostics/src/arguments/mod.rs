@@ -140,7 +140,7 @@ pub struct CallTable {
     pub arguments: &'static [Argument],
 }
 
-/// The three calls that take named arguments.
+/// The calls that take named arguments.
 pub const CALLS: &[CallTable] = &[
     CallTable {
         name: "compile",
@@ -153,11 +153,24 @@ pub const CALLS: &[CallTable] = &[
         arguments: FIT,
     },
     CallTable {
+        name: "start",
+        operands: &["model", "data"],
+        arguments: FIT,
+    },
+    CallTable {
         name: "evaluate",
         operands: &["model", "data"],
         arguments: EVALUATE,
     },
 ];
+
+/// The call whose arguments are those of `call`: `start!` takes what `fit!` takes.
+pub fn same_arguments(call: &str) -> &str {
+    match call {
+        "start" => "fit",
+        call => call,
+    }
+}
 
 /// The table of a call, by its name without `!`.
 pub fn call(name: &str) -> Option<&'static CallTable> {

@@ -222,6 +222,7 @@ fn of_a_call(line: &str) -> Option<String> {
     let made = match name {
         "compile" => format!("compile!({owner}, optimizer = AdamW::new(5e-5), loss = …)?"),
         "fit" => format!("fit!({owner}, train, epochs = 3)?"),
+        "start" => format!("start!({owner}, train, epochs = 3)?"),
         "evaluate" => format!("evaluate!({owner}, dev)?"),
         "predict" => format!("{owner}.predict(…)?"),
         "Sequential" => "Sequential([…])?".to_owned(),

@@ -221,6 +221,10 @@ impl Resolver<'_> {
         let path: Vec<&str> = name.trim_end_matches('!').split("::").collect();
         let mut calls = Vec::new();
         self.find(self.tokens.clone(), &path, self.scope, 0, &mut calls);
+        if calls.is_empty() && name == "fit" {
+            // What is wrong with a run is found by the same code, whichever call makes it.
+            self.find(self.tokens.clone(), &["start"], self.scope, 0, &mut calls);
+        }
         let from = self
             .line
             .and_then(|line| line_span(self.text, line))

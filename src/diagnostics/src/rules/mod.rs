@@ -89,6 +89,7 @@ mod ragged_row;
 mod relu_on_binary_logit;
 mod replica_gradients_summed;
 mod replicas_save_no_memory;
+mod run_is_over;
 mod rustc_missing;
 mod shared;
 mod single_seed;
@@ -191,7 +192,7 @@ pub use missing_comma::MissingComma;
 pub use missing_labels::MissingLabels;
 pub use missing_optimizer::MissingOptimizer;
 pub use mixed_strategies::MixedStrategies;
-pub use model_in_use::ModelInUse;
+pub use model_in_use::{ModelHolder, ModelInUse};
 pub use model_outside_scope::ModelOutsideScope;
 pub use named_argument_in_call::NamedArgumentInCall;
 pub use no_loss::NoLoss;
@@ -213,6 +214,7 @@ pub use ragged_row::RaggedRow;
 pub use relu_on_binary_logit::ReluOnBinaryLogit;
 pub use replica_gradients_summed::ReplicaGradientsSummed;
 pub use replicas_save_no_memory::ReplicasSaveNoMemory;
+pub use run_is_over::RunIsOver;
 pub use rustc_missing::RustcMissing;
 pub use shared::UnknownArgument;
 pub use single_seed::SingleSeed;
@@ -336,6 +338,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<MajorityCollapse>(),
     page::<UnknownHistoryName>(),
     page::<Interrupted>(),
+    page::<RunIsOver>(),
     page::<NotEnoughMemory>(),
     page::<MemoryHeldByOlderModels>(),
     page::<ReplicasSaveNoMemory>(),

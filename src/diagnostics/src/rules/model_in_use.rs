@@ -3,11 +3,22 @@
 use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
-/// A callback that changes the model that is being trained.
+/// A change of a model that belongs to a run.
 #[derive(Clone, Debug)]
 pub struct ModelInUse {
     /// Name of the call without `!`: `fit`.
     pub call: String,
+    /// Who has the model.
+    pub holder: ModelHolder,
+}
+
+/// Who has a model that is being trained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelHolder {
+    /// A call that trains it has lent it to its callbacks, which call this.
+    Callbacks,
+    /// A run of `start!` that is not finished, between two of its calls.
+    Run,
 }
 
 impl Rule for ModelInUse {
@@ -16,11 +27,11 @@ impl Rule for ModelInUse {
         name: "model-in-use",
         severity: Severity::Error,
         stage: Stage::Training,
-        finds: "A call in a callback that would change the model that is being trained: `fit!`, `compile!`, \
-                `apply`, `build`, `freeze`, `unfreeze`. Calls that only read the model are allowed: `predict`, \
-                `evaluate!`, `save_pretrained`, `placement`.",
-        why: "The run continues with its own weights and moments: a change by a callback would be overwritten, \
-              or the run would not match its settings.",
+        finds: "A call that would change a model that is being trained, in a callback or while a run of `start!` is \
+                not finished: `fit!`, `start!`, `compile!`, `apply`, `build`, `freeze`, `unfreeze`. Calls that only \
+                read the model are allowed: `predict`, `evaluate!`, `save_pretrained`, `placement`.",
+        why: "The run continues with its own weights and moments: another change would be overwritten, or the run \
+              would not match its settings.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               let same = model.clone();\n\
@@ -42,6 +53,15 @@ impl Rule for ModelInUse {
     };
 
     fn diagnostic(&self) -> Diagnostic {
+        match self.holder {
+            ModelHolder::Callbacks => self.in_a_callback(),
+            ModelHolder::Run => self.during_a_run(),
+        }
+    }
+}
+
+impl ModelInUse {
+    fn in_a_callback(&self) -> Diagnostic {
         Self::start(format!(
             "the model is being trained: its callbacks cannot call `{}`",
             self.call
@@ -55,5 +75,18 @@ impl Rule for ModelInUse {
         .fix("read it in the callback (`predict`, `evaluate!`, `save_pretrained`, `placement`), and change it after the run")
         .fix("or train one epoch at a time and change it in between: `fit!(model, train, epochs = 2, \
               initial_epoch = 1)?`")
+    }
+
+    fn during_a_run(&self) -> Diagnostic {
+        Self::start(format!(
+            "the model belongs to a run that is not finished: `{}` cannot change it",
+            self.call
+        ))
+        .label(Place::call(&self.call), "called while a run of `start!` has the model")
+        .why("the run continues with its own weights, moments and settings; between its steps the model may be read \
+              but not changed")
+        .fix("finish the run: `run.finish()?`")
+        .fix("or give it up: `drop(run);` leaves the model with the weights that it has now, and `fit!(…, resume = \
+              true)` can still go on from there")
     }
 }

@@ -1,6 +1,7 @@
 //! What each version does with an argument: `Model.compile`, `Model.fit`, `Model.evaluate`, the optimizers.
 
 use super::{column, does, versions};
+use crate::arguments::same_arguments;
 use crate::{Answer, Profile};
 
 /// What a version does with an argument.
@@ -232,6 +233,7 @@ const ADAMW: [Treatment; 4] = [NO_ADAMW, NO_ADAMW, Accepts, Accepts];
 
 /// What the versions do with an argument of a call.
 pub fn treatment(call: &str, name: &str) -> [Treatment; 4] {
+    let call = same_arguments(call);
     let mut rows = ARGUMENTS.iter();
     let row = rows.find(|row| row.call == call && row.name == name);
     match (row, call) {
@@ -248,6 +250,7 @@ fn is_optimizer(call: &str) -> bool {
 
 /// What a version does with an argument, with its own words.
 pub fn answer(call: &str, name: &str, profile: Profile) -> Answer {
+    let call = same_arguments(call);
     let when = match is_optimizer(call) {
         true => "raises when the optimizer is made".to_owned(),
         false => format!("raises in `{call}`"),
@@ -265,6 +268,7 @@ pub fn answer(call: &str, name: &str, profile: Profile) -> Answer {
 
 /// What a version does with a name that it refuses here, though it may know it elsewhere.
 pub fn refusal(call: &str, name: &str, profile: Profile) -> Answer {
+    let call = same_arguments(call);
     Answer::says(
         profile,
         format!("raises in `{call}`"),
@@ -315,6 +319,7 @@ fn is_alike(a: Treatment, b: Treatment) -> bool {
 
 /// The row of an argument as a sentence: versions that do the same are named together.
 pub(super) fn sentence(call: &str, name: &str) -> String {
+    let call = same_arguments(call);
     let row = treatment(call, name);
     let mut groups: Vec<(Treatment, Vec<usize>)> = Vec::new();
     for (column, treatment) in row.into_iter().enumerate() {

@@ -20,7 +20,11 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             callbacks: 1,
         }),
         example(ModelInUse {
+            holder: ModelHolder::Callbacks,
             call: "freeze".into(),
+        }),
+        example(RunIsOver {
+            call: "step".into(),
         }),
         example(FloatClassLabels {
             first: vec![(0, 1.0), (1, 0.0)],

@@ -1,5 +1,6 @@
 //! `fit!(model, data, …)` as written, and what it means.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use stratoscope_data::Dataset;
@@ -19,7 +20,7 @@ use crate::problem;
 pub struct FitArgs<'a> {
     epochs: Option<Count>,
     batch_size: Option<Count>,
-    validation_data: Option<&'a Dataset>,
+    validation_data: Option<Cow<'a, Dataset>>,
     validation_split: Option<f64>,
     validation_steps: Option<Count>,
     validation_freq: Option<Frequency>,
@@ -166,10 +167,10 @@ impl IntoFolder for &Path {
 }
 
 /// What is validated on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Validation<'a> {
     None,
-    Data(&'a Dataset),
+    Data(Cow<'a, Dataset>),
     /// The last share of the training data.
     Split(f64),
 }
@@ -195,7 +196,14 @@ impl<'a> FitArgs<'a> {
 
     /// What is evaluated after each epoch, without dropout. Default: nothing.
     pub fn validation_data(mut self, data: &'a Dataset) -> Self {
-        self.validation_data = Some(data);
+        self.validation_data = Some(Cow::Borrowed(data));
+        self
+    }
+
+    /// [`validation_data`](Self::validation_data) for a run that outlives the variable: `start!` copies it.
+    #[doc(hidden)]
+    pub fn validation_data_copied(mut self, data: &Dataset) -> Self {
+        self.validation_data = Some(Cow::Owned(data.clone()));
         self
     }
 

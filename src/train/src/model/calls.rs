@@ -16,14 +16,22 @@ use crate::model::predict::Predictions;
 use crate::network::Network;
 use crate::report::history::{Evaluation, History};
 use crate::report::receipt::CompileReceipt;
+use crate::report::run_report::{RunReport, Stop};
 use crate::report::summary::Summary;
+use crate::run::epochs::Goal;
+use crate::run::handle::Run;
 
+type Start<N> = fn(&Model<N>, &Dataset, FitArgs<'static>, Origin) -> Result<Run<N>>;
 type Fit<N> = for<'a> fn(&Model<N>, &Dataset, FitArgs<'a>, Origin) -> Result<History>;
 
 /// The calls that take long to compile.
 pub struct Calls<N: Network> {
     pub(crate) compile: fn(&Model<N>, CompileArgs, Origin) -> Result<CompileReceipt>,
     pub(crate) fit: Fit<N>,
+    pub(crate) start: Start<N>,
+    pub(crate) advance: fn(&Run<N>, Goal) -> Result<Stop>,
+    pub(crate) finish: fn(&Run<N>) -> Result<History>,
+    pub(crate) report: fn(&Run<N>) -> Result<RunReport>,
     pub(crate) evaluate: fn(&Model<N>, &Dataset, EvaluateArgs, Origin) -> Result<Evaluation>,
     pub(crate) predict: fn(&Model<N>, Dataset, Origin) -> Result<Predictions>,
     pub(crate) gradients: fn(&Model<N>, &Dataset, bool) -> Result<Gradients>,
@@ -38,6 +46,10 @@ impl<N: Network> Calls<N> {
         Self {
             compile: Model::compile_from,
             fit: Model::fit_from,
+            start: Model::start_from,
+            advance: Run::advance_here,
+            finish: Run::finish_here,
+            report: Run::report_here,
             evaluate: Model::evaluate_from,
             predict: Model::predict_from,
             gradients: Model::gradients_in,

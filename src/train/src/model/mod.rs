@@ -36,6 +36,7 @@ use crate::report::history::History;
 use crate::report::memory_plan::MemoryPlan;
 use crate::report::summary::Summary;
 use crate::run;
+use crate::run::handle::Run;
 use crate::run::state::{ModelState, SharedModel};
 use crate::step::StepState;
 use crate::step::gradients::ByHand;
@@ -164,7 +165,7 @@ impl<N: Network> Model<N> {
     ///
     /// # Errors
     /// SC0112 for a model that was not compiled, SC0113 without a loss, SC0121 in a callback of the
-    /// model's own run; what is wrong with arguments or data, before the first step; SC0505 at the first
+    /// model's own run, or while a run of `start!` has the model; what is wrong with arguments or data, before the first step; SC0505 at the first
     /// loss or gradient that is not finite, before the update, and at the first such weight after it;
     /// SC0907 if a device fails.
     #[track_caller]
@@ -179,6 +180,31 @@ impl<N: Network> Model<N> {
         origin: Origin,
     ) -> Result<History> {
         run::fit::fit(self.shared(), data, args, origin)
+    }
+
+    /// A run that stands before its first step: it takes what [`Self::fit`] takes, and trains when
+    /// [`step`](Run::step), [`epoch`](Run::epoch), [`until`](Run::until) or [`finish`](Run::finish) is called. Until it
+    /// is finished or dropped the model belongs to it: whatever would change the model is SC0121.
+    ///
+    /// # Errors
+    /// What [`Self::fit`] says before its first step; SC0520 if it is interrupted.
+    #[track_caller]
+    pub fn start(&self, data: &Dataset, args: FitArgs<'static>) -> Result<Run<N>> {
+        (N::calls().start)(self, data, args, Origin::current())
+    }
+
+    pub(crate) fn start_from(
+        &self,
+        data: &Dataset,
+        args: FitArgs<'static>,
+        origin: Origin,
+    ) -> Result<Run<N>> {
+        let inner = Arc::clone(&self.inner);
+        let shared = inner
+            .downcast()
+            .expect("a model holds what it was made with");
+        held::register::<N>(&RunContext::current());
+        Run::start(shared, data, args, origin)
     }
 
     /// The layers or variables with their shapes, parameters, types, and whether training changes them. A

@@ -33,11 +33,11 @@ impl Prepared {
         plan: &FitPlan<'_>,
     ) -> Result<(Self, F)> {
         let parts;
-        let (train, validation) = match plan.validation {
+        let (train, validation) = match &plan.validation {
             Validation::None => (data, None),
-            Validation::Data(validation) => (data, Some(validation)),
+            Validation::Data(validation) => (data, Some(&**validation)),
             Validation::Split(share) => {
-                parts = data.split(share)?;
+                parts = data.split(*share)?;
                 (&parts.0, Some(&parts.1))
             }
         };

@@ -105,6 +105,8 @@ pub struct History {
     pub counters: Counters,
     /// The run was stopped; `fit!(…, resume = true)` goes on.
     pub interrupted: bool,
+    /// Where and why a run of `start!` stands that is not finished.
+    pub paused: Option<String>,
     /// Nothing had got better for as many epochs as `early_stopping` allows, or a callback stopped it.
     pub stopped_early: bool,
     /// The best epoch, counted from 0: the one with the lowest validation loss, or by what early
@@ -135,6 +137,7 @@ impl History {
             steps: Vec::new(),
             counters: Counters::default(),
             interrupted: false,
+            paused: None,
             stopped_early: false,
             best_epoch: None,
             best_by: "validation loss".to_owned(),
@@ -205,6 +208,9 @@ impl History {
             notes.push(format!(
                 "weights of the last epoch in `{folder}/last`{best}"
             ));
+        }
+        if let Some(stop) = &self.paused {
+            notes.push(stop.clone());
         }
         if self.interrupted {
             notes.push(match self.counters.batches {

@@ -7,5 +7,6 @@ pub mod html;
 pub mod memory_plan;
 pub mod plot;
 pub mod receipt;
+pub mod run_report;
 pub mod summary;
 pub mod text;

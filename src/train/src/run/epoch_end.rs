@@ -1,6 +1,8 @@
 //! Between two epochs of a run: validation, comparison with the best epoch, checkpoint, callbacks; and the weights
 //! that the run leaves.
 
+use std::ops::ControlFlow;
+
 use stratoscope_diagnostics::Result;
 
 use crate::callbacks::{Flow, Monitor};
@@ -8,7 +10,7 @@ use crate::context::events::EpochEnded;
 use crate::context::interrupt;
 use crate::network::{Files, Network};
 use crate::report::history::{EpochRecord, Evaluation};
-use crate::run::epochs::{Listeners, Run};
+use crate::run::epochs::Drive;
 use crate::run::watch::EpochOf;
 use crate::step::LossSum;
 use crate::step::evaluation::{Measures, evaluate_batches, measured};
@@ -16,77 +18,81 @@ use crate::step::evaluation::{Measures, evaluate_batches, measured};
 /// A validation that was interrupted; the run goes on with the whole validation.
 struct Interrupted;
 
-impl<N: Network> Run<'_, '_, '_, N> {
-    /// Validates, compares, saves, and reports the epoch; returns whether the run stops with it.
-    pub(super) fn end_epoch(&mut self) -> Result<bool> {
-        let epoch = self.progress.epoch;
+impl<N: Network> Drive<'_, '_, '_, N> {
+    /// Validates, compares, saves, and reports the epoch. Breaks if it was interrupted in the validation: then the epoch
+    /// has not ended. After an error behind the validation the run goes on with the next epoch.
+    pub(super) fn end_epoch(&mut self) -> Result<ControlFlow<()>> {
+        let epoch = self.run.progress.epoch;
         let validation = match self.validated()? {
             Ok(validation) => validation,
-            Err(Interrupted) => {
-                self.progress.history.interrupted = true;
-                return Ok(false);
-            }
+            Err(Interrupted) => return Ok(ControlFlow::Break(())),
         };
         let step = &self.lease.step;
         let Some(counted) = step.tallies.as_ref().map(|tallies| tallies.read()) else {
-            return Ok(true);
+            self.run.progress.history.stopped_early = true;
+            return Ok(ControlFlow::Continue(()));
         };
         let steps = step.steps;
-        let LossSum { examples, .. } = self.progress.epoch_loss;
+        let progress = &mut self.run.progress;
+        let LossSum { examples, .. } = progress.epoch_loss;
         let record = EpochRecord {
             epoch,
-            loss: self.progress.epoch_loss.mean(),
-            metrics: measured(&self.settings.compiled.metrics, &counted),
+            loss: progress.epoch_loss.mean(),
+            metrics: measured(&self.run.settings.compiled.metrics, &counted),
             validation,
-            learning_rate: self.progress.last_rate,
-            seconds: self.progress.epoch_seconds,
-            sequences_per_second: examples as f64 / self.progress.epoch_seconds,
+            learning_rate: progress.last_rate,
+            seconds: progress.epoch_seconds,
+            sequences_per_second: examples as f64 / progress.epoch_seconds,
         };
         let best = self.compare(&record)?;
-        self.progress.history.epochs.push(record.clone());
+        let progress = &mut self.run.progress;
+        let asked_before = progress.stops;
+        progress.history.epochs.push(record.clone());
+        progress.next_epoch();
+        let patience = (self.run.plan.stopping.as_ref()).map(|stopping| stopping.patience);
+        let stops = patience.is_some_and(|it| progress.epochs_without_better >= it);
+        progress.history.stopped_early = stops || asked_before;
         self.save(best)?;
-        self.listeners.observer.epoch_ended(&EpochEnded {
-            run: self.listeners.run,
+        self.run.observer.epoch_ended(&EpochEnded {
+            run: self.run.number,
             record: record.clone(),
             best,
         });
-        self.progress.watch.epoch(&EpochOf {
+        self.run.progress.watch.epoch(&EpochOf {
             epoch,
-            is_last: epoch + 1 == self.plan.epochs || self.progress.stops,
+            is_last: epoch + 1 == self.run.plan.epochs || asked_before,
             steps,
             training: &counted,
             training_loss: record.loss,
             validation: record.validation.as_ref(),
-            label_names: &self.data.label_names,
-            optimizer: self.settings.compiled.optimizer.name,
+            label_names: &self.run.data.label_names,
+            optimizer: self.run.settings.compiled.optimizer.name,
             pretrained: self.lease.files.source().is_some(),
         })?;
-        self.progress.next_epoch();
-        let patience = (self.plan.stopping.as_ref()).map(|stopping| stopping.patience);
-        let stops = patience.is_some_and(|it| self.progress.epochs_without_better >= it);
         // All callbacks are called, whoever stopped the run.
-        let callbacks = &mut *self.listeners.callbacks;
+        let callbacks = &mut self.run.callbacks;
         let asked = self.lease.lent(|| callbacks.epoch_ended(&record));
-        Ok(stops || self.progress.stops || asked == Flow::Stop)
+        self.run.progress.history.stopped_early |= asked == Flow::Stop;
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Loss and metrics of the validation data, where this epoch is validated (`validation_freq`).
     fn validated(&self) -> Result<std::result::Result<Option<Evaluation>, Interrupted>> {
-        let is_validated = self.plan.validation_freq.includes(self.progress.epoch);
-        let Some(data) = self.data.validation.as_ref().filter(|_| is_validated) else {
+        let run = &*self.run;
+        let is_validated = run.plan.validation_freq.includes(run.progress.epoch);
+        let Some(data) = run.data.validation.as_ref().filter(|_| is_validated) else {
             return Ok(Ok(None));
         };
         let measures = Measures {
-            loss: self.settings.loss,
-            metrics: &self.settings.compiled.metrics,
+            loss: run.settings.loss,
+            metrics: &run.settings.compiled.metrics,
             classes: self.lease.files.classes(),
             precision: self.lease.step.policy.precision(),
         };
-        let Listeners { run, observer, .. } = self.listeners;
-        let report = |done: usize| observer.validated(run, done, data.len());
+        let report = |done: usize| run.observer.validated(run.number, done, data.len());
         // Between two averages of a local SGD run the replicas differ: their average is measured.
         let replicas = self.lease.settled()?;
-        match evaluate_batches(&replicas, data, self.plan.batch_size, measures, &report) {
+        match evaluate_batches(&replicas, data, run.plan.batch_size, measures, &report) {
             Err(problem) if interrupt::is_interruption(&problem) => Ok(Err(Interrupted)),
             validation => validation.map(|it| Ok(Some(it))),
         }
@@ -94,16 +100,16 @@ impl<N: Network> Run<'_, '_, '_, N> {
 
     /// Whether the epoch is the best so far, by what is monitored.
     fn compare(&mut self, record: &EpochRecord) -> Result<bool> {
-        let (value, min_delta, keep) = match &self.plan.stopping {
+        let (value, min_delta, keep) = match &self.run.plan.stopping {
             Some(it) => (it.monitor.value(record), it.min_delta, it.restore),
             None => (Monitor::default().value(record), 0.0, false),
         };
-        self.progress.compare(self.lease, value, min_delta, keep)
+        (self.run.progress).compare(self.lease, value, min_delta, keep)
     }
 
     /// Writes the weights to the folder of `checkpoint`.
     fn save(&mut self, best: bool) -> Result<()> {
-        let Some(folder) = &self.plan.checkpoint else {
+        let Some(folder) = &self.run.plan.checkpoint else {
             return Ok(());
         };
         let replicas = self.lease.settled()?;
@@ -112,17 +118,17 @@ impl<N: Network> Run<'_, '_, '_, N> {
         if best {
             network.save(files, &folder.join("best"))?;
         }
-        self.progress.history.checkpoint = Some(folder.display().to_string());
+        self.run.progress.history.checkpoint = Some(folder.display().to_string());
         Ok(())
     }
 
     /// The weights that the run leaves: their moving averages, where the optimizer keeps them (`use_ema`); or those of
     /// the best epoch, if early stopping kept them.
     pub(super) fn leave_weights(&mut self) -> Result<()> {
-        let (step, progress) = (&mut self.lease.step, &mut *self.progress);
+        let (step, progress) = (&mut self.lease.step, &mut self.run.progress);
         step.average_parameters()?;
         progress.history.loss_scale = step.loss_scale.in_force(step.policy);
-        let averaged = step.overwrite_with_averages(&self.settings)?;
+        let averaged = step.overwrite_with_averages(&self.run.settings)?;
         let best = progress.best.take();
         if let Some(best) = best.filter(|_| averaged || progress.epochs_without_better > 0) {
             step.replicas.replace(&best)?;

@@ -1,11 +1,11 @@
-//! `fit!(model, data, …)`: what a run needs is checked and made ready, the run is made (`epochs`), and what it leaves is
-//! kept.
+//! `fit!(model, data, …)` and `start!(model, data, …)`: what a run needs is checked and made ready; `fit!` drives it to
+//! its end at once.
 //!
 //! Who owns what: the data set owns labels and order, the plan ([`FitPlan`]) all numbers of the run, `Compiled`
 //! optimizer, loss, metrics and the two group sizes, [`StepState`](crate::step::StepState) the weights and all that a
-//! step changes, [`Progress`] where the run is.
+//! step changes, [`Progress`] where the run is, [`RunState`] all of that but the `StepState`.
 //!
-//! The run has the model's state until it ends, and lends it to its callbacks (`lease`).
+//! A call that trains has the model's state until it returns, and lends it to its callbacks (`lease`).
 
 use stratoscope_data::{Dataset, Encoded, Label};
 use stratoscope_diagnostics::rules::CallbackPerExecution;
@@ -25,16 +25,17 @@ use crate::prepare::Prepared;
 use crate::problem;
 use crate::report::counters::Shape;
 use crate::report::history::History;
-use crate::run::epochs::{Listeners, Run};
+use crate::run::epochs::Goal;
 use crate::run::lease::Lease;
 use crate::run::pace::Pace;
-use crate::run::progress::{Progress, SavedRun, Signature};
+use crate::run::progress::{Progress, Signature};
+use crate::run::run_state::{Phase, RunState};
 use crate::run::state::{ModelState, SharedModel};
 use crate::run::watch::Before;
 use crate::schedule::RatePlan;
 use crate::step::StepSettings;
 
-/// Trains the model on a data set.
+/// Trains the model on a data set: a run that is driven to its end at once.
 ///
 /// # Errors
 /// See `Model::fit`.
@@ -46,7 +47,7 @@ pub(crate) fn fit<N: Network>(
 ) -> Result<History> {
     begin_call();
     let _listening = Listening::begin();
-    let mut plan = args.resolve()?;
+    let plan = args.resolve()?;
     let mut lease = model.lease("fit")?;
     check_settings(&lease, &plan)?;
     let ready = match ready(&mut lease, data, &plan, origin) {
@@ -55,7 +56,37 @@ pub(crate) fn fit<N: Network>(
         }
         ready => ready?,
     };
-    run(&mut lease, &mut plan, ready)
+    let mut run = begin(&mut lease, plan, ready)?;
+    let outcome = run.drive(&mut lease, Goal::End);
+    match run.end(&mut lease, outcome) {
+        Ok(history) => {
+            run.observer.fit_ended(run.number, &history);
+            let callbacks = &mut run.callbacks;
+            lease.lent(|| callbacks.train_ended(&history));
+            Ok(history)
+        }
+        Err(problem) => {
+            run.observer.fit_failed(run.number);
+            Err(problem)
+        }
+    }
+}
+
+/// A run that stands before its first step, for `start!`.
+///
+/// # Errors
+/// See `Model::start`.
+pub(crate) fn start<N: Network>(
+    lease: &mut Lease<'_, N>,
+    data: &Dataset,
+    plan: FitPlan<'static>,
+    origin: Origin,
+) -> Result<RunState<'static, N>> {
+    check_settings(lease, &plan)?;
+    let ready = ready(lease, data, &plan, origin)?;
+    let mut run = begin(lease, plan, ready)?;
+    run.pauses_between_steps = true;
+    Ok(run)
 }
 
 /// What a run is made with.
@@ -91,7 +122,7 @@ fn ready<N: Network>(
     origin: Origin,
 ) -> Result<Ready> {
     state.ready_for(dataset, "fit", origin.clone())?;
-    if let Validation::Data(validation) = plan.validation {
+    if let Validation::Data(validation) = &plan.validation {
         state.ready_for(validation, "fit", origin)?;
     }
     let compiled = state.compiled_for("fit")?;
@@ -158,14 +189,14 @@ fn interrupted_before<N: Network>(state: &ModelState<N>, plan: &FitPlan<'_>) -> 
     history
 }
 
-/// The run: from its first batch to what it leaves.
-fn run<N: Network>(
+/// The run before its first step, or where an interrupted one was.
+fn begin<'a, N: Network>(
     lease: &mut Lease<'_, N>,
-    plan: &mut FitPlan<'_>,
+    mut plan: FitPlan<'a>,
     ready: Ready,
-) -> Result<History> {
+) -> Result<RunState<'a, N>> {
     let signature = Signature::of(
-        plan,
+        &plan,
         &ready.data,
         &ready.shape,
         ready.settings.class_weights.as_ref(),
@@ -175,44 +206,32 @@ fn run<N: Network>(
     {
         saved.check(&signature)?;
     }
-    report_callbacks_of_batches(plan, &ready.shape)?;
-    let mut progress = take_up(lease, plan, &ready.shape);
+    report_callbacks_of_batches(&plan, &ready.shape)?;
+    let mut progress = take_up(lease, &plan, &ready.shape);
     if let Some(stopping) = &plan.stopping {
         progress.history.best_by = stopping.monitor.words().to_owned();
     }
     let context = RunContext::current();
     let (observer, number) = (context.observer_of_a_run(plan.verbose), context.next_run());
-    let started = started(lease, plan, &ready, number);
-    observer.fit_started(&started);
-    let mut callbacks = std::mem::take(&mut plan.callbacks);
-    lease.lent(|| callbacks.train_begins(&started));
-    let outcome = Run {
-        lease: &mut *lease,
-        plan: &*plan,
+    let started = started(lease, &plan, &ready, number);
+    // It is tokenized by now.
+    plan.validation = Validation::None;
+    Ok(RunState {
+        number,
+        callbacks: std::mem::take(&mut plan.callbacks),
+        plan,
+        observer,
+        data: ready.data,
         settings: ready.settings,
-        data: &ready.data,
         shape: ready.shape,
-        progress: &mut progress,
-        listeners: Listeners {
-            run: number,
-            observer: &*observer,
-            callbacks: &mut callbacks,
-        },
+        signature,
+        progress,
         pace: Pace::default(),
-        batch_ended: None,
-        reported: None,
-    }
-    .all();
-    let history = match end(lease, progress, signature, outcome) {
-        Ok(history) => history,
-        Err(problem) => {
-            observer.fit_failed(number);
-            return Err(problem);
-        }
-    };
-    observer.fit_ended(number, &history);
-    lease.lent(|| callbacks.train_ended(&history));
-    Ok(history)
+        started,
+        pauses_between_steps: false,
+        phase: Phase::Fresh,
+        stop: None,
+    })
 }
 
 /// Where the run begins: at its first epoch, or where an interrupted one was.
@@ -238,39 +257,6 @@ fn take_up<N: Network>(
             Progress::new(devices_of(state), plan.initial_epoch)
         }
     }
-}
-
-/// What a run leaves, whatever ended it: replicas that are equal again, and after an interrupt what it needs to go on.
-fn end<N: Network>(
-    state: &mut ModelState<N>,
-    mut progress: Progress<N>,
-    signature: Signature,
-    outcome: Result<()>,
-) -> Result<History> {
-    let step = &mut state.step;
-    // To go on with, replicas that step alone are kept as they are; the average is of this moment, and not counted as
-    // one of the run that goes on.
-    let unaveraged = step.unaveraged().filter(|_| progress.history.interrupted);
-    let counters = step.counters;
-    let outcome = outcome.and(step.average_parameters());
-    progress.history.counters = step.counters;
-    step.counters = counters;
-    if let Err(problem) = outcome {
-        step.begin_run(0, 0);
-        return Err(problem);
-    }
-    let history = progress.history.clone();
-    if history.interrupted {
-        progress.history.interrupted = false;
-        progress.history.counters = counters;
-        state.saved_run = Some(SavedRun {
-            progress,
-            signature,
-            replicas: unaveraged,
-        });
-    }
-    state.enter_in_ledger();
-    Ok(history)
 }
 
 /// What the run will do, for those who listen.

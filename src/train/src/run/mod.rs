@@ -1,17 +1,21 @@
-//! A run of `fit!`: the loop, and the checks that watch it. Start reading at [`epochs`].
+//! A run of `fit!` or `start!`: the loop, and the checks that watch it. Start reading at [`epochs`].
 //!
 //! `state` is a model's whole state behind its lock, `building` makes the variables of a model that was made without
-//! any, `lease` lends the state to callbacks, `fit` prepares a run, `epochs` is the loop, `epoch_end` what happens
-//! between two epochs, `progress` what an interrupted run needs to go on. `watch` and `memory` look for what would
+//! any, `lease` gives the state to one call at a time, `fit` prepares a run, `run_state` is all of a run but the model's
+//! state, `handle` the value that `start!` returns, `epochs` the loop, `mark` how a step that is not made is forgotten,
+//! `epoch_end` what happens between two epochs, `progress` where a run is. `watch` and `memory` look for what would
 //! go wrong in silence; no number of a run depends on them.
 
 pub(crate) mod building;
 mod epoch_end;
 pub(crate) mod epochs;
 pub(crate) mod fit;
+pub mod handle;
 pub(crate) mod lease;
+mod mark;
 pub(crate) mod memory;
 pub(crate) mod pace;
 pub(crate) mod progress;
+pub(crate) mod run_state;
 pub(crate) mod state;
 pub(crate) mod watch;

@@ -1,6 +1,7 @@
 //! Where a run is and what it has measured: beside [`StepState`](crate::step::StepState) all that it needs to go on
 //! after an interrupt.
 
+use std::collections::VecDeque;
 use std::fmt;
 
 use stratoscope_data::Encoded;
@@ -13,13 +14,15 @@ use crate::network::Network;
 use crate::prepare::Prepared;
 use crate::problem;
 use crate::report::counters::Shape;
-use crate::report::history::{ExecutionRecord, History};
+use crate::report::history::{ExecutionRecord, History, StepRecord};
+use crate::report::run_report::StepPoint;
 use crate::run::state::ModelState;
 use crate::run::watch::{Moment, Watch};
 use crate::step::exchange::LocalSgdState;
 use crate::step::{LossSum, StepRecorded, StepState};
 
 /// Where a run is, and what it has measured.
+#[derive(Clone)]
 pub(crate) struct Progress<N: Network> {
     pub epoch: u64,
     /// Batches of the epoch that are done.
@@ -41,8 +44,15 @@ pub(crate) struct Progress<N: Network> {
     pub best: Option<N>,
     pub epochs_without_better: u64,
     pub watch: Watch,
+    /// The execution that is running, or that a pause has left open.
+    pub execution: Option<Execution>,
+    /// The latest optimizer steps, for the card of a stop.
+    pub recent: VecDeque<StepPoint>,
     pub history: History,
 }
+
+/// How many steps a card shows.
+const RECENT: usize = 20;
 
 impl<N: Network> Progress<N> {
     pub(crate) fn new(devices: String, epoch: u64) -> Self {
@@ -60,7 +70,37 @@ impl<N: Network> Progress<N> {
             best: None,
             epochs_without_better: 0,
             watch: Watch::default(),
+            execution: None,
+            recent: VecDeque::with_capacity(RECENT),
             history: History::new(devices),
+        }
+    }
+
+    /// Whether the last batch of the epoch is done, or a callback has left the others out.
+    pub(crate) fn batches_are_over(&self, shape: &Shape) -> bool {
+        self.stops || self.batch >= shape.batches_per_epoch
+    }
+
+    /// An optimizer step was made.
+    pub(crate) fn stepped(&mut self, step: u64, made: StepRecorded) {
+        self.history.steps.push(StepRecord {
+            step,
+            loss: made.loss,
+            learning_rate: made.rate,
+        });
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(StepPoint {
+            step,
+            loss: made.loss,
+            gradient_norm: made.norm,
+            learning_rate: made.rate,
+        });
+        self.last_norm = Some(made.norm);
+        self.watch.rate(made.rate);
+        if let Some(execution) = &mut self.execution {
+            execution.stepped(made);
         }
     }
 
@@ -110,7 +150,7 @@ impl<N: Network> Progress<N> {
 }
 
 /// An execution that is running: `steps_per_execution` batches between two returns to the host.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Execution {
     pub epoch: u64,
     pub first_batch: u64,
@@ -119,6 +159,7 @@ pub(crate) struct Execution {
     pub loss: LossSum,
     pub learning_rate: Option<f64>,
     pub gradient_norm: Option<f64>,
+    pub seconds: f64,
 }
 
 impl Execution {
@@ -136,7 +177,7 @@ impl Execution {
         self.gradient_norm = Some(step.norm);
     }
 
-    pub(crate) fn finished(self, step: u64, next_rate: f64, seconds: f64) -> ExecutionRecord {
+    pub(crate) fn finished(self, step: u64, next_rate: f64) -> ExecutionRecord {
         ExecutionRecord {
             epoch: self.epoch,
             first_batch: self.first_batch,
@@ -146,7 +187,7 @@ impl Execution {
             loss: self.loss.mean(),
             learning_rate: self.learning_rate.unwrap_or(next_rate),
             gradient_norm: self.gradient_norm,
-            seconds,
+            seconds: self.seconds,
         }
     }
 }

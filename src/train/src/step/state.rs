@@ -11,7 +11,7 @@ use stratoscope_diagnostics::Result;
 use stratoscope_strategy::Replicas;
 
 use super::backward::{Dropout, Pass, forward_backward};
-use super::exchange::{ExchangeMode, LocalSgdState};
+use super::exchange::{ExchangeMode, Exchanged, LocalSgdState};
 use super::finite::NonFinite;
 use super::forward::BatchOutputs;
 use super::loss_scale::LossScale;
@@ -89,14 +89,30 @@ pub(crate) struct StepState<N: Network> {
     pub last_batch: Vec<(usize, usize)>,
 }
 
-/// What became of an optimizer step.
-pub(crate) enum StepOutcome {
-    /// The weights were updated.
-    Made(StepRecorded),
-    /// A gradient overflowed under the scale of the loss: nothing was updated, the next scale is smaller.
+/// What an optimizer step would do, before any weight has changed.
+pub(crate) enum Proposed {
+    /// The gradients are there, and [`StepState::accept`] applies them.
+    Update(Proposal),
+    /// A gradient overflowed under the scale of the loss: nothing is updated, the next scale is smaller.
     Skipped,
-    /// A gradient is not finite: nothing was updated.
-    NotFinite { found: NonFinite, rate: f64 },
+    /// A gradient is not finite: nothing is updated.
+    NotFinite {
+        found: NonFinite,
+        rate: f64,
+        loss: f64,
+        norm: f64,
+    },
+}
+
+/// The gradients of a step, exchanged and finite, with the numbers that are known before the update.
+pub(crate) struct Proposal {
+    pub exchanged: Exchanged,
+    /// The mean loss over the examples of the step.
+    pub loss: f64,
+    /// The learning rate.
+    pub rate: f64,
+    /// The norm over all gradients before clipping.
+    pub norm: f64,
 }
 
 /// An optimizer step that was made.
@@ -213,37 +229,65 @@ impl<N: Network> StepState<N> {
         Ok(outputs)
     }
 
-    /// The optimizer step at the end of a group of micro-batches. With `wait` the devices have finished when it
-    /// returns.
+    /// The optimizer step at the end of a group of micro-batches, up to its update: the gradients are exchanged and
+    /// looked at, no weight has changed.
     ///
     /// # Errors
     /// SC0907 if a device fails.
-    pub(crate) fn optimizer_step(
+    pub(crate) fn propose(
         &mut self,
         settings: &StepSettings,
         shares: &[usize],
-        wait: bool,
-    ) -> Result<StepOutcome> {
+    ) -> Result<Proposed> {
         let loss = std::mem::take(&mut self.accumulated_loss).mean();
         // The mean gradient over all examples of the step; or each replica's own.
         let exchanged = self.exchange(settings.exchange, shares)?;
         let norm = exchanged.norm();
         if !norm.is_finite() && self.loss_scale.skips() {
             self.skip(settings.exchange);
-            return Ok(StepOutcome::Skipped);
+            return Ok(Proposed::Skipped);
         }
         let rate = self.rate(settings);
         if let Err(found) = exchanged.check_finite(self.replicas.structure()) {
-            return Ok(StepOutcome::NotFinite { found, rate });
+            return Ok(Proposed::NotFinite {
+                found,
+                rate,
+                loss,
+                norm,
+            });
         }
-        // Clip, update the moments, move the weights.
-        let updates = self.apply(exchanged, rate, settings, wait)?;
-        Ok(StepOutcome::Made(StepRecorded {
-            updates,
+        Ok(Proposed::Update(Proposal {
+            exchanged,
             loss,
             rate,
             norm,
         }))
+    }
+
+    /// The update of a proposed step: clip, update the moments, move the weights. With `wait` the devices have
+    /// finished when it returns.
+    ///
+    /// # Errors
+    /// SC0907 if a device fails.
+    pub(crate) fn accept(
+        &mut self,
+        proposal: Proposal,
+        settings: &StepSettings,
+        wait: bool,
+    ) -> Result<StepRecorded> {
+        let Proposal {
+            exchanged,
+            loss,
+            rate,
+            norm,
+        } = proposal;
+        let updates = self.apply(exchanged, rate, settings, wait)?;
+        Ok(StepRecorded {
+            updates,
+            loss,
+            rate,
+            norm,
+        })
     }
 
     /// Leaves the update out and makes the scale of the loss smaller.

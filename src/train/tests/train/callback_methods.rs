@@ -114,6 +114,7 @@ const METHODS: &[Method] = &[
         Ok(())
     }),
     changes("fit", |it, data| it.fit(data, quiet()).map(drop)),
+    changes("start", |it, data| it.start(data, quiet()).map(drop)),
     changes("compile", |it, _| it.compile(plain_args()).map(drop)),
     changes("build", |it, _| it.build((None, 5))),
     changes("apply", |it, data| {

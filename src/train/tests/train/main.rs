@@ -15,6 +15,7 @@ mod interrupted_exactly;
 mod mixed_precision;
 mod one_output;
 mod parity;
+mod runs;
 mod scope_table;
 mod sharded;
 mod strategies;

@@ -64,7 +64,7 @@ impl Checker<'_> {
         };
         match call.name.as_str() {
             "compile" => UnknownCompileArgument(facts).diagnostic(),
-            "fit" => UnknownFitArgument(facts).diagnostic(),
+            "fit" | "start" => UnknownFitArgument(facts).diagnostic(),
             _ => UnknownEvaluateArgument(facts).diagnostic(),
         }
     }

@@ -27,7 +27,7 @@ const PATIENCE: u64 = 50;
 const ROUNDING: f64 = 1e-4;
 
 /// What a run has looked at so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Watch {
     outputs_seen: bool,
     collapse_reported: bool,

@@ -1,0 +1,300 @@
+//! [`Run`]: what `start!` returns. A run that is driven piece by piece, and stands between two optimizer steps.
+//!
+//! ```no_run
+//! # use stratoscope_train::{BertForSequenceClassification, FitArgs};
+//! # fn main() -> stratoscope_diagnostics::Result<()> {
+//! # let (train, dev) = stratoscope_data::debian_sections()?;
+//! # let model = BertForSequenceClassification::from_pretrained("all-MiniLM-L6-v2", 8)?;
+//! let run = model.start(&train, FitArgs::new().epochs(3))?;
+//! println!("{}", run.step(3)?);
+//! println!("{}", model.predict(["simple DNS server"])?); // a model is read meanwhile, and not changed
+//! let history = run.finish()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The handle owns its run and a handle of the model, so that it survives the variables that it was made from. Its
+//! methods take `&self`, as a notebook binds variables without `mut`. What it holds has no type here, for the
+//! reason given at [`Model`](crate::Model).
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use stratoscope_data::Dataset;
+use stratoscope_diagnostics::rules::{ModelHolder, RunIsOver};
+use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_strategy::Origin;
+
+use crate::arguments::FitArgs;
+use crate::context::interrupt::{self, Listening};
+use crate::context::warnings::begin_call;
+use crate::count::IntoCount;
+use crate::network::{Files, Network};
+use crate::report::history::History;
+use crate::report::run_report::{Position, RunReport, Stop, StopReason};
+use crate::run::epochs::{Goal, Pause};
+use crate::run::fit;
+use crate::run::lease::{Lease, in_use};
+use crate::run::run_state::{Phase, RunState};
+use crate::run::state::{ModelState, SharedModel};
+
+/// A run of `start!`.
+pub struct Run<N: Network> {
+    /// An [`Owned`] of the network.
+    inner: Box<dyn Any>,
+    network: PhantomData<fn() -> N>,
+}
+
+struct Owned<N: Network> {
+    model: Arc<SharedModel<N>>,
+    state: RefCell<RunState<'static, N>>,
+}
+
+impl<N: Network> Run<N> {
+    pub(crate) fn start(
+        model: Arc<SharedModel<N>>,
+        data: &Dataset,
+        args: FitArgs<'static>,
+        origin: Origin,
+    ) -> Result<Self> {
+        begin_call();
+        let _listening = Listening::begin();
+        let plan = args.resolve()?;
+        let state = {
+            let mut lease = model.lease("start")?;
+            let state = fit::start(&mut lease, data, plan, origin)?;
+            model.occupied.reserve();
+            state
+        };
+        let state = RefCell::new(state);
+        Ok(Self {
+            inner: Box::new(Owned { model, state }),
+            network: PhantomData,
+        })
+    }
+
+    /// Makes so many optimizer steps; fewer where the run is over before, is interrupted or meets a breakpoint. The end
+    /// of an epoch, with its validation, belongs to its last step.
+    ///
+    /// # Errors
+    /// SC0521 for a run that is finished; SC0121 in a callback of this run; what [`Model::fit`](crate::Model::fit) says
+    /// of a step. The run then stands before the step that was not made.
+    pub fn step(&self, steps: impl IntoCount) -> Result<Stop> {
+        let steps = steps.into_count().at_least(0, "step", "steps")?;
+        (N::calls().advance)(self, Goal::Steps(steps))
+    }
+
+    /// Goes on until the run has made `step` optimizer steps in all.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn until(&self, step: impl IntoCount) -> Result<Stop> {
+        let step = step.into_count().at_least(0, "until", "step")?;
+        (N::calls().advance)(self, Goal::UntilStep(step))
+    }
+
+    /// Goes on to the end of the epoch, its validation included.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn epoch(&self) -> Result<Stop> {
+        (N::calls().advance)(self, Goal::Epoch)
+    }
+
+    /// Makes all steps that are left, and leaves the model with the weights that `fit!` leaves. Where it is interrupted
+    /// or meets a breakpoint, the history says so and the run can go on; else the run is over and the model is free.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn finish(&self) -> Result<History> {
+        (N::calls().finish)(self)
+    }
+
+    /// What was measured so far.
+    ///
+    /// # Errors
+    /// SC0121 in a callback of this run.
+    pub fn history(&self) -> Result<History> {
+        Ok(self.report()?.history)
+    }
+
+    /// Where it stands, with the latest losses, and why it stopped.
+    ///
+    /// # Errors
+    /// SC0121 in a callback of this run.
+    pub fn report(&self) -> Result<RunReport> {
+        (N::calls().report)(self)
+    }
+
+    /// Where and why the latest call left it; `None` before the first one.
+    ///
+    /// # Errors
+    /// SC0121 in a callback of this run.
+    pub fn stop(&self) -> Result<Option<Stop>> {
+        Ok(self.report()?.stop)
+    }
+
+    pub(crate) fn advance_here(&self, goal: Goal) -> Result<Stop> {
+        self.driven(goal)
+    }
+
+    pub(crate) fn finish_here(&self) -> Result<History> {
+        let stop = self.driven(Goal::End)?;
+        let owned = self.owned();
+        let mut lease = owned.model.lease_reserved("finish")?;
+        let mut run = owned.state.borrow_mut();
+        if stop.reason != StopReason::Complete {
+            let mut history = run.history(&lease);
+            history.paused = Some(stop.to_string());
+            return Ok(history);
+        }
+        let history = run.end(&mut lease, Ok(Pause::Complete))?;
+        owned.model.occupied.release();
+        run.observer.fit_ended(run.number, &history);
+        let callbacks = &mut run.callbacks;
+        lease.lent(|| callbacks.train_ended(&history));
+        Ok(history)
+    }
+
+    /// Drives the run, and writes down where it stopped.
+    fn driven(&self, goal: Goal) -> Result<Stop> {
+        begin_call();
+        let _listening = Listening::begin();
+        self.with(goal.call(), |lease, run| {
+            // A loop around this call must not swallow the interrupt.
+            let outcome = match interrupt::requested() {
+                true => Ok(Pause::Interrupted),
+                false => run.drive(lease, goal),
+            };
+            let pause = match outcome {
+                Ok(pause) => pause,
+                Err(problem) => {
+                    run.observer.fit_failed(run.number);
+                    run.stop = None;
+                    return Err(problem);
+                }
+            };
+            let stop = Stop::new(pause.reason(), position(lease, run), &run.progress.recent);
+            if !(pause == Pause::Complete && goal == Goal::End) {
+                let mut history = run.history(lease);
+                history.paused = Some(stop.to_string());
+                run.observer.fit_ended(run.number, &history);
+            }
+            run.stop = Some(stop.clone());
+            Ok(stop)
+        })
+    }
+
+    pub(crate) fn report_here(&self) -> Result<RunReport> {
+        let owned = self.owned();
+        let busy = |_| in_use("report", ModelHolder::Callbacks);
+        let run = owned.state.try_borrow().map_err(busy)?;
+        let model = owned.model.state();
+        Ok(RunReport {
+            model: model.files.model_name().to_owned(),
+            devices: run.progress.history.devices.clone(),
+            position: position(&model, &run),
+            is_over: run.phase == Phase::Over,
+            recent: run.progress.recent.iter().copied().collect(),
+            stop: run.stop.clone(),
+            history: run.history(&model),
+        })
+    }
+
+    /// Calls `work` with the model's state and the run's, while no other call has them.
+    ///
+    /// # Errors
+    /// SC0521 for a run that is finished, SC0121 in a callback of this run.
+    pub(crate) fn with<T>(
+        &self,
+        call: &str,
+        work: impl FnOnce(&mut Lease<'_, N>, &mut RunState<'static, N>) -> Result<T>,
+    ) -> Result<T> {
+        let owned = self.owned();
+        let busy = |_| in_use(call, ModelHolder::Callbacks);
+        let mut run = owned.state.try_borrow_mut().map_err(busy)?;
+        if run.phase == Phase::Over {
+            let call = call.to_owned();
+            return Err(RunIsOver { call }.error());
+        }
+        let mut lease = owned.model.lease_reserved(call)?;
+        work(&mut lease, &mut run)
+    }
+
+    fn owned(&self) -> &Owned<N> {
+        let owned = self.inner.downcast_ref();
+        owned.expect("a run holds what it was made with")
+    }
+}
+
+impl Goal {
+    /// The method that drives a run there.
+    fn call(self) -> &'static str {
+        match self {
+            Self::Steps(_) => "step",
+            Self::UntilStep(_) => "until",
+            Self::Epoch => "epoch",
+            Self::End => "finish",
+        }
+    }
+}
+
+impl Pause {
+    fn reason(&self) -> StopReason {
+        match self {
+            Self::Reached => StopReason::Reached,
+            Self::Interrupted => StopReason::Interrupted,
+            Self::Complete => StopReason::Complete,
+        }
+    }
+}
+
+/// Where a run stands.
+fn position<N: Network>(state: &ModelState<N>, run: &RunState<'_, N>) -> Position {
+    let progress = &run.progress;
+    Position {
+        step: state.step.steps,
+        steps: run.settings.total_steps,
+        epoch: progress.epoch.min(run.plan.epochs.saturating_sub(1)),
+        epochs: run.plan.epochs,
+        batch: match progress.epoch >= run.plan.epochs {
+            true => run.shape.batches_per_epoch,
+            false => progress.batch,
+        },
+        batches: run.shape.batches_per_epoch,
+        learning_rate: state.step.rate(&run.settings),
+    }
+}
+
+impl<N: Network> Drop for Owned<N> {
+    /// Frees the model. A run that is not finished leaves what `fit!(…, resume = true)` needs to go on.
+    fn drop(&mut self) {
+        let run = self.state.get_mut();
+        if run.phase == Phase::Over {
+            return;
+        }
+        if let Ok(mut lease) = self.model.lease_reserved("drop") {
+            // Nobody is left to hear of a device that fails.
+            let _ = run.end(&mut lease, Ok(Pause::Interrupted));
+        }
+        self.model.occupied.release();
+    }
+}
+
+impl<N: Network> fmt::Display for Run<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.report() {
+            Ok(report) => fmt::Display::fmt(&report, f),
+            Err(_) => f.write_str("a run that is in use"),
+        }
+    }
+}
+
+impl<N: Network> fmt::Debug for Run<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

@@ -1,0 +1,194 @@
+//! [`RunState`]: all of a run but the model's own state, and how a call drives it.
+//!
+//! It borrows nothing of the model: each call leases the model's state, runs the loop of `epochs` and gives it back. A
+//! run of `fit!` is driven once, to its end or to an interrupt; one of `start!` ([`Run`](super::handle::Run)) as often
+//! as its user likes. With `'a = 'static` it outlives the cell that made it.
+
+use std::iter::Skip;
+use std::sync::Arc;
+
+use stratoscope_data::{Batch, Batches};
+use stratoscope_diagnostics::Result;
+
+use crate::arguments::FitPlan;
+use crate::callbacks::Callbacks;
+use crate::context::events::{FitStarted, Observer};
+use crate::network::Network;
+use crate::prepare::Prepared;
+use crate::report::counters::Shape;
+use crate::report::history::History;
+use crate::report::run_report::Stop;
+use crate::run::epochs::{Drive, Goal, Pause};
+use crate::run::lease::Lease;
+use crate::run::pace::Pace;
+use crate::run::progress::{Progress, SavedRun, Signature};
+use crate::run::state::ModelState;
+use crate::step::StepSettings;
+
+/// All of a run but the model's own state.
+pub(crate) struct RunState<'a, N: Network> {
+    /// Distinguishes the runs of a context.
+    pub number: u64,
+    pub plan: FitPlan<'a>,
+    pub callbacks: Callbacks<'a>,
+    pub observer: Arc<dyn Observer>,
+    pub data: Prepared,
+    pub settings: StepSettings,
+    pub shape: Shape,
+    /// What must be the same for another run to go on with this one.
+    pub signature: Signature,
+    pub progress: Progress<N>,
+    pub pace: Pace,
+    /// What the run will do, for those who listen.
+    pub started: FitStarted,
+    /// A run of `start!`: it is left between two optimizer steps only.
+    pub pauses_between_steps: bool,
+    pub phase: Phase,
+    /// Where and why the latest call left it.
+    pub stop: Option<Stop>,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// No call has driven it yet: the callbacks have not heard of it.
+    Fresh,
+    Going,
+    /// It has left its weights, or was given up.
+    Over,
+}
+
+/// The batches of the optimizer step that comes next, and what numbers its dropout masks.
+pub(crate) struct ComingStep {
+    /// The epoch that they belong to, counted from 0.
+    pub epoch: u64,
+    /// The first one's number in the epoch.
+    pub first_batch: u64,
+    /// The first one's number in the run: that of its dropout masks. The others follow.
+    pub number: u64,
+    /// One, or with `gradient_accumulation_steps` several.
+    pub batches: Vec<Batch>,
+    /// The examples that each replica sees in all of them.
+    pub shares: Vec<usize>,
+}
+
+impl<N: Network> RunState<'_, N> {
+    /// Whether there are no more steps.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.progress.epoch >= self.plan.epochs || self.progress.history.stopped_early
+    }
+
+    /// The batches of an epoch, in its order.
+    pub(crate) fn batches_of(&self, epoch: u64) -> Result<Batches> {
+        let order = match self.plan.shuffle {
+            true => (self.data.train).shuffle(self.plan.seed, epoch),
+            false => self.data.train.clone(),
+        };
+        order.batch(self.plan.batch_size)
+    }
+
+    /// What the next optimizer step computes with; `None` when there are no more.
+    pub(crate) fn coming_step(&self, state: &ModelState<N>) -> Result<Option<ComingStep>> {
+        let progress = &self.progress;
+        // Behind the last step of an epoch an interrupted validation may still be open.
+        let (epoch, first_batch) = match progress.batches_are_over(&self.shape) {
+            true => (progress.epoch + 1, 0),
+            false => (progress.epoch, progress.batch),
+        };
+        let is_stopped = progress.stops || progress.history.stopped_early;
+        if is_stopped || epoch >= self.plan.epochs {
+            return Ok(None);
+        }
+        let group = self.shape.group(first_batch);
+        let rest: Skip<Batches> = self.batches_of(epoch)?.skip(first_batch as usize);
+        let count = (group.end - first_batch) as usize;
+        let replicas = state.step.replicas.len();
+        Ok(Some(ComingStep {
+            epoch,
+            first_batch,
+            number: state.step.batches,
+            batches: rest.take(count).collect(),
+            shares: (self.data).shares(group, self.plan.batch_size, replicas),
+        }))
+    }
+
+    /// Runs the loop until the goal is reached, the run is interrupted or there are no more steps.
+    ///
+    /// # Errors
+    /// What goes wrong in a step or between two epochs. A run of `start!` then stands before the step that was not made.
+    pub(crate) fn drive(&mut self, lease: &mut Lease<'_, N>, goal: Goal) -> Result<Pause> {
+        self.started.counters = lease.step.counters;
+        self.observer.fit_started(&self.started);
+        if self.phase == Phase::Fresh {
+            let (callbacks, started) = (&mut self.callbacks, &self.started);
+            lease.lent(|| callbacks.train_begins(started));
+            self.phase = Phase::Going;
+        }
+        let mut drive = Drive {
+            lease,
+            run: self,
+            goal,
+            made: 0,
+            pause: None,
+            mark: None,
+            batch_ended: None,
+            reported: None,
+        };
+        let outcome = drive.epochs();
+        match outcome {
+            Ok(Pause::Complete) if goal == Goal::End => {
+                drive.leave_weights()?;
+                Ok(Pause::Complete)
+            }
+            Ok(pause) => Ok(pause),
+            Err(problem) => {
+                drive.forget_step();
+                Err(problem)
+            }
+        }
+    }
+
+    /// What was measured so far.
+    pub(crate) fn history(&self, state: &ModelState<N>) -> History {
+        let mut history = self.progress.history.clone();
+        history.counters = state.step.counters;
+        history
+    }
+
+    /// The end of the run, whatever it was: replicas are equal again. Where it was interrupted the model keeps what a
+    /// run with `resume` needs to go on.
+    pub(crate) fn end(
+        &mut self,
+        state: &mut ModelState<N>,
+        outcome: Result<Pause>,
+    ) -> Result<History> {
+        self.phase = Phase::Over;
+        let is_interrupted = matches!(outcome, Ok(Pause::Interrupted | Pause::Reached));
+        let step = &mut state.step;
+        // To go on with, replicas that step alone are kept as they are; the average is of this moment, and not counted
+        // as one of the run that goes on.
+        let unaveraged = step.unaveraged().filter(|_| is_interrupted);
+        let counters = step.counters;
+        // The replicas are made equal also after an error.
+        let outcome = outcome.and(step.average_parameters());
+        self.progress.history.counters = step.counters;
+        step.counters = counters;
+        if let Err(problem) = outcome {
+            step.begin_run(0, 0);
+            return Err(problem);
+        }
+        let mut history = self.progress.history.clone();
+        history.interrupted = is_interrupted;
+        if is_interrupted {
+            let mut progress = self.progress.clone();
+            progress.history.counters = counters;
+            state.saved_run = Some(SavedRun {
+                progress,
+                signature: self.signature.clone(),
+                replicas: unaveraged,
+            });
+        }
+        state.enter_in_ledger();
+        Ok(history)
+    }
+}
