@@ -296,6 +296,7 @@ impl<'a> FitArgs<'a> {
 
     /// Fills in the defaults.
     pub(crate) fn resolve(self) -> Result<FitPlan<'a>> {
+        let stopping = self.stopping();
         let validation = match (self.validation_data, self.validation_split) {
             (Some(_), Some(_)) => return Err(both_validations()),
             (Some(data), None) => Validation::Data(data),
@@ -311,7 +312,7 @@ impl<'a> FitArgs<'a> {
         if let Some((argument, _)) = asks.iter().find(|(_, given)| *given && !is_validated) {
             return Err(Box::new(without_validation(argument)));
         }
-        let stopping = self.stopping()?;
+        let stopping = stopping?;
         let epochs = match self.epochs {
             Some(count) => count.at_least(1, "fit", "epochs")?,
             None => 1,

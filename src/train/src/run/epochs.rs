@@ -102,7 +102,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             if self.end_epoch()?.is_break() {
                 return Ok(Pause::Interrupted);
             }
-            if self.goal == Goal::Epoch {
+            if self.goal == Goal::Epoch && !self.run.is_complete() {
                 return Ok(Pause::Reached);
             }
         }

@@ -23,4 +23,4 @@ pub mod precision;
 mod state;
 mod update;
 
-pub(crate) use state::{LossSum, Proposal, Proposed, StepRecorded, StepSettings, StepState};
+pub(crate) use state::{LossSum, Proposed, StepRecorded, StepSettings, StepState};
