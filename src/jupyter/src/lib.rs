@@ -1,6 +1,6 @@
 //! The Jupyter messaging protocol, version 5.5, over pure-Rust ZeroMQ. It knows the contract of an evaluator
-//! (crate `session`) and not evcxr, and uses the crates `session`, `os`, `wire` and `diagnostics`. Start with
-//! [`serve`].
+//! (crate `session`) and not evcxr, and uses the crates `cell-text`, `session`, `os`, `wire`, `diagnostics` and `render`.
+//! Start with [`serve`].
 //!
 //! - [`connection`] reads the connection file; [`signature`] signs and verifies; [`envelope`] converts between
 //!   frames and messages; [`message`] has a file per message, so that the folder's listing is the protocol.

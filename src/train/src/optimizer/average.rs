@@ -45,12 +45,12 @@ pub struct Averaging {
 impl Ema {
     /// Checked also where it is not used: a number out of range was not meant.
     pub(super) fn resolve(self, optimizer: &str) -> Result<Option<Averaging>> {
+        const FREQUENCY: &str = "ema_overwrite_frequency";
         let Self {
             is_used,
             momentum,
             overwrite_frequency,
         } = self;
-        const FREQUENCY: &str = "ema_overwrite_frequency";
         check_number(optimizer, "ema_momentum", momentum)?;
         let least = arguments::least_integer(optimizer, FREQUENCY).unwrap_or(0);
         let count = |count: Count| {
