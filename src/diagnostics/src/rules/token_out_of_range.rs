@@ -34,7 +34,7 @@ impl Rule for TokenOutOfRange {
 
     const GIVEN: &'static [&'static str] = &[
         "compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;\nlet train = train.take(16);",
-        "// A tokenizer whose id of the word `for` is 30600. The model has 30522 word embeddings.\nlet folder = std::env::temp_dir().join(\"another-tokenizer\");\nmodel.save_pretrained(&folder)?;\nlet file = folder.join(\"tokenizer.json\");\nlet text = std::fs::read_to_string(&file)?;\nlet (before, after) = text.split_once(\"\\\"for\\\":\").ok_or(\"the word is not in the vocabulary\")?;\nlet after = after.trim_start_matches(|sign: char| sign == ' ' || sign.is_ascii_digit());\nstd::fs::write(&file, format!(\"{before}\\\"for\\\":30600{after}\"))?;",
+        "// A tokenizer whose id of the word `for` is 30600. The model has 30522 word embeddings.\nlet folder = std::env::temp_dir().join(\"another-tokenizer\");\nmodel.save_pretrained(&folder)?;\n{\n    let file = folder.join(\"tokenizer.json\");\n    let text = std::fs::read_to_string(&file)?;\n    let (before, after) = text.split_once(\"\\\"for\\\":\").ok_or(\"the word is not in the vocabulary\")?;\n    let after = after.trim_start_matches(|sign: char| sign == ' ' || sign.is_ascii_digit());\n    std::fs::write(&file, format!(\"{before}\\\"for\\\":30600{after}\"))?;\n}",
     ];
 
     fn diagnostic(&self) -> Diagnostic {
