@@ -15,37 +15,87 @@ use crate::problem;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Checksum(pub u64);
 
-impl Checksum {
-    /// The checksum of these bytes.
-    pub fn of(bytes: &[u8]) -> Self {
-        // Four independent lanes, so that the processor can compute on four words at once.
-        const ODD: u64 = 0x9e37_79b9_7f4a_7c15; // 2⁶⁴ over the golden ratio
-        let mut lanes = [
-            ODD,
-            ODD.rotate_left(16),
-            ODD.rotate_left(32),
-            ODD.rotate_left(48),
-        ];
-        // The full product, folded: a plain one would leave the highest bits of a word unmixed.
-        let mix = |lane: u64, word: u64| {
-            let product = u128::from(lane ^ word) * u128::from(ODD);
-            (product as u64) ^ ((product >> 64) as u64)
-        };
-        let (blocks, rest) = bytes.as_chunks::<32>();
+const ODD: u64 = 0x9e37_79b9_7f4a_7c15; // 2⁶⁴ over the golden ratio
+
+/// The full product, folded: a plain one would leave the highest bits of a word unmixed.
+fn mix(lane: u64, word: u64) -> u64 {
+    let product = u128::from(lane ^ word) * u128::from(ODD);
+    (product as u64) ^ ((product >> 64) as u64)
+}
+
+/// A checksum of bytes that come in portions.
+#[derive(Clone, Debug)]
+pub struct RunningChecksum {
+    /// Four independent lanes, so that the processor can compute on four words at once.
+    lanes: [u64; 4],
+    /// Bytes that do not fill a block yet.
+    rest: Vec<u8>,
+    length: u64,
+}
+
+impl Default for RunningChecksum {
+    fn default() -> Self {
+        Self {
+            lanes: [
+                ODD,
+                ODD.rotate_left(16),
+                ODD.rotate_left(32),
+                ODD.rotate_left(48),
+            ],
+            rest: Vec::new(),
+            length: 0,
+        }
+    }
+}
+
+impl RunningChecksum {
+    /// Adds the next portion.
+    pub fn add(&mut self, mut bytes: &[u8]) {
+        self.length += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        if !self.rest.is_empty() {
+            let missing = (32 - self.rest.len()).min(bytes.len());
+            let (first, others) = bytes.split_at(missing);
+            self.rest.extend_from_slice(first);
+            bytes = others;
+            if self.rest.len() < 32 {
+                return;
+            }
+            let block = std::mem::take(&mut self.rest);
+            self.blocks(&block);
+        }
+        let whole = bytes.len() / 32 * 32;
+        self.blocks(&bytes[..whole]);
+        self.rest.extend_from_slice(&bytes[whole..]);
+    }
+
+    fn blocks(&mut self, bytes: &[u8]) {
+        let (blocks, _) = bytes.as_chunks::<32>();
         for block in blocks {
             let (words, _) = block.as_chunks::<8>();
-            for (lane, word) in lanes.iter_mut().zip(words) {
+            for (lane, word) in self.lanes.iter_mut().zip(words) {
                 *lane = mix(*lane, u64::from_le_bytes(*word));
             }
         }
-        for (index, byte) in rest.iter().enumerate() {
-            let lane = &mut lanes[index % 4];
+    }
+
+    /// The checksum of all portions.
+    pub fn finished(mut self) -> Checksum {
+        for (index, byte) in self.rest.iter().enumerate() {
+            let lane = &mut self.lanes[index % 4];
             *lane = mix(*lane, u64::from(*byte));
         }
-        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        let all = lanes.into_iter().fold(length, mix);
+        let all = self.lanes.into_iter().fold(self.length, mix);
         let all = (all ^ (all >> 32)).wrapping_mul(ODD);
-        Self(all ^ (all >> 29))
+        Checksum(all ^ (all >> 29))
+    }
+}
+
+impl Checksum {
+    /// The checksum of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        let mut running = RunningChecksum::default();
+        running.add(bytes);
+        running.finished()
     }
 
     /// The first six digits, enough to see that two are equal.
@@ -174,6 +224,18 @@ mod tests {
         assert_ne!(Checksum::of(&[0; 32]), Checksum::of(&[0; 64]));
         let swapped: Vec<u8> = bytes[32..64].iter().chain(&bytes[..32]).copied().collect();
         assert_ne!(Checksum::of(&bytes[..64]), Checksum::of(&swapped));
+    }
+
+    #[test]
+    fn portions_do_not_matter() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        for portion in [1, 3, 7, 31, 32, 33, 100, 256] {
+            let mut running = RunningChecksum::default();
+            bytes.chunks(portion).for_each(|part| running.add(part));
+            assert_eq!(running.finished(), Checksum::of(&bytes), "{portion}");
+        }
+        // It is the same in all versions.
+        assert_eq!(Checksum::of(&bytes[..100]).to_string(), "3cfc9b40a055c392");
     }
 
     #[test]

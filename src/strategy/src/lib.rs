@@ -52,14 +52,14 @@ pub mod variable;
 
 pub mod placement;
 
-pub use checksum::Checksum;
+pub use checksum::{Checksum, RunningChecksum};
 pub use collective::{Collective, CrossDeviceOps, Transfer};
 pub use device::{
     BackendKind, DeviceInfo, DeviceKind, DeviceSpec, LogicalDevice, cpu, cuda, devices, gpu, wgpu,
 };
 pub use origin::Origin;
 pub use placement::PlacementReport;
-pub use replicas::{ReplicaId, Replicas};
+pub use replicas::{ReplicaId, Replicas, SavedValues};
 pub use replicated::{Aggregation, IntoValue, ReplicatedVariable, Synchronization};
 pub use scope::ScopeGuard;
 pub use strategy::{

@@ -31,11 +31,13 @@ use crate::{copy, problem, scope};
 
 mod exchange;
 mod mappers;
+mod saved;
 mod storage;
 mod work;
 
 use self::exchange::Snapshot;
 use self::mappers::{Renamed, Trainable};
+pub use self::saved::SavedValues;
 use self::storage::Storage;
 
 /// A replica's number, counted from 0.

@@ -102,6 +102,7 @@ pub use receipt::CompileReceipt;
 pub use report::memory_plan::MemoryPlan;
 pub use report::run_report::{Position, RunReport, StepPoint, Stop, StopReason};
 pub use run::handle::Run;
+pub use run::rewind::Rewound;
 pub use schedule::{
     BertWarmup, CosineDecay, ExponentialDecay, IntoSchedule, PolynomialDecay, RatePlan, Schedule,
     WarmupLinear, bert_warmup, constant, warmup_linear,

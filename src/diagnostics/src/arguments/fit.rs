@@ -19,7 +19,10 @@ pub const FIT: &[Argument] = &[
     CALLBACKS,
     EARLY_STOPPING,
     CHECKPOINT,
+    EVERY,
+    KEEP_LAST,
     RESUME,
+    RESUME_FROM,
     VERBOSE,
 ];
 
@@ -174,8 +177,40 @@ const CHECKPOINT: Argument = Argument::new(
     "Keras's `ModelCheckpoint`",
     Accepts::Value(None),
     "Saves the weights after every epoch in the folder's `last`, and in `best` when the validation is the best so far, \
-     as Hugging Face files. `from_pretrained(\"folder/best\", …)` loads them.",
+     as Hugging Face files. `from_pretrained(\"folder/best\", …)` loads them. With `every` it also holds complete \
+     checkpoints, from which `resume_from` goes on.",
 );
+
+const EVERY: Argument = Argument::new(
+    "every",
+    "integer ≥ 1",
+    "none",
+    "Hugging Face's `save_steps`",
+    Accepts::Integer(1),
+    "Writes a complete checkpoint after every this many optimizer steps, and at the end, to `step-…` in the folder of \
+     `checkpoint`: weights, optimizer, counts of metrics and the place in the data. A process that is killed while it \
+     writes leaves the older ones. A disk that is full ends the writing (SC0525), not the training.",
+);
+
+const KEEP_LAST: Argument = Argument::new(
+    "keep_last",
+    "integer ≥ 1",
+    "3",
+    "Hugging Face's `save_total_limit`",
+    Accepts::Integer(1),
+    "How many of the run's complete checkpoints are kept, the newest ones.",
+);
+
+const RESUME_FROM: Argument = Argument::new(
+    "resume_from",
+    "a folder",
+    "none",
+    "Hugging Face's `resume_from_checkpoint`",
+    Accepts::Value(None),
+    "Goes on from the newest complete checkpoint of a folder, or from one `step-…` of it, also in another process: on \
+     the CPU with the same bits as if the run had not ended. Data and arguments must be the same (SC0527).",
+)
+.excludes(&[("resume", "`resume` goes on with the run that this process holds, `resume_from` with one on disk")]);
 
 const RESUME: Argument = Argument::new(
     "resume",

@@ -16,10 +16,14 @@ mod backend_failed;
 mod binary_loss_for_many_classes;
 mod callback_per_execution;
 mod checkpoint_not_found;
+mod checkpoint_of_other_run;
+mod checkpoint_of_other_version;
 mod checkpoint_unreadable;
+mod checkpoints_stopped;
 mod class_order_differs;
 mod classes_as_numbers;
 mod conflicting_arguments;
+mod damaged_checkpoint;
 mod data_unreadable;
 mod decay_of_all_weights;
 mod device_not_found;
@@ -87,6 +91,7 @@ mod python_spelling;
 mod question_mark_without_result;
 mod ragged_row;
 mod relu_on_binary_logit;
+mod replay_differs;
 mod replica_gradients_summed;
 mod replicas_save_no_memory;
 mod run_is_over;
@@ -141,10 +146,14 @@ pub use backend_failed::BackendFailed;
 pub use binary_loss_for_many_classes::BinaryLossForManyClasses;
 pub use callback_per_execution::CallbackPerExecution;
 pub use checkpoint_not_found::CheckpointNotFound;
+pub use checkpoint_of_other_run::CheckpointOfOtherRun;
+pub use checkpoint_of_other_version::CheckpointOfOtherVersion;
 pub use checkpoint_unreadable::CheckpointUnreadable;
+pub use checkpoints_stopped::CheckpointsStopped;
 pub use class_order_differs::ClassOrderDiffers;
 pub use classes_as_numbers::ClassesAsNumbers;
 pub use conflicting_arguments::ConflictingArguments;
+pub use damaged_checkpoint::DamagedCheckpoint;
 pub use data_unreadable::DataUnreadable;
 pub use decay_of_all_weights::DecayOfAllWeights;
 pub use device_not_found::DeviceNotFound;
@@ -212,6 +221,7 @@ pub use python_spelling::PythonSpelling;
 pub use question_mark_without_result::QuestionMarkWithoutResult;
 pub use ragged_row::RaggedRow;
 pub use relu_on_binary_logit::ReluOnBinaryLogit;
+pub use replay_differs::ReplayDiffers;
 pub use replica_gradients_summed::ReplicaGradientsSummed;
 pub use replicas_save_no_memory::ReplicasSaveNoMemory;
 pub use run_is_over::RunIsOver;
@@ -339,6 +349,11 @@ pub const CATALOGUE: &[Entry] = &[
     page::<UnknownHistoryName>(),
     page::<Interrupted>(),
     page::<RunIsOver>(),
+    page::<CheckpointsStopped>(),
+    page::<DamagedCheckpoint>(),
+    page::<CheckpointOfOtherRun>(),
+    page::<CheckpointOfOtherVersion>(),
+    page::<ReplayDiffers>(),
     page::<NotEnoughMemory>(),
     page::<MemoryHeldByOlderModels>(),
     page::<ReplicasSaveNoMemory>(),

@@ -134,6 +134,40 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             work: "tokenizing".into(),
             reached: "12 800 of 400 000 texts".into(),
         }),
+        example(CheckpointsStopped {
+            folder: "runs/debian".into(),
+            step: 150,
+            reason: "No space left on device (os error 28)".into(),
+            newest: Some(100),
+        }),
+        example(DamagedCheckpoint {
+            folder: "runs/debian".into(),
+            unusable: vec![(
+                "runs/debian/step-150/state.safetensors".into(),
+                "its bytes are not those that were written: the checksum differs".into(),
+            )],
+            used: Some("runs/debian/step-100".into()),
+        }),
+        example(DamagedCheckpoint {
+            folder: "runs/debian".into(),
+            unusable: Vec::new(),
+            used: None,
+        }),
+        example(CheckpointOfOtherRun {
+            checkpoint: "runs/debian/step-150".into(),
+            differences: vec![("epochs".into(), "3".into(), "4".into())],
+        }),
+        example(CheckpointOfOtherVersion {
+            checkpoint: "runs/debian/step-150".into(),
+            written_by: "version 0.1.0 (format 1)".into(),
+            now: "version 0.2.0 (format 2)".into(),
+        }),
+        example(ReplayDiffers {
+            step: 41,
+            before: 0.5012,
+            replayed: 0.5013,
+            devices: "wgpu:0".into(),
+        }),
         example(UpdateWithoutAggregation {
             variable: "counter".into(),
             kind: "Mirrored".into(),

@@ -13,6 +13,7 @@ use crate::strategy::Strategy;
 use crate::values;
 
 /// The variables as a worker fetched them.
+#[derive(Clone)]
 pub(super) struct Snapshot<M> {
     pub(super) module: M,
     /// How many updates had been made when the worker fetched them.

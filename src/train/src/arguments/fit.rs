@@ -8,7 +8,7 @@ use stratoscope_diagnostics::rules::ConflictingArguments;
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 
 use super::value::{optional_size, size};
-use super::{Count, DEFAULT_BATCH_SIZE, IntoCount};
+use super::{Count, DEFAULT_BATCH_SIZE, IntoCount, KEEP_LAST};
 use crate::arguments::class_weight::{ClassWeight, IntoClassWeight};
 use crate::callbacks::{
     Callbacks, EarlyStopping, IntoCallbacks, IntoEarlyStopping, Stopping, without_validation,
@@ -33,7 +33,10 @@ pub struct FitArgs<'a> {
     callbacks: Callbacks<'a>,
     early_stopping: Option<EarlyStopping>,
     checkpoint: Option<PathBuf>,
+    every: Option<Count>,
+    keep_last: Option<Count>,
     resume: bool,
+    resume_from: Option<PathBuf>,
     verbose: Option<bool>,
 }
 
@@ -60,7 +63,13 @@ pub(crate) struct FitPlan<'a> {
     pub stopping: Option<Stopping>,
     /// The folder of the best and the last weights.
     pub checkpoint: Option<PathBuf>,
+    /// Complete checkpoints: the optimizer steps from one to the next.
+    pub every: Option<u64>,
+    /// How many complete checkpoints are kept.
+    pub keep_last: usize,
     pub resume: bool,
+    /// The folder of a run to go on with.
+    pub resume_from: Option<PathBuf>,
     pub verbose: bool,
 }
 
@@ -282,6 +291,24 @@ impl<'a> FitArgs<'a> {
         self
     }
 
+    /// Writes a complete checkpoint to the folder of `checkpoint` after every so many optimizer steps. Default: never.
+    pub fn every(mut self, steps: impl IntoCount) -> Self {
+        self.every = Some(steps.into_count());
+        self
+    }
+
+    /// How many complete checkpoints are kept, the newest ones. Default: 3.
+    pub fn keep_last(mut self, checkpoints: impl IntoCount) -> Self {
+        self.keep_last = Some(checkpoints.into_count());
+        self
+    }
+
+    /// Goes on from the newest complete checkpoint of a folder. Default: a run begins.
+    pub fn resume_from(mut self, folder: impl IntoFolder) -> Self {
+        self.resume_from = Some(folder.into_folder());
+        self
+    }
+
     /// Goes on with a run that was interrupted. Default: false.
     pub fn resume(mut self, resume: bool) -> Self {
         self.resume = resume;
@@ -296,7 +323,7 @@ impl<'a> FitArgs<'a> {
 
     /// Fills in the defaults.
     pub(crate) fn resolve(self) -> Result<FitPlan<'a>> {
-        let stopping = self.stopping();
+        let (stopping, checkpoints) = (self.stopping(), self.check_checkpoints());
         let validation = match (self.validation_data, self.validation_split) {
             (Some(_), Some(_)) => return Err(both_validations()),
             (Some(data), None) => Validation::Data(data),
@@ -312,6 +339,7 @@ impl<'a> FitArgs<'a> {
         if let Some((argument, _)) = asks.iter().find(|(_, given)| *given && !is_validated) {
             return Err(Box::new(without_validation(argument)));
         }
+        checkpoints?;
         let stopping = stopping?;
         let epochs = match self.epochs {
             Some(count) => count.at_least(1, "fit", "epochs")?,
@@ -348,10 +376,26 @@ impl<'a> FitArgs<'a> {
             class_weight: self.class_weight,
             callbacks: self.callbacks,
             stopping,
+            every: count(self.every, "every")?,
+            keep_last: optional_size(self.keep_last, "fit", "keep_last")?.unwrap_or(KEEP_LAST),
             checkpoint: self.checkpoint,
             resume: self.resume,
+            resume_from: self.resume_from,
             verbose: self.verbose.unwrap_or(true),
         })
+    }
+
+    /// `every` and `keep_last` need a folder, and one run at most is gone on with.
+    fn check_checkpoints(&self) -> Result<()> {
+        let needs = |argument: &str, expects: &str| {
+            Err(Box::new(problem::bad_value("fit", argument, "…", expects)))
+        };
+        match (&self.checkpoint, &self.every, &self.keep_last) {
+            (None, Some(_), _) => needs("every", "`checkpoint`, a folder, beside it"),
+            (_, None, Some(_)) => needs("keep_last", "`every`, a number of steps, beside it"),
+            _ if self.resume && self.resume_from.is_some() => Err(both_resumes()),
+            _ => Ok(()),
+        }
     }
 
     /// The one early stopping, of `early_stopping` or among the callbacks.
@@ -395,6 +439,22 @@ fn both_validations() -> Box<Diagnostic> {
         first_drop: Place::argument("fit", "validation_data"),
         second_drop: Place::argument("fit", "validation_split"),
         reason: "both select the validation data, and one of them would be ignored".to_owned(),
+        arguments: Vec::new(),
+    };
+    rule.error()
+}
+
+fn both_resumes() -> Box<Diagnostic> {
+    let rule = ConflictingArguments {
+        call: "fit!".to_owned(),
+        first: "resume".to_owned(),
+        first_place: Place::argument("fit", "resume"),
+        second: "resume_from".to_owned(),
+        second_place: Place::argument("fit", "resume_from"),
+        first_drop: Place::argument("fit", "resume"),
+        second_drop: Place::argument("fit", "resume_from"),
+        reason: "`resume` goes on with the run that this process holds, `resume_from` with one on disk"
+            .to_owned(),
         arguments: Vec::new(),
     };
     rule.error()
@@ -471,6 +531,21 @@ mod tests {
             args().epochs(3).initial_epoch(3),
             "SC0103",
             "`initial_epoch = 3`: expected an epoch before the last one, below `epochs = 3`",
+        );
+        check(
+            args().every(5),
+            "SC0103",
+            "`every = …`: expected `checkpoint`, a folder, beside it",
+        );
+        check(
+            args().checkpoint("runs").keep_last(2),
+            "SC0103",
+            "`keep_last = …`: expected `every`, a number of steps, beside it",
+        );
+        check(
+            args().resume(true).resume_from("runs"),
+            "SC0118",
+            "`resume` and `resume_from` exclude each other",
         );
         check(
             args().steps_per_epoch(0),

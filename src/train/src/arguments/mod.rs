@@ -31,6 +31,9 @@ pub(crate) fn default_max_length(positions: usize) -> usize {
 /// Examples per batch where `batch_size` is not given. Keras's default.
 pub(crate) const DEFAULT_BATCH_SIZE: usize = 32;
 
+/// Complete checkpoints that a folder keeps where `keep_last` is not given. Ours.
+pub(crate) const KEEP_LAST: usize = 3;
+
 #[cfg(test)]
 mod tests {
     use stratoscope_data::Dataset;
@@ -94,7 +97,10 @@ mod tests {
                 callbacks(EarlyStopping::new()),
                 early_stopping(2),
                 checkpoint("runs"),
+                every(50),
+                keep_last(3),
                 resume(true),
+                resume_from("runs"),
                 verbose(false),
             ),
             FIT,

@@ -24,6 +24,14 @@ impl Scores {
         }
     }
 
+    /// From [`Self::all`].
+    pub fn from_counts(all: &[u64]) -> Self {
+        let mut scores = Self::empty();
+        let counts = scores.counts.iter_mut().flatten();
+        counts.zip(all).for_each(|(count, &other)| *count = other);
+        scores
+    }
+
     /// Adds an example by its probability of class 1. One that is not finite says nothing.
     pub fn add(&mut self, is_one: bool, probability: f64) {
         if probability.is_finite() {

@@ -10,6 +10,7 @@ mod distance;
 mod f1;
 mod mcc;
 mod precision_recall;
+mod saved;
 mod tallies;
 mod tally;
 mod top_k;

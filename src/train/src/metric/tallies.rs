@@ -16,7 +16,7 @@ use super::{Metric, Tally};
 /// One tally per copy.
 #[derive(Clone, Debug)]
 pub(crate) struct Tallies {
-    copies: Vec<Tally>,
+    pub(super) copies: Vec<Tally>,
     strategy: Option<Strategy>,
     /// The `compile!` that made it.
     origin: Origin,

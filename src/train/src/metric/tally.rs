@@ -19,21 +19,21 @@ pub struct Predicted {
 /// only some metrics need is counted for them alone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
-    classes: usize,
+    pub(super) classes: usize,
     /// Row = label, column = predicted class.
-    confusion: Vec<u64>,
+    pub(super) confusion: Vec<u64>,
     /// Label and output.
-    pairs: Vec<(f64, f64)>,
+    pub(super) pairs: Vec<(f64, f64)>,
     /// Where one output decides between two classes: above this it is class 1.
-    threshold: Option<f64>,
+    pub(super) threshold: Option<f64>,
     /// Whether outputs are logits, of which probabilities are made.
-    of_logits: bool,
+    pub(super) of_logits: bool,
     /// Whether the pairs are kept beside the classes: for distances of labels and probabilities.
-    keeps_pairs: bool,
+    pub(super) keeps_pairs: bool,
     /// How often each rank was that of the label; empty where nobody asks.
-    ranks: Vec<u64>,
+    pub(super) ranks: Vec<u64>,
     /// The probabilities of class 1, where somebody asks.
-    scores: Option<Box<Scores>>,
+    pub(super) scores: Option<Box<Scores>>,
 }
 
 impl Tally {

@@ -20,6 +20,7 @@ use crate::report::run_report::{RunReport, Stop};
 use crate::report::summary::Summary;
 use crate::run::epochs::Goal;
 use crate::run::handle::Run;
+use crate::run::rewind::Rewound;
 
 type Start<N> = fn(&Model<N>, &Dataset, FitArgs<'static>, Origin) -> Result<Run<N>>;
 type Fit<N> = for<'a> fn(&Model<N>, &Dataset, FitArgs<'a>, Origin) -> Result<History>;
@@ -32,6 +33,8 @@ pub struct Calls<N: Network> {
     pub(crate) advance: fn(&Run<N>, Goal) -> Result<Stop>,
     pub(crate) finish: fn(&Run<N>) -> Result<History>,
     pub(crate) report: fn(&Run<N>) -> Result<RunReport>,
+    pub(crate) rewind: fn(&Run<N>, u64) -> Result<Rewound>,
+    pub(crate) keep_snapshots: fn(&Run<N>, u64, u64) -> Result<()>,
     pub(crate) evaluate: fn(&Model<N>, &Dataset, EvaluateArgs, Origin) -> Result<Evaluation>,
     pub(crate) predict: fn(&Model<N>, Dataset, Origin) -> Result<Predictions>,
     pub(crate) gradients: fn(&Model<N>, &Dataset, bool) -> Result<Gradients>,
@@ -50,6 +53,8 @@ impl<N: Network> Calls<N> {
             advance: Run::advance_here,
             finish: Run::finish_here,
             report: Run::report_here,
+            rewind: Run::rewind_here,
+            keep_snapshots: Run::keep_snapshots_here,
             evaluate: Model::evaluate_from,
             predict: Model::predict_from,
             gradients: Model::gradients_in,

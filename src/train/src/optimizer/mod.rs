@@ -14,6 +14,7 @@ mod average;
 mod clip;
 mod kernel;
 mod norm;
+mod saved;
 mod sgd;
 mod step;
 
@@ -34,6 +35,7 @@ pub use clip::Clipping;
 pub use sgd::SGD;
 pub use step::OptimizerState;
 
+pub(crate) use saved::Kept;
 pub(crate) use norm::{Squares, global_norm, sum_of_squares};
 pub(crate) use step::{Update, apply, clip_each};
 

@@ -16,15 +16,15 @@ use super::norm::{floats, is_flex, of_tensor};
 use super::{Averaging, Clipping, Slot, UpdateRule};
 
 /// The moments of one replica, made at the first step, beside the weights.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct OptimizerState {
     /// Steps made; Adam's t.
-    steps: u64,
-    moments: HashMap<ParamId, Moments>,
+    pub(super) steps: u64,
+    pub(super) moments: HashMap<ParamId, Moments>,
 }
 
 /// What is kept beside one parameter, flat. SGD has only the first moment, its velocity.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Moments {
     pub first: Option<Tensor<1>>,
     pub second: Option<Tensor<1>>,

@@ -173,6 +173,8 @@ pub struct RunReport {
     pub recent: Vec<StepPoint>,
     /// Where and why the latest call left it.
     pub stop: Option<Stop>,
+    /// The snapshots that it can be turned back to, in words.
+    pub snapshots: Option<String>,
     /// What was measured so far.
     pub history: History,
 }
@@ -189,6 +191,7 @@ impl RunReport {
             self.model, self.devices
         )];
         lines.extend(latest(&self.recent, &self.position).filter(|_| !self.is_over));
+        lines.extend(self.snapshots.clone().filter(|_| !self.is_over));
         lines
     }
 

@@ -112,11 +112,26 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         let Some(folder) = &self.run.plan.checkpoint else {
             return Ok(());
         };
+        if self.run.keeping.as_ref().is_some_and(|it| it.checkpoints.are_stopped()) {
+            return Ok(());
+        }
         let replicas = self.lease.settled()?;
         let (network, files) = (replicas.first(), &self.lease.files);
-        network.save(files, &folder.join("last"))?;
-        if best {
-            network.save(files, &folder.join("best"))?;
+        // Its complete checkpoints have all that such a model has.
+        if !network.can_be_saved() {
+            return Ok(());
+        }
+        let all = [("last", true), ("best", best)].into_iter();
+        for (name, _) in all.filter(|(_, is_due)| *is_due) {
+            match (network.save(files, &folder.join(name)), &mut self.run.keeping) {
+                (Ok(_), _) => {}
+                // With complete checkpoints a full disk ends the writing and not the run.
+                (Err(problem), Some(keeping)) => {
+                    keeping.checkpoints.stop(self.lease.step.steps, problem.message.clone())?;
+                    return Ok(());
+                }
+                (Err(problem), None) => return Err(problem),
+            }
         }
         self.run.progress.history.checkpoint = Some(folder.display().to_string());
         Ok(())

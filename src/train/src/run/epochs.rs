@@ -182,6 +182,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         let shares = (self.run.data).shares(group.clone(), self.run.plan.batch_size, replicas);
         let stop = interrupt::after_patience();
         if index == group.start {
+            self.between_steps()?;
             self.mark_step();
         }
 

@@ -25,10 +25,13 @@ use crate::prepare::Prepared;
 use crate::problem;
 use crate::report::counters::Shape;
 use crate::report::history::History;
+use crate::run::checkpoint::{Checkpoints, Resuming, made_with};
 use crate::run::epochs::Goal;
+use crate::run::keep::{Keeping, SNAPSHOT_BYTES, SNAPSHOT_EVERY};
 use crate::run::lease::Lease;
 use crate::run::pace::Pace;
 use crate::run::progress::{Progress, Signature};
+use crate::run::ring::Ring;
 use crate::run::run_state::{Phase, RunState};
 use crate::run::state::{ModelState, SharedModel};
 use crate::run::watch::Before;
@@ -86,6 +89,7 @@ pub(crate) fn start<N: Network>(
     let ready = ready(lease, data, &plan, origin)?;
     let mut run = begin(lease, plan, ready)?;
     run.pauses_between_steps = true;
+    run.snapshots = Some(Ring::new(SNAPSHOT_EVERY, SNAPSHOT_BYTES));
     Ok(run)
 }
 
@@ -99,7 +103,7 @@ struct Ready {
 }
 
 fn check_settings<N: Network>(state: &ModelState<N>, plan: &FitPlan<'_>) -> Result<()> {
-    if plan.checkpoint.is_some() && !state.step.replicas.first().can_be_saved() {
+    if plan.checkpoint.is_some() && plan.every.is_none() && !state.step.replicas.first().can_be_saved() {
         let name = state.files.model_name();
         let finding = problem::bad_value("fit", "checkpoint", "…", "a model that has files");
         let finding = finding.why(format!(
@@ -207,7 +211,10 @@ fn begin<'a, N: Network>(
         saved.check(&signature)?;
     }
     report_callbacks_of_batches(&plan, &ready.shape)?;
-    let mut progress = take_up(lease, &plan, &ready.shape);
+    let (mut progress, keeping) = match plan.every.is_some() || plan.resume_from.is_some() {
+        true => kept(lease, &plan, &ready)?,
+        false => (take_up(lease, &plan, &ready.shape), None),
+    };
     if let Some(stopping) = &plan.stopping {
         progress.history.best_by = stopping.monitor.words().to_owned();
     }
@@ -230,8 +237,47 @@ fn begin<'a, N: Network>(
         started,
         pauses_between_steps: false,
         phase: Phase::Fresh,
+        keeping,
+        snapshots: None,
         stop: None,
     })
+}
+
+/// The begin of a run that writes complete checkpoints or goes on from one.
+fn kept<N: Network>(
+    state: &mut ModelState<N>,
+    plan: &FitPlan<'_>,
+    ready: &Ready,
+) -> Result<(Progress<N>, Option<Keeping>)> {
+    state.step.ensure_moments();
+    let made_with = made_with(state, plan, &ready.settings, &ready.data);
+    let (progress, run) = match &plan.resume_from {
+        None => (take_up(state, plan, &ready.shape), None),
+        Some(folder) => {
+            let resumed = Resuming {
+                state,
+                settings: &ready.settings,
+                shape: &ready.shape,
+                epochs: plan.epochs,
+                made_with: &made_with,
+                devices: devices_of(state),
+            }
+            .newest_of(folder)?;
+            state.step.restore(&resumed.state)?;
+            state.has_learned = true;
+            state.saved_run = None;
+            (resumed.progress, Some(resumed.run))
+        }
+    };
+    let from = (run, state.step.steps);
+    let keeping = match (&plan.checkpoint, plan.every) {
+        (Some(folder), Some(every)) => Some(Keeping {
+            checkpoints: Checkpoints::new(folder.clone(), every, plan.keep_last, from),
+            made_with,
+        }),
+        _ => None,
+    };
+    Ok((progress, keeping))
 }
 
 /// Where the run begins: at its first epoch, or where an interrupted one was.

@@ -37,6 +37,7 @@ use crate::report::history::History;
 use crate::report::run_report::{Position, RunReport, Stop, StopReason};
 use crate::run::epochs::{Goal, Pause};
 use crate::run::fit;
+use crate::run::ring::Ring;
 use crate::run::lease::{Lease, in_use};
 use crate::run::run_state::{Phase, RunState};
 use crate::run::state::{ModelState, SharedModel};
@@ -200,6 +201,7 @@ impl<N: Network> Run<N> {
             is_over: run.phase == Phase::Over,
             recent: run.progress.recent.iter().copied().collect(),
             stop: run.stop.clone(),
+            snapshots: run.snapshots.as_ref().map(Ring::in_words),
             history: run.history(&model),
         })
     }

@@ -3,19 +3,25 @@
 //! `state` is a model's whole state behind its lock, `building` makes the variables of a model that was made without
 //! any, `lease` gives the state to one call at a time, `fit` prepares a run, `run_state` is all of a run but the model's
 //! state, `handle` the value that `start!` returns, `epochs` the loop, `mark` how a step that is not made is forgotten,
-//! `epoch_end` what happens between two epochs, `progress` where a run is. `watch` and `memory` look for what would
+//! `epoch_end` what happens between two epochs, `progress` where a run is. `keep` calls what is kept between two steps:
+//! a `snapshot` in a `ring`, to which `rewind` turns back, and a `checkpoint` on disk. `watch` and `memory` look for what would
 //! go wrong in silence; no number of a run depends on them.
 
 pub(crate) mod building;
+pub(crate) mod checkpoint;
 mod epoch_end;
 pub(crate) mod epochs;
 pub(crate) mod fit;
 pub mod handle;
+pub(crate) mod keep;
 pub(crate) mod lease;
 mod mark;
 pub(crate) mod memory;
 pub(crate) mod pace;
 pub(crate) mod progress;
+pub mod rewind;
+pub(crate) mod ring;
 pub(crate) mod run_state;
+pub(crate) mod snapshot;
 pub(crate) mod state;
 pub(crate) mod watch;

@@ -269,7 +269,7 @@ impl Signature {
 
 /// A checksum of what a data set trains on: tokens, segments, numbers and labels of every example, in
 /// its order.
-fn checksum(data: &Encoded) -> Checksum {
+pub(crate) fn checksum(data: &Encoded) -> Checksum {
     let mut bytes = Vec::new();
     let mut of_examples = Vec::with_capacity(data.len() * size_of::<u64>());
     for example in (0..data.len()).filter_map(|at| data.get(at)) {

@@ -19,9 +19,12 @@ use crate::report::counters::Shape;
 use crate::report::history::History;
 use crate::report::run_report::Stop;
 use crate::run::epochs::{Drive, Goal, Pause};
+use crate::run::keep::Keeping;
 use crate::run::lease::Lease;
 use crate::run::pace::Pace;
 use crate::run::progress::{Progress, SavedRun, Signature};
+use crate::run::ring::Ring;
+use crate::run::snapshot::Snapshot;
 use crate::run::state::ModelState;
 use crate::step::StepSettings;
 
@@ -44,6 +47,10 @@ pub(crate) struct RunState<'a, N: Network> {
     /// A run of `start!`: it is left between two optimizer steps only.
     pub pauses_between_steps: bool,
     pub phase: Phase,
+    /// Complete checkpoints, if they are written.
+    pub keeping: Option<Keeping>,
+    /// Snapshots to turn back to, in a run of `start!`.
+    pub snapshots: Option<Ring<Snapshot<N>>>,
     /// Where and why the latest call left it.
     pub stop: Option<Stop>,
 }
@@ -137,6 +144,7 @@ impl<N: Network> RunState<'_, N> {
         let outcome = drive.epochs();
         match outcome {
             Ok(Pause::Complete) if goal == Goal::End => {
+                drive.after_all_epochs()?;
                 drive.leave_weights()?;
                 Ok(Pause::Complete)
             }

@@ -33,6 +33,16 @@ impl LossScale {
         Self { scale, finite: 0 }
     }
 
+    /// The scale, and the steps with finite gradients since it changed.
+    pub(crate) fn parts(&self) -> (f64, u64) {
+        (self.scale, self.finite)
+    }
+
+    /// From [`Self::parts`].
+    pub(crate) fn from_parts((scale, finite): (f64, u64)) -> Self {
+        Self { scale, finite }
+    }
+
     pub(crate) fn scale(&self) -> f64 {
         self.scale
     }

@@ -20,7 +20,9 @@ pub(crate) mod forward;
 pub mod gradients;
 pub(crate) mod loss_scale;
 pub mod precision;
+mod saved;
 mod state;
 mod update;
 
+pub(crate) use saved::SavedStep;
 pub(crate) use state::{LossSum, Proposed, StepRecorded, StepSettings, StepState};

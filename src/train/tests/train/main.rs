@@ -5,6 +5,8 @@
 
 mod averages;
 mod callback_methods;
+mod checkpoints;
+mod checkpoints_killed;
 mod compile_rules;
 mod counters;
 mod data_rules;
@@ -15,6 +17,7 @@ mod interrupted_exactly;
 mod mixed_precision;
 mod one_output;
 mod parity;
+mod rewinding;
 mod runs;
 mod scope_table;
 mod sharded;

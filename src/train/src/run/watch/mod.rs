@@ -29,9 +29,9 @@ const ROUNDING: f64 = 1e-4;
 /// What a run has looked at so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watch {
-    outputs_seen: bool,
-    collapse_reported: bool,
-    highest_rate: f64,
+    pub outputs_seen: bool,
+    pub collapse_reported: bool,
+    pub highest_rate: f64,
 }
 
 impl Watch {

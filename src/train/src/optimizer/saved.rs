@@ -1,0 +1,78 @@
+//! The moments of a replica tensor by tensor, for a checkpoint, and back.
+
+use burn::module::ParamId;
+use burn::tensor::Tensor;
+
+use super::OptimizerState;
+
+/// Which of the tensors that are kept beside a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// Adam's mean of the gradients, or SGD's velocity.
+    First,
+    /// Adam's mean of the squared gradients.
+    Second,
+    /// The largest second moment so far (AMSGrad).
+    Largest,
+    /// The moving average of the parameter.
+    Average,
+}
+
+impl Kept {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [Self::First, Self::Second, Self::Largest, Self::Average];
+
+    /// The name in files.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::First => "first_moment",
+            Self::Second => "second_moment",
+            Self::Largest => "largest_second_moment",
+            Self::Average => "average",
+        }
+    }
+}
+
+impl OptimizerState {
+    /// A tensor that is kept beside a parameter, flat.
+    pub(crate) fn kept(&self, id: ParamId, kept: Kept) -> Option<&Tensor<1>> {
+        let moments = self.moments.get(&id)?;
+        match kept {
+            Kept::First => moments.first.as_ref(),
+            Kept::Second => moments.second.as_ref(),
+            Kept::Largest => moments.largest.as_ref(),
+            Kept::Average => moments.average.as_ref(),
+        }
+    }
+
+    /// Keeps a tensor beside a parameter.
+    pub(crate) fn keep(&mut self, id: ParamId, kept: Kept, value: Tensor<1>) {
+        let moments = self.moments.entry(id).or_default();
+        let place = match kept {
+            Kept::First => &mut moments.first,
+            Kept::Second => &mut moments.second,
+            Kept::Largest => &mut moments.largest,
+            Kept::Average => &mut moments.average,
+        };
+        *place = Some(value);
+    }
+
+    /// Nothing kept yet, after so many steps.
+    pub(crate) fn after(steps: u64) -> Self {
+        Self {
+            steps,
+            ..Self::default()
+        }
+    }
+
+    /// The size of all that is kept, in bytes.
+    pub(crate) fn all_bytes(&self) -> u64 {
+        let of = |tensor: &Option<Tensor<1>>| {
+            let bytes = |tensor: &Tensor<1>| tensor.dims()[0] * tensor.dtype().size();
+            tensor.as_ref().map_or(0, bytes)
+        };
+        let moments = self.moments.values();
+        let bytes = moments.map(|it| of(&it.first) + of(&it.second) + of(&it.largest) + of(&it.average));
+        bytes.sum::<usize>() as u64
+    }
+}

@@ -1,0 +1,364 @@
+//! Checkpoints of a run on disk: `fit!(…, checkpoint = "folder", every = 50, keep_last = 3)` writes them,
+//! `resume_from = "folder"` goes on from the newest complete one, in another process, to the same bits on the CPU.
+//!
+//! [`folder`] adds a checkpoint so that it is complete or absent whenever the process is killed; [`format`] says what
+//! its files are; [`tensors`] and [`convert`] translate a [`Snapshot`] to them and back; [`made_with`] is what must be
+//! the same for the run to go on. Nothing that is read is believed before it is checked: sizes, checksums, names, types
+//! and shapes.
+
+mod convert;
+mod folder;
+mod format;
+mod made_with;
+mod tensors;
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use burn::module::ParamId;
+use stratoscope_diagnostics::rules::{
+    CheckpointOfOtherRun, CheckpointOfOtherVersion, CheckpointsStopped, DamagedCheckpoint,
+};
+use stratoscope_diagnostics::{Diagnostic, Result, Rule};
+
+use self::convert::{Expected, Refused};
+use self::folder::{Found, Lock, Unfinished, Unusable};
+use self::format::{Body, FORMAT, PROGRAM, PROGRESS, STATE, SavedProgress};
+use self::tensors::Layout;
+use crate::context::warnings::notice;
+use crate::metric::names;
+use crate::network::Network;
+use crate::report::counters::Shape;
+use crate::run::progress::Progress;
+use crate::run::snapshot::Snapshot;
+use crate::run::state::ModelState;
+use crate::step::exchange::ExchangeMode;
+use crate::step::{SavedStep, StepSettings};
+
+pub(crate) use self::made_with::made_with;
+
+/// Writes the checkpoints of a run.
+#[derive(Debug)]
+pub(crate) struct Checkpoints {
+    folder: PathBuf,
+    /// Optimizer steps from one to the next.
+    every: u64,
+    keep_last: usize,
+    /// Tells the runs apart that write to one folder.
+    run: String,
+    /// The step of the newest one, or where the run began.
+    latest: u64,
+    /// The newest one that is complete.
+    newest: Option<(u64, PathBuf)>,
+    /// Set when one could not be written: there are no more.
+    stopped: bool,
+}
+
+impl Checkpoints {
+    /// For a run that stands after so many steps. `run`: what an earlier process called it.
+    pub(crate) fn new(
+        folder: PathBuf,
+        every: u64,
+        keep_last: usize,
+        (run, step): (Option<String>, u64),
+    ) -> Self {
+        Self {
+            folder,
+            every,
+            keep_last: keep_last.max(1),
+            run: run.unwrap_or_else(new_run),
+            latest: step,
+            newest: None,
+            stopped: false,
+        }
+    }
+
+    /// Whether one is to be written after so many steps.
+    pub(crate) fn is_due(&self, step: u64) -> bool {
+        !self.stopped && step >= self.latest + self.every
+    }
+
+    /// Whether the state after so many steps is not written yet.
+    pub(crate) fn lacks(&self, step: u64) -> bool {
+        !self.stopped && step > self.latest
+    }
+
+    /// The run was turned back to this step: what was written of later ones is another future.
+    pub(crate) fn turned_back(&mut self, step: u64) {
+        self.latest = self.latest.min(step);
+    }
+
+    /// The newest complete one in words, with its step.
+    pub(crate) fn newest(&self) -> Option<(u64, String)> {
+        let (step, path) = self.newest.as_ref()?;
+        Some((*step, path.display().to_string()))
+    }
+
+    /// Writes one, and removes those that are not to be kept. If that fails it is the last attempt, with a warning.
+    ///
+    /// # Errors
+    /// SC0525, where it is denied.
+    pub(crate) fn write<N: Network>(
+        &mut self,
+        snapshot: &Snapshot<N>,
+        state: &ModelState<N>,
+        settings: &StepSettings,
+        made_with: &[(String, String)],
+    ) -> Result<()> {
+        let step = snapshot.state.steps;
+        self.latest = step;
+        let reason = match self.attempt(snapshot, state, settings, made_with) {
+            Ok(path) => {
+                self.newest = Some((step, path));
+                return Ok(());
+            }
+            Err(reason) => reason,
+        };
+        self.stop(step, reason)
+    }
+
+    /// Whether the writing has ended because it failed.
+    pub(crate) fn are_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Ends the writing, which failed after so many steps.
+    ///
+    /// # Errors
+    /// SC0525, where it is denied.
+    pub(crate) fn stop(&mut self, step: u64, reason: String) -> Result<()> {
+        self.stopped = true;
+        let rule = CheckpointsStopped {
+            folder: self.folder.display().to_string(),
+            step,
+            reason,
+            newest: self.newest.as_ref().map(|(step, _)| *step),
+        };
+        notice(rule.diagnostic())
+    }
+
+    fn attempt<N: Network>(
+        &self,
+        snapshot: &Snapshot<N>,
+        state: &ModelState<N>,
+        settings: &StepSettings,
+        made_with: &[(String, String)],
+    ) -> std::result::Result<PathBuf, String> {
+        let in_words = |error: std::io::Error| error.to_string();
+        let lock = Lock::of(&self.folder).map_err(in_words)?;
+        let (found, _) = folder::list(&self.folder).map_err(in_words)?;
+        let unfinished = Unfinished::begin(&self.folder, &lock).map_err(in_words)?;
+        let replicas = &state.step.replicas;
+        if replicas.first().can_be_saved() {
+            // As `save_pretrained` would write it now: replicas that step alone are averaged.
+            let settled = state.settled().map_err(|problem| problem.message)?;
+            let saved = settled.first().save(&state.files, unfinished.path());
+            saved.map_err(|problem| problem.message)?;
+        }
+        let layout = layout(state, settings);
+        tensors::write(&unfinished.path().join(STATE), snapshot, &layout)?;
+        let progress = convert::progress_of(snapshot, &params(state));
+        let progress = serde_json::to_vec(&progress).map_err(|error| error.to_string())?;
+        unfinished.write(PROGRESS, &progress).map_err(in_words)?;
+        let step = snapshot.state.steps;
+        let body = Body {
+            format: FORMAT,
+            program: PROGRAM.to_owned(),
+            run: self.run.clone(),
+            sequence: found.iter().map(|it| it.body.sequence + 1).max().unwrap_or(1),
+            step,
+            made_with: made_with.to_vec(),
+            files: Vec::new(),
+        };
+        let path = unfinished.finish(&folder::name_after(step), body).map_err(in_words)?;
+        let own = found.into_iter().filter(|it| it.body.run == self.run);
+        for old in own.skip(self.keep_last - 1) {
+            old.remove(&lock).map_err(in_words)?;
+        }
+        Ok(path)
+    }
+}
+
+/// A name for a run that no other has.
+fn new_run() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let since = since.map_or(0, |since| since.as_nanos());
+    format!("{since:x}-{:x}", std::process::id())
+}
+
+/// The variables in their order.
+fn params<N: Network>(state: &ModelState<N>) -> Vec<ParamId> {
+    let records = state.step.replicas.records().iter();
+    records.map(|record| record.param).collect()
+}
+
+/// Copies that make every update alike are written once.
+fn layout<'a, N: Network>(state: &'a ModelState<N>, settings: &StepSettings) -> Layout<'a> {
+    let replicas = &state.step.replicas;
+    let stored = replicas.modules().len();
+    let are_equal = settings.exchange == ExchangeMode::AllReduce && replicas.copies() == stored;
+    Layout {
+        records: replicas.records(),
+        copies: if are_equal { 1 } else { stored },
+    }
+}
+
+/// A run as it was written.
+pub(crate) struct Resumed<N: Network> {
+    pub state: SavedStep<N>,
+    pub progress: Progress<N>,
+    /// What the process that began the run called it.
+    pub run: String,
+}
+
+/// What a run is made with that is to go on.
+pub(crate) struct Resuming<'a, N: Network> {
+    /// The model, compiled and with its variables.
+    pub state: &'a ModelState<N>,
+    pub settings: &'a StepSettings,
+    pub shape: &'a Shape,
+    /// One past the last epoch.
+    pub epochs: u64,
+    pub made_with: &'a [(String, String)],
+    /// Replicas and devices in words.
+    pub devices: String,
+}
+
+impl<N: Network> Resuming<'_, N> {
+    /// The newest complete checkpoint of a folder.
+    ///
+    /// # Errors
+    /// SC0526 if there is none, SC0527 if it is of another run, SC0528 if another version wrote it; SC0526 as a warning
+    /// where a newer one is damaged.
+    pub(crate) fn newest_of(&self, folder: &Path) -> Result<Resumed<N>> {
+        let listed = folder::list(folder);
+        let (found, mut unusable) = listed.unwrap_or_else(|error| {
+            let path = folder.to_owned();
+            let reason = error.to_string();
+            (Vec::new(), vec![Unusable::Damaged { path, reason }])
+        });
+        for one in found {
+            let differences = made_with::differences(&one.body.made_with, self.made_with);
+            if !differences.is_empty() {
+                let rule = CheckpointOfOtherRun {
+                    checkpoint: one.path.display().to_string(),
+                    differences,
+                };
+                return Err(rule.error());
+            }
+            match self.read(&one) {
+                Ok(resumed) => {
+                    report_damaged(folder, &unusable, &one)?;
+                    return Ok(resumed);
+                }
+                Err(reason) => unusable.push(reason),
+            }
+        }
+        Err(none_is_complete(folder, &unusable))
+    }
+
+    fn read(&self, one: &Found) -> std::result::Result<Resumed<N>, Unusable> {
+        let mut files = one.verified(&[PROGRESS, STATE])?.into_iter();
+        let (Some(progress), Some(tensors)) = (files.next(), files.next()) else {
+            unreachable!("two files were asked for");
+        };
+        let damaged = |name: &str, reason: String| Unusable::Damaged {
+            path: one.path.join(name),
+            reason,
+        };
+        let saved: SavedProgress = serde_json::from_slice(&progress)
+            .map_err(|error| damaged(PROGRESS, error.to_string()))?;
+        if saved.step.steps != one.body.step {
+            let reason = "it is of another step than the manifest".to_owned();
+            return Err(damaged(PROGRESS, reason));
+        }
+        let (state, progress) = self
+            .converted(saved, &tensors)
+            .map_err(|(name, reason)| damaged(name, reason))?;
+        Ok(Resumed {
+            state,
+            progress,
+            run: one.body.run.clone(),
+        })
+    }
+
+    fn converted(
+        &self,
+        saved: SavedProgress,
+        file: &[u8],
+    ) -> std::result::Result<
+        (SavedStep<N>, Progress<N>),
+        (&'static str, Refused),
+    > {
+        let replicas = &self.state.step.replicas;
+        let params = params(self.state);
+        let expected = Expected {
+            shape: self.shape,
+            epochs: self.epochs,
+            metrics: &names(&self.settings.compiled.metrics),
+            params: &params,
+            replicas: replicas.len(),
+        };
+        let in_progress = |reason| (PROGRESS, reason);
+        let mut state = self.state.step.saved();
+        convert::counts_into(&saved.step, &expected, &mut state).map_err(in_progress)?;
+        let (moments, has_best) = (saved.step.moments.clone(), saved.has_best);
+        let progress = convert::progress_from::<N>(saved, self.devices.clone(), &expected);
+        let mut progress = progress.map_err(in_progress)?;
+        let layout = layout(self.state, self.settings);
+        let like = has_best.then(|| replicas.first().clone());
+        let best = tensors::read(file, &mut state, like, &layout, &moments);
+        progress.best = best.map_err(|reason| (STATE, reason))?;
+        Ok((state, progress))
+    }
+}
+
+fn listed(unusable: &[Unusable]) -> Vec<(String, String)> {
+    let listed = unusable.iter().map(|it| match it {
+        Unusable::Damaged { path, reason } => (path.display().to_string(), reason.clone()),
+        Unusable::OtherVersion { path, .. } => {
+            (path.display().to_string(), "another version wrote it".to_owned())
+        }
+    });
+    listed.collect()
+}
+
+/// SC0526 as a warning, where the one that is used is not the newest.
+fn report_damaged(folder: &Path, unusable: &[Unusable], used: &Found) -> Result<()> {
+    if unusable.is_empty() {
+        return Ok(());
+    }
+    let rule = DamagedCheckpoint {
+        folder: folder.display().to_string(),
+        unusable: listed(unusable),
+        used: Some(used.path.display().to_string()),
+    };
+    notice(rule.diagnostic())
+}
+
+fn none_is_complete(folder: &Path, unusable: &[Unusable]) -> Box<Diagnostic> {
+    let of_other_version = unusable.iter().find_map(|it| match it {
+        Unusable::OtherVersion {
+            path,
+            format,
+            program,
+        } => Some((path, format, program)),
+        Unusable::Damaged { .. } => None,
+    });
+    if let Some((path, format, program)) = of_other_version {
+        let format = format.map_or_else(|| "an unknown format".to_owned(), |it| format!("format {it}"));
+        let program = program.as_deref().unwrap_or("unknown");
+        let rule = CheckpointOfOtherVersion {
+            checkpoint: path.display().to_string(),
+            written_by: format!("version {program} ({format})"),
+            now: format!("version {PROGRAM} (format {FORMAT})"),
+        };
+        return rule.error();
+    }
+    let rule = DamagedCheckpoint {
+        folder: folder.display().to_string(),
+        unusable: listed(unusable),
+        used: None,
+    };
+    rule.error()
+}

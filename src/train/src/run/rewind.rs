@@ -1,0 +1,208 @@
+//! Turning a run back: the nearest snapshot is restored, and the steps from it to the one that is asked for are made
+//! again. On the CPU the run then stands at the very bits of the first time. On a GPU sums may have another order, so the
+//! losses of the replayed steps are compared with those of the first time, everywhere, and a difference is reported.
+//!
+//! Callbacks and the observer hear nothing of a replay: they have heard of those steps.
+
+use std::fmt;
+
+use serde::Serialize;
+use stratoscope_diagnostics::rules::{InvalidSize, ReplayDiffers};
+use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_render::html::prose;
+use stratoscope_render::text;
+
+use crate::context::RunContext;
+use crate::context::warnings::notice;
+use crate::count::IntoCount;
+use crate::network::Network;
+use crate::report::history::StepRecord;
+use crate::run::epochs::{Goal, Pause};
+use crate::run::handle::Run;
+use crate::run::lease::Lease;
+use crate::run::ring::Ring;
+use crate::run::run_state::{Phase, RunState};
+
+/// A run that was turned back.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Rewound {
+    /// Optimizer steps that the run has made now.
+    pub step: u64,
+    /// Optimizer steps that it had made before.
+    pub from: u64,
+    /// The step of the snapshot that was restored.
+    pub snapshot: u64,
+    /// Steps that were made again.
+    pub replayed: u64,
+    /// The replay was interrupted: the run stands before the step that was asked for.
+    pub interrupted: bool,
+    /// The first replayed step with another loss: its number, its loss the first time and now.
+    pub differs: Option<(u64, f64, f64)>,
+}
+
+impl Rewound {
+    fn line(&self) -> String {
+        let steps = |count: u64| text::count(usize::try_from(count).unwrap_or(usize::MAX), "step");
+        let replay = match (self.replayed, self.differs) {
+            (0, _) => String::new(),
+            (1, None) => ", replayed to the same loss".to_owned(),
+            (_, None) => ", replayed to the same losses".to_owned(),
+            (_, Some((step, before, now))) => {
+                format!(", replayed; step {step} has the loss {now:.6}, {before:.6} the first time")
+            }
+        };
+        let interrupted = match self.interrupted {
+            true => "; interrupted on the way",
+            false => "",
+        };
+        format!(
+            "turned back from step {} to step {}: the snapshot after step {} and {}{replay}{interrupted}",
+            self.from,
+            self.step,
+            self.snapshot,
+            steps(self.replayed)
+        )
+    }
+
+    /// As HTML without scripts or style sheets.
+    pub fn to_html(&self) -> String {
+        let line = prose(&self.line());
+        format!("<div style=\"font-size:13px;margin:2px 0\">{line}</div>")
+    }
+}
+
+impl fmt::Display for Rewound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.line())
+    }
+}
+
+impl<N: Network> Run<N> {
+    /// Turns the run back to the moment when it had made `step` optimizer steps. What was measured afterwards is
+    /// forgotten, and so are later snapshots; checkpoints on disk stay.
+    ///
+    /// # Errors
+    /// SC0915 for a step that was not made or has no snapshot before it; SC0521 for a run that is finished; SC0121 in a
+    /// callback of this run.
+    pub fn rewind(&self, step: impl IntoCount) -> Result<Rewound> {
+        let step = step.into_count().at_least(0, "rewind", "step")?;
+        (N::calls().rewind)(self, step)
+    }
+
+    /// Takes a snapshot every so many optimizer steps from now on, in at most so many megabytes. Those that are held are
+    /// dropped. Default of `start!`: 10 steps, 1000 megabytes.
+    ///
+    /// # Errors
+    /// SC0103 for no steps; SC0521 for a run that is finished; SC0121 in a callback of this run.
+    pub fn keep_snapshots(&self, every: impl IntoCount, megabytes: impl IntoCount) -> Result<()> {
+        let every = every.into_count().at_least(1, "keep_snapshots", "every")?;
+        let megabytes = megabytes.into_count().at_least(0, "keep_snapshots", "megabytes")?;
+        (N::calls().keep_snapshots)(self, every, megabytes.saturating_mul(1_000_000))
+    }
+
+    pub(crate) fn rewind_here(&self, step: u64) -> Result<Rewound> {
+        self.with("rewind", |lease, run| rewind(lease, run, step))
+    }
+
+    pub(crate) fn keep_snapshots_here(&self, every: u64, most_bytes: u64) -> Result<()> {
+        self.with("keep_snapshots", |_, run| {
+            run.snapshots = Some(Ring::new(every, most_bytes));
+            Ok(())
+        })
+    }
+}
+
+fn rewind<N: Network>(
+    lease: &mut Lease<'_, N>,
+    run: &mut RunState<'static, N>,
+    step: u64,
+) -> Result<Rewound> {
+    let from = lease.step.steps;
+    let ring = run.snapshots.as_ref();
+    let Some(snapshot) = ring.and_then(|ring| ring.nearest(step)).filter(|_| step <= from) else {
+        return Err(not_held(step, from, ring.and_then(|ring| ring.steps().next())));
+    };
+    let restored = snapshot.state.steps;
+    let earlier = run.progress.history.steps.clone();
+    snapshot.restore(&mut lease.step, &mut run.progress)?;
+    if let Some(ring) = &mut run.snapshots {
+        ring.forget_after(step);
+    }
+    if let Some(keeping) = &mut run.keeping {
+        keeping.checkpoints.turned_back(step);
+    }
+    run.stop = None;
+    let outcome = replay(lease, run, step);
+    let interrupted = outcome? == Pause::Interrupted;
+    let replayed = run.progress.history.steps.iter().filter(|it| it.step > restored);
+    let differs = first_difference(&earlier, replayed);
+    let rewound = Rewound {
+        step: lease.step.steps,
+        from,
+        snapshot: restored,
+        replayed: lease.step.steps - restored,
+        interrupted,
+        differs,
+    };
+    if let Some((step, before, replayed)) = differs {
+        let rule = ReplayDiffers {
+            step,
+            before,
+            replayed,
+            devices: run.progress.history.devices.clone(),
+        };
+        notice(rule.diagnostic())?;
+    }
+    Ok(rewound)
+}
+
+/// Makes the steps to `step` again, unheard.
+fn replay<N: Network>(
+    lease: &mut Lease<'_, N>,
+    run: &mut RunState<'static, N>,
+    step: u64,
+) -> Result<Pause> {
+    let callbacks = std::mem::take(&mut run.callbacks);
+    let silent = RunContext::current().observer_of_a_run(false);
+    let observer = std::mem::replace(&mut run.observer, silent);
+    // Checkpoints of these steps exist.
+    let keeping = run.keeping.take();
+    let phase = std::mem::replace(&mut run.phase, Phase::Going);
+    let outcome = run.drive(lease, Goal::UntilStep(step));
+    run.phase = phase;
+    run.keeping = keeping;
+    run.observer = observer;
+    run.callbacks = callbacks;
+    outcome
+}
+
+/// The first step whose loss is not the one it had, with both.
+fn first_difference<'s>(
+    earlier: &[StepRecord],
+    replayed: impl Iterator<Item = &'s StepRecord>,
+) -> Option<(u64, f64, f64)> {
+    let mut pairs = replayed.filter_map(|now| {
+        let before = earlier.iter().find(|before| before.step == now.step)?;
+        Some((now.step, before.loss, now.loss))
+    });
+    pairs.find(|(_, before, now)| before.to_bits() != now.to_bits())
+}
+
+/// SC0915: the steps to which the run can be turned back.
+fn not_held(
+    step: u64,
+    made: u64,
+    first: Option<u64>,
+) -> Box<stratoscope_diagnostics::Diagnostic> {
+    let expects = match first {
+        Some(first) => format!("from {first}, the first snapshot, to {made}, the steps that are made"),
+        None => "a step with a snapshot before it, and there is none".to_owned(),
+    };
+    let rule = InvalidSize {
+        what: "step".to_owned(),
+        given: step.to_string(),
+        expects,
+        place: None,
+    };
+    rule.error()
+}
