@@ -6,16 +6,20 @@
 use std::time::Instant;
 
 use stratoscope_data::make_regression;
-use stratoscope_train::{
-    AdamW, CompileArgs, Dense, FitArgs, MeanSquaredError, Sequential,
-};
+use stratoscope_train::{AdamW, CompileArgs, Dense, FitArgs, MeanSquaredError, Sequential};
 
 fn main() -> stratoscope_diagnostics::Result<()> {
-    let mut numbers = std::env::args().skip(1).filter_map(|it| it.parse::<usize>().ok());
+    let mut numbers = std::env::args()
+        .skip(1)
+        .filter_map(|it| it.parse::<usize>().ok());
     let (units, steps) = (numbers.next().unwrap_or(2048), numbers.next().unwrap_or(20));
     let data = make_regression(64 * (steps + 10), units, 3)?;
     let mut parameters = 0;
-    for (name, every) in [("none", 1_000_000_u64), ("one a step", 1), ("none again", 1_000_000)] {
+    for (name, every) in [
+        ("none", 1_000_000_u64),
+        ("one a step", 1),
+        ("none again", 1_000_000),
+    ] {
         let model = Sequential([Dense(units).seed(1), Dense(units).seed(2), Dense(1).seed(3)])?;
         model.compile(
             CompileArgs::new()
@@ -40,7 +44,10 @@ fn main() -> stratoscope_diagnostics::Result<()> {
         copies = held.clone();
     }
     let seconds = begun.elapsed().as_secs_f64() / 5.0;
-    println!("{parameters} parameters; a copy of them and their moments: {:.1} ms", seconds * 1e3);
+    println!(
+        "{parameters} parameters; a copy of them and their moments: {:.1} ms",
+        seconds * 1e3
+    );
     drop(copies);
     Ok(())
 }

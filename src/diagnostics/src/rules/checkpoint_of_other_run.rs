@@ -48,7 +48,10 @@ impl Rule for CheckpointOfOtherRun {
         )
         .why("a run continues with the model, data and arguments that it was begun with");
         for (name, saved, now) in self.differences.iter().take(8) {
-            diagnostic = diagnostic.evidence(name.clone(), format!("{saved} in the checkpoint, {now} now"));
+            diagnostic = diagnostic.evidence(
+                name.clone(),
+                format!("{saved} in the checkpoint, {now} now"),
+            );
         }
         diagnostic
             .fix("give the same data and arguments as before")

@@ -39,7 +39,9 @@ impl Rule for DamagedCheckpoint {
                 format!("`{path}` is damaged; the run continues from `{used}`")
             }
             (_, None) => format!("`{}` has no complete checkpoint", self.folder),
-            (None, Some((path, _))) => format!("`{path}` is damaged, and no other checkpoint is complete"),
+            (None, Some((path, _))) => {
+                format!("`{path}` is damaged, and no other checkpoint is complete")
+            }
         };
         let mut diagnostic = Self::start(message).label(
             Place::argument("fit", "resume_from"),

@@ -36,9 +36,15 @@ impl Rule for ReplayDiffers {
             "the replay is not exact: step {} had the loss {:.6} and has {:.6} now",
             self.step, self.before, self.replayed
         ))
-        .label(Place::call("rewind"), "the run stands at this step, with slightly other weights")
+        .label(
+            Place::call("rewind"),
+            "the run stands at this step, with slightly other weights",
+        )
         .why("sums on this device have no fixed order; on the CPU they have")
-        .evidence("difference", format!("{:.2e}", (self.replayed - self.before).abs()))
+        .evidence(
+            "difference",
+            format!("{:.2e}", (self.replayed - self.before).abs()),
+        )
         .evidence("devices", self.devices.clone())
         .fix("smaller distances between snapshots replay fewer steps")
     }

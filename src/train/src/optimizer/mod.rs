@@ -35,8 +35,8 @@ pub use clip::Clipping;
 pub use sgd::SGD;
 pub use step::OptimizerState;
 
-pub(crate) use saved::Kept;
 pub(crate) use norm::{Squares, global_norm, sum_of_squares};
+pub(crate) use saved::Kept;
 pub(crate) use step::{Update, apply, clip_each};
 
 use crate::schedule::Schedule;

@@ -72,7 +72,8 @@ impl OptimizerState {
             tensor.as_ref().map_or(0, bytes)
         };
         let moments = self.moments.values();
-        let bytes = moments.map(|it| of(&it.first) + of(&it.second) + of(&it.largest) + of(&it.average));
+        let bytes =
+            moments.map(|it| of(&it.first) + of(&it.second) + of(&it.largest) + of(&it.average));
         bytes.sum::<usize>() as u64
     }
 }

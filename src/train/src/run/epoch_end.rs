@@ -112,7 +112,12 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         let Some(folder) = &self.run.plan.checkpoint else {
             return Ok(());
         };
-        if self.run.keeping.as_ref().is_some_and(|it| it.checkpoints.are_stopped()) {
+        if self
+            .run
+            .keeping
+            .as_ref()
+            .is_some_and(|it| it.checkpoints.are_stopped())
+        {
             return Ok(());
         }
         let replicas = self.lease.settled()?;
@@ -123,11 +128,16 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         }
         let all = [("last", true), ("best", best)].into_iter();
         for (name, _) in all.filter(|(_, is_due)| *is_due) {
-            match (network.save(files, &folder.join(name)), &mut self.run.keeping) {
+            match (
+                network.save(files, &folder.join(name)),
+                &mut self.run.keeping,
+            ) {
                 (Ok(_), _) => {}
                 // With complete checkpoints a full disk ends the writing and not the run.
                 (Err(problem), Some(keeping)) => {
-                    keeping.checkpoints.stop(self.lease.step.steps, problem.message.clone())?;
+                    keeping
+                        .checkpoints
+                        .stop(self.lease.step.steps, problem.message.clone())?;
                     return Ok(());
                 }
                 (Err(problem), None) => return Err(problem),

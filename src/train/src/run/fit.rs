@@ -103,7 +103,10 @@ struct Ready {
 }
 
 fn check_settings<N: Network>(state: &ModelState<N>, plan: &FitPlan<'_>) -> Result<()> {
-    if plan.checkpoint.is_some() && plan.every.is_none() && !state.step.replicas.first().can_be_saved() {
+    if plan.checkpoint.is_some()
+        && plan.every.is_none()
+        && !state.step.replicas.first().can_be_saved()
+    {
         let name = state.files.model_name();
         let finding = problem::bad_value("fit", "checkpoint", "…", "a model that has files");
         let finding = finding.why(format!(

@@ -37,8 +37,8 @@ use crate::report::history::History;
 use crate::report::run_report::{Position, RunReport, Stop, StopReason};
 use crate::run::epochs::{Goal, Pause};
 use crate::run::fit;
-use crate::run::ring::Ring;
 use crate::run::lease::{Lease, in_use};
+use crate::run::ring::Ring;
 use crate::run::run_state::{Phase, RunState};
 use crate::run::state::{ModelState, SharedModel};
 

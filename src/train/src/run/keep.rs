@@ -25,7 +25,12 @@ impl<N: Network> Drive<'_, '_, '_, N> {
     /// SC0525 if a checkpoint cannot be written, where it is denied.
     pub(super) fn between_steps(&mut self) -> Result<()> {
         let steps = self.lease.step.steps;
-        if let Some(ring) = self.run.snapshots.as_mut().filter(|ring| ring.is_due(steps)) {
+        if let Some(ring) = self
+            .run
+            .snapshots
+            .as_mut()
+            .filter(|ring| ring.is_due(steps))
+        {
             let snapshot = Snapshot::of(&self.lease.step, &self.run.progress);
             ring.add(steps, snapshot.bytes(), snapshot);
         }

@@ -96,7 +96,9 @@ impl<N: Network> Run<N> {
     /// SC0103 for no steps; SC0521 for a run that is finished; SC0121 in a callback of this run.
     pub fn keep_snapshots(&self, every: impl IntoCount, megabytes: impl IntoCount) -> Result<()> {
         let every = every.into_count().at_least(1, "keep_snapshots", "every")?;
-        let megabytes = megabytes.into_count().at_least(0, "keep_snapshots", "megabytes")?;
+        let megabytes = megabytes
+            .into_count()
+            .at_least(0, "keep_snapshots", "megabytes")?;
         (N::calls().keep_snapshots)(self, every, megabytes.saturating_mul(1_000_000))
     }
 
@@ -119,8 +121,15 @@ fn rewind<N: Network>(
 ) -> Result<Rewound> {
     let from = lease.step.steps;
     let ring = run.snapshots.as_ref();
-    let Some(snapshot) = ring.and_then(|ring| ring.nearest(step)).filter(|_| step <= from) else {
-        return Err(not_held(step, from, ring.and_then(|ring| ring.steps().next())));
+    let Some(snapshot) = ring
+        .and_then(|ring| ring.nearest(step))
+        .filter(|_| step <= from)
+    else {
+        return Err(not_held(
+            step,
+            from,
+            ring.and_then(|ring| ring.steps().next()),
+        ));
     };
     let restored = snapshot.state.steps;
     let earlier = run.progress.history.steps.clone();
@@ -134,7 +143,12 @@ fn rewind<N: Network>(
     run.stop = None;
     let outcome = replay(lease, run, step);
     let interrupted = outcome? == Pause::Interrupted;
-    let replayed = run.progress.history.steps.iter().filter(|it| it.step > restored);
+    let replayed = run
+        .progress
+        .history
+        .steps
+        .iter()
+        .filter(|it| it.step > restored);
     let differs = first_difference(&earlier, replayed);
     let rewound = Rewound {
         step: lease.step.steps,
@@ -189,13 +203,11 @@ fn first_difference<'s>(
 }
 
 /// SC0915: the steps to which the run can be turned back.
-fn not_held(
-    step: u64,
-    made: u64,
-    first: Option<u64>,
-) -> Box<stratoscope_diagnostics::Diagnostic> {
+fn not_held(step: u64, made: u64, first: Option<u64>) -> Box<stratoscope_diagnostics::Diagnostic> {
     let expects = match first {
-        Some(first) => format!("from {first}, the first snapshot, to {made}, the steps that are made"),
+        Some(first) => {
+            format!("from {first}, the first snapshot, to {made}, the steps that are made")
+        }
         None => "a step with a snapshot before it, and there is none".to_owned(),
     };
     let rule = InvalidSize {

@@ -156,7 +156,10 @@ mod tests {
         assert!(ring.bytes() <= 600);
         // Gaps do not get smaller towards the past.
         let gaps: Vec<u64> = steps.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        assert!(gaps.is_sorted_by(|earlier, later| earlier >= later), "{gaps:?}");
+        assert!(
+            gaps.is_sorted_by(|earlier, later| earlier >= later),
+            "{gaps:?}"
+        );
     }
 
     #[test]
@@ -173,6 +176,10 @@ mod tests {
         assert_eq!(ring.steps().count(), 0);
         assert!(ring.in_words().starts_with("no snapshots: one takes 100 B"));
         let ring = filled(150, 45);
-        assert_eq!(ring.steps().collect::<Vec<_>>(), [40], "room for one: the newest");
+        assert_eq!(
+            ring.steps().collect::<Vec<_>>(),
+            [40],
+            "room for one: the newest"
+        );
     }
 }

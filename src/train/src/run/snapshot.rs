@@ -30,7 +30,11 @@ impl<N: Network> Snapshot<N> {
     ///
     /// # Errors
     /// SC0915 for the snapshot of another model.
-    pub(crate) fn restore(&self, step: &mut StepState<N>, progress: &mut Progress<N>) -> Result<()> {
+    pub(crate) fn restore(
+        &self,
+        step: &mut StepState<N>,
+        progress: &mut Progress<N>,
+    ) -> Result<()> {
         step.restore(&self.state)?;
         progress.clone_from(&self.progress);
         Ok(())

@@ -11,7 +11,7 @@ use stratoscope_strategy::{
 };
 use stratoscope_train::{
     Adam, AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, History,
-    MeanSquaredError, Optimizer, IntoOptimizer, SGD, Sequential, pearson, set_global_policy,
+    IntoOptimizer, MeanSquaredError, Optimizer, SGD, Sequential, pearson, set_global_policy,
     warmup_linear,
 };
 use tempfile::TempDir;
@@ -94,7 +94,10 @@ fn trained(
 /// All that a history has measured, but times.
 fn measured(history: &History) -> String {
     let mut history = history.clone();
-    history.executions.iter_mut().for_each(|it| it.seconds = 0.0);
+    history
+        .executions
+        .iter_mut()
+        .for_each(|it| it.seconds = 0.0);
     for epoch in &mut history.epochs {
         (epoch.seconds, epoch.sequences_per_second) = (0.0, 0.0);
         if let Some(validation) = &mut epoch.validation {
@@ -132,7 +135,9 @@ fn check(case: &Case) {
     let (expected, whole) = trained(case, |args| args).expect("it trains");
     let folder = TempDir::new().expect("a temporary folder");
     let (found, history) = trained(case, |args| {
-        args.checkpoint(folder.path()).every(case.every).keep_last(100)
+        args.checkpoint(folder.path())
+            .every(case.every)
+            .keep_last(100)
     })
     .expect("it trains");
     assert!(found == expected, "{name}: writing changes nothing");
@@ -140,10 +145,18 @@ fn check(case: &Case) {
     let paths = steps_of(folder.path());
     assert!(paths.len() > 1, "{name}: {paths:?}");
     for path in paths {
-        let (found, history) =
-            trained(case, |args| args.resume_from(&path)).expect("it goes on");
-        assert!(found == expected, "{name}: other weights from {}", path.display());
-        assert_eq!(measured(&history), measured(&whole), "{name}, {}", path.display());
+        let (found, history) = trained(case, |args| args.resume_from(&path)).expect("it goes on");
+        assert!(
+            found == expected,
+            "{name}: other weights from {}",
+            path.display()
+        );
+        assert_eq!(
+            measured(&history),
+            measured(&whole),
+            "{name}, {}",
+            path.display()
+        );
     }
 }
 
@@ -179,7 +192,12 @@ fn with_replicas_that_step_alone_and_the_best_weights() {
 #[test]
 fn with_every_tensor_that_an_optimizer_keeps() {
     let averaged: fn() -> Optimizer = || {
-        adamw(Adam::new(1e-3).amsgrad(true).use_ema(true).ema_momentum(0.5))
+        adamw(
+            Adam::new(1e-3)
+                .amsgrad(true)
+                .use_ema(true)
+                .ema_momentum(0.5),
+        )
     };
     check(&Case {
         name: "amsgrad and averages",
@@ -209,7 +227,13 @@ fn with_one_copy_of_the_variables() {
 #[test]
 fn on_parameter_servers() {
     let asynchronous: fn() -> Option<Strategy> = {
-        || Some(ParameterServerStrategy::logical(2, 2).expect("two and two").strategy())
+        || {
+            Some(
+                ParameterServerStrategy::logical(2, 2)
+                    .expect("two and two")
+                    .strategy(),
+            )
+        }
     };
     check(&Case {
         name: "asynchronous servers",
@@ -251,7 +275,9 @@ fn of_a_network_without_files() {
         let args = args.loss(MeanSquaredError).metrics([pearson()]);
         model.compile(args).expect("valid arguments");
         let args = FitArgs::new().epochs(3).batch_size(8).verbose(false);
-        model.fit(&data, change(args)).map(|history| (weights(&model), measured(&history)))
+        model
+            .fit(&data, change(args))
+            .map(|history| (weights(&model), measured(&history)))
     };
     let folder = TempDir::new().expect("a temporary folder");
     let expected = trained(&|args| args.checkpoint(folder.path()).every(4)).expect("it trains");
@@ -270,7 +296,10 @@ fn written() -> TempDir {
     let folder = TempDir::new().expect("a temporary folder");
     trained(&CASE, |args| args.checkpoint(folder.path()).every(5)).expect("it trains");
     let names: Vec<_> = steps_of(folder.path());
-    let names: Vec<_> = names.iter().map(|path| path.file_name().expect("a name")).collect();
+    let names: Vec<_> = names
+        .iter()
+        .map(|path| path.file_name().expect("a name"))
+        .collect();
     assert_eq!(names, ["step-10", "step-15", "step-16"]);
     folder
 }
@@ -285,7 +314,13 @@ fn every_checkpoint_is_loaded_by_from_pretrained() {
     assert!(weights(&loaded) == expected);
     // What it is trained from is nobody else's business.
     use std::os::unix::fs::PermissionsExt;
-    let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    let mode = |path: &Path| {
+        fs::metadata(path)
+            .expect("it is there")
+            .permissions()
+            .mode()
+            & 0o777
+    };
     assert_eq!(mode(Path::new(path)), 0o700);
     for entry in fs::read_dir(path).expect("a folder").flatten() {
         assert_eq!(mode(&entry.path()), 0o600, "{}", entry.path().display());
@@ -296,7 +331,10 @@ fn every_checkpoint_is_loaded_by_from_pretrained() {
 fn the_files_of_each_epoch_are_written_as_ever() {
     let folder = written();
     for name in ["last", "best"] {
-        assert!(folder.path().join(name).join("model.safetensors").exists(), "{name}");
+        assert!(
+            folder.path().join(name).join("model.safetensors").exists(),
+            "{name}"
+        );
     }
 }
 
@@ -306,7 +344,13 @@ fn damage_is_found_and_the_one_before_is_used() {
     let folder = written();
     let (expected, whole) = trained(&CASE, |args| args).expect("it trains");
     let newest = folder.path().join("step-16");
-    let names = ["config.json", "model.safetensors", "state.safetensors", "progress.json", "manifest.json"];
+    let names = [
+        "config.json",
+        "model.safetensors",
+        "state.safetensors",
+        "progress.json",
+        "manifest.json",
+    ];
     let mut tried = 0;
     for name in names {
         let path = newest.join(name);
@@ -325,7 +369,11 @@ fn damage_is_found_and_the_one_before_is_used() {
             assert!(found == expected, "{name}");
             assert_eq!(measured(&history), measured(&whole), "{name}");
             assert_eq!(notices.len(), 1, "{name}: {notices:?}");
-            assert!(notices[0].message.contains("step-15"), "{}", notices[0].message);
+            assert!(
+                notices[0].message.contains("step-15"),
+                "{}",
+                notices[0].message
+            );
             // By itself it is refused.
             let alone = trained(&CASE, |args| args.resume_from(&newest));
             assert_eq!(alone.expect_err("it is damaged").code, "SC0526", "{name}");
@@ -344,14 +392,19 @@ fn damage_is_found_and_the_one_before_is_used() {
 #[test]
 fn another_run_is_refused_and_what_differs_is_named() {
     let folder = written();
-    let check = |case: &Case, names: &[&str], change: &dyn for<'a> Fn(FitArgs<'a>) -> FitArgs<'a>| {
-        let refused = trained(case, |args| change(args.resume_from(folder.path())));
-        let refused = refused.expect_err("it is another run");
-        assert_eq!(refused.code, "SC0527", "{names:?}");
-        for name in names {
-            assert!(refused.message.contains(&format!("`{name}`")), "{}", refused.message);
-        }
-    };
+    let check =
+        |case: &Case, names: &[&str], change: &dyn for<'a> Fn(FitArgs<'a>) -> FitArgs<'a>| {
+            let refused = trained(case, |args| change(args.resume_from(folder.path())));
+            let refused = refused.expect_err("it is another run");
+            assert_eq!(refused.code, "SC0527", "{names:?}");
+            for name in names {
+                assert!(
+                    refused.message.contains(&format!("`{name}`")),
+                    "{}",
+                    refused.message
+                );
+            }
+        };
     check(&CASE, &["epochs"], &|args| args.epochs(3));
     check(&CASE, &["seed"], &|args| args.seed(4));
     check(&CASE, &["batch_size"], &|args| args.batch_size(8));
@@ -369,7 +422,11 @@ fn another_run_is_refused_and_what_differs_is_named() {
     // Another text in the data, as many as before.
     let model = compiled(&CASE);
     let other = sentences(33).skip(3);
-    let args = FitArgs::new().epochs(2).batch_size(4).seed(3).verbose(false);
+    let args = FitArgs::new()
+        .epochs(2)
+        .batch_size(4)
+        .seed(3)
+        .verbose(false);
     let refused = model.fit(&other, args.resume_from(folder.path()));
     let message = refused.expect_err("other data").message;
     assert!(message.contains("`training data`"), "{message}");
@@ -398,17 +455,27 @@ fn another_version_and_an_empty_folder_are_refused() {
 #[test]
 fn runs_do_not_remove_the_checkpoints_of_others() {
     let folder = written();
-    trained(&CASE, |args| args.seed(9).checkpoint(folder.path()).every(8).keep_last(1))
-        .expect("it trains");
+    trained(&CASE, |args| {
+        args.seed(9).checkpoint(folder.path()).every(8).keep_last(1)
+    })
+    .expect("it trains");
     let names: Vec<String> = (steps_of(folder.path()).iter())
-        .map(|path| path.file_name().expect("a name").to_string_lossy().into_owned())
+        .map(|path| {
+            path.file_name()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned()
+        })
         .collect();
     assert_eq!(names, ["step-10", "step-15", "step-16", "step-16.2"]);
     trained(&CASE, |args| args.seed(9).resume_from(folder.path())).expect("the newest is of it");
     // A run that goes on prunes those of the process that began it.
     trained(&CASE, |args| {
         let first = folder.path().join("step-10");
-        args.resume_from(first).checkpoint(folder.path()).every(5).keep_last(1)
+        args.resume_from(first)
+            .checkpoint(folder.path())
+            .every(5)
+            .keep_last(1)
     })
     .expect("it goes on");
     assert_eq!(steps_of(folder.path()).len(), 2);

@@ -18,12 +18,19 @@ const FOLDER: &str = "STRATOSCOPE_TEST_CHECKPOINTS";
 fn model() -> BertForSequenceClassification {
     let model = load(&tiny_bert(0.1));
     let optimizer = AdamW::new(warmup_linear(1e-3, 0.2)).global_clipnorm(1.0);
-    model.compile(plain_args().optimizer(optimizer)).expect("valid arguments");
+    model
+        .compile(plain_args().optimizer(optimizer))
+        .expect("valid arguments");
     model
 }
 
 fn args(data: &Dataset) -> FitArgs<'_> {
-    FitArgs::new().epochs(4).batch_size(4).seed(3).validation_data(data).verbose(false)
+    FitArgs::new()
+        .epochs(4)
+        .batch_size(4)
+        .seed(3)
+        .validation_data(data)
+        .verbose(false)
 }
 
 /// Losses and weights, to the bit.
@@ -32,8 +39,17 @@ fn trained(args: FitArgs<'_>, train: &Dataset) -> String {
     let history = model.fit(train, args).expect("it trains");
     let losses = history.steps.iter().map(|it| (it.step, it.loss.to_bits()));
     let weights = weights(&model).into_iter();
-    let weights = weights.map(|(name, values)| (name, values.into_iter().map(f32::to_bits).collect::<Vec<_>>()));
-    format!("{:?} {:?}", losses.collect::<Vec<_>>(), weights.collect::<Vec<_>>())
+    let weights = weights.map(|(name, values)| {
+        (
+            name,
+            values.into_iter().map(f32::to_bits).collect::<Vec<_>>(),
+        )
+    });
+    format!(
+        "{:?} {:?}",
+        losses.collect::<Vec<_>>(),
+        weights.collect::<Vec<_>>()
+    )
 }
 
 /// Not a test of its own: what the processes of the tests below do.
@@ -50,7 +66,11 @@ fn a_process_that_trains() {
     }
     let (result, notices) = heard(&["SC0525", "SC0526"], || trained(args, &train));
     let codes: Vec<String> = notices.into_iter().map(|it| it.code).collect();
-    fs::write(folder.join("result"), format!("{} {result}", codes.join(","))).or_else(|_| {
+    fs::write(
+        folder.join("result"),
+        format!("{} {result}", codes.join(",")),
+    )
+    .or_else(|_| {
         // Where files may have a few bytes only.
         fs::write(folder.join("codes"), codes.join(","))
     })
@@ -77,7 +97,10 @@ fn newest(folder: &Path) -> Option<u64> {
     let steps = entries.filter_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
         let step = name.strip_prefix("step-")?;
-        assert!(entry.path().join("manifest.json").exists(), "{name} is not complete");
+        assert!(
+            entry.path().join("manifest.json").exists(),
+            "{name} is not complete"
+        );
         step.split('.').next()?.parse().ok()
     });
     steps.max()
@@ -99,14 +122,19 @@ fn a_process_that_is_killed_leaves_a_complete_checkpoint() {
     assert!(start(whole.path(), "").wait().expect("it ends").success());
     let seconds = begun.elapsed().as_secs_f64();
     let result = fs::read_to_string(whole.path().join("result")).expect("it ended");
-    assert!(result == format!(" {expected}"), "another process computes the same");
+    assert!(
+        result == format!(" {expected}"),
+        "another process computes the same"
+    );
 
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut folder = TempDir::new().expect("a temporary folder");
     let (mut killed, mut complete) = (0, 0);
     while killed < kills {
         let mut child = start(folder.path(), "");
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         let share = (random >> 33) as f64 / (1_u64 << 31) as f64;
         thread::sleep(Duration::from_secs_f64(seconds * (0.1 + 0.6 * share)));
         // SIGKILL.
@@ -133,7 +161,9 @@ fn a_process_that_is_killed_leaves_a_complete_checkpoint() {
     assert!(result == format!(" {expected}"));
     let entries = fs::read_dir(folder.path()).expect("it is there").flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let left: Vec<String> = names.filter(|name| name.starts_with(".unfinished")).collect();
+    let left: Vec<String> = names
+        .filter(|name| name.starts_with(".unfinished"))
+        .collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -149,6 +179,8 @@ fn a_full_disk_stops_the_writing_and_not_the_training() {
     assert_eq!(codes.expect("it ended"), "SC0525");
     let entries = fs::read_dir(folder.path()).expect("it is there").flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let left: Vec<String> = names.filter(|name| name.starts_with(".unfinished")).collect();
+    let left: Vec<String> = names
+        .filter(|name| name.starts_with(".unfinished"))
+        .collect();
     assert!(left.is_empty(), "nothing half-written is left: {left:?}");
 }

@@ -73,7 +73,11 @@ fn checksums(model: &Bert) -> String {
     let report = model.placement().expect("the devices answer");
     let rows = report.variables.iter().filter(|row| !row.beside);
     let rows = rows.map(|row| {
-        let copies: Vec<String> = row.copies.iter().map(|it| format!("{:?}", it.checksum)).collect();
+        let copies: Vec<String> = row
+            .copies
+            .iter()
+            .map(|it| format!("{:?}", it.checksum))
+            .collect();
         format!("{} {}\n", row.name, copies.join(" "))
     });
     rows.collect()
@@ -86,10 +90,11 @@ fn losses(history: &History) -> Vec<(u64, u64)> {
 
 fn epochs(history: &History) -> Vec<(u64, Option<u64>)> {
     let epochs = history.epochs.iter();
-    let validation = |it: &stratoscope_train::EpochRecord| {
-        it.validation.as_ref().map(|it| it.loss.to_bits())
-    };
-    epochs.map(|it| (it.loss.to_bits(), validation(it))).collect()
+    let validation =
+        |it: &stratoscope_train::EpochRecord| it.validation.as_ref().map(|it| it.loss.to_bits());
+    epochs
+        .map(|it| (it.loss.to_bits(), validation(it)))
+        .collect()
 }
 
 fn check(case: &Case) {
@@ -113,9 +118,16 @@ fn check(case: &Case) {
         let (step, expected) = &first[at];
         let (rewound, notices) = heard(&["SC0529"], || run.rewind(*step));
         let rewound = rewound.expect("it was made");
-        assert_eq!((rewound.step, rewound.differs), (*step, None), "{name}: {rewound}");
+        assert_eq!(
+            (rewound.step, rewound.differs),
+            (*step, None),
+            "{name}: {rewound}"
+        );
         assert!(notices.is_empty());
-        assert!(checksums(&model) == *expected, "{name}: other bits after {rewound}");
+        assert!(
+            checksums(&model) == *expected,
+            "{name}: other bits after {rewound}"
+        );
         let history = run.history().expect("no callback");
         let is_made = |it: &&(u64, u64)| it.0 <= *step;
         let expected: Vec<(u64, u64)> = losses(&whole).iter().filter(is_made).copied().collect();
@@ -128,7 +140,10 @@ fn check(case: &Case) {
         }
     }
     let history = run.finish().expect("it steps");
-    assert!(weights(&model) == weights(&reference), "{name}: other weights at the end");
+    assert!(
+        weights(&model) == weights(&reference),
+        "{name}: other weights at the end"
+    );
     assert_eq!(losses(&history), losses(&whole), "{name}");
     assert_eq!(epochs(&history), epochs(&whole), "{name}");
     assert_eq!(history.counters, whole.counters, "{name}");
@@ -144,7 +159,10 @@ fn with_averages_and_amsgrad() {
     check(&Case {
         name: "amsgrad and averages",
         optimizer: || {
-            let optimizer = Adam::new(1e-3).amsgrad(true).use_ema(true).ema_momentum(0.5);
+            let optimizer = Adam::new(1e-3)
+                .amsgrad(true)
+                .use_ema(true)
+                .ema_momentum(0.5);
             optimizer.into_optimizer().expect("valid numbers")
         },
         ..CASE
@@ -191,7 +209,11 @@ fn with_one_copy_and_with_shards() {
         Some(cut.expect("a size above 0").synchronous().strategy())
     };
     let asynchronous: fn() -> Option<Strategy> = || {
-        Some(ParameterServerStrategy::logical(2, 2).expect("two and two").strategy())
+        Some(
+            ParameterServerStrategy::logical(2, 2)
+                .expect("two and two")
+                .strategy(),
+        )
     };
     for (name, strategy, steps_of_a_group) in [
         ("central storage", central, 1),
@@ -223,7 +245,10 @@ fn a_step_without_a_snapshot_is_refused_and_the_ring_says_what_it_holds() {
     run.step(12).expect("it steps");
     let report = run.report().expect("no callback");
     let words = report.snapshots.expect("a run of `start!` has some");
-    assert!(words.starts_with("snapshots every 10 steps: 2 (after steps 0, 10)"), "{words}");
+    assert!(
+        words.starts_with("snapshots every 10 steps: 2 (after steps 0, 10)"),
+        "{words}"
+    );
     assert!(run.to_string().contains(&words), "{run}");
     let code = |step: u64| run.rewind(step).expect_err("it was not made").code;
     assert_eq!(code(13), "SC0915");
@@ -231,7 +256,10 @@ fn a_step_without_a_snapshot_is_refused_and_the_ring_says_what_it_holds() {
     run.keep_snapshots(5, 0).expect("the run is not over");
     run.step(1).expect("it steps");
     assert_eq!(code(11), "SC0915");
-    assert!(checksums(&model) != before, "nothing else has happened to the run");
+    assert!(
+        checksums(&model) != before,
+        "nothing else has happened to the run"
+    );
     run.finish().expect("it steps");
     assert_eq!(code(1), "SC0521");
 }

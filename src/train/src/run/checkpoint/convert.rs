@@ -44,7 +44,14 @@ pub(super) fn progress_of<N: Network>(it: &Snapshot<N>, params: &[ParamId]) -> S
         history: history_of(&progress.history),
         execution: progress.execution.as_ref().map(execution_of),
         recent: (progress.recent.iter())
-            .map(|it| (it.step, it.loss.into(), it.gradient_norm.into(), it.learning_rate.into()))
+            .map(|it| {
+                (
+                    it.step,
+                    it.loss.into(),
+                    it.gradient_norm.into(),
+                    it.learning_rate.into(),
+                )
+            })
             .collect(),
         step: counts_of(&it.state, params),
     }
@@ -64,7 +71,10 @@ fn counts_of<N: Network>(state: &SavedStep<N>, params: &[ParamId]) -> SavedCount
         fetched: (state.values.fetched.iter()).map(|(_, at)| *at).collect(),
         gradient_bytes: match state.gradient_bytes.is_empty() {
             true => Vec::new(),
-            false => (params.iter().map(|id| state.gradient_bytes.get(id).copied())).collect(),
+            false => (params
+                .iter()
+                .map(|id| state.gradient_bytes.get(id).copied()))
+            .collect(),
         },
         last_batch: state.last_batch.clone(),
     }
@@ -229,7 +239,9 @@ pub(super) fn progress_from<N: Network>(
     let fits = saved.epoch <= *epochs
         && saved.batch <= shape.batches_per_epoch
         && (saved.epoch < *epochs || saved.batch == 0)
-        && (saved.batch.is_multiple_of(shape.gradient_accumulation_steps)
+        && (saved
+            .batch
+            .is_multiple_of(shape.gradient_accumulation_steps)
             || saved.batch == shape.batches_per_epoch);
     if !fits {
         return Err(format!(

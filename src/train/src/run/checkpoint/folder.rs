@@ -228,12 +228,19 @@ fn manifest(path: &Path) -> Result<Body, Unusable> {
         path: path.join(MANIFEST),
         reason,
     };
-    let bytes = read(&path.join(MANIFEST), LARGEST_MANIFEST).map_err(|error| damaged(error.to_string()))?;
+    let bytes =
+        read(&path.join(MANIFEST), LARGEST_MANIFEST).map_err(|error| damaged(error.to_string()))?;
     let value: serde_json::Value =
         serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
-    let format = value.pointer("/body/format").and_then(serde_json::Value::as_u64);
-    let program = value.pointer("/body/program").and_then(serde_json::Value::as_str);
-    if format.is_some_and(|format| format != u64::from(FORMAT)) || program.is_some_and(|it| it != PROGRAM) {
+    let format = value
+        .pointer("/body/format")
+        .and_then(serde_json::Value::as_u64);
+    let program = value
+        .pointer("/body/program")
+        .and_then(serde_json::Value::as_str);
+    if format.is_some_and(|format| format != u64::from(FORMAT))
+        || program.is_some_and(|it| it != PROGRAM)
+    {
         return Err(Unusable::OtherVersion {
             path: path.to_owned(),
             format,
@@ -263,7 +270,10 @@ fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::other("it is not a file"));
     }
     if metadata.len() > most {
-        return Err(io::Error::other(format!("it has {} bytes, at most {most} are read", metadata.len())));
+        return Err(io::Error::other(format!(
+            "it has {} bytes, at most {most} are read",
+            metadata.len()
+        )));
     }
     let mut bytes = Vec::with_capacity(metadata.len() as usize);
     // The file may grow meanwhile.
@@ -292,7 +302,8 @@ impl Found {
             reason: "the manifest does not name it".to_owned(),
         };
         let kept = kept.into_iter().enumerate();
-        kept.map(|(at, bytes)| bytes.ok_or_else(|| missing(at))).collect()
+        kept.map(|(at, bytes)| bytes.ok_or_else(|| missing(at)))
+            .collect()
     }
 
     fn checked(&self, file: &FileEntry, path: &Path) -> Result<Option<Vec<u8>>, String> {
@@ -301,14 +312,20 @@ impl Found {
         }
         let metadata = fs::symlink_metadata(path).map_err(|error| error.to_string())?;
         if !metadata.is_file() || metadata.len() != file.bytes {
-            return Err(format!("it has {} bytes, the manifest says {}", metadata.len(), file.bytes));
+            return Err(format!(
+                "it has {} bytes, the manifest says {}",
+                metadata.len(),
+                file.bytes
+            ));
         }
         let bytes = read(path, file.bytes).map_err(|error| error.to_string())?;
         let mut sum = RunningChecksum::default();
         sum.add(&bytes);
         match sum.finished() == file.checksum && bytes.len() as u64 == file.bytes {
             true => Ok(Some(bytes)),
-            false => Err("its bytes are not those that were written: the checksum differs".to_owned()),
+            false => {
+                Err("its bytes are not those that were written: the checksum differs".to_owned())
+            }
         }
     }
 

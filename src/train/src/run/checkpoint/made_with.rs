@@ -108,15 +108,14 @@ fn strategy<N: Network>(state: &ModelState<N>) -> String {
 }
 
 /// What differs: names that only one of them has, and values that are not the same.
-pub(crate) fn differences(
-    saved: &[(String, String)],
-    now: &[(String, String)],
-) -> Vec<Difference> {
+pub(crate) fn differences(saved: &[(String, String)], now: &[(String, String)]) -> Vec<Difference> {
     let value = |list: &[(String, String)], name: &str| {
         let found = list.iter().find(|(known, _)| known == name);
         found.map_or_else(|| "nothing".to_owned(), |(_, value)| value.clone())
     };
-    let added = now.iter().filter(|(name, _)| saved.iter().all(|(known, _)| known != name));
+    let added = now
+        .iter()
+        .filter(|(name, _)| saved.iter().all(|(known, _)| known != name));
     let names = saved.iter().chain(added).map(|(name, _)| name);
     names
         .map(|name| (name.clone(), value(saved, name), value(now, name)))
@@ -132,7 +131,9 @@ mod tests {
     fn values_that_differ_and_names_that_are_new() {
         let list = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
             let pairs = pairs.iter();
-            pairs.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+            pairs
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect()
         };
         let saved = list(&[("seed", "1"), ("epochs", "3"), ("old", "x")]);
         let now = list(&[("epochs", "4"), ("seed", "1"), ("new", "y")]);

@@ -165,12 +165,18 @@ impl Checkpoints {
             format: FORMAT,
             program: PROGRAM.to_owned(),
             run: self.run.clone(),
-            sequence: found.iter().map(|it| it.body.sequence + 1).max().unwrap_or(1),
+            sequence: found
+                .iter()
+                .map(|it| it.body.sequence + 1)
+                .max()
+                .unwrap_or(1),
             step,
             made_with: made_with.to_vec(),
             files: Vec::new(),
         };
-        let path = unfinished.finish(&folder::name_after(step), body).map_err(in_words)?;
+        let path = unfinished
+            .finish(&folder::name_after(step), body)
+            .map_err(in_words)?;
         let own = found.into_iter().filter(|it| it.body.run == self.run);
         for old in own.skip(self.keep_last - 1) {
             old.remove(&lock).map_err(in_words)?;
@@ -286,10 +292,7 @@ impl<N: Network> Resuming<'_, N> {
         &self,
         saved: SavedProgress,
         file: &[u8],
-    ) -> std::result::Result<
-        (SavedStep<N>, Progress<N>),
-        (&'static str, Refused),
-    > {
+    ) -> std::result::Result<(SavedStep<N>, Progress<N>), (&'static str, Refused)> {
         let replicas = &self.state.step.replicas;
         let params = params(self.state);
         let expected = Expected {
@@ -316,9 +319,10 @@ impl<N: Network> Resuming<'_, N> {
 fn listed(unusable: &[Unusable]) -> Vec<(String, String)> {
     let listed = unusable.iter().map(|it| match it {
         Unusable::Damaged { path, reason } => (path.display().to_string(), reason.clone()),
-        Unusable::OtherVersion { path, .. } => {
-            (path.display().to_string(), "another version wrote it".to_owned())
-        }
+        Unusable::OtherVersion { path, .. } => (
+            path.display().to_string(),
+            "another version wrote it".to_owned(),
+        ),
     });
     listed.collect()
 }
@@ -346,7 +350,10 @@ fn none_is_complete(folder: &Path, unusable: &[Unusable]) -> Box<Diagnostic> {
         Unusable::Damaged { .. } => None,
     });
     if let Some((path, format, program)) = of_other_version {
-        let format = format.map_or_else(|| "an unknown format".to_owned(), |it| format!("format {it}"));
+        let format = format.map_or_else(
+            || "an unknown format".to_owned(),
+            |it| format!("format {it}"),
+        );
         let program = program.as_deref().unwrap_or("unknown");
         let rule = CheckpointOfOtherVersion {
             checkpoint: path.display().to_string(),

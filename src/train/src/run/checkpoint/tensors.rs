@@ -18,8 +18,8 @@ use std::path::Path;
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use safetensors::tensor::{Dtype, View, serialize_to_file};
 use safetensors::SafeTensors;
+use safetensors::tensor::{Dtype, View, serialize_to_file};
 use stratoscope_strategy::VariableRecord;
 
 use super::convert::Refused;
@@ -304,7 +304,10 @@ pub(super) fn read<N: Network>(
 ) -> Result<Option<N>, Refused> {
     let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
     let mut tensors = Tensors {
-        left: file.iter().map(|(name, view)| (name.to_owned(), view)).collect(),
+        left: file
+            .iter()
+            .map(|(name, view)| (name.to_owned(), view))
+            .collect(),
     };
     let best = best_like.map(|like| filled(like, "best".to_owned(), layout, &mut tensors));
     let best = best.transpose()?;
@@ -315,7 +318,10 @@ pub(super) fn read<N: Network>(
             true => filled(module, format!("weights.{copy}"), layout, &mut tensors)?,
             false => {
                 let mut again = Tensors {
-                    left: file.iter().map(|(name, view)| (name.to_owned(), view)).collect(),
+                    left: file
+                        .iter()
+                        .map(|(name, view)| (name.to_owned(), view))
+                        .collect(),
                 };
                 filled(module, "weights.0".to_owned(), layout, &mut again)?
             }
@@ -389,12 +395,19 @@ fn moments_from<N: Network>(
                 let bytes = match tensors.has(&name) {
                     true => tensors.take(&name, *dtype, &[*count])?,
                     // A copy that is equal has taken it; its size is that of this one.
-                    false => file.tensor(&name).map_err(|error| error.to_string())?.data(),
+                    false => file
+                        .tensor(&name)
+                        .map_err(|error| error.to_string())?
+                        .data(),
                 };
                 if bytes.len() != count * dtype.size() {
                     return Err(format!("`{name}` is of another size"));
                 }
-                moments.keep(record.param, kept, tensor(bytes, vec![*count], *dtype, device));
+                moments.keep(
+                    record.param,
+                    kept,
+                    tensor(bytes, vec![*count], *dtype, device),
+                );
             }
         }
         all.push(moments);
