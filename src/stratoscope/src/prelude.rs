@@ -47,7 +47,8 @@ pub use stratoscope_train::{
 };
 
 // A run that is driven piece by piece.
-pub use stratoscope_train::{Rewound, Run, RunReport, StepPoint, Stop, StopReason};
+pub use stratoscope_train::{pin, scale};
+pub use stratoscope_train::{Clipping, Edit, RateChange, Rewound, Run, RunReport, StepPoint, Stop, StopReason};
 
 // Callbacks, and data files with custom columns.
 pub use stratoscope_data::Columns;

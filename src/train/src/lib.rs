@@ -80,7 +80,7 @@ pub use callbacks::{
 pub use calls::Calls;
 pub use counters::Counters;
 pub use events::{FitStarted, Observer};
-pub use history::{EpochRecord, Evaluation, ExecutionRecord, History, Measured, StepRecord};
+pub use history::{Edit, EpochRecord, Evaluation, ExecutionRecord, History, Measured, StepRecord};
 pub use loss::{
     BinaryCrossentropy, CategoricalCrossentropy, Hinge, Huber, KlDivergence, LabelSmoothing,
     LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, SparseCategoricalCrossentropy,
@@ -94,7 +94,7 @@ pub use mixed_precision::{Policy, global_policy, set_global_policy};
 pub use model::Model;
 pub use model::memory_plan;
 pub use network::{Files, Input, Network, Outputs, features};
-pub use optimizer::{Adam, AdamW, IntoOptimizer, Optimizer, SGD};
+pub use optimizer::{Clipping, Adam, AdamW, IntoOptimizer, Optimizer, SGD};
 pub use plot::Picture;
 pub use precision::{HalfPrecision, half_precision};
 pub use predict::{IntoTexts, Prediction, Predictions};
@@ -102,6 +102,7 @@ pub use receipt::CompileReceipt;
 pub use report::memory_plan::MemoryPlan;
 pub use report::run_report::{Position, RunReport, StepPoint, Stop, StopReason};
 pub use run::handle::Run;
+pub use run::edits::{RateChange, pin, scale};
 pub use run::rewind::Rewound;
 pub use schedule::{
     BertWarmup, CosineDecay, ExponentialDecay, IntoSchedule, PolynomialDecay, RatePlan, Schedule,

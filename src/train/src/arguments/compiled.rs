@@ -9,7 +9,7 @@ use crate::metric::Metric;
 use crate::optimizer::Optimizer;
 
 /// How a model is trained. It does not change until the next `compile!`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Compiled {
     pub optimizer: Optimizer,
     /// `None`: a model that only predicts.

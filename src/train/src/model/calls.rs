@@ -14,10 +14,11 @@ use crate::model::Model;
 use crate::model::by_hand::{Applied, Gradients};
 use crate::model::predict::Predictions;
 use crate::network::Network;
-use crate::report::history::{Evaluation, History};
+use crate::report::history::{Edit, Evaluation, History};
 use crate::report::receipt::CompileReceipt;
 use crate::report::run_report::{RunReport, Stop};
 use crate::report::summary::Summary;
+use crate::run::edits::Change;
 use crate::run::epochs::Goal;
 use crate::run::handle::Run;
 use crate::run::rewind::Rewound;
@@ -34,6 +35,8 @@ pub struct Calls<N: Network> {
     pub(crate) finish: fn(&Run<N>) -> Result<History>,
     pub(crate) report: fn(&Run<N>) -> Result<RunReport>,
     pub(crate) rewind: fn(&Run<N>, u64) -> Result<Rewound>,
+    pub(crate) edit: fn(&Run<N>, Change) -> Result<Edit>,
+    pub(crate) skip_batch: fn(&Run<N>) -> Result<Edit>,
     pub(crate) keep_snapshots: fn(&Run<N>, u64, u64) -> Result<()>,
     pub(crate) evaluate: fn(&Model<N>, &Dataset, EvaluateArgs, Origin) -> Result<Evaluation>,
     pub(crate) predict: fn(&Model<N>, Dataset, Origin) -> Result<Predictions>,
@@ -54,6 +57,8 @@ impl<N: Network> Calls<N> {
             finish: Run::finish_here,
             report: Run::report_here,
             rewind: Run::rewind_here,
+            edit: Run::edit_here,
+            skip_batch: Run::skip_batch_here,
             keep_snapshots: Run::keep_snapshots_here,
             evaluate: Model::evaluate_from,
             predict: Model::predict_from,

@@ -73,6 +73,22 @@ pub struct StepRecord {
     pub learning_rate: f64,
 }
 
+/// A change that was made to a run while it went on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Edit {
+    /// Optimizer steps that were made before it.
+    pub step: u64,
+    /// What was changed, in words.
+    pub what: String,
+}
+
+impl fmt::Display for Edit {
+    /// `after step 40: learning rate 1e-5 from here on`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "after step {}: {}", self.step, self.what)
+    }
+}
+
 /// One epoch.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EpochRecord {
@@ -101,6 +117,8 @@ pub struct History {
     pub executions: Vec<ExecutionRecord>,
     /// Every optimizer step, whatever the number of steps in an execution.
     pub steps: Vec<StepRecord>,
+    /// The changes that were made on the way.
+    pub edits: Vec<Edit>,
     /// What was counted.
     pub counters: Counters,
     /// The run was stopped; `fit!(…, resume = true)` goes on.
@@ -135,6 +153,7 @@ impl History {
             epochs: Vec::new(),
             executions: Vec::new(),
             steps: Vec::new(),
+            edits: Vec::new(),
             counters: Counters::default(),
             interrupted: false,
             paused: None,
@@ -211,6 +230,10 @@ impl History {
         }
         if let Some(stop) = &self.paused {
             notes.push(stop.clone());
+        }
+        if !self.edits.is_empty() {
+            let edits: Vec<String> = self.edits.iter().map(Edit::to_string).collect();
+            notes.push(format!("changed on the way: {}", edits.join("; ")));
         }
         if self.interrupted {
             notes.push(match self.counters.batches {

@@ -40,6 +40,8 @@ struct Panel {
     curves: Vec<Curve>,
     /// Whether the axis begins at 0.
     from_zero: bool,
+    /// The steps after which the run was changed.
+    edits: Vec<f64>,
 }
 
 impl Panel {
@@ -64,6 +66,7 @@ impl Panel {
             title: title.to_owned(),
             curves,
             from_zero: false,
+            edits: Vec::new(),
         }
     }
 
@@ -79,6 +82,7 @@ impl Panel {
             title,
             curves: vec![alone(rates)],
             from_zero: true,
+            edits: Vec::new(),
         }
     }
 }
@@ -142,6 +146,9 @@ impl History {
             .filter_map(|record| Some((record.step as f64, record.gradient_norm?)));
         let norms = vec![alone(averaged(norms.collect()))];
         panels.push(Panel::of("gradient norm before clipping", norms));
+        for panel in &mut panels {
+            panel.edits = self.edits.iter().map(|edit| edit.step as f64).collect();
+        }
         panels
     }
 

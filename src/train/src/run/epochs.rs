@@ -178,6 +178,12 @@ impl<N: Network> Drive<'_, '_, '_, N> {
     /// A batch, and an optimizer step if it is the last one of its group. One that is given up has changed nothing.
     fn batch(&mut self, index: u64, batch: &Batch, is_last: bool) -> Result<()> {
         let group = self.run.shape.group(index);
+        if (self.run.skipped).contains(&(self.run.progress.epoch, group.start)) {
+            // Later batches have the dropout masks that they would have had.
+            self.lease.step.batches += 1;
+            self.run.progress.batch = index + 1;
+            return Ok(());
+        }
         let replicas = self.lease.step.replicas.len();
         let shares = (self.run.data).shares(group.clone(), self.run.plan.batch_size, replicas);
         let stop = interrupt::after_patience();

@@ -7,6 +7,8 @@
 //!
 //! A call that trains has the model's state until it returns, and lends it to its callbacks (`lease`).
 
+use std::collections::HashSet;
+
 use stratoscope_data::{Dataset, Encoded, Label};
 use stratoscope_diagnostics::rules::CallbackPerExecution;
 use stratoscope_diagnostics::{Result, Rule};
@@ -26,6 +28,7 @@ use crate::problem;
 use crate::report::counters::Shape;
 use crate::report::history::History;
 use crate::run::checkpoint::{Checkpoints, Resuming, made_with};
+use crate::run::edits::Dated;
 use crate::run::epochs::Goal;
 use crate::run::keep::{Keeping, SNAPSHOT_BYTES, SNAPSHOT_EVERY};
 use crate::run::lease::Lease;
@@ -214,9 +217,9 @@ fn begin<'a, N: Network>(
         saved.check(&signature)?;
     }
     report_callbacks_of_batches(&plan, &ready.shape)?;
-    let (mut progress, keeping) = match plan.every.is_some() || plan.resume_from.is_some() {
+    let (mut progress, keeping, edits) = match plan.every.is_some() || plan.resume_from.is_some() {
         true => kept(lease, &plan, &ready)?,
-        false => (take_up(lease, &plan, &ready.shape), None),
+        false => (take_up(lease, &plan, &ready.shape), None, Vec::new()),
     };
     if let Some(stopping) = &plan.stopping {
         progress.history.best_by = stopping.monitor.words().to_owned();
@@ -226,13 +229,16 @@ fn begin<'a, N: Network>(
     let started = started(lease, &plan, &ready, number);
     // It is tokenized by now.
     plan.validation = Validation::None;
-    Ok(RunState {
+    let mut run = RunState {
         number,
         callbacks: std::mem::take(&mut plan.callbacks),
         plan,
         observer,
         data: ready.data,
+        base: ready.settings.clone(),
         settings: ready.settings,
+        edits: Vec::new(),
+        skipped: HashSet::new(),
         shape: ready.shape,
         signature,
         progress,
@@ -243,7 +249,12 @@ fn begin<'a, N: Network>(
         keeping,
         snapshots: None,
         stop: None,
-    })
+    };
+    for dated in edits {
+        run.make(lease, &dated.change)?;
+        run.edits.push(dated);
+    }
+    Ok(run)
 }
 
 /// The begin of a run that writes complete checkpoints or goes on from one.
@@ -251,11 +262,11 @@ fn kept<N: Network>(
     state: &mut ModelState<N>,
     plan: &FitPlan<'_>,
     ready: &Ready,
-) -> Result<(Progress<N>, Option<Keeping>)> {
+) -> Result<(Progress<N>, Option<Keeping>, Vec<Dated>)> {
     state.step.ensure_moments();
     let made_with = made_with(state, plan, &ready.settings, &ready.data);
-    let (progress, run) = match &plan.resume_from {
-        None => (take_up(state, plan, &ready.shape), None),
+    let (progress, run, edits) = match &plan.resume_from {
+        None => (take_up(state, plan, &ready.shape), None, Vec::new()),
         Some(folder) => {
             let resumed = Resuming {
                 state,
@@ -269,7 +280,7 @@ fn kept<N: Network>(
             state.step.restore(&resumed.state)?;
             state.has_learned = true;
             state.saved_run = None;
-            (resumed.progress, Some(resumed.run))
+            (resumed.progress, Some(resumed.run), resumed.edits)
         }
     };
     let from = (run, state.step.steps);
@@ -280,7 +291,7 @@ fn kept<N: Network>(
         }),
         _ => None,
     };
-    Ok((progress, keeping))
+    Ok((progress, keeping, edits))
 }
 
 /// Where the run begins: at its first epoch, or where an interrupted one was.

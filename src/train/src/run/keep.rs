@@ -31,7 +31,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             .as_mut()
             .filter(|ring| ring.is_due(steps))
         {
-            let snapshot = Snapshot::of(&self.lease.step, &self.run.progress);
+            let snapshot = Snapshot::of(&self.lease.step, &self.run.progress, self.run.edits.len());
             ring.add(steps, snapshot.bytes(), snapshot);
         }
         match &self.run.keeping {
@@ -57,8 +57,8 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         let Some(keeping) = &mut run.keeping else {
             return Ok(());
         };
-        let snapshot = Snapshot::of(&state.step, &run.progress);
-        let (checkpoints, made_with) = (&mut keeping.checkpoints, &keeping.made_with);
-        checkpoints.write(&snapshot, state, &run.settings, made_with)
+        let snapshot = Snapshot::of(&state.step, &run.progress, run.edits.len());
+        let made_with = (keeping.made_with.as_slice(), run.edits.as_slice());
+        (keeping.checkpoints).write(&snapshot, state, &run.settings, made_with)
     }
 }

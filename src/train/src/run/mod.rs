@@ -9,6 +9,8 @@
 
 pub(crate) mod building;
 pub(crate) mod checkpoint;
+mod chosen;
+pub mod edits;
 mod epoch_end;
 pub(crate) mod epochs;
 pub(crate) mod fit;

@@ -16,7 +16,7 @@ use crate::context::RunContext;
 use crate::context::warnings::notice;
 use crate::count::IntoCount;
 use crate::network::Network;
-use crate::report::history::StepRecord;
+use crate::report::history::{Edit, StepRecord};
 use crate::run::epochs::{Goal, Pause};
 use crate::run::handle::Run;
 use crate::run::lease::Lease;
@@ -38,6 +38,8 @@ pub struct Rewound {
     pub interrupted: bool,
     /// The first replayed step with another loss: its number, its loss the first time and now.
     pub differs: Option<(u64, f64, f64)>,
+    /// The changes that were made at this step or later: they are undone.
+    pub dropped: Vec<Edit>,
 }
 
 impl Rewound {
@@ -55,8 +57,13 @@ impl Rewound {
             true => "; interrupted on the way",
             false => "",
         };
+        let dropped: Vec<String> = self.dropped.iter().map(Edit::to_string).collect();
+        let dropped = match dropped.is_empty() {
+            true => String::new(),
+            false => format!("; undone: {}", dropped.join("; ")),
+        };
         format!(
-            "turned back from step {} to step {}: the snapshot after step {} and {}{replay}{interrupted}",
+            "turned back from step {} to step {}: the snapshot after step {} and {}{replay}{interrupted}{dropped}",
             self.from,
             self.step,
             self.snapshot,
@@ -121,27 +128,24 @@ fn rewind<N: Network>(
 ) -> Result<Rewound> {
     let from = lease.step.steps;
     let ring = run.snapshots.as_ref();
-    let Some(snapshot) = ring
-        .and_then(|ring| ring.nearest(step))
-        .filter(|_| step <= from)
-    else {
-        return Err(not_held(
-            step,
-            from,
-            ring.and_then(|ring| ring.steps().next()),
-        ));
+    // Changes at the step itself are undone: a snapshot with one of them is none of this moment.
+    let kept = run.edits.iter().take_while(|dated| dated.step < step).count();
+    let found = ring.and_then(|ring| ring.nearest(step, |it| it.edits <= kept));
+    let Some(snapshot) = found.filter(|_| step <= from) else {
+        return Err(not_held(step, from, ring.and_then(|ring| ring.steps().next())));
     };
-    let restored = snapshot.state.steps;
+    let (restored, made) = (snapshot.state.steps, snapshot.edits);
     let earlier = run.progress.history.steps.clone();
     snapshot.restore(&mut lease.step, &mut run.progress)?;
+    let dropped = run.unmake_after(step);
     if let Some(ring) = &mut run.snapshots {
-        ring.forget_after(step);
+        ring.forget_after(step, |it| it.edits <= kept);
     }
     if let Some(keeping) = &mut run.keeping {
         keeping.checkpoints.turned_back(step);
     }
     run.stop = None;
-    let outcome = replay(lease, run, step);
+    let outcome = replay(lease, run, (made, step));
     let interrupted = outcome? == Pause::Interrupted;
     let replayed = run
         .progress
@@ -157,6 +161,7 @@ fn rewind<N: Network>(
         replayed: lease.step.steps - restored,
         interrupted,
         differs,
+        dropped,
     };
     if let Some((step, before, replayed)) = differs {
         let rule = ReplayDiffers {
@@ -174,7 +179,7 @@ fn rewind<N: Network>(
 fn replay<N: Network>(
     lease: &mut Lease<'_, N>,
     run: &mut RunState<'static, N>,
-    step: u64,
+    (made, step): (usize, u64),
 ) -> Result<Pause> {
     let callbacks = std::mem::take(&mut run.callbacks);
     let silent = RunContext::current().observer_of_a_run(false);
@@ -182,12 +187,34 @@ fn replay<N: Network>(
     // Checkpoints of these steps exist.
     let keeping = run.keeping.take();
     let phase = std::mem::replace(&mut run.phase, Phase::Going);
-    let outcome = run.drive(lease, Goal::UntilStep(step));
+    let outcome = remade(lease, run, (made, step));
     run.phase = phase;
     run.keeping = keeping;
     run.observer = observer;
     run.callbacks = callbacks;
     outcome
+}
+
+/// Makes the changes again, each at its step but for the first `made`, which the snapshot holds; and the steps between them.
+fn remade<N: Network>(
+    lease: &mut Lease<'_, N>,
+    run: &mut RunState<'static, N>,
+    (made, step): (usize, u64),
+) -> Result<Pause> {
+    run.progress.history.edits.clear();
+    for (index, dated) in run.edits.clone().into_iter().enumerate() {
+        if index >= made {
+            let pause = run.drive(lease, Goal::UntilStep(dated.step))?;
+            if pause == Pause::Interrupted {
+                run.edits.truncate(index);
+                return Ok(pause);
+            }
+        }
+        // Of a change that the snapshot holds, such as a frozen variable, this is once more to no effect.
+        run.make(lease, &dated.change)?;
+        run.progress.history.edits.push(dated.listed());
+    }
+    run.drive(lease, Goal::UntilStep(step))
 }
 
 /// The first step whose loss is not the one it had, with both.

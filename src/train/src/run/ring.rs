@@ -71,15 +71,16 @@ impl<T> Ring<T> {
         least.unwrap_or(0)
     }
 
-    /// The latest snapshot after at most so many steps.
-    pub(crate) fn nearest(&self, step: u64) -> Option<&T> {
-        let found = self.held.iter().rfind(|held| held.step <= step);
+    /// The latest snapshot after at most so many steps that is accepted.
+    pub(crate) fn nearest(&self, step: u64, accept: impl Fn(&T) -> bool) -> Option<&T> {
+        let mut held = self.held.iter().rev();
+        let found = held.find(|held| held.step <= step && accept(&held.value));
         found.map(|held| &held.value)
     }
 
-    /// Drops the snapshots after more than so many steps.
-    pub(crate) fn forget_after(&mut self, step: u64) {
-        self.held.retain(|held| held.step <= step);
+    /// Drops the snapshots after more than so many steps, and those that are not accepted.
+    pub(crate) fn forget_after(&mut self, step: u64, accept: impl Fn(&T) -> bool) {
+        self.held.retain(|held| held.step <= step && accept(&held.value));
     }
 
     /// The steps that are held, the oldest first.
@@ -140,9 +141,11 @@ mod tests {
     fn all_are_held_while_there_is_room() {
         let ring = filled(1000, 45);
         assert_eq!(ring.steps().collect::<Vec<_>>(), [0, 10, 20, 30, 40]);
-        assert_eq!(ring.nearest(29), Some(&20));
-        assert_eq!(ring.nearest(30), Some(&30));
-        assert_eq!(ring.nearest(1000), Some(&40));
+        let nearest = |step: u64| ring.nearest(step, |_| true);
+        assert_eq!(nearest(29), Some(&20));
+        assert_eq!(nearest(30), Some(&30));
+        assert_eq!(nearest(1000), Some(&40));
+        assert_eq!(ring.nearest(30, |held| *held != 30), Some(&20));
         let words = "snapshots every 10 steps: 5 (after steps 0, 10, 20, 30, 40), 500 B of at most";
         assert!(ring.in_words().starts_with(words), "{}", ring.in_words());
     }
@@ -165,7 +168,7 @@ mod tests {
     #[test]
     fn what_comes_after_a_step_is_forgotten_and_held_again() {
         let mut ring = filled(1000, 45);
-        ring.forget_after(25);
+        ring.forget_after(25, |_| true);
         assert_eq!(ring.steps().collect::<Vec<_>>(), [0, 10, 20]);
         assert!(!ring.is_due(25) && ring.is_due(30));
     }

@@ -4,6 +4,7 @@
 //! run of `fit!` is driven once, to its end or to an interrupt; one of `start!` ([`Run`](super::handle::Run)) as often
 //! as its user likes. With `'a = 'static` it outlives the cell that made it.
 
+use std::collections::HashSet;
 use std::iter::Skip;
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use crate::prepare::Prepared;
 use crate::report::counters::Shape;
 use crate::report::history::History;
 use crate::report::run_report::Stop;
+use crate::run::edits::Dated;
 use crate::run::epochs::{Drive, Goal, Pause};
 use crate::run::keep::Keeping;
 use crate::run::lease::Lease;
@@ -37,6 +39,12 @@ pub(crate) struct RunState<'a, N: Network> {
     pub observer: Arc<dyn Observer>,
     pub data: Prepared,
     pub settings: StepSettings,
+    /// As they were before any change.
+    pub base: StepSettings,
+    /// The changes that were made, the oldest first.
+    pub edits: Vec<Dated>,
+    /// Epoch and first batch of the steps that are left out.
+    pub skipped: HashSet<(u64, u64)>,
     pub shape: Shape,
     /// What must be the same for another run to go on with this one.
     pub signature: Signature,
@@ -96,16 +104,9 @@ impl<N: Network> RunState<'_, N> {
 
     /// What the next optimizer step computes with; `None` when there are no more.
     pub(crate) fn coming_step(&self, state: &ModelState<N>) -> Result<Option<ComingStep>> {
-        let progress = &self.progress;
-        // Behind the last step of an epoch an interrupted validation may still be open.
-        let (epoch, first_batch) = match progress.batches_are_over(&self.shape) {
-            true => (progress.epoch + 1, 0),
-            false => (progress.epoch, progress.batch),
-        };
-        let is_stopped = progress.stops || progress.history.stopped_early;
-        if is_stopped || epoch >= self.plan.epochs {
+        let Some((epoch, first_batch, left_out)) = self.coming_place() else {
             return Ok(None);
-        }
+        };
         let group = self.shape.group(first_batch);
         let rest: Skip<Batches> = self.batches_of(epoch)?.skip(first_batch as usize);
         let count = (group.end - first_batch) as usize;
@@ -113,7 +114,7 @@ impl<N: Network> RunState<'_, N> {
         Ok(Some(ComingStep {
             epoch,
             first_batch,
-            number: state.step.batches,
+            number: state.step.batches + left_out,
             batches: rest.take(count).collect(),
             shares: (self.data).shares(group, self.plan.batch_size, replicas),
         }))

@@ -15,14 +15,17 @@ use crate::step::{SavedStep, StepState};
 pub(crate) struct Snapshot<N: Network> {
     pub state: SavedStep<N>,
     pub progress: Progress<N>,
+    /// The changes of the run that were made before.
+    pub edits: usize,
 }
 
 impl<N: Network> Snapshot<N> {
     /// The state of this moment.
-    pub(crate) fn of(step: &StepState<N>, progress: &Progress<N>) -> Self {
+    pub(crate) fn of(step: &StepState<N>, progress: &Progress<N>, edits: usize) -> Self {
         Self {
             state: step.saved(),
             progress: progress.clone(),
+            edits,
         }
     }
 

@@ -262,6 +262,7 @@ impl<N: Network> ModelState<N> {
             class_weights: None,
             seed: 0,
             total_steps: 0,
+            rate_factor: 1.0,
             compiled: Arc::clone(compiled),
         })
     }

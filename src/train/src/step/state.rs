@@ -38,6 +38,8 @@ pub(crate) struct StepSettings {
     pub seed: u64,
     /// Optimizer steps of the whole run, for schedules that span it.
     pub total_steps: u64,
+    /// What the schedule's rate is multiplied with.
+    pub rate_factor: f64,
 }
 
 /// The sum of the losses of some examples.
@@ -190,7 +192,7 @@ impl<N: Network> StepState<N> {
             true => self.steps,
             false => self.steps_since_compile(),
         };
-        schedule.rate(step, settings.total_steps)
+        schedule.rate(step, settings.total_steps) * settings.rate_factor
     }
 
     /// Runs a batch forward and backward on all replicas and adds its gradients to those of the step. `shares` are

@@ -10,6 +10,7 @@ mod checkpoints_killed;
 mod compile_rules;
 mod counters;
 mod data_rules;
+mod edited;
 mod fit_arguments;
 mod heads;
 mod interrupted;

@@ -2,6 +2,7 @@
 //! colors are of middle lightness and can be distinguished from both. (An image cannot know the theme of a notebook,
 //! and JupyterLab removes style sheets.)
 
+use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 
 use super::{Curve, Panel};
@@ -12,6 +13,8 @@ const PANEL: (u32, u32) = (400, 270);
 pub(super) const INK: RGBColor = RGBColor(0x7a, 0x7a, 0x7a);
 /// The lines behind the curves.
 const GRID: RGBAColor = RGBAColor(0x80, 0x80, 0x80, 0.25);
+/// A change of the run.
+const EDIT: RGBColor = RGBColor(0x9a, 0x5f, 0xb4);
 /// The training curve.
 pub(super) const TRAINING: RGBColor = RGBColor(0x2a, 0x7f, 0xc0);
 /// The validation curve.
@@ -75,6 +78,13 @@ fn draw_panel(panel: &Panel, area: &Area<'_>) -> Result<(), Failure> {
         .label_style(text.clone())
         .axis_desc_style(text.clone())
         .draw()?;
+    let heights = panel.values().range();
+    let steps = panel.steps().range();
+    for &step in panel.edits.iter().filter(|step| steps.contains(step)) {
+        let ends = [(step, heights.start), (step, heights.end)];
+        let line = DashedLineSeries::new(ends, 4, 3, EDIT.stroke_width(1));
+        chart.draw_series(line)?;
+    }
     for curve in &panel.curves {
         let Curve { color, points, .. } = curve;
         let color = *color;

@@ -16,6 +16,7 @@ use crate::report::history::{
     EpochRecord, Evaluation, ExecutionRecord, History, Measured, StepRecord,
 };
 use crate::report::run_report::StepPoint;
+use crate::run::edits::Dated;
 use crate::run::progress::{Execution, Progress};
 use crate::run::snapshot::Snapshot;
 use crate::step::exchange::LocalSgdState;
@@ -23,7 +24,11 @@ use crate::step::loss_scale::LossScale;
 use crate::step::{LossSum, SavedStep};
 
 /// What is to be written of a snapshot, tensors aside. `params`: the variables in their order.
-pub(super) fn progress_of<N: Network>(it: &Snapshot<N>, params: &[ParamId]) -> SavedProgress {
+pub(super) fn progress_of<N: Network>(
+    it: &Snapshot<N>,
+    params: &[ParamId],
+    edits: &[Dated],
+) -> SavedProgress {
     let progress = &it.progress;
     SavedProgress {
         epoch: progress.epoch,
@@ -41,6 +46,7 @@ pub(super) fn progress_of<N: Network>(it: &Snapshot<N>, params: &[ParamId]) -> S
         outputs_seen: progress.watch.outputs_seen,
         collapse_reported: progress.watch.collapse_reported,
         highest_rate: progress.watch.highest_rate.into(),
+        edits: edits.to_vec(),
         history: history_of(&progress.history),
         execution: progress.execution.as_ref().map(execution_of),
         recent: (progress.recent.iter())
@@ -271,6 +277,7 @@ pub(super) fn progress_from<N: Network>(
     progress.watch.collapse_reported = saved.collapse_reported;
     progress.watch.highest_rate = saved.highest_rate.into();
     history_from(saved.history, expected, &mut progress.history)?;
+    progress.history.edits = saved.edits.iter().map(Dated::listed).collect();
     let execution = saved.execution.map(|it| Execution {
         epoch: it.epoch,
         first_batch: it.first_batch,

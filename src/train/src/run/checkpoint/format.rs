@@ -12,6 +12,8 @@
 use serde::{Deserialize, Serialize};
 use stratoscope_strategy::Checksum;
 
+use crate::run::edits::Dated;
+
 /// The version of the format.
 pub(crate) const FORMAT: u32 = 1;
 /// The version of the program.
@@ -103,6 +105,7 @@ pub(crate) struct SavedProgress {
     pub outputs_seen: bool,
     pub collapse_reported: bool,
     pub highest_rate: Bits,
+    pub edits: Vec<Dated>,
     pub history: SavedHistory,
     pub execution: Option<SavedExecution>,
     /// The latest steps: number, loss, gradient norm, rate.

@@ -29,12 +29,14 @@ use crate::context::warnings::notice;
 use crate::metric::names;
 use crate::network::Network;
 use crate::report::counters::Shape;
+use crate::run::edits::Dated;
 use crate::run::progress::Progress;
 use crate::run::snapshot::Snapshot;
 use crate::run::state::ModelState;
 use crate::step::exchange::ExchangeMode;
 use crate::step::{SavedStep, StepSettings};
 
+pub(crate) use self::format::Bits;
 pub(crate) use self::made_with::made_with;
 
 /// Writes the checkpoints of a run.
@@ -103,11 +105,11 @@ impl Checkpoints {
         snapshot: &Snapshot<N>,
         state: &ModelState<N>,
         settings: &StepSettings,
-        made_with: &[(String, String)],
+        (made_with, edits): (&[(String, String)], &[Dated]),
     ) -> Result<()> {
         let step = snapshot.state.steps;
         self.latest = step;
-        let reason = match self.attempt(snapshot, state, settings, made_with) {
+        let reason = match self.attempt(snapshot, state, settings, (made_with, edits)) {
             Ok(path) => {
                 self.newest = Some((step, path));
                 return Ok(());
@@ -142,7 +144,7 @@ impl Checkpoints {
         snapshot: &Snapshot<N>,
         state: &ModelState<N>,
         settings: &StepSettings,
-        made_with: &[(String, String)],
+        (made_with, edits): (&[(String, String)], &[Dated]),
     ) -> std::result::Result<PathBuf, String> {
         let in_words = |error: std::io::Error| error.to_string();
         let lock = Lock::of(&self.folder).map_err(in_words)?;
@@ -157,7 +159,7 @@ impl Checkpoints {
         }
         let layout = layout(state, settings);
         tensors::write(&unfinished.path().join(STATE), snapshot, &layout)?;
-        let progress = convert::progress_of(snapshot, &params(state));
+        let progress = convert::progress_of(snapshot, &params(state), edits);
         let progress = serde_json::to_vec(&progress).map_err(|error| error.to_string())?;
         unfinished.write(PROGRESS, &progress).map_err(in_words)?;
         let step = snapshot.state.steps;
@@ -215,6 +217,8 @@ pub(crate) struct Resumed<N: Network> {
     pub progress: Progress<N>,
     /// What the process that began the run called it.
     pub run: String,
+    /// The changes that were made to the run.
+    pub edits: Vec<Dated>,
 }
 
 /// What a run is made with that is to go on.
@@ -278,6 +282,7 @@ impl<N: Network> Resuming<'_, N> {
             let reason = "it is of another step than the manifest".to_owned();
             return Err(damaged(PROGRESS, reason));
         }
+        let edits = saved.edits.clone();
         let (state, progress) = self
             .converted(saved, &tensors)
             .map_err(|(name, reason)| damaged(name, reason))?;
@@ -285,6 +290,7 @@ impl<N: Network> Resuming<'_, N> {
             state,
             progress,
             run: one.body.run.clone(),
+            edits,
         })
     }
 

@@ -1,0 +1,269 @@
+//! Changes to a run between two steps: its learning rate, clipping, frozen variables, batches that are left out.
+//!
+//! Each change is written down with the step after which it was made. So a run that is turned back makes the changes again
+//! that came before the step it is turned back to, at their steps, and drops the others; and a checkpoint holds them.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use stratoscope_diagnostics::rules::NothingToTrain;
+use stratoscope_diagnostics::{Result, Rule};
+
+use crate::network::Network;
+use crate::optimizer::Clipping;
+use crate::problem;
+use crate::report::history::Edit;
+use crate::run::checkpoint::Bits;
+use crate::run::handle::Run;
+use crate::run::run_state::RunState;
+use crate::run::state::ModelState;
+use crate::schedule::{Schedule, short};
+
+/// Another learning rate: [`pin`], [`scale`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateChange(NewRate);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum NewRate {
+    Pin(f64),
+    Scale(f64),
+}
+
+/// This rate at every step from now on, whatever the schedule says.
+pub fn pin(rate: f64) -> RateChange {
+    RateChange(NewRate::Pin(rate))
+}
+
+/// So many times the rate that the schedule says, from now on. Factors multiply.
+pub fn scale(factor: f64) -> RateChange {
+    RateChange(NewRate::Scale(factor))
+}
+
+/// A change as it is replayed and written to a checkpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) enum Change {
+    PinRate(Bits),
+    ScaleRate(Bits),
+    Clip(Option<(Clip, Bits)>),
+    /// The beginning of the names of variables, and whether they are trained.
+    Train(String, bool),
+    /// The epoch and the first batch of an optimizer step that is left out.
+    Skip(u64, u64),
+}
+
+/// The kinds of clipping.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Clip {
+    PerTensor,
+    Global,
+    Value,
+}
+
+/// A change and the number of steps that were made before it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Dated {
+    pub step: u64,
+    pub change: Change,
+}
+
+impl Dated {
+    /// As the history lists it.
+    pub(crate) fn listed(&self) -> Edit {
+        let what = match &self.change {
+            Change::PinRate(rate) => format!("learning rate {} from here on", short(f64::from(*rate))),
+            Change::ScaleRate(factor) => format!("learning rate × {}", f64::from(*factor)),
+            Change::Clip(None) => "no clipping".to_owned(),
+            Change::Clip(Some((kind, limit))) => format!("{} {}", kind.name(), f64::from(*limit)),
+            Change::Train(prefix, false) => format!("`{prefix}` frozen"),
+            Change::Train(prefix, true) => format!("`{prefix}` trained again"),
+            Change::Skip(epoch, batch) => {
+                format!("batch {} of epoch {} left out", batch + 1, epoch + 1)
+            }
+        };
+        Edit {
+            step: self.step,
+            what,
+        }
+    }
+}
+
+impl Clip {
+    fn name(self) -> &'static str {
+        match self {
+            Self::PerTensor => "clipnorm",
+            Self::Global => "global_clipnorm",
+            Self::Value => "clipvalue",
+        }
+    }
+}
+
+impl<N: Network> Run<N> {
+    /// Sets the learning rate of the steps to come: `pin(1e-5)` or `scale(0.5)`.
+    ///
+    /// # Errors
+    /// SC0103 for a number that is negative or not finite; SC0521 for a run that is finished; SC0121 in a callback.
+    pub fn set_learning_rate(&self, rate: RateChange) -> Result<Edit> {
+        let (RateChange(NewRate::Pin(number)) | RateChange(NewRate::Scale(number))) = rate;
+        if !(number.is_finite() && number >= 0.0) {
+            return Err(bad("set_learning_rate", number, "a finite number ≥ 0"));
+        }
+        self.edited(match rate.0 {
+            NewRate::Pin(rate) => Change::PinRate(rate.into()),
+            NewRate::Scale(factor) => Change::ScaleRate(factor.into()),
+        })
+    }
+
+    /// Sets how the gradients of the steps to come are clipped: `Clipping::Global(1.0)`, `Clipping::None`.
+    ///
+    /// # Errors
+    /// SC0103 for a limit that is not above 0; SC0521 for a run that is finished; SC0121 in a callback.
+    pub fn set_clipping(&self, clipping: Clipping) -> Result<Edit> {
+        let clip = match clipping {
+            Clipping::None => None,
+            Clipping::PerTensor(limit) => Some((Clip::PerTensor, limit)),
+            Clipping::Global(limit) => Some((Clip::Global, limit)),
+            Clipping::Value(limit) => Some((Clip::Value, limit)),
+        };
+        if let Some((_, limit)) = clip.filter(|(_, limit)| !(limit.is_finite() && *limit > 0.0)) {
+            return Err(bad("set_clipping", limit, "a finite number above 0"));
+        }
+        self.edited(Change::Clip(clip.map(|(kind, limit)| (kind, limit.into()))))
+    }
+
+    /// Freezes the variables whose names begin with this, from the coming step on. See [`Model::freeze`](crate::Model::freeze).
+    ///
+    /// # Errors
+    /// SC0103 if no name begins with it; SC0111 if nothing would be left to train; SC0521 for a run that is finished;
+    /// SC0121 in a callback.
+    pub fn freeze(&self, prefix: &str) -> Result<Edit> {
+        self.edited(Change::Train(prefix.to_owned(), false))
+    }
+
+    /// Trains these variables again; see [`Self::freeze`].
+    ///
+    /// # Errors
+    /// As [`Self::freeze`].
+    pub fn unfreeze(&self, prefix: &str) -> Result<Edit> {
+        self.edited(Change::Train(prefix.to_owned(), true))
+    }
+
+    /// Leaves out the batch of the coming step, or its micro-batches. The dropout masks of later batches stay what they
+    /// would have been.
+    ///
+    /// # Errors
+    /// SC0915 if there are no more steps; SC0521 for a run that is finished; SC0121 in a callback.
+    pub fn skip_batch(&self) -> Result<Edit> {
+        (N::calls().skip_batch)(self)
+    }
+
+    pub(crate) fn skip_batch_here(&self) -> Result<Edit> {
+        self.with("skip_batch", |lease, run| {
+            let Some((epoch, batch, _)) = run.coming_place() else {
+                return Err(bad("skip_batch", "…", "a step to come: all steps are made"));
+            };
+            run.edit(lease, Change::Skip(epoch, batch))
+        })
+    }
+
+    fn edited(&self, change: Change) -> Result<Edit> {
+        (N::calls().edit)(self, change)
+    }
+
+    pub(crate) fn edit_here(&self, change: Change) -> Result<Edit> {
+        self.with("edit", |lease, run| run.edit(lease, change))
+    }
+}
+
+fn bad(call: &str, given: impl ToString, expects: &str) -> Box<stratoscope_diagnostics::Diagnostic> {
+    Box::new(problem::bad_value(call, "value", given, expects))
+}
+
+impl<N: Network> RunState<'_, N> {
+    /// Makes a change and writes it down.
+    pub(crate) fn edit(&mut self, state: &mut ModelState<N>, change: Change) -> Result<Edit> {
+        self.make(state, &change)?;
+        let dated = Dated {
+            step: state.step.steps,
+            change,
+        };
+        let edit = dated.listed();
+        self.edits.push(dated);
+        self.progress.history.edits.push(edit.clone());
+        Ok(edit)
+    }
+
+    /// Makes a change. After an error nothing has changed.
+    pub(crate) fn make(&mut self, state: &mut ModelState<N>, change: &Change) -> Result<()> {
+        match change {
+            Change::PinRate(rate) => {
+                let schedule = Schedule::Constant((*rate).into());
+                self.settings.rate_factor = 1.0;
+                Arc::make_mut(&mut self.settings.compiled).optimizer.schedule = schedule;
+            }
+            Change::ScaleRate(factor) => self.settings.rate_factor *= f64::from(*factor),
+            Change::Clip(clip) => {
+                let clipping = match *clip {
+                    None => Clipping::None,
+                    Some((Clip::PerTensor, limit)) => Clipping::PerTensor(limit.into()),
+                    Some((Clip::Global, limit)) => Clipping::Global(limit.into()),
+                    Some((Clip::Value, limit)) => Clipping::Value(limit.into()),
+                };
+                Arc::make_mut(&mut self.settings.compiled).optimizer.clipping = clipping;
+            }
+            Change::Train(prefix, trainable) => {
+                let call = if *trainable { "unfreeze" } else { "freeze" };
+                let chosen = state.variables_below(prefix, call)?;
+                let is_left = state.trainable().any(|record| !chosen.contains(&record.param));
+                if !trainable && !is_left {
+                    let variables = state.step.replicas.records().len();
+                    let head = state.head();
+                    return Err(NothingToTrain { variables, head }.error());
+                }
+                state.step.replicas.set_trainable(&chosen, *trainable);
+            }
+            Change::Skip(epoch, batch) => {
+                self.skipped.insert((*epoch, *batch));
+            }
+        }
+        Ok(())
+    }
+
+    /// The settings and changes of a run that has made none but those before `step`: those are made, but for what a
+    /// snapshot holds. Returns the changes that are dropped.
+    pub(crate) fn unmake_after(&mut self, step: u64) -> Vec<Edit> {
+        let (kept, dropped) = std::mem::take(&mut self.edits)
+            .into_iter()
+            .partition(|dated: &Dated| dated.step < step);
+        self.edits = kept;
+        self.settings = self.base.clone();
+        self.skipped.clear();
+        let dropped: Vec<Dated> = dropped;
+        dropped.iter().map(Dated::listed).collect()
+    }
+
+    /// The next optimizer step that is not left out: its epoch, its first batch, and how many batches before it are left
+    /// out. `None` when there are no more.
+    pub(crate) fn coming_place(&self) -> Option<(u64, u64, u64)> {
+        let progress = &self.progress;
+        if progress.stops || progress.history.stopped_early {
+            return None;
+        }
+        // Behind the last step of an epoch an interrupted validation may still be open.
+        let (mut epoch, mut batch) = match progress.batches_are_over(&self.shape) {
+            true => (progress.epoch + 1, 0),
+            false => (progress.epoch, progress.batch),
+        };
+        let mut left_out = 0;
+        while self.skipped.contains(&(epoch, self.shape.group(batch).start)) {
+            let end = self.shape.group(batch).end;
+            left_out += end - batch;
+            (epoch, batch) = match end >= self.shape.batches_per_epoch {
+                true => (epoch + 1, 0),
+                false => (epoch, end),
+            };
+        }
+        (epoch < self.plan.epochs).then_some((epoch, batch, left_out))
+    }
+}
