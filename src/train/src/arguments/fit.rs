@@ -1,12 +1,13 @@
 //! `fit!(model, data, …)` as written, and what it means.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use stratoscope_data::Dataset;
 use stratoscope_diagnostics::rules::ConflictingArguments;
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 
+use super::folder::IntoFolder;
 use super::value::{optional_size, size};
 use super::{Count, DEFAULT_BATCH_SIZE, IntoCount, KEEP_LAST};
 use crate::arguments::class_weight::{ClassWeight, IntoClassWeight};
@@ -126,52 +127,6 @@ impl<T: IntoCount, const N: usize> IntoFrequency for [T; N] {
 impl<T: IntoCount> IntoFrequency for Vec<T> {
     fn into_frequency(self) -> Frequency {
         Frequency::After(self.into_iter().map(IntoCount::into_count).collect())
-    }
-}
-
-/// What `checkpoint` takes: the path of a folder.
-#[diagnostic::on_unimplemented(
-    message = "expected a folder, got `{Self}`",
-    label = "its path, such as `\"runs/debian\"`; it is made if need be"
-)]
-pub trait IntoFolder {
-    /// The path.
-    fn into_folder(self) -> PathBuf;
-}
-
-impl IntoFolder for &str {
-    fn into_folder(self) -> PathBuf {
-        self.into()
-    }
-}
-
-impl IntoFolder for String {
-    fn into_folder(self) -> PathBuf {
-        self.into()
-    }
-}
-
-impl IntoFolder for &String {
-    fn into_folder(self) -> PathBuf {
-        self.into()
-    }
-}
-
-impl IntoFolder for PathBuf {
-    fn into_folder(self) -> PathBuf {
-        self
-    }
-}
-
-impl IntoFolder for &PathBuf {
-    fn into_folder(self) -> PathBuf {
-        self.clone()
-    }
-}
-
-impl IntoFolder for &Path {
-    fn into_folder(self) -> PathBuf {
-        self.to_owned()
     }
 }
 

@@ -11,11 +11,13 @@ mod compile;
 mod compiled;
 mod evaluate;
 mod fit;
+mod folder;
 mod value;
 
 pub use compile::{CompileArgs, IntoStrategyChoice, NoStrategy, StrategyChoice, none};
 pub use evaluate::EvaluateArgs;
-pub use fit::{FitArgs, Frequency, IntoFolder, IntoFrequency};
+pub use fit::{FitArgs, Frequency, IntoFrequency};
+pub use folder::IntoFolder;
 pub use value::{IntoLoss, IntoMetric, IntoMetrics};
 
 pub use crate::count::{Count, IntoCount};

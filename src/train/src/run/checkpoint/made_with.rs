@@ -15,7 +15,7 @@ use crate::step::StepSettings;
 /// A difference: the name, and its value in the checkpoint and now.
 pub(crate) type Difference = (String, String, String);
 
-/// Names and values. Numbers are written so that they can be told apart to the last bit.
+/// Names and values. Numbers are written to the last bit.
 pub(crate) fn made_with<N: Network>(
     state: &ModelState<N>,
     plan: &FitPlan<'_>,
