@@ -47,7 +47,7 @@ pub use stratoscope_train::{
 };
 
 // A run that is driven piece by piece.
-pub use stratoscope_train::{pin, scale};
+pub use stratoscope_train::{Comparison, compare, pin, scale};
 pub use stratoscope_train::{Clipping, Edit, RateChange, Rewound, Run, RunReport, StepPoint, Stop, StopReason};
 
 // Callbacks, and data files with custom columns.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use stratoscope_train::html::escape;
 use stratoscope_train::{
-    Applied, Gradients, HalfPrecision, MemoryPlan, Network, RatePlan, Rewound, Run, RunReport, Stop,
+    Applied, Comparison, Gradients, HalfPrecision, MemoryPlan, Network, RatePlan, Rewound, Run, RunReport, Stop,
 };
 use stratoscope_wire::MimeBundle;
 
@@ -27,6 +27,12 @@ impl<N: Network> IntoBundle for Run<N> {
 }
 
 impl IntoBundle for RunReport {
+    fn bundle(&self) -> MimeBundle {
+        html_and_plain(self.to_html(), self.to_plain())
+    }
+}
+
+impl IntoBundle for Comparison {
     fn bundle(&self) -> MimeBundle {
         html_and_plain(self.to_html(), self.to_plain())
     }

@@ -102,6 +102,8 @@ pub use receipt::CompileReceipt;
 pub use report::memory_plan::MemoryPlan;
 pub use report::run_report::{Position, RunReport, StepPoint, Stop, StopReason};
 pub use run::handle::Run;
+pub use report::comparison::{Comparison, OtherWeights, Parted};
+pub use run::compare::compare;
 pub use run::edits::{RateChange, pin, scale};
 pub use run::rewind::Rewound;
 pub use schedule::{

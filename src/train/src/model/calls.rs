@@ -14,10 +14,12 @@ use crate::model::Model;
 use crate::model::by_hand::{Applied, Gradients};
 use crate::model::predict::Predictions;
 use crate::network::Network;
+use crate::report::comparison::Comparison;
 use crate::report::history::{Edit, Evaluation, History};
 use crate::report::receipt::CompileReceipt;
 use crate::report::run_report::{RunReport, Stop};
 use crate::report::summary::Summary;
+use crate::run::compare::compare_here;
 use crate::run::edits::Change;
 use crate::run::epochs::Goal;
 use crate::run::handle::Run;
@@ -36,6 +38,7 @@ pub struct Calls<N: Network> {
     pub(crate) report: fn(&Run<N>) -> Result<RunReport>,
     pub(crate) rewind: fn(&Run<N>, u64) -> Result<Rewound>,
     pub(crate) edit: fn(&Run<N>, Change) -> Result<Edit>,
+    pub(crate) compare: for<'r> fn([&'r Run<N>; 2]) -> Result<Comparison>,
     pub(crate) skip_batch: fn(&Run<N>) -> Result<Edit>,
     pub(crate) keep_snapshots: fn(&Run<N>, u64, u64) -> Result<()>,
     pub(crate) evaluate: fn(&Model<N>, &Dataset, EvaluateArgs, Origin) -> Result<Evaluation>,
@@ -58,6 +61,7 @@ impl<N: Network> Calls<N> {
             report: Run::report_here,
             rewind: Run::rewind_here,
             edit: Run::edit_here,
+            compare: compare_here,
             skip_batch: Run::skip_batch_here,
             keep_snapshots: Run::keep_snapshots_here,
             evaluate: Model::evaluate_from,

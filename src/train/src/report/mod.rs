@@ -1,5 +1,6 @@
 //! What happened, as values: histories, plots, summaries, receipts, and how they are written as text and HTML.
 
+pub mod comparison;
 pub mod counters;
 pub mod held;
 pub mod history;

@@ -181,6 +181,18 @@ impl History {
     }
 }
 
+/// The training losses of two runs in one panel.
+pub(crate) fn losses_beside(histories: [&History; 2], names: [&str; 2], plain: String) -> Picture {
+    let curves = histories.iter().zip(names).zip([TRAINING, VALIDATION]);
+    let curves = curves.map(|((history, name), color)| Curve {
+        name: name.to_owned(),
+        color,
+        points: averaged(history.of_steps().0),
+        marked: false,
+    });
+    picture(vec![Panel::of("loss", curves.collect())], plain)
+}
+
 impl RatePlan {
     /// The rate over the optimizer steps of the run, before the run.
     pub fn picture(&self) -> Picture {

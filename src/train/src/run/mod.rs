@@ -10,6 +10,7 @@
 pub(crate) mod building;
 pub(crate) mod checkpoint;
 mod chosen;
+pub mod compare;
 pub mod edits;
 mod epoch_end;
 pub(crate) mod epochs;

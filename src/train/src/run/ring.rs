@@ -83,6 +83,11 @@ impl<T> Ring<T> {
         self.held.retain(|held| held.step <= step && accept(&held.value));
     }
 
+    /// All that are held, the oldest first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &T> {
+        self.held.iter().map(|held| &held.value)
+    }
+
     /// The steps that are held, the oldest first.
     pub(crate) fn steps(&self) -> impl Iterator<Item = u64> {
         self.held.iter().map(|held| held.step)

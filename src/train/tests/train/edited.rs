@@ -2,7 +2,7 @@
 //! know of them.
 
 use stratoscope_train::{
-    AdamW, BertForSequenceClassification, Clipping, FitArgs, History, Run, pin, scale,
+    AdamW, BertForSequenceClassification, Clipping, FitArgs, History, Run, compare, pin, scale,
     warmup_linear,
 };
 use tempfile::TempDir;
@@ -188,4 +188,28 @@ fn a_checkpoint_holds_the_changes() {
         assert_eq!(rates(&found), rates(&history));
         assert_eq!(edits(&found), edits(&history));
     }
+}
+
+#[test]
+fn two_runs_part_where_one_was_changed() {
+    let ((_, first), (_, second)) = (started(), started());
+    first.step(6).expect("it steps");
+    second.step(6).expect("it steps");
+    let same = compare([&first, &second]).expect("both go on");
+    assert_eq!((same.steps, &same.parted, &same.weights), (6, &None, &None));
+    second.freeze("bert").expect("variables of this name");
+    first.step(6).expect("it steps");
+    second.step(6).expect("it steps");
+    let found = compare([&first, &second]).expect("both go on");
+    let parted = found.parted.as_ref().expect("one was frozen");
+    // The step behind the change has the same loss: it is computed before the update.
+    assert_eq!((found.steps, parted.step), (12, 8));
+    assert_eq!(parted.batches, [Some((0, 7)); 2]);
+    assert_eq!((parted.rows[0].len(), &parted.rows[0]), (2, &parted.rows[1]));
+    let weights = found.weights.as_ref().expect("there are snapshots");
+    assert_eq!(weights.step, 8);
+    assert!(weights.variables.iter().all(|name| weights.of > 1 && !name.is_empty()));
+    let picture = found.picture();
+    assert!(picture.svg.contains("first run") && picture.svg.contains("second run"));
+    assert!(found.to_plain().contains("second run, after step 6: `bert` frozen"), "{found}");
 }
