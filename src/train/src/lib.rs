@@ -47,6 +47,7 @@ pub mod arguments;
 pub mod callbacks;
 pub mod context;
 mod count;
+mod inspect;
 pub mod loss;
 pub mod metric;
 pub mod model;
@@ -106,6 +107,10 @@ pub use report::comparison::{Comparison, OtherWeights, Parted};
 pub use run::compare::compare;
 pub use run::edits::{RateChange, pin, scale};
 pub use run::rewind::Rewound;
+pub use report::inspection::{
+    AttentionMap, BatchView, ConfusionMatrix, DataMap, ExampleView, MappedExample, Piece,
+    RankedExamples, Statistics, TensorRow, TensorStatistics,
+};
 pub use schedule::{
     BertWarmup, CosineDecay, ExponentialDecay, IntoSchedule, PolynomialDecay, RatePlan, Schedule,
     WarmupLinear, bert_warmup, constant, warmup_linear,
@@ -114,4 +119,5 @@ pub use sequential::{
     Activation, Dense, Dropout, Embedding, Flatten, GlobalAveragePooling1D, Layer, Sequential,
 };
 pub use stratoscope_bert::BertTokenizer;
+pub use stratoscope_bert::taps::tap;
 pub use summary::Summary;

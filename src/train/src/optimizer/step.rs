@@ -15,7 +15,8 @@ use super::kernel::{self, AdamStep, Prepare, SgdStep};
 use super::norm::{floats, is_flex, of_tensor};
 use super::{Averaging, Clipping, Slot, UpdateRule};
 
-/// The moments of one replica, made at the first step, beside the weights.
+/// The moments of one replica, made at the first step, beside the weights. A clone shares the tensors until one of
+/// the two makes a step.
 #[derive(Clone, Debug, Default)]
 pub struct OptimizerState {
     /// Steps made; Adam's t.
