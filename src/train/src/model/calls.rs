@@ -13,9 +13,14 @@ use crate::arguments::{CompileArgs, EvaluateArgs, FitArgs};
 use crate::model::Model;
 use crate::model::by_hand::{Applied, Gradients};
 use crate::model::predict::Predictions;
+use crate::inspect::Ranking;
 use crate::network::Network;
 use crate::report::comparison::Comparison;
 use crate::report::history::{Edit, Evaluation, History};
+use crate::report::history::{Evaluation, History};
+use crate::report::inspection::{
+    AttentionMap, BatchView, DataMap, RankedExamples, TensorStatistics,
+};
 use crate::report::receipt::CompileReceipt;
 use crate::report::run_report::{RunReport, Stop};
 use crate::report::summary::Summary;
@@ -24,6 +29,7 @@ use crate::run::edits::Change;
 use crate::run::epochs::Goal;
 use crate::run::handle::Run;
 use crate::run::rewind::Rewound;
+use crate::run::handle::look::Tensors;
 
 type Start<N> = fn(&Model<N>, &Dataset, FitArgs<'static>, Origin) -> Result<Run<N>>;
 type Fit<N> = for<'a> fn(&Model<N>, &Dataset, FitArgs<'a>, Origin) -> Result<History>;
@@ -41,6 +47,11 @@ pub struct Calls<N: Network> {
     pub(crate) compare: for<'r> fn([&'r Run<N>; 2]) -> Result<Comparison>,
     pub(crate) skip_batch: fn(&Run<N>) -> Result<Edit>,
     pub(crate) keep_snapshots: fn(&Run<N>, u64, u64) -> Result<()>,
+    pub(crate) batch: fn(&Run<N>) -> Result<BatchView>,
+    pub(crate) tensors: fn(&Run<N>, Tensors) -> Result<TensorStatistics>,
+    pub(crate) attention: fn(&Run<N>, [usize; 3]) -> Result<AttentionMap>,
+    pub(crate) ranked: fn(&Run<N>, Ranking, usize) -> Result<RankedExamples>,
+    pub(crate) data_map: fn(&Run<N>) -> Result<DataMap>,
     pub(crate) evaluate: fn(&Model<N>, &Dataset, EvaluateArgs, Origin) -> Result<Evaluation>,
     pub(crate) predict: fn(&Model<N>, Dataset, Origin) -> Result<Predictions>,
     pub(crate) gradients: fn(&Model<N>, &Dataset, bool) -> Result<Gradients>,
@@ -64,6 +75,11 @@ impl<N: Network> Calls<N> {
             compare: compare_here,
             skip_batch: Run::skip_batch_here,
             keep_snapshots: Run::keep_snapshots_here,
+            batch: Run::batch_here,
+            tensors: Run::tensors_here,
+            attention: Run::attention_here,
+            ranked: Run::ranked_here,
+            data_map: Run::data_map_here,
             evaluate: Model::evaluate_from,
             predict: Model::predict_from,
             gradients: Model::gradients_in,
