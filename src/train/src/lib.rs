@@ -108,8 +108,8 @@ pub use run::compare::compare;
 pub use run::edits::{RateChange, pin, scale};
 pub use run::rewind::Rewound;
 pub use report::inspection::{
-    AttentionMap, BatchView, ConfusionMatrix, DataMap, ExampleView, MappedExample, Piece,
-    RankedExamples, Statistics, TensorRow, TensorStatistics,
+    AttentionMap, BatchView, ConfusionMatrix, DataMap, ExampleView, FirstNonFinite, MappedExample,
+    Phase, Piece, RankedExamples, Statistics, TensorRow, TensorStatistics, Why,
 };
 pub use schedule::{
     BertWarmup, CosineDecay, ExponentialDecay, IntoSchedule, PolynomialDecay, RatePlan, Schedule,

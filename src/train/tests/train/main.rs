@@ -28,3 +28,4 @@ mod support;
 mod usual_metrics;
 mod watch_rules;
 mod whole;
+mod why;
