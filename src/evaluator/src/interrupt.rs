@@ -5,7 +5,7 @@ use std::process::Child;
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
-use stratoscope_wire::ToCells;
+use stratoscope_wire::{RunAction, ToCells};
 
 use super::link::Link;
 use super::relay::{Phase, Relay};
@@ -51,6 +51,10 @@ impl Interrupt for Handle {
     fn kill(&self) {
         self.kill_compilers();
         self.kill_process();
+    }
+
+    fn control(&self, run: u64, action: RunAction) {
+        self.link.send(&ToCells::Control { run, action });
     }
 }
 

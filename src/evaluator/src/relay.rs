@@ -287,6 +287,7 @@ impl Relay {
             } => outputs.display(data, metadata, display_id, update),
             ToKernel::Result { data } => outputs.result(data),
             ToKernel::ClearOutput { wait } => outputs.clear(wait),
+            ToKernel::Controls { run, state } => outputs.run_controls(run, state),
             ToKernel::Diagnostic { diagnostic, line } => {
                 let judged = self.settings().judged(*diagnostic, line);
                 if let Some(diagnostic) = judged {

@@ -1,9 +1,9 @@
-//! The open comms. There are two kinds: the models of the widget of `%vars live`, which shows the variables after
-//! each cell and which the kernel opens; and the control channel, which a reloaded front end opens to request
-//! the state of all models.
+//! The open comms. The kernel opens those of its widgets: the table of `%vars live`, which shows the variables after
+//! each cell, and the buttons of a run of training. A front end with widgets opens the control channel, on which it
+//! requests the state of all models when it is loaded.
 //!
 //! A front end with Jupyter's widgets draws the models; one without shows the table that is displayed with
-//! them. Implemented is the part of the widget protocol that a table needs which only the kernel changes:
+//! them, and no buttons. Implemented is the part of the widget protocol that these need:
 //! <https://github.com/jupyter-widgets/ipywidgets/blob/main/packages/schema/messages.md>
 
 use std::collections::BTreeSet;
@@ -11,10 +11,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
+use stratoscope_wire::{RunAction, RunState};
 use uuid::Uuid;
 
 use super::message::{CommClose, CommMessage, CommOpen, CommOpened};
 use super::socket::iopub::Iopub;
+use super::widget::{self, Model, RunButtons};
 
 /// The target of a widget's model.
 const WIDGET: &str = "jupyter.widget";
@@ -32,14 +34,46 @@ pub struct Comms {
 struct State {
     /// The models of the live table, the table itself last. Empty: there is no live table.
     models: Vec<Model>,
+    /// The runs of the running cell that have buttons.
+    runs: Vec<Run>,
     /// The control channels that front ends opened.
     controls: BTreeSet<String>,
+    /// Whether a front end with widgets was ever connected.
+    has_widgets: bool,
 }
 
-/// One model of a widget.
-struct Model {
-    id: String,
-    state: Map<String, Value>,
+/// A run with buttons.
+struct Run {
+    number: u64,
+    buttons: RunButtons,
+    /// The id of the display that shows them.
+    display: String,
+}
+
+/// What a cell is to show after the state of a run has changed.
+pub enum Change {
+    /// Nothing.
+    None,
+    /// A view of the new buttons, as a display with this id.
+    Opened {
+        /// The MIME entry of the view.
+        view: (String, Value),
+        /// The id.
+        display: String,
+    },
+    /// The display with this id is to be emptied.
+    Ended {
+        /// The id.
+        display: String,
+    },
+}
+
+impl State {
+    /// All models of all widgets.
+    fn models(&self) -> impl Iterator<Item = &Model> {
+        let of_runs = self.runs.iter().flat_map(|run| &run.buttons.models);
+        self.models.iter().chain(of_runs)
+    }
 }
 
 impl Comms {
@@ -56,15 +90,8 @@ impl Comms {
     pub fn open_table(&self, parent: &Arc<Value>, html: &str) -> String {
         let mut state = self.state.lock();
         if state.models.is_empty() {
-            state.models = models(html);
-            for model in &state.models {
-                let opened = CommOpened {
-                    comm_id: &model.id,
-                    target_name: WIDGET,
-                    data: json!({"state": model.state, "buffer_paths": []}),
-                };
-                self.iopub.publish(parent, &opened);
-            }
+            state.models = widget::html(html);
+            self.open(parent, &state.models);
         } else {
             self.update(&mut state, parent, html);
         }
@@ -73,6 +100,48 @@ impl Comms {
             .last()
             .map(|it| it.id.clone())
             .unwrap_or_default()
+    }
+
+    /// Records what a run does, and updates its buttons. They exist only where a front end with widgets is.
+    pub fn set_run(&self, parent: &Arc<Value>, number: u64, now: RunState) -> Change {
+        let mut state = self.state.lock();
+        let known = state.runs.iter().position(|run| run.number == number);
+        match (known, now) {
+            (Some(at), RunState::Ended) => {
+                let run = state.runs.remove(at);
+                let display = run.display.clone();
+                self.close(parent, &run);
+                Change::Ended { display }
+            }
+            (Some(at), _) => {
+                for (id, disabled) in state.runs[at].buttons.set(now) {
+                    self.send(parent, &id, update(json!({"disabled": disabled})));
+                }
+                Change::None
+            }
+            (None, RunState::Ended) => Change::None,
+            (None, _) if !state.has_widgets => Change::None,
+            (None, _) => {
+                let buttons = RunButtons::new(now);
+                self.open(parent, &buttons.models);
+                let row = buttons.models.last().map(|row| row.id.as_str());
+                let view = widget::view(row.unwrap_or_default());
+                let display = Uuid::new_v4().simple().to_string();
+                state.runs.push(Run {
+                    number,
+                    buttons,
+                    display: display.clone(),
+                });
+                Change::Opened { view, display }
+            }
+        }
+    }
+
+    /// The cell has ended, and so have its runs; returns the ids of the displays to be emptied.
+    pub fn end_runs(&self, parent: &Arc<Value>) -> Vec<String> {
+        let runs = std::mem::take(&mut self.state.lock().runs);
+        runs.iter().for_each(|run| self.close(parent, run));
+        runs.into_iter().map(|run| run.display).collect()
     }
 
     /// Whether there is a live table.
@@ -99,7 +168,7 @@ impl Comms {
     /// The open comms as `comm_info_reply` lists them; with `target_name`, only those to that target.
     pub fn list(&self, target_name: Option<&str>) -> Value {
         let state = self.state.lock();
-        let models = state.models.iter().map(|model| (model.id.as_str(), WIDGET));
+        let models = state.models().map(|model| (model.id.as_str(), WIDGET));
         let controls = state.controls.iter().map(|id| (id.as_str(), CONTROL));
         let wanted = |(_, target): &(&str, &str)| target_name.is_none_or(|name| name == *target);
         models
@@ -113,7 +182,9 @@ impl Comms {
     /// A front end opens a comm. One to an unknown target is closed at once.
     pub fn opened(&self, parent: &Arc<Value>, comm: CommOpen) {
         if comm.target_name == CONTROL {
-            self.state.lock().controls.insert(comm.comm_id);
+            let mut state = self.state.lock();
+            state.controls.insert(comm.comm_id);
+            state.has_widgets = true;
             return;
         }
         let closed = CommClose {
@@ -123,15 +194,15 @@ impl Comms {
         self.iopub.publish(parent, &closed);
     }
 
-    /// A front end sends a message over a comm.
-    pub fn received(&self, parent: &Arc<Value>, message: &CommMessage) {
+    /// A front end sends a message over a comm. Returns the run and what is asked for, where that is a button of a
+    /// run that was pressed.
+    pub fn received(&self, parent: &Arc<Value>, message: &CommMessage) -> Option<(u64, RunAction)> {
         let state = self.state.lock();
         let id = &message.comm_id;
         match message.data["method"].as_str() {
             Some("request_states") if state.controls.contains(id) => {
                 let states: Map<String, Value> = state
-                    .models
-                    .iter()
+                    .models()
                     .map(|model| (model.id.clone(), model.named()))
                     .collect();
                 let data = json!({
@@ -140,13 +211,18 @@ impl Comms {
                 self.send(parent, id, data);
             }
             Some("request_state") => {
-                if let Some(model) = state.models.iter().find(|model| model.id == *id) {
+                if let Some(model) = state.models().find(|model| model.id == *id) {
                     self.send(parent, id, update(json!(model.state)));
                 }
             }
-            // Views cannot change the table.
+            Some("custom") if message.data["content"]["event"] == "click" => {
+                let pressed = |run: &Run| Some((run.number, run.buttons.action(id)?));
+                return state.runs.iter().find_map(pressed);
+            }
+            // Views cannot change the models.
             _ => {}
         }
+        None
     }
 
     /// A front end closes a comm. Closing one model of the table closes the table.
@@ -158,72 +234,33 @@ impl Comms {
         }
     }
 
+    fn open(&self, parent: &Arc<Value>, models: &[Model]) {
+        for model in models {
+            let opened = CommOpened {
+                comm_id: &model.id,
+                target_name: WIDGET,
+                data: json!({"state": model.state, "buffer_paths": []}),
+            };
+            self.iopub.publish(parent, &opened);
+        }
+    }
+
+    fn close(&self, parent: &Arc<Value>, run: &Run) {
+        for model in &run.buttons.models {
+            let closed = CommClose {
+                comm_id: model.id.clone(),
+                data: json!({}),
+            };
+            self.iopub.publish(parent, &closed);
+        }
+    }
+
     fn send(&self, parent: &Arc<Value>, comm_id: &str, data: Value) {
         let comm_id = comm_id.to_owned();
         self.iopub.publish(parent, &CommMessage { comm_id, data });
     }
 }
 
-/// The MIME entry that displays a view of the model `id`.
-pub fn view(id: &str) -> (String, Value) {
-    (
-        "application/vnd.jupyter.widget-view+json".to_owned(),
-        json!({"version_major": 2, "version_minor": 0, "model_id": id}),
-    )
-}
-
 fn update(state: Value) -> Value {
     json!({"method": "update", "state": state, "buffer_paths": []})
-}
-
-/// The models of an HTML widget: layout, style, and the widget itself, which refers to both.
-fn models(html: &str) -> Vec<Model> {
-    const BASE: (&str, &str) = ("@jupyter-widgets/base", "2.0.0");
-    const CONTROLS: (&str, &str) = ("@jupyter-widgets/controls", "2.0.0");
-    let layout = Model::new(BASE, "LayoutModel", BASE, "LayoutView");
-    let style = Model::new(CONTROLS, "HTMLStyleModel", BASE, "StyleView");
-    let mut table = Model::new(CONTROLS, "HTMLModel", CONTROLS, "HTMLView");
-    let rest = json!({
-        "value": html,
-        "layout": format!("IPY_MODEL_{}", layout.id),
-        "style": format!("IPY_MODEL_{}", style.id),
-        "_dom_classes": [],
-        "description": "",
-        "description_allow_html": false,
-        "placeholder": "",
-        "tabbable": null,
-        "tooltip": null,
-    });
-    if let Value::Object(rest) = rest {
-        table.state.extend(rest);
-    }
-    vec![layout, style, table]
-}
-
-impl Model {
-    fn new(of_model: (&str, &str), model: &str, of_view: (&str, &str), view: &str) -> Self {
-        let state = json!({
-            "_model_module": of_model.0,
-            "_model_module_version": of_model.1,
-            "_model_name": model,
-            "_view_count": null,
-            "_view_module": of_view.0,
-            "_view_module_version": of_view.1,
-            "_view_name": view,
-        });
-        Self {
-            id: Uuid::new_v4().simple().to_string(),
-            state: state.as_object().cloned().unwrap_or_default(),
-        }
-    }
-
-    /// The state with the name of its model.
-    fn named(&self) -> Value {
-        json!({
-            "model_name": self.state["_model_name"],
-            "model_module": self.state["_model_module"],
-            "model_module_version": self.state["_model_module_version"],
-            "state": self.state,
-        })
-    }
 }

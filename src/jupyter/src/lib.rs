@@ -6,8 +6,8 @@
 //!   frames and messages; [`message`] has a file per message, so that the folder's listing is the protocol.
 //! - [`socket`] has a file per kind of socket. Each socket is owned by one task.
 //! - [`kernel`] starts and ends the tasks; [`requests`] answers requests; [`execution`] executes cells in order;
-//!   [`outputs`] publishes the outputs of a running cell; [`comms`] are the channels of widgets; [`completeness`]
-//!   decides whether a cell is finished.
+//!   [`outputs`] publishes the outputs of a running cell; [`comms`] are the channels of widgets, whose models are in
+//!   [`widget`]; [`completeness`] decides whether a cell is finished.
 //!
 //! **Invariants.** Nothing that arrives on a socket ends the kernel: what cannot be parsed is logged and
 //! dropped. No request waits for a running cell, except to execute another one. Every output of a cell is
@@ -32,6 +32,7 @@ mod outputs;
 mod requests;
 mod signature;
 mod socket;
+mod widget;
 
 pub use kernel::serve;
 pub use kernel_info::language_info;

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use stratoscope_wire::MimeBundle;
+use stratoscope_wire::{MimeBundle, RunState};
 
-use super::comms::{self, Comms};
+use super::comms::{Change, Comms};
 use super::message::{
     ClearOutput, DisplayData, ExecuteResult, InputRequest, Transient, UpdateDisplayData,
 };
 use super::socket::iopub::Iopub;
 use super::socket::stdin::Stdin;
+use super::widget;
 use stratoscope_session::{OutputSink, Stream};
 
 /// The outputs of one cell.
@@ -48,6 +49,10 @@ pub struct ForReply {
 impl CellOutputs {
     /// What belongs into the reply; called once, when the cell has ended.
     pub fn take_for_reply(&self) -> ForReply {
+        // Also where the cell process was killed in the middle of a run.
+        for display in self.comms.end_runs(&self.parent) {
+            self.display(empty(), MimeBundle::new(), Some(display), true);
+        }
         std::mem::take(&mut *self.for_reply.lock())
     }
 }
@@ -126,7 +131,7 @@ impl OutputSink for CellOutputs {
             return;
         }
         let id = self.comms.open_table(&self.parent, html(&table));
-        table.extend([comms::view(&id)]);
+        table.extend([widget::view(&id)]);
         self.display(table, MimeBundle::new(), None, false);
     }
 
@@ -136,6 +141,23 @@ impl OutputSink for CellOutputs {
 
     fn update_variables(&self, table: &MimeBundle) {
         self.comms.update_table(&self.parent, html(table));
+    }
+
+    fn run_controls(&self, run: u64, state: RunState) {
+        if self.silent {
+            return;
+        }
+        match self.comms.set_run(&self.parent, run, state) {
+            Change::Opened { view, display } => {
+                let mut data = empty();
+                data.extend([view]);
+                self.display(data, MimeBundle::new(), Some(display), false);
+            }
+            Change::Ended { display } => {
+                self.display(empty(), MimeBundle::new(), Some(display), true);
+            }
+            Change::None => {}
+        }
     }
 
     fn page(&self, data: MimeBundle) {
@@ -151,6 +173,11 @@ impl OutputSink for CellOutputs {
             .payload
             .push(json!({"source": "set_next_input", "text": text, "replace": true}));
     }
+}
+
+/// What a display shows that has nothing to show.
+fn empty() -> MimeBundle {
+    MimeBundle::from_iter([("text/plain".to_owned(), json!(""))])
 }
 
 fn html(bundle: &MimeBundle) -> &str {

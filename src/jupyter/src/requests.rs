@@ -136,8 +136,10 @@ impl RequestHandler {
                 true
             }
             MessageType::CommMessage => {
-                self.comms
-                    .received(parent, &content::<CommMessage>(request)?);
+                let message = content::<CommMessage>(request)?;
+                if let Some((run, action)) = self.comms.received(parent, &message) {
+                    self.session.control(run, action);
+                }
                 true
             }
             MessageType::CommClose => {

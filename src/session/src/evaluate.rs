@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stratoscope_diagnostics::Result;
-use stratoscope_wire::MimeBundle;
+use stratoscope_wire::{MimeBundle, RunAction, RunState};
 
 use crate::DiagnosticSettings;
 
@@ -79,6 +79,9 @@ pub trait OutputSink: Send + Sync {
 
     /// Updates the live table.
     fn update_variables(&self, _table: &MimeBundle) {}
+
+    /// A run of training begins, pauses, goes on or ends. Front ends with widgets show its buttons until it ends.
+    fn run_controls(&self, _run: u64, _state: RunState) {}
 
     /// Replaces the text of the executed cell (`%load`). Front ends without cells display the text.
     fn replace_input(&self, text: &str) {
@@ -217,6 +220,9 @@ pub trait Interrupt: Send + Sync {
 
     /// Kills the cell process at once: the kernel is shutting down.
     fn kill(&self);
+
+    /// A button of a run of training was pressed. By default nothing happens.
+    fn control(&self, _run: u64, _action: RunAction) {}
 }
 
 /// Completion and inspection while a cell runs. Replies within milliseconds.

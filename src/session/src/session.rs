@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use stratoscope_diagnostics::render::{self, Source};
 use stratoscope_diagnostics::rules::EvaluatorFailed;
 use stratoscope_diagnostics::{Diagnostic, Rule};
-use stratoscope_wire::MimeBundle;
+use stratoscope_wire::{MimeBundle, RunAction};
 use tokio::sync::oneshot;
 
 use crate::evaluate::{
@@ -128,6 +128,13 @@ impl Session {
         })
         .await
         .ok()?
+    }
+
+    /// A button of a run of training was pressed. Nothing happens when there is no such run.
+    pub fn control(&self, run: u64, action: RunAction) {
+        if let Some(evaluator) = &*self.shared.interrupt.lock() {
+            evaluator.control(run, action);
+        }
     }
 
     /// Stops the running cell, or the next one when the evaluator is still starting. Nothing

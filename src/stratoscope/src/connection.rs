@@ -12,7 +12,7 @@ use std::time::Duration;
 use stratoscope_train::warnings;
 use stratoscope_wire::{Reader, ToCells, ToKernel, WireError, Writer, socket};
 
-use crate::cell;
+use crate::{cell, progress};
 
 /// Sends a message; `false` if no kernel listens or the message could not be written.
 pub(crate) fn send(message: &ToKernel) -> bool {
@@ -121,6 +121,7 @@ fn listen(mut reader: Reader<UnixStream>, replies: &Sender<String>, shown: &Send
                 let _ = shown.send(());
             }
             Ok(ToCells::Deny { codes }) => warnings::deny_only(&codes),
+            Ok(ToCells::Control { run, action }) => progress::pressed(run, action),
             Ok(ToCells::InputReply { text }) => {
                 let _ = replies.send(text);
             }

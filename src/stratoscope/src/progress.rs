@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use stratoscope_diagnostics::{Diagnostic, work as long_work};
-use stratoscope_train::events::{self, Advanced, EpochEnded, FitStarted, Observer};
+use stratoscope_train::events::{self, Advanced, EpochEnded, FitStarted, Observer, RunCommand};
 use stratoscope_train::html::escape;
 use stratoscope_train::{
     BertForSequenceClassification, CompileReceipt, Counters, Evaluation, History, Model, Network,
     Predictions, Sequential, Summary, interrupt,
 };
-use stratoscope_wire::MimeBundle;
+use stratoscope_wire::{MimeBundle, RunState};
 
 use crate::display::{
     IntoBundle, PLACEMENT, display, display_as, display_update, html_and_plain, plain,
@@ -19,9 +19,11 @@ use crate::display::{
 };
 use crate::{cell, connection};
 
+mod controls;
 mod table;
 mod work;
 
+pub(crate) use controls::pressed;
 use table::{End, Fit, evaluation_bundle};
 
 /// At most ten redraws a second: more would not be visible and would keep front ends busy.
@@ -198,10 +200,12 @@ impl Observer for Drawing {
             best: None,
             latest: None,
             validated: None,
+            is_paused: false,
             end: None,
         };
         if connection::is_open() {
             display_as(&fit.display_id, &Shown(fit.bundle()));
+            controls::open(event.run);
             self.tick(event.run);
         } else {
             println!("{}", fit.headline());
@@ -243,10 +247,25 @@ impl Observer for Drawing {
             fit.started.counters = history.counters;
             fit.end = Some(End::Finished(notes));
         });
+        controls::close(run);
     }
 
     fn fit_failed(&self, run: u64) {
         self.with_fit(run, true, |fit| fit.end = Some(End::Failed));
+        controls::close(run);
+    }
+
+    fn command(&self, run: u64) -> Option<RunCommand> {
+        controls::next(run)
+    }
+
+    fn paused(&self, run: u64, is_paused: bool) {
+        self.with_fit(run, true, |fit| fit.is_paused = is_paused);
+        let state = match is_paused {
+            true => RunState::Paused,
+            false => RunState::Running,
+        };
+        controls::set(run, state);
     }
 
     fn evaluated(&self, run: u64, done: usize, total: usize) {

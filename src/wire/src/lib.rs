@@ -35,7 +35,7 @@ pub mod socket;
 pub mod transport;
 
 pub use error::WireError;
-pub use message::{Described, KeptVariable, ToCells, ToKernel};
+pub use message::{Described, KeptVariable, RunAction, RunState, ToCells, ToKernel};
 pub use transport::{Reader, Writer};
 
 /// The version this crate speaks. 1: everything there is.

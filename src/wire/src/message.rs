@@ -81,6 +81,13 @@ pub enum ToKernel {
         /// In any order.
         variables: Vec<KeptVariable>,
     },
+    /// A run of training begins, pauses, goes on or ends: front ends with widgets show its buttons meanwhile.
+    Controls {
+        /// The number of the run.
+        run: u64,
+        /// What it does.
+        state: RunState,
+    },
     /// From a thread that an earlier cell has started.
     ForeignOutput {
         /// In which run of the process: its first cell is run 1.
@@ -109,6 +116,36 @@ impl ToKernel {
                 | Self::ForeignOutput { .. }
         )
     }
+}
+
+/// What a run of training does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// It trains.
+    Running,
+    /// It waits between two optimizer steps.
+    Paused,
+    /// It is over, or its call has returned.
+    Ended,
+}
+
+/// What a button below a run's table asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunAction {
+    /// Wait before the next optimizer step.
+    Pause,
+    /// Make one optimizer step, then wait again.
+    Step,
+    /// Go on.
+    Continue,
+    /// End the call, as the interrupt button does; nothing is lost.
+    Stop,
+    /// Half the learning rate from the next step on.
+    HalveRate,
+    /// Twice the learning rate from the next step on.
+    DoubleRate,
 }
 
 /// What a variable holds, as far as the cell process can tell.
@@ -164,6 +201,13 @@ pub enum ToCells {
     Deny {
         /// Such as `SC0701`.
         codes: Vec<String>,
+    },
+    /// A button of a run was pressed.
+    Control {
+        /// The number of the run.
+        run: u64,
+        /// What it asks for.
+        action: RunAction,
     },
     /// Answer to [`ToKernel::Input`].
     InputReply {
@@ -280,6 +324,13 @@ mod tests {
             },
             json!({"kind": "foreign_output", "run": 3, "message": {"kind": "clear_output", "wait": true}}),
         );
+        check(
+            ToKernel::Controls {
+                run: 2,
+                state: RunState::Paused,
+            },
+            json!({"kind": "controls", "run": 2, "state": "paused"}),
+        );
         check(ToKernel::Interrupted, json!({"kind": "interrupted"}));
         check(
             ToKernel::Synced { id: 9 },
@@ -302,6 +353,13 @@ mod tests {
                 codes: vec!["SC0701".into()],
             },
             json!({"kind": "deny", "codes": ["SC0701"]}),
+        );
+        check(
+            ToCells::Control {
+                run: 2,
+                action: RunAction::HalveRate,
+            },
+            json!({"kind": "control", "run": 2, "action": "halve_rate"}),
         );
         check(
             ToCells::InputReply { text: "Ada".into() },

@@ -23,6 +23,8 @@ pub(super) struct Fit {
     pub latest: Option<Advanced>,
     /// Validated examples of this epoch, and the number of all.
     pub validated: Option<(usize, usize)>,
+    /// It waits between two optimizer steps.
+    pub is_paused: bool,
     pub end: Option<End>,
 }
 
@@ -167,6 +169,7 @@ impl Fit {
                 "ended before its last epoch".to_owned()
             }
             Some(End::Finished(_)) => "finished".to_owned(),
+            None if self.is_paused => "paused".to_owned(),
             None => match (&self.latest, self.validated) {
                 (None, _) => self.first_step(elapsed),
                 (_, Some((done, total))) => format!(
@@ -360,6 +363,7 @@ mod tests {
             best: None,
             latest: None,
             validated: None,
+            is_paused: false,
             end: None,
         }
     }
@@ -426,6 +430,8 @@ learning rate 5e-5 at step 0";
         assert_eq!(after(&fit, 95), "about 3 min 05 s left");
         fit.validated = Some((3, 8));
         assert_eq!(after(&fit, 95), "validating, 3 of 8 examples");
+        fit.is_paused = true;
+        assert_eq!(after(&fit, 95), "paused");
     }
 
     #[test]

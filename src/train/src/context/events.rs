@@ -38,6 +38,15 @@ pub trait Observer: Send + Sync {
     /// `evaluate!` has computed some of its examples; all of them when `done == total`.
     fn evaluated(&self, _run: u64, _done: usize, _total: usize) {}
 
+    /// What a person asks of a run that was not asked before, oldest first. The loop looks between two optimizer
+    /// steps.
+    fn command(&self, _run: u64) -> Option<RunCommand> {
+        None
+    }
+
+    /// The run waits between two optimizer steps, or goes on.
+    fn paused(&self, _run: u64, _is_paused: bool) {}
+
     /// A warning or a note; the call goes on. Called through [`crate::context::warnings`], which decides what is
     /// reported.
     fn notice(&self, diagnostic: Diagnostic) {
@@ -48,6 +57,21 @@ pub trait Observer: Send + Sync {
     fn counts_notices(&self) -> bool {
         false
     }
+}
+
+/// What a person can ask of a run that is going on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RunCommand {
+    /// Wait before the next optimizer step.
+    Pause,
+    /// Make one optimizer step, then wait again.
+    Step,
+    /// Go on.
+    Continue,
+    /// End the call as an interrupt does: nothing is lost.
+    Stop,
+    /// Multiply the learning rate by this from the next step on.
+    ScaleRate(f64),
 }
 
 /// What a run will do.
