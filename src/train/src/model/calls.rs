@@ -17,7 +17,6 @@ use crate::model::predict::Predictions;
 use crate::network::Network;
 use crate::report::comparison::Comparison;
 use crate::report::history::{Edit, Evaluation, History};
-use crate::report::history::{Evaluation, History};
 use crate::report::inspection::{
     AttentionMap, BatchView, DataMap, RankedExamples, TensorStatistics, Why,
 };

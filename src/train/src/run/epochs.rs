@@ -77,6 +77,8 @@ pub(crate) struct Drive<'r, 'm, 'a, N: Network> {
     pub batch_ended: Option<Instant>,
     /// When progress was reported last.
     pub reported: Option<Instant>,
+    /// Paused with its button.
+    pub is_paused: bool,
 }
 
 impl<N: Network> Drive<'_, '_, '_, N> {
@@ -205,6 +207,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         // Inside a group of micro-batches nothing is exchanged and nothing is updated.
         if index + 1 == group.end {
             self.step(batch, &shares, is_last)?;
+            self.obey();
         }
         let now = Instant::now();
         if let Some(before) = self.batch_ended.replace(now) {
@@ -309,7 +312,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
     }
 
     /// Reports to the observer where the run is.
-    fn report_progress(&mut self) {
+    pub(super) fn report_progress(&mut self) {
         self.reported = Some(Instant::now());
         let (run, step) = (&*self.run, &self.lease.step);
         let Some(tallies) = &step.tallies else {

@@ -5,11 +5,12 @@
 //! state, `handle` the value that `start!` returns, `epochs` the loop, `mark` how a step that is not made is forgotten,
 //! `epoch_end` what happens between two epochs, `progress` where a run is. `keep` calls what is kept between two steps:
 //! a `snapshot` in a `ring`, to which `rewind` turns back, and a `checkpoint` on disk. `watch` and `memory` look for what would
-//! go wrong in silence; no number of a run depends on them.
+//! go wrong in silence, `controls` does what the buttons below the table ask; no number of a run depends on them.
 
 pub(crate) mod building;
 pub(crate) mod checkpoint;
 mod chosen;
+mod controls;
 pub mod compare;
 pub mod edits;
 mod epoch_end;

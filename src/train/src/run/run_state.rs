@@ -141,6 +141,7 @@ impl<N: Network> RunState<'_, N> {
             mark: None,
             batch_ended: None,
             reported: None,
+            is_paused: false,
         };
         let outcome = drive.epochs();
         match outcome {
