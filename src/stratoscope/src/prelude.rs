@@ -47,8 +47,10 @@ pub use stratoscope_train::{
 };
 
 // A run that is driven piece by piece.
+pub use stratoscope_train::{
+    Clipping, Edit, RateChange, Rewound, Run, RunReport, StepPoint, Stop, StopReason,
+};
 pub use stratoscope_train::{Comparison, compare, pin, scale};
-pub use stratoscope_train::{Clipping, Edit, RateChange, Rewound, Run, RunReport, StepPoint, Stop, StopReason};
 // What one sees inside a run, and the outputs of a network of one's own.
 pub use stratoscope_train::{
     AttentionMap, BatchView, ConfusionMatrix, DataMap, ExampleView, RankedExamples, Statistics,

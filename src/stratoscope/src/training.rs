@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use stratoscope_train::html::escape;
 use stratoscope_train::{
-    Applied, Comparison, Gradients, HalfPrecision, MemoryPlan, Network, RatePlan, Rewound, Run, RunReport, Stop,
+    Applied, Comparison, Gradients, HalfPrecision, MemoryPlan, Network, RatePlan, Rewound, Run,
+    RunReport, Stop,
 };
 use stratoscope_wire::MimeBundle;
 

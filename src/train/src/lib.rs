@@ -95,22 +95,22 @@ pub use mixed_precision::{Policy, global_policy, set_global_policy};
 pub use model::Model;
 pub use model::memory_plan;
 pub use network::{Files, Input, Network, Outputs, features};
-pub use optimizer::{Clipping, Adam, AdamW, IntoOptimizer, Optimizer, SGD};
+pub use optimizer::{Adam, AdamW, Clipping, IntoOptimizer, Optimizer, SGD};
 pub use plot::Picture;
 pub use precision::{HalfPrecision, half_precision};
 pub use predict::{IntoTexts, Prediction, Predictions};
 pub use receipt::CompileReceipt;
-pub use report::memory_plan::MemoryPlan;
-pub use report::run_report::{Position, RunReport, StepPoint, Stop, StopReason};
-pub use run::handle::Run;
 pub use report::comparison::{Comparison, OtherWeights, Parted};
-pub use run::compare::compare;
-pub use run::edits::{RateChange, pin, scale};
-pub use run::rewind::Rewound;
 pub use report::inspection::{
     AttentionMap, BatchView, ConfusionMatrix, DataMap, ExampleView, FirstNonFinite, MappedExample,
     Phase, Piece, RankedExamples, Statistics, TensorRow, TensorStatistics, Why,
 };
+pub use report::memory_plan::MemoryPlan;
+pub use report::run_report::{Position, RunReport, StepPoint, Stop, StopReason};
+pub use run::compare::compare;
+pub use run::edits::{RateChange, pin, scale};
+pub use run::handle::Run;
+pub use run::rewind::Rewound;
 pub use schedule::{
     BertWarmup, CosineDecay, ExponentialDecay, IntoSchedule, PolynomialDecay, RatePlan, Schedule,
     WarmupLinear, bert_warmup, constant, warmup_linear,

@@ -408,8 +408,9 @@ fn both_resumes() -> Box<Diagnostic> {
         second_place: Place::argument("fit", "resume_from"),
         first_drop: Place::argument("fit", "resume"),
         second_drop: Place::argument("fit", "resume_from"),
-        reason: "`resume` goes on with the run that this process holds, `resume_from` with one on disk"
-            .to_owned(),
+        reason:
+            "`resume` goes on with the run that this process holds, `resume_from` with one on disk"
+                .to_owned(),
         arguments: Vec::new(),
     };
     rule.error()

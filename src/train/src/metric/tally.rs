@@ -250,7 +250,11 @@ impl Tally {
                 0 => Vec::new(),
                 // A history has one for each epoch.
                 classes if classes > MOST_CONFUSED => Vec::new(),
-                classes => self.confusion.chunks(classes).map(<[u64]>::to_vec).collect(),
+                classes => self
+                    .confusion
+                    .chunks(classes)
+                    .map(<[u64]>::to_vec)
+                    .collect(),
             },
             label_names: Vec::new(),
         }

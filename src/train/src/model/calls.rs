@@ -27,8 +27,8 @@ use crate::run::compare::compare_here;
 use crate::run::edits::Change;
 use crate::run::epochs::Goal;
 use crate::run::handle::Run;
-use crate::run::rewind::Rewound;
 use crate::run::handle::look::Tensors;
+use crate::run::rewind::Rewound;
 
 type Start<N> = fn(&Model<N>, &Dataset, FitArgs<'static>, Origin) -> Result<Run<N>>;
 type Fit<N> = for<'a> fn(&Model<N>, &Dataset, FitArgs<'a>, Origin) -> Result<History>;

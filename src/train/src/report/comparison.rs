@@ -107,7 +107,10 @@ impl Comparison {
     pub fn to_html(&self) -> String {
         let lines = self.lines().into_iter();
         let lines = lines.map(|line| {
-            format!("<div style=\"font-size:13px;margin:2px 0\">{}</div>", prose(&line))
+            format!(
+                "<div style=\"font-size:13px;margin:2px 0\">{}</div>",
+                prose(&line)
+            )
         });
         lines.collect::<String>() + &self.picture().svg
     }

@@ -37,7 +37,9 @@ pub(crate) fn compare_here<N: Network>(runs: [&Run<N>; 2]) -> Result<Comparison>
     let (left, right) = (side(first)?, side(second)?);
     let pairs = left.history.steps.iter().zip(&right.history.steps);
     let steps = pairs.clone().count();
-    let at = pairs.clone().position(|(a, b)| a.loss.to_bits() != b.loss.to_bits());
+    let at = pairs
+        .clone()
+        .position(|(a, b)| a.loss.to_bits() != b.loss.to_bits());
     let parted = match at.and_then(|at| Some((at, pairs.clone().nth(at)?))) {
         None => None,
         Some((at, (a, b))) => {

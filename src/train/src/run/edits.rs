@@ -72,7 +72,9 @@ impl Dated {
     /// As the history lists it.
     pub(crate) fn listed(&self) -> Edit {
         let what = match &self.change {
-            Change::PinRate(rate) => format!("learning rate {} from here on", short(f64::from(*rate))),
+            Change::PinRate(rate) => {
+                format!("learning rate {} from here on", short(f64::from(*rate)))
+            }
             Change::ScaleRate(factor) => format!("learning rate × {}", f64::from(*factor)),
             Change::Clip(None) => "no clipping".to_owned(),
             Change::Clip(Some((kind, limit))) => format!("{} {}", kind.name(), f64::from(*limit)),
@@ -176,7 +178,11 @@ impl<N: Network> Run<N> {
     }
 }
 
-fn bad(call: &str, given: impl ToString, expects: &str) -> Box<stratoscope_diagnostics::Diagnostic> {
+fn bad(
+    call: &str,
+    given: impl ToString,
+    expects: &str,
+) -> Box<stratoscope_diagnostics::Diagnostic> {
     Box::new(problem::bad_value(call, "value", given, expects))
 }
 
@@ -200,7 +206,9 @@ impl<N: Network> RunState<'_, N> {
             Change::PinRate(rate) => {
                 let schedule = Schedule::Constant((*rate).into());
                 self.settings.rate_factor = 1.0;
-                Arc::make_mut(&mut self.settings.compiled).optimizer.schedule = schedule;
+                Arc::make_mut(&mut self.settings.compiled)
+                    .optimizer
+                    .schedule = schedule;
             }
             Change::ScaleRate(factor) => self.settings.rate_factor *= f64::from(*factor),
             Change::Clip(clip) => {
@@ -210,12 +218,16 @@ impl<N: Network> RunState<'_, N> {
                     Some((Clip::Global, limit)) => Clipping::Global(limit.into()),
                     Some((Clip::Value, limit)) => Clipping::Value(limit.into()),
                 };
-                Arc::make_mut(&mut self.settings.compiled).optimizer.clipping = clipping;
+                Arc::make_mut(&mut self.settings.compiled)
+                    .optimizer
+                    .clipping = clipping;
             }
             Change::Train(prefix, trainable) => {
                 let call = if *trainable { "unfreeze" } else { "freeze" };
                 let chosen = state.variables_below(prefix, call)?;
-                let is_left = state.trainable().any(|record| !chosen.contains(&record.param));
+                let is_left = state
+                    .trainable()
+                    .any(|record| !chosen.contains(&record.param));
                 if !trainable && !is_left {
                     let variables = state.step.replicas.records().len();
                     let head = state.head();
@@ -256,7 +268,10 @@ impl<N: Network> RunState<'_, N> {
             false => (progress.epoch, progress.batch),
         };
         let mut left_out = 0;
-        while self.skipped.contains(&(epoch, self.shape.group(batch).start)) {
+        while self
+            .skipped
+            .contains(&(epoch, self.shape.group(batch).start))
+        {
             let end = self.shape.group(batch).end;
             left_out += end - batch;
             (epoch, batch) = match end >= self.shape.batches_per_epoch {

@@ -10,8 +10,8 @@
 pub(crate) mod building;
 pub(crate) mod checkpoint;
 mod chosen;
-mod controls;
 pub mod compare;
+mod controls;
 pub mod edits;
 mod epoch_end;
 pub(crate) mod epochs;

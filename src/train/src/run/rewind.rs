@@ -129,10 +129,18 @@ fn rewind<N: Network>(
     let from = lease.step.steps;
     let ring = run.snapshots.as_ref();
     // Changes at the step itself are undone: a snapshot with one of them is none of this moment.
-    let kept = run.edits.iter().take_while(|dated| dated.step < step).count();
+    let kept = run
+        .edits
+        .iter()
+        .take_while(|dated| dated.step < step)
+        .count();
     let found = ring.and_then(|ring| ring.nearest(step, |it| it.edits <= kept));
     let Some(snapshot) = found.filter(|_| step <= from) else {
-        return Err(not_held(step, from, ring.and_then(|ring| ring.steps().next())));
+        return Err(not_held(
+            step,
+            from,
+            ring.and_then(|ring| ring.steps().next()),
+        ));
     };
     let (restored, made) = (snapshot.state.steps, snapshot.edits);
     let earlier = run.progress.history.steps.clone();

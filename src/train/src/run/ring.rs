@@ -80,7 +80,8 @@ impl<T> Ring<T> {
 
     /// Drops the snapshots after more than so many steps, and those that are not accepted.
     pub(crate) fn forget_after(&mut self, step: u64, accept: impl Fn(&T) -> bool) {
-        self.held.retain(|held| held.step <= step && accept(&held.value));
+        self.held
+            .retain(|held| held.step <= step && accept(&held.value));
     }
 
     /// All that are held, the oldest first.

@@ -22,8 +22,8 @@ pub mod gradients;
 pub(crate) mod head;
 pub(crate) mod loss_scale;
 pub mod precision;
-mod saved;
 pub(crate) mod preview;
+mod saved;
 mod state;
 mod update;
 

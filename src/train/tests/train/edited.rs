@@ -22,7 +22,11 @@ fn compiled() -> Bert {
 
 /// Eight batches an epoch, sixteen in all.
 fn args() -> FitArgs<'static> {
-    FitArgs::new().epochs(2).batch_size(4).seed(3).verbose(false)
+    FitArgs::new()
+        .epochs(2)
+        .batch_size(4)
+        .seed(3)
+        .verbose(false)
 }
 
 fn started() -> (Bert, Run<stratoscope_bert::SequenceClassifier>) {
@@ -69,11 +73,18 @@ fn rates_change_from_the_coming_step_on_and_are_listed_and_drawn() {
     assert_eq!(rates(&history), expected);
     let steps: Vec<u64> = history.edits.iter().map(|it| it.step).collect();
     assert_eq!(steps, [4, 7, 9]);
-    assert!(history.to_plain().contains("after step 7: learning rate 1e-5 from here on"));
+    assert!(
+        history
+            .to_plain()
+            .contains("after step 7: learning rate 1e-5 from here on")
+    );
     let mut without = history.clone();
     without.edits.clear();
     let (marked, plain) = (history.picture().svg.len(), without.picture().svg.len());
-    assert!(marked > plain, "lines where it was changed: {marked} and {plain} bytes");
+    assert!(
+        marked > plain,
+        "lines where it was changed: {marked} and {plain} bytes"
+    );
 }
 
 #[test]
@@ -121,7 +132,10 @@ fn a_batch_is_left_out_and_the_others_are_what_they_were() {
     assert_eq!(history.counters.batches, 14);
     assert_eq!(
         edits(&history),
-        [(3, "batch 4 of epoch 1 left out"), (3, "batch 5 of epoch 1 left out")]
+        [
+            (3, "batch 4 of epoch 1 left out"),
+            (3, "batch 5 of epoch 1 left out")
+        ]
     );
     // The last one of an epoch, which ends all the same.
     let (_, run) = started();
@@ -150,7 +164,12 @@ fn changes_are_replayed_or_dropped() {
     assert_eq!(rewound.differs, None);
     let dropped: Vec<u64> = rewound.dropped.iter().map(|it| it.step).collect();
     assert_eq!(dropped, [9]);
-    assert!(rewound.to_string().contains("undone: after step 9: learning rate 1"), "{rewound}");
+    assert!(
+        rewound
+            .to_string()
+            .contains("undone: after step 9: learning rate 1"),
+        "{rewound}"
+    );
     let again = run.history().expect("no callback");
     assert_eq!(losses(&again), losses(&history));
     assert_eq!(edits(&again), edits(&history));
@@ -175,7 +194,8 @@ fn a_checkpoint_holds_the_changes() {
     run.step(3).expect("it steps");
     run.set_learning_rate(scale(0.5)).expect("a factor");
     run.set_clipping(Clipping::None).expect("none");
-    run.freeze("bert.embeddings").expect("variables of this name");
+    run.freeze("bert.embeddings")
+        .expect("variables of this name");
     run.step(2).expect("it steps");
     run.skip_batch().expect("there is one");
     let history = run.finish().expect("it steps");
@@ -205,11 +225,24 @@ fn two_runs_part_where_one_was_changed() {
     // The step behind the change has the same loss: it is computed before the update.
     assert_eq!((found.steps, parted.step), (12, 8));
     assert_eq!(parted.batches, [Some((0, 7)); 2]);
-    assert_eq!((parted.rows[0].len(), &parted.rows[0]), (2, &parted.rows[1]));
+    assert_eq!(
+        (parted.rows[0].len(), &parted.rows[0]),
+        (2, &parted.rows[1])
+    );
     let weights = found.weights.as_ref().expect("there are snapshots");
     assert_eq!(weights.step, 8);
-    assert!(weights.variables.iter().all(|name| weights.of > 1 && !name.is_empty()));
+    assert!(
+        weights
+            .variables
+            .iter()
+            .all(|name| weights.of > 1 && !name.is_empty())
+    );
     let picture = found.picture();
     assert!(picture.svg.contains("first run") && picture.svg.contains("second run"));
-    assert!(found.to_plain().contains("second run, after step 6: `bert` frozen"), "{found}");
+    assert!(
+        found
+            .to_plain()
+            .contains("second run, after step 6: `bert` frozen"),
+        "{found}"
+    );
 }

@@ -10,8 +10,8 @@ use stratoscope_strategy::{
     AsStrategy, CentralStorageStrategy, MirroredStrategy, ParameterServerStrategy, Strategy, scope,
 };
 use stratoscope_train::{
-    AdamW, BertForSequenceClassification, CompileArgs, EvaluateArgs, FitArgs, History, Run,
-    SGD, StopReason, interrupt, on_batch_end, on_epoch_end, set_global_policy, warmup_linear,
+    AdamW, BertForSequenceClassification, CompileArgs, EvaluateArgs, FitArgs, History, Run, SGD,
+    StopReason, interrupt, on_batch_end, on_epoch_end, set_global_policy, warmup_linear,
 };
 
 use crate::support::{load, plain_args, sentences, tiny_bert, weights};
