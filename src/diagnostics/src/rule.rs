@@ -113,8 +113,8 @@ pub trait Rule {
     /// note says what is as well read once, and its repetition would be noise.
     const ONCE: bool = matches!(Self::PAGE.severity, Severity::Note);
 
-    /// Codes that the page's good cell may show, because the tests run it on a tiny checkpoint and a few
-    /// rows: of each it is true there, and none would show with the real ones.
+    /// Codes that the page's good cell may show, because it leaves out the training, or because the tests run it on a tiny
+    /// checkpoint and a few rows.
     const TOLERATES: &'static [&'static str] = &[];
 
     /// Whether the facts are a finding. The thresholds of a rule are constants of its file; `true` where whoever makes

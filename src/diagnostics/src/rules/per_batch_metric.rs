@@ -39,6 +39,9 @@ impl Rule for PerBatchMetric {
     const NOT_RUN: Option<&'static str> =
         Some("both cells are valid: the mistake is not possible here");
 
+    // The cell evaluates a model that is not trained.
+    const TOLERATES: &'static [&'static str] = &["SC0510"];
+
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
             "{} computed over the split, not per batch",
