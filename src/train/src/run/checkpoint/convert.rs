@@ -118,6 +118,8 @@ fn epoch_of(record: &EpochRecord) -> SavedEpoch {
         examples: it.examples,
         labels: it.predictions.labels.clone(),
         predictions: it.predictions.predictions.clone(),
+        confusion: it.predictions.confusion.clone(),
+        label_names: it.predictions.label_names.clone(),
         seconds: it.seconds.into(),
     });
     SavedEpoch {
@@ -352,6 +354,8 @@ fn epoch_from(saved: SavedEpoch, names: &[&'static str]) -> Result<EpochRecord, 
             predictions: Predicted {
                 labels: it.labels,
                 predictions: it.predictions,
+                confusion: it.confusion,
+                label_names: it.label_names,
             },
             seconds: it.seconds.into(),
         })

@@ -190,6 +190,8 @@ pub(crate) struct SavedEvaluation {
     pub examples: usize,
     pub labels: Vec<u64>,
     pub predictions: Vec<u64>,
+    pub confusion: Vec<Vec<u64>>,
+    pub label_names: Vec<String>,
     pub seconds: Bits,
 }
 
