@@ -26,6 +26,8 @@ pub const FIT: &[Argument] = &[
     VERBOSE,
 ];
 
+const RESUME_CONFLICT: &str =
+    "`resume` goes on with the run that this process holds, `resume_from` with one on disk";
 const SPLIT_CONFLICT: &str = "both select the validation data, and one of them would be ignored";
 
 const EPOCHS: Argument = Argument::new(
@@ -198,7 +200,8 @@ const KEEP_LAST: Argument = Argument::new(
     "3",
     "Hugging Face's `save_total_limit`",
     Accepts::Integer(1),
-    "How many of the run's complete checkpoints are kept, the newest ones.",
+    "How many of the run's complete checkpoints are kept, the newest ones. An older one is removed after the next is \
+     complete.",
 );
 
 const RESUME_FROM: Argument = Argument::new(
@@ -210,7 +213,7 @@ const RESUME_FROM: Argument = Argument::new(
     "Goes on from the newest complete checkpoint of a folder, or from one `step-…` of it, also in another process: on \
      the CPU with the same bits as if the run had not ended. Data and arguments must be the same (SC0527).",
 )
-.excludes(&[("resume", "`resume` goes on with the run that this process holds, `resume_from` with one on disk")]);
+.excludes(&[("resume", RESUME_CONFLICT)]);
 
 const RESUME: Argument = Argument::new(
     "resume",
@@ -220,7 +223,8 @@ const RESUME: Argument = Argument::new(
     Accepts::Flag,
     "Continues an interrupted run at the batch where it stopped. Without such a run, training starts from the \
      beginning.",
-);
+)
+.excludes(&[("resume_from", RESUME_CONFLICT)]);
 
 const VERBOSE: Argument = Argument::new(
     "verbose",

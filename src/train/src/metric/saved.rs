@@ -93,7 +93,8 @@ mod tests {
             };
             let fresh = Tallies::new(empty, None, Origin::default());
             let restored = fresh.with_states(bytes).expect("it is a state");
-            assert_eq!(restored.read(), counted);
+            assert_eq!(restored.read(), tallies.read());
+            assert_eq!(restored.read().examples(), counted.examples());
             // Bytes of another length are refused.
             let short = |copy: usize, name: &str| bytes(copy, name).map(|it| &it[..it.len() - 1]);
             assert!(fresh.with_states(short).is_none());

@@ -133,6 +133,8 @@ pub struct History {
     pub best_epoch: Option<u64>,
     /// What the best epoch is the best by: `validation loss`.
     pub best_by: String,
+    /// The newest complete checkpoint (`every`).
+    pub complete_checkpoint: Option<String>,
     /// Where `checkpoint` saved the weights.
     pub checkpoint: Option<String>,
     /// The model has the weights of that epoch, not of the last one.
@@ -161,6 +163,7 @@ impl History {
             stopped_early: false,
             best_epoch: None,
             best_by: "validation loss".to_owned(),
+            complete_checkpoint: None,
             checkpoint: None,
             restored_best: false,
             averaged_weights: false,
@@ -235,6 +238,11 @@ impl History {
         if !self.edits.is_empty() {
             let edits: Vec<String> = self.edits.iter().map(Edit::to_string).collect();
             notes.push(format!("changed on the way: {}", edits.join("; ")));
+        }
+        if let Some(path) = &self.complete_checkpoint {
+            notes.push(format!(
+                "newest complete checkpoint in `{path}`: `resume_from` goes on from it"
+            ));
         }
         if self.interrupted {
             notes.push(match self.counters.batches {

@@ -59,6 +59,8 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         };
         let snapshot = Snapshot::of(&state.step, &run.progress, run.edits.len());
         let made_with = (keeping.made_with.as_slice(), run.edits.as_slice());
-        (keeping.checkpoints).write(&snapshot, state, &run.settings, made_with)
+        (keeping.checkpoints).write(&snapshot, state, &run.settings, made_with)?;
+        run.progress.history.complete_checkpoint = keeping.checkpoints.newest();
+        Ok(())
     }
 }

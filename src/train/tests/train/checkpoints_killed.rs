@@ -66,15 +66,9 @@ fn a_process_that_trains() {
     }
     let (result, notices) = heard(&["SC0525", "SC0526"], || trained(args, &train));
     let codes: Vec<String> = notices.into_iter().map(|it| it.code).collect();
-    fs::write(
-        folder.join("result"),
-        format!("{} {result}", codes.join(",")),
-    )
-    .or_else(|_| {
-        // Where files may have a few bytes only.
-        fs::write(folder.join("codes"), codes.join(","))
-    })
-    .expect("a few bytes");
+    fs::write(folder.join("codes"), codes.join(",")).expect("a few bytes");
+    // Where files may have a few bytes only, this is too long.
+    let _ = fs::write(folder.join("result"), format!("{} {result}", codes.join(",")));
 }
 
 fn start(folder: &Path, before: &str) -> Child {
@@ -167,11 +161,11 @@ fn a_process_that_is_killed_leaves_a_complete_checkpoint() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// No file may grow beyond 40 KB: writing stops with a warning, and training does not.
+/// No file may grow beyond 128 KB, which the weights do not and the moments do: writing stops with a warning, and training does not.
 #[test]
 fn a_full_disk_stops_the_writing_and_not_the_training() {
     let folder = TempDir::new().expect("a temporary folder");
-    let mut child = start(folder.path(), "trap '' XFSZ; ulimit -f 80;");
+    let mut child = start(folder.path(), "trap '' XFSZ; ulimit -f 250;");
     let status = child.wait().expect("it ends");
     assert_eq!(newest(folder.path()), None);
     let codes = fs::read_to_string(folder.path().join("codes"));

@@ -90,10 +90,10 @@ impl Checkpoints {
         self.latest = self.latest.min(step);
     }
 
-    /// The newest complete one in words, with its step.
-    pub(crate) fn newest(&self) -> Option<(u64, String)> {
-        let (step, path) = self.newest.as_ref()?;
-        Some((*step, path.display().to_string()))
+    /// The path of the newest complete one.
+    pub(crate) fn newest(&self) -> Option<String> {
+        let (_, path) = self.newest.as_ref()?;
+        Some(path.display().to_string())
     }
 
     /// Writes one, and removes those that are not to be kept. If that fails it is the last attempt, with a warning.
