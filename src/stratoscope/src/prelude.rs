@@ -47,8 +47,12 @@ pub use stratoscope_train::{
 };
 
 // A run that is driven piece by piece.
+pub use stratoscope_train::breakpoints::{
+    accuracy_drop, custom, every, grad_norm, loss, nan, spike, update_ratio,
+};
 pub use stratoscope_train::{
-    Clipping, Edit, RateChange, Rewound, Run, RunReport, StepPoint, Stop, StopReason,
+    Clipping, Condition, Edit, RateChange, Rewound, Run, RunReport, StepNumbers, StepPoint, Stop,
+    StopReason,
 };
 pub use stratoscope_train::{Comparison, compare, pin, scale};
 // What one sees inside a run, and the outputs of a network of one's own.

@@ -28,6 +28,8 @@ use table::{End, Fit, evaluation_bundle};
 
 /// At most ten redraws a second: more would not be visible and would keep front ends busy.
 const REDRAW: Duration = Duration::from_millis(100);
+/// A piece of a run that takes no longer has no table.
+const WORTH_SHOWING: Duration = Duration::from_millis(500);
 /// How often the table is drawn again during the first step.
 const TICK: Duration = Duration::from_secs(1);
 /// The most runs whose tables are kept: a callback may train another model. A run that ended by a panic has no last event.
@@ -162,8 +164,7 @@ impl Drawing {
         };
         change(fit);
         if always || fit.drawn.elapsed() >= REDRAW {
-            fit.drawn = Instant::now();
-            display_update(&fit.display_id, &Shown(fit.bundle()));
+            draw(fit);
         }
         fits.retain(|fit| fit.end.is_none());
     }
@@ -174,12 +175,12 @@ impl Drawing {
         let tick = move || {
             loop {
                 std::thread::sleep(TICK);
-                let fits = this.fits();
-                let fit = fits.iter().find(|fit| fit.started.run == run);
+                let mut fits = this.fits();
+                let fit = fits.iter_mut().find(|fit| fit.started.run == run);
                 let Some(fit) = fit.filter(|fit| fit.latest.is_none()) else {
                     return;
                 };
-                display_update(&fit.display_id, &Shown(fit.bundle()));
+                draw(fit);
             }
         };
         // Without the thread, the table does not change during the first step.
@@ -189,6 +190,18 @@ impl Drawing {
     }
 }
 
+/// Shows the table, or shows it anew.
+fn draw(fit: &mut Fit) {
+    let is_over = fit.end.is_some();
+    match fit.is_shown {
+        true => display_update(&fit.display_id, &Shown(fit.bundle())),
+        false if is_over || !connection::is_open() || fit.begun.elapsed() < WORTH_SHOWING => return,
+        false => display_as(&fit.display_id, &Shown(fit.bundle())),
+    }
+    fit.is_shown = true;
+    fit.drawn = Instant::now();
+}
+
 impl Observer for Drawing {
     fn fit_started(&self, event: &FitStarted) {
         let fit = Fit {
@@ -196,6 +209,7 @@ impl Observer for Drawing {
             display_id: unique("fit", event.run),
             begun: Instant::now(),
             drawn: Instant::now(),
+            is_shown: !event.is_piece,
             epochs: Vec::new(),
             best: None,
             latest: None,
@@ -204,10 +218,12 @@ impl Observer for Drawing {
             end: None,
         };
         if connection::is_open() {
-            display_as(&fit.display_id, &Shown(fit.bundle()));
+            if fit.is_shown {
+                display_as(&fit.display_id, &Shown(fit.bundle()));
+            }
             controls::open(event.run);
             self.tick(event.run);
-        } else {
+        } else if fit.is_shown {
             println!("{}", fit.headline());
         }
         let mut fits = self.fits();

@@ -106,7 +106,9 @@ pub use report::inspection::{
     Phase, Piece, RankedExamples, Statistics, TensorRow, TensorStatistics, Why,
 };
 pub use report::memory_plan::MemoryPlan;
-pub use report::run_report::{Position, RunReport, StepPoint, Stop, StopReason};
+pub use report::run_report::{LayerRatio, Position, RunReport, StepNumbers, StepPoint};
+pub use report::stop::{Hit, Stop, StopReason};
+pub use run::breakpoints::{self, Condition};
 pub use run::compare::compare;
 pub use run::edits::{RateChange, pin, scale};
 pub use run::handle::Run;

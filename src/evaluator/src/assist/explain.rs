@@ -104,6 +104,10 @@ fn of_call(call: &CallTable, detail: u8) -> MimeBundle {
             "Sets how a model is trained. It changes the model, and returns a receipt that shows it."
         }
         "fit" => "Trains a model and returns its `History`; model and data stay yours.",
+        "start" => {
+            "Makes a run that trains when `run.step(10)?`, `run.epoch()?` or `run.finish()?` is called. Takes what \
+             `fit!` takes."
+        }
         "evaluate" => "Loss and metrics of a data set, without dropout.",
         _ => "",
     };

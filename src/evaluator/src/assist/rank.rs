@@ -13,6 +13,10 @@ use stratoscope_session::Completion;
 /// What people call of a model, a history, a data set, in this order.
 const FIRST: &[&str] = &[
     "fit",
+    "step",
+    "epoch",
+    "until",
+    "finish",
     "predict",
     "evaluate",
     "compile",

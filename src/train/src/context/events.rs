@@ -99,6 +99,8 @@ pub struct FitStarted {
     pub planned: Counters,
     /// The counters now; not 0 in a run that is resumed.
     pub counters: Counters,
+    /// A call of a run of `start!` begins, one of several: it may be over at once.
+    pub is_piece: bool,
     /// The GPUs for which the first step compiles and tunes kernels: `wgpu:0`.
     pub compiles_for: Vec<String>,
 }

@@ -20,6 +20,7 @@ use std::fmt;
 use stratoscope_diagnostics::arguments::IdentifierKind;
 
 pub(crate) use tallies::Tallies;
+pub(crate) use tally::correct;
 pub use tally::{Predicted, Tally};
 
 /// What is measured.

@@ -21,7 +21,8 @@ use crate::report::inspection::{
     AttentionMap, BatchView, DataMap, RankedExamples, TensorStatistics, Why,
 };
 use crate::report::receipt::CompileReceipt;
-use crate::report::run_report::{RunReport, Stop};
+use crate::report::run_report::RunReport;
+use crate::report::stop::Stop;
 use crate::report::summary::Summary;
 use crate::run::compare::compare_here;
 use crate::run::edits::Change;

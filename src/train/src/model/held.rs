@@ -16,6 +16,7 @@ use crate::network::Network;
 pub use crate::report::held::Held;
 use crate::report::held::Look;
 use crate::report::history::{EpochRecord, ExecutionRecord, History, StepRecord};
+use crate::run::handle::Run;
 use crate::run::state::ModelState;
 use crate::step::gradients::Gradients;
 
@@ -46,10 +47,12 @@ pub fn held(value: &dyn Any) -> Option<Held> {
     of_strategy(value)
 }
 
-/// Models of this network are known in this context from now on.
+/// Models of this network and their runs are known in this context from now on.
 pub(crate) fn register<N: Network>(context: &RunContext) {
     let look: Look = |value| value.downcast_ref::<Model<N>>()?.held();
     context.register(TypeId::of::<Model<N>>(), look);
+    let look: Look = |value| Some(value.downcast_ref::<Run<N>>()?.held());
+    context.register(TypeId::of::<Run<N>>(), look);
 }
 
 /// The variables of a model with all their copies, and what its optimizer keeps beside them.

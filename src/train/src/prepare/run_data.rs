@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use stratoscope_data::{Dataset, Encoded};
+use stratoscope_data::{Dataset, Encoded, EncodedExample};
 use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::rules::HeadWritten;
 
@@ -60,6 +60,21 @@ impl Prepared {
             label_names: files.label_names().to_vec(),
         };
         Ok((prepared, files))
+    }
+
+    /// The bytes of the tokens and numbers of both splits.
+    pub(crate) fn bytes(&self) -> u64 {
+        let of_split = |data: &Encoded| -> usize {
+            let examples = (0..data.len()).filter_map(|at| data.get(at));
+            let of_example = |it: &EncodedExample| {
+                size_of_val(it.ids.as_slice())
+                    + size_of_val(it.type_ids.as_slice())
+                    + size_of_val(&*it.features)
+            };
+            examples.map(of_example).sum()
+        };
+        let validation = self.validation.as_ref().map_or(0, of_split);
+        (of_split(&self.train) + validation) as u64
     }
 
     /// The examples of the largest batch in a full group of batches, and in the last one of an epoch.

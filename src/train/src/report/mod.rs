@@ -10,5 +10,6 @@ pub mod memory_plan;
 pub mod plot;
 pub mod receipt;
 pub mod run_report;
+pub mod stop;
 pub mod summary;
 pub mod text;

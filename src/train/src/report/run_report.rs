@@ -1,4 +1,4 @@
-//! What a run of `start!` says of itself: where it stands ([`RunReport`]), and why it stopped there ([`Stop`]).
+//! What a run of `start!` says of itself: where it stands ([`RunReport`]), and the numbers of its steps.
 
 use std::fmt;
 
@@ -7,6 +7,7 @@ use stratoscope_render::html::prose;
 use stratoscope_render::text;
 
 use crate::report::history::History;
+use crate::report::stop::Stop;
 use crate::schedule::short;
 
 /// One optimizer step, with what is known of it without more work.
@@ -20,6 +21,8 @@ pub struct StepPoint {
     pub gradient_norm: f64,
     /// The rate of its update.
     pub learning_rate: f64,
+    /// The share of its examples that were answered right; `None` where outputs are numbers.
+    pub accuracy: Option<f64>,
 }
 
 /// Where a run stands: always before an optimizer step.
@@ -61,85 +64,60 @@ impl fmt::Display for Position {
     }
 }
 
-/// Why a run stopped.
+/// The numbers of an optimizer step that is not made yet, as a condition sees them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub enum StopReason {
-    /// It made the steps that it was asked for.
-    Reached,
-    /// It was interrupted.
-    Interrupted,
-    /// There are no more steps.
-    Complete,
+pub struct StepNumbers {
+    /// Its number in the run, counted from 1.
+    pub step: u64,
+    /// The epoch, counted from 0.
+    pub epoch: u64,
+    /// Its first batch in the epoch, counted from 0.
+    pub batch: u64,
+    /// The mean loss over its examples.
+    pub loss: f64,
+    /// The norm over all gradients, before clipping; `None` where the loss is not finite, so that there are none.
+    pub gradient_norm: Option<f64>,
+    /// The rate that its update would have.
+    pub learning_rate: f64,
+    /// The share of its examples that are answered right; `None` where outputs are numbers.
+    pub accuracy: Option<f64>,
+    /// The best accuracy that ten steps in a row had.
+    pub best_accuracy: Option<f64>,
+    /// How much it would change each layer, where a condition or the card asks.
+    pub update_ratios: Vec<LayerRatio>,
+    /// What is infinite or no number.
+    pub non_finite: Option<String>,
+    /// The rows of its examples in the data set, counted from 0.
+    pub rows: Vec<usize>,
 }
 
-/// A run that has stopped: where, and why.
+/// How much an update changes a layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Stop {
-    /// Why.
-    pub reason: StopReason,
-    /// Where it stands.
-    pub position: Position,
-    /// The latest steps, at most 20.
-    pub recent: Vec<StepPoint>,
+pub struct LayerRatio {
+    /// The layer: `bert.encoder.layer.3`.
+    pub layer: String,
+    /// The norm of the change as a share of the norm of the weights.
+    pub ratio: f64,
 }
 
-impl Stop {
-    pub(crate) fn new<'a>(
-        reason: StopReason,
-        position: Position,
-        recent: impl IntoIterator<Item = &'a StepPoint>,
-    ) -> Self {
-        Self {
-            reason,
-            position,
-            recent: recent.into_iter().copied().collect(),
-        }
-    }
-
-    /// The loss of the latest step.
-    pub fn loss(&self) -> Option<f64> {
-        self.recent.last().map(|step| step.loss)
-    }
-
-    fn lines(&self) -> Vec<String> {
-        let position = &self.position;
-        let first = match self.reason {
-            StopReason::Reached => format!("stands {position}"),
-            StopReason::Interrupted => {
-                format!("interrupted {position}; the next call goes on from here")
-            }
-            StopReason::Complete => {
-                format!("all steps are made, {position}; `run.finish()?` ends the run")
-            }
-        };
-        let mut lines = vec![first];
-        lines.extend(latest(&self.recent, position));
-        lines
-    }
-
-    /// As HTML without scripts or style sheets.
-    pub fn to_html(&self) -> String {
-        html(&self.lines())
-    }
-
-    /// As plain text.
-    pub fn to_plain(&self) -> String {
-        self.lines().join("\n")
-    }
-}
-
-/// Loss and gradient norm of the latest step, and the rate of the next.
-fn latest(recent: &[StepPoint], position: &Position) -> Option<String> {
+/// The latest losses, the gradient norm of the last step, and the rate of the next.
+pub(super) fn latest(recent: &[StepPoint], position: &Position) -> Option<String> {
+    const LOSSES: usize = 5;
     let last = recent.last()?;
+    let first = recent.len().saturating_sub(LOSSES);
+    let losses = recent[first..]
+        .iter()
+        .map(|step| format!("{:.4}", step.loss));
+    let losses: Vec<String> = losses.collect();
     Some(format!(
-        "last step: loss {:.4}, gradient norm {:.3e}; rate of the next {}",
-        last.loss,
+        "last losses {}; gradient norm {:.3e}; rate of the next step {}",
+        losses.join(", "),
         last.gradient_norm,
         short(position.learning_rate)
     ))
 }
 
-fn html(lines: &[String]) -> String {
+pub(super) fn html(lines: &[String]) -> String {
     let lines: Vec<String> = lines
         .iter()
         .map(|line| {
@@ -150,12 +128,6 @@ fn html(lines: &[String]) -> String {
         })
         .collect();
     lines.concat()
-}
-
-impl fmt::Display for Stop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_plain())
-    }
 }
 
 /// What a run shows.
@@ -183,7 +155,7 @@ impl RunReport {
     fn lines(&self) -> Vec<String> {
         let stands = match (self.is_over, &self.stop) {
             (true, _) => "finished".to_owned(),
-            (false, Some(stop)) => stop.lines().swap_remove(0),
+            (false, Some(stop)) => stop.headline(),
             (false, None) => format!("stands {}", self.position),
         };
         let mut lines = vec![format!(

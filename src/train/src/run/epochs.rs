@@ -26,6 +26,8 @@ use crate::callbacks::Flow;
 use crate::context::events::{Advanced, ExecutionEnded};
 use crate::context::interrupt;
 use crate::network::{Files, Network};
+use crate::report::stop::Hit;
+use crate::run::breaks::Seen;
 use crate::run::lease::Lease;
 use crate::run::mark::Mark;
 use crate::run::progress::Execution;
@@ -58,6 +60,8 @@ pub(crate) enum Pause {
     Reached,
     /// The interrupt button, or [`interrupt::request`].
     Interrupted,
+    /// A condition holds for the coming step.
+    Breakpoint(Box<Hit>),
     /// There are no more steps.
     Complete,
 }
@@ -73,6 +77,8 @@ pub(crate) struct Drive<'r, 'm, 'a, N: Network> {
     pub pause: Option<Pause>,
     /// What is put back if the step is not made, where a run is left between two steps only.
     pub mark: Option<Mark>,
+    /// What was seen of the batches of the coming step.
+    pub seen: Seen,
     /// When the latest batch ended, or the epoch began.
     pub batch_ended: Option<Instant>,
     /// When progress was reported last.
@@ -192,6 +198,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         if index == group.start {
             self.between_steps()?;
             self.mark_step();
+            self.seen = Seen::default();
         }
 
         // Forward and backward on every replica. The gradients stay there and add up.
@@ -201,6 +208,9 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             return Ok(());
         };
         self.record_batch(batch, &outputs)?;
+        if self.pause.is_some() {
+            return Ok(());
+        }
         self.record_examples(&outputs);
         self.run.progress.batch = index + 1;
 
@@ -208,6 +218,9 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         if index + 1 == group.end {
             self.step(batch, &shares, is_last)?;
             self.obey();
+        }
+        if self.pause.is_some() {
+            return Ok(());
         }
         let now = Instant::now();
         if let Some(before) = self.batch_ended.replace(now) {
@@ -223,13 +236,18 @@ impl<N: Network> Drive<'_, '_, '_, N> {
 
     /// Checks the loss and the outputs of a batch, and counts them for the metrics.
     fn record_batch(&mut self, batch: &Batch, outputs: &BatchOutputs) -> Result<()> {
-        let (step, progress) = (&mut self.lease.step, &mut self.run.progress);
         let loss: f64 = outputs.iter().map(|(_, output)| output.loss).sum();
+        self.see(batch, outputs);
         if !loss.is_finite() {
+            if self.breaks_at_loss(loss) {
+                return Ok(());
+            }
+            let (step, progress) = (&self.lease.step, &self.run.progress);
             let moment = progress.moment(step.steps, step.rate(&self.run.settings), &batch.rows);
             let weight = first_non_finite(step.replicas.first());
             return Err(moment.not_finite("loss", loss, weight.map(|it| it.name)));
         }
+        let (step, progress) = (&mut self.lease.step, &mut self.run.progress);
         let network = step.replicas.first();
         (progress.watch).outputs(network, self.run.settings.compiled.loss, outputs)?;
         step.last_batch = (outputs.iter().map(|(part, _)| (part.size(), part.seq))).collect();
@@ -252,9 +270,12 @@ impl<N: Network> Drive<'_, '_, '_, N> {
 
     /// The optimizer step that the batch ends: exchange, clip, update.
     fn step(&mut self, batch: &Batch, shares: &[usize], is_last: bool) -> Result<()> {
+        let proposed = (self.lease.step).propose(&self.run.settings, shares)?;
+        if self.breaks_at(&proposed) {
+            return Ok(());
+        }
         let (step, progress) = (&mut self.lease.step, &mut self.run.progress);
-        let settings = &self.run.settings;
-        match step.propose(settings, shares)? {
+        match proposed {
             Proposed::Skipped => {}
             Proposed::NotFinite { found, rate, .. } => {
                 let moment = progress.moment(step.steps, rate, &batch.rows);
@@ -262,8 +283,8 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             }
             Proposed::Update(proposal) => {
                 // The last step of an execution waits for the devices, so that its time is measured.
-                let made = step.accept(proposal, settings, is_last)?;
-                progress.stepped(step.steps, made);
+                let made = step.accept(proposal, &self.run.settings, is_last)?;
+                progress.stepped(step.steps, made, self.seen.accuracy());
                 self.lease.has_learned = true;
             }
         }

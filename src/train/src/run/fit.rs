@@ -93,6 +93,7 @@ pub(crate) fn start<N: Network>(
     let mut run = begin(lease, plan, ready)?;
     run.pauses_between_steps = true;
     run.snapshots = Some(Ring::new(SNAPSHOT_EVERY, SNAPSHOT_BYTES));
+    run.started.is_piece = true;
     Ok(run)
 }
 
@@ -248,6 +249,8 @@ fn begin<'a, N: Network>(
         phase: Phase::Fresh,
         keeping,
         snapshots: None,
+        breakpoints: None,
+        passed: None,
         stop: None,
     };
     for dated in edits {
@@ -339,6 +342,7 @@ fn started<N: Network>(
         metrics: names(&ready.settings.compiled.metrics),
         planned: shape.counters(plan.epochs - plan.initial_epoch),
         counters: state.step.counters,
+        is_piece: false,
         compiles_for: compiled_for(state.step.replicas.devices()),
     }
 }

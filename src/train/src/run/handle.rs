@@ -33,8 +33,11 @@ use crate::context::interrupt::{self, Listening};
 use crate::context::warnings::begin_call;
 use crate::count::IntoCount;
 use crate::network::{Files, Network};
+use crate::report::held::Held;
 use crate::report::history::History;
-use crate::report::run_report::{Position, RunReport, Stop, StopReason};
+use crate::report::run_report::{Position, RunReport};
+use crate::report::stop::{Stop, StopReason};
+use crate::run::breakpoints::Condition;
 use crate::run::epochs::{Goal, Pause};
 use crate::run::fit;
 use crate::run::lease::{Lease, in_use};
@@ -54,6 +57,8 @@ pub struct Run<N: Network> {
 struct Owned<N: Network> {
     model: Arc<SharedModel<N>>,
     state: RefCell<RunState<'static, N>>,
+    /// The tokens of its data.
+    bytes: u64,
 }
 
 impl<N: Network> Run<N> {
@@ -72,9 +77,13 @@ impl<N: Network> Run<N> {
             model.occupied.reserve();
             state
         };
-        let state = RefCell::new(state);
+        let owned = Owned {
+            model,
+            bytes: state.data.bytes(),
+            state: RefCell::new(state),
+        };
         Ok(Self {
-            inner: Box::new(Owned { model, state }),
+            inner: Box::new(owned),
             network: PhantomData,
         })
     }
@@ -114,6 +123,35 @@ impl<N: Network> Run<N> {
     /// As [`Self::step`].
     pub fn finish(&self) -> Result<History> {
         (N::calls().finish)(self)
+    }
+
+    /// Stops before any step for which the condition holds: that step is not made. Conditions that were set before stay.
+    /// The same step is tried again by the next call, and stops it again while the condition holds, but for
+    /// [`every`](crate::breakpoints::every), which stops once.
+    ///
+    /// # Errors
+    /// SC0103 for a number with which a condition could never hold, SC0521 for a run that is finished, SC0121 in a
+    /// callback of this run.
+    pub fn break_when(&self, condition: Condition) -> Result<()> {
+        let condition = condition.checked()?;
+        self.with("break_when", |_, run| {
+            run.breakpoints = Some(match run.breakpoints.take() {
+                Some(others) => others | condition,
+                None => condition,
+            });
+            Ok(())
+        })
+    }
+
+    /// Takes all conditions away.
+    ///
+    /// # Errors
+    /// SC0521 for a run that is finished, SC0121 in a callback of this run.
+    pub fn clear_breakpoints(&self) -> Result<()> {
+        self.with("clear_breakpoints", |_, run| {
+            (run.breakpoints, run.passed) = (None, None);
+            Ok(())
+        })
     }
 
     /// What was measured so far.
@@ -243,6 +281,14 @@ impl<N: Network> Run<N> {
         read(&owned.model.state(), &run)
     }
 
+    /// What it holds beside the model.
+    pub(crate) fn held(&self) -> Held {
+        Held {
+            bytes: self.owned().bytes,
+            devices: Vec::new(),
+        }
+    }
+
     fn owned(&self) -> &Owned<N> {
         let owned = self.inner.downcast_ref();
         owned.expect("a run holds what it was made with")
@@ -266,6 +312,7 @@ impl Pause {
         match self {
             Self::Reached => StopReason::Reached,
             Self::Interrupted => StopReason::Interrupted,
+            Self::Breakpoint(hit) => StopReason::Breakpoint(hit.clone()),
             Self::Complete => StopReason::Complete,
         }
     }

@@ -29,6 +29,13 @@ pub(crate) struct Mark {
     stops: bool,
 }
 
+impl Mark {
+    /// The first batch of the step in the epoch.
+    pub(super) fn batch(&self) -> u64 {
+        self.batch
+    }
+}
+
 impl<N: Network> Drive<'_, '_, '_, N> {
     /// An optimizer step begins.
     pub(super) fn mark_step(&mut self) {

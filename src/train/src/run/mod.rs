@@ -3,10 +3,13 @@
 //! `state` is a model's whole state behind its lock, `building` makes the variables of a model that was made without
 //! any, `lease` gives the state to one call at a time, `fit` prepares a run, `run_state` is all of a run but the model's
 //! state, `handle` the value that `start!` returns, `epochs` the loop, `mark` how a step that is not made is forgotten,
+//! `breakpoints` the conditions under which a run stops, `breaks` where the loop looks at them,
 //! `epoch_end` what happens between two epochs, `progress` where a run is. `keep` calls what is kept between two steps:
 //! a `snapshot` in a `ring`, to which `rewind` turns back, and a `checkpoint` on disk. `watch` and `memory` look for what would
 //! go wrong in silence, `controls` does what the buttons below the table ask; no number of a run depends on them.
 
+pub mod breakpoints;
+mod breaks;
 pub(crate) mod building;
 pub(crate) mod checkpoint;
 mod chosen;

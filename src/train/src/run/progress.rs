@@ -17,6 +17,7 @@ use crate::problem;
 use crate::report::counters::Shape;
 use crate::report::history::{ExecutionRecord, History, StepRecord};
 use crate::report::run_report::StepPoint;
+use crate::run::breakpoints::accuracy as accuracy_of;
 use crate::run::state::ModelState;
 use crate::run::watch::{Moment, Watch};
 use crate::step::exchange::LocalSgdState;
@@ -51,6 +52,8 @@ pub(crate) struct Progress<N: Network> {
     pub execution: Option<Execution>,
     /// The latest optimizer steps, for the card of a stop.
     pub recent: VecDeque<StepPoint>,
+    /// The best accuracy that [`ACCURACY_STEPS`](super::breakpoints::ACCURACY_STEPS) steps had.
+    pub best_accuracy: Option<f64>,
     pub history: History,
 }
 
@@ -76,6 +79,7 @@ impl<N: Network> Progress<N> {
             examples: ExampleLog::default(),
             execution: None,
             recent: VecDeque::with_capacity(RECENT),
+            best_accuracy: None,
             history: History::new(devices),
         }
     }
@@ -85,8 +89,8 @@ impl<N: Network> Progress<N> {
         self.stops || self.batch >= shape.batches_per_epoch
     }
 
-    /// An optimizer step was made.
-    pub(crate) fn stepped(&mut self, step: u64, made: StepRecorded) {
+    /// An optimizer step was made; `accuracy` is the share of its examples that were answered right.
+    pub(crate) fn stepped(&mut self, step: u64, made: StepRecorded, accuracy: Option<f64>) {
         self.history.steps.push(StepRecord {
             step,
             loss: made.loss,
@@ -100,7 +104,13 @@ impl<N: Network> Progress<N> {
             loss: made.loss,
             gradient_norm: made.norm,
             learning_rate: made.rate,
+            accuracy,
         });
+        let now = accuracy_of(self.recent.iter().map(|point| point.accuracy));
+        self.best_accuracy = match (now, self.best_accuracy) {
+            (Some(now), Some(best)) => Some(now.max(best)),
+            (now, best) => now.or(best),
+        };
         self.last_norm = Some(made.norm);
         self.watch.rate(made.rate);
         if let Some(execution) = &mut self.execution {

@@ -18,7 +18,9 @@ use crate::network::Network;
 use crate::prepare::Prepared;
 use crate::report::counters::Shape;
 use crate::report::history::History;
-use crate::report::run_report::Stop;
+use crate::report::stop::Stop;
+use crate::run::breakpoints::Condition;
+use crate::run::breaks::Seen;
 use crate::run::edits::Dated;
 use crate::run::epochs::{Drive, Goal, Pause};
 use crate::run::keep::Keeping;
@@ -59,6 +61,10 @@ pub(crate) struct RunState<'a, N: Network> {
     pub keeping: Option<Keeping>,
     /// Snapshots to turn back to, in a run of `start!`.
     pub snapshots: Option<Ring<Snapshot<N>>>,
+    /// Under which conditions it stops.
+    pub breakpoints: Option<Condition>,
+    /// The number of steps at which [`every`](super::breakpoints::every) has stopped it last.
+    pub passed: Option<u64>,
     /// Where and why the latest call left it.
     pub stop: Option<Stop>,
 }
@@ -139,6 +145,7 @@ impl<N: Network> RunState<'_, N> {
             made: 0,
             pause: None,
             mark: None,
+            seen: Seen::default(),
             batch_ended: None,
             reported: None,
             is_paused: false,
@@ -173,7 +180,7 @@ impl<N: Network> RunState<'_, N> {
         outcome: Result<Pause>,
     ) -> Result<History> {
         self.phase = Phase::Over;
-        let is_interrupted = matches!(outcome, Ok(Pause::Interrupted | Pause::Reached));
+        let is_interrupted = matches!(&outcome, Ok(pause) if *pause != Pause::Complete);
         let step = &mut state.step;
         // To go on with, replicas that step alone are kept as they are; the average is of this moment, and not counted
         // as one of the run that goes on.

@@ -23,9 +23,10 @@ pub(crate) mod head;
 pub(crate) mod loss_scale;
 pub mod precision;
 pub(crate) mod preview;
+mod ratio;
 mod saved;
 mod state;
 mod update;
 
 pub(crate) use saved::SavedStep;
-pub(crate) use state::{LossSum, Proposed, StepRecorded, StepSettings, StepState};
+pub(crate) use state::{LossSum, Proposal, Proposed, StepRecorded, StepSettings, StepState};

@@ -123,6 +123,7 @@ const METHODS: &[Method] = &[
     }),
     changes("freeze", |it, _| it.freeze("bert.embeddings").map(drop)),
     changes("unfreeze", |it, _| it.unfreeze("bert").map(drop)),
+    changes("set_tokenizer", |it, _| it.set_tokenizer(it.tokenizer())),
 ];
 
 /// The public methods of all models, as they stand in the sources.

@@ -20,6 +20,7 @@ mod mixed_precision;
 mod one_output;
 mod parity;
 mod rewinding;
+mod run_breakpoints;
 mod runs;
 mod scope_table;
 mod sharded;

@@ -17,20 +17,20 @@ use stratoscope_train::{
 use crate::support::{load, plain_args, sentences, tiny_bert, weights};
 
 type Bert = BertForSequenceClassification;
-type BertRun = Run<stratoscope_bert::SequenceClassifier>;
+pub type BertRun = Run<stratoscope_bert::SequenceClassifier>;
 
 #[derive(Clone, Copy)]
-struct Case {
-    name: &'static str,
-    strategy: fn() -> Option<Strategy>,
-    policy: &'static str,
-    sync_every: usize,
-    accumulation: usize,
-    steps_per_execution: usize,
-    early_stopping: bool,
+pub struct Case {
+    pub name: &'static str,
+    pub strategy: fn() -> Option<Strategy>,
+    pub policy: &'static str,
+    pub sync_every: usize,
+    pub accumulation: usize,
+    pub steps_per_execution: usize,
+    pub early_stopping: bool,
 }
 
-const CASE: Case = Case {
+pub const CASE: Case = Case {
     name: "one device",
     strategy: || None,
     policy: "float32",
@@ -58,7 +58,7 @@ fn servers() -> Option<Strategy> {
 }
 
 /// Every way of training that has a state of its own. Eight batches an epoch.
-fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<Case> {
     let named = |name, case: Case| Case { name, ..case };
     let on_two = Case {
         strategy: mirrored,
@@ -129,7 +129,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-fn compiled(case: &Case) -> Bert {
+pub fn compiled(case: &Case) -> Bert {
     let strategy = (case.strategy)();
     let _scope = strategy
         .as_ref()
@@ -150,7 +150,7 @@ fn compiled(case: &Case) -> Bert {
     model
 }
 
-fn args(case: &Case) -> FitArgs<'static> {
+pub fn args(case: &Case) -> FitArgs<'static> {
     let args = FitArgs::new()
         .epochs(2)
         .batch_size(4)
@@ -163,14 +163,14 @@ fn args(case: &Case) -> FitArgs<'static> {
     }
 }
 
-fn start(case: &Case) -> (Bert, BertRun) {
+pub fn start(case: &Case) -> (Bert, BertRun) {
     let model = compiled(case);
     let run = model.start(&sentences(30), args(case)).expect("it begins");
     (model, run)
 }
 
 /// What `fit!` makes of a case.
-fn by_fit(case: &Case) -> (Bert, History) {
+pub fn by_fit(case: &Case) -> (Bert, History) {
     let model = compiled(case);
     let history = model.fit(&sentences(30), args(case)).expect("it trains");
     assert!(!history.interrupted && history.paused.is_none());
@@ -179,7 +179,7 @@ fn by_fit(case: &Case) -> (Bert, History) {
 
 /// Everything of a history that is not a time.
 #[track_caller]
-fn assert_same(found: &History, expected: &History, what: &str) {
+pub fn assert_same(found: &History, expected: &History, what: &str) {
     assert_eq!(found.steps, expected.steps, "{what}");
     assert_eq!(found.counters, expected.counters, "{what}");
     let executions = |history: &History| {

@@ -1,0 +1,329 @@
+//! [`Stop`]: where a run of `start!` has stopped, and why. At a breakpoint it is a card: the condition, the numbers of
+//! the step that was not made, the latest steps as a picture, and what to look at next.
+
+use std::fmt::{self, Write};
+
+use serde::Serialize;
+use stratoscope_render::html::{escape, picture, prose};
+use stratoscope_render::text;
+
+use super::run_report::{Position, StepNumbers, StepPoint, html, latest};
+use crate::report::html::rate;
+
+/// Why a run stopped.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub enum StopReason {
+    /// It made the steps that it was asked for.
+    Reached,
+    /// It was interrupted.
+    Interrupted,
+    /// A condition of `break_when` holds for the coming step.
+    Breakpoint(Box<Hit>),
+    /// There are no more steps.
+    Complete,
+}
+
+/// A condition that holds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Hit {
+    /// The condition as written: `spike(4.0)`.
+    pub condition: String,
+    /// Why it holds.
+    pub why: String,
+    /// The step that was not made.
+    pub step: StepNumbers,
+}
+
+/// A run that has stopped: where, and why.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stop {
+    /// Why.
+    pub reason: StopReason,
+    /// Where it stands.
+    pub position: Position,
+    /// The latest steps, at most 20.
+    pub recent: Vec<StepPoint>,
+}
+
+/// So many rows of a batch, and layers, are listed.
+const LISTED: usize = 12;
+const LAYERS: usize = 3;
+
+impl Stop {
+    pub(crate) fn new<'a>(
+        reason: StopReason,
+        position: Position,
+        recent: impl IntoIterator<Item = &'a StepPoint>,
+    ) -> Self {
+        Self {
+            reason,
+            position,
+            recent: recent.into_iter().copied().collect(),
+        }
+    }
+
+    /// The loss of the latest step that was made.
+    pub fn loss(&self) -> Option<f64> {
+        self.recent.last().map(|step| step.loss)
+    }
+
+    /// The condition that holds, at a breakpoint.
+    pub fn hit(&self) -> Option<&Hit> {
+        match &self.reason {
+            StopReason::Breakpoint(hit) => Some(hit),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn headline(&self) -> String {
+        let position = &self.position;
+        match &self.reason {
+            StopReason::Reached => format!("stands {position}"),
+            StopReason::Interrupted => {
+                format!("interrupted {position}; the next call goes on from here")
+            }
+            StopReason::Breakpoint(hit) => format!("`{}` stopped it {position}", hit.condition),
+            StopReason::Complete => {
+                format!("all steps are made, {position}; `run.finish()?` ends the run")
+            }
+        }
+    }
+
+    /// As plain text.
+    pub fn to_plain(&self) -> String {
+        let mut lines = vec![self.headline()];
+        if let Some(hit) = self.hit() {
+            lines.push(hit.why.clone());
+            let rows = hit.rows();
+            let width = rows.iter().map(|(name, _)| name.chars().count()).max();
+            let width = width.unwrap_or(0);
+            lines.extend(
+                rows.iter()
+                    .map(|(name, value)| format!("  {name:width$}  {value}")),
+            );
+            lines.extend(
+                self.sparkline()
+                    .map(|line| format!("  {:width$}  {line}", "losses")),
+            );
+            lines.push("look next:".to_owned());
+            lines.extend(hit.look_next().iter().map(|next| format!("  {next}")));
+        } else {
+            lines.extend(latest(&self.recent, &self.position));
+        }
+        lines.join("\n")
+    }
+
+    /// As HTML without scripts or style sheets.
+    pub fn to_html(&self) -> String {
+        let Some(hit) = self.hit() else {
+            let lines = [self.headline()].into_iter();
+            let lines: Vec<String> = lines.chain(latest(&self.recent, &self.position)).collect();
+            return html(&lines);
+        };
+        let mut card = format!(
+            "<div style=\"border-left:4px solid #c98a1b;padding:2px 12px;margin:4px 0;font-size:13px\">\
+             <div style=\"font-weight:600\">{}</div><div style=\"margin:2px 0\">{}</div>\
+             <table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\">",
+            prose(&self.headline()),
+            prose(&hit.why)
+        );
+        // Writing to a string cannot fail.
+        for (name, value) in hit.rows() {
+            let _ = write!(
+                card,
+                "<tr><td style=\"padding:1px 12px 1px 0;text-align:left;opacity:0.75\">{}</td>\
+                 <td style=\"padding:1px 0;text-align:left\">{}</td></tr>",
+                escape(&name),
+                escape(&value)
+            );
+        }
+        card.push_str("</table>");
+        let alt = "loss and gradient norm of the latest steps; the step that was not made is the last point";
+        card.push_str(&picture(&self.plot(hit), alt));
+        card.push_str("<ul style=\"margin:2px 0;padding-left:18px\">");
+        for next in hit.look_next() {
+            let _ = write!(card, "<li>{}</li>", prose(&next));
+        }
+        card.push_str("</ul></div>");
+        card
+    }
+
+    /// The losses as a line of blocks, the step that was not made at its end.
+    fn sparkline(&self) -> Option<String> {
+        const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+        let hit = self.hit()?;
+        let losses = self.recent.iter().map(|step| step.loss);
+        let losses: Vec<f64> = losses.chain([hit.step.loss]).collect();
+        let finite = || losses.iter().copied().filter(|loss| loss.is_finite());
+        let (low, high) = finite().fold((f64::MAX, f64::MIN), |(low, high), loss| {
+            (low.min(loss), high.max(loss))
+        });
+        let block = |loss: &f64| match loss.is_finite() {
+            true if high > low => BLOCKS[(7.0 * (loss - low) / (high - low)).round() as usize],
+            true => BLOCKS[0],
+            false => '✕',
+        };
+        (losses.len() > 1).then(|| losses.iter().map(block).collect())
+    }
+
+    /// Two small curves over the steps: loss and gradient norm. The step that was not made is a ring.
+    fn plot(&self, hit: &Hit) -> String {
+        let (width, height) = (300.0, 84.0);
+        let losses = self.recent.iter().map(|step| step.loss);
+        let norms = self.recent.iter().map(|step| step.gradient_norm);
+        let curves: [(&str, &str, Vec<f64>); 2] = [
+            ("loss", "#2a7fc0", losses.chain([hit.step.loss]).collect()),
+            (
+                "gradient norm",
+                "#c8641e",
+                norms
+                    .chain([hit.step.gradient_norm.unwrap_or(f64::NAN)])
+                    .collect(),
+            ),
+        ];
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{height}\" \
+             viewBox=\"0 0 {} {height}\" font-family=\"sans-serif\" font-size=\"11\">",
+            2.0 * width,
+            2.0 * width
+        );
+        for (index, (name, color, values)) in curves.iter().enumerate() {
+            svg.push_str(&curve(
+                name,
+                color,
+                values,
+                index as f64 * width,
+                (width, height),
+            ));
+        }
+        svg.push_str("</svg>");
+        svg
+    }
+}
+
+/// One curve with its name and its ends; values that are no numbers are crosses at the top.
+fn curve(
+    name: &str,
+    color: &str,
+    values: &[f64],
+    left: f64,
+    (width, height): (f64, f64),
+) -> String {
+    const TOP: f64 = 20.0;
+    const BOTTOM: f64 = 10.0;
+    const SIDE: f64 = 10.0;
+    let finite = || values.iter().copied().filter(|value| value.is_finite());
+    let (low, high) = finite().fold((f64::MAX, f64::MIN), |(low, high), value| {
+        (low.min(value), high.max(value))
+    });
+    let range = if high > low { high - low } else { 1.0 };
+    let step = (width - 2.0 * SIDE) / (values.len().max(2) - 1) as f64;
+    let place = |(index, &value): (usize, &f64)| {
+        let y = match value.is_finite() {
+            true => height - BOTTOM - (height - TOP - BOTTOM) * (value - low) / range,
+            false => TOP,
+        };
+        (left + SIDE + step * index as f64, y)
+    };
+    let made = values.len() - 1;
+    let line: Vec<String> = (values.iter().enumerate().take(made))
+        .map(|point| {
+            let (x, y) = place(point);
+            format!("{x:.1},{y:.1}")
+        })
+        .collect();
+    let ends = match finite().next() {
+        Some(_) => format!("{name}, {low:.3e} to {high:.3e}"),
+        None => name.to_owned(),
+    };
+    let (x, y) = place((made, &values[made]));
+    let mark = match values[made].is_finite() {
+        true => format!(
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"none\" stroke=\"#d03030\" stroke-width=\"2\"/>"
+        ),
+        false => format!(
+            "<path d=\"M{:.1} {:.1}l8 8m0 -8l-8 8\" stroke=\"#d03030\" stroke-width=\"2\"/>",
+            x - 4.0,
+            y - 4.0
+        ),
+    };
+    format!(
+        "<text x=\"{:.1}\" y=\"12\" fill=\"#7a7a7a\">{ends}</text>\
+         <polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"1.5\"/>{mark}",
+        left + SIDE,
+        line.join(" ")
+    )
+}
+
+impl Hit {
+    /// Names and values for the table of the card.
+    fn rows(&self) -> Vec<(String, String)> {
+        let step = &self.step;
+        let row = |name: &str, value: String| (name.to_owned(), value);
+        let mut rows = vec![row("loss", format!("{:.4}", step.loss))];
+        rows.extend(
+            step.gradient_norm
+                .map(|norm| row("gradient norm", format!("{norm:.3e}"))),
+        );
+        rows.push(row("learning rate", rate(step.learning_rate)));
+        rows.extend(
+            step.accuracy
+                .map(|it| row("accuracy of the batch", format!("{it:.3}"))),
+        );
+        let mut layers = step.update_ratios.clone();
+        layers.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
+        for layer in layers.iter().take(LAYERS) {
+            let name = format!("update / weights of {}", layer.layer);
+            rows.push((name, format!("{:.2e}", layer.ratio)));
+        }
+        let listed: Vec<String> = step
+            .rows
+            .iter()
+            .take(LISTED)
+            .map(usize::to_string)
+            .collect();
+        let more = match step.rows.len() > LISTED {
+            true => ", …",
+            false => "",
+        };
+        let examples = text::count(step.rows.len(), "example");
+        let batch = format!(
+            "batch {} of epoch {}, {examples}: rows {}{more}",
+            step.batch + 1,
+            step.epoch + 1,
+            listed.join(", ")
+        );
+        rows.push(row("examples", batch));
+        rows
+    }
+
+    /// What to look at next.
+    fn look_next(&self) -> Vec<String> {
+        let mut next = Vec::new();
+        if self.step.non_finite.is_some() {
+            next.push(
+                "`run.why()?` replays the step and names the first operation that is not finite"
+                    .to_owned(),
+            );
+        }
+        next.push("`run.batch()?` shows the texts and labels of this step".to_owned());
+        if self.step.gradient_norm.is_some() {
+            next.push(
+                "`run.gradients()?` and `run.updates()?` show which layers it would change"
+                    .to_owned(),
+            );
+        }
+        next.push(
+            "`run.step(1)?` tries the step again and stops again while the condition holds; after \
+             `run.clear_breakpoints()?` it is made"
+                .to_owned(),
+        );
+        next
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_plain())
+    }
+}
