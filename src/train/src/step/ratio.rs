@@ -37,8 +37,7 @@ impl<N: Network> StepState<N> {
             return Vec::new();
         };
         let gradients = copied(self.replicas.structure(), gradients);
-        let (inputs, update) =
-            self.planned(vec![Some((gradients, norm))], proposal.rate, settings);
+        let (inputs, update) = self.planned(vec![Some((gradients, norm))], proposal.rate, settings);
         let names: HashMap<ParamId, &str> = (self.replicas.records().iter())
             .map(|record| (record.param, layer(&record.name)))
             .collect();

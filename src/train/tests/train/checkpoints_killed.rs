@@ -68,7 +68,10 @@ fn a_process_that_trains() {
     let codes: Vec<String> = notices.into_iter().map(|it| it.code).collect();
     fs::write(folder.join("codes"), codes.join(",")).expect("a few bytes");
     // Where files may have a few bytes only, this is too long.
-    let _ = fs::write(folder.join("result"), format!("{} {result}", codes.join(",")));
+    let _ = fs::write(
+        folder.join("result"),
+        format!("{} {result}", codes.join(",")),
+    );
 }
 
 fn start(folder: &Path, before: &str) -> Child {

@@ -56,9 +56,11 @@ pub(super) fn progress_of<N: Network>(
                     it.loss.into(),
                     it.gradient_norm.into(),
                     it.learning_rate.into(),
+                    it.accuracy.map(Bits::from),
                 )
             })
             .collect(),
+        best_accuracy: progress.best_accuracy.map(Bits::from),
         step: counts_of(&it.state, params),
     }
 }
@@ -300,13 +302,15 @@ pub(super) fn progress_from<N: Network>(
     progress.execution = execution;
     let recent = saved.recent.into_iter().rev().take(MOST_RECENT).rev();
     progress.recent = recent
-        .map(|(step, loss, norm, rate)| StepPoint {
+        .map(|(step, loss, norm, rate, accuracy)| StepPoint {
             step,
             loss: loss.into(),
             gradient_norm: norm.into(),
             learning_rate: rate.into(),
+            accuracy: accuracy.map(f64::from),
         })
         .collect();
+    progress.best_accuracy = saved.best_accuracy.map(f64::from);
     Ok(progress)
 }
 

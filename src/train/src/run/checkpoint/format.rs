@@ -109,7 +109,8 @@ pub(crate) struct SavedProgress {
     pub history: SavedHistory,
     pub execution: Option<SavedExecution>,
     /// The latest steps: number, loss, gradient norm, rate.
-    pub recent: Vec<(u64, Bits, Bits, Bits)>,
+    pub recent: Vec<(u64, Bits, Bits, Bits, Option<Bits>)>,
+    pub best_accuracy: Option<Bits>,
     pub step: SavedCounts,
 }
 
