@@ -10,6 +10,7 @@ use crate::mode::Mode;
 use crate::parameters::Parameters;
 use crate::self_attention::SelfAttention;
 use crate::self_output::SelfOutput;
+use crate::taps;
 
 /// Self-attention with its residual connection.
 #[derive(Module, Debug)]
@@ -37,9 +38,9 @@ impl Attention {
         attention_mask: Tensor<2>,
         mode: Mode,
     ) -> Tensor<3> {
-        let attended = self
-            .self_attention
-            .forward(hidden_states.clone(), attention_mask, mode);
-        self.output.forward(attended, hidden_states, mode)
+        let attended = taps::within("self", || {
+            (self.self_attention).forward(hidden_states.clone(), attention_mask, mode)
+        });
+        taps::within("output", || self.output.forward(attended, hidden_states, mode))
     }
 }

@@ -12,6 +12,7 @@ use crate::encoder::Encoder;
 use crate::mode::Mode;
 use crate::parameters::Parameters;
 use crate::pooler::Pooler;
+use crate::taps;
 
 /// Embeddings, encoder, pooler.
 #[derive(Module, Debug)]
@@ -55,12 +56,12 @@ impl Bert {
     /// Runs the body. The sequence may be at most `max_position_embeddings` long and every id below
     /// `vocab_size`; the data pipeline checks both.
     pub fn forward(&self, batch: BatchTensors, mode: Mode) -> BertOutput {
-        let embedded = self.embeddings.forward(&batch, mode);
-        let hidden_states = self
-            .encoder
-            .forward(embedded.clone(), batch.attention_mask, mode);
+        let embedded = taps::within("embeddings", || self.embeddings.forward(&batch, mode));
+        let hidden_states = taps::within("encoder", || {
+            (self.encoder).forward(embedded.clone(), batch.attention_mask, mode)
+        });
         let last = hidden_states.last().unwrap_or(&embedded).clone();
-        let pooled = self.pooler.forward(last);
+        let pooled = taps::within("pooler", || self.pooler.forward(last));
         BertOutput {
             embedded,
             hidden_states,

@@ -13,6 +13,7 @@ use crate::layer_norm::LayerNorm;
 use crate::mode::{DropoutSite, Mode};
 use crate::ops;
 use crate::parameters::Parameters;
+use crate::taps;
 
 /// Tokens → vectors: the sum of a vector for the word, one for the position and one for the segment.
 #[derive(Module, Debug)]
@@ -68,10 +69,13 @@ impl Embeddings {
             .unsqueeze_dim::<3>(0); // [1, S, H]
         // The reference's order of summation: words + types, then positions.
         let sum = ops::rounded(words + types + positions);
+        taps::inside("sum", || sum.clone());
         let normalized = self.layer_norm.forward(sum);
-        match mode.dropout(self.hidden_dropout_prob, DropoutSite::Embeddings) {
-            Some((rate, key)) => ops::dropout(normalized, rate, key),
-            None => normalized,
-        }
+        taps::output(
+            match mode.dropout(self.hidden_dropout_prob, DropoutSite::Embeddings) {
+                Some((rate, key)) => ops::dropout(normalized, rate, key),
+                None => normalized,
+            },
+        )
     }
 }

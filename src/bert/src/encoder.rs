@@ -9,6 +9,7 @@ use crate::config::BertConfig;
 use crate::layer::Layer;
 use crate::mode::Mode;
 use crate::parameters::Parameters;
+use crate::taps;
 
 /// `num_hidden_layers` layers of the same shape, one after the other.
 #[derive(Module, Debug)]
@@ -40,8 +41,12 @@ impl Encoder {
     ) -> Vec<Tensor<3>> {
         let mut hidden_states = embedded;
         let mut outputs = Vec::with_capacity(self.layer.len());
-        for layer in &self.layer {
-            hidden_states = layer.forward(hidden_states, attention_mask.clone(), mode);
+        for (index, layer) in self.layer.iter().enumerate() {
+            hidden_states = taps::within("layer", || {
+                taps::within_layer(index, || {
+                    layer.forward(hidden_states, attention_mask.clone(), mode)
+                })
+            });
             outputs.push(hidden_states.clone());
         }
         outputs

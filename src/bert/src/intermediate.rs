@@ -11,6 +11,7 @@ use crate::config::BertConfig;
 use crate::linear::Linear;
 use crate::ops;
 use crate::parameters::Parameters;
+use crate::taps;
 
 /// H → F, then the exact GELU (with erf, not the tanh approximation).
 #[derive(Module, Debug)]
@@ -31,10 +32,10 @@ impl Intermediate {
     /// # Shapes
     /// [B, S, H] → [B, S, F]
     pub fn forward(&self, hidden_states: Tensor<3>) -> Tensor<3> {
-        ops::linear_gelu(
+        taps::output(ops::linear_gelu(
             hidden_states,
             self.dense.weight.val(),
             self.dense.bias.val(),
-        )
+        ))
     }
 }

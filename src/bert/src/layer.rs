@@ -11,6 +11,7 @@ use crate::intermediate::Intermediate;
 use crate::mode::Mode;
 use crate::output::Output;
 use crate::parameters::Parameters;
+use crate::taps;
 
 /// Attention, then the feed-forward part. Each adds its input (a residual connection) and normalizes the sum.
 #[derive(Module, Debug)]
@@ -41,8 +42,10 @@ impl Layer {
         attention_mask: Tensor<2>,
         mode: Mode,
     ) -> Tensor<3> {
-        let attended = self.attention.forward(hidden_states, attention_mask, mode);
-        let widened = self.intermediate.forward(attended.clone());
-        self.output.forward(widened, attended, mode)
+        let attended = taps::within("attention", || {
+            (self.attention).forward(hidden_states, attention_mask, mode)
+        });
+        let widened = taps::within("intermediate", || self.intermediate.forward(attended.clone()));
+        taps::within("output", || self.output.forward(widened, attended, mode))
     }
 }

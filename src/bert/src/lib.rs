@@ -23,6 +23,8 @@
 //! # }
 //! ```
 //!
+//! What layers compute can be looked at through [`taps`].
+//!
 //! The crate uses burn, `diagnostics`, `render` and `data` (through its trait `Tokenize`). It builds a network on one given
 //! device; replicas, losses, optimizers and metrics belong to the crates above.
 //!
@@ -56,6 +58,7 @@ pub mod checkpoint;
 pub mod names;
 pub mod ops;
 pub mod source;
+pub mod taps;
 pub mod tokenizer;
 
 mod problem;

@@ -12,6 +12,7 @@ use crate::layer_norm::LayerNorm;
 use crate::linear::Linear;
 use crate::mode::{DropoutSite, Mode};
 use crate::parameters::Parameters;
+use crate::taps;
 
 /// F → H, then adds the feed-forward's input and normalizes.
 #[derive(Module, Debug)]
@@ -47,9 +48,9 @@ impl Output {
     /// # Shapes
     /// widened [B, S, F], input [B, S, H] → [B, S, H]
     pub fn forward(&self, widened: Tensor<3>, input: Tensor<3>, mode: Mode) -> Tensor<3> {
-        let narrowed = self.dense.forward(widened);
+        let narrowed = taps::within("dense", || taps::output(self.dense.forward(widened)));
         let site = DropoutSite::FeedForward(self.layer);
         let dropout = mode.dropout(self.hidden_dropout_prob, site);
-        self.layer_norm.forward_sum(narrowed, input, dropout)
+        taps::output(self.layer_norm.forward_sum(narrowed, input, dropout))
     }
 }

@@ -9,6 +9,7 @@ use crate::config::BertConfig;
 use crate::linear::Linear;
 use crate::ops;
 use crate::parameters::Parameters;
+use crate::taps;
 
 /// The first token's vector through a dense layer and tanh.
 #[derive(Module, Debug)]
@@ -32,6 +33,6 @@ impl Pooler {
         let [batch, _, hidden_size] = hidden_states.dims();
         let first_token = hidden_states.slice([0..batch, 0..1]); // [B, 1, H]
         let pooled = ops::rounded(activation::tanh(self.dense.forward(first_token)));
-        pooled.reshape([batch, hidden_size])
+        taps::output(pooled.reshape([batch, hidden_size]))
     }
 }

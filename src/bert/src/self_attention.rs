@@ -13,6 +13,7 @@ use crate::linear::Linear;
 use crate::mode::{DropoutSite, Mode};
 use crate::ops;
 use crate::parameters::Parameters;
+use crate::taps;
 
 /// Every position attends to every token of its sequence.
 ///
@@ -64,7 +65,8 @@ impl SelfAttention {
         // (with −∞, a sequence of padding only would become NaN), and applies dropout to the probabilities after
         // the softmax.
         let layers = [&self.query, &self.key, &self.value];
-        ops::self_attention(
+        self.hand_out(&hidden_states, &attention_mask);
+        taps::output(ops::self_attention(
             hidden_states,
             layers.map(|layer| (layer.weight.val(), layer.bias.val())),
             self.num_attention_heads,
@@ -73,6 +75,20 @@ impl SelfAttention {
                 self.attention_probs_dropout_prob,
                 DropoutSite::AttentionProbabilities(self.layer),
             ),
-        )
+        ))
+    }
+
+    /// What the fused operation does not keep: `query`, `key`, `value`, each [B, S, H], and the `probabilities` before
+    /// dropout, [B, N, S, S]. Computed once more, where somebody looks.
+    fn hand_out(&self, hidden_states: &Tensor<3>, attention_mask: &Tensor<2>) {
+        let project = |layer: &Linear| layer.forward(hidden_states.clone());
+        taps::inside("query", || project(&self.query));
+        taps::inside("key", || project(&self.key));
+        taps::inside("value", || project(&self.value));
+        taps::inside("probabilities", || {
+            let heads = self.num_attention_heads;
+            let (query, key) = (project(&self.query), project(&self.key));
+            ops::attention_probabilities(query, key, heads, attention_mask.clone())
+        });
     }
 }

@@ -11,6 +11,7 @@ use crate::layer_norm::LayerNorm;
 use crate::linear::Linear;
 use crate::mode::{DropoutSite, Mode};
 use crate::parameters::Parameters;
+use crate::taps;
 
 /// Mixes the outputs of the heads by a linear layer, then adds the layer's input and normalizes.
 #[derive(Module, Debug)]
@@ -42,9 +43,9 @@ impl SelfOutput {
     /// # Shapes
     /// attended and input, both [B, S, H] → [B, S, H]
     pub fn forward(&self, attended: Tensor<3>, input: Tensor<3>, mode: Mode) -> Tensor<3> {
-        let mixed = self.dense.forward(attended);
+        let mixed = taps::within("dense", || taps::output(self.dense.forward(attended)));
         let site = DropoutSite::AttentionOutput(self.layer);
         let dropout = mode.dropout(self.hidden_dropout_prob, site);
-        self.layer_norm.forward_sum(mixed, input, dropout)
+        taps::output(self.layer_norm.forward_sum(mixed, input, dropout))
     }
 }

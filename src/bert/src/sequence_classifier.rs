@@ -14,6 +14,7 @@ use crate::linear::Linear;
 use crate::mode::{DropoutSite, Mode};
 use crate::ops;
 use crate::parameters::{Parameters, Store};
+use crate::taps;
 
 /// The body, and a dense layer on its pooled output.
 ///
@@ -82,7 +83,7 @@ impl SequenceClassifier {
 
     /// [`Self::forward`] with all intermediate results.
     pub fn forward_all(&self, batch: BatchTensors, mode: Mode) -> SequenceClassifierOutput {
-        let bert = self.bert.forward(batch, mode);
+        let bert = taps::within("bert", || self.bert.forward(batch, mode));
         let logits = self.head(bert.pooled.clone(), mode);
         SequenceClassifierOutput { bert, logits }
     }
@@ -97,6 +98,8 @@ impl SequenceClassifier {
         };
         let logits = self.classifier.forward(pooled); // [B, 1, C]
         let [_, _, labels] = logits.dims();
-        logits.reshape([batch, labels])
+        taps::within("classifier", || {
+            taps::output(logits.reshape([batch, labels]))
+        })
     }
 }

@@ -37,6 +37,15 @@ pub enum Labels {
 }
 
 impl Labels {
+    /// The label of one example.
+    pub fn of(label: Option<Label>) -> Self {
+        match label {
+            None => Self::Absent,
+            Some(Label::Class(class)) => Self::Classes(vec![class as i32]),
+            Some(Label::Value(value)) => Self::Values(vec![value]),
+        }
+    }
+
     /// The labels of some rows.
     fn slice(&self, rows: Range<usize>) -> Self {
         match self {

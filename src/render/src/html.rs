@@ -4,6 +4,8 @@
 //! through [`attribute`] where it stands between the quotes of an attribute. Front ends sanitize what they show:
 //! style sheets, SVG, scripts and variables are lost, so cards use inline styles with literal values.
 
+use std::fmt::Write;
+
 /// The style of code inside a sentence or a table.
 pub const CODE_FONT: &str = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:0.92em";
 
@@ -49,6 +51,40 @@ pub fn code(text: &str) -> String {
     format!("<code style=\"{CODE_FONT}\">{}</code>", escape(text))
 }
 
+/// A picture as an image that holds it: front ends remove `<svg>` from HTML, but not an image with its data. `alt` is
+/// read out where the picture is not seen.
+pub fn picture(svg: &str, alt: &str) -> String {
+    format!(
+        "<img alt=\"{}\" style=\"max-width:100%;vertical-align:middle\" src=\"{}\">",
+        attribute(alt),
+        address(svg)
+    )
+}
+
+/// A picture as SVG as the address of an image.
+pub fn address(svg: &str) -> String {
+    let mut address = String::from("data:image/svg+xml,");
+    for byte in svg.bytes() {
+        match byte {
+            b'a'..=b'z'
+            | b'A'..=b'Z'
+            | b'0'..=b'9'
+            | b'-'
+            | b'_'
+            | b'.'
+            | b'/'
+            | b':'
+            | b'='
+            | b',' => address.push(char::from(byte)),
+            other => {
+                // Writing to a string cannot fail.
+                let _ = write!(address, "%{other:02X}");
+            }
+        }
+    }
+    address
+}
+
 fn push(html: &mut String, c: char) {
     match c {
         '&' => html.push_str("&amp;"),
@@ -85,6 +121,14 @@ mod tests {
         let expected = format!("a <code style=\"{CODE_FONT}\">b&lt;c</code> d");
         assert_eq!(prose("a `b<c` d"), expected);
         assert_eq!(prose("a ` b"), "a ` b");
+    }
+
+    #[test]
+    fn a_picture_is_an_image_with_its_data() {
+        let image = picture("<svg>\"ü#\"</svg>", "a \"curve\"");
+        let source = "src=\"data:image/svg+xml,%3Csvg%3E%22%C3%BC%23%22%3C/svg%3E\"";
+        assert!(image.contains(source) && image.contains("alt=\"a &quot;curve&quot;\""));
+        assert!(!image.contains("<svg"), "{image}");
     }
 
     /// The text that a browser shows for what this module writes.

@@ -1,12 +1,11 @@
 //! Displays below a running cell: text, HTML, Markdown, pictures, and every value of the project that has a card.
 //! Without a kernel the plain text goes to standard output.
 
-use std::fmt::Write;
-
 use serde_json::Value;
 use stratoscope_data::summary::Head;
 use stratoscope_data::{Dataset, Example};
 use stratoscope_diagnostics::{Diagnostic, render};
+use stratoscope_render::html::address;
 use stratoscope_render::text;
 use stratoscope_strategy::PlacementReport;
 use stratoscope_wire::{MimeBundle, ToKernel};
@@ -140,7 +139,7 @@ pub(crate) fn svg(picture: &str, alt: &str) -> MimeBundle {
 /// size, so that texts stay large enough.
 pub(crate) fn svg_of_panels<S: AsRef<str>>(picture: &str, panels: &[S], alt: &str) -> MimeBundle {
     let images = panels.iter().map(|panel| {
-        let source = data_address(panel.as_ref());
+        let source = address(panel.as_ref());
         format!("<img alt=\"{alt}\" style=\"max-width:100%;vertical-align:top\" src=\"{source}\">")
     });
     let mut bundle = with("image/svg+xml", picture.to_owned());
@@ -148,33 +147,7 @@ pub(crate) fn svg_of_panels<S: AsRef<str>>(picture: &str, panels: &[S], alt: &st
     bundle
 }
 
-/// A picture as a data URL.
-fn data_address(picture: &str) -> String {
-    let mut address = String::from("data:image/svg+xml,");
-    for byte in picture.bytes() {
-        match byte {
-            b'a'..=b'z'
-            | b'A'..=b'Z'
-            | b'0'..=b'9'
-            | b'-'
-            | b'_'
-            | b'.'
-            | b'/'
-            | b':'
-            | b'='
-            | b',' => {
-                address.push(char::from(byte));
-            }
-            other => {
-                // Writing to a string cannot fail.
-                let _ = write!(address, "%{other:02X}");
-            }
-        }
-    }
-    address
-}
-
-/// Not generic and not inlined: generic functions are compiled in every cell that uses them.
+/// Not generic, and not inlined: what is generic above is compiled in every cell that uses it.
 #[inline(never)]
 fn with(mime: &str, text: String) -> MimeBundle {
     MimeBundle::from_iter([(mime.to_owned(), Value::String(text))])

@@ -19,6 +19,7 @@ mod ahead;
 pub mod cell;
 mod connection;
 pub mod display;
+mod looking;
 mod macros;
 pub mod placement;
 pub mod prelude;

@@ -48,6 +48,11 @@ pub use stratoscope_train::{
 
 // A run that is driven piece by piece.
 pub use stratoscope_train::{Run, RunReport, StepPoint, Stop, StopReason};
+// What one sees inside a run, and the outputs of a network of one's own.
+pub use stratoscope_train::{
+    AttentionMap, BatchView, ConfusionMatrix, DataMap, ExampleView, RankedExamples, Statistics,
+    TensorStatistics, tap,
+};
 
 // Callbacks, and data files with custom columns.
 pub use stratoscope_data::Columns;

@@ -47,6 +47,7 @@ pub mod arguments;
 pub mod callbacks;
 pub mod context;
 mod count;
+mod inspect;
 pub mod loss;
 pub mod metric;
 pub mod model;
@@ -102,6 +103,10 @@ pub use receipt::CompileReceipt;
 pub use report::memory_plan::MemoryPlan;
 pub use report::run_report::{Position, RunReport, StepPoint, Stop, StopReason};
 pub use run::handle::Run;
+pub use report::inspection::{
+    AttentionMap, BatchView, ConfusionMatrix, DataMap, ExampleView, MappedExample, Piece,
+    RankedExamples, Statistics, TensorRow, TensorStatistics,
+};
 pub use schedule::{
     BertWarmup, CosineDecay, ExponentialDecay, IntoSchedule, PolynomialDecay, RatePlan, Schedule,
     WarmupLinear, bert_warmup, constant, warmup_linear,
@@ -110,4 +115,5 @@ pub use sequential::{
     Activation, Dense, Dropout, Embedding, Flatten, GlobalAveragePooling1D, Layer, Sequential,
 };
 pub use stratoscope_bert::BertTokenizer;
+pub use stratoscope_bert::taps::tap;
 pub use summary::Summary;

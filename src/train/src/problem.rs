@@ -65,3 +65,30 @@ pub(crate) fn together(problems: Vec<Diagnostic>) -> Option<Box<Diagnostic>> {
     let first = problems.next()?;
     Some(Box::new(problems.fold(first, Diagnostic::related)))
 }
+
+/// SC0105: a name or a pattern that no tensor has. The card has no place: the name is text like any other.
+pub(crate) fn unknown_tensor(given: &str, known: Vec<&str>) -> Box<Diagnostic> {
+    /// Names that are listed.
+    const MOST: usize = 20;
+    let rule = UnknownIdentifier {
+        kind: "tensor".to_owned(),
+        given: given.to_owned(),
+        place: Place::call("fit"),
+        similar: Vec::new(),
+        known: known.iter().take(MOST).map(|&name| name.to_owned()).collect(),
+        hint: None,
+        arguments: Vec::new(),
+    };
+    let mut finding = rule.diagnostic();
+    finding.labels.clear();
+    finding.fixes.clear();
+    if known.len() > MOST {
+        finding = finding.why(format!("and {} more", known.len() - MOST));
+    }
+    let near = similar(given, known);
+    for name in near.iter().take(3) {
+        finding = finding.suggest(name);
+    }
+    let fix = "use a name of the list, its end (`layer.0.output`), or a pattern such as `layer.0.*`";
+    Box::new(finding.fix(fix))
+}

@@ -243,6 +243,21 @@ pub fn attention(
     )))
 }
 
+/// The probabilities of [`attention`], `softmax(Q·Kᵀ/√D + mask)`, without dropout: for looking at, since no form of
+/// the operation keeps them. Each row adds up to 1.
+///
+/// # Shapes
+/// query and key [B, S, H]; mask [B, S], 1 = token, 0 = padding → [B, N, S, S]: how much each position (rows) attends
+/// to each (columns)
+pub fn attention_probabilities(
+    query: Tensor<3>,
+    key: Tensor<3>,
+    heads: usize,
+    mask: Tensor<2>,
+) -> Tensor<4> {
+    portable::attention_probabilities(query, key, heads, mask)
+}
+
 /// [`attention`] of three [`linear`] projections of the same `x`, without the copies between them.
 ///
 /// # Shapes

@@ -86,25 +86,41 @@ pub(super) fn attention(
     dropped: Option<Mask>,
 ) -> Tensor<3> {
     let [batch, sequence, hidden] = query.dims();
-    let size = hidden / heads;
-    // [B, S, H] → [B, N, S, D]
-    let split = |x: Tensor<3>| x.reshape([batch, sequence, heads, size]).swap_dims(1, 2);
-    let scale = 1.0 / (size as f64).sqrt();
-    let scores = split(query).matmul(split(key).swap_dims(2, 3)) * scale; // [B, N, S, S]
-    let lowest = match scores.dtype() {
-        DType::F16 => MASKED_SCORE_F16,
-        _ => MASKED_SCORE,
-    };
-    let padding = mask.equal_elem(0.0).reshape([batch, 1, 1, sequence]);
-    let scores = scores.mask_fill(padding.expand([batch, heads, sequence, sequence]), lowest);
-    let probabilities = softmax(scores, 3);
+    let probabilities = attention_probabilities(query, key, heads, mask);
     let probabilities = match dropped {
         Some(dropped) => dropout(probabilities, dropped),
         None => probabilities,
     };
     // [B, N, S, D] → [B, S, H]
     probabilities
-        .matmul(split(value))
+        .matmul(split(value, heads))
         .swap_dims(1, 2)
         .reshape([batch, sequence, hidden])
+}
+
+/// [B, S, H] → [B, N, S, D]
+fn split(x: Tensor<3>, heads: usize) -> Tensor<4> {
+    let [batch, sequence, hidden] = x.dims();
+    let size = hidden / heads;
+    x.reshape([batch, sequence, heads, size]).swap_dims(1, 2)
+}
+
+pub(super) fn attention_probabilities(
+    query: Tensor<3>,
+    key: Tensor<3>,
+    heads: usize,
+    mask: Tensor<2>,
+) -> Tensor<4> {
+    let [batch, sequence, hidden] = query.dims();
+    let size = hidden / heads;
+    let scale = 1.0 / (size as f64).sqrt();
+    let keys = split(key, heads).swap_dims(2, 3);
+    let scores = split(query, heads).matmul(keys) * scale; // [B, N, S, S]
+    let lowest = match scores.dtype() {
+        DType::F16 => MASKED_SCORE_F16,
+        _ => MASKED_SCORE,
+    };
+    let padding = mask.equal_elem(0.0).reshape([batch, 1, 1, sequence]);
+    let scores = scores.mask_fill(padding.expand([batch, heads, sequence, sequence]), lowest);
+    softmax(scores, 3)
 }

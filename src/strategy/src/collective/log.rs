@@ -39,7 +39,7 @@ const KEPT: usize = 256;
 #[derive(Clone, Debug, Default)]
 pub struct Collectives(Arc<Mutex<Log>>);
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Log {
     recent: VecDeque<CollectiveRecord>,
     /// Since the current optimizer step began.
@@ -129,6 +129,21 @@ impl Collectives {
         if operation != Operation::Broadcast {
             self.in_step(collective);
         }
+    }
+
+    /// Runs work whose collectives are not those of training: afterwards the log is as it was.
+    pub fn unlogged<T>(&self, work: impl FnOnce() -> T) -> T {
+        struct Restored<'a>(&'a Collectives, Option<Log>);
+        impl Drop for Restored<'_> {
+            fn drop(&mut self) {
+                if let Some(before) = self.1.take() {
+                    *self.0.log() = before;
+                }
+            }
+        }
+        let before = self.log().clone();
+        let _restored = Restored(self, Some(before));
+        work()
     }
 
     /// The latest collectives, oldest first; at most 256.

@@ -13,6 +13,10 @@ pub struct Predicted {
     pub labels: Vec<u64>,
     /// Predictions by class.
     pub predictions: Vec<u64>,
+    /// How often each class was taken for each: a row for each label, a column for each prediction.
+    pub confusion: Vec<Vec<u64>>,
+    /// The names of the classes, where they are known.
+    pub label_names: Vec<String>,
 }
 
 /// Labels beside predictions. Classes are counted in a confusion matrix, numbers are kept in pairs; what
@@ -238,6 +242,11 @@ impl Tally {
         Predicted {
             labels: count(Self::labelled),
             predictions: count(Self::predicted),
+            confusion: match self.classes {
+                0 => Vec::new(),
+                classes => self.confusion.chunks(classes).map(<[u64]>::to_vec).collect(),
+            },
+            label_names: Vec::new(),
         }
     }
 

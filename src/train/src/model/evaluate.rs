@@ -16,6 +16,7 @@ use crate::network::{Files, Network};
 use crate::prepare;
 use crate::report::history::Evaluation;
 use crate::run::watch::new_head;
+use crate::step::answers::Head;
 use crate::step::evaluation::{Measures, evaluate_batches};
 
 impl<N: Network> Model<N> {
@@ -78,6 +79,9 @@ impl<N: Network> Model<N> {
             precision: state.step.policy.precision(),
         };
         let replicas = state.settled()?;
-        evaluate_batches(&replicas, &encoded, plan.batch_size, measures, &report)
+        let head = Head::of(&state.files, replicas.first(), Some(loss));
+        let mut found = evaluate_batches(&replicas, &encoded, plan.batch_size, measures, &report)?;
+        found.predictions.label_names = head.label_names(&state.files);
+        Ok(found)
     }
 }

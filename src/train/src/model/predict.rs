@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use serde::Serialize;
-use stratoscope_data::Dataset;
+use stratoscope_data::{Dataset, Label};
 use stratoscope_diagnostics::rules::EmptyDataset;
 use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Result, Rule};
@@ -11,13 +11,14 @@ use stratoscope_render::text;
 use stratoscope_strategy::Origin;
 
 use crate::context::interrupt::Listening;
-use crate::loss::Loss;
 use crate::model::Model;
-use crate::network::{Files, Network, puts_out_probabilities};
+use crate::network::{Files, Network};
 use crate::prepare;
+use crate::problem;
 use crate::report::html::{CELL, HEAD, escape};
-use crate::run::state::ModelState;
+use crate::report::inspection::ConfusionMatrix;
 use crate::run::watch::new_head;
+use crate::step::answers::{Head, most_probable};
 use crate::step::forward::{PREFETCHED, forward};
 
 /// Texts of a batch.
@@ -167,24 +168,15 @@ impl<N: Network> Model<N> {
             }
         }
         work.finished();
-        let head = Head::of(&state);
-        let label_names = match head {
-            Head::Classes => state.files.label_names().to_vec(),
-            Head::Binary { .. } => match state.files.binary_labels() {
-                Some(names) => names.to_vec(),
-                None => ["0", "1"].map(str::to_owned).to_vec(),
-            },
-            Head::Number => Vec::new(),
-        };
+        let loss = state.compiled.as_ref().and_then(|compiled| compiled.loss);
+        let head = Head::of(&state.files, state.step.replicas.first(), loss);
+        let label_names = head.label_names(&state.files);
         let rows = data.examples.into_iter().zip(outputs);
         let rows = rows.map(|(example, outputs)| {
             let (text, pair) = (example.text, example.pair);
             match head {
-                Head::Classes => classified(text, pair, softmax(&outputs), &label_names),
-                Head::Binary { is_logit } => {
-                    classified(text, pair, of_two(&outputs, is_logit), &label_names)
-                }
                 Head::Number => number(text, pair, &outputs),
+                head => classified(text, pair, head.probabilities(&outputs), &label_names),
             }
         });
         Ok(Predictions {
@@ -194,65 +186,13 @@ impl<N: Network> Model<N> {
     }
 }
 
-/// What the outputs of a model mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Head {
-    /// One output a class.
-    Classes,
-    /// One output, by which two classes are distinguished.
-    Binary {
-        /// Whether a probability is to be made of it by sigmoid.
-        is_logit: bool,
-    },
-    /// A regression.
-    Number,
-}
-
-impl Head {
-    /// By the loss of `compile!`; a model that was only loaded, by what it was trained as.
-    fn of<N: Network>(state: &ModelState<N>) -> Self {
-        if state.files.classes().is_some() {
-            return Self::Classes;
-        }
-        let loss = state.compiled.as_ref().and_then(|compiled| compiled.loss);
-        let logits = !puts_out_probabilities(state.step.replicas.first());
-        match loss {
-            Some(Loss::BinaryCrossentropy(loss)) => Self::Binary {
-                is_logit: loss.loss.from_logits && logits,
-            },
-            // A margin of 0 is a half; the further from it, the surer.
-            Some(Loss::Hinge(_) | Loss::SquaredHinge(_)) => Self::Binary { is_logit: true },
-            Some(_) => Self::Number,
-            None if state.files.binary_labels().is_some() => Self::Binary { is_logit: logits },
-            None => Self::Number,
-        }
-    }
-}
-
-/// The probabilities of no and of yes, by one output.
-fn of_two(outputs: &[f32], is_logit: bool) -> Vec<f64> {
-    let output = outputs.first().copied().map_or(f64::NAN, f64::from);
-    let yes = match is_logit {
-        true => 1.0 / (1.0 + (-output).exp()),
-        // The loss takes it for a probability, whatever it is.
-        false => output.clamp(0.0, 1.0),
-    };
-    vec![1.0 - yes, yes]
-}
-
 fn classified(
     text: String,
     pair: Option<String>,
     probabilities: Vec<f64>,
     label_names: &[String],
 ) -> Prediction {
-    // The first of equals: at a probability of exactly ½ the answer is no, as the metrics count it.
-    let class = (0..probabilities.len()).fold(0, |best, index| {
-        match probabilities[index] > probabilities[best] {
-            true => index,
-            false => best,
-        }
-    });
+    let class = most_probable(&probabilities).unwrap_or(0);
     Prediction {
         text,
         pair,
@@ -279,21 +219,54 @@ fn number(text: String, pair: Option<String>, outputs: &[f32]) -> Prediction {
     }
 }
 
-/// eˣ over its sum; the largest is taken away first, so that nothing overflows.
-fn softmax(outputs: &[f32]) -> Vec<f64> {
-    let most = outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let powers: Vec<f64> = outputs
-        .iter()
-        .map(|&output| f64::from(output - most).exp())
-        .collect();
-    let sum: f64 = powers.iter().sum();
-    powers.into_iter().map(|power| power / sum).collect()
-}
-
 impl Predictions {
     /// The label of every text.
     pub fn labels(&self) -> Vec<&str> {
         self.rows.iter().map(|row| row.label.as_str()).collect()
+    }
+
+    /// Which classes were taken for which, by the labels of `data`: the data set that was predicted, or one of as many
+    /// examples in the same order.
+    ///
+    /// # Errors
+    /// SC0103 for predictions that are numbers, for data of another length, and for an example whose label is none of
+    /// the classes.
+    pub fn confusion_matrix(&self, data: &Dataset) -> Result<ConfusionMatrix> {
+        let bad = |given: String, expects: String| {
+            problem::bad_value("confusion_matrix", "data", given, expects)
+        };
+        let classes = self.label_names.len();
+        let mut counts = vec![vec![0; classes]; classes];
+        if data.len() != self.len() {
+            let (given, wanted) = (text::count(data.len(), "example"), self.len());
+            return Err(Box::new(bad(given, format!("{wanted}, one for each prediction"))));
+        }
+        for (example, row) in data.examples.iter().zip(&self.rows) {
+            // By name where the data has the names of the model, whatever their order there.
+            let own = match (example.class(), example.label) {
+                (Some(class), _) => {
+                    let name = data.label_names.get(class);
+                    let by_name = name.and_then(|name| self.label_names.iter().position(|it| it == name));
+                    by_name.or(Some(class))
+                }
+                (None, Some(Label::Value(value))) => Some(usize::from(value > 0.5)),
+                (None, _) => None,
+            };
+            let cell = own.and_then(|own| counts.get_mut(own)?.get_mut(row.class?));
+            let Some(cell) = cell else {
+                let given = format!("row {} with the label {:?}", example.row, example.label);
+                let expects = match classes {
+                    0 => "predictions of classes: these are numbers".to_owned(),
+                    classes => format!("a label of the {classes} classes"),
+                };
+                return Err(Box::new(bad(given, expects)));
+            };
+            *cell += 1;
+        }
+        ConfusionMatrix::new(counts, &self.label_names).ok_or_else(|| {
+            let expects = "predictions of classes: these are numbers".to_owned();
+            Box::new(bad("no class".to_owned(), expects))
+        })
     }
 
     /// How many there are.
@@ -405,6 +378,7 @@ impl fmt::Display for Predictions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::step::answers::softmax;
 
     #[test]
     fn the_largest_output_names_the_label() {
@@ -421,25 +395,5 @@ mod tests {
         let html = predictions.to_html();
         assert!(html.contains("&lt;libs&gt;") && html.contains("a &amp; b"));
         assert!(!html.contains("<libs>") && !html.contains("class="));
-    }
-
-    #[test]
-    fn one_output_decides_between_two_at_one_half() {
-        let names = vec!["ham".to_owned(), "spam".to_owned()];
-        let row = |output: f32, is_logit: bool| {
-            let row = classified("a".into(), None, of_two(&[output], is_logit), &names);
-            (row.label, row.class, (row.score * 1e4).round() / 1e4)
-        };
-        // σ(1) = 0.7311
-        assert_eq!(row(1.0, true), ("spam".to_owned(), Some(1), 0.7311));
-        assert_eq!(row(-1.0, true), ("ham".to_owned(), Some(0), 0.7311));
-        assert_eq!(row(0.0, true), ("ham".to_owned(), Some(0), 0.5));
-        assert_eq!(row(0.3, false), ("ham".to_owned(), Some(0), 0.7));
-        assert_eq!(row(1000.0, true), ("spam".to_owned(), Some(1), 1.0));
-    }
-
-    #[test]
-    fn softmax_does_not_overflow() {
-        assert_eq!(softmax(&[1e4, 0.0]), [1.0, 0.0]);
     }
 }

@@ -15,8 +15,9 @@ use super::kernel::{self, AdamStep, Prepare, SgdStep};
 use super::norm::{floats, is_flex, of_tensor};
 use super::{Averaging, Clipping, Slot, UpdateRule};
 
-/// The moments of one replica, made at the first step, beside the weights.
-#[derive(Debug, Default)]
+/// The moments of one replica, made at the first step, beside the weights. A clone shares the tensors until one of
+/// the two makes a step.
+#[derive(Clone, Debug, Default)]
 pub struct OptimizerState {
     /// Steps made; Adam's t.
     steps: u64,
@@ -24,7 +25,7 @@ pub struct OptimizerState {
 }
 
 /// What is kept beside one parameter, flat. SGD has only the first moment, its velocity.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Moments {
     pub first: Option<Tensor<1>>,
     pub second: Option<Tensor<1>>,

@@ -8,6 +8,7 @@ use stratoscope_render::text;
 use crate::metric::Predicted;
 use crate::report::counters::Counters;
 use crate::report::html::{CELL, HEAD, escape, prose, rate, time, value};
+use crate::report::inspection::ConfusionMatrix;
 use crate::report::text::{COLUMNS, table};
 
 mod named;
@@ -308,6 +309,16 @@ impl Evaluation {
             .iter()
             .find(|metric| metric.name == name)?
             .value
+    }
+
+    /// Which classes were taken for which; `None` where the model predicts a number.
+    pub fn confusion_matrix(&self) -> Option<ConfusionMatrix> {
+        let Predicted {
+            confusion,
+            label_names,
+            ..
+        } = &self.predictions;
+        ConfusionMatrix::new(confusion.clone(), label_names)
     }
 
     fn table(&self) -> (Vec<String>, Vec<String>) {

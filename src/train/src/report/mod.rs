@@ -4,6 +4,7 @@ pub mod counters;
 pub mod held;
 pub mod history;
 pub mod html;
+pub mod inspection;
 pub mod memory_plan;
 pub mod plot;
 pub mod receipt;

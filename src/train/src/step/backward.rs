@@ -36,7 +36,7 @@ pub(crate) enum Dropout {
 }
 
 impl Dropout {
-    fn mode(self, replica: usize) -> Mode {
+    pub(super) fn mode(self, replica: usize) -> Mode {
         match self {
             Self::Masks { seed, batch } => Mode::Train {
                 seed,

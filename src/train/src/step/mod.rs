@@ -10,8 +10,10 @@
 //! 4. `update`: clipping, the optimizer's rule, the moments.
 //!
 //! All that a step reads and changes is in [`StepState`]; what stays the same from step to step is in
-//! [`StepSettings`]. `forward` and `evaluation` are the same passes without gradients.
+//! [`StepSettings`]. `forward` and `evaluation` are the same passes without gradients, `preview` is the step that
+//! would come, without making it, and `answers` says what outputs mean.
 
+pub(crate) mod answers;
 pub(crate) mod backward;
 pub(crate) mod evaluation;
 pub(crate) mod exchange;
@@ -20,6 +22,7 @@ pub(crate) mod forward;
 pub mod gradients;
 pub(crate) mod loss_scale;
 pub mod precision;
+pub(crate) mod preview;
 mod state;
 mod update;
 

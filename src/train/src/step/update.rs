@@ -13,7 +13,7 @@ use crate::network::Network;
 use crate::optimizer::{Clipping, OptimizerState, Update, apply, clip_each};
 
 /// The gradients of one copy of the variables with their norm; `None` for a copy that makes no update.
-type Input = Option<(GradientsParams, f64)>;
+pub(super) type Input = Option<(GradientsParams, f64)>;
 
 impl<N: Network> StepState<N> {
     /// Applies the gradients and counts what was done; returns how many updates that were. With `wait` the devices
@@ -122,14 +122,13 @@ impl<N: Network> StepState<N> {
         rows.map(|own| Some((own, norm))).collect()
     }
 
-    /// Every copy of the variables makes an update with its gradients, if it has any.
-    fn update(
-        &mut self,
+    /// The update of a step, and for each stored module the gradients that it is made with.
+    pub(super) fn planned(
+        &self,
         inputs: Vec<Input>,
         rate: f64,
         settings: &StepSettings,
-        wait: bool,
-    ) -> Result<()> {
+    ) -> (Vec<Input>, Update) {
         let optimizer = &settings.compiled.optimizer;
         let (inputs, clipping) = match (self.replicas.is_sharded(), optimizer.clipping) {
             (false, clipping) => (inputs, clipping),
@@ -154,13 +153,25 @@ impl<N: Network> StepState<N> {
             rate,
             undecayed: Arc::clone(&settings.undecayed),
         };
+        (inputs, update)
+    }
+
+    /// Every copy of the variables makes an update with its gradients, if it has any.
+    fn update(
+        &mut self,
+        inputs: Vec<Input>,
+        rate: f64,
+        settings: &StepSettings,
+        wait: bool,
+    ) -> Result<()> {
+        let (inputs, update) = self.planned(inputs, rate, settings);
         let devices = self.replicas.storage_devices().to_vec();
         let moments = std::mem::take(&mut self.moments);
         let inputs = inputs.into_iter().zip(moments).collect();
         let work = move |ReplicaId(index): ReplicaId, network: &mut N, (input, moments)| {
             let (input, mut moments): (Input, OptimizerState) = (input, moments);
             if let Some((gradients, norm)) = input {
-                let factor = clipping.global_factor(norm);
+                let factor = update.clipping.global_factor(norm);
                 let update = Update {
                     factor,
                     ..update.clone()

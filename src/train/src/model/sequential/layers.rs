@@ -4,7 +4,7 @@
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use stratoscope_bert::mode::DropoutSite;
-use stratoscope_bert::{Mode, NamedParameter, named_parameters, ops};
+use stratoscope_bert::{Mode, NamedParameter, named_parameters, ops, taps};
 use stratoscope_data::{Batch, Dataset, RandomStream};
 use stratoscope_diagnostics::rules::{InvalidSize, TokenOutOfRange};
 use stratoscope_diagnostics::{Place, Result, Rule};
@@ -227,8 +227,13 @@ impl Network for Layers {
         let x = ops::rounded(features(batch, device));
         let [rows, width] = x.dims();
         let mut x = x.reshape([rows, 1, width]);
+        // The names of the layers are needed where somebody looks at their outputs.
+        let names = if taps::is_active() { self.names() } else { Vec::new() };
         for index in 0..self.layers.len() {
             x = self.layer(index, x, mode);
+            if let Some(name) = names.get(index) {
+                x = taps::tap(name, x);
+            }
         }
         let outputs = x.dims()[2];
         x.reshape([rows, outputs])

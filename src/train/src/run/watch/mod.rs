@@ -286,6 +286,7 @@ mod tests {
                 predictions: Predicted {
                     labels: labels.to_vec(),
                     predictions: predictions.to_vec(),
+                    ..Predicted::default()
                 },
             };
             let ended = EpochOf {

@@ -1,0 +1,258 @@
+//! Looking at what layers compute, without changing it.
+//!
+//! Each layer says by which part of the checkpoint's keys it is known ([`within`]) and hands out what it has
+//! computed ([`output`]). Outside of [`Taps::during`] both do nothing but read one thread-local flag, so that a pass
+//! without taps has the speed and the bits that it has without this module. Inside, whatever the taps want is given
+//! to their sink: detached from the graph of the backward pass, which stays as it is.
+//!
+//! The taps belong to a thread, as `ops::Precision` does, because replicas compute on threads of their own.
+//!
+//! ```
+//! use std::sync::{Arc, Mutex};
+//!
+//! use burn::tensor::{Device, Tensor};
+//! use stratoscope_bert::taps::{self, Taps};
+//!
+//! let seen = Arc::new(Mutex::new(Vec::new()));
+//! let sink = Arc::clone(&seen);
+//! let all = Taps::new(|_| true, move |name, shape, _| {
+//!     sink.lock().expect("no panic").push((name.to_owned(), shape.to_vec()));
+//! });
+//! let layer = || taps::within("encoder", || taps::output(Tensor::<2>::zeros([2, 3], &Device::flex())));
+//! layer(); // nobody looks
+//! all.during(layer);
+//! assert_eq!(*seen.lock().expect("no panic"), [("encoder".to_owned(), vec![2, 3])]);
+//! ```
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::sync::Arc;
+
+use burn::tensor::Tensor;
+
+thread_local! {
+    /// Whether this thread has taps: the one thing that a pass without taps looks at.
+    static ACTIVE: Cell<bool> = const { Cell::new(false) };
+    static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
+}
+
+/// The taps of a pass, and where the pass is.
+struct Current {
+    taps: Taps,
+    /// `bert.encoder.layer.3`
+    path: String,
+}
+
+/// Which outputs are wanted, and what is done with them. A clone has the same sink.
+#[derive(Clone)]
+pub struct Taps(Arc<Inner>);
+
+struct Inner {
+    wants: Box<dyn Fn(&str) -> bool + Send + Sync>,
+    sink: Box<Sink>,
+}
+
+/// Gets the name of an output, its shape, and its elements in their order.
+type Sink = dyn Fn(&str, &[usize], Tensor<1>) + Send + Sync;
+
+impl Taps {
+    /// Gives the outputs whose names are wanted to `sink`, in the order of computing, on the thread that computes.
+    /// The sink must not run layers itself.
+    pub fn new(
+        wants: impl Fn(&str) -> bool + Send + Sync + 'static,
+        sink: impl Fn(&str, &[usize], Tensor<1>) + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            wants: Box::new(wants),
+            sink: Box::new(sink),
+        }))
+    }
+
+    /// Runs a pass on this thread with these taps.
+    pub fn during<T>(&self, pass: impl FnOnce() -> T) -> T {
+        struct Restored(Option<Current>, bool);
+        impl Drop for Restored {
+            fn drop(&mut self) {
+                CURRENT.replace(self.0.take());
+                ACTIVE.set(self.1);
+            }
+        }
+        let current = Current {
+            taps: self.clone(),
+            path: String::new(),
+        };
+        let before = CURRENT.replace(Some(current));
+        let _restored = Restored(before, ACTIVE.replace(true));
+        pass()
+    }
+}
+
+impl fmt::Debug for Taps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Taps")
+    }
+}
+
+/// Runs a part of a network. What is handed out inside has its key before its name.
+pub fn within<T>(part: &str, work: impl FnOnce() -> T) -> T {
+    match ACTIVE.get() {
+        false => work(),
+        true => entered(&part, work),
+    }
+}
+
+/// [`within`] a layer that is known by its number.
+pub fn within_layer<T>(number: usize, work: impl FnOnce() -> T) -> T {
+    match ACTIVE.get() {
+        false => work(),
+        true => entered(&number, work),
+    }
+}
+
+/// Hands out the output of the part that is running, and returns it.
+pub fn output<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    if ACTIVE.get() {
+        hand_out(None, || x.clone());
+    }
+    x
+}
+
+/// Hands out a tensor under a name, and returns it: for a network of one's own, whose layers say nothing by themselves.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use stratoscope_bert::taps::tap;
+///
+/// let hidden = Tensor::<2>::ones([2, 3], &Device::flex());
+/// let hidden = tap("hidden", hidden); // `run.activations("hidden")` sees it
+/// ```
+pub fn tap<const D: usize>(name: &str, x: Tensor<D>) -> Tensor<D> {
+    within(name, || output(x))
+}
+
+/// Whether anybody looks at what this thread computes.
+pub fn is_active() -> bool {
+    ACTIVE.get()
+}
+
+/// Hands out something that a part computes on its way under a name of its own. `x` is called only where it is wanted:
+/// it may compute what the pass itself does not need.
+pub fn inside<const D: usize>(name: &str, x: impl FnOnce() -> Tensor<D>) {
+    if ACTIVE.get() {
+        hand_out(Some(name), x);
+    }
+}
+
+fn entered<T>(part: &dyn fmt::Display, work: impl FnOnce() -> T) -> T {
+    /// Cuts the path to its length before.
+    struct Left(usize);
+    impl Drop for Left {
+        fn drop(&mut self) {
+            CURRENT.with_borrow_mut(|current| {
+                if let Some(current) = current {
+                    current.path.truncate(self.0);
+                }
+            });
+        }
+    }
+    let before = CURRENT.with_borrow_mut(|current| {
+        let Some(current) = current else { return 0 };
+        let before = current.path.len();
+        current.path = joined(&current.path, part);
+        before
+    });
+    let _left = Left(before);
+    work()
+}
+
+fn joined(path: &str, part: &dyn fmt::Display) -> String {
+    match path {
+        "" => part.to_string(),
+        path => format!("{path}.{part}"),
+    }
+}
+
+fn hand_out<const D: usize>(name: Option<&str>, x: impl FnOnce() -> Tensor<D>) {
+    let wanted = CURRENT.with_borrow(|current| {
+        let current = current.as_ref()?;
+        let name = match name {
+            Some(name) => joined(&current.path, &name),
+            None => current.path.clone(),
+        };
+        (current.taps.0.wants)(&name).then(|| (name, current.taps.clone()))
+    });
+    let Some((name, taps)) = wanted else { return };
+    let x = x();
+    let x = match x.device().is_autodiff() {
+        true => x.inner(),
+        false => x,
+    };
+    let shape = x.dims();
+    let elements = x.reshape([shape.iter().product::<usize>()]);
+    (taps.0.sink)(&name, &shape, elements);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use burn::tensor::Device;
+
+    use super::*;
+
+    type Seen = Arc<Mutex<Vec<(String, f32)>>>;
+
+    fn taps(wants: impl Fn(&str) -> bool + Send + Sync + 'static) -> (Taps, Seen) {
+        let seen = Seen::default();
+        let sink = Arc::clone(&seen);
+        let taps = Taps::new(wants, move |name, _, x| {
+            let sum = x.sum().into_scalar::<f32>();
+            sink.lock().expect("no panic").push((name.to_owned(), sum));
+        });
+        (taps, seen)
+    }
+
+    fn ones(device: &Device) -> Tensor<2> {
+        Tensor::ones([2, 2], device)
+    }
+
+    #[test]
+    fn names_are_paths_and_only_what_is_wanted_is_computed() {
+        let (taps, seen) = taps(|name| name != "a.1.unwanted");
+        let device = Device::flex().autodiff();
+        let pass = || {
+            within("a", || {
+                within_layer(1, || {
+                    inside("wanted", || ones(&device) * 2.0);
+                    inside::<2>("unwanted", || unreachable!("nobody wants it"));
+                    output(ones(&device))
+                });
+                output(ones(&device))
+            })
+        };
+        pass();
+        taps.during(pass);
+        pass();
+        taps.during(|| tap("mine", ones(&device)));
+        let expected = [("a.1.wanted", 8.0), ("a.1", 4.0), ("a", 4.0), ("mine", 4.0)];
+        let expected = expected.map(|(name, sum)| (name.to_owned(), sum));
+        assert_eq!(*seen.lock().expect("no panic"), expected);
+    }
+
+    #[test]
+    fn taps_end_with_the_pass_also_by_a_panic() {
+        let (all, seen) = taps(|_| true);
+        let panics = || within("a", || std::panic::panic_any("on purpose"));
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            all.during(panics);
+        }));
+        assert!(outcome.is_err() && !ACTIVE.get());
+        // Within other taps a panic leaves the path as it was.
+        all.during(|| {
+            let inner = std::panic::catch_unwind(|| within("a", || std::panic::panic_any("again")));
+            assert!(inner.is_err());
+            within("b", || output(ones(&Device::flex())));
+        });
+        assert_eq!(*seen.lock().expect("no panic"), [("b".to_owned(), 4.0)]);
+    }
+}

@@ -1,0 +1,20 @@
+//! How the values of looking into a run are shown: each has its own text and its own page.
+
+use stratoscope_train::{
+    AttentionMap, BatchView, ConfusionMatrix, DataMap, RankedExamples, TensorStatistics,
+};
+use stratoscope_wire::MimeBundle;
+
+use crate::display::{IntoBundle, html_and_plain};
+
+macro_rules! shown {
+    ($($kind:ty)*) => {
+        $(impl IntoBundle for $kind {
+            fn bundle(&self) -> MimeBundle {
+                html_and_plain(self.to_html(), self.to_plain())
+            }
+        })*
+    };
+}
+
+shown!(AttentionMap BatchView ConfusionMatrix DataMap RankedExamples TensorStatistics);

@@ -1,0 +1,86 @@
+//! [`Inspection`]: a look at where a run stands.
+
+use stratoscope_bert::taps::Taps;
+use stratoscope_data::Batch;
+use stratoscope_diagnostics::Result;
+
+use crate::context::interrupt;
+use crate::network::Network;
+use crate::prepare::split_sizes;
+use crate::step::answers::Head;
+use crate::step::forward::{BatchOutputs, interrupted};
+use crate::step::{StepSettings, StepState};
+
+/// A run before an optimizer step: all that the step reads. Nothing is changed.
+pub(crate) struct Inspection<'a, N: Network> {
+    pub step: &'a StepState<N>,
+    pub settings: &'a StepSettings,
+    pub files: &'a N::Files,
+    /// The micro-batches of the step; none where the run is over.
+    pub batches: &'a [Batch],
+}
+
+impl<N: Network> Inspection<'_, N> {
+    /// The number of the step, counted from 1 as in the history.
+    pub(crate) fn number(&self) -> u64 {
+        self.step.steps + 1
+    }
+
+    /// The examples of the step.
+    pub(crate) fn examples(&self) -> usize {
+        self.batches.iter().map(Batch::size).sum()
+    }
+
+    /// How many examples each replica sees in the step.
+    pub(crate) fn shares(&self) -> Vec<usize> {
+        let replicas = self.step.replicas.len();
+        let mut shares = vec![0; replicas];
+        for batch in self.batches {
+            for (share, own) in shares.iter_mut().zip(split_sizes(batch.size(), replicas)) {
+                *share += own;
+            }
+        }
+        shares
+    }
+
+    /// What the outputs mean.
+    pub(crate) fn head(&self) -> Head {
+        let network = self.step.replicas.first();
+        Head::of(self.files, network, Some(self.settings.loss))
+    }
+
+    /// The outputs of the batch with this index, with the masks of the step, or as in evaluation.
+    ///
+    /// # Errors
+    /// SC0520 if it is interrupted, SC0907 if a device fails.
+    pub(crate) fn outputs(
+        &self,
+        index: usize,
+        batch: &Batch,
+        training: bool,
+        taps: &[Taps],
+        call: &str,
+    ) -> Result<BatchOutputs> {
+        let stop = interrupt::at_once();
+        let batch = (index, batch);
+        let outputs = (self.step).coming_outputs(self.settings, batch, training, taps, &stop)?;
+        outputs.ok_or_else(|| interrupted(call, 0, self.examples()))
+    }
+
+    /// The names of the replicas' devices, where there are several.
+    pub(crate) fn replica_names(&self) -> Vec<String> {
+        let devices = self.step.replicas.devices();
+        match devices.len() {
+            1 => Vec::new(),
+            _ => devices.iter().map(|device| device.name.clone()).collect(),
+        }
+    }
+
+    /// The title of something of the coming step.
+    pub(crate) fn title(&self, what: &str) -> String {
+        match self.batches.is_empty() {
+            true => format!("no {what}: no batch is left, the run is over"),
+            false => format!("{what} of the coming step {}", self.number()),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Examples of a batch with what the model makes of them: `run.batch()`.
+
+use stratoscope_data::{Batch, Labels};
+use stratoscope_diagnostics::Result;
+
+use super::Inspection;
+use crate::arguments::class_weight::ClassWeights;
+use crate::loss::Loss;
+use crate::network::{Files, Network};
+use crate::report::inspection::{BatchView, ExampleView, Piece};
+use crate::step::answers::{Head, losses, most_probable};
+use crate::step::forward::BatchOutputs;
+
+/// How examples are read.
+pub(super) struct Reading<'a, F: Files> {
+    pub files: &'a F,
+    pub head: Head,
+    pub loss: Loss,
+    pub class_weights: Option<&'a ClassWeights>,
+    pub label_names: Vec<String>,
+}
+
+impl<'a, F: Files> Reading<'a, F> {
+    pub(super) fn of<N: Network<Files = F>>(coming: &Inspection<'a, N>) -> Self {
+        let head = coming.head();
+        Self {
+            files: coming.files,
+            head,
+            loss: coming.settings.loss,
+            class_weights: coming.settings.class_weights.as_ref(),
+            label_names: head.label_names(coming.files),
+        }
+    }
+
+    /// The examples of a batch, by what the replicas computed for their parts.
+    pub(super) fn examples(&self, micro_batch: usize, outputs: &BatchOutputs) -> Vec<ExampleView> {
+        let mut examples = Vec::new();
+        for (replica, (part, own)) in outputs.iter().enumerate() {
+            let width = (own.outputs.len() / part.size().max(1)).max(1);
+            let losses = losses(self.loss, self.class_weights, &own.outputs, &part.labels);
+            for (row, outputs) in own.outputs.chunks_exact(width).enumerate().take(part.size()) {
+                let loss = losses.get(row).copied().unwrap_or(0.0);
+                let example = self.example(part, row, outputs, loss);
+                examples.push(ExampleView {
+                    micro_batch,
+                    replica,
+                    ..example
+                });
+            }
+        }
+        examples
+    }
+
+    fn example(&self, part: &Batch, row: usize, outputs: &[f32], loss: f64) -> ExampleView {
+        let probabilities = self.head.probabilities(outputs);
+        let predicted_class = most_probable(&probabilities);
+        let name = |class: usize| {
+            let name = self.label_names.get(class).cloned();
+            name.unwrap_or_else(|| class.to_string())
+        };
+        let predicted = match predicted_class {
+            Some(class) => name(class),
+            None => outputs.first().map_or_else(String::new, f32::to_string),
+        };
+        let class = self.head.class(&part.labels, row);
+        let target = match (&part.labels, class) {
+            (Labels::Values(values), None) => values.get(row).copied().map(f64::from),
+            _ => None,
+        };
+        let label = class.map(name).or_else(|| target.map(|it| (it as f32).to_string()));
+        let width = part.width();
+        let features = part.features[row * width..(row + 1) * width].to_vec();
+        let pieces = pieces(self.files, part, row);
+        ExampleView {
+            row: part.rows[row],
+            text: match pieces.is_empty() {
+                true => features_text(&features),
+                false => decoded(self.files, &pieces),
+            },
+            pieces,
+            features,
+            label,
+            class,
+            target,
+            predicted,
+            predicted_class,
+            probabilities,
+            outputs: outputs.to_vec(),
+            loss,
+            micro_batch: 0,
+            replica: 0,
+        }
+    }
+}
+
+/// The word pieces of an example of a batch, padding included.
+pub(super) fn pieces(files: &impl Files, part: &Batch, row: usize) -> Vec<Piece> {
+    if part.ids.is_empty() {
+        return Vec::new();
+    }
+    let positions = row * part.seq..(row + 1) * part.seq;
+    let ids: Vec<u32> = part.ids[positions.clone()].iter().map(|&id| id as u32).collect();
+    let tokenizer = files.tokenizer();
+    let texts = tokenizer.tokens(&ids);
+    let each = ids.iter().zip(texts).zip(positions);
+    each.map(|((&id, text), at)| Piece {
+        text,
+        id,
+        segment: part.type_ids[at] as u32,
+        attended: part.mask[at] != 0,
+        unknown: id == tokenizer.unk_id() && part.mask[at] != 0,
+    })
+    .collect()
+}
+
+/// The text of word pieces without what the model adds to each text; two texts have a bar between them.
+pub(super) fn decoded(files: &impl Files, pieces: &[Piece]) -> String {
+    const ADDED: [&str; 3] = ["[CLS]", "[SEP]", "[PAD]"];
+    let of_segment = |second: bool| {
+        let own = pieces.iter().filter(|piece| piece.attended && (piece.segment > 0) == second);
+        let own = own.filter(|piece| !ADDED.contains(&piece.text.as_str()));
+        let ids: Vec<u32> = own.map(|piece| piece.id).collect();
+        match ids.is_empty() {
+            true => String::new(),
+            false => files.tokenizer().decode(&ids),
+        }
+    };
+    match (of_segment(false), of_segment(true)) {
+        (first, second) if second.is_empty() => first,
+        (first, second) => format!("{first} | {second}"),
+    }
+}
+
+/// The first features of an example as text.
+pub(super) fn features_text(features: &[f32]) -> String {
+    const SHOWN: usize = 12;
+    let shown = features.iter().take(SHOWN).map(f32::to_string);
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match features.len() > SHOWN {
+        true => format!("{shown}, … ({} numbers)", features.len()),
+        false => shown,
+    }
+}
+
+impl<N: Network> Inspection<'_, N> {
+    /// The examples of the coming step with the predictions and losses that training will see.
+    ///
+    /// # Errors
+    /// SC0520 if it is interrupted, SC0907 if a device fails.
+    pub(crate) fn batch(&self) -> Result<BatchView> {
+        let reading = Reading::of(self);
+        let mut examples = Vec::with_capacity(self.examples());
+        for (index, batch) in self.batches.iter().enumerate() {
+            let outputs = self.outputs(index, batch, true, &[], "batch")?;
+            examples.extend(reading.examples(index, &outputs));
+        }
+        let mut notes = Vec::new();
+        if !self.batches.is_empty() {
+            notes.push(
+                "predictions, probabilities and losses are those of the training pass: with the dropout masks of this \
+                 step, before its update"
+                    .to_owned(),
+            );
+        }
+        if self.batches.len() > 1 {
+            notes.push(format!(
+                "the step accumulates the gradients of {} micro-batches",
+                self.batches.len()
+            ));
+        }
+        if self.settings.class_weights.is_some() {
+            notes.push("losses are multiplied by the weights of the classes".to_owned());
+        }
+        Ok(BatchView {
+            step: self.number(),
+            loss: examples.iter().map(|example| example.loss).sum::<f64>() / examples.len() as f64,
+            examples,
+            notes,
+        })
+    }
+}

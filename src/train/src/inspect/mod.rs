@@ -1,0 +1,17 @@
+//! Looking inside a run: what its coming step would compute, its weights, what its layers put out, its examples.
+//!
+//! Everything here only reads. [`Inspection`] is a look at where a run stands: its state, its settings, and the batches of the
+//! step that comes next. What it computes has the masks and random numbers of that step, so that on the CPU it has
+//! the bits that the step will have, and the step has those that it has when nobody looked. The results are values of
+//! `crate::report::inspection`.
+
+mod coming;
+mod data_map;
+mod examples;
+mod outputs;
+mod ranking;
+mod tensors;
+
+pub(crate) use coming::Inspection;
+pub(crate) use data_map::{ExampleLog, data_map};
+pub(crate) use ranking::{Ranking, ranked};

@@ -1,0 +1,316 @@
+//! What layers put out: `run.activations("encoder.layer.3.*")` and `run.attention(layer, head, example)`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use burn::tensor::Tensor;
+use stratoscope_bert::taps::Taps;
+use stratoscope_diagnostics::Result;
+use stratoscope_render::text;
+
+use super::Inspection;
+use super::examples::pieces;
+use super::tensors::statistics;
+use crate::network::Network;
+use crate::problem;
+use crate::report::inspection::{AttentionMap, Statistics, TensorRow, TensorStatistics};
+
+/// Whether a name matches a pattern: `*` stands for any text, `?` for one character. A pattern may also match the end of
+/// a name behind a dot, so that `layer.3.*` finds `bert.encoder.layer.3.output`. A pattern without `*` and `?` that is
+/// a part of the network stands for all in it.
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
+    let starts = std::iter::once(0).chain(name.match_indices('.').map(|(at, _)| at + 1));
+    let mut ends = starts.map(|at| &name[at..]);
+    ends.any(|end| {
+        let part = end.strip_prefix(pattern);
+        glob(pattern.as_bytes(), end.as_bytes()) || part.is_some_and(|rest| rest.starts_with('.'))
+    })
+}
+
+/// In time proportional to the product of both lengths: at a `*` only the latest one is tried again.
+fn glob(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at, mut position) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while position < name.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, position));
+                at += 1;
+            }
+            Some(&letter) if letter == b'?' || letter == name[position] => {
+                at += 1;
+                position += 1;
+            }
+            _ => {
+                let Some((back, taken)) = star else {
+                    return false;
+                };
+                star = Some((back, taken + 1));
+                at = back + 1;
+                position = taken + 1;
+            }
+        }
+    }
+    pattern[at..].iter().all(|&letter| letter == b'*')
+}
+
+/// What the taps of one replica have found, in the order of computing.
+#[derive(Clone, Default)]
+struct Found(Arc<Mutex<Vec<TensorRow>>>);
+
+impl Found {
+    /// Taps that keep the statistics of what matches.
+    fn taps(&self, pattern: &str) -> Taps {
+        let (found, pattern) = (self.clone(), pattern.to_owned());
+        Taps::new(
+            move |name| matches(&pattern, name),
+            move |name, shape, elements| found.add(name, shape, statistics(elements)),
+        )
+    }
+
+    fn add(&self, name: &str, shape: &[usize], statistics: Statistics) {
+        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match rows.iter_mut().find(|row| row.name == name) {
+            // A layer that is used more than once, or another micro-batch.
+            Some(row) => row.statistics.merge(&statistics),
+            None => rows.push(TensorRow {
+                name: name.to_owned(),
+                shape: shape.to_vec(),
+                statistics,
+                by_replica: Vec::new(),
+                compared_norm: None,
+            }),
+        }
+    }
+
+    fn rows(&self) -> Vec<TensorRow> {
+        let rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        rows.clone()
+    }
+}
+
+/// The rows of all replicas by name, in the order of replica 0, which always has examples.
+fn together(found: &[Found]) -> Vec<TensorRow> {
+    let each: Vec<Vec<TensorRow>> = found.iter().map(Found::rows).collect();
+    let mut rows = each.first().cloned().unwrap_or_default();
+    for row in &mut rows {
+        let own = |rows: &Vec<TensorRow>| {
+            let own = rows.iter().find(|it| it.name == row.name);
+            own.map_or_else(Statistics::empty, |it| it.statistics.clone())
+        };
+        let by_replica: Vec<Statistics> = each.iter().map(own).collect();
+        for other in &by_replica[1..] {
+            row.statistics.merge(other);
+        }
+        if by_replica.len() > 1 {
+            row.by_replica = by_replica;
+        }
+    }
+    rows
+}
+
+impl<N: Network> Inspection<'_, N> {
+    /// Statistics of what layers compute for the examples of the coming step, with its dropout masks.
+    ///
+    /// # Errors
+    /// SC0105 for a pattern that matches nothing; SC0520 if it is interrupted, SC0907 if a device fails.
+    pub(crate) fn activations(&self, pattern: &str) -> Result<TensorStatistics> {
+        let title = self.title(&format!("activations `{pattern}`"));
+        if self.batches.is_empty() {
+            return Ok(TensorStatistics::new(title, Vec::new(), Vec::new(), Vec::new()));
+        }
+        let replicas = self.step.replicas.len();
+        let found: Vec<Found> = (0..replicas).map(|_| Found::default()).collect();
+        let taps: Vec<Taps> = found.iter().map(|own| own.taps(pattern)).collect();
+        let mut named = false;
+        for (index, batch) in self.batches.iter().enumerate() {
+            let outputs = self.outputs(index, batch, true, &taps, "activations")?;
+            // The outputs of the network have a name in every network, whether its layers are known or not.
+            for (own, (part, outputs)) in found.iter().zip(&outputs) {
+                let width = outputs.outputs.len() / part.size().max(1);
+                if matches(pattern, OUTPUTS) {
+                    own.add(OUTPUTS, &[part.size(), width], Statistics::of(&outputs.outputs));
+                    named = true;
+                }
+            }
+        }
+        let rows = together(&found);
+        if rows.is_empty() && !named {
+            return Err(self.nothing_matches(pattern)?);
+        }
+        let mut notes = vec![
+            "computed with the dropout masks of this step; padding is included".to_owned(),
+        ];
+        if rows.iter().all(|row| row.name == OUTPUTS) && pattern.contains('*') {
+            notes.push(
+                "the layers of this network are not known: `tap(\"name\", tensor)` in its `logits` hands out a tensor"
+                    .to_owned(),
+            );
+        }
+        Ok(TensorStatistics::new(title, rows, self.replica_names(), notes))
+    }
+
+    /// SC0105 with the names that there are.
+    fn nothing_matches(
+        &self,
+        pattern: &str,
+    ) -> Result<Box<stratoscope_diagnostics::Diagnostic>> {
+        let found = Found::default();
+        if let Some(batch) = self.batches.first() {
+            let all = [found.taps("*")];
+            self.outputs(0, &batch.slice(0..1.min(batch.size())), false, &all, "activations")?;
+        }
+        let rows = found.rows();
+        let names = rows.iter().map(|row| row.name.as_str());
+        let names = names.chain(std::iter::once(OUTPUTS));
+        Ok(problem::unknown_tensor(pattern, names.collect()))
+    }
+
+    /// How one head attends to the word pieces of an example of the coming step, counted from 0 in the order of
+    /// `run.batch()`; without dropout, as in evaluation.
+    ///
+    /// # Errors
+    /// SC0103 for an example, a layer or a head that does not exist, and for a network without attention; SC0520 if it
+    /// is interrupted, SC0907 if a device fails.
+    pub(crate) fn attention(
+        &self,
+        layer: usize,
+        head: usize,
+        example: usize,
+    ) -> Result<AttentionMap> {
+        let Some((index, batch, row)) = self.find(example) else {
+            let expects = match self.examples() {
+                0 => "an example, but no batch is left: the run is over".to_owned(),
+                count => format!("an example of the coming step, 0 to {}", count - 1),
+            };
+            return Err(Box::new(problem::bad_value("attention", "example", example, expects)));
+        };
+        let one = batch.slice(row..row + 1);
+        let wanted = format!("layer.{layer}.attention.self.probabilities");
+        let seen: Arc<Mutex<Option<(Vec<usize>, Vec<f32>)>>> = Arc::default();
+        let layers: Arc<Mutex<usize>> = Arc::default();
+        let (sink, counted) = (Arc::clone(&seen), Arc::clone(&layers));
+        let name = wanted.clone();
+        let is_attention = |name: &str| name.ends_with("attention.self.probabilities");
+        let taps = Taps::new(
+            move |tapped| {
+                *counted.lock().unwrap_or_else(PoisonError::into_inner) +=
+                    usize::from(is_attention(tapped));
+                matches(&name, tapped)
+            },
+            move |_, shape, elements: Tensor<1>| {
+                let data = elements.into_data().convert::<f32>();
+                let all = (shape.to_vec(), data.iter::<f32>().collect());
+                *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(all);
+            },
+        );
+        self.outputs(index, &one, false, &[taps], "attention")?;
+        let layers = *layers.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = seen.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some((shape, elements)) = found else {
+            let expects = match layers {
+                0 => "a network with attention layers: this one has none that are known".to_owned(),
+                layers => format!("an encoder layer, 0 to {}", layers - 1),
+            };
+            return Err(Box::new(problem::bad_value("attention", "layer", layer, expects)));
+        };
+        // [1, N, S, S]
+        let [_, heads, sequence, _] = shape[..] else {
+            return Err(Box::new(problem::bad_value("attention", "layer", layer, "an attention layer")));
+        };
+        if head >= heads {
+            let expects = format!("a head, 0 to {}", heads - 1);
+            return Err(Box::new(problem::bad_value("attention", "head", head, expects)));
+        }
+        let pieces = pieces(self.files, &one, 0);
+        let kept: Vec<usize> = (0..sequence)
+            .filter(|&at| pieces.get(at).is_some_and(|piece| piece.attended))
+            .collect();
+        let of_head = &elements[head * sequence * sequence..(head + 1) * sequence * sequence];
+        let row_of = |&from: &usize| {
+            let own = kept.iter().map(|&to| f64::from(of_head[from * sequence + to]));
+            own.collect()
+        };
+        let padding = sequence - kept.len();
+        let mut notes = vec!["without dropout, as in evaluation".to_owned()];
+        if padding > 0 {
+            notes.push(format!("{} of padding left out", text::count(padding, "position")));
+        }
+        Ok(AttentionMap {
+            layer,
+            head,
+            row: one.rows[0],
+            probabilities: kept.iter().map(row_of).collect(),
+            pieces: kept.iter().map(|&at| pieces[at].text.clone()).collect(),
+            notes,
+        })
+    }
+
+    /// The batch of an example of the coming step: its index, and the example's place in it.
+    fn find(&self, example: usize) -> Option<(usize, &stratoscope_data::Batch, usize)> {
+        let mut first = 0;
+        for (index, batch) in self.batches.iter().enumerate() {
+            if example < first + batch.size() {
+                return Some((index, batch, example - first));
+            }
+            first += batch.size();
+        }
+        None
+    }
+}
+
+/// The name of what a network puts out in the end.
+const OUTPUTS: &str = "outputs";
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn patterns_match_names_and_their_ends() {
+        let name = "bert.encoder.layer.3.attention.output.dense";
+        for (pattern, expected) in [
+            ("bert.encoder.layer.3.attention.output.dense", true),
+            ("encoder.layer.3.*", true),
+            ("layer.?.*.dense", true),
+            ("layer.3", true),
+            ("bert", true),
+            ("*", true),
+            ("*dense", true),
+            ("ayer.3.*", false),
+            ("layer.4.*", false),
+            ("layer.3.*.query", false),
+            ("", false),
+            ("layer.3.attention.output.dense.more", false),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_glob_is_what_a_search_by_trying_finds(
+            pattern in "[ab*?]{0,8}",
+            name in "[ab]{0,10}",
+        ) {
+            fn slow(pattern: &[u8], name: &[u8]) -> bool {
+                match (pattern.split_first(), name.split_first()) {
+                    (None, _) => name.is_empty(),
+                    (Some((b'*', rest)), None) => slow(rest, name),
+                    (Some((b'*', rest)), Some((_, others))) => {
+                        slow(rest, name) || slow(pattern, others)
+                    }
+                    (Some(_), None) => false,
+                    (Some((letter, rest)), Some((first, others))) => {
+                        (*letter == b'?' || letter == first) && slow(rest, others)
+                    }
+                }
+            }
+            prop_assert_eq!(
+                glob(pattern.as_bytes(), name.as_bytes()),
+                slow(pattern.as_bytes(), name.as_bytes())
+            );
+        }
+    }
+}

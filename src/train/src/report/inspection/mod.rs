@@ -1,0 +1,83 @@
+//! What one sees inside a run, as values: numbers to compute with, text, and static HTML with pictures.
+//!
+//! `crate::inspect` fills them in. None of them refers to the model: a value stays as it was when the run goes on.
+
+mod attention;
+mod confusion;
+mod data_map;
+mod examples;
+mod layers;
+mod statistics;
+mod svg;
+mod tensors;
+
+pub use attention::AttentionMap;
+pub use confusion::ConfusionMatrix;
+pub use data_map::{DataMap, MappedExample};
+pub use examples::{BatchView, ExampleView, Piece, RankedExamples};
+pub(crate) use layers::layer_of;
+pub use statistics::{Bin, Statistics};
+pub use tensors::{TensorRow, TensorStatistics};
+
+use stratoscope_render::html::escape;
+
+/// A number of a table: four significant digits, short where it is very large or small.
+fn number(value: f64) -> String {
+    let size = value.abs();
+    match size {
+        _ if value.is_nan() => "NaN".to_owned(),
+        _ if value == f64::INFINITY => "inf".to_owned(),
+        _ if value == f64::NEG_INFINITY => "−inf".to_owned(),
+        0.0 => "0".to_owned(),
+        1e-3..1e4 => {
+            let digits = (3.0 - size.log10().floor()).clamp(0.0, 6.0) as usize;
+            format!("{value:.digits$}")
+        }
+        _ => format!("{value:.2e}"),
+    }
+}
+
+/// A share as a percentage.
+fn percent(part: u64, whole: u64) -> String {
+    stratoscope_render::units::share(part, whole)
+}
+
+/// A sentence below a table.
+fn notes_html(notes: &[String]) -> String {
+    let line = |note: &String| {
+        format!(
+            "<div style=\"font-size:12px;opacity:0.8\">{}</div>",
+            stratoscope_render::html::prose(note)
+        )
+    };
+    notes.iter().map(line).collect()
+}
+
+/// The heading of a value.
+fn title_html(title: &str) -> String {
+    format!(
+        "<div style=\"font-size:13px;font-weight:600;margin:4px 0\">{}</div>",
+        escape(title)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_four_digits() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (1.0, "1.000"),
+            (-0.012_345, "-0.01235"),
+            (1234.5, "1234"),
+            (12_345.0, "1.23e4"),
+            (1e-7, "1.00e-7"),
+            (f64::NAN, "NaN"),
+            (f64::NEG_INFINITY, "−inf"),
+        ] {
+            assert_eq!(number(value), expected);
+        }
+    }
+}
