@@ -242,14 +242,15 @@ mod tests {
     #[test]
     fn taps_end_with_the_pass_also_by_a_panic() {
         let (all, seen) = taps(|_| true);
-        let panics = || within("a", || std::panic::panic_any("on purpose"));
+        let panics = || within("a", || -> u8 { std::panic::panic_any("on purpose") });
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             all.during(panics);
         }));
         assert!(outcome.is_err() && !ACTIVE.get());
         // Within other taps a panic leaves the path as it was.
         all.during(|| {
-            let inner = std::panic::catch_unwind(|| within("a", || std::panic::panic_any("again")));
+            let again = || within("a", || -> u8 { std::panic::panic_any("again") });
+            let inner = std::panic::catch_unwind(again);
             assert!(inner.is_err());
             within("b", || output(ones(&Device::flex())));
         });

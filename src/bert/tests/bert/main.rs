@@ -7,3 +7,4 @@ mod minilm;
 mod parity;
 mod saving;
 mod sources;
+mod taps;

@@ -121,7 +121,6 @@ impl<N: Network> Inspection<'_, N> {
         let replicas = self.step.replicas.len();
         let found: Vec<Found> = (0..replicas).map(|_| Found::default()).collect();
         let taps: Vec<Taps> = found.iter().map(|own| own.taps(pattern)).collect();
-        let mut named = false;
         for (index, batch) in self.batches.iter().enumerate() {
             let outputs = self.outputs(index, batch, true, &taps, "activations")?;
             // The outputs of the network have a name in every network, whether its layers are known or not.
@@ -129,12 +128,11 @@ impl<N: Network> Inspection<'_, N> {
                 let width = outputs.outputs.len() / part.size().max(1);
                 if matches(pattern, OUTPUTS) {
                     own.add(OUTPUTS, &[part.size(), width], Statistics::of(&outputs.outputs));
-                    named = true;
                 }
             }
         }
         let rows = together(&found);
-        if rows.is_empty() && !named {
+        if rows.is_empty() {
             return Err(self.nothing_matches(pattern)?);
         }
         let mut notes = vec![
@@ -186,7 +184,7 @@ impl<N: Network> Inspection<'_, N> {
         };
         let one = batch.slice(row..row + 1);
         let wanted = format!("layer.{layer}.attention.self.probabilities");
-        let seen: Arc<Mutex<Option<(Vec<usize>, Vec<f32>)>>> = Arc::default();
+        let seen: Arc<Mutex<Option<Elements>>> = Arc::default();
         let layers: Arc<Mutex<usize>> = Arc::default();
         let (sink, counted) = (Arc::clone(&seen), Arc::clone(&layers));
         let name = wanted.clone();
@@ -257,6 +255,9 @@ impl<N: Network> Inspection<'_, N> {
         None
     }
 }
+
+/// A shape, and the elements of a tensor of that shape.
+type Elements = (Vec<usize>, Vec<f32>);
 
 /// The name of what a network puts out in the end.
 const OUTPUTS: &str = "outputs";

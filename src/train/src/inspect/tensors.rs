@@ -15,7 +15,6 @@ use crate::network::Network;
 use crate::report::inspection::{Statistics, TensorRow, TensorStatistics};
 use crate::step::exchange::{ExchangeMode, Exchanged};
 use crate::step::forward::interrupted;
-use crate::step::preview::ComingGradients;
 
 /// Statistics by variable.
 type ById = HashMap<ParamId, Statistics>;
@@ -118,7 +117,7 @@ fn rows(records: &[VariableRecord], mut all: ById, by_replica: &[ById]) -> Vec<T
 }
 
 impl<N: Network> Inspection<'_, N> {
-    fn computed(&self, call: &str) -> Result<ComingGradients> {
+    fn computed(&self, call: &str) -> Result<Vec<GradientsParams>> {
         let stop = interrupt::at_once();
         let shares = self.shares();
         let gradients =
@@ -136,7 +135,7 @@ impl<N: Network> Inspection<'_, N> {
             return Ok(TensorStatistics::new(title, Vec::new(), Vec::new(), Vec::new()));
         }
         let (replicas, shares) = (&self.step.replicas, self.shares());
-        let ComingGradients { own, .. } = self.computed("gradients")?;
+        let own = self.computed("gradients")?;
         let by_replica: Vec<ById> = match own.len() {
             1 => Vec::new(),
             _ => (own.iter().map(|own| of_gradients(replicas.structure(), own))).collect(),
@@ -226,7 +225,7 @@ impl<N: Network> Inspection<'_, N> {
         }
         let (step, replicas) = (self.step, &self.step.replicas);
         let (mode, shares) = (self.settings.exchange, self.shares());
-        let ComingGradients { own, .. } = self.computed("updates")?;
+        let own = self.computed("updates")?;
         let exchanged = step.coming_exchange(own, mode, &shares)?;
         let mut notes = self.update_notes(&exchanged);
         let after = step.coming_modules(exchanged, mode, self.settings);

@@ -22,7 +22,7 @@ pub(crate) mod forward;
 pub mod gradients;
 pub(crate) mod loss_scale;
 pub mod precision;
-pub(crate) mod preview;
+mod preview;
 mod state;
 mod update;
 

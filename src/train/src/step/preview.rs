@@ -14,17 +14,9 @@ use super::backward::{Dropout, Pass, forward_backward};
 use super::exchange::{ExchangeMode, Exchanged};
 use super::forward::{BatchOutputs, named_by_device, parts, read};
 use super::loss_scale::unscaled;
-use super::{LossSum, StepSettings, StepState};
+use super::{StepSettings, StepState};
 use crate::network::Network;
 use crate::optimizer::{OptimizerState, Update, apply, global_norm};
-
-/// The gradients of the coming step before an exchange.
-pub(crate) struct ComingGradients {
-    /// Of each replica, over its own examples, as the optimizer would get them without an exchange.
-    pub own: Vec<GradientsParams>,
-    /// The loss over the batches.
-    pub loss: LossSum,
-}
 
 impl<N: Network> StepState<N> {
     /// How a batch of the coming step is run, `index` batches after the next one.
@@ -41,7 +33,8 @@ impl<N: Network> StepState<N> {
         }
     }
 
-    /// The gradients of the coming step, whose batches these are. `None` where the work was given up.
+    /// The gradients of the coming step, whose batches these are: of each replica over its own examples, as the
+    /// optimizer would get them without an exchange. `None` where the work was given up.
     ///
     /// # Errors
     /// SC0907 if a device fails.
@@ -51,25 +44,21 @@ impl<N: Network> StepState<N> {
         batches: &[Batch],
         shares: &[usize],
         stop: &Stop,
-    ) -> Result<Option<ComingGradients>> {
+    ) -> Result<Option<Vec<GradientsParams>>> {
         self.replicas.collectives().unlogged(|| {
             let mut accumulated: Vec<GradientsAccumulator<N>> = Vec::new();
-            let mut loss = LossSum::default();
             for (index, batch) in batches.iter().enumerate() {
                 let pass = self.coming_pass(settings, index);
                 let (added, outputs) =
                     forward_backward(&self.replicas, accumulated, batch, shares, pass, stop)?;
                 accumulated = added;
-                let Some(outputs) = outputs else {
+                if outputs.is_none() {
                     return Ok(None);
-                };
-                let sum = outputs.iter().map(|(_, output)| output.loss).sum();
-                loss.add(sum, batch.size());
+                }
             }
             let (structure, scale) = (self.replicas.structure(), self.loss_scale.scale());
             let own = accumulated.into_iter().map(|mut sum| sum.grads());
-            let own = own.map(|own| unscaled(structure, own, scale)).collect();
-            Ok(Some(ComingGradients { own, loss }))
+            Ok(Some(own.map(|own| unscaled(structure, own, scale)).collect()))
         })
     }
 
