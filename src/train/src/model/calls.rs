@@ -13,13 +13,18 @@ use crate::arguments::{CompileArgs, EvaluateArgs, FitArgs};
 use crate::model::Model;
 use crate::model::by_hand::{Applied, Gradients};
 use crate::model::predict::Predictions;
+use crate::inspect::Ranking;
 use crate::network::Network;
 use crate::report::history::{Evaluation, History};
+use crate::report::inspection::{
+    AttentionMap, BatchView, DataMap, RankedExamples, TensorStatistics,
+};
 use crate::report::receipt::CompileReceipt;
 use crate::report::run_report::{RunReport, Stop};
 use crate::report::summary::Summary;
 use crate::run::epochs::Goal;
 use crate::run::handle::Run;
+use crate::run::handle::look::Tensors;
 
 type Start<N> = fn(&Model<N>, &Dataset, FitArgs<'static>, Origin) -> Result<Run<N>>;
 type Fit<N> = for<'a> fn(&Model<N>, &Dataset, FitArgs<'a>, Origin) -> Result<History>;
@@ -32,6 +37,11 @@ pub struct Calls<N: Network> {
     pub(crate) advance: fn(&Run<N>, Goal) -> Result<Stop>,
     pub(crate) finish: fn(&Run<N>) -> Result<History>,
     pub(crate) report: fn(&Run<N>) -> Result<RunReport>,
+    pub(crate) batch: fn(&Run<N>) -> Result<BatchView>,
+    pub(crate) tensors: fn(&Run<N>, Tensors) -> Result<TensorStatistics>,
+    pub(crate) attention: fn(&Run<N>, [usize; 3]) -> Result<AttentionMap>,
+    pub(crate) ranked: fn(&Run<N>, Ranking, usize) -> Result<RankedExamples>,
+    pub(crate) data_map: fn(&Run<N>) -> Result<DataMap>,
     pub(crate) evaluate: fn(&Model<N>, &Dataset, EvaluateArgs, Origin) -> Result<Evaluation>,
     pub(crate) predict: fn(&Model<N>, Dataset, Origin) -> Result<Predictions>,
     pub(crate) gradients: fn(&Model<N>, &Dataset, bool) -> Result<Gradients>,
@@ -50,6 +60,11 @@ impl<N: Network> Calls<N> {
             advance: Run::advance_here,
             finish: Run::finish_here,
             report: Run::report_here,
+            batch: Run::batch_here,
+            tensors: Run::tensors_here,
+            attention: Run::attention_here,
+            ranked: Run::ranked_here,
+            data_map: Run::data_map_here,
             evaluate: Model::evaluate_from,
             predict: Model::predict_from,
             gradients: Model::gradients_in,

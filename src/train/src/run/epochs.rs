@@ -192,6 +192,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             return Ok(());
         };
         self.record_batch(batch, &outputs)?;
+        self.record_examples(&outputs);
         self.run.progress.batch = index + 1;
 
         // Inside a group of micro-batches nothing is exchanged and nothing is updated.

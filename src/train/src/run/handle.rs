@@ -41,6 +41,8 @@ use crate::run::lease::{Lease, in_use};
 use crate::run::run_state::{Phase, RunState};
 use crate::run::state::{ModelState, SharedModel};
 
+pub(crate) mod look;
+
 /// A run of `start!`.
 pub struct Run<N: Network> {
     /// An [`Owned`] of the network.
@@ -222,6 +224,21 @@ impl<N: Network> Run<N> {
         }
         let mut lease = owned.model.lease_reserved(call)?;
         work(&mut lease, &mut run)
+    }
+
+    /// Calls `read` with the model's state and the run's, of a run that is over too.
+    ///
+    /// # Errors
+    /// SC0121 in a callback of this run.
+    fn read<T>(
+        &self,
+        call: &str,
+        read: impl FnOnce(&ModelState<N>, &RunState<'static, N>) -> Result<T>,
+    ) -> Result<T> {
+        let owned = self.owned();
+        let busy = |_| in_use(call, ModelHolder::Callbacks);
+        let run = owned.state.try_borrow().map_err(busy)?;
+        read(&owned.model.state(), &run)
     }
 
     fn owned(&self) -> &Owned<N> {

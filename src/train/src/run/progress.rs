@@ -10,6 +10,7 @@ use stratoscope_strategy::Checksum;
 
 use crate::arguments::FitPlan;
 use crate::arguments::class_weight::ClassWeights;
+use crate::inspect::ExampleLog;
 use crate::network::Network;
 use crate::prepare::Prepared;
 use crate::problem;
@@ -44,6 +45,8 @@ pub(crate) struct Progress<N: Network> {
     pub best: Option<N>,
     pub epochs_without_better: u64,
     pub watch: Watch,
+    /// What the training passes have said of each example, for `data_map`.
+    pub examples: ExampleLog,
     /// The execution that is running, or that a pause has left open.
     pub execution: Option<Execution>,
     /// The latest optimizer steps, for the card of a stop.
@@ -70,6 +73,7 @@ impl<N: Network> Progress<N> {
             best: None,
             epochs_without_better: 0,
             watch: Watch::default(),
+            examples: ExampleLog::default(),
             execution: None,
             recent: VecDeque::with_capacity(RECENT),
             history: History::new(devices),

@@ -12,6 +12,7 @@ mod fit_arguments;
 mod heads;
 mod interrupted;
 mod interrupted_exactly;
+mod look;
 mod mixed_precision;
 mod one_output;
 mod parity;

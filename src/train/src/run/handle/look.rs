@@ -1,0 +1,198 @@
+//! Looking into a run between two of its steps: `run.batch()`, `run.gradients()`, `run.attention(…)` and so on. The
+//! run is only read, so that the step that follows has the bits that it has when nobody looked; a run that is over can
+//! be looked at too, as far as there is something.
+
+use stratoscope_diagnostics::Result;
+
+use super::Run;
+use crate::context::interrupt::Listening;
+use crate::count::IntoCount;
+use crate::inspect::{self, Inspection, Ranking};
+use crate::network::Network;
+use crate::report::inspection::{
+    AttentionMap, BatchView, DataMap, RankedExamples, TensorStatistics,
+};
+use crate::run::epochs::Drive;
+use crate::run::run_state::RunState;
+use crate::run::state::ModelState;
+use crate::step::answers::Head;
+use crate::step::forward::BatchOutputs;
+
+/// Of which tensors statistics are wanted.
+pub(crate) enum Tensors {
+    Gradients,
+    Weights,
+    Updates,
+    /// What layers put out, by a pattern of names.
+    Activations(String),
+}
+
+impl<N: Network> Run<N> {
+    /// The examples of the coming step: texts, word pieces, mask, segments, labels, and predictions and losses as the
+    /// training pass of that step will have them, with its dropout masks.
+    ///
+    /// # Errors
+    /// SC0121 in a callback of this run; SC0520 if it is interrupted, SC0907 if a device fails.
+    pub fn batch(&self) -> Result<BatchView> {
+        (N::calls().batch)(self)
+    }
+
+    /// Statistics of the gradients that the coming step will apply, before clipping: `run.gradients()?["layer.0"].norm`.
+    ///
+    /// # Errors
+    /// As [`Self::batch`].
+    pub fn gradients(&self) -> Result<TensorStatistics> {
+        (N::calls().tensors)(self, Tensors::Gradients)
+    }
+
+    /// Statistics of the weights.
+    ///
+    /// # Errors
+    /// SC0121 in a callback of this run.
+    pub fn weights(&self) -> Result<TensorStatistics> {
+        (N::calls().tensors)(self, Tensors::Weights)
+    }
+
+    /// Statistics of what the coming step will add to the weights, and how large it is beside them.
+    ///
+    /// # Errors
+    /// As [`Self::batch`].
+    pub fn updates(&self) -> Result<TensorStatistics> {
+        (N::calls().tensors)(self, Tensors::Updates)
+    }
+
+    /// Statistics of what layers put out for the examples of the coming step, with its dropout masks. `pattern` is a
+    /// name, the end of one, or has `*` for any text: `"encoder.layer.3.*"`, `"*attention.output"`, `"dense_1"`.
+    ///
+    /// # Errors
+    /// SC0105 for a pattern that nothing matches; else as [`Self::batch`].
+    pub fn activations(&self, pattern: &str) -> Result<TensorStatistics> {
+        (N::calls().tensors)(self, Tensors::Activations(pattern.to_owned()))
+    }
+
+    /// How one head of one layer attends to the word pieces of an example of [`Self::batch`], all three counted from 0;
+    /// without dropout.
+    ///
+    /// # Errors
+    /// SC0103 for a layer, a head or an example that does not exist, and for a network without attention; else as
+    /// [`Self::batch`].
+    pub fn attention(
+        &self,
+        layer: impl IntoCount,
+        head: impl IntoCount,
+        example: impl IntoCount,
+    ) -> Result<AttentionMap> {
+        let layer = layer.into_count().at_least(0, "attention", "layer")?;
+        let head = head.into_count().at_least(0, "attention", "head")?;
+        let example = example.into_count().at_least(0, "attention", "example")?;
+        (N::calls().attention)(self, [layer, head, example].map(in_memory))
+    }
+
+    /// The examples of the training data with the highest loss, without dropout.
+    ///
+    /// # Errors
+    /// As [`Self::batch`].
+    pub fn worst(&self, count: impl IntoCount) -> Result<RankedExamples> {
+        let count = count.into_count().at_least(1, "worst", "count")?;
+        (N::calls().ranked)(self, Ranking::Worst, in_memory(count))
+    }
+
+    /// The examples of the training data with the lowest loss, without dropout.
+    ///
+    /// # Errors
+    /// As [`Self::batch`].
+    pub fn best(&self, count: impl IntoCount) -> Result<RankedExamples> {
+        let count = count.into_count().at_least(1, "best", "count")?;
+        (N::calls().ranked)(self, Ranking::Best, in_memory(count))
+    }
+
+    /// How sure the training passes were of each label, and how much that changed over the epochs; with the examples
+    /// whose label they contradict.
+    ///
+    /// # Errors
+    /// SC0121 in a callback of this run.
+    pub fn data_map(&self) -> Result<DataMap> {
+        (N::calls().data_map)(self)
+    }
+
+    pub(crate) fn batch_here(&self) -> Result<BatchView> {
+        self.look("batch", |look, _| look.batch())
+    }
+
+    pub(crate) fn tensors_here(&self, tensors: Tensors) -> Result<TensorStatistics> {
+        let call = match tensors {
+            Tensors::Gradients => "gradients",
+            Tensors::Weights => "weights",
+            Tensors::Updates => "updates",
+            Tensors::Activations(_) => "activations",
+        };
+        self.look(call, |look, _| match &tensors {
+            Tensors::Gradients => look.gradients(),
+            Tensors::Weights => Ok(look.weights()),
+            Tensors::Updates => look.updates(),
+            Tensors::Activations(pattern) => look.activations(pattern),
+        })
+    }
+
+    pub(crate) fn attention_here(&self, [layer, head, example]: [usize; 3]) -> Result<AttentionMap> {
+        self.look("attention", |look, _| look.attention(layer, head, example))
+    }
+
+    pub(crate) fn ranked_here(&self, ranking: Ranking, count: usize) -> Result<RankedExamples> {
+        let call = match ranking {
+            Ranking::Worst => "worst",
+            Ranking::Best => "best",
+        };
+        self.look(call, |look, run| {
+            let batch_size = run.plan.batch_size;
+            inspect::ranked(look, &run.data.train, batch_size, (ranking, count))
+        })
+    }
+
+    pub(crate) fn data_map_here(&self) -> Result<DataMap> {
+        self.read("data_map", |model, run| {
+            let network = model.step.replicas.first();
+            let head = Head::of(&model.files, network, Some(run.settings.loss));
+            let log = &run.progress.examples;
+            Ok(inspect::data_map(log, &run.data.train, &model.files, head))
+        })
+    }
+
+    /// Looks at the coming step.
+    fn look<T>(
+        &self,
+        call: &str,
+        look: impl FnOnce(&Inspection<'_, N>, &RunState<'static, N>) -> Result<T>,
+    ) -> Result<T> {
+        let _listening = Listening::begin();
+        self.read(call, |model: &ModelState<N>, run| {
+            let coming = run.coming_step(model)?;
+            let batches = coming.map_or_else(Vec::new, |coming| coming.batches);
+            let inspection = Inspection {
+                step: &model.step,
+                settings: &run.settings,
+                files: &model.files,
+                batches: &batches,
+            };
+            look(&inspection, run)
+        })
+    }
+}
+
+impl<N: Network> Drive<'_, '_, '_, N> {
+    /// Writes down what a batch says of its examples. Only a run that is driven piece by piece can be asked for it.
+    pub(in crate::run) fn record_examples(&mut self, outputs: &BatchOutputs) {
+        if !self.run.pauses_between_steps {
+            return;
+        }
+        let network = self.lease.step.replicas.first();
+        let head = Head::of(&self.lease.files, network, Some(self.run.settings.loss));
+        let (progress, rows) = (&mut self.run.progress, self.run.data.train.len());
+        progress.examples.record(progress.epoch, rows, head, outputs);
+    }
+}
+
+/// A count of things in memory.
+fn in_memory(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
