@@ -1,7 +1,7 @@
 //! How the values of looking into a run are shown: each has its own text and its own page.
 
 use stratoscope_train::{
-    AttentionMap, BatchView, ConfusionMatrix, DataMap, RankedExamples, TensorStatistics,
+    AttentionMap, BatchView, ConfusionMatrix, DataMap, RankedExamples, TensorStatistics, Why,
 };
 use stratoscope_wire::MimeBundle;
 
@@ -17,4 +17,4 @@ macro_rules! shown {
     };
 }
 
-shown!(AttentionMap BatchView ConfusionMatrix DataMap RankedExamples TensorStatistics);
+shown!(AttentionMap BatchView ConfusionMatrix DataMap RankedExamples TensorStatistics Why);

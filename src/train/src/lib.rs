@@ -104,8 +104,8 @@ pub use report::memory_plan::MemoryPlan;
 pub use report::run_report::{Position, RunReport, StepPoint, Stop, StopReason};
 pub use run::handle::Run;
 pub use report::inspection::{
-    AttentionMap, BatchView, ConfusionMatrix, DataMap, ExampleView, MappedExample, Piece,
-    RankedExamples, Statistics, TensorRow, TensorStatistics,
+    AttentionMap, BatchView, ConfusionMatrix, DataMap, ExampleView, FirstNonFinite, MappedExample,
+    Phase, Piece, RankedExamples, Statistics, TensorRow, TensorStatistics, Why,
 };
 pub use schedule::{
     BertWarmup, CosineDecay, ExponentialDecay, IntoSchedule, PolynomialDecay, RatePlan, Schedule,

@@ -7,7 +7,7 @@ use stratoscope_diagnostics::Result;
 use crate::context::interrupt;
 use crate::network::Network;
 use crate::prepare::split_sizes;
-use crate::step::answers::Head;
+use crate::step::head::Head;
 use crate::step::forward::{BatchOutputs, interrupted};
 use crate::step::{StepSettings, StepState};
 

@@ -7,7 +7,7 @@ use stratoscope_data::Encoded;
 use super::examples::features_text;
 use crate::network::Files;
 use crate::report::inspection::{DataMap, MappedExample};
-use crate::step::answers::{Head, most_probable};
+use crate::step::head::{Head, most_probable};
 use crate::step::forward::BatchOutputs;
 
 /// What is kept at most; a longer run on more examples is recorded as far as this goes.

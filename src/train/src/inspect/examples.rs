@@ -8,7 +8,7 @@ use crate::arguments::class_weight::ClassWeights;
 use crate::loss::Loss;
 use crate::network::{Files, Network};
 use crate::report::inspection::{BatchView, ExampleView, Piece};
-use crate::step::answers::{Head, losses, most_probable};
+use crate::step::head::{Head, losses, most_probable};
 use crate::step::forward::BatchOutputs;
 
 /// How examples are read.

@@ -11,6 +11,7 @@ mod examples;
 mod outputs;
 mod ranking;
 mod tensors;
+mod why;
 
 pub(crate) use coming::Inspection;
 pub(crate) use data_map::{ExampleLog, data_map};

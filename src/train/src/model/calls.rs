@@ -17,7 +17,7 @@ use crate::inspect::Ranking;
 use crate::network::Network;
 use crate::report::history::{Evaluation, History};
 use crate::report::inspection::{
-    AttentionMap, BatchView, DataMap, RankedExamples, TensorStatistics,
+    AttentionMap, BatchView, DataMap, RankedExamples, TensorStatistics, Why,
 };
 use crate::report::receipt::CompileReceipt;
 use crate::report::run_report::{RunReport, Stop};
@@ -42,6 +42,7 @@ pub struct Calls<N: Network> {
     pub(crate) attention: fn(&Run<N>, [usize; 3]) -> Result<AttentionMap>,
     pub(crate) ranked: fn(&Run<N>, Ranking, usize) -> Result<RankedExamples>,
     pub(crate) data_map: fn(&Run<N>) -> Result<DataMap>,
+    pub(crate) why: fn(&Run<N>) -> Result<Why>,
     pub(crate) evaluate: fn(&Model<N>, &Dataset, EvaluateArgs, Origin) -> Result<Evaluation>,
     pub(crate) predict: fn(&Model<N>, Dataset, Origin) -> Result<Predictions>,
     pub(crate) gradients: fn(&Model<N>, &Dataset, bool) -> Result<Gradients>,
@@ -65,6 +66,7 @@ impl<N: Network> Calls<N> {
             attention: Run::attention_here,
             ranked: Run::ranked_here,
             data_map: Run::data_map_here,
+            why: Run::why_here,
             evaluate: Model::evaluate_from,
             predict: Model::predict_from,
             gradients: Model::gradients_in,

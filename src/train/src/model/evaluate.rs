@@ -16,7 +16,7 @@ use crate::network::{Files, Network};
 use crate::prepare;
 use crate::report::history::Evaluation;
 use crate::run::watch::new_head;
-use crate::step::answers::Head;
+use crate::step::head::Head;
 use crate::step::evaluation::{Measures, evaluate_batches};
 
 impl<N: Network> Model<N> {

@@ -18,7 +18,7 @@ use crate::problem;
 use crate::report::html::{CELL, HEAD, escape};
 use crate::report::inspection::ConfusionMatrix;
 use crate::run::watch::new_head;
-use crate::step::answers::{Head, most_probable};
+use crate::step::head::{Head, most_probable};
 use crate::step::forward::{PREFETCHED, forward};
 
 /// Texts of a batch.
@@ -378,7 +378,7 @@ impl fmt::Display for Predictions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::answers::softmax;
+    use crate::step::head::softmax;
 
     #[test]
     fn the_largest_output_names_the_label() {

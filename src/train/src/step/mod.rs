@@ -11,15 +11,15 @@
 //!
 //! All that a step reads and changes is in [`StepState`]; what stays the same from step to step is in
 //! [`StepSettings`]. `forward` and `evaluation` are the same passes without gradients, `preview` is the step that
-//! would come, without making it, and `answers` says what outputs mean.
+//! would come, without making it, and `head` says what outputs mean.
 
-pub(crate) mod answers;
 pub(crate) mod backward;
 pub(crate) mod evaluation;
 pub(crate) mod exchange;
 pub(crate) mod finite;
 pub(crate) mod forward;
 pub mod gradients;
+pub(crate) mod head;
 pub(crate) mod loss_scale;
 pub mod precision;
 mod preview;

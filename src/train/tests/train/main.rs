@@ -24,3 +24,4 @@ mod support;
 mod usual_metrics;
 mod watch_rules;
 mod whole;
+mod why;

@@ -10,6 +10,7 @@ mod layers;
 mod statistics;
 mod svg;
 mod tensors;
+mod why;
 
 pub use attention::AttentionMap;
 pub use confusion::ConfusionMatrix;
@@ -18,6 +19,7 @@ pub use examples::{BatchView, ExampleView, Piece, RankedExamples};
 pub(crate) use layers::layer_of;
 pub use statistics::{Bin, Statistics};
 pub use tensors::{TensorRow, TensorStatistics};
+pub use why::{FirstNonFinite, Phase, Why};
 
 use stratoscope_render::html::escape;
 

@@ -10,12 +10,12 @@ use crate::count::IntoCount;
 use crate::inspect::{self, Inspection, Ranking};
 use crate::network::Network;
 use crate::report::inspection::{
-    AttentionMap, BatchView, DataMap, RankedExamples, TensorStatistics,
+    AttentionMap, BatchView, DataMap, RankedExamples, TensorStatistics, Why,
 };
 use crate::run::epochs::Drive;
 use crate::run::run_state::RunState;
 use crate::run::state::ModelState;
-use crate::step::answers::Head;
+use crate::step::head::Head;
 use crate::step::forward::BatchOutputs;
 
 /// Of which tensors statistics are wanted.
@@ -113,6 +113,20 @@ impl<N: Network> Run<N> {
     /// SC0121 in a callback of this run.
     pub fn data_map(&self) -> Result<DataMap> {
         (N::calls().data_map)(self)
+    }
+
+    /// Why the coming step has a value that is not finite: the step is replayed with a tap at every output, and the first
+    /// such value is named, with its layer, its example, what it was computed from, and what helps. A step without one
+    /// is said to have none.
+    ///
+    /// # Errors
+    /// As [`Self::batch`].
+    pub fn why(&self) -> Result<Why> {
+        (N::calls().why)(self)
+    }
+
+    pub(crate) fn why_here(&self) -> Result<Why> {
+        self.look("why", |look, _| look.why())
     }
 
     pub(crate) fn batch_here(&self) -> Result<BatchView> {
