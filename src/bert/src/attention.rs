@@ -41,6 +41,8 @@ impl Attention {
         let attended = taps::within("self", || {
             (self.self_attention).forward(hidden_states.clone(), attention_mask, mode)
         });
-        taps::within("output", || self.output.forward(attended, hidden_states, mode))
+        taps::within("output", || {
+            self.output.forward(attended, hidden_states, mode)
+        })
     }
 }

@@ -45,7 +45,9 @@ impl Layer {
         let attended = taps::within("attention", || {
             (self.attention).forward(hidden_states, attention_mask, mode)
         });
-        let widened = taps::within("intermediate", || self.intermediate.forward(attended.clone()));
+        let widened = taps::within("intermediate", || {
+            self.intermediate.forward(attended.clone())
+        });
         taps::within("output", || self.output.forward(widened, attended, mode))
     }
 }

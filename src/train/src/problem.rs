@@ -75,7 +75,11 @@ pub(crate) fn unknown_tensor(given: &str, known: Vec<&str>) -> Box<Diagnostic> {
         given: given.to_owned(),
         place: Place::call("fit"),
         similar: Vec::new(),
-        known: known.iter().take(MOST).map(|&name| name.to_owned()).collect(),
+        known: known
+            .iter()
+            .take(MOST)
+            .map(|&name| name.to_owned())
+            .collect(),
         hint: None,
         arguments: Vec::new(),
     };
@@ -89,6 +93,7 @@ pub(crate) fn unknown_tensor(given: &str, known: Vec<&str>) -> Box<Diagnostic> {
     for name in near.iter().take(3) {
         finding = finding.suggest(name);
     }
-    let fix = "use a name of the list, its end (`layer.0.output`), or a pattern such as `layer.0.*`";
+    let fix =
+        "use a name of the list, its end (`layer.0.output`), or a pattern such as `layer.0.*`";
     Box::new(finding.fix(fix))
 }

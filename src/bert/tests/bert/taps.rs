@@ -47,7 +47,10 @@ fn a_pass_with_taps_has_the_bits_of_one_without() {
     );
     let plain = pass();
     let tapped = taps.during(pass);
-    assert_eq!(numbers(plain.logits.clone()), numbers(tapped.logits.clone()));
+    assert_eq!(
+        numbers(plain.logits.clone()),
+        numbers(tapped.logits.clone())
+    );
     assert_eq!(gradients(plain.logits.clone()), gradients(tapped.logits));
 
     let seen = seen.lock().expect("no panic");
@@ -57,14 +60,24 @@ fn a_pass_with_taps_has_the_bits_of_one_without() {
         ("classifier".to_owned(), numbers(plain.logits)),
     ];
     for (layer, output) in plain.bert.hidden_states.into_iter().enumerate() {
-        expected.push((format!("bert.encoder.layer.{layer}.output"), numbers(output)));
+        expected.push((
+            format!("bert.encoder.layer.{layer}.output"),
+            numbers(output),
+        ));
     }
     for (name, values) in expected {
         assert_eq!(seen.get(&name).map(|it| &it.1), Some(&values), "{name}");
     }
     // Without its `.weight`, the name of a dense layer is that of its output, but where it is fused with what follows.
-    for part in ["attention.self.query", "attention.output.dense", "output.dense"] {
-        assert!(seen.contains_key(&format!("bert.encoder.layer.0.{part}")), "{part}");
+    for part in [
+        "attention.self.query",
+        "attention.output.dense",
+        "output.dense",
+    ] {
+        assert!(
+            seen.contains_key(&format!("bert.encoder.layer.0.{part}")),
+            "{part}"
+        );
     }
     let (shape, probabilities) = &seen["bert.encoder.layer.1.attention.self.probabilities"];
     for row in probabilities.chunks(shape[3]) {

@@ -7,8 +7,8 @@ use stratoscope_diagnostics::Result;
 use crate::context::interrupt;
 use crate::network::Network;
 use crate::prepare::split_sizes;
-use crate::step::head::Head;
 use crate::step::forward::{BatchOutputs, interrupted};
+use crate::step::head::Head;
 use crate::step::{StepSettings, StepState};
 
 /// A run before an optimizer step: all that the step reads. Nothing is changed.

@@ -7,8 +7,8 @@ use stratoscope_data::Encoded;
 use super::examples::features_text;
 use crate::network::Files;
 use crate::report::inspection::{DataMap, MappedExample};
-use crate::step::head::{Head, most_probable};
 use crate::step::forward::BatchOutputs;
+use crate::step::head::{Head, most_probable};
 
 /// What is kept at most; a longer run on more examples is recorded as far as this goes.
 const MOST_BYTES: usize = 256 << 20;
@@ -88,14 +88,26 @@ impl ExampleLog {
 }
 
 /// The map of a data set by what was recorded.
-pub(crate) fn data_map<F: Files>(log: &ExampleLog, data: &Encoded, files: &F, head: Head) -> DataMap {
+pub(crate) fn data_map<F: Files>(
+    log: &ExampleLog,
+    data: &Encoded,
+    files: &F,
+    head: Head,
+) -> DataMap {
     let names = head.label_names(files);
-    let name = |class: usize| names.get(class).cloned().unwrap_or_else(|| class.to_string());
+    let name = |class: usize| {
+        names
+            .get(class)
+            .cloned()
+            .unwrap_or_else(|| class.to_string())
+    };
     let mut by_row: Vec<usize> = (0..data.len()).collect();
     by_row.sort_by_key(|&position| data.get(position).map(|example| example.index));
     let mut examples = Vec::new();
     for position in by_row {
-        let Some(encoded) = data.get(position) else { continue };
+        let Some(encoded) = data.get(position) else {
+            continue;
+        };
         let said = log.of_row(encoded.index);
         let labels = stratoscope_data::Labels::of(encoded.label);
         let (Some(class), false) = (head.class(&labels, 0), said.is_empty()) else {
@@ -145,7 +157,10 @@ fn mapped(
     let right = said.iter().filter(|it| it.predicted as usize == class);
     let times = |class: u32| said.iter().filter(|it| it.predicted == class).count();
     // Of equally frequent answers the latest one.
-    let predicted = said.iter().map(|it| it.predicted).max_by_key(|&class| times(class));
+    let predicted = said
+        .iter()
+        .map(|it| it.predicted)
+        .max_by_key(|&class| times(class));
     let predicted_class = predicted.map_or(class, |class| class as usize);
     MappedExample {
         row,
@@ -195,7 +210,9 @@ fn notes(log: &ExampleLog, head: Head) -> Vec<String> {
             .to_owned(),
     ];
     match (head, log.epochs.len()) {
-        (Head::Number, _) => notes.push("this model predicts a number: no label has a probability".to_owned()),
+        (Head::Number, _) => {
+            notes.push("this model predicts a number: no label has a probability".to_owned())
+        }
         (_, 0) => notes.push("no batch was made yet".to_owned()),
         (_, 1) => notes.push("one epoch only: variability needs at least two".to_owned()),
         _ => {}

@@ -8,8 +8,8 @@ use crate::arguments::class_weight::ClassWeights;
 use crate::loss::Loss;
 use crate::network::{Files, Network};
 use crate::report::inspection::{BatchView, ExampleView, Piece};
-use crate::step::head::{Head, losses, most_probable};
 use crate::step::forward::BatchOutputs;
+use crate::step::head::{Head, losses, most_probable};
 
 /// How examples are read.
 pub(super) struct Reading<'a, F: Files> {
@@ -38,7 +38,12 @@ impl<'a, F: Files> Reading<'a, F> {
         for (replica, (part, own)) in outputs.iter().enumerate() {
             let width = (own.outputs.len() / part.size().max(1)).max(1);
             let losses = losses(self.loss, self.class_weights, &own.outputs, &part.labels);
-            for (row, outputs) in own.outputs.chunks_exact(width).enumerate().take(part.size()) {
+            for (row, outputs) in own
+                .outputs
+                .chunks_exact(width)
+                .enumerate()
+                .take(part.size())
+            {
                 let loss = losses.get(row).copied().unwrap_or(0.0);
                 let example = self.example(part, row, outputs, loss);
                 examples.push(ExampleView {
@@ -67,7 +72,9 @@ impl<'a, F: Files> Reading<'a, F> {
             (Labels::Values(values), None) => values.get(row).copied().map(f64::from),
             _ => None,
         };
-        let label = class.map(name).or_else(|| target.map(|it| (it as f32).to_string()));
+        let label = class
+            .map(name)
+            .or_else(|| target.map(|it| (it as f32).to_string()));
         let width = part.width();
         let features = part.features[row * width..(row + 1) * width].to_vec();
         let pieces = pieces(self.files, part, row);
@@ -99,7 +106,10 @@ pub(super) fn pieces(files: &impl Files, part: &Batch, row: usize) -> Vec<Piece>
         return Vec::new();
     }
     let positions = row * part.seq..(row + 1) * part.seq;
-    let ids: Vec<u32> = part.ids[positions.clone()].iter().map(|&id| id as u32).collect();
+    let ids: Vec<u32> = part.ids[positions.clone()]
+        .iter()
+        .map(|&id| id as u32)
+        .collect();
     let tokenizer = files.tokenizer();
     let texts = tokenizer.tokens(&ids);
     let each = ids.iter().zip(texts).zip(positions);
@@ -117,7 +127,9 @@ pub(super) fn pieces(files: &impl Files, part: &Batch, row: usize) -> Vec<Piece>
 pub(super) fn decoded(files: &impl Files, pieces: &[Piece]) -> String {
     const ADDED: [&str; 3] = ["[CLS]", "[SEP]", "[PAD]"];
     let of_segment = |second: bool| {
-        let own = pieces.iter().filter(|piece| piece.attended && (piece.segment > 0) == second);
+        let own = pieces
+            .iter()
+            .filter(|piece| piece.attended && (piece.segment > 0) == second);
         let own = own.filter(|piece| !ADDED.contains(&piece.text.as_str()));
         let ids: Vec<u32> = own.map(|piece| piece.id).collect();
         match ids.is_empty() {

@@ -5,12 +5,14 @@
 //! the bits that the step will have, and the step has those that it has when nobody looked. The results are values of
 //! `crate::report::inspection`.
 
+mod attention;
 mod coming;
 mod data_map;
 mod examples;
 mod outputs;
 mod ranking;
 mod tensors;
+mod trace;
 mod why;
 
 pub(crate) use coming::Inspection;

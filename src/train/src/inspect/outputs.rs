@@ -1,18 +1,15 @@
-//! What layers put out: `run.activations("encoder.layer.3.*")` and `run.attention(layer, head, example)`.
+//! What layers put out: `run.activations("encoder.layer.3.*")`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use burn::tensor::Tensor;
 use stratoscope_bert::taps::Taps;
 use stratoscope_diagnostics::Result;
-use stratoscope_render::text;
 
 use super::Inspection;
-use super::examples::pieces;
 use super::tensors::statistics;
 use crate::network::Network;
 use crate::problem;
-use crate::report::inspection::{AttentionMap, Statistics, TensorRow, TensorStatistics};
+use crate::report::inspection::{Statistics, TensorRow, TensorStatistics};
 
 /// Whether a name matches a pattern: `*` stands for any text, `?` for one character. A pattern may also match the end of
 /// a name behind a dot, so that `layer.3.*` finds `bert.encoder.layer.3.output`. A pattern without `*` and `?` that is
@@ -116,7 +113,12 @@ impl<N: Network> Inspection<'_, N> {
     pub(crate) fn activations(&self, pattern: &str) -> Result<TensorStatistics> {
         let title = self.title(&format!("activations `{pattern}`"));
         if self.batches.is_empty() {
-            return Ok(TensorStatistics::new(title, Vec::new(), Vec::new(), Vec::new()));
+            return Ok(TensorStatistics::new(
+                title,
+                Vec::new(),
+                Vec::new(),
+                Vec::new(),
+            ));
         }
         let replicas = self.step.replicas.len();
         let found: Vec<Found> = (0..replicas).map(|_| Found::default()).collect();
@@ -127,7 +129,11 @@ impl<N: Network> Inspection<'_, N> {
             for (own, (part, outputs)) in found.iter().zip(&outputs) {
                 let width = outputs.outputs.len() / part.size().max(1);
                 if matches(pattern, OUTPUTS) {
-                    own.add(OUTPUTS, &[part.size(), width], Statistics::of(&outputs.outputs));
+                    own.add(
+                        OUTPUTS,
+                        &[part.size(), width],
+                        Statistics::of(&outputs.outputs),
+                    );
                 }
             }
         }
@@ -135,129 +141,41 @@ impl<N: Network> Inspection<'_, N> {
         if rows.is_empty() {
             return Err(self.nothing_matches(pattern)?);
         }
-        let mut notes = vec![
-            "computed with the dropout masks of this step; padding is included".to_owned(),
-        ];
+        let mut notes =
+            vec!["computed with the dropout masks of this step; padding is included".to_owned()];
         if rows.iter().all(|row| row.name == OUTPUTS) && pattern.contains('*') {
             notes.push(
                 "the layers of this network are not known: `tap(\"name\", tensor)` in its `logits` hands out a tensor"
                     .to_owned(),
             );
         }
-        Ok(TensorStatistics::new(title, rows, self.replica_names(), notes))
+        Ok(TensorStatistics::new(
+            title,
+            rows,
+            self.replica_names(),
+            notes,
+        ))
     }
 
     /// SC0105 with the names that there are.
-    fn nothing_matches(
-        &self,
-        pattern: &str,
-    ) -> Result<Box<stratoscope_diagnostics::Diagnostic>> {
+    fn nothing_matches(&self, pattern: &str) -> Result<Box<stratoscope_diagnostics::Diagnostic>> {
         let found = Found::default();
         if let Some(batch) = self.batches.first() {
             let all = [found.taps("*")];
-            self.outputs(0, &batch.slice(0..1.min(batch.size())), false, &all, "activations")?;
+            self.outputs(
+                0,
+                &batch.slice(0..1.min(batch.size())),
+                false,
+                &all,
+                "activations",
+            )?;
         }
         let rows = found.rows();
         let names = rows.iter().map(|row| row.name.as_str());
         let names = names.chain(std::iter::once(OUTPUTS));
         Ok(problem::unknown_tensor(pattern, names.collect()))
     }
-
-    /// How one head attends to the word pieces of an example of the coming step, counted from 0 in the order of
-    /// `run.batch()`; without dropout, as in evaluation.
-    ///
-    /// # Errors
-    /// SC0103 for an example, a layer or a head that does not exist, and for a network without attention; SC0520 if it
-    /// is interrupted, SC0907 if a device fails.
-    pub(crate) fn attention(
-        &self,
-        layer: usize,
-        head: usize,
-        example: usize,
-    ) -> Result<AttentionMap> {
-        let Some((index, batch, row)) = self.find(example) else {
-            let expects = match self.examples() {
-                0 => "an example, but no batch is left: the run is over".to_owned(),
-                count => format!("an example of the coming step, 0 to {}", count - 1),
-            };
-            return Err(Box::new(problem::bad_value("attention", "example", example, expects)));
-        };
-        let one = batch.slice(row..row + 1);
-        let wanted = format!("layer.{layer}.attention.self.probabilities");
-        let seen: Arc<Mutex<Option<Elements>>> = Arc::default();
-        let layers: Arc<Mutex<usize>> = Arc::default();
-        let (sink, counted) = (Arc::clone(&seen), Arc::clone(&layers));
-        let name = wanted.clone();
-        let is_attention = |name: &str| name.ends_with("attention.self.probabilities");
-        let taps = Taps::new(
-            move |tapped| {
-                *counted.lock().unwrap_or_else(PoisonError::into_inner) +=
-                    usize::from(is_attention(tapped));
-                matches(&name, tapped)
-            },
-            move |_, shape, elements: Tensor<1>| {
-                let data = elements.into_data().convert::<f32>();
-                let all = (shape.to_vec(), data.iter::<f32>().collect());
-                *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(all);
-            },
-        );
-        self.outputs(index, &one, false, &[taps], "attention")?;
-        let layers = *layers.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = seen.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some((shape, elements)) = found else {
-            let expects = match layers {
-                0 => "a network with attention layers: this one has none that are known".to_owned(),
-                layers => format!("an encoder layer, 0 to {}", layers - 1),
-            };
-            return Err(Box::new(problem::bad_value("attention", "layer", layer, expects)));
-        };
-        // [1, N, S, S]
-        let [_, heads, sequence, _] = shape[..] else {
-            return Err(Box::new(problem::bad_value("attention", "layer", layer, "an attention layer")));
-        };
-        if head >= heads {
-            let expects = format!("a head, 0 to {}", heads - 1);
-            return Err(Box::new(problem::bad_value("attention", "head", head, expects)));
-        }
-        let pieces = pieces(self.files, &one, 0);
-        let kept: Vec<usize> = (0..sequence)
-            .filter(|&at| pieces.get(at).is_some_and(|piece| piece.attended))
-            .collect();
-        let of_head = &elements[head * sequence * sequence..(head + 1) * sequence * sequence];
-        let row_of = |&from: &usize| {
-            let own = kept.iter().map(|&to| f64::from(of_head[from * sequence + to]));
-            own.collect()
-        };
-        let padding = sequence - kept.len();
-        let mut notes = vec!["without dropout, as in evaluation".to_owned()];
-        if padding > 0 {
-            notes.push(format!("{} of padding left out", text::count(padding, "position")));
-        }
-        Ok(AttentionMap {
-            layer,
-            head,
-            row: one.rows[0],
-            probabilities: kept.iter().map(row_of).collect(),
-            pieces: kept.iter().map(|&at| pieces[at].text.clone()).collect(),
-            notes,
-        })
-    }
-
-    /// The batch of an example of the coming step: its index, and the example's place in it.
-    fn find(&self, example: usize) -> Option<(usize, &stratoscope_data::Batch, usize)> {
-        let mut first = 0;
-        for (index, batch) in self.batches.iter().enumerate() {
-            if example < first + batch.size() {
-                return Some((index, batch, example - first));
-            }
-            first += batch.size();
-        }
-        None
-    }
 }
-
-/// A shape, and the elements of a tensor of that shape.
-type Elements = (Vec<usize>, Vec<f32>);
 
 /// The name of what a network puts out in the end.
 const OUTPUTS: &str = "outputs";

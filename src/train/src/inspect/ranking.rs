@@ -41,7 +41,11 @@ pub(crate) fn ranked<N: Network>(
         false => data.clone(),
     };
     let reading = Reading::of(coming);
-    let mut work = Work::begin(("evaluating", "evaluated"), evaluated, Unit::Things("example"));
+    let mut work = Work::begin(
+        ("evaluating", "evaluated"),
+        evaluated,
+        Unit::Things("example"),
+    );
     let mut best: Vec<ExampleView> = Vec::new();
     let mut done = 0;
     for batch in order.batch(batch_size)? {
@@ -63,7 +67,8 @@ pub(crate) fn ranked<N: Network>(
         Ranking::Worst => "highest",
         Ranking::Best => "lowest",
     };
-    let mut notes = vec!["losses without dropout, with the weights before the coming step".to_owned()];
+    let mut notes =
+        vec!["losses without dropout, with the weights before the coming step".to_owned()];
     notes.push(match evaluated < total {
         true => format!(
             "a random sample of {} of {} was evaluated",
@@ -76,7 +81,10 @@ pub(crate) fn ranked<N: Network>(
         notes.push("losses are multiplied by the weights of the classes".to_owned());
     }
     Ok(RankedExamples {
-        title: format!("the {} with the {side} loss", text::count(best.len(), "example")),
+        title: format!(
+            "the {} with the {side} loss",
+            text::count(best.len(), "example")
+        ),
         examples: best,
         evaluated,
         total,

@@ -92,7 +92,9 @@ fn merged(parts: Vec<ById>) -> ById {
     let mut sum = parts.next().unwrap_or_default();
     for part in parts {
         for (id, statistics) in part {
-            sum.entry(id).or_insert_with(Statistics::empty).merge(&statistics);
+            sum.entry(id)
+                .or_insert_with(Statistics::empty)
+                .merge(&statistics);
         }
     }
     sum
@@ -132,18 +134,28 @@ impl<N: Network> Inspection<'_, N> {
     pub(crate) fn gradients(&self) -> Result<TensorStatistics> {
         let title = self.title("gradients");
         if self.batches.is_empty() {
-            return Ok(TensorStatistics::new(title, Vec::new(), Vec::new(), Vec::new()));
+            return Ok(TensorStatistics::new(
+                title,
+                Vec::new(),
+                Vec::new(),
+                Vec::new(),
+            ));
         }
         let (replicas, shares) = (&self.step.replicas, self.shares());
         let own = self.computed("gradients")?;
         let by_replica: Vec<ById> = match own.len() {
             1 => Vec::new(),
-            _ => (own.iter().map(|own| of_gradients(replicas.structure(), own))).collect(),
+            _ => (own
+                .iter()
+                .map(|own| of_gradients(replicas.structure(), own)))
+            .collect(),
         };
         let reduced = (self.step).coming_exchange(own, ExchangeMode::AllReduce, &shares)?;
         let norm = reduced.norm();
         let mean = reduced.gradients.first();
-        let mean = mean.map(|mean| of_gradients(replicas.structure(), mean)).unwrap_or_default();
+        let mean = mean
+            .map(|mean| of_gradients(replicas.structure(), mean))
+            .unwrap_or_default();
         let mut notes = self.gradient_notes(&mean, norm);
         if !by_replica.is_empty() {
             notes.push(match self.settings.exchange {
@@ -154,7 +166,12 @@ impl<N: Network> Inspection<'_, N> {
             });
         }
         let rows = rows(replicas.records(), mean, &by_replica);
-        Ok(TensorStatistics::new(title, rows, self.replica_names(), notes))
+        Ok(TensorStatistics::new(
+            title,
+            rows,
+            self.replica_names(),
+            notes,
+        ))
     }
 
     /// Clipping, and variables without a gradient.
@@ -182,7 +199,10 @@ impl<N: Network> Inspection<'_, N> {
             ));
         }
         if !frozen.is_empty() {
-            notes.push(format!("{} without a gradient: frozen", text::count(frozen.len(), "variable")));
+            notes.push(format!(
+                "{} without a gradient: frozen",
+                text::count(frozen.len(), "variable")
+            ));
         }
         notes
     }
@@ -208,7 +228,11 @@ impl<N: Network> Inspection<'_, N> {
                     .to_owned(),
             );
         }
-        let first = if each.is_empty() { ById::new() } else { each.swap_remove(0) };
+        let first = if each.is_empty() {
+            ById::new()
+        } else {
+            each.swap_remove(0)
+        };
         let rows = rows(replicas.records(), first, &by_replica);
         let title = format!("weights before step {}", self.number());
         TensorStatistics::new(title, rows, names, notes)
@@ -221,7 +245,12 @@ impl<N: Network> Inspection<'_, N> {
     pub(crate) fn updates(&self) -> Result<TensorStatistics> {
         let title = self.title("updates");
         if self.batches.is_empty() {
-            return Ok(TensorStatistics::new(title, Vec::new(), Vec::new(), Vec::new()));
+            return Ok(TensorStatistics::new(
+                title,
+                Vec::new(),
+                Vec::new(),
+                Vec::new(),
+            ));
         }
         let (step, replicas) = (self.step, &self.step.replicas);
         let (mode, shares) = (self.settings.exchange, self.shares());
@@ -230,7 +259,10 @@ impl<N: Network> Inspection<'_, N> {
         let mut notes = self.update_notes(&exchanged);
         let after = step.coming_modules(exchanged, mode, self.settings);
         let before = replicas.modules();
-        let each = before.iter().zip(&after).map(|(before, after)| of_differences(before, after));
+        let each = before
+            .iter()
+            .zip(&after)
+            .map(|(before, after)| of_differences(before, after));
         let mut each: Vec<ById> = each.collect();
         let weights = of_module(replicas.first());
         let (all, by_replica, names) = match mode {
@@ -254,8 +286,12 @@ impl<N: Network> Inspection<'_, N> {
         });
         for row in &mut rows {
             let mut records = replicas.records().iter();
-            let id = records.find(|record| record.name == row.name).map(|record| record.param);
-            row.compared_norm = id.and_then(|id| weights.get(&id)).map(|weights| weights.norm);
+            let id = records
+                .find(|record| record.name == row.name)
+                .map(|record| record.param);
+            row.compared_norm = id
+                .and_then(|id| weights.get(&id))
+                .map(|weights| weights.norm);
         }
         Ok(TensorStatistics::new(title, rows, names, notes))
     }

@@ -1,9 +1,8 @@
 //! `run.why()`: the coming step is replayed with a tap at every output, and the first value that is not finite is named
 //! with what it was computed from. In the order of a step: weights, data, forward pass, loss, backward pass.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 
-use burn::tensor::Tensor;
 use stratoscope_bert::taps::Taps;
 use stratoscope_data::{Batch, Labels};
 use stratoscope_diagnostics::Result;
@@ -11,6 +10,7 @@ use stratoscope_render::text;
 
 use super::Inspection;
 use super::examples::{Reading, decoded, features_text, pieces};
+use super::trace::{Tapped, Trace, culprit, row, taps};
 use crate::network::Network;
 use crate::report::inspection::{
     ExampleView, FirstNonFinite, Phase, Statistics, TensorRow, Why, layer_of,
@@ -26,69 +26,6 @@ const GROWN: f64 = 1e6;
 const LARGEST_EXPONENT: f64 = 88.0;
 /// Outputs that are shown before the first one that is not finite.
 const SHOWN: usize = 3;
-
-/// An output of a layer, and its first element that is not finite: one that is NaN or ∞ before one that is −∞.
-#[derive(Clone)]
-struct Tapped {
-    row: TensorRow,
-    bad: Option<(usize, f32)>,
-}
-
-impl Tapped {
-    fn of(name: &str, shape: &[usize], elements: &[f32]) -> Self {
-        let first = |harmful: &dyn Fn(f32) -> bool| {
-            let mut all = elements.iter().copied().enumerate();
-            all.find(|(_, element)| harmful(*element))
-        };
-        let harmful = first(&|element| element.is_nan() || element == f32::INFINITY);
-        Self {
-            row: row(name, shape, elements),
-            bad: harmful.or_else(|| first(&|element| element == f32::NEG_INFINITY)),
-        }
-    }
-
-    /// Whether it has a value that is wrong by itself. One of −∞ may be a mask.
-    fn is_harmful(&self) -> bool {
-        self.bad.is_some_and(|(_, value)| value != f32::NEG_INFINITY)
-    }
-}
-
-/// What the taps of a replica have seen, in the order of computing.
-type Trace = Arc<Mutex<Vec<Tapped>>>;
-
-fn taps(trace: &Trace) -> Taps {
-    let trace = Arc::clone(trace);
-    Taps::new(
-        |_| true,
-        move |name, shape, elements: Tensor<1>| {
-            let data = elements.into_data().convert::<f32>();
-            let elements: Vec<f32> = data.iter::<f32>().collect();
-            let tapped = Tapped::of(name, shape, &elements);
-            trace.lock().unwrap_or_else(PoisonError::into_inner).push(tapped);
-        },
-    )
-}
-
-fn row(name: &str, shape: &[usize], elements: &[f32]) -> TensorRow {
-    TensorRow {
-        name: name.to_owned(),
-        shape: shape.to_vec(),
-        statistics: Statistics::of(elements),
-        by_replica: Vec::new(),
-        compared_norm: None,
-    }
-}
-
-/// Where the values that are not finite begin that reach the end: the first of the last outputs that all have one. An
-/// output before that, such as scores with a mask of −∞, has led to finite numbers and is none; nor is one of −∞ the
-/// culprit where NaN follows.
-fn culprit(trace: &[Tapped]) -> Option<usize> {
-    let begins = |fine: &dyn Fn(&Tapped) -> bool| {
-        let first = trace.iter().rposition(fine).map_or(0, |at| at + 1);
-        (first < trace.len()).then_some(first)
-    };
-    begins(&|tapped| !tapped.is_harmful()).or_else(|| begins(&|tapped| tapped.bad.is_none()))
-}
 
 fn largest(statistics: &Statistics) -> f64 {
     // A NaN stands for no finite element.
@@ -140,7 +77,10 @@ impl<N: Network> Inspection<'_, N> {
 
     fn in_the_weights(&self) -> Option<Why> {
         let found = first_non_finite(self.step.replicas.first())?;
-        let verdict = format!("the weight `{}` is not finite before the step computes anything", found.name);
+        let verdict = format!(
+            "the weight `{}` is not finite before the step computes anything",
+            found.name
+        );
         let causes = match self.step.steps {
             0 => vec!["the weights that the run began with: the checkpoint, or what was done to them before".to_owned()],
             _ => vec!["an update of an earlier step: a rate that is too high, or a gradient that was not clipped".to_owned()],
@@ -165,7 +105,10 @@ impl<N: Network> Inspection<'_, N> {
     fn in_the_data(&self) -> Option<Why> {
         for batch in self.batches {
             let width = batch.width();
-            let feature = batch.features.iter().position(|feature| !feature.is_finite());
+            let feature = batch
+                .features
+                .iter()
+                .position(|feature| !feature.is_finite());
             let label = match &batch.labels {
                 Labels::Values(values) => values.iter().position(|value| !value.is_finite()),
                 _ => None,
@@ -190,7 +133,10 @@ impl<N: Network> Inspection<'_, N> {
                     piece: None,
                 }),
                 causes: vec!["a missing or a divided value in the source of the data".to_owned()],
-                fixes: vec!["remove such rows with `data.filter(…)`, or fill them in with `data.map(…)`".to_owned()],
+                fixes: vec![
+                    "remove such rows with `data.filter(…)`, or fill them in with `data.map(…)`"
+                        .to_owned(),
+                ],
                 ..self.answer(verdict)
             });
         }
@@ -203,14 +149,19 @@ impl<N: Network> Inspection<'_, N> {
         index: usize,
         batch: &Batch,
     ) -> Result<std::result::Result<Vec<ExampleView>, Why>> {
-        let traces: Vec<Trace> = (0..self.step.replicas.len()).map(|_| Trace::default()).collect();
+        let traces: Vec<Trace> = (0..self.step.replicas.len())
+            .map(|_| Trace::default())
+            .collect();
         let taps: Vec<Taps> = traces.iter().map(taps).collect();
         let outputs = self.outputs(index, batch, true, &taps, "why")?;
         for (replica, (part, own)) in outputs.iter().enumerate() {
             if own.outputs.iter().all(|output| output.is_finite()) {
                 continue;
             }
-            let mut trace = traces[replica].lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let mut trace = traces[replica]
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
             let width = own.outputs.len() / part.size().max(1);
             trace.push(Tapped::of("outputs", &[part.size(), width], &own.outputs));
             if let Some(at) = culprit(&trace) {
@@ -259,20 +210,29 @@ impl<N: Network> Inspection<'_, N> {
     }
 
     /// Likely causes of an output, by what was computed before it, and what helps.
-    fn causes(&self, before: &[Tapped], here: &TensorRow, value: f64) -> (Vec<String>, Vec<String>) {
+    fn causes(
+        &self,
+        before: &[Tapped],
+        here: &TensorRow,
+        value: f64,
+    ) -> (Vec<String>, Vec<String>) {
         let (mut causes, mut fixes) = (Vec::new(), Vec::new());
         let input = before.last().map(|tapped| &tapped.row.statistics);
         let range = input.map_or(0.0, largest);
         let weights = self.weights();
         let of_layer = |name: &str| weights.get(name).map(|row| largest(&row.statistics));
-        let weight = of_layer(&here.name).or_else(|| of_layer(layer_of(&here.name))).unwrap_or(0.0);
+        let weight = of_layer(&here.name)
+            .or_else(|| of_layer(layer_of(&here.name)))
+            .unwrap_or(0.0);
         let half = self.step.policy.precision().half().is_some();
         let largest_output = largest(&here.statistics);
         if half && (value.is_infinite() || largest_output > 0.01 * LARGEST_F16) && weight < GROWN {
             causes.push(format!(
                 "a number beyond float16, which ends at 65 504: the finite outputs here reach {largest_output:.3e}"
             ));
-            fixes.push("use `mixed_bfloat16`, which has the range of float32, or float32".to_owned());
+            fixes.push(
+                "use `mixed_bfloat16`, which has the range of float32, or float32".to_owned(),
+            );
         }
         if weight >= GROWN || range >= GROWN {
             causes.push(format!(
@@ -280,10 +240,18 @@ impl<N: Network> Inspection<'_, N> {
             ));
             fixes.push("lower the learning rate and set `global_clipnorm(1.0)`; go back to a step before they grew".to_owned());
         }
-        let masked = before.last().is_some_and(|it| it.bad.is_some() && !it.is_harmful());
+        let masked = before
+            .last()
+            .is_some_and(|it| it.bad.is_some() && !it.is_harmful());
         if masked && causes.is_empty() {
-            causes.push("a softmax of a line that is −∞ everywhere: nothing is left to attend to".to_owned());
-            fixes.push("mask with a large finite number, such as −1e9, or leave lines without a token out".to_owned());
+            causes.push(
+                "a softmax of a line that is −∞ everywhere: nothing is left to attend to"
+                    .to_owned(),
+            );
+            fixes.push(
+                "mask with a large finite number, such as −1e9, or leave lines without a token out"
+                    .to_owned(),
+            );
         }
         if let Some(input) = input.filter(|_| causes.is_empty()) {
             if input.zeros > 0 {
@@ -294,16 +262,26 @@ impl<N: Network> Inspection<'_, N> {
                 fixes.push("add a small number to what is divided by, or clamp it".to_owned());
             }
             if value.is_nan() && input.min < 0.0 {
-                causes.push(format!("a root or a logarithm of a negative number: its input begins at {:.3e}", input.min));
+                causes.push(format!(
+                    "a root or a logarithm of a negative number: its input begins at {:.3e}",
+                    input.min
+                ));
                 fixes.push("clamp the input at 0".to_owned());
             }
             if input.max > LARGEST_EXPONENT {
-                causes.push(format!("an exponential of more than 88: its input reaches {:.3e}", input.max));
-                fixes.push("subtract the maximum before the exponential, as a softmax does".to_owned());
+                causes.push(format!(
+                    "an exponential of more than 88: its input reaches {:.3e}",
+                    input.max
+                ));
+                fixes.push(
+                    "subtract the maximum before the exponential, as a softmax does".to_owned(),
+                );
             }
         }
         if causes.is_empty() {
-            causes.push("an operation of the layer that has no finite result for this input".to_owned());
+            causes.push(
+                "an operation of the layer that has no finite result for this input".to_owned(),
+            );
             fixes.push(
                 "hand out what the layer computes on its way with `tap(\"name\", tensor)`, and ask again".to_owned(),
             );
@@ -314,7 +292,10 @@ impl<N: Network> Inspection<'_, N> {
     fn in_the_loss(&self, examples: &[ExampleView]) -> Option<Why> {
         let example = examples.iter().find(|example| !example.loss.is_finite())?;
         let loss = self.settings.loss;
-        let verdict = format!("the outputs are finite, but the loss of row {} is not", example.row);
+        let verdict = format!(
+            "the outputs are finite, but the loss of row {} is not",
+            example.row
+        );
         let outputs = row("outputs", &[example.outputs.len()], &example.outputs);
         let (cause, fix) = match loss.from_logits() {
             Some(false) => (
@@ -349,7 +330,10 @@ impl<N: Network> Inspection<'_, N> {
         let Some(bad) = gradients.non_finite().last() else {
             return Ok(None);
         };
-        let verdict = format!("the loss is finite, but the gradient of `{}` is not", bad.name);
+        let verdict = format!(
+            "the loss is finite, but the gradient of `{}` is not",
+            bad.name
+        );
         let scaled = self.step.loss_scale.skips();
         let (cause, fix) = match scaled {
             true => (
@@ -361,7 +345,11 @@ impl<N: Network> Inspection<'_, N> {
                 "add a small number below a root or a logarithm; lower the learning rate".to_owned(),
             ),
         };
-        let value = if bad.nans > 0 { f64::NAN } else { f64::INFINITY };
+        let value = if bad.nans > 0 {
+            f64::NAN
+        } else {
+            f64::INFINITY
+        };
         Ok(Some(Why {
             first: Some(FirstNonFinite {
                 phase: Phase::Backward,
@@ -372,17 +360,26 @@ impl<N: Network> Inspection<'_, N> {
                 text: None,
                 piece: None,
             }),
-            trail: gradients.iter().filter(|row| layer_of(&row.name) == layer_of(&bad.name)).cloned().collect(),
+            trail: gradients
+                .iter()
+                .filter(|row| layer_of(&row.name) == layer_of(&bad.name))
+                .cloned()
+                .collect(),
             causes: vec![cause],
             fixes: vec![fix],
-            notes: vec!["gradients are known by variable: the operation is one behind this variable".to_owned()],
+            notes: vec![
+                "gradients are known by variable: the operation is one behind this variable"
+                    .to_owned(),
+            ],
             ..self.answer(verdict)
         }))
     }
 
     /// Nothing is wrong with the numbers: what the step's loss is made of.
     fn all_finite(&self, examples: &[ExampleView]) -> Why {
-        let verdict = "every value of the step is finite: weights, data, outputs, losses and gradients".to_owned();
+        let verdict =
+            "every value of the step is finite: weights, data, outputs, losses and gradients"
+                .to_owned();
         let mut why = self.answer(verdict);
         let sum: f64 = examples.iter().map(|example| example.loss).sum();
         let worst = examples.iter().max_by(|a, b| a.loss.total_cmp(&b.loss));
@@ -406,32 +403,5 @@ impl<N: Network> Inspection<'_, N> {
             true => features_text(&part.features[example * width..(example + 1) * width]),
             false => decoded(self.files, &pieces),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-
-    #[test]
-    fn what_led_to_finite_numbers_is_no_culprit() {
-        const MASK: f32 = f32::NEG_INFINITY;
-        let check = |values: &[f32], expected: Option<usize>| {
-            let trace = values.iter().map(|&value| Tapped::of("a", &[2], &[1.0, value]));
-            let trace: Vec<Tapped> = trace.collect();
-            assert_eq!(culprit(&trace), expected, "{values:?}");
-        };
-        check(&[1.0, 1.0], None);
-        check(&[1.0, f32::NAN, f32::INFINITY], Some(1));
-        check(&[f32::NAN, f32::NAN], Some(0));
-        // A mask before a softmax, of some of a line and of all of it.
-        check(&[MASK, 1.0, 1.0], None);
-        check(&[1.0, MASK, f32::NAN, f32::NAN], Some(2));
-        check(&[MASK, 1.0, f32::NAN], Some(2));
-        check(&[1.0, MASK, MASK], Some(1));
-        check(&[], None);
-        let both = Tapped::of("a", &[3], &[MASK, 0.0, f32::NAN]);
-        assert_eq!(both.bad.map(|(at, _)| at), Some(2));
     }
 }

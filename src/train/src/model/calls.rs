@@ -10,10 +10,10 @@ use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{Origin, PlacementReport};
 
 use crate::arguments::{CompileArgs, EvaluateArgs, FitArgs};
+use crate::inspect::Ranking;
 use crate::model::Model;
 use crate::model::by_hand::{Applied, Gradients};
 use crate::model::predict::Predictions;
-use crate::inspect::Ranking;
 use crate::network::Network;
 use crate::report::history::{Evaluation, History};
 use crate::report::inspection::{

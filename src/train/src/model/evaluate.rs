@@ -16,8 +16,8 @@ use crate::network::{Files, Network};
 use crate::prepare;
 use crate::report::history::Evaluation;
 use crate::run::watch::new_head;
-use crate::step::head::Head;
 use crate::step::evaluation::{Measures, evaluate_batches};
+use crate::step::head::Head;
 
 impl<N: Network> Model<N> {
     /// Loss and metrics of a data set, without dropout, as means over its examples.

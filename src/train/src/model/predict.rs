@@ -18,8 +18,8 @@ use crate::problem;
 use crate::report::html::{CELL, HEAD, escape};
 use crate::report::inspection::ConfusionMatrix;
 use crate::run::watch::new_head;
-use crate::step::head::{Head, most_probable};
 use crate::step::forward::{PREFETCHED, forward};
+use crate::step::head::{Head, most_probable};
 
 /// Texts of a batch.
 const BATCH_SIZE: usize = 32;
@@ -239,14 +239,18 @@ impl Predictions {
         let mut counts = vec![vec![0; classes]; classes];
         if data.len() != self.len() {
             let (given, wanted) = (text::count(data.len(), "example"), self.len());
-            return Err(Box::new(bad(given, format!("{wanted}, one for each prediction"))));
+            return Err(Box::new(bad(
+                given,
+                format!("{wanted}, one for each prediction"),
+            )));
         }
         for (example, row) in data.examples.iter().zip(&self.rows) {
             // By name where the data has the names of the model, whatever their order there.
             let own = match (example.class(), example.label) {
                 (Some(class), _) => {
                     let name = data.label_names.get(class);
-                    let by_name = name.and_then(|name| self.label_names.iter().position(|it| it == name));
+                    let by_name =
+                        name.and_then(|name| self.label_names.iter().position(|it| it == name));
                     by_name.or(Some(class))
                 }
                 (None, Some(Label::Value(value))) => Some(usize::from(value > 0.5)),

@@ -58,7 +58,9 @@ impl<N: Network> StepState<N> {
             }
             let (structure, scale) = (self.replicas.structure(), self.loss_scale.scale());
             let own = accumulated.into_iter().map(|mut sum| sum.grads());
-            Ok(Some(own.map(|own| unscaled(structure, own, scale)).collect()))
+            Ok(Some(
+                own.map(|own| unscaled(structure, own, scale)).collect(),
+            ))
         })
     }
 
@@ -75,7 +77,8 @@ impl<N: Network> StepState<N> {
         let (gradients, different) = match mode {
             ExchangeMode::AllReduce => {
                 let replicas = &self.replicas;
-                let reduced = (replicas.collectives()).unlogged(|| replicas.all_reduce(own, shares));
+                let reduced =
+                    (replicas.collectives()).unlogged(|| replicas.all_reduce(own, shares));
                 (reduced?, 1)
             }
             ExchangeMode::LocalSgd { .. } | ExchangeMode::Push => (own, shares.len()),

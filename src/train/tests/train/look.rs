@@ -30,7 +30,13 @@ fn bert(dropout: f64) -> BertForSequenceClassification {
 }
 
 /// A run of the tiny BERT on 24 sentences, 3 steps an epoch.
-fn run(dropout: f64, compile: CompileArgs) -> (BertForSequenceClassification, Run<stratoscope_bert::SequenceClassifier>) {
+fn run(
+    dropout: f64,
+    compile: CompileArgs,
+) -> (
+    BertForSequenceClassification,
+    Run<stratoscope_bert::SequenceClassifier>,
+) {
     let model = bert(dropout);
     model.compile(compile).expect("valid settings");
     let run = model.start(&sentences(24), args()).expect("good data");
@@ -51,32 +57,66 @@ fn gradients_are_those_that_a_loop_by_hand_computes() {
     assert_near(found.total().norm, by_hand.norm());
     assert_eq!(found.title, "gradients of the coming step 1");
     // A part of the network has the norm over its variables.
-    let layer: f64 = found.iter().filter(|row| row.name.contains("encoder.layer.1."))
-        .map(|row| row.norm.powi(2)).sum();
+    let layer: f64 = found
+        .iter()
+        .filter(|row| row.name.contains("encoder.layer.1."))
+        .map(|row| row.norm.powi(2))
+        .sum();
     assert_near(found["encoder.layer.1"].norm, layer.sqrt());
     // And the step records the same norm.
     run.step(1).expect("a step");
     let history = run.history().expect("it is free");
-    assert_near(history.executions.last().and_then(|it| it.gradient_norm).unwrap_or(f64::NAN), found.total().norm);
+    assert_near(
+        history
+            .executions
+            .last()
+            .and_then(|it| it.gradient_norm)
+            .unwrap_or(f64::NAN),
+        found.total().norm,
+    );
 }
 
 #[test]
 fn gradients_are_the_slopes_of_the_loss() {
     // A model of one weight and one bias, whose gradient is worked out by hand.
     let model = Sequential([Dense(1).input_shape(1)]).expect("valid");
-    model.compile(CompileArgs::new().optimizer(SGD::new(0.5)).loss(MeanSquaredError)).expect("valid");
+    model
+        .compile(
+            CompileArgs::new()
+                .optimizer(SGD::new(0.5))
+                .loss(MeanSquaredError),
+        )
+        .expect("valid");
     let data = Dataset::from_features([[1.0_f32], [2.0], [3.0]]).expect("rows");
-    let data = data.map(|example| { let x = example.features[0]; example.with_label(Label::Value(2.0 * x)) });
+    let data = data.map(|example| {
+        let x = example.features[0];
+        example.with_label(Label::Value(2.0 * x))
+    });
     let run = model.start(&data, args()).expect("good data");
-    let weight = f64::from(weights(&model).iter().find(|(name, _)| name.contains("weight")).expect("one").1[0]);
+    let weight = f64::from(
+        weights(&model)
+            .iter()
+            .find(|(name, _)| name.contains("weight"))
+            .expect("one")
+            .1[0],
+    );
     // loss = mean (w·x − 2x)², so ∂/∂w = mean 2x(w·x − 2x) and ∂/∂b = mean 2(w·x − 2x), with b = 0.
-    let slope = |of: fn(f64) -> f64| [1.0, 2.0, 3.0].map(|x| 2.0 * of(x) * (weight - 2.0) * x).iter().sum::<f64>() / 3.0;
+    let slope = |of: fn(f64) -> f64| {
+        [1.0, 2.0, 3.0]
+            .map(|x| 2.0 * of(x) * (weight - 2.0) * x)
+            .iter()
+            .sum::<f64>()
+            / 3.0
+    };
     let found = run.gradients().expect("no device fails");
     assert_near(found["dense.weight"].min, slope(|x| x));
     assert_near(found["dense.bias"].max, slope(|_| 1.0));
     let updates = run.updates().expect("no device fails");
     assert_near(updates["dense.weight"].mean, -0.5 * slope(|x| x));
-    assert_near(updates["dense.weight"].ratio().expect("has weights"), (0.5 * slope(|x| x) / weight).abs());
+    assert_near(
+        updates["dense.weight"].ratio().expect("has weights"),
+        (0.5 * slope(|x| x) / weight).abs(),
+    );
     let batch = run.batch().expect("no device fails");
     assert_eq!(batch.len(), 3);
     for (example, x) in batch.examples.iter().zip([1.0, 2.0, 3.0]) {
@@ -100,11 +140,24 @@ fn updates_are_what_the_step_adds() {
             let updates = run.updates().expect("no device fails");
             run.step(1).expect("a step");
             for ((name, before), (_, after)) in before.iter().zip(weights(&model)) {
-                let Some(found) = updates.iter().find(|row| name.ends_with(&row.name.replace("LayerNorm", "layer_norm")) || row.name == *name) else { continue };
-                let added: Vec<f32> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+                let Some(found) = updates.iter().find(|row| {
+                    name.ends_with(&row.name.replace("LayerNorm", "layer_norm"))
+                        || row.name == *name
+                }) else {
+                    continue;
+                };
+                let added: Vec<f32> = after
+                    .iter()
+                    .zip(before)
+                    .map(|(after, before)| after - before)
+                    .collect();
                 let largest = added.iter().copied().fold(f32::NEG_INFINITY, f32::max);
                 assert_eq!(found.max, f64::from(largest), "{name}");
-                let norm = added.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
+                let norm = added
+                    .iter()
+                    .map(|x| f64::from(*x).powi(2))
+                    .sum::<f64>()
+                    .sqrt();
                 assert_near(found.norm, norm);
             }
         }
@@ -129,7 +182,11 @@ fn the_batch_has_the_loss_that_training_sees() {
     let first = &batch.examples[0];
     assert_eq!((first.row, first.label.as_deref()), (0, Some("red")));
     assert_eq!(first.pieces[0].text, "[CLS]");
-    assert!(first.text.starts_with('w') && !first.text.contains("[CLS]"), "{}", first.text);
+    assert!(
+        first.text.starts_with('w') && !first.text.contains("[CLS]"),
+        "{}",
+        first.text
+    );
     assert!((first.probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-9);
     // −ln p(label)
     assert_near(first.loss, -first.probability().expect("has a label").ln());
@@ -140,9 +197,15 @@ fn the_batch_has_the_loss_that_training_sees() {
 }
 
 /// What a run ends on.
-fn ended(model: &BertForSequenceClassification, compile: CompileArgs, looks: bool) -> (Vec<(String, Vec<f32>)>, Vec<u64>) {
+fn ended(
+    model: &BertForSequenceClassification,
+    compile: CompileArgs,
+    looks: bool,
+) -> (Vec<(String, Vec<f32>)>, Vec<u64>) {
     model.compile(compile).expect("valid settings");
-    let run = model.start(&sentences(23), args().shuffle(true)).expect("good data");
+    let run = model
+        .start(&sentences(23), args().shuffle(true))
+        .expect("good data");
     for step in 0.. {
         if looks {
             run.batch().expect("a batch");
@@ -155,19 +218,26 @@ fn ended(model: &BertForSequenceClassification, compile: CompileArgs, looks: boo
             run.data_map().expect("a map");
         }
         let stop = run.step(1).expect("a step");
-        if run.report().expect("free").position.step == run.report().expect("free").position.steps || step > 20 {
+        if run.report().expect("free").position.step == run.report().expect("free").position.steps
+            || step > 20
+        {
             drop(stop);
             break;
         }
     }
     let history = run.finish().expect("it ends");
-    let losses = history.steps.iter().map(|step| step.loss.to_bits()).collect();
+    let losses = history
+        .steps
+        .iter()
+        .map(|step| step.loss.to_bits())
+        .collect();
     (weights(model), losses)
 }
 
 #[test]
 fn looking_changes_no_bit_of_what_follows() {
-    let check = |strategy: Option<stratoscope_strategy::Strategy>, compile: &dyn Fn() -> CompileArgs| {
+    let check = |strategy: Option<stratoscope_strategy::Strategy>,
+                 compile: &dyn Fn() -> CompileArgs| {
         let placed = || match &strategy {
             None => bert(0.1),
             Some(strategy) => {
@@ -180,17 +250,40 @@ fn looking_changes_no_bit_of_what_follows() {
         assert_eq!(found, ended(&unseen, compile(), false));
         let totals = |model: &BertForSequenceClassification| {
             let report = model.placement().expect("it can be read");
-            report.to_plain().lines().filter(|line| line.contains("all-reduce") || line.contains("push")).map(str::to_owned).collect::<Vec<_>>()
+            report
+                .to_plain()
+                .lines()
+                .filter(|line| line.contains("all-reduce") || line.contains("push"))
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
         };
         assert_eq!(totals(&looked).len(), totals(&unseen).len());
     };
     let mirrored = || MirroredStrategy::logical(2).expect("devices").strategy();
     check(None, &plain_args);
-    check(None, &|| plain_args().gradient_accumulation_steps(2).optimizer(AdamW::new(1e-3).use_ema(true)));
+    check(None, &|| {
+        plain_args()
+            .gradient_accumulation_steps(2)
+            .optimizer(AdamW::new(1e-3).use_ema(true))
+    });
     check(Some(mirrored()), &plain_args);
     check(Some(mirrored()), &|| plain_args().sync_every(2));
-    check(Some(CentralStorageStrategy::logical(2).expect("devices").strategy()), &plain_args);
-    check(Some(ParameterServerStrategy::logical(2, 2).expect("devices").strategy()), &plain_args);
+    check(
+        Some(
+            CentralStorageStrategy::logical(2)
+                .expect("devices")
+                .strategy(),
+        ),
+        &plain_args,
+    );
+    check(
+        Some(
+            ParameterServerStrategy::logical(2, 2)
+                .expect("devices")
+                .strategy(),
+        ),
+        &plain_args,
+    );
 }
 
 #[test]
@@ -203,13 +296,26 @@ fn replicas_have_columns_where_they_differ() {
     model.compile(plain_args()).expect("valid");
     let run = model.start(&sentences(16), args()).expect("good data");
     let gradients = run.gradients().expect("no device fails");
-    let own: Vec<f64> = gradients.total().by_replica.iter().map(|it| it.norm).collect();
-    let half = |skip: usize| model.gradients(&sentences(16).skip(skip).take(4)).expect("good data").norm();
+    let own: Vec<f64> = gradients
+        .total()
+        .by_replica
+        .iter()
+        .map(|it| it.norm)
+        .collect();
+    let half = |skip: usize| {
+        model
+            .gradients(&sentences(16).skip(skip).take(4))
+            .expect("good data")
+            .norm()
+    };
     // Each replica has one half of the batch of 8: the halves computed by both together.
     assert_eq!(own.len(), 2);
     assert_near(own[0], half(0));
     assert_near(own[1], half(4));
-    assert!(run.weights().expect("free").total().by_replica.is_empty(), "copies are equal");
+    assert!(
+        run.weights().expect("free").total().by_replica.is_empty(),
+        "copies are equal"
+    );
     drop(run);
     model.compile(plain_args().sync_every(3)).expect("valid");
     let run = model.start(&sentences(16), args()).expect("good data");
@@ -217,7 +323,10 @@ fn replicas_have_columns_where_they_differ() {
     let weights = run.weights().expect("free");
     assert_eq!(weights.total().by_replica.len(), 2);
     let row = &weights["classifier.weight"];
-    assert_ne!(row.by_replica[0].norm.to_bits(), row.by_replica[1].norm.to_bits());
+    assert_ne!(
+        row.by_replica[0].norm.to_bits(),
+        row.by_replica[1].norm.to_bits()
+    );
     assert!(run.updates().expect("updates").to_html().contains("cpu:1"));
 }
 
@@ -239,7 +348,12 @@ fn activations_are_found_by_pattern() {
         assert!(names.contains(&name), "{name}: {names:?}");
     }
     let of_one = run.activations("encoder.layer.1.*").expect("activations");
-    assert!(of_one.names().iter().all(|name| name.starts_with("bert.encoder.layer.1.")));
+    assert!(
+        of_one
+            .names()
+            .iter()
+            .all(|name| name.starts_with("bert.encoder.layer.1."))
+    );
     assert!(of_one.len() > 5, "{of_one}");
     // A probability is one of a row that adds up to 1: the mean is 1 / positions.
     let row = &all["layer.0.attention.self.probabilities"];
@@ -247,9 +361,14 @@ fn activations_are_found_by_pattern() {
     assert!(row.min >= 0.0 && row.max <= 1.0);
     // The logits are the outputs.
     assert_eq!(all["classifier"].norm, all["outputs"].norm);
-    let problem = run.activations("encoder.layer.7.*").expect_err("there is no such layer");
+    let problem = run
+        .activations("encoder.layer.7.*")
+        .expect_err("there is no such layer");
     assert_eq!(problem.code, "SC0105");
-    assert!(format!("{problem:?}").contains("bert.embeddings"), "{problem:?}");
+    assert!(
+        format!("{problem:?}").contains("bert.embeddings"),
+        "{problem:?}"
+    );
 }
 
 #[test]
@@ -258,7 +377,11 @@ fn attention_adds_up_to_one_and_leaves_padding_out() {
     let batch = run.batch().expect("a batch");
     for example in [0, 5] {
         let map = run.attention(1, 1, example).expect("a head");
-        let pieces = batch.examples[example].pieces.iter().filter(|it| it.attended).count();
+        let pieces = batch.examples[example]
+            .pieces
+            .iter()
+            .filter(|it| it.attended)
+            .count();
         assert_eq!(map.pieces.len(), pieces);
         assert_eq!(map.row, batch.examples[example].row);
         for row in &map.probabilities {
@@ -272,11 +395,16 @@ fn attention_adds_up_to_one_and_leaves_padding_out() {
         (0, 99, 0, "a head, 0 to"),
         (0, 0, 99, "0 to 7"),
     ] {
-        let problem = run.attention(layer, head, example).expect_err("it does not exist");
+        let problem = run
+            .attention(layer, head, example)
+            .expect_err("it does not exist");
         assert_eq!(problem.code, "SC0103");
         assert!(problem.message.contains(words), "{}", problem.message);
     }
-    assert_eq!(run.attention(-1, 0, 0).expect_err("negative").code, "SC0103");
+    assert_eq!(
+        run.attention(-1, 0, 0).expect_err("negative").code,
+        "SC0103"
+    );
 }
 
 #[test]
@@ -286,7 +414,10 @@ fn the_worst_example_is_the_one_with_the_highest_loss_alone() {
     let data = sentences(24);
     let alone = |row: usize| {
         let one = data.skip(row).take(1);
-        model.evaluate(&one, EvaluateArgs::new().verbose(false)).expect("good data").loss
+        model
+            .evaluate(&one, EvaluateArgs::new().verbose(false))
+            .expect("good data")
+            .loss
     };
     let mut losses: Vec<(usize, f64)> = (0..24).map(|row| (row, alone(row))).collect();
     losses.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -299,7 +430,13 @@ fn the_worst_example_is_the_one_with_the_highest_loss_alone() {
     for (found, (_, loss)) in best.examples.iter().zip(losses.iter().rev()) {
         assert_near(found.loss, *loss);
     }
-    assert_eq!((worst.examples.len(), run.worst(100).expect("free").examples.len()), (5, 24));
+    assert_eq!(
+        (
+            worst.examples.len(),
+            run.worst(100).expect("free").examples.len()
+        ),
+        (5, 24)
+    );
     assert!(worst.to_html().contains("highest loss") && best.to_plain().contains("lowest"));
     assert_eq!(run.worst(0).expect_err("none").code, "SC0103");
 }
@@ -311,11 +448,25 @@ fn planted_labels_are_suspected() {
     let mut wrong = data.clone();
     for row in planted {
         let class = wrong.examples[row].class().expect("has a class");
-        wrong.examples[row] = wrong.examples[row].clone().with_label(Label::Class(1 - class));
+        wrong.examples[row] = wrong.examples[row]
+            .clone()
+            .with_label(Label::Class(1 - class));
     }
     let model = Sequential([Dense(8).activation("relu").input_shape(6), Dense(2)]).expect("valid");
-    model.compile(CompileArgs::new().optimizer(AdamW::new(0.01)).loss(cross_entropy()).metrics([accuracy()])).expect("valid");
-    let run = model.start(&wrong, FitArgs::new().batch_size(16).epochs(8).verbose(false)).expect("good data");
+    model
+        .compile(
+            CompileArgs::new()
+                .optimizer(AdamW::new(0.01))
+                .loss(cross_entropy())
+                .metrics([accuracy()]),
+        )
+        .expect("valid");
+    let run = model
+        .start(
+            &wrong,
+            FitArgs::new().batch_size(16).epochs(8).verbose(false),
+        )
+        .expect("good data");
     run.epoch().expect("an epoch");
     let one = run.data_map().expect("free");
     assert_eq!((one.epochs, one.examples.len()), (1, 200));
@@ -328,7 +479,11 @@ fn planted_labels_are_suspected() {
     assert!(found >= 4, "{suspects:?}");
     // Hard examples of the data itself may be among them, but not many.
     assert!(suspects.len() <= 15, "{suspects:?}");
-    assert!(map.examples.iter().all(|it| (0.0..=1.0).contains(&it.confidence) && it.variability <= 0.5));
+    assert!(
+        map.examples
+            .iter()
+            .all(|it| (0.0..=1.0).contains(&it.confidence) && it.variability <= 0.5)
+    );
     assert!(map.to_html().contains("evidence of the training set"));
 }
 
@@ -337,7 +492,9 @@ fn an_unfinished_run_of_every_head_can_be_looked_at() {
     // One output that decides between two.
     let model = Sequential([Dense(1).input_shape(4)]).expect("valid");
     let loss = BinaryCrossentropy { from_logits: true };
-    model.compile(CompileArgs::new().optimizer(SGD::new(0.1)).loss(loss)).expect("valid");
+    model
+        .compile(CompileArgs::new().optimizer(SGD::new(0.1)).loss(loss))
+        .expect("valid");
     let data = make_classification(20, 4, 2, 0).expect("rows");
     let run = model.start(&data, args()).expect("good data");
     let batch = run.batch().expect("a batch");
@@ -346,20 +503,38 @@ fn an_unfinished_run_of_every_head_can_be_looked_at() {
     assert_near(example.loss, -example.probability().expect("a label").ln());
     run.step(1).expect("a step");
     assert_eq!(run.data_map().expect("free").examples.len(), 8);
-    assert_eq!(run.attention(0, 0, 0).expect_err("no attention").code, "SC0103");
+    assert_eq!(
+        run.attention(0, 0, 0).expect_err("no attention").code,
+        "SC0103"
+    );
     assert!(run.activations("dense").expect("a layer")["dense"].elements == 8);
     // A regression, to its end: nothing is left to look at, and everything says so.
     let model = Sequential([Dense(3).activation("relu"), Dense(1)]).expect("valid");
-    model.compile(CompileArgs::new().optimizer(SGD::new(0.01)).loss(MeanSquaredError)).expect("valid");
-    let run = model.start(&make_regression(16, 4, 0).expect("rows"), args()).expect("good data");
+    model
+        .compile(
+            CompileArgs::new()
+                .optimizer(SGD::new(0.01))
+                .loss(MeanSquaredError),
+        )
+        .expect("valid");
+    let run = model
+        .start(&make_regression(16, 4, 0).expect("rows"), args())
+        .expect("good data");
     run.finish().expect("it ends");
     let (batch, gradients) = (run.batch().expect("empty"), run.gradients().expect("empty"));
     assert!(batch.is_empty() && batch.to_plain().contains("the run is over"));
     assert!(gradients.is_empty() && gradients.to_html().contains("the run is over"));
-    assert!(run.updates().expect("empty").is_empty() && run.activations("*").expect("empty").is_empty());
+    assert!(
+        run.updates().expect("empty").is_empty() && run.activations("*").expect("empty").is_empty()
+    );
     assert_eq!(run.weights().expect("free").len(), 4);
     assert_eq!(run.worst(2).expect("free").examples.len(), 2);
-    assert!(run.data_map().expect("free").to_plain().contains("predicts a number"));
+    assert!(
+        run.data_map()
+            .expect("free")
+            .to_plain()
+            .contains("predicts a number")
+    );
     assert_eq!(run.attention(0, 0, 0).expect_err("over").code, "SC0103");
 }
 
@@ -387,7 +562,13 @@ fn own(factor: f32) -> Model<Own> {
         factor,
     };
     let model = Model::new(network, Outputs::new("Own", 2), Origin::current()).expect("placed");
-    model.compile(CompileArgs::new().optimizer(SGD::new(0.1)).loss(cross_entropy())).expect("valid");
+    model
+        .compile(
+            CompileArgs::new()
+                .optimizer(SGD::new(0.1))
+                .loss(cross_entropy()),
+        )
+        .expect("valid");
     model
 }
 
@@ -399,7 +580,13 @@ fn networks_of_ones_own_hand_out_what_they_tap() {
     assert_eq!(found.names(), ["hidden", "outputs"]);
     assert_eq!(found["hidden"].norm, found["outputs"].norm);
     let gradients = run.gradients().expect("gradients");
-    assert!(gradients.notes.iter().any(|note| note.contains("no gradient reaches `unused.weight`")), "{gradients}");
+    assert!(
+        gradients
+            .notes
+            .iter()
+            .any(|note| note.contains("no gradient reaches `unused.weight`")),
+        "{gradients}"
+    );
     assert!(run.batch().expect("a batch").examples[0].pieces.is_empty());
     assert!(run.batch().expect("a batch").to_html().contains("<details"));
 }
@@ -414,11 +601,22 @@ fn what_is_not_finite_is_counted_and_shown() {
     assert!(gradients["hidden.weight"].non_finite() > 0);
     assert_eq!(gradients.non_finite().count(), 2);
     let updates = run.updates().expect("updates");
-    assert!(updates.notes.iter().any(|note| note.contains("will not be made")), "{updates}");
+    assert!(
+        updates
+            .notes
+            .iter()
+            .any(|note| note.contains("will not be made")),
+        "{updates}"
+    );
     assert!(run.activations("outputs").expect("outputs")["outputs"].infinities > 0);
     let worst = run.worst(3).expect("examples");
     assert!(!worst.examples[0].loss.is_finite());
-    for html in [batch.to_html(), gradients.to_html(), updates.to_html(), worst.to_html()] {
+    for html in [
+        batch.to_html(),
+        gradients.to_html(),
+        updates.to_html(),
+        worst.to_html(),
+    ] {
         assert!(!html.contains("<svg"), "{html}");
     }
     assert!(run.step(1).is_err());
@@ -443,13 +641,30 @@ fn a_confusion_matrix_counts_what_was_predicted() {
     let data = sentences(24);
     let predictions = model.predict(&data).expect("texts");
     let by_prediction = predictions.confusion_matrix(&data).expect("labels");
-    let evaluated = model.evaluate(&data, EvaluateArgs::new().verbose(false)).expect("good data");
+    let evaluated = model
+        .evaluate(&data, EvaluateArgs::new().verbose(false))
+        .expect("good data");
     let by_evaluation = evaluated.confusion_matrix().expect("classes");
     assert_eq!(by_prediction.counts, by_evaluation.counts);
     assert_eq!(by_prediction.label_names, by_evaluation.label_names);
     assert_eq!(by_evaluation.examples(), 24);
-    assert_near(by_evaluation.accuracy().expect("examples"), evaluated.metric("accuracy").expect("measured"));
-    assert_eq!(predictions.confusion_matrix(&data.take(3)).expect_err("too short").code, "SC0103");
+    assert_near(
+        by_evaluation.accuracy().expect("examples"),
+        evaluated.metric("accuracy").expect("measured"),
+    );
+    assert_eq!(
+        predictions
+            .confusion_matrix(&data.take(3))
+            .expect_err("too short")
+            .code,
+        "SC0103"
+    );
     let texts = Dataset::from_examples(vec![Example::new("w1"); 24], vec![], "no labels");
-    assert_eq!(predictions.confusion_matrix(&texts).expect_err("no labels").code, "SC0103");
+    assert_eq!(
+        predictions
+            .confusion_matrix(&texts)
+            .expect_err("no labels")
+            .code,
+        "SC0103"
+    );
 }

@@ -50,7 +50,10 @@ impl Network for Faulty {
             Fault::None | Fault::Weight => hidden,
             Fault::Division => hidden.clone() + tap("quotient", hidden.clone() / zeros()),
             Fault::Logarithm => tap("logarithm", zeros().log()),
-            Fault::Root => tap("root", tap("negative", hidden.clone().abs().neg() - 1.0).sqrt()),
+            Fault::Root => tap(
+                "root",
+                tap("negative", hidden.clone().abs().neg() - 1.0).sqrt(),
+            ),
             Fault::Exponential => {
                 let large = tap("large", hidden.clone() * 0.0 + 100.0);
                 tap("powers", large.exp()) + hidden
@@ -61,7 +64,11 @@ impl Network for Faulty {
             }
             Fault::Mask | Fault::MaskOfAll => {
                 let [rows, _] = hidden.dims();
-                let second = if self.fault == Fault::Mask { 0.0 } else { f32::NEG_INFINITY };
+                let second = if self.fault == Fault::Mask {
+                    0.0
+                } else {
+                    f32::NEG_INFINITY
+                };
                 let mask = Tensor::<2>::from_floats([[f32::NEG_INFINITY, second]], device);
                 let scores = tap("scores", hidden + mask.expand([rows, 2]));
                 tap("probabilities", softmax(scores, 1))
@@ -79,7 +86,9 @@ fn why(fault: Fault) -> Why {
     }
     let network = Faulty { hidden, fault };
     let model = Model::new(network, Outputs::new("Faulty", 2), Origin::current()).expect("placed");
-    let args = CompileArgs::new().optimizer(SGD::new(0.1)).loss(cross_entropy());
+    let args = CompileArgs::new()
+        .optimizer(SGD::new(0.1))
+        .loss(cross_entropy());
     model.compile(args).expect("valid settings");
     let data = make_classification(20, 4, 2, 0).expect("rows");
     let args = FitArgs::new().batch_size(8).verbose(false);
@@ -89,34 +98,84 @@ fn why(fault: Fault) -> Why {
     let is_fine = matches!(fault, Fault::None | Fault::Mask);
     assert_eq!(run.step(1).is_ok(), is_fine, "{fault:?}");
     if !is_fine {
-        assert_eq!(run.why().expect("no device fails").first.map(|it| it.name), why.first.clone().map(|it| it.name));
+        assert_eq!(
+            run.why().expect("no device fails").first.map(|it| it.name),
+            why.first.clone().map(|it| it.name)
+        );
     }
     why
 }
 
 #[track_caller]
 fn check(why: &Why, phase: Phase, name: &str, cause: &str) {
-    let first = why.first.as_ref().unwrap_or_else(|| panic!("nothing found: {why}"));
+    let first = why
+        .first
+        .as_ref()
+        .unwrap_or_else(|| panic!("nothing found: {why}"));
     assert_eq!((first.phase, first.name.as_str()), (phase, name), "{why}");
     assert!(!first.value.is_finite());
-    assert!(why.causes.iter().any(|it| it.contains(cause)), "{cause}: {why}");
+    assert!(
+        why.causes.iter().any(|it| it.contains(cause)),
+        "{cause}: {why}"
+    );
     assert!(!why.fixes.is_empty() && why.to_html().contains(name));
 }
 
 #[test]
 fn faults_of_a_network_of_ones_own() {
-    check(&why(Fault::Division), Phase::Forward, "quotient", "division by 0");
-    check(&why(Fault::Logarithm), Phase::Forward, "logarithm", "logarithm of 0");
+    check(
+        &why(Fault::Division),
+        Phase::Forward,
+        "quotient",
+        "division by 0",
+    );
+    check(
+        &why(Fault::Logarithm),
+        Phase::Forward,
+        "logarithm",
+        "logarithm of 0",
+    );
     check(&why(Fault::Root), Phase::Forward, "root", "negative number");
-    check(&why(Fault::Exponential), Phase::Forward, "powers", "exponential of more than 88");
-    check(&why(Fault::Growth), Phase::Forward, "product", "numbers that have grown");
-    check(&why(Fault::MaskOfAll), Phase::Forward, "probabilities", "−∞ everywhere");
-    check(&why(Fault::Slope), Phase::Backward, "hidden.bias", "slope that is infinite");
-    check(&why(Fault::Weight), Phase::Weights, "hidden.weight", "checkpoint");
+    check(
+        &why(Fault::Exponential),
+        Phase::Forward,
+        "powers",
+        "exponential of more than 88",
+    );
+    check(
+        &why(Fault::Growth),
+        Phase::Forward,
+        "product",
+        "numbers that have grown",
+    );
+    check(
+        &why(Fault::MaskOfAll),
+        Phase::Forward,
+        "probabilities",
+        "−∞ everywhere",
+    );
+    check(
+        &why(Fault::Slope),
+        Phase::Backward,
+        "hidden.bias",
+        "slope that is infinite",
+    );
+    check(
+        &why(Fault::Weight),
+        Phase::Weights,
+        "hidden.weight",
+        "checkpoint",
+    );
     for fine in [Fault::None, Fault::Mask] {
         let why = why(fine);
-        assert!(why.first.is_none() && why.verdict.contains("every value"), "{fine:?}: {why}");
-        assert!(why.notes.iter().any(|note| note.contains("share of")), "{why}");
+        assert!(
+            why.first.is_none() && why.verdict.contains("every value"),
+            "{fine:?}: {why}"
+        );
+        assert!(
+            why.notes.iter().any(|note| note.contains("share of")),
+            "{why}"
+        );
     }
 }
 
@@ -129,7 +188,9 @@ fn the_example_is_named() {
         fault: Fault::None,
     };
     let model = Model::new(network, Outputs::new("Faulty", 2), Origin::current()).expect("placed");
-    let args = CompileArgs::new().optimizer(SGD::new(0.1)).loss(cross_entropy());
+    let args = CompileArgs::new()
+        .optimizer(SGD::new(0.1))
+        .loss(cross_entropy());
     model.compile(args).expect("valid settings");
     let data = make_classification(20, 4, 2, 0).expect("rows");
     let large = data.map(|mut example| {
@@ -150,14 +211,17 @@ fn the_example_is_named() {
 fn losses_and_labels_that_are_not_finite() {
     let run = |label: f32| {
         let model = Sequential([Dense(1).input_shape(4)]).expect("valid");
-        let args = CompileArgs::new().optimizer(SGD::new(0.01)).loss(MeanSquaredError);
+        let args = CompileArgs::new()
+            .optimizer(SGD::new(0.01))
+            .loss(MeanSquaredError);
         model.compile(args).expect("valid settings");
-        let data: Dataset = make_regression(16, 4, 0).expect("rows").map(|example| {
-            match example.row {
-                3 => example.with_label(Label::Value(label)),
-                _ => example,
-            }
-        });
+        let data: Dataset =
+            make_regression(16, 4, 0)
+                .expect("rows")
+                .map(|example| match example.row {
+                    3 => example.with_label(Label::Value(label)),
+                    _ => example,
+                });
         let args = FitArgs::new().batch_size(8).shuffle(false).verbose(false);
         model.start(&data, args).and_then(|run| run.why())
     };
@@ -176,7 +240,9 @@ fn float16_overflows() {
     let layers = [Dense(4).input_shape(4), Dense(1)];
     let model = Sequential(layers).expect("valid");
     set_global_policy("float32").expect("a policy");
-    let args = CompileArgs::new().optimizer(SGD::new(0.01)).loss(MeanSquaredError);
+    let args = CompileArgs::new()
+        .optimizer(SGD::new(0.01))
+        .loss(MeanSquaredError);
     model.compile(args).expect("valid settings");
     let data = make_regression(16, 4, 0).expect("rows").map(|mut example| {
         example.features = [60_000.0, -60_000.0, 60_000.0, 60_000.0].into();
@@ -197,7 +263,10 @@ fn a_bert_without_a_fault_has_none_and_over_is_over() {
     let args = FitArgs::new().batch_size(8).verbose(false);
     let run = model.start(&sentences(16), args).expect("good data");
     let why = run.why().expect("no device fails");
-    assert!(why.first.is_none() && why.to_html().contains("every value"), "{why}");
+    assert!(
+        why.first.is_none() && why.to_html().contains("every value"),
+        "{why}"
+    );
     run.finish().expect("it ends");
     assert!(run.why().expect("free").verdict.contains("the run is over"));
 }

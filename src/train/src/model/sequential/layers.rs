@@ -228,7 +228,11 @@ impl Network for Layers {
         let [rows, width] = x.dims();
         let mut x = x.reshape([rows, 1, width]);
         // The names of the layers are needed where somebody looks at their outputs.
-        let names = if taps::is_active() { self.names() } else { Vec::new() };
+        let names = if taps::is_active() {
+            self.names()
+        } else {
+            Vec::new()
+        };
         for index in 0..self.layers.len() {
             x = self.layer(index, x, mode);
             if let Some(name) = names.get(index) {

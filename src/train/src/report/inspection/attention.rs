@@ -39,7 +39,13 @@ impl AttentionMap {
     /// The entropy of each row in bits: 0 where a position attends to one piece, log₂ of their number where it attends
     /// to all alike.
     pub fn entropy(&self) -> Vec<f64> {
-        let bits = |share: &f64| if *share > 0.0 { -share * share.log2() } else { 0.0 };
+        let bits = |share: &f64| {
+            if *share > 0.0 {
+                -share * share.log2()
+            } else {
+                0.0
+            }
+        };
         let rows = self.probabilities.iter();
         rows.map(|row| row.iter().map(bits).sum()).collect()
     }
@@ -86,11 +92,16 @@ impl AttentionMap {
     fn all_notes(&self) -> Vec<String> {
         let mut notes = self.notes.clone();
         if let Some((from, to, share)) = self.strongest() {
-            notes.push(format!("most: `{from}` attends to `{to}` with {}", number(share)));
+            notes.push(format!(
+                "most: `{from}` attends to `{to}` with {}",
+                number(share)
+            ));
         }
         if self.pieces.len() > MOST {
             let rest = text::count(self.pieces.len() - MOST, "word piece");
-            notes.push(format!("{rest} more are not drawn: `.probabilities` has all"));
+            notes.push(format!(
+                "{rest} more are not drawn: `.probabilities` has all"
+            ));
         }
         notes
     }
@@ -130,7 +141,12 @@ impl AttentionMap {
     /// What each word piece attends to most, a line each.
     pub fn to_plain(&self) -> String {
         let mut plain = self.title() + "\n";
-        let width = self.pieces.iter().map(|piece| piece.chars().count()).max().unwrap_or(0);
+        let width = self
+            .pieces
+            .iter()
+            .map(|piece| piece.chars().count())
+            .max()
+            .unwrap_or(0);
         for (piece, row) in self.pieces.iter().zip(&self.probabilities).take(MOST) {
             let mut order: Vec<usize> = (0..row.len()).collect();
             order.sort_by(|&a, &b| row[b].total_cmp(&row[a]));
@@ -139,7 +155,11 @@ impl AttentionMap {
                 format!("{} {share}", self.pieces[to])
             });
             // Writing to a string cannot fail.
-            let _ = writeln!(plain, "{piece:>width$} → {}", most.collect::<Vec<_>>().join(", "));
+            let _ = writeln!(
+                plain,
+                "{piece:>width$} → {}",
+                most.collect::<Vec<_>>().join(", ")
+            );
         }
         for note in self.all_notes() {
             plain += &note;

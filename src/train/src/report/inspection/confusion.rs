@@ -69,7 +69,9 @@ impl ConfusionMatrix {
     }
 
     fn title(&self) -> String {
-        let accuracy = self.accuracy().map_or_else(|| "undefined".to_owned(), number);
+        let accuracy = self
+            .accuracy()
+            .map_or_else(|| "undefined".to_owned(), number);
         format!(
             "confusion matrix of {}: lines are labels, columns predictions; accuracy {accuracy}",
             text::count(self.examples() as usize, "example")
@@ -82,7 +84,10 @@ impl ConfusionMatrix {
         let cell = |label: usize, predicted: usize| {
             let count = self.get(label, predicted).unwrap_or(0);
             let all: u64 = self.counts[label].iter().sum();
-            (count as f64 / all.max(1) as f64, text::thousands(count as usize))
+            (
+                count as f64 / all.max(1) as f64,
+                text::thousands(count as usize),
+            )
         };
         svg::Grid {
             rows: &self.label_names[..shown],
@@ -117,7 +122,10 @@ impl ConfusionMatrix {
         html.push_str("</tbody></table></details>");
         if self.counts.len() > MOST {
             let rest = self.counts.len() - MOST;
-            let _ = write!(html, "<div style=\"font-size:12px\">{rest} more classes are not drawn</div>");
+            let _ = write!(
+                html,
+                "<div style=\"font-size:12px\">{rest} more classes are not drawn</div>"
+            );
         }
         html
     }
@@ -132,11 +140,19 @@ impl ConfusionMatrix {
             }
             return plain;
         }
-        let width = self.label_names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+        let width = self
+            .label_names
+            .iter()
+            .map(|name| name.chars().count())
+            .max()
+            .unwrap_or(0);
         let largest = self.counts.iter().flatten().max().copied().unwrap_or(0);
         let column = largest.to_string().len().max(2);
         for (name, row) in self.label_names.iter().zip(&self.counts) {
-            let cells: Vec<String> = row.iter().map(|count| format!("{count:>column$}")).collect();
+            let cells: Vec<String> = row
+                .iter()
+                .map(|count| format!("{count:>column$}"))
+                .collect();
             let _ = writeln!(plain, "{name:>width$}  {}", cells.join("  "));
         }
         plain
@@ -169,7 +185,10 @@ mod tests {
         assert_eq!(matrix.confusions(), [("<ham>", "1", 1)]);
         assert_eq!(matrix.to_plain().lines().nth(1), Some("<ham>   3   1"));
         let svg = matrix.svg();
-        assert!(svg.contains("fill-opacity=\"0.75\"") && svg.contains("&lt;ham&gt; → 1: 1"), "{svg}");
+        assert!(
+            svg.contains("fill-opacity=\"0.75\"") && svg.contains("&lt;ham&gt; → 1: 1"),
+            "{svg}"
+        );
         let html = matrix.to_html();
         assert!(html.contains("<th scope=\"row\">&lt;ham&gt;</th>") && !html.contains("<svg"));
         assert!(ConfusionMatrix::new(Vec::new(), &names).is_none());
@@ -179,7 +198,9 @@ mod tests {
 
     #[test]
     fn many_classes_are_bounded() {
-        let counts: Vec<Vec<u64>> = (0..100).map(|row| (0..100).map(|it| row * it % 7).collect()).collect();
+        let counts: Vec<Vec<u64>> = (0..100)
+            .map(|row| (0..100).map(|it| row * it % 7).collect())
+            .collect();
         let matrix = ConfusionMatrix::new(counts, &[]).expect("classes");
         assert!(matrix.to_html().contains("60 more classes") && matrix.to_html().len() < 1_500_000);
         assert_eq!(matrix.to_plain().lines().count(), 21);

@@ -105,7 +105,10 @@ impl DataMap {
             .map(|(_, it)| (it.variability, it.confidence, it.suspected))
             .collect();
         // The standard deviation of numbers between 0 and 1 is at most a half.
-        let axes = ("variability: standard deviation over epochs", "confidence: mean p(label)");
+        let axes = (
+            "variability: standard deviation over epochs",
+            "confidence: mean p(label)",
+        );
         svg::cloud(&points, 0.5, axes, &self.title())
     }
 
@@ -119,8 +122,18 @@ impl DataMap {
                      style=\"text-align:left;font-size:13px\">Suspected labels (evidence of the training set)</caption>\
                      <thead><tr>";
             // Writing to a string cannot fail.
-            for name in ["row", "example", "label", "predicted", "confidence", "variability"] {
-                let _ = write!(html, "<th scope=\"col\" style=\"{HEAD};text-align:left\">{name}</th>");
+            for name in [
+                "row",
+                "example",
+                "label",
+                "predicted",
+                "confidence",
+                "variability",
+            ] {
+                let _ = write!(
+                    html,
+                    "<th scope=\"col\" style=\"{HEAD};text-align:left\">{name}</th>"
+                );
             }
             html.push_str("</tr></thead><tbody>");
         }
@@ -214,16 +227,26 @@ mod tests {
     #[test]
     fn suspects_are_listed_the_least_confident_first() {
         let map = DataMap {
-            examples: vec![example(0, 0.3, true), example(1, 0.9, false), example(2, 0.1, true)],
+            examples: vec![
+                example(0, 0.3, true),
+                example(1, 0.9, false),
+                example(2, 0.1, true),
+            ],
             epochs: 3,
             notes: Vec::new(),
         };
-        let rows = |examples: Vec<&MappedExample>| examples.iter().map(|it| it.row).collect::<Vec<_>>();
+        let rows =
+            |examples: Vec<&MappedExample>| examples.iter().map(|it| it.row).collect::<Vec<_>>();
         assert_eq!(rows(map.suspects()), [2, 0]);
-        assert_eq!((rows(map.easy()), rows(map.hard())), (vec![1, 0, 2], vec![2, 0, 1]));
+        assert_eq!(
+            (rows(map.easy()), rows(map.hard())),
+            (vec![1, 0, 2], vec![2, 0, 1])
+        );
         assert_eq!(rows(map.ambiguous()), [1, 0, 2]);
         let html = map.to_html();
-        assert!(html.contains("a&amp;b") && html.contains("&lt;text&gt;") && !html.contains("<text>"));
+        assert!(
+            html.contains("a&amp;b") && html.contains("&lt;text&gt;") && !html.contains("<text>")
+        );
         assert!(html.contains("evidence of the training set") && !html.contains("<svg"));
         assert!(map.to_plain().contains("a&b → c?"), "{map}");
     }

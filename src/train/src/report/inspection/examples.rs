@@ -115,13 +115,25 @@ impl ExampleView {
             let shown = self.features.iter().take(MOST_FEATURES);
             let shown: Vec<String> = shown.map(|&it| number(f64::from(it))).collect();
             let rest = self.features.len().saturating_sub(MOST_FEATURES);
-            let more = if rest > 0 { format!(", and {rest} more") } else { String::new() };
-            return format!("<div style=\"{CODE_FONT}\">{}{more}</div>", escape(&shown.join(", ")));
+            let more = if rest > 0 {
+                format!(", and {rest} more")
+            } else {
+                String::new()
+            };
+            return format!(
+                "<div style=\"{CODE_FONT}\">{}{more}</div>",
+                escape(&shown.join(", "))
+            );
         }
         let mut html = format!("<div style=\"{CODE_FONT};line-height:1.9\">");
         let tokens = self.pieces.len() - self.padding();
         // Padding is counted, not drawn piece by piece.
-        for piece in self.pieces.iter().filter(|piece| piece.attended).take(MOST_PIECES) {
+        for piece in self
+            .pieces
+            .iter()
+            .filter(|piece| piece.attended)
+            .take(MOST_PIECES)
+        {
             let (edge, title) = match (piece.unknown, piece.segment) {
                 (true, _) => ("2px solid #c8641e", "not in the vocabulary"),
                 (false, 0) => ("1px solid #80808059", "segment 0"),
@@ -149,7 +161,11 @@ impl ExampleView {
         if self.unknown() > 0 {
             facts.push(format!("{} not in the vocabulary (thick)", self.unknown()));
         }
-        let _ = write!(html, "<div style=\"opacity:0.8\">{}</div>", escape(&facts.join(", ")));
+        let _ = write!(
+            html,
+            "<div style=\"opacity:0.8\">{}</div>",
+            escape(&facts.join(", "))
+        );
         html
     }
 }
@@ -163,7 +179,10 @@ fn examples_html(examples: &[&ExampleView]) -> String {
     );
     for name in ["row", "example", "label", "prediction", "p(label)", "loss"] {
         // Writing to a string cannot fail.
-        let _ = write!(html, "<th scope=\"col\" style=\"{HEAD};text-align:left\">{name}</th>");
+        let _ = write!(
+            html,
+            "<th scope=\"col\" style=\"{HEAD};text-align:left\">{name}</th>"
+        );
     }
     html.push_str("</tr></thead><tbody>");
     for example in examples {
@@ -197,12 +216,18 @@ fn examples_plain(examples: &[ExampleView]) -> String {
     let label = width(|it| it.label_text().chars().count()).max("label".len());
     let predicted = width(|it| it.predicted_text().chars().count()).max("prediction".len());
     // Writing to a string cannot fail.
-    let _ = writeln!(plain, "  row  {:label$}  {:predicted$}  {:>9}  example", "label", "prediction", "loss");
+    let _ = writeln!(
+        plain,
+        "  row  {:label$}  {:predicted$}  {:>9}  example",
+        "label", "prediction", "loss"
+    );
     for example in examples.iter().take(MOST) {
         let shown = match (example.pieces.is_empty(), example.text.is_empty()) {
             (false, _) => {
                 let own = example.pieces.iter().filter(|piece| piece.attended);
-                own.map(|piece| piece.text.as_str()).collect::<Vec<_>>().join(" ")
+                own.map(|piece| piece.text.as_str())
+                    .collect::<Vec<_>>()
+                    .join(" ")
             }
             _ => example.text.clone(),
         };
@@ -409,7 +434,11 @@ mod tests {
         };
         let html = batch(1000).to_html();
         assert_eq!(html.matches("<details").count(), MOST + 1);
-        assert!(html.contains("936 are not shown") && html.len() < 200_000, "{}", html.len());
+        assert!(
+            html.contains("936 are not shown") && html.len() < 200_000,
+            "{}",
+            html.len()
+        );
         assert!(html.contains("a&lt;b") && html.contains("&lt;i&gt;") && !html.contains("<i>"));
         assert!(html.contains("not in the vocabulary") && html.contains("1 of padding"));
         assert!(html.contains("mean loss NaN") && html.contains("scope=\"row\""));

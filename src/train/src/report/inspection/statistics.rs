@@ -86,7 +86,9 @@ impl Statistics {
         let (positive, negative) = counts.split_at(EXPONENTS + 1);
         found.exponents = [negative, positive].map(|counts| counts[..EXPONENTS].to_vec());
         // 0 and −0 have the exponent of the smallest numbers.
-        let signed_zeros = elements.iter().filter(|element| element.to_bits() == 1 << 31);
+        let signed_zeros = elements
+            .iter()
+            .filter(|element| element.to_bits() == 1 << 31);
         let negative_zeros = signed_zeros.count() as u64;
         found.exponents[0][0] -= negative_zeros;
         found.exponents[1][0] -= found.zeros - negative_zeros;
@@ -143,7 +145,9 @@ impl Statistics {
 
     /// The root of the sum of squared deviations from the mean, divided by the number of elements.
     pub fn standard_deviation(&self) -> f64 {
-        (self.rms * self.rms - self.mean * self.mean).max(0.0).sqrt()
+        (self.rms * self.rms - self.mean * self.mean)
+            .max(0.0)
+            .sqrt()
     }
 
     /// The distribution of the finite elements: a bin for each power of two that occurs, and one from 0 to 0 for the
@@ -154,7 +158,10 @@ impl Statistics {
             // Exponent 0 has the numbers below 2⁻¹²⁶.
             let (low, high) = match index {
                 0 => (0.0, 2_f64.powi(-126)),
-                index => (2_f64.powi(index as i32 - 127), 2_f64.powi(index as i32 - 126)),
+                index => (
+                    2_f64.powi(index as i32 - 127),
+                    2_f64.powi(index as i32 - 126),
+                ),
             };
             let (low, high) = match sign < 0.0 {
                 true => (-high, -low),
@@ -189,7 +196,10 @@ mod tests {
     fn by_hand() {
         let found = Statistics::of(&[3.0, -4.0, 0.0, -0.0, f32::NAN, f32::NEG_INFINITY]);
         assert_eq!((found.elements, found.zeros), (6, 2));
-        assert_eq!((found.nans, found.infinities, found.non_finite()), (1, 1, 2));
+        assert_eq!(
+            (found.nans, found.infinities, found.non_finite()),
+            (1, 1, 2)
+        );
         assert_eq!((found.min, found.max, found.norm), (-4.0, 3.0, 5.0));
         assert_eq!((found.rms, found.mean), (2.5, -0.25));
         let bins: Vec<_> = found.histogram();

@@ -56,7 +56,12 @@ pub(super) fn histogram(name: &str, statistics: &Statistics) -> (String, String)
     let column = |(index, &count): (usize, &u64)| {
         // What occurs is seen.
         let height = (HEIGHT * count as f64 / most).max(if count > 0 { 1.0 } else { 0.0 });
-        (count > 0).then(|| format!("M{} {HEIGHT}v-{height:.1}h{COLUMN}v{height:.1}z", index * COLUMN))
+        (count > 0).then(|| {
+            format!(
+                "M{} {HEIGHT}v-{height:.1}h{COLUMN}v{height:.1}z",
+                index * COLUMN
+            )
+        })
     };
     let path: String = columns.iter().enumerate().filter_map(column).collect();
     let middle = SIDE * COLUMN;
@@ -122,7 +127,11 @@ impl Grid<'_> {
             body += &text(left - 6.0, y, 11.0, "text-anchor=\"end\"", &excerpt(name));
             for column in 0..self.columns.len() {
                 let (share, words) = (self.cell)(row, column);
-                let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+                let share = if share.is_finite() {
+                    share.clamp(0.0, 1.0)
+                } else {
+                    0.0
+                };
                 let (x, y) = (left + column as f64 * side, above + row as f64 * side);
                 let named = format!("{} → {}: {words}", name, self.columns[column]);
                 let named = escape(&named).replace("<span>$</span>", "$");
@@ -173,7 +182,8 @@ pub(super) fn cloud(
         .collect()
     };
     let bottom = TOP + SIDE;
-    let mut body = format!("<path d=\"M{LEFT} {TOP}V{bottom}h{SIDE}\" stroke=\"{INK}\" fill=\"none\"/>");
+    let mut body =
+        format!("<path d=\"M{LEFT} {TOP}V{bottom}h{SIDE}\" stroke=\"{INK}\" fill=\"none\"/>");
     for (kind, color) in [(false, BLUE), (true, ORANGE)] {
         let _ = write!(
             body,
@@ -185,8 +195,20 @@ pub(super) fn cloud(
     for share in [0.0, 0.5, 1.0] {
         let (x, y) = (LEFT + SIDE * share, bottom - SIDE * share);
         let number = |value: f64| format!("{value:.2}");
-        body += &text(LEFT - 4.0, y + 4.0, 12.5, "text-anchor=\"end\"", &number(share));
-        body += &text(x, bottom + 16.0, 12.5, "text-anchor=\"middle\"", &number(right * share));
+        body += &text(
+            LEFT - 4.0,
+            y + 4.0,
+            12.5,
+            "text-anchor=\"end\"",
+            &number(share),
+        );
+        body += &text(
+            x,
+            bottom + 16.0,
+            12.5,
+            "text-anchor=\"middle\"",
+            &number(right * share),
+        );
     }
     let (x, y) = (LEFT + SIDE / 2.0, bottom + 34.0);
     body += &text(x, y, 12.5, "text-anchor=\"middle\"", axes.0);
@@ -208,7 +230,10 @@ mod tests {
         assert_eq!((at(0), at(1), at(19), at(20), at(-20)), (2, 1, 1, 1, 1));
         assert_eq!(columns.iter().sum::<u64>(), 6);
         let (svg, words) = histogram("w<1>", &statistics);
-        assert!(svg.contains("<title>w&lt;1&gt;: histogram") && !svg.contains("w<1>"), "{svg}");
+        assert!(
+            svg.contains("<title>w&lt;1&gt;: histogram") && !svg.contains("w<1>"),
+            "{svg}"
+        );
         assert!(words.contains("from -1.000 to 1.000, 33 % zero"), "{words}");
     }
 
@@ -217,7 +242,12 @@ mod tests {
         let (svg, words) = histogram("w", &Statistics::of(&[f32::NAN, f32::INFINITY]));
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         assert_eq!(words, "w: no finite element");
-        let svg = cloud(&[(f64::NAN, 0.5, true), (0.1, 0.5, false)], 0.5, ("x", "y"), "t");
+        let svg = cloud(
+            &[(f64::NAN, 0.5, true), (0.1, 0.5, false)],
+            0.5,
+            ("x", "y"),
+            "t",
+        );
         assert!(!svg.contains("NaN"), "{svg}");
         let names = ["a".to_owned()];
         let grid = Grid {

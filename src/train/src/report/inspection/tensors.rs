@@ -171,13 +171,17 @@ impl TensorStatistics {
         };
         match name {
             "" => Some(&self.total),
-            name => all().find(|row| row.name == name).or_else(|| all().find(ends)),
+            name => all()
+                .find(|row| row.name == name)
+                .or_else(|| all().find(ends)),
         }
     }
 
     /// Tensors with an element that is not finite.
     pub fn non_finite(&self) -> impl Iterator<Item = &TensorRow> {
-        self.rows.iter().filter(|row| row.statistics.non_finite() > 0)
+        self.rows
+            .iter()
+            .filter(|row| row.statistics.non_finite() > 0)
     }
 
     fn replicas(&self) -> &[String] {
@@ -189,12 +193,24 @@ impl TensorStatistics {
     }
 
     fn columns(&self) -> Vec<String> {
-        let fixed = ["elements", "norm", "RMS", "min", "max", "zero", "not finite"];
+        let fixed = [
+            "elements",
+            "norm",
+            "RMS",
+            "min",
+            "max",
+            "zero",
+            "not finite",
+        ];
         let mut columns: Vec<String> = fixed.map(str::to_owned).to_vec();
         if self.has_ratios() {
             columns.insert(2, "÷ weights".to_owned());
         }
-        columns.extend(self.replicas().iter().map(|device| format!("norm {device}")));
+        columns.extend(
+            self.replicas()
+                .iter()
+                .map(|device| format!("norm {device}")),
+        );
         columns
     }
 
@@ -217,10 +233,13 @@ impl TensorStatistics {
         }
         for replica in 0..self.replicas().len() {
             let own = row.by_replica.get(replica);
-            cells.push(own.map_or_else(|| "–".to_owned(), |own| match own.non_finite() {
-                0 => number(own.norm),
-                _ => "not finite".to_owned(),
-            }));
+            cells.push(own.map_or_else(
+                || "–".to_owned(),
+                |own| match own.non_finite() {
+                    0 => number(own.norm),
+                    _ => "not finite".to_owned(),
+                },
+            ));
         }
         cells
     }
@@ -258,12 +277,23 @@ impl TensorStatistics {
              <th scope=\"col\" style=\"{HEAD};text-align:left\">{first}</th>"
         );
         for column in self.columns() {
-            let _ = write!(html, "<th scope=\"col\" style=\"{HEAD}\">{}</th>", escape(&column));
+            let _ = write!(
+                html,
+                "<th scope=\"col\" style=\"{HEAD}\">{}</th>",
+                escape(&column)
+            );
         }
-        let _ = write!(html, "<th scope=\"col\" style=\"{HEAD}\">distribution</th></tr></thead><tbody>");
+        let _ = write!(
+            html,
+            "<th scope=\"col\" style=\"{HEAD}\">distribution</th></tr></thead><tbody>"
+        );
         for row in rows.iter().take(most) {
             let bad = row.statistics.non_finite() > 0;
-            let mark = if bad { ";color:#c8641e;font-weight:600" } else { "" };
+            let mark = if bad {
+                ";color:#c8641e;font-weight:600"
+            } else {
+                ""
+            };
             let _ = write!(
                 html,
                 "<tr><th scope=\"row\" style=\"{CELL};text-align:left;font-weight:400{mark}\">{}</th>",
@@ -273,11 +303,19 @@ impl TensorStatistics {
                 let _ = write!(html, "<td style=\"{CELL}{mark}\">{}</td>", escape(&cell));
             }
             let (drawn, words) = svg::histogram(&row.name, &row.statistics);
-            let _ = write!(html, "<td style=\"{CELL}\">{}</td></tr>", picture(&drawn, &words));
+            let _ = write!(
+                html,
+                "<td style=\"{CELL}\">{}</td></tr>",
+                picture(&drawn, &words)
+            );
         }
         html.push_str("</tbody></table>");
         if rows.len() > most {
-            let _ = write!(html, "<div style=\"font-size:12px\">and {} more</div>", rows.len() - most);
+            let _ = write!(
+                html,
+                "<div style=\"font-size:12px\">and {} more</div>",
+                rows.len() - most
+            );
         }
     }
 
@@ -322,7 +360,11 @@ impl Index<&str> for TensorStatistics {
     /// There is no such tensor. In a notebook that is SC0105, which lists similar names.
     fn index(&self, name: &str) -> &TensorRow {
         self.get(name).unwrap_or_else(|| {
-            let names = self.rows.iter().chain(&self.parts).map(|row| row.name.as_str());
+            let names = self
+                .rows
+                .iter()
+                .chain(&self.parts)
+                .map(|row| row.name.as_str());
             stratoscope_diagnostics::raise(crate::problem::unknown_tensor(name, names.collect()))
         })
     }
@@ -385,7 +427,9 @@ mod tests {
         let html = some().to_html();
         assert!(html.contains("classifier.&lt;b&gt;") && !html.contains("classifier.<b>"));
         assert!(html.contains("<th scope=\"row\"") && html.contains("<th scope=\"col\""));
-        assert!(html.contains("<details") && html.contains("alt=\"bert.encoder.layer.0: histogram"));
+        assert!(
+            html.contains("<details") && html.contains("alt=\"bert.encoder.layer.0: histogram")
+        );
         assert!(!html.contains("<svg"), "front ends remove it");
         let plain = some().to_plain();
         assert!(plain.contains("all") && plain.contains("13.00"), "{plain}");

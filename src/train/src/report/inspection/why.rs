@@ -6,7 +6,7 @@ use stratoscope_render::html::{code, escape, prose};
 use stratoscope_render::text;
 
 use super::tensors::TensorRow;
-use super::{number, notes_html, percent, title_html};
+use super::{notes_html, number, percent, title_html};
 use crate::report::html::{CELL, HEAD};
 
 /// The part of a step in which something was found.
@@ -81,7 +81,10 @@ impl Why {
             return Vec::new();
         };
         let mut place = vec![
-            ("found", format!("{} {}", number(first.value), first.phase.words())),
+            (
+                "found",
+                format!("{} {}", number(first.value), first.phase.words()),
+            ),
             ("in", format!("`{}`", first.name)),
         ];
         if first.layer != first.name {
@@ -89,7 +92,10 @@ impl Why {
         }
         if let Some(row) = first.row {
             let shown = first.text.as_deref().unwrap_or_default();
-            place.push(("example", format!("row {row}: {}", text::excerpt(shown, 120))));
+            place.push((
+                "example",
+                format!("row {row}: {}", text::excerpt(shown, 120)),
+            ));
         }
         if let Some((position, piece)) = &first.piece {
             place.push(("word piece", format!("`{piece}` at position {position}")));
@@ -115,8 +121,15 @@ impl Why {
         const NAME: &str = "flex:0 0 110px;opacity:0.75";
         let mut html = title_html(&format!("why: step {}", self.step));
         // Writing to a string cannot fail.
-        let _ = write!(html, "<div style=\"font-size:13px\">{}</div>", prose(&self.verdict));
-        let causes = self.causes.iter().map(|cause| ("likely cause", cause.clone()));
+        let _ = write!(
+            html,
+            "<div style=\"font-size:13px\">{}</div>",
+            prose(&self.verdict)
+        );
+        let causes = self
+            .causes
+            .iter()
+            .map(|cause| ("likely cause", cause.clone()));
         let fixes = self.fixes.iter().map(|fix| ("fix", fix.clone()));
         for (name, value) in self.place().into_iter().chain(causes).chain(fixes) {
             let _ = write!(
@@ -135,7 +148,11 @@ impl Why {
             }
             html.push_str("</tr></thead><tbody>");
             for [name, rest @ ..] in self.rows() {
-                let _ = write!(html, "<tr><th scope=\"row\" style=\"{CELL};font-weight:400\">{}</th>", code(&name));
+                let _ = write!(
+                    html,
+                    "<tr><th scope=\"row\" style=\"{CELL};font-weight:400\">{}</th>",
+                    code(&name)
+                );
                 for cell in rest {
                     let _ = write!(html, "<td style=\"{CELL}\">{}</td>", escape(&cell));
                 }
@@ -154,7 +171,10 @@ impl Why {
             let _ = writeln!(plain, "  {name:12}{value}");
         }
         for [name, low, high, zeros, bad] in self.rows() {
-            let _ = writeln!(plain, "    {name}: {low} to {high}, {zeros} zero, {bad} not finite");
+            let _ = writeln!(
+                plain,
+                "    {name}: {low} to {high}, {zeros} zero, {bad} not finite"
+            );
         }
         for cause in &self.causes {
             let _ = writeln!(plain, "  {:12}{cause}", "cause");
@@ -213,12 +233,21 @@ mod tests {
             notes: Vec::new(),
         };
         let html = why.to_html();
-        for part in ["row 3: a &lt;i&gt;", "[UNK]", "too large", "<code", "−inf in the forward pass"] {
+        for part in [
+            "row 3: a &lt;i&gt;",
+            "[UNK]",
+            "too large",
+            "<code",
+            "−inf in the forward pass",
+        ] {
             assert!(html.contains(part), "{part}: {html}");
         }
         assert!(!html.contains("<b>") && !html.contains("<i>"));
         let plain = why.to_plain();
-        assert!(plain.contains("before: 0 to 1.000, 50 % zero, 0 not finite"), "{plain}");
+        assert!(
+            plain.contains("before: 0 to 1.000, 50 % zero, 0 not finite"),
+            "{plain}"
+        );
         let fine = Why {
             first: None,
             trail: Vec::new(),

@@ -15,8 +15,8 @@ use crate::report::inspection::{
 use crate::run::epochs::Drive;
 use crate::run::run_state::RunState;
 use crate::run::state::ModelState;
-use crate::step::head::Head;
 use crate::step::forward::BatchOutputs;
+use crate::step::head::Head;
 
 /// Of which tensors statistics are wanted.
 pub(crate) enum Tensors {
@@ -148,7 +148,10 @@ impl<N: Network> Run<N> {
         })
     }
 
-    pub(crate) fn attention_here(&self, [layer, head, example]: [usize; 3]) -> Result<AttentionMap> {
+    pub(crate) fn attention_here(
+        &self,
+        [layer, head, example]: [usize; 3],
+    ) -> Result<AttentionMap> {
         self.look("attention", |look, _| look.attention(layer, head, example))
     }
 
@@ -202,7 +205,9 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         let network = self.lease.step.replicas.first();
         let head = Head::of(&self.lease.files, network, Some(self.run.settings.loss));
         let (progress, rows) = (&mut self.run.progress, self.run.data.train.len());
-        progress.examples.record(progress.epoch, rows, head, outputs);
+        progress
+            .examples
+            .record(progress.epoch, rows, head, outputs);
     }
 }
 
