@@ -543,6 +543,7 @@ fn an_unfinished_run_of_every_head_can_be_looked_at() {
 struct Own {
     hidden: Linear,
     unused: Linear,
+    #[module(skip)]
     factor: f32,
 }
 
