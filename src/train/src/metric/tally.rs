@@ -6,6 +6,9 @@ use stratoscope_data::Labels;
 use super::auc::Scores;
 use super::{Metric, top_k};
 
+/// Classes up to which it is kept which was taken for which.
+const MOST_CONFUSED: usize = 256;
+
 /// How often each class is a label, and how often it was predicted; empty for numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Predicted {
@@ -13,7 +16,8 @@ pub struct Predicted {
     pub labels: Vec<u64>,
     /// Predictions by class.
     pub predictions: Vec<u64>,
-    /// How often each class was taken for each: a row for each label, a column for each prediction.
+    /// How often each class was taken for each: a row for each label, a column for each prediction. Empty for more
+    /// than 256 classes.
     pub confusion: Vec<Vec<u64>>,
     /// The names of the classes, where they are known.
     pub label_names: Vec<String>,
@@ -244,6 +248,8 @@ impl Tally {
             predictions: count(Self::predicted),
             confusion: match self.classes {
                 0 => Vec::new(),
+                // A history has one for each epoch.
+                classes if classes > MOST_CONFUSED => Vec::new(),
                 classes => self.confusion.chunks(classes).map(<[u64]>::to_vec).collect(),
             },
             label_names: Vec::new(),

@@ -311,7 +311,7 @@ impl Evaluation {
             .value
     }
 
-    /// Which classes were taken for which; `None` where the model predicts a number.
+    /// Which classes were taken for which; `None` where the model predicts a number, and for more than 256 classes.
     pub fn confusion_matrix(&self) -> Option<ConfusionMatrix> {
         let Predicted {
             confusion,

@@ -14,6 +14,7 @@ use crate::run::epochs::Drive;
 use crate::run::watch::EpochOf;
 use crate::step::LossSum;
 use crate::step::evaluation::{Measures, evaluate_batches, measured};
+use crate::step::head::Head;
 
 /// A validation that was interrupted; the run goes on with the whole validation.
 struct Interrupted;
@@ -94,7 +95,11 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         let replicas = self.lease.settled()?;
         match evaluate_batches(&replicas, data, run.plan.batch_size, measures, &report) {
             Err(problem) if interrupt::is_interruption(&problem) => Ok(Err(Interrupted)),
-            validation => validation.map(|it| Ok(Some(it))),
+            validation => validation.map(|mut it| {
+                let head = Head::of(&self.lease.files, replicas.first(), Some(run.settings.loss));
+                it.predictions.label_names = head.label_names(&self.lease.files);
+                Ok(Some(it))
+            }),
         }
     }
 
