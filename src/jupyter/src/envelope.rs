@@ -139,10 +139,10 @@ impl Opener {
             return Err(EnvelopeError::Replayed);
         }
         self.oldest_first.push_back(signature);
-        if self.oldest_first.len() > MAX_SIGNATURES {
-            if let Some(oldest) = self.oldest_first.pop_front() {
-                self.seen.remove(&oldest);
-            }
+        if self.oldest_first.len() > MAX_SIGNATURES
+            && let Some(oldest) = self.oldest_first.pop_front()
+        {
+            self.seen.remove(&oldest);
         }
         Ok(())
     }
