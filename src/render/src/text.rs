@@ -2,9 +2,11 @@
 
 use unicode_width::UnicodeWidthStr;
 
-/// `1 row`, `2 rows`, `2 batches`; only for nouns whose plural ends in `s` or, after a sibilant, in `es`.
+/// `1 row`, `2 rows`, `2 batches`, `2 epochs`; only for nouns whose plural ends in `s` or, after a sibilant, in `es`.
 pub fn count(number: usize, noun: &str) -> String {
     let ending = match noun.as_bytes() {
+        // Its `ch` is a `k`.
+        b"epoch" => "s",
         [.., b'c' | b's', b'h'] | [.., b's' | b'x'] => "es",
         _ => "s",
     };

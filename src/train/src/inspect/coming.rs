@@ -16,6 +16,8 @@ pub(crate) struct Inspection<'a, N: Network> {
     pub step: &'a StepState<N>,
     pub settings: &'a StepSettings,
     pub files: &'a N::Files,
+    /// The number of the step's first batch in the run: that of its dropout masks.
+    pub first_batch: u64,
     /// The micro-batches of the step; none where the run is over.
     pub batches: &'a [Batch],
 }
@@ -62,7 +64,7 @@ impl<N: Network> Inspection<'_, N> {
         call: &str,
     ) -> Result<BatchOutputs> {
         let stop = interrupt::at_once();
-        let batch = (index, batch);
+        let batch = (self.first_batch + index as u64, batch);
         let outputs = (self.step).coming_outputs(self.settings, batch, training, taps, &stop)?;
         outputs.ok_or_else(|| interrupted(call, 0, self.examples()))
     }

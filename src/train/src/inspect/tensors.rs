@@ -122,8 +122,12 @@ impl<N: Network> Inspection<'_, N> {
     fn computed(&self, call: &str) -> Result<Vec<GradientsParams>> {
         let stop = interrupt::at_once();
         let shares = self.shares();
-        let gradients =
-            (self.step).coming_gradients(self.settings, self.batches, &shares, &stop)?;
+        let gradients = (self.step).coming_gradients(
+            self.settings,
+            (self.first_batch, self.batches),
+            &shares,
+            &stop,
+        )?;
         gradients.ok_or_else(|| interrupted(call, 0, self.examples()))
     }
 

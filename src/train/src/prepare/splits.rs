@@ -174,7 +174,7 @@ mod tests {
             let finding = other_classes(&train, &validation, true).map(|finding| finding.message);
             assert_eq!(finding.as_deref(), expected);
         };
-        let only = "validation holds one class only: `class 1`";
+        let only = "the validation data has only one class: `class 1`";
         check(&sorted(&[50, 50]), 0.2, Some(only));
         check(&sorted(&[80, 20]), 0.2, Some(only));
         let unseen = "the validation data has only classes that do not occur in training";

@@ -81,16 +81,10 @@ pub(crate) enum Phase {
 
 /// The batches of the optimizer step that comes next, and what numbers its dropout masks.
 pub(crate) struct ComingStep {
-    /// The epoch that they belong to, counted from 0.
-    pub epoch: u64,
-    /// The first one's number in the epoch.
-    pub first_batch: u64,
     /// The first one's number in the run: that of its dropout masks. The others follow.
     pub number: u64,
     /// One, or with `gradient_accumulation_steps` several.
     pub batches: Vec<Batch>,
-    /// The examples that each replica sees in all of them.
-    pub shares: Vec<usize>,
 }
 
 impl<N: Network> RunState<'_, N> {
@@ -116,13 +110,9 @@ impl<N: Network> RunState<'_, N> {
         let group = self.shape.group(first_batch);
         let rest: Skip<Batches> = self.batches_of(epoch)?.skip(first_batch as usize);
         let count = (group.end - first_batch) as usize;
-        let replicas = state.step.replicas.len();
         Ok(Some(ComingStep {
-            epoch,
-            first_batch,
             number: state.step.batches + left_out,
             batches: rest.take(count).collect(),
-            shares: (self.data).shares(group, self.plan.batch_size, replicas),
         }))
     }
 

@@ -19,21 +19,21 @@ use crate::network::Network;
 use crate::optimizer::{OptimizerState, Update, apply, global_norm};
 
 impl<N: Network> StepState<N> {
-    /// How a batch of the coming step is run, `index` batches after the next one.
-    fn coming_pass(&self, settings: &StepSettings, index: usize) -> Pass {
+    /// How a batch of the coming step is run that has this number in the run.
+    fn coming_pass(&self, settings: &StepSettings, number: u64) -> Pass {
         Pass {
             loss: settings.loss,
             class_weights: settings.class_weights.clone(),
             dropout: Dropout::Masks {
                 seed: settings.seed,
-                batch: self.batches + index as u64,
+                batch: number,
             },
             precision: self.policy.precision(),
             scale: self.loss_scale.scale(),
         }
     }
 
-    /// The gradients of the coming step, whose batches these are: of each replica over its own examples, as the
+    /// The gradients of the coming step, whose batches these are, with the number of the first in the run: of each replica over its own examples, as the
     /// optimizer would get them without an exchange. `None` where the work was given up.
     ///
     /// # Errors
@@ -41,14 +41,14 @@ impl<N: Network> StepState<N> {
     pub(crate) fn coming_gradients(
         &self,
         settings: &StepSettings,
-        batches: &[Batch],
+        (first, batches): (u64, &[Batch]),
         shares: &[usize],
         stop: &Stop,
     ) -> Result<Option<Vec<GradientsParams>>> {
         self.replicas.collectives().unlogged(|| {
             let mut accumulated: Vec<GradientsAccumulator<N>> = Vec::new();
-            for (index, batch) in batches.iter().enumerate() {
-                let pass = self.coming_pass(settings, index);
+            for (number, batch) in (first..).zip(batches) {
+                let pass = self.coming_pass(settings, number);
                 let (added, outputs) =
                     forward_backward(&self.replicas, accumulated, batch, shares, pass, stop)?;
                 accumulated = added;
@@ -159,12 +159,12 @@ impl<N: Network> StepState<N> {
     pub(crate) fn coming_outputs(
         &self,
         settings: &StepSettings,
-        (index, batch): (usize, &Batch),
+        (number, batch): (u64, &Batch),
         training: bool,
         taps: &[Taps],
         stop: &Stop,
     ) -> Result<Option<BatchOutputs>> {
-        let mut pass = self.coming_pass(settings, index);
+        let mut pass = self.coming_pass(settings, number);
         if !training {
             pass.dropout = Dropout::Off;
         }

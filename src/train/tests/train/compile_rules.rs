@@ -143,7 +143,10 @@ fn the_truth_table_of_scopes() {
     assert!(finding.message.ends_with("on cpu:0 only"), "{finding}");
     assert!(finding.figure.is_some(), "the grid shows the variables");
     let tensorflow = |finding: &Diagnostic| finding.tensorflow.clone().unwrap_or_default();
-    assert!(tensorflow(&finding).contains("say nothing"), "{finding:?}");
+    assert!(
+        tensorflow(&finding).contains("without a message"),
+        "{finding:?}"
+    );
     // Both at once: the whole cell in a scope fixes both.
     let args = || plain_args().steps_per_execution(16);
     refused(outside.compile(args()), &["SC0201", "SC0102"]);

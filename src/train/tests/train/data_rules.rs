@@ -128,7 +128,10 @@ fn another_checkpoints_tokenizer_has_ids_without_a_vector() {
     let data = Dataset::from_labelled([("w10", "red"), ("w11 beyond", "green"), ("w12", "blue")]);
     let refused = |code: &str, diagnostic: Box<Diagnostic>| {
         assert_eq!(diagnostic.code, code, "{diagnostic}");
-        assert_eq!(diagnostic.message, "id 128 but 128 vectors");
+        assert_eq!(
+            diagnostic.message,
+            "token id 128, but the model has 128 word embeddings"
+        );
         let token = diagnostic.evidence.iter().find(|it| it.name == "token");
         assert_eq!(token.map(|it| it.value.as_str()), Some("`beyond`"));
     };
@@ -327,7 +330,7 @@ fn splits_that_do_not_belong_together_are_reported() {
 
     let mut sorted = clean(60);
     sorted.examples.sort_by_key(Example::class);
-    let found = [("SC0702", "validation holds one class only: `red`")];
+    let found = [("SC0702", "the validation data has only one class: `red`")];
     check_reported(&sorted, batches().validation_split(0.2), &found);
     check_reported(&sorted.shuffled(1), batches().validation_split(0.2), &[]);
 

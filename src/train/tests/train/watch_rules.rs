@@ -91,7 +91,9 @@ fn findings_about_an_optimizer_at_compile() {
     let all = AdamW::new(5e-5).decay_all_parameters(true);
     let finding = check(&|| all.clone().into_optimizer(), &["SC0507"]);
     assert!(
-        finding[0].message.starts_with("decay 0.01 also on "),
+        finding[0]
+            .message
+            .starts_with("weight decay 0.01 also applies to "),
         "{finding:?}"
     );
     let biases = AdamW::new(5e-5).exclude_from_weight_decay(["bias"]);

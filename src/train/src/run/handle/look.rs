@@ -184,11 +184,15 @@ impl<N: Network> Run<N> {
         let _listening = Listening::begin();
         self.read(call, |model: &ModelState<N>, run| {
             let coming = run.coming_step(model)?;
-            let batches = coming.map_or_else(Vec::new, |coming| coming.batches);
+            let (number, batches) = coming.map_or_else(
+                || (model.step.batches, Vec::new()),
+                |coming| (coming.number, coming.batches),
+            );
             let inspection = Inspection {
                 step: &model.step,
                 settings: &run.settings,
                 files: &model.files,
+                first_batch: number,
                 batches: &batches,
             };
             look(&inspection, run)
