@@ -31,7 +31,7 @@ impl FixKind {
     }
 }
 
-/// A fix, best first in [`Diagnostic::fixes`].
+/// A fix, best first in [`Diagnostic::fixes`](crate::Diagnostic::fixes).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fix {
     /// What it is; not written to JSON for [`FixKind::Change`].

@@ -119,12 +119,12 @@ const BUTTONS: [Button; 6] = [
 
 /// Whether a button does something in this state of the run.
 fn is_enabled(action: RunAction, state: RunState) -> bool {
-    match (state, action) {
-        (RunState::Ended, _) => false,
-        (RunState::Running, RunAction::Step | RunAction::Continue) => false,
-        (RunState::Paused, RunAction::Pause) => false,
-        _ => true,
-    }
+    !matches!(
+        (state, action),
+        (RunState::Ended, _)
+            | (RunState::Running, RunAction::Step | RunAction::Continue)
+            | (RunState::Paused, RunAction::Pause)
+    )
 }
 
 /// The buttons of a run, in a row.

@@ -302,7 +302,7 @@ impl Hit {
         let mut next = Vec::new();
         if self.step.non_finite.is_some() {
             next.push(
-                "`run.why()?` replays the step and names the first operation that is not finite"
+                "`run.why()?` replays the step and names the first output that is not finite"
                     .to_owned(),
             );
         }
