@@ -133,7 +133,7 @@ fn other_weights(left: &Side, right: &Side) -> Option<OtherWeights> {
         let names: Vec<String> = (ours.iter().filter(differs))
             .map(|(name, _)| name.clone())
             .collect();
-        (!names.is_empty()).then(|| OtherWeights {
+        (!names.is_empty()).then_some(OtherWeights {
             step: *step,
             variables: names,
             of: ours.len(),

@@ -64,7 +64,7 @@ impl ConfusionMatrix {
                 }
             }
         }
-        pairs.sort_by(|a, b| b.2.cmp(&a.2));
+        pairs.sort_by_key(|pair| std::cmp::Reverse(pair.2));
         pairs
     }
 

@@ -39,6 +39,9 @@ use crate::step::{SavedStep, StepSettings};
 pub(crate) use self::format::Bits;
 pub(crate) use self::made_with::made_with;
 
+/// The state and the progress that a checkpoint holds, or the file that does not fit and why.
+type Converted<N> = std::result::Result<(SavedStep<N>, Progress<N>), (&'static str, Refused)>;
+
 /// Writes the checkpoints of a run.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
@@ -294,11 +297,7 @@ impl<N: Network> Resuming<'_, N> {
         })
     }
 
-    fn converted(
-        &self,
-        saved: SavedProgress,
-        file: &[u8],
-    ) -> std::result::Result<(SavedStep<N>, Progress<N>), (&'static str, Refused)> {
+    fn converted(&self, saved: SavedProgress, file: &[u8]) -> Converted<N> {
         let replicas = &self.state.step.replicas;
         let params = params(self.state);
         let expected = Expected {
