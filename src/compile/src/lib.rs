@@ -3,22 +3,22 @@
 //! `diagnostics` and `os`; it knows no variables, no wire and no Jupyter.
 //!
 //! In the order in which a cell passes through:
-//! - [`toolchain`]: our executable as evcxr's cargo and rustup.
-//! - [`rustc_call`]: the call of rustc that the real cargo made for the first cell, repeated.
-//! - [`attempts`]: the sources that rustc is given one after the other. [`generated`] replaces what evcxr has
-//!   written around the cell by calls into the facade, [`staged`] makes a closure of each statement.
-//! - [`compile_cache`]: a cell that was compiled before is not compiled again; [`retry`]: nor is one whose errors
+//! - `toolchain`: our executable as evcxr's cargo and rustup.
+//! - `rustc_call`: the call of rustc that the real cargo made for the first cell, repeated.
+//! - `attempts`: the sources that rustc is given one after the other. `generated` replaces what evcxr has
+//!   written around the cell by calls into the facade, `staged` makes a closure of each statement.
+//! - `compile_cache`: a cell that was compiled before is not compiled again; `retry`: nor is one whose errors
 //!   are known already.
-//! - [`standby`]: the rustc that has read the facade and waits for the cell, and the [process](standby_process) that
-//!   keeps it; [`linker`] links what it writes.
-//! - [`wrapper`]: our executable as rustc's wrapper, for what the real cargo builds.
-//! - [`cargo_cache`]: what cargo answers rust-analyzer at the start of a kernel.
+//! - `standby`: the rustc that has read the facade and waits for the cell, and the [process](standby_process) that
+//!   keeps it; `linker` links what it writes.
+//! - `wrapper`: our executable as rustc's wrapper, for what the real cargo builds.
+//! - `cargo_cache`: what cargo answers rust-analyzer at the start of a kernel.
 //! - [`evcxr_contract`]: every text of evcxr's and cargo's that this and the crate `evaluator` rely on.
-//! - [`state`]: what the kernel and these processes tell each other; [`settings`] and [`layout`]: what they share.
-//! - [`home`]: the private folder; [`facade`] and [`compiler`] find the library and its rustc; [`view`] writes what
+//! - [`state`]: what the kernel and these processes tell each other; `settings` and `layout`: what they share.
+//! - [`home`]: the private folder; [`facade`] and [`compiler`] find the library and its rustc; `view` writes what
 //!   rust-analyzer sees of the library.
 //!
-//! Start with [`rustc_call`].
+//! Start with `rustc_call`.
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 

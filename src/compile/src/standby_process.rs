@@ -1,4 +1,4 @@
-//! The process that keeps a rustc ready for the next cell; [`super::standby`] is its client. Every rustc compiles one
+//! The process that keeps a rustc ready for the next cell; `standby` is its client. Every rustc compiles one
 //! cell; the next one is started when that cell is linked.
 
 use std::fs;

@@ -4,7 +4,7 @@
 //! runs, a line says that it has ended. The protocol has the process's original standard input and
 //! output to itself: before anything else, those move out of the way and the cell's own standard
 //! streams become named pipes that the kernel reads. A cell may therefore print any bytes,
-//! with or without a line's end. What its [`thread_owner`] print when another cell runs goes to its own
+//! with or without a line's end. What its `thread_owner` print when another cell runs goes to its own
 //! cell.
 
 use std::ffi::c_void;

@@ -2,14 +2,14 @@
 //! `Evaluate` of the crate `session`, and uses `cell-text`, `compile`, `diagnostics`, `os` and `wire`. It knows
 //! nothing of Jupyter.
 //!
-//! - [`engine`] executes one cell: it checks and rewrites the text, gives it to evcxr and reports how it ended.
-//! - [`cell_process`] is the process that runs the cells. What they display comes over the wire ([`link`]), what
-//!   they print through pipes ([`streams`]); [`relay`] passes both on to the running cell's outputs.
-//! - [`interrupt`] stops a cell; [`show`] shows diagnostics; [`rustc_errors`] turns the compiler's errors into
+//! - `engine` executes one cell: it checks and rewrites the text, gives it to evcxr and reports how it ended.
+//! - [`cell_process`] is the process that runs the cells. What they display comes over the wire (`link`), what
+//!   they print through pipes (`streams`); `relay` passes both on to the running cell's outputs.
+//! - `interrupt` stops a cell; `show` shows diagnostics; `rustc_errors` turns the compiler's errors into
 //!   diagnostics.
-//! - [`magic`] answers cells that are questions to the kernel; [`assist`] completes and explains.
+//! - `magic` answers cells that are questions to the kernel; `assist` completes and explains.
 //!
-//! Start with [`engine`].
+//! Start with `engine`.
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 

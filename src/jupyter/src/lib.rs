@@ -2,12 +2,12 @@
 //! (crate `session`) and not evcxr, and uses the crates `cell-text`, `session`, `os`, `wire`, `diagnostics` and `render`.
 //! Start with [`serve`].
 //!
-//! - [`connection`] reads the connection file; [`signature`] signs and verifies; [`envelope`] converts between
-//!   frames and messages; [`message`] has a file per message, so that the folder's listing is the protocol.
-//! - [`socket`] has a file per kind of socket. Each socket is owned by one task.
-//! - [`kernel`] starts and ends the tasks; [`requests`] answers requests; [`execution`] executes cells in order;
-//!   [`outputs`] publishes the outputs of a running cell; [`comms`] are the channels of widgets, whose models are in
-//!   [`widget`]; [`completeness`] decides whether a cell is finished.
+//! - `connection` reads the connection file; `signature` signs and verifies; `envelope` converts between
+//!   frames and messages; `message` has a file per message, so that the folder's listing is the protocol.
+//! - `socket` has a file per kind of socket. Each socket is owned by one task.
+//! - `kernel` starts and ends the tasks; `requests` answers requests; `execution` executes cells in order;
+//!   `outputs` publishes the outputs of a running cell; `comms` are the channels of widgets, whose models are in
+//!   `widget`; `completeness` decides whether a cell is finished.
 //!
 //! **Invariants.** Nothing that arrives on a socket ends the kernel: what cannot be parsed is logged and
 //! dropped. No request waits for a running cell, except to execute another one. Every output of a cell is

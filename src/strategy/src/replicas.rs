@@ -1,7 +1,7 @@
 //! A module under a strategy: where its variables are stored, and the work that all replicas do with them.
 //!
 //! *Data-parallel training* runs the same network on several devices, the replicas, each on its own part of the
-//! batch. Strategies differ in where the variables live meanwhile ([`storage`]): a full copy on every replica, one
+//! batch. Strategies differ in where the variables live meanwhile (`storage`): a full copy on every replica, one
 //! copy on one device, or rows spread over parameter servers. [`Replicas`] hides the difference from a
 //! training step, which is always
 //!

@@ -9,8 +9,8 @@
 //! 3. `loss_scale`: under `mixed_float16`, a step whose gradients overflowed is skipped.
 //! 4. `update`: clipping, the optimizer's rule, the moments.
 //!
-//! All that a step reads and changes is in [`StepState`]; what stays the same from step to step is in
-//! [`StepSettings`]. `forward` and `evaluation` are the same passes without gradients, `preview` is the step that
+//! All that a step reads and changes is in `StepState`; what stays the same from step to step is in
+//! `StepSettings`. `forward` and `evaluation` are the same passes without gradients, `preview` is the step that
 //! would come, without making it, and `head` says what outputs mean.
 
 pub(crate) mod backward;
