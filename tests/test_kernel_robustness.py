@@ -415,7 +415,7 @@ def test_damaged_cache_files(kernel):
     """cargo's answers and compiled cells are cached for the next kernel; damaged cache files are rebuilt."""
     snapshot = pathlib.Path(next(line.split(" ", 1)[1] for line in kernel.run("!echo library $STRATOSCOPE_LIBRARY")
                                  .stream().splitlines() if line.startswith("library"))).parent
-    answers = sorted((snapshot / "answers").glob("*.json"))
+    answers = sorted((snapshot / "cargo_cache").glob("*.json"))
     assert answers
     before = [file.read_bytes() for file in answers]
     try:

@@ -278,14 +278,12 @@ def test_an_optimizer_trains_one_model(strategy):
 def test_a_failure_inside_a_scope_leaves_it(strategy):
     strategy.run("let before = 1;")
     cell = strategy.execute(at("in", "let early = Sequential([Dense(1).input_shape(5)])?;", "let model = Sequential([Dense(0)])?;"))
-    error = check_error(cell, "SC0915", line=3)
+    failure = check_error(cell, "SC0915", line=3)
     assert strategy.run("stratoscope::strategy::scope::depth()").shown() == "0"
     assert strategy.run("before").shown() == "1"
     # The variables that the failing cell created before are kept, and the error says so.
     assert error(strategy.execute("early")) is None
-    assert "early" in re.search(r"(?s)kept: .*", without_ansi("\n".join(error["traceback"])))[0]
-
-
+    assert "early" in re.search(r"(?s)kept: .*", without_ansi("\n".join(failure["traceback"])))[0]
 
 
 def test_a_scope_inside_a_function(strategy):

@@ -39,7 +39,7 @@ impl Rule for CallbackPerExecution {
                compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
                });\n\
-               fit!(model, train.take(64), batch_size = 8, \
+               fit!(model, train.take(128), batch_size = 32, \
                callbacks = [on_batch_end(|batch| println!(\"{:.3}\", batch.loss))])?;",
         tensorflow: tensorflow::page("SC0108"),
     };
