@@ -18,6 +18,8 @@ PICTURE = re.compile(r"data:image/[^\"')]+")
 # Checksums (six hexadecimal digits in a report, more in its JSON) and all other numbers with their units.
 CHECKSUM = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{6,64}\b")
 NUMBER = re.compile(r"< ?(?=\d)|\b\d+ (h|min) \d+ (min|s)\b|[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?( ?(B|[KMG]iB|[kMG]B|ms|µs|s|min)\b)?")
+# The head of a table of training: in one line, or where the time is long and the table wide, with `val` in a line above.
+HEAD = re.compile(r"^(?:(?: ?val)+ ?\n)?.*\bseq/s time ?$", re.MULTILINE)
 FOLDER = re.compile(r"(/[\w.-]+)+/(?=[\w-]+\.\w+)")
 
 
@@ -33,7 +35,8 @@ def without_numbers(text):
     text = CHECKSUM.sub("0", text)
     text = NUMBER.sub("0", text)
     text = re.sub(r"\[[#.>]+\]", "[bar]", text).replace("★", "")
-    return re.sub(r"[ \t─-]+", " ", text).replace(" \n", "\n")
+    text = re.sub(r"[ \t─-]+", " ", text).replace(" \n", "\n")
+    return HEAD.sub(lambda head: " ".join(sorted(head[0].split())), text)
 
 
 def shape(value):
