@@ -4,6 +4,8 @@
 #     notebooks/run.sh [NOTEBOOK]         # fine_tune_bert.ipynb unless another one is named
 #     notebooks/run.sh --renew [NOTEBOOK] # one or all notebooks of this folder, and puts the outputs into the file
 #
+# All notebooks are those of this folder and the solutions of the course; its lessons have no outputs.
+#
 # The executed copy is written to target/notebooks/; the notebook itself is changed by --renew only.
 # Needs Rust (stable), Python 3.11 or later and a C linker. What it makes lies in `target/` and
 # `.venv/`; delete these two folders and nothing is left.
@@ -17,7 +19,7 @@ case "${1:-}" in
     -*) fail "unknown option $1" "usage: notebooks/run.sh [--renew] [NOTEBOOK]" ;;
 esac
 notebooks=("${1:-$root/notebooks/fine_tune_bert.ipynb}")
-[ -z "$renew" ] || [ $# -gt 0 ] || notebooks=("$root"/notebooks/*.ipynb)
+[ -z "$renew" ] || [ $# -gt 0 ] || notebooks=("$root"/notebooks/*.ipynb "$root"/notebooks/course/solutions/*.ipynb)
 [ -f "${notebooks[0]}" ] || fail "there is no notebook ${notebooks[0]}"
 notebooks[0]=$(cd "$(dirname "${notebooks[0]}")" && pwd)/$(basename "${notebooks[0]}")
 # Run from the checkout, so that files of the calling folder, such as a rust-toolchain.toml, have no effect.

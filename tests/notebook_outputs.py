@@ -20,6 +20,8 @@ CHECKSUM = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{6,64}\b")
 NUMBER = re.compile(r"< ?(?=\d)|\b\d+ (h|min) \d+ (min|s)\b|[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?( ?(B|[KMG]iB|[kMG]B|ms|µs|s|min)\b)?")
 # The head of a table of training: in one line, or where the time is long and the table wide, with `val` in a line above.
 HEAD = re.compile(r"^(?:(?: ?val)+ ?\n)?.*\bseq/s time ?$", re.MULTILINE)
+# The table of `devices()`.
+DEVICES = re.compile(r"name +backend +kind +memory +16 bits +default +what it is\n")
 FOLDER = re.compile(r"(/[\w.-]+)+/(?=[\w-]+\.\w+)")
 
 
@@ -83,6 +85,10 @@ def comparable(output):
         return kind, output["ename"], without_numbers(output["evalue"]), first.split("kept:")[0].split("lost:")[0]
     if kind == "stream":
         return kind, output["name"], without_numbers(text_of(output["text"]))
+    devices = text_of(output["data"].get("text/plain", ""))
+    if DEVICES.match(devices):
+        # What they are and what they have differs from machine to machine.
+        return kind, [line.split()[0] for line in devices.splitlines()]
     data = {}
     for mime, value in output["data"].items():
         value = text_of(value)

@@ -93,6 +93,8 @@ documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --locked --no
 system_packages
 # wgpu's software device needs a private folder for its sockets.
 export XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-$results}
+# The expected values are those of the processor; tests of other devices name them.
+export STRATOSCOPE_DEVICE=${STRATOSCOPE_DEVICE:-cpu}
 
 find_rust
 step "formatting" cargo fmt --all --check

@@ -2,7 +2,7 @@
 # build the workspace, install the kernel into the environment. Sourced, not run; bash.
 #
 # Every cargo call of the project uses the whole workspace, without RUSTFLAGS or --features: other settings
-# would compile burn again, which takes a quarter of an hour.
+# would compile burn again, which takes half an hour.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=$root/.venv
@@ -77,7 +77,7 @@ make_venv() {
 # One build for the kernel, the facade and the tests.
 build() {
     find_rust
-    say "cargo build --workspace (the first time 15 to 30 minutes on two cores, then seconds)"
+    say "cargo build --workspace (the first time about 25 minutes on two idle cores, then seconds)"
     (cd "$root" && cargo build --workspace --locked) || fail "the build failed" "see the lines above"
 }
 

@@ -109,7 +109,7 @@ def test_evcxr_is_pinned(root):
 
 
 def test_the_notebook_is_written_for_our_kernel(root):
-    for path in root.glob("notebooks/*.ipynb"):
+    for path in root.glob("notebooks/**/*.ipynb"):
         metadata = json.loads(path.read_text())["metadata"]
         assert metadata["kernelspec"]["name"] == "stratoscope", path.name
 
@@ -148,7 +148,7 @@ def long_functions(root):
 def texts(root):
     """Everything that is read: sources, documents, scripts, and notebooks as typed."""
     patterns = ("src/*/src/**/*.rs", "src/*/tests/**/*.rs", "src/*/examples/*.rs", "docs/**/*.md", "*.md", "tests/**/*.py",
-                "tests/*.sh", "notebooks/*")
+                "tests/*.sh", "notebooks/*", "notebooks/course/**/*.ipynb")
     for pattern in patterns:
         for path in sorted(root.glob(pattern)):
             if path.is_file() and path.name not in ("test_architecture.py",):

@@ -1,9 +1,9 @@
-"""The notebooks on four well-known explanations. Each is executed as a whole; a cell either runs, or fails with the
+"""The notebooks on four well-known explanations, and that on WebGPU. Each is executed as a whole; a cell either runs, or fails with the
 diagnostic that it demonstrates."""
 
 import pytest
 
-from kernel_client import DIAGNOSTIC, without_ansi
+from kernel_client import DIAGNOSTIC, history_column, without_ansi
 
 # Notebook, the errors of its cells in order, its warnings and notes.
 NOTEBOOKS = {
@@ -11,7 +11,8 @@ NOTEBOOKS = {
     "model_outside_scope": (["SC0201", "SC0201", "SC0201"], set()),
     "fine_tuning_errors": (["SC0505", "SC0301", "SC0313"],
                            {"SC0506", "SC0502", "SC0508", "SC0403", "SC0701", "SC0302"}),
-    "one_or_many_devices": (["SC0201", "SC0804", "SC0114"], {"SC0512"}),
+    "one_or_many_devices": (["SC0201", "SC0806", "SC0114"], {"SC0512"}),
+    "webgpu": (["SC0712"], {"SC0407", "SC0501"}),
 }
 
 
@@ -118,3 +119,24 @@ def test_one_device_and_two_make_the_same_steps(run):
     for strategy, device in (("CentralStorageStrategy", "Central"), ("ParameterServerStrategy", "ps:0"),
                              ("TpuStrategy", "simulated")):
         assert device in executed.shown(strategy), strategy
+
+
+def test_wgpu_trains_as_the_cpu_does(run):
+    executed = run("webgpu")
+    assert "wgpu:0" in executed.shown("devices()")
+    for line in executed.printed("let expected = fit!"):
+        there, here = (float(part.split()[0]) for part in line.split("loss ")[1].split(", "))
+        assert there == pytest.approx(here, abs=2e-3), line
+    (apart,) = (line for line in executed.printed("let mut apart") if line.startswith("largest difference"))
+    assert float(apart.split()[-1]) < 1e-4, apart
+    assert "6 optimizer steps, 6 all-reduces" in executed.printed("let halves")[-1]
+    assert "equal on all 2 replicas" in executed.shown("let halves")
+    placed = executed.shown("placement(&both)")
+    assert "wgpu:0" in placed and "cpu:0" in placed, placed
+
+
+def test_a_small_bert_converges_on_wgpu(run):
+    (cell,) = (cell for cell in run("webgpu").cells if cell.source.strip() == "history")
+    history = cell.outputs[-1].data["text/plain"]
+    assert history_column(history, "accuracy")[-1] >= 0.9, history
+    assert history_column(history, "val accuracy")[-1] >= 0.8, history

@@ -271,17 +271,27 @@ extern "C" fn cuDevicePrimaryCtxRetain(_: *mut usize, _: c_int) -> c_int { 801 }
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the driver's file has another name")
 def test_a_gpu_backend_that_cannot_start(tmp_path):
-    """SC0907: the driver is there and lists a device, and the first operation on it fails."""
+    """SC0907: the driver is there and lists a device, and the first operation on it fails. The default device is then the
+    processor, and a note says so (SC0713)."""
     (tmp_path / "driver.rs").write_text(BROKEN_DRIVER)
-    command = ["rustc", "--edition", "2024", "--crate-type", "cdylib", "-o", "libcuda.so.1", "driver.rs"]
-    subprocess.run(command, cwd=tmp_path, check=True)
+    (tmp_path / "compiler.rs").write_text("")
+    for library, source in (("libcuda.so.1", "driver.rs"), ("libnvrtc.so", "compiler.rs")):
+        command = ["rustc", "--edition", "2024", "--crate-type", "cdylib", "-o", library, source]
+        subprocess.run(command, cwd=tmp_path, check=True)
     path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("LD_LIBRARY_PATH")]))
-    with Kernel(cwd=tmp_path, env=os.environ | {"LD_LIBRARY_PATH": path}) as kernel:
+    environment = os.environ | {"LD_LIBRARY_PATH": path, "STRATOSCOPE_DEVICE": "auto"}
+    with Kernel(cwd=tmp_path, env=environment) as kernel:
         kernel.run("let kept = 1;")
-        assert "Broken GPU" in kernel.run("devices()").shown()
+        fallen = kernel.run("let model = Sequential([Dense(4).input_shape(5)])?;")
+        check_card(fallen, "SC0713", "the default device is cpu:0: cuda:0 did not start", "%device cpu:0")
+        listed = kernel.run("devices()").shown()
+        assert "Broken GPU" in listed and "no: it did not start" in listed and "yes: cuda:0 did not start" in listed
+        refused = kernel.execute("%device cuda:0")
+        check_error(refused, "SC0907", "the backend of cuda:0 failed")
+        assert "cpu:0" in kernel.run("default_device()?.name").shown()
         for _ in range(2):  # the second time is not another start
             cell = kernel.execute("let none = OneDeviceStrategy::new(cuda(0))?;")
-            check_error(cell, "SC0907", "the backend of cuda:0 did not start", line=1)
+            check_error(cell, "SC0907", "the backend of cuda:0 failed", line=1)
             check_card(cell, "SC0907", "OneDeviceStrategy::new(cpu(0))")
         assert kernel.run("kept").shown() == "1"
         assert kernel.run("OneDeviceStrategy::new(cpu(0))?").shown()

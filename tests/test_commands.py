@@ -109,7 +109,7 @@ def test_run_continues_if_the_error_has_the_expected_code(command, tmp_path):
 
 
 def test_notebooks_here_expect_their_errors_by_code(root):
-    for path in sorted((root / "notebooks").glob("*.ipynb")):
+    for path in sorted((root / "notebooks").rglob("*.ipynb")):
         for cell in nbformat.read(path, as_version=4).cells:
             tags = cell.metadata.get("tags", [])
             if "raises-exception" in tags:

@@ -22,13 +22,29 @@ COMMANDS = {
     "notebooks/run.sh --renew": ("notebooks/run.sh --help", "--renew"),
     # It runs this very test.
     "tests/run.sh": ("tests/run.sh --help", "tests/run.sh --full"),
+    "docs/build.sh": ("docs/build.sh --help", "target/book/index.html"),
+    "git clone https://github.com/stratoscope/stratoscope && cd stratoscope": None,  # needs the network
+    ".venv/bin/jupyter lab": (".venv/bin/jupyter lab --version", "4."),
+    "tests/run.sh --full": None,  # hours
     "tests/other_processor.sh LEVEL PROGRAM": None,  # tests/test_processors.py
     "target/debug/stratoscope install --user": ("target/debug/stratoscope install --user", "installed the kernel `stratoscope` in"),
     "target/debug/stratoscope doctor": ("target/debug/stratoscope doctor", "ok       checkpoint: all-MiniLM-L6-v2"),
     "target/debug/stratoscope run NOTEBOOK": ("target/debug/stratoscope run {folder}/small.ipynb", "written to"),
     "target/debug/stratoscope explain SC0201": ("target/debug/stratoscope explain SC0201", "SC0201"),
+    "target/debug/stratoscope worker --listen 0.0.0.0:2222 --key job.pem": ("target/debug/stratoscope worker --help", "--listen"),
+    "target/debug/stratoscope worker --new-key job.pem": ("target/debug/stratoscope worker --new-key {folder}/job.pem", "wrote a new key to"),
+    "target/debug/stratoscope worker --from-environment --key job.pem": ("target/debug/stratoscope worker --help", "--from-environment"),
+    "target/debug/stratoscope package --output wheels": ("target/debug/stratoscope package --help", "--output"),  # tests/test_package.py
+    "target/debug/stratoscope package --output wheels --level 3": None,  # tests/test_package.py
+    "rustup toolchain install 1.95.0 --profile minimal": None,  # needs a network
+    "pip install stratoscope-*.whl jupyterlab": None,  # tests/test_package.py, with the two below
+    "stratoscope install": None,
+    "stratoscope doctor": None,
     "target/debug/stratoscope uninstall": ("target/debug/stratoscope uninstall", "removed"),
+    "stratoscope translate FILE.py": None,  # tests/test_python_cells.py
+    "stratoscope translate FILE.ipynb --output translated.ipynb": None,  # tests/test_python_cells.py
     "stratoscope run NOTEBOOK": None,  # above, by its path
+    "stratoscope run NOTEBOOK --allow-errors": None,  # tests/test_commands.py
     "cargo build --workspace --example fine_tune && target/debug/examples/fine_tune --seeds 5":
         ("cargo build --workspace --example fine_tune && target/debug/examples/fine_tune --seeds 1 --epochs 1 --limit 32 --replicas 1",
          '"train_seconds"'),
@@ -36,6 +52,21 @@ COMMANDS = {
     ".venv/bin/python tests/bench/bench.py --evcxr": None,  # installs evcxr_jupyter: 9 CPU-minutes
     ".venv/bin/python tests/bench/bench.py --train --torch":
         (".venv/bin/python tests/bench/bench.py --train --repeats 1 --size 2x8", "| 2 × 8 |"),
+    ".venv/bin/python tests/bench/bench.py --memory":
+        (".venv/bin/python tests/bench/bench.py --memory", "| tiny, 8 × 32 |"),
+    ".venv/bin/python tests/bench/bench.py --runs": None,  # minutes
+    ".venv/bin/python tests/bench/bench.py --train --torch --device cuda": None,  # needs a GPU
+    "cargo nextest run --workspace -E 'test(a_module_is_placed_on_cuda)'": None,  # needs a GPU
+    "cargo nextest run --workspace -E 'test(wgpu) or test(adapter)'": None,  # a part of tests/run.sh
+    "cargo run --example bfloat16 -- --batch 16 --seq 64": None,  # measurements: they link burn once more each
+    "cargo run --example bfloat16 -- --batch 8 --seq 512": None,
+    "cargo run --example fine_tune -- --device cuda:0": None,  # needs a GPU
+    "cargo run --example fine_tune -- --seeds 5 --policy mixed_bfloat16": None,  # an hour
+    "cargo run --example train_step -- --batch 16 --seq 64 --policy mixed_bfloat16": None,
+    "cargo run --example train_step -- --batch 8 --seq 512 --policy mixed_bfloat16": None,
+    "cargo run --example gpu_step -- --batch 8 --seq 32": None,  # needs an adapter
+    "cargo run --example gpu_step -- --model all-MiniLM-L6-v2 --batch 8 --seq 32 --steps 1": None,
+    "notebooks/run.sh notebooks/webgpu.ipynb": None,  # tests/test_articles.py runs the notebook
     "cargo nextest run --workspace": None,  # a step of tests/run.sh
     "cargo build --workspace": None,  # part of every script
     "cargo build --workspace --timings": ("cargo build -h", "--timings"),
@@ -54,7 +85,7 @@ NOTEBOOK = """{"cells": [{"cell_type": "code", "execution_count": null, "metadat
  "metadata": {}, "nbformat": 4, "nbformat_minor": 5}"""
 
 # A command in a sentence: a program of the project or cargo, with arguments.
-INLINE = r"`((?:notebooks/run\.sh |tests/\w+\.sh |\.venv/bin/\S+ |target/debug/\S+ |cargo |stratoscope run )[^`\n]+)`"
+INLINE = r"`(docs/build\.sh|(?:notebooks/run\.sh |tests/\w+\.sh |\.venv/bin/\S+ |target/debug/\S+ |cargo |stratoscope run )[^`\n]+)`"
 
 
 def documented():
@@ -143,7 +174,7 @@ def test_the_scripts_explain_themselves(plain):
         assert "Python packages" not in finished.stdout and "cargo build" not in finished.stdout
 
 
-@pytest.mark.parametrize("example", ["fine_tune", "train_step", "encoder_step", "check"])
+@pytest.mark.parametrize("example", ["fine_tune", "train_step", "encoder_step", "gpu_step", "check"])
 def test_examples_explain_themselves(plain, example):
     finished = plain(f"{{examples}}/{example} --help")
     assert finished.returncode == 0 and finished.stdout.startswith(f"usage: {example}"), finished.stderr

@@ -162,24 +162,26 @@ FIXED = {
         'compile!(model, optimizer = AdamW::new(1e-3), loss = "sparse_categorical_crossentropy")?;'),
 }
 
-# Python that is not just a spelling: one card, with the corresponding Rust.
+# Python that is not just a spelling: one card, with the corresponding Rust. tests/test_python_cells.py has more.
 PYTHON = {
     "a model": (
-        'model = Sequential([\n    Dense(10, activation="relu"),  # hidden\n    Dense(2),\n])', []),
-    "a scope": ("with strategy.scope():\n    model = build()", ["scope!(strategy, { … });"]),
-    "an import": ("import tensorflow as tf", ["remove it"]),
-    "an import of something else": ("from pathlib import Path", ["`use path::name;`"]),
-    "a function": ("def f(x):\n    return x + 1", ["fn f(x: f64) -> f64 { … }"]),
-    "a loop": ("for i in range(3):\n    print(i)", ["for i in 0..3 { … }", 'println!("{:?}", i);']),
-    "a condition": ("if x > 3:\n    print('large')\nelse:\n    print('small')", ["if x > 3 { … }"]),
+        'model = Sequential([\n    Dense(10, activation="relu"),  # hidden\n    Dense(2),\n])',
+        ['let model = Sequential([Dense(10).activation("relu"), Dense(2)])?;']),
+    "a scope": ("with strategy.scope():\n    model = Sequential([Dense(1)])", ["scope!(strategy, {", "let model = Sequential([Dense(1)])?;"]),
+    "an import": ("import tensorflow as tf", []),
+    "an import of something else": ("from pathlib import Path", []),
+    "a function": ("def f(x):\n    return x + 1", ["the type of its argument `x` is not known"]),
+    "a loop": ("for i in range(3):\n    print(i)", ["for i in 0..3 {", 'println!("{i}");']),
+    "a condition": ("x = 4\nif x > 3:\n    print('large')\nelse:\n    print('small')", ["if x > 3 {", 'println!("large");', "} else {"]),
     "a whole cell": (
         "import tensorflow as tf\n\nstrategy = tf.distribute.MirroredStrategy()\nwith strategy.scope():\n"
         "    model = tf.keras.Sequential([tf.keras.layers.Dense(10, activation='relu')])\n"
         "    model.compile(optimizer='adam', loss='mse', metrics=['mae'])\nmodel.fit(x_train, y_train, epochs=3)",
-        ["let strategy = MirroredStrategy::new()?;", "scope!(strategy, { … });", "compile!(model,"]),
-    "a class": ("class Net(keras.Model):\n    pass", ["struct Net { … }"]),
-    "a list": ("squares = [n * n for n in numbers]", []),
-    "a decorator": ("@tf.function\ndef step(x):\n    return x", ["fn step(x: f64) -> f64 { … }"]),
+        ["let strategy = MirroredStrategy::new()?;", "scope!(strategy, {", "compile!(model, optimizer = Adam::new(1e-3)"]),
+    "a class": ("class Net(keras.Model):\n    pass", ["a subclass of `Model` is translated where it is a chain of layers"]),
+    "a list": ("squares = [n * n for n in numbers]", ["a list made by a loop is not translated"]),
+    "a decorator": ("@tf.function\ndef step(x):\n    return x", ["the type of its argument `x` is not known"]),
+    "a text with values": ("loss = 0.5\nprint(f'loss {loss:.2f}')", ['println!("loss {loss:.2}");']),
 }
 
 # Nothing is wrong with these.

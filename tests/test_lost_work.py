@@ -225,6 +225,12 @@ def test_a_variable_lost_earlier_is_not_reported_as_lost_by_the_present_cell(ker
     assert f"cell {number} moved it" in value(kernel, "parcel")
 
 
+def test_a_variable_is_kept_whatever_the_case_of_its_name(kernel):
+    """`X_train` and `EPOCHS` are what Python calls them; a cell that may fail keeps them too."""
+    kernel.execute('let four = "4".parse::<i32>()?;\nlet EPOCHS = 3;\nlet (X_train, Y) = (vec![1], 2);').ok()
+    assert value(kernel, "EPOCHS + X_train[0] + Y + four") == "10"
+
+
 def test_a_variable_belongs_to_the_cell_that_created_it(kernel):
     number = kernel.execute("let origin = 1;").ok().number
     kernel.execute("let origin = fails(true)?;")

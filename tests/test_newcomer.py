@@ -109,7 +109,8 @@ def test_examples_and_the_head_of_a_data_set(notebook):
 
 def test_devices_are_a_table(notebook):
     cell = notebook.run("devices()")
-    assert re.match(r"name +backend +kind +memory +what it is\ncpu:0 +flex +physical +[\d.]+ GiB ", cell.shown()), cell.shown()
+    head = r"name +backend +kind +memory +16 bits +default +what it is"
+    assert re.match(head + r"\ncpu:0 +flex +physical +[\d.]+ GiB +(none|bfloat16) +yes: ", cell.shown()), cell.shown()
     assert cell.bundles[0]["text/html"].count("<table") == 1
     notebook.run("let strategy = MirroredStrategy::logical(2)?;")
     assert re.search(r"cpu:1 +flex +logical, 1 of 2", notebook.run("strategy.strategy().replicas()").shown())

@@ -140,6 +140,17 @@ def free_number():
     return next(number for number in range(32_000, 20_000, -1) if not os.path.exists(f"/proc/{number}"))
 
 
+def is_locked(folder):
+    try:
+        with (folder / "lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        pass
+    return False
+
+
 def test_a_kernel_of_another_container_keeps_its_folders(tmp_path):
     folders = tmp_path / "t"
     folders.mkdir()
@@ -167,8 +178,11 @@ def test_a_kernel_of_another_container_keeps_its_folders(tmp_path):
         assert contained.run("precious + 1").shown() == "4"
         os.killpg(contained.pid, signal.SIGKILL)
         contained.manager.provisioner.process.wait(10)
-    # A folder without a lock holder is removed by the next kernel.
-    deadline = time.monotonic() + 20
+    # A folder without a lock holder is removed by the next kernel. The processes in the container end a little later.
+    deadline = time.monotonic() + 60
+    while any(is_locked(folder) for folder in there):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
     with Kernel(cwd=tmp_path, env=environment) as kernel:
         kernel.run("1")
         while there & set(folders.iterdir()):

@@ -7,6 +7,7 @@ checkpoint is a tiny one and the data a few rows of the real data, so that a pag
 """
 
 import json
+import os
 import re
 import subprocess
 
@@ -26,7 +27,7 @@ RUN = [code for code, rule in RULES.items() if not rule["not_run"]]
 CHECKPOINT = '"all-MiniLM-L6-v2"'
 DATA = "debian_sections()?"
 # The memory limits of pages about memory, and their values for the tiny checkpoint.
-MEMORY = {"memory_limit(1000)": "memory_limit(32)", "memory_limit(900)": "memory_limit(1)"}
+MEMORY = {"memory_limit(1000)": "memory_limit(32)", "memory_limit(900)": "memory_limit(2)"}
 
 
 class Notebook:
@@ -95,7 +96,9 @@ class Notebook:
 
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory, tiny):
-    with Kernel(cwd=tmp_path_factory.mktemp("rules")) as kernel:
+    # Cells of pages write to the folder for temporary files, where an earlier run of the tests may have left its own.
+    folder = tmp_path_factory.mktemp("rules")
+    with Kernel(cwd=folder, env={**os.environ, "TMPDIR": str(folder)}) as kernel:
         yield Notebook(kernel, tiny)
 
 

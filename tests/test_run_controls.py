@@ -28,6 +28,7 @@ class Run:
         self.buttons = {}  # text: the id of the comm
         self.enabled = {}  # text: whether it can be pressed
         self.kinds = []
+        self.states = []  # what the kernel does, and for which kind of request
         self.table = ""
         self.request = kernel.request(code)
 
@@ -36,6 +37,8 @@ class Run:
         message = self.kernel.client.get_iopub_msg(timeout=timeout)
         kind, content = message["msg_type"], message["content"]
         self.kinds.append((kind, content))
+        if kind == "status":
+            self.states.append((content["execution_state"], message["parent_header"]["msg_type"]))
         if kind == "comm_open" and "description" in content["data"]["state"]:
             state = content["data"]["state"]
             self.buttons[state["description"]] = content["comm_id"]
@@ -109,6 +112,21 @@ def test_a_run_is_paused_stepped_changed_and_stopped(with_widgets):
     assert with_widgets.client.comm_info(reply=True, timeout=20)["content"]["comms"].keys() == {"0123456789abcdef"}
 
 
+def test_the_kernel_is_busy_after_a_button_was_answered(with_widgets):
+    """A front end shows the last state: after each answer during a cell it is that of the cell."""
+    running = Run(with_widgets, TRAIN)
+    running.until(lambda: "Pause" in running.buttons and running.steps > 0)
+    running.press("Pause")
+    with_widgets.client.complete("let x = data.le", 15)
+    running.until(lambda: {("idle", "comm_msg"), ("idle", "complete_request")} <= set(running.states)
+                  and running.states[-1][0] == "busy")
+    for at, state in enumerate(running.states):
+        if state[0] == "idle" and state[1] != "execute_request":
+            assert running.states[at + 1] == ("busy", "execute_request"), running.states
+    running.press("Stop")
+    with_widgets.collect(running.request).ok()
+
+
 def test_the_interrupt_button_works_while_a_run_is_paused(with_widgets):
     running = Run(with_widgets, TRAIN)
     running.until(lambda: "Pause" in running.buttons and running.steps > 0)
@@ -117,6 +135,19 @@ def test_the_interrupt_button_works_while_a_run_is_paused(with_widgets):
     with_widgets.manager.interrupt_kernel()
     check_error(with_widgets.collect(running.request), "Interrupted", "all variables are kept", without_line=True)
     with_widgets.run('model.predict(Dataset::from_features([[1.0, 2.0]])?)?;')
+
+
+def test_a_piece_of_a_run_has_buttons_when_it_has_a_table(with_widgets):
+    """A short piece has neither; the buttons of a long one are below its table."""
+    with_widgets.run("let run = start!(model, data, batch_size = 2, epochs = 100)?;")
+    assert not with_widgets.run("run.step(3)?").of_kind("comm_open")
+    running = Run(with_widgets, "run.epoch()?;")
+    running.until(lambda: sum(kind == "display_data" for kind, _ in running.kinds) == 2)
+    shown = [content["data"] for kind, content in running.kinds if kind == "display_data"]
+    assert ["optimizer steps" in data["text/plain"] for data in shown] == [True, False], "the table, then the buttons"
+    running.press("Stop")
+    assert "interrupted before step" in with_widgets.collect(running.request).ok().shown() + with_widgets.run("run").shown()
+    with_widgets.run("drop(run);")
 
 
 def test_without_widgets_there_are_no_buttons(fresh_kernel):

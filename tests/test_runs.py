@@ -61,6 +61,27 @@ def test_a_dropped_run_frees_the_model(ready):
     ready.run("let run = start!(model, train, batch_size = 8)?; run.finish()?;")
 
 
+def test_a_fork_goes_on_beside_its_run(ready):
+    ready.run("let first = start!(model, train, epochs = 2, batch_size = 8, seed = 4)?; first.step(3)?;")
+    shown = ready.run("let other = first.fork()?; other").shown()
+    assert "fork 1, made after step 3," in shown and "of its own" in shown, shown
+    edit = ready.run("other.set_batch_size(4)?").shown()
+    assert "after step 3: batches of 4 examples" in edit, edit
+    assert ready.run("other.drop_examples([1, 2])?.what").shown().count("dropped: 1, 2") == 1
+    check_card(ready.execute("other.drop_examples([64])?;"), "SC0522", "0 to 63")
+    assert "fork 1: stands before step 6" in ready.run("other.step(2)?").shown()
+    assert "before step 6 of 16" in ready.run("first.step(2)?").shown()
+    cell = ready.run("compare([&first, &other])?")
+    text = cell.shown()
+    assert "the losses part at step 4" in text and "fork 1, after step 3: batches of 4 examples" in text, text
+    check_static_html(cell.shown("text/html"))
+    # The run goes, and the fork does not need it.
+    ready.run("drop(first);")
+    assert "after step 3: 2 examples dropped: 1, 2" in ready.run("let history = other.finish()?; history").shown()
+    ready.run("println!(\"{}\", other.model().predict(\"a game\")?);")
+    ready.run("drop(other);")
+
+
 def test_what_start_does_not_take_is_said_as_of_fit(ready):
     cell = ready.execute("let other = start!(model, train, epoch = 3)?;")
     check_card(cell, "SC0114", "epochs")
@@ -77,7 +98,54 @@ def test_the_interrupt_button_pauses(ready):
     cell = ready.collect(request, "long.finish()?", timeout=120)
     made = int(ready.run("long.report()?.position.step").shown())
     assert made > 0
-    assert "interrupted before step" in cell.shown(), cell.shown()
+    # The lines of the table break where the numbers are wide.
+    assert "interruptedbeforestep" in "".join(cell.shown().split()), cell.shown()
     after = ready.run("long.step(2)?").shown()
     assert f"beforestep{made + 3}of" in "".join(after.split()), after
     ready.run("drop(long);")
+
+
+MODEL = """let {name} = BertForSequenceClassification::from_pretrained("{tiny}", 4)?;
+compile!({name}, optimizer = AdamW::new(1e-3), loss = SparseCategoricalCrossentropy {{ from_logits: true }})?;"""
+BITS = "{name}.steps.iter().map(|step| step.loss.to_bits()).fold(0_u64, |sum, bits| sum.rotate_left(5) ^ bits)"
+
+
+def test_a_run_that_is_interrupted_again_and_again_ends_like_one_that_is_not(ready, tiny):
+    for name in ("calm", "disturbed"):
+        ready.run(MODEL.format(name=name, tiny=tiny))
+    arguments = "train, epochs = 150, batch_size = 8, seed = 5"
+    ready.run(f"let whole = fit!(calm, {arguments})?;")
+    ready.run(f"let pieces = start!(disturbed, {arguments})?;")
+    pauses, made, ended = 0, 0, False
+    while not ended:
+        request = ready.request("let history = pieces.finish()?; history")
+        seen = False
+        while not seen:
+            message = ready.client.get_iopub_msg(timeout=120)
+            if message["parent_header"].get("msg_id") == request:
+                assert message["msg_type"] != "error", message["content"]
+                ended = message["content"].get("execution_state") == "idle"
+                seen = ended or message["msg_type"] in ("display_data", "update_display_data")
+        if ended:
+            continue
+        time.sleep(0.4)
+        ready.manager.interrupt_kernel()
+        cell = ready.collect(request, "pieces.finish()?", timeout=120)
+        assert cell.reply["status"] == "ok" or cell.reply["ename"] == "Interrupted", cell.reply
+        ended = ready.run("pieces.report()?.is_over").shown() == "true"
+        if ended:
+            continue
+        pauses += 1
+        steps = int(ready.run("pieces.report()?.position.step").shown())
+        assert steps >= made, "steps were lost"
+        made = steps
+        # Other cells fail meanwhile, in every way, and variables that the run was made from are gone.
+        assert ready.execute("let nothing: u32 = \"text\";").reply["status"] == "error"
+        assert ready.execute("panic!(\"at its end\");").reply["status"] == "error"
+        assert ready.execute("std::fs::read_to_string(\"/nowhere\")?;").reply["status"] == "error"
+        if pauses == 1:
+            ready.run("let disturbed = 1; let arguments = 2;")
+    assert pauses > 0, "it was over before it was interrupted"
+    ready.run("let history = pieces.history()?;")
+    assert ready.run("history.steps.len() == whole.steps.len()").shown() == "true"
+    assert ready.run(BITS.format(name="history")).shown() == ready.run(BITS.format(name="whole")).shown()

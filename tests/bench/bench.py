@@ -3,8 +3,15 @@
 
     .venv/bin/python tests/bench/bench.py                  the kernel alone, against its budgets
     .venv/bin/python tests/bench/bench.py --evcxr          beside evcxr_jupyter (installs it: about 9 CPU-minutes)
-    .venv/bin/python tests/bench/bench.py --train          training speed
-    .venv/bin/python tests/bench/bench.py --train --torch  beside PyTorch (installs it into target/bench/torch)
+    .venv/bin/python tests/bench/bench.py --train          training speed, memory and GFLOP/s, in float32 and bfloat16
+    .venv/bin/python tests/bench/bench.py --train --torch  beside the fastest of PyTorch's eager, SDPA, torch.compile and bf16
+                                                           autocast (installs it into target/bench/torch)
+    .venv/bin/python tests/bench/bench.py --infer --torch  the same for `predict`
+    .venv/bin/python tests/bench/bench.py --memory         what a training step allocates, beside `memory_plan`
+    .venv/bin/python tests/bench/bench.py --runs           what watching a run costs: alarms, snapshots, checkpoints
+    .venv/bin/python tests/bench/bench.py --growth         how cost grows with batch, sequence, replicas, layers and examples;
+                                                           draws docs/images/growth-*.svg
+    .venv/bin/python tests/bench/bench.py --train --device wgpu  on a GPU, beside the CPU, with parity: also cuda, wgpu:1
 
 Each value is a median; the two sides of a ratio alternate, so that a busy minute affects both. A
 table in Markdown goes to standard output, progress to standard error.
@@ -17,11 +24,11 @@ import re
 import shutil
 import statistics
 import subprocess
-import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-WORK = ROOT / "target" / "bench"
+import growth
+import training
+from programs import ROOT, WORK, example, log
 
 # Design §3: seconds, and megabytes of the kernel process alone.
 BUDGETS = {
@@ -50,10 +57,6 @@ RUSTC_ERROR = "let wrong_{n}: usize = \"text {n}\";"
 COMPLETED = ["let c{n} = warm.pow", "let c{n} = std::fs::read_to_s"]
 INSPECTED = ["let i{n} = warm.pow|(2);", "let i{n} = Vec|::<u8>::new();"]
 DSL_ERROR = "compile!(model, optimiser = AdamW::new(5e-5), loss = {n})?;"
-
-
-def log(text):
-    print(text, file=sys.stderr, flush=True)
 
 
 class Session:
@@ -220,35 +223,70 @@ def evcxr_ml():
     return [f':dep rt = {{ path = "{crate}" }}']
 
 
-def torch_python():
-    python = WORK / "torch" / "bin" / "python"
-    if not python.exists():
-        log("installing PyTorch and transformers")
-        subprocess.run([sys.executable, "-m", "venv", str(WORK / "torch")], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "-q", "torch", "transformers"], check=True)
-    return python
+# Arguments of `examples/memory`, with and without `recompute`.
+MEMORY = ["tiny 8 32", "all-MiniLM-L6-v2 16 64", "all-MiniLM-L6-v2 8 256"]
 
 
-def measure_training(beside_torch, repeats, batch, seq):
-    # The whole workspace: one crate alone would be built with other features, and burn again.
-    subprocess.run(["cargo", "build", "-q", "--workspace", "--locked", "--example", "train_step"], check=True, cwd=ROOT)
-    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    command = [str(target / "debug/examples/train_step"), "--batch", str(batch), "--seq", str(seq)]
-    ours, theirs = [], []
-    for n in range(repeats):
-        out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout
-        ours.append(json.loads(out.splitlines()[-1])["seq_per_s"])
-        if beside_torch:
-            out = subprocess.run(
-                [str(torch_python()), str(ROOT / "tests/bench/torch_reference.py"), "--model", "minilm", "--attn", "eager",
-                 "--batch", str(batch), "--seq", str(seq), "--mode", "train", "--steps", "8"],
-                check=True, stdout=subprocess.PIPE, text=True).stdout
-            reference = json.loads(out.splitlines()[-1])
-            theirs.append(reference["seq_per_s"])
-        log(f"training {batch} × {seq}: {n + 1} of {repeats}")
-    a = statistics.median(ours)
-    b = statistics.median(theirs) if theirs else None
-    print(f"| {batch} × {seq} | {a:.1f} | {f'{b:.1f}' if b else '–'} | {f'{a / b:.2f}' if b else '–'} |", flush=True)
+def measure_memory(extra):
+    """What a step allocates beside what `memory_plan` says, by count."""
+    program = example("memory")
+    print("| model, batch × tokens | | measured, MB | planned, MB | planned ÷ measured | s a step |\n| --- | --- | --- | --- | --- | --- |", flush=True)
+    for case in MEMORY:
+        for recompute in ([], ["recompute"]):
+            command = [program, *case.split(), *recompute, *extra]
+            out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout
+            row = json.loads(out.splitlines()[-1])
+            megabytes = [f"{row[name] / 1e6:.1f}" for name in ("measured", "planned")]
+            print(f"| {row['model']}, {row['batch']} × {row['length']} | {row['flags']} | {megabytes[0]} | {megabytes[1]} "
+                  f"| {row['ratio']:.2f} | {row['seconds']:.3f} |", flush=True)
+
+
+# Rows of the table, and the column of `run_costs` that each is.
+RUN_COSTS = {
+    "the same again: what two equal steps differ by": "nothing_again",
+    "alarms: updates measured at every step": "alarms",
+    "and `nan() | spike() | loss() | grad_norm() | accuracy_drop()`": "conditions",
+    "and `update_ratio()`": "update_ratio",
+    "a step with a snapshot": "snapshot",
+    "a step with a checkpoint": "checkpoint",
+}
+
+
+def tiny_bert():
+    """The tiny BERT of the parity tests with a vocabulary, as a checkpoint that can be trained."""
+    folder = WORK / "tiny-bert"
+    shutil.copytree(ROOT / "tests/parity/tiny-bert/sequence-classification", folder, dirs_exist_ok=True,
+                    ignore=shutil.ignore_patterns("case*"))
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "of", "and", "in", "to", "was", "he", "is", "for", "on"]
+    words += [f"w{n}" for n in range(len(words), 128)]
+    (folder / "vocab.txt").write_text("\n".join(words) + "\n")
+    return str(folder)
+
+
+def measure_runs(repeats, sizes):
+    """The cost of watching a run, as ratios to a step that measures no updates; by clock and by processor time."""
+    program = example("run_costs")
+    for model, batch, seq, turns in sizes:
+        command = [program, "--model", model, "--batch", str(batch), "--seq", str(seq), "--turns", str(turns)]
+        runs = []
+        for n in range(repeats):
+            out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout
+            runs.append(json.loads(out.splitlines()[-1]))
+            log(f"{pathlib.Path(model).name}, {batch} × {seq}: {n + 1} of {repeats}")
+
+        def middle(row, column):
+            return statistics.median(run[row][column] for run in runs)
+
+        step = middle("nothing", "seconds")
+        print(f"| {pathlib.Path(model).name}, {batch} × {seq}: a step of {step * 1e3:.1f} ms | time | processor time |\n| --- | --- | --- |")
+        share = [middle("norm", column) for column in ("ratio", "cpu_ratio")]
+        print(f"| the gradient norm, part of every step | {share[0]:.3f} | {share[1]:.3f} |")
+        for text, row in RUN_COSTS.items():
+            print(f"| {text} | {middle(row, 'ratio'):.3f} | {middle(row, 'cpu_ratio'):.3f} |")
+        for text, row, every in [("snapshots, every 10 steps", "snapshot", 10), ("checkpoints, every 50 steps", "checkpoint", 50)]:
+            share = [1 + (middle(row, column) - 1) / every for column in ("ratio", "cpu_ratio")]
+            print(f"| {text} | {share[0]:.3f} | {share[1]:.3f} |")
+        print(flush=True)
 
 
 def size(text):
@@ -262,15 +300,36 @@ def main():
     parser.add_argument("--evcxr", action="store_true", help="beside evcxr_jupyter 0.22, which is installed")
     parser.add_argument("--evcxr-ml", action="store_true", help="its ML cells too: builds burn once more, over ten minutes")
     parser.add_argument("--train", action="store_true", help="training speed instead of the kernel")
+    parser.add_argument("--infer", action="store_true", help="speed of predict instead of the kernel")
+    parser.add_argument("--growth", action="store_true", help="how cost grows with batch, sequence, replicas, layers, examples")
+    parser.add_argument("--quick", action="store_true", help="two small points a figure, for a look at --growth")
+    parser.add_argument("--images", default=str(ROOT / "docs" / "images"), help="where --growth draws (default docs/images)")
+    parser.add_argument("--runs", action="store_true", help="what alarms, snapshots and checkpoints of a run cost")
+    parser.add_argument("--turns", type=int, help="turns of --runs, 20 for a large model and 400 for a small one if none is named")
     parser.add_argument("--torch", action="store_true", help="beside PyTorch, which is installed")
-    parser.add_argument("--size", action="append", type=size, metavar="BATCHxSEQ", help="training sizes, 16x64 and 32x16 if none is named")
+    parser.add_argument("--memory", nargs="*", metavar="FLAG", help="what a training step allocates; FLAGs such as `wgpu`")
+    parser.add_argument("--device", default="cpu", help="where training runs: cpu, wgpu, wgpu:1, cuda:0 (default cpu)")
+    parser.add_argument("--size", action="append", type=size, metavar="BATCHxSEQ", help="sizes of --train and --infer; may be given several times")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--cells", type=int, default=12)
     args = parser.parse_args()
-    if args.train:
-        print("| batch × seq, train | stratoscope, seq/s | PyTorch eager, seq/s | ratio |\n| --- | --- | --- | --- |", flush=True)
-        for batch, seq in args.size or ((16, 64), (32, 16)):
-            measure_training(args.torch, min(args.repeats, 3), batch, seq)
+    if args.memory is not None:
+        measure_memory(args.memory)
+        return
+    if args.growth:
+        growth.measure(1 if args.quick else min(args.repeats, 3), args.images, args.quick)
+        return
+    if args.train and args.device != "cpu" and not args.torch:
+        training.measure_device(args.device, args.size, min(args.repeats, 3))
+        return
+    if args.train or args.infer:
+        sizes = args.size or (training.INFERENCE if args.infer else training.SIZES)
+        training.measure(args.torch, args.repeats, sizes, args.device, args.infer)
+        return
+    if args.runs:
+        tiny = tiny_bert()
+        large = [("all-MiniLM-L6-v2", *each, args.turns or 20) for each in args.size or ((16, 64),)]
+        measure_runs(args.repeats, [*large, (tiny, 8, 16, args.turns or 400), ("dense", 64, 1, args.turns or 400)])
         return
     kinds = {"stratoscope": ("stratoscope", [])}
     if args.evcxr or args.evcxr_ml:

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use stratoscope_diagnostics::Result;
 
@@ -14,7 +15,7 @@ mod write;
 /// A configuration that describes a BERT this crate can compute.
 ///
 /// Fields this crate does not know are kept and written back by [`BertConfig::to_json`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BertConfig {
     /// V, the number of tokens; every token id is below it. At least 1.
     pub vocab_size: usize,
@@ -51,6 +52,7 @@ pub struct BertConfig {
     /// The names of the architectures in the file, such as `BertForSequenceClassification`.
     pub architectures: Vec<String>,
     /// The file as it was read.
+    #[serde(skip)]
     file: Map<String, Value>,
 }
 

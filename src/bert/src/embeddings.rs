@@ -11,6 +11,7 @@ use crate::config::BertConfig;
 use crate::embedding_table::EmbeddingTable;
 use crate::layer_norm::LayerNorm;
 use crate::mode::{DropoutSite, Mode};
+use crate::operation;
 use crate::ops;
 use crate::parameters::Parameters;
 use crate::taps;
@@ -59,16 +60,19 @@ impl Embeddings {
     /// ids and types [B, S], S at most `max_position_embeddings` → [B, S, H]
     pub fn forward(&self, batch: &BatchTensors, mode: Mode) -> Tensor<3> {
         let [_, sequence] = batch.input_ids.dims();
-        let words = self.word_embeddings.forward(batch.input_ids.clone());
-        let types = self
-            .token_type_embeddings
-            .forward(batch.token_type_ids.clone());
+        let words = taps::within("word_embeddings", || {
+            self.word_embeddings.forward(batch.input_ids.clone())
+        });
+        let types = taps::within("token_type_embeddings", || {
+            (self.token_type_embeddings).forward(batch.token_type_ids.clone())
+        });
         let positions = self
             .position_embeddings
             .first(sequence)
             .unsqueeze_dim::<3>(0); // [1, S, H]
         // The reference's order of summation: words + types, then positions.
-        let sum = ops::rounded(words + types + positions);
+        let sum = operation!("sum", [words, types, positions], words + types + positions);
+        let sum = ops::rounded(sum);
         taps::inside("sum", || sum.clone());
         let normalized = self.layer_norm.forward(sum);
         taps::output(

@@ -9,6 +9,7 @@ use crate::config::BertConfig;
 use crate::layer::Layer;
 use crate::mode::Mode;
 use crate::parameters::Parameters;
+use crate::recompute;
 use crate::taps;
 
 /// `num_hidden_layers` layers of the same shape, one after the other.
@@ -41,11 +42,13 @@ impl Encoder {
     ) -> Vec<Tensor<3>> {
         let mut hidden_states = embedded;
         let mut outputs = Vec::with_capacity(self.layer.len());
+        // The mask has no gradient.
+        let mask = attention_mask.inner();
         for (index, layer) in self.layer.iter().enumerate() {
-            hidden_states = taps::within("layer", || {
-                taps::within_layer(index, || {
-                    layer.forward(hidden_states, attention_mask.clone(), mode)
-                })
+            let mask = mask.clone();
+            hidden_states = recompute::part(layer, hidden_states, move |layer: &Layer, x| {
+                let forward = || layer.forward(x, mask.clone(), mode);
+                taps::within("layer", || taps::within_layer(index, forward))
             });
             outputs.push(hidden_states.clone());
         }

@@ -1,7 +1,7 @@
 //! BERT as burn modules, and the Hugging Face files that hold it.
 //!
 //! [`SequenceClassifier`] is the network of transformers' `BertForSequenceClassification`: a [`Bert`] body with a
-//! classifier on its pooled output. Each layer has a file, and its fields are named like the checkpoint's
+//! classifier on its pooled output; [`heads`] has what it shares with the other heads, such as [`TokenClassifier`]. Each layer has a file, and its fields are named like the checkpoint's
 //! keys ([`names`] has the two exceptions). All arithmetic goes through [`ops`], so a
 //! faster version of an operation changes no layer. [`source::find`] finds a model's files,
 //! [`checkpoint::load`] reads a network, a [`BertTokenizer`] and a [`LoadReport`] that lists where the values of
@@ -23,7 +23,7 @@
 //! # }
 //! ```
 //!
-//! What layers compute can be looked at through [`taps`].
+//! What layers compute can be looked at through [`taps`], and computed again instead of kept ([`recompute`]).
 //!
 //! The crate uses burn, `diagnostics`, `render` and `data` (through its trait `Tokenize`). It builds a network on one given
 //! device; replicas, losses, optimizers and metrics belong to the crates above.
@@ -44,19 +44,24 @@ pub mod linear;
 
 pub mod attention;
 pub mod bert;
+pub mod body;
 pub mod embeddings;
 pub mod encoder;
+pub mod heads;
 pub mod intermediate;
 pub mod layer;
 pub mod output;
 pub mod pooler;
+pub mod question_answerer;
 pub mod self_attention;
 pub mod self_output;
 pub mod sequence_classifier;
+pub mod token_classifier;
 
 pub mod checkpoint;
 pub mod names;
 pub mod ops;
+pub mod recompute;
 pub mod source;
 pub mod taps;
 pub mod tokenizer;
@@ -67,8 +72,11 @@ pub use batch::BatchTensors;
 pub use bert::{Bert, BertOutput};
 pub use checkpoint::{LoadOptions, LoadReport, Loaded, LoadedNetwork, Origin};
 pub use config::BertConfig;
+pub use heads::BertNetwork;
 pub use mode::Mode;
 pub use names::{NamedParameter, gradient, named_parameters};
+pub use question_answerer::QuestionAnswerer;
 pub use sequence_classifier::SequenceClassifier;
 pub use source::{Source, SourceKind};
+pub use token_classifier::TokenClassifier;
 pub use tokenizer::BertTokenizer;

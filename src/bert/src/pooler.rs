@@ -7,6 +7,7 @@ use burn::tensor::{Tensor, activation};
 
 use crate::config::BertConfig;
 use crate::linear::Linear;
+use crate::operation;
 use crate::ops;
 use crate::parameters::Parameters;
 use crate::taps;
@@ -32,7 +33,9 @@ impl Pooler {
     pub fn forward(&self, hidden_states: Tensor<3>) -> Tensor<2> {
         let [batch, _, hidden_size] = hidden_states.dims();
         let first_token = hidden_states.slice([0..batch, 0..1]); // [B, 1, H]
-        let pooled = ops::rounded(activation::tanh(self.dense.forward(first_token)));
+        let dense = taps::within("dense", || self.dense.forward(first_token));
+        let pooled = operation!("tanh", [dense], activation::tanh(dense));
+        let pooled = ops::rounded(pooled);
         taps::output(pooled.reshape([batch, hidden_size]))
     }
 }

@@ -92,13 +92,13 @@ impl SequenceClassifier {
     fn head(&self, pooled: Tensor<2>, mode: Mode) -> Tensor<2> {
         let [batch, hidden_size] = pooled.dims();
         let pooled = pooled.reshape([batch, 1, hidden_size]);
-        let pooled = match mode.dropout(self.classifier_dropout, DropoutSite::Head) {
-            Some((rate, key)) => ops::dropout(pooled, rate, key),
-            None => pooled,
-        };
-        let logits = self.classifier.forward(pooled); // [B, 1, C]
-        let [_, _, labels] = logits.dims();
         taps::within("classifier", || {
+            let pooled = match mode.dropout(self.classifier_dropout, DropoutSite::Head) {
+                Some((rate, key)) => ops::dropout(pooled, rate, key),
+                None => pooled,
+            };
+            let logits = self.classifier.forward(pooled); // [B, 1, C]
+            let [_, _, labels] = logits.dims();
             taps::output(logits.reshape([batch, labels]))
         })
     }

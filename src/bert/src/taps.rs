@@ -24,15 +24,23 @@
 //! assert_eq!(*seen.lock().expect("no panic"), [("encoder".to_owned(), vec![2, 3])]);
 //! ```
 
+mod watch;
+
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
 
+pub use watch::{Operation, Sighting, begin, gradient_of};
+
+use watch::Watch;
+
 thread_local! {
     /// Whether this thread has taps: the one thing that a pass without taps looks at.
     static ACTIVE: Cell<bool> = const { Cell::new(false) };
+    /// Whether they look at single operations.
+    static BY_OPERATION: Cell<bool> = const { Cell::new(false) };
     static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
 }
 
@@ -47,9 +55,12 @@ struct Current {
 #[derive(Clone)]
 pub struct Taps(Arc<Inner>);
 
-struct Inner {
-    wants: Box<dyn Fn(&str) -> bool + Send + Sync>,
-    sink: Box<Sink>,
+enum Inner {
+    Outputs {
+        wants: Box<dyn Fn(&str) -> bool + Send + Sync>,
+        sink: Box<Sink>,
+    },
+    Watch(Watch),
 }
 
 /// Gets the name of an output, its shape, and its elements in their order.
@@ -62,27 +73,50 @@ impl Taps {
         wants: impl Fn(&str) -> bool + Send + Sync + 'static,
         sink: impl Fn(&str, &[usize], Tensor<1>) + Send + Sync + 'static,
     ) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(Inner::Outputs {
             wants: Box::new(wants),
             sink: Box::new(sink),
         }))
     }
 
+    /// Gives every output of a layer to `sink`, and in the backward pass the gradient of the loss by it. Operations are
+    /// those of a pass without taps, so that the values have its bits.
+    pub fn of_layers(sink: impl Fn(&Sighting<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Inner::Watch(Watch::new(false, sink))))
+    }
+
+    /// Gives every input and output of every operation to `sink`, in the backward pass their gradients. Fused operations
+    /// are computed one by one for this, and may have other roundings.
+    pub fn of_operations(sink: impl Fn(&Sighting<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Inner::Watch(Watch::new(true, sink))))
+    }
+
+    /// Who watches, where somebody does.
+    fn watch(&self) -> Option<&Watch> {
+        match &*self.0 {
+            Inner::Watch(watch) => Some(watch),
+            Inner::Outputs { .. } => None,
+        }
+    }
+
     /// Runs a pass on this thread with these taps.
     pub fn during<T>(&self, pass: impl FnOnce() -> T) -> T {
-        struct Restored(Option<Current>, bool);
+        struct Restored(Option<Current>, bool, bool);
         impl Drop for Restored {
             fn drop(&mut self) {
                 CURRENT.replace(self.0.take());
                 ACTIVE.set(self.1);
+                BY_OPERATION.set(self.2);
             }
         }
         let current = Current {
             taps: self.clone(),
             path: String::new(),
         };
+        let by_operation = self.watch().is_some_and(Watch::is_by_operation);
         let before = CURRENT.replace(Some(current));
-        let _restored = Restored(before, ACTIVE.replace(true));
+        let by_operation = BY_OPERATION.replace(by_operation);
+        let _restored = Restored(before, ACTIVE.replace(true), by_operation);
         pass()
     }
 }
@@ -111,10 +145,16 @@ pub fn within_layer<T>(number: usize, work: impl FnOnce() -> T) -> T {
 
 /// Hands out the output of the part that is running, and returns it.
 pub fn output<const D: usize>(x: Tensor<D>) -> Tensor<D> {
-    if ACTIVE.get() {
-        hand_out(None, || x.clone());
+    if !ACTIVE.get() {
+        return x;
     }
-    x
+    match watch::here(None) {
+        Some(place) => place.sees(None, x),
+        None => {
+            hand_out(None, || x.clone());
+            x
+        }
+    }
 }
 
 /// Hands out a tensor under a name, and returns it: for a network of one's own, whose layers say nothing by themselves.
@@ -135,11 +175,21 @@ pub fn is_active() -> bool {
     ACTIVE.get()
 }
 
+/// Whether somebody looks at single operations: fused ones are then computed one by one.
+pub fn is_by_operation() -> bool {
+    BY_OPERATION.get()
+}
+
 /// Hands out something that a part computes on its way under a name of its own. `x` is called only where it is wanted:
 /// it may compute what the pass itself does not need.
 pub fn inside<const D: usize>(name: &str, x: impl FnOnce() -> Tensor<D>) {
-    if ACTIVE.get() {
-        hand_out(Some(name), x);
+    // Of an operation that is computed anyway nothing is computed twice.
+    if !ACTIVE.get() || BY_OPERATION.get() {
+        return;
+    }
+    match watch::here(Some(name)) {
+        Some(place) => place.sees_value(None, x()),
+        None => hand_out(Some(name), x),
     }
 }
 
@@ -179,7 +229,10 @@ fn hand_out<const D: usize>(name: Option<&str>, x: impl FnOnce() -> Tensor<D>) {
             Some(name) => joined(&current.path, &name),
             None => current.path.clone(),
         };
-        (current.taps.0.wants)(&name).then(|| (name, current.taps.clone()))
+        let Inner::Outputs { wants, .. } = &*current.taps.0 else {
+            return None;
+        };
+        wants(&name).then(|| (name, current.taps.clone()))
     });
     let Some((name, taps)) = wanted else { return };
     let x = x();
@@ -189,7 +242,9 @@ fn hand_out<const D: usize>(name: Option<&str>, x: impl FnOnce() -> Tensor<D>) {
     };
     let shape = x.dims();
     let elements = x.reshape([shape.iter().product::<usize>()]);
-    (taps.0.sink)(&name, &shape, elements);
+    if let Inner::Outputs { sink, .. } = &*taps.0 {
+        sink(&name, &shape, elements);
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
-use stratoscope_data::{Encoding, Tokenize};
+use stratoscope_data::{Encoding, Piece, Tokenize};
 use stratoscope_diagnostics::Result;
 use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::normalizers::BertNormalizer;
@@ -194,14 +194,59 @@ impl BertTokenizer {
         lines.join("\n")
     }
 
-    /// Encodes without special tokens, truncates, then adds them. `tokenizers` does the same, but
-    /// not with a different length per call.
+    /// The ids of a text, or of a pair of texts.
     pub(crate) fn try_encode(
         &self,
         text: &str,
         pair: Option<&str>,
         max_length: usize,
     ) -> tokenizers::Result<Encoding> {
+        let (encoding, truncated) = self.cut_encoding(text, pair, max_length)?;
+        let length = encoding.len().min(max_length);
+        Ok(Encoding {
+            ids: encoding.get_ids()[..length].to_vec(),
+            type_ids: encoding.get_type_ids()[..length].to_vec(),
+            truncated,
+        })
+    }
+
+    /// The same with the place of each token in its text.
+    fn try_encode_pieces(
+        &self,
+        text: &str,
+        pair: Option<&str>,
+        max_length: usize,
+    ) -> tokenizers::Result<(Encoding, Vec<Option<Piece>>)> {
+        let (encoding, truncated) = self.cut_encoding(text, pair, max_length)?;
+        let length = encoding.len().min(max_length);
+        let places = encoding.get_offsets().iter().zip(encoding.get_word_ids());
+        let sequences = encoding.get_sequence_ids();
+        let pieces = places
+            .zip(sequences)
+            .map(|((&(start, end), word), sequence)| {
+                Some(Piece {
+                    range: start..end,
+                    in_pair: sequence? == 1,
+                    word: (*word)?,
+                })
+            });
+        let pieces = pieces.take(length).collect();
+        let encoding = Encoding {
+            ids: encoding.get_ids()[..length].to_vec(),
+            type_ids: encoding.get_type_ids()[..length].to_vec(),
+            truncated,
+        };
+        Ok((encoding, pieces))
+    }
+
+    /// Encodes without special tokens, truncates, then adds them; also returns how many tokens were cut. `tokenizers`
+    /// does the same, but not with a different length per call.
+    fn cut_encoding(
+        &self,
+        text: &str,
+        pair: Option<&str>,
+        max_length: usize,
+    ) -> tokenizers::Result<(tokenizers::Encoding, usize)> {
         let tokenizer = &self.inner.tokenizer;
         let first = tokenizer.encode(text, false)?;
         let second = pair.map(|pair| tokenizer.encode(pair, false)).transpose()?;
@@ -223,12 +268,7 @@ impl BertTokenizer {
             second.take_overflowing();
         }
         let encoding = tokenizer.post_process(first, second, true)?;
-        let length = encoding.len().min(max_length);
-        Ok(Encoding {
-            ids: encoding.get_ids()[..length].to_vec(),
-            type_ids: encoding.get_type_ids()[..length].to_vec(),
-            truncated: whole - kept,
-        })
+        Ok((encoding, whole - kept))
     }
 }
 
@@ -241,6 +281,15 @@ impl Tokenize for BertTokenizer {
                 type_ids: vec![0],
                 truncated: 0,
             })
+    }
+
+    fn encode_pieces(
+        &self,
+        text: &str,
+        pair: Option<&str>,
+        max_length: usize,
+    ) -> Option<(Encoding, Vec<Option<Piece>>)> {
+        self.try_encode_pieces(text, pair, max_length).ok()
     }
 
     fn decode(&self, ids: &[u32]) -> String {

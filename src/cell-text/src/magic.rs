@@ -21,7 +21,7 @@ pub struct MagicLine<'a> {
 }
 
 /// The magics that stand for Rust code.
-pub const LINE_MAGICS: [&str; 5] = ["dep", "env", "placement", "time", "timeit"];
+pub const LINE_MAGICS: [&str; 6] = ["dep", "device", "env", "placement", "time", "timeit"];
 /// The magics that can stand above a whole cell, after `%%`.
 pub const CELL_MAGICS: [&str; 3] = ["scope", "time", "timeit"];
 
@@ -72,7 +72,7 @@ pub enum Replacement {
     Nothing,
 }
 
-/// What a whole line stands for: `!command`, `%env`, `%placement model`, `%reset name` or `%dep`. It runs where
+/// What a whole line stands for: `!command`, `%device`, `%env`, `%placement model`, `%reset name` or `%dep`. It runs where
 /// the cell runs, with its variables, its streams and its interrupt button. `line` has no blanks around it.
 pub fn replacement(line: &str) -> Option<Replacement> {
     if let Some(command) = line.strip_prefix('!') {
@@ -83,6 +83,7 @@ pub fn replacement(line: &str) -> Option<Replacement> {
     let operand = magic.operand;
     Some(match magic.name {
         "dep" => Replacement::Command(format!(":dep {operand}")),
+        "device" => Replacement::Rust(format!("::stratoscope::cell::device({operand:?})?;")),
         "env" => Replacement::Rust(format!("::stratoscope::cell::environment({operand:?});")),
         "placement" => {
             Replacement::Rust(format!("::stratoscope::progress::placement(&({operand}));"))
@@ -111,6 +112,11 @@ mod tests {
                 "%env A=1",
                 rust("::stratoscope::cell::environment(\"A=1\");"),
             ),
+            (
+                "%device wgpu:0",
+                rust("::stratoscope::cell::device(\"wgpu:0\")?;"),
+            ),
+            ("%device", rust("::stratoscope::cell::device(\"\")?;")),
             (
                 "%dep itoa = \"1\"",
                 Some(Replacement::Command(":dep itoa = \"1\"".to_owned())),

@@ -139,7 +139,7 @@ fn file_of(home: &Path, settings: &DriverSettings, arguments: &[OsString]) -> Op
         hash.update(format!("{state:?}"));
     }
     let name = compile_cache::name(hash) + ".json";
-    Some(settings.dependencies.join(KEPT).join(name))
+    Some(settings.kept.join(KEPT).join(name))
 }
 
 fn is_about(arguments: &[OsString], words: &[&str]) -> bool {

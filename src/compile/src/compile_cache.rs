@@ -42,7 +42,7 @@ impl CachedCell {
         hash.update(serde_json::to_vec(&settings.identity)?);
         hash.update(source);
         Ok(Self {
-            folder: settings.dependencies.join("cells"),
+            folder: settings.kept.join("cells"),
             name: name(hash),
         })
     }

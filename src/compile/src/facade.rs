@@ -23,13 +23,13 @@ use stratoscope_diagnostics::rules::{
 };
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
-use crate::{compiler, view};
+use crate::{compiler, packaged, view};
 use stratoscope_os::environment;
 
 /// Names the facade or the folder it is in, in place of the one beside this executable.
 pub const VARIABLE: &str = "STRATOSCOPE_FACADE";
 
-const LIBRARY: &str = "libstratoscope.so";
+pub(crate) const LIBRARY: &str = "libstratoscope.so";
 const VIEW: &str = "stratoscope-view";
 /// What builds it: the whole workspace, since that is the feature set everything shares.
 const BUILD: &str = "cargo build --workspace --locked";
@@ -41,6 +41,8 @@ pub struct Facade {
     pub library: PathBuf,
     /// The folder with the metadata of its dependencies.
     pub dependencies: PathBuf,
+    /// The folder of what is kept for later kernels, which only this user can write to.
+    pub kept: PathBuf,
     /// What rust-analyzer sees of it.
     pub view: PathBuf,
     /// The version of rustc that built it.
@@ -48,7 +50,7 @@ pub struct Facade {
     /// The folder of that rustc.
     pub sysroot: PathBuf,
     /// As long as somebody has it, the snapshot stays.
-    _in_use: Option<Arc<File>>,
+    pub(crate) _in_use: Option<Arc<File>>,
 }
 
 impl Facade {
@@ -59,6 +61,10 @@ impl Facade {
 
     /// What a kernel spec records, so that the kernel finds the same facade again.
     pub fn environment(&self) -> Vec<(String, serde_json::Value)> {
+        if packaged::here().is_some() {
+            // It is found through the executable, also after the next `pip install --upgrade`.
+            return Vec::new();
+        }
         let folder = self.view.parent().unwrap_or(&self.view);
         vec![(VARIABLE.to_owned(), folder.display().to_string().into())]
     }
@@ -70,12 +76,15 @@ impl fmt::Display for Facade {
     }
 }
 
-/// Finds the facade: where [`VARIABLE`] says, else beside this executable, else in the target
-/// folder of the checkout that this executable was built from.
+/// Finds the facade: where [`VARIABLE`] says, else in the package that this executable was installed with ([`packaged`]),
+/// else beside this executable, else in the target folder of the checkout that this executable was built from.
 ///
 /// # Errors
 /// There is none, or it was built by another rustc; the diagnostic says what to run.
 pub fn find() -> Result<Facade> {
+    if let Some(package) = packaged::here() {
+        return packaged::find(package, &mut |_| ());
+    }
     let sources = sources();
     let library = library()
         .map(outside_deps)
@@ -96,6 +105,7 @@ pub fn find() -> Result<Facade> {
     let in_use = use_snapshot(&dependencies).map(Arc::new);
     Ok(Facade {
         library,
+        kept: dependencies.clone(),
         dependencies,
         view: folder_of_view,
         rustc,
@@ -152,8 +162,11 @@ pub fn estimate() -> String {
     )
 }
 
-/// The checkout that this executable was built from.
+/// The checkout that this executable was built from, or the sources in its package.
 pub fn sources() -> PathBuf {
+    if let Some(unpacked) = packaged::here().and_then(|package| package.unpacked()) {
+        return unpacked.join(packaged::SOURCES);
+    }
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_owned()
 }

@@ -145,6 +145,7 @@ impl Home {
         let settings = DriverSettings {
             library: facade.library.clone(),
             dependencies: facade.dependencies.clone(),
+            kept: facade.kept.clone(),
             view: facade.view.clone(),
             sysroot: self.path().join("sysroot"),
             identity: LibraryIdentity::of(&facade.library)?,

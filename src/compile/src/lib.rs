@@ -1,6 +1,6 @@
 //! Everything between evcxr and rustc: this crate answers when evcxr and rust-analyzer call cargo, rustup or
 //! rustc, and compiles a cell against the prebuilt facade (`libstratoscope.so`). It uses `cell-text`,
-//! `diagnostics` and `os`; it knows no variables, no wire and no Jupyter.
+//! `diagnostics`, `package` and `os`; it knows no variables, no wire and no Jupyter.
 //!
 //! In the order in which a cell passes through:
 //! - `toolchain`: our executable as evcxr's cargo and rustup.
@@ -15,6 +15,7 @@
 //! - `cargo_cache`: what cargo answers rust-analyzer at the start of a kernel.
 //! - [`evcxr_contract`]: every text of evcxr's and cargo's that this and the crate `evaluator` rely on.
 //! - [`state`]: what the kernel and these processes tell each other; `settings` and `layout`: what they share.
+//! - [`packaged`]: the facade of an installed wheel; [`needed`] finds out which files rustc needs of it.
 //! - [`home`]: the private folder; [`facade`] and [`compiler`] find the library and its rustc; `view` writes what
 //!   rust-analyzer sees of the library.
 //!
@@ -36,6 +37,8 @@ pub mod home;
 mod invocation;
 mod layout;
 mod linker;
+pub mod needed;
+pub mod packaged;
 mod retry;
 mod rustc_call;
 mod rustc_json;
@@ -45,7 +48,7 @@ mod standby;
 pub mod standby_process;
 pub mod state;
 mod toolchain;
-mod view;
+pub mod view;
 mod wrapper;
 
 /// Called first in `main`. `Some` when the process was started as rustc's wrapper, as cargo or as rustup, and

@@ -25,7 +25,7 @@ const MACHINE: Option<&str> = if cfg!(all(target_os = "linux", target_arch = "x8
 /// seen from outside.
 const VISIBLE: &str = "{ global: run_user_code_*; stratoscope_static_*; local: *; };\n";
 
-/// The folder, beside the library that cells are compiled against, with what linking needs.
+/// The folder, among what is kept for later kernels, with what linking needs.
 const FOLDER: &str = "link";
 
 /// Links one cell.
@@ -45,7 +45,7 @@ impl Linker {
         if names_other_libraries(source) {
             return None;
         }
-        let folder = settings.dependencies.join(FOLDER);
+        let folder = settings.kept.join(FOLDER);
         let linker = Self {
             program: program(&settings.sysroot)?,
             machine: MACHINE?,

@@ -58,7 +58,7 @@ impl Step {
     }
 
     fn file(self, settings: &DriverSettings) -> PathBuf {
-        settings.dependencies.join(match self {
+        settings.kept.join(match self {
             Self::Build => "build.json",
             Self::Check => "check.json",
         })

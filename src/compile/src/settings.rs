@@ -17,6 +17,8 @@ pub struct DriverSettings {
     pub library: PathBuf,
     /// The folder of its dependencies' metadata.
     pub dependencies: PathBuf,
+    /// The folder of what is kept for later kernels: compiled cells, calls of rustc, answers of cargo.
+    pub kept: PathBuf,
     /// The folder of the view's crates.
     pub view: PathBuf,
     /// What rustc takes for its own folder when it compiles a cell (see `wrapper::sysroot`).

@@ -57,15 +57,7 @@ pub fn generate(sources: &Path, sysroot: &Path, folder: &Path) -> io::Result<()>
     let fresh = tempfile::Builder::new()
         .prefix("stratoscope-view-")
         .tempdir_in(parent)?;
-    for package in &packages {
-        let home = fresh.path().join(&package.name);
-        fs::create_dir(&home)?;
-        fs::write(home.join("Cargo.toml"), package.manifest())?;
-        if let (false, Some(source)) = (package.is_ours, package.source.parent()) {
-            outline::folder(source, &home.join("src"))?;
-        }
-    }
-    standard_library::generate(sysroot, &fresh.path().join(standard_library::FOLDER))?;
+    write(&packages, sysroot, fresh.path())?;
     fs::write(fresh.path().join(MANIFEST_LIST), stamp(sources, sysroot)?)?;
     // Another kernel may have been faster; its view is as good.
     let _ = fs::remove_dir_all(folder);
@@ -73,6 +65,64 @@ pub fn generate(sources: &Path, sysroot: &Path, folder: &Path) -> io::Result<()>
         Err(_) if is_current(sources, sysroot, folder) => Ok(()),
         other => other,
     }
+}
+
+/// Writes a view that may be moved, for a package: our sources are copied to `copies`, a folder beside `folder`, and the
+/// manifests name them from there.
+///
+/// # Errors
+/// A source cannot be read, or a file cannot be written.
+pub fn generate_movable(
+    sources: &Path,
+    sysroot: &Path,
+    folder: &Path,
+    copies: &Path,
+) -> io::Result<()> {
+    let mut packages = Metadata::read(sources, sysroot)?.view()?;
+    let from_package = Path::new("../..").join(copies.file_name().unwrap_or_default());
+    for package in packages.iter_mut().filter(|package| package.is_ours) {
+        let inside = package
+            .source
+            .strip_prefix(sources)
+            .map_err(io::Error::other)?;
+        if let (Some(from), Some(to)) = (package.source.parent(), inside.parent()) {
+            copy_sources(from, &copies.join(to))?;
+        }
+        package.source = from_package.join(inside);
+    }
+    fs::create_dir_all(folder)?;
+    write(&packages, sysroot, folder)?;
+    // What cargo answers about the view depends on nothing but the package.
+    fs::write(folder.join(MANIFEST_LIST), "of a package\n")
+}
+
+/// Copies the Rust sources in a folder.
+fn copy_sources(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let Some(name) = path.file_name() else {
+            continue;
+        };
+        if path.is_dir() {
+            copy_sources(&path, &to.join(name))?;
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            fs::copy(&path, to.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+fn write(packages: &[Package], sysroot: &Path, folder: &Path) -> io::Result<()> {
+    for package in packages {
+        let home = folder.join(&package.name);
+        fs::create_dir(&home)?;
+        fs::write(home.join("Cargo.toml"), package.manifest())?;
+        if let (false, Some(source)) = (package.is_ours, package.source.parent()) {
+            outline::folder(source, &home.join("src"))?;
+        }
+    }
+    standard_library::generate(sysroot, &folder.join(standard_library::FOLDER))
 }
 
 /// Whether `folder` holds a complete view of the checkout, and of the standard library, as they are

@@ -1,10 +1,13 @@
 //! [`Batch`]: rows of equal length, padded to the longest of them.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use crate::encoded::{Encoded, EncodedExample};
+use crate::encoded::{Encoded, EncodedExample, Targets};
 use crate::example::Label;
 use crate::prefetch::Prefetch;
+use crate::questions::Passages;
+use crate::tags::TagScheme;
 
 /// Examples as rectangular arrays, row-major: B examples by S positions.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +37,49 @@ pub enum Labels {
     Classes(Vec<i32>),
     /// Numbers to be predicted.
     Values(Vec<f32>),
+    /// A class for each token.
+    Tokens(TokenLabels),
+    /// Where in each example the answer begins and ends.
+    Spans(SpanLabels),
+}
+
+/// The answers of a batch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpanLabels {
+    /// The positions of the first and the last token of each answer; 0 and 0 where there is none.
+    pub spans: Vec<[i32; 2]>,
+    /// The number of each example's window.
+    pub windows: Vec<usize>,
+    /// What answers are read from and compared with, where it is known.
+    pub passages: Option<Arc<Passages>>,
+}
+
+/// Classes of the tokens of a batch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TokenLabels {
+    /// B × S, row-major; −100 for tokens that count nothing: padding, special tokens, the further pieces of a word.
+    pub classes: Vec<i32>,
+    /// S.
+    pub seq: usize,
+    /// What the loss of a token counts: the examples of the whole batch over its tokens with a class. With it the loss of
+    /// a batch, a sum over its examples like every other, divided by their number is the mean over tokens, on
+    /// however many replicas it was computed.
+    pub weight: f32,
+    /// Which entities the tags make, where they are known.
+    pub scheme: Option<Arc<TagScheme>>,
+}
+
+impl TokenLabels {
+    /// The label of tokens that count nothing: PyTorch's `ignore_index`.
+    pub const IGNORED: i32 = -100;
+
+    /// Tokens that have a class.
+    pub fn counted(&self) -> usize {
+        self.classes
+            .iter()
+            .filter(|&&class| class != Self::IGNORED)
+            .count()
+    }
 }
 
 impl Labels {
@@ -47,18 +93,47 @@ impl Labels {
     }
 
     /// The labels of some rows.
-    fn slice(&self, rows: Range<usize>) -> Self {
+    ///
+    /// # Panics
+    /// If the range goes past the end.
+    pub fn slice(&self, rows: Range<usize>) -> Self {
         match self {
             Self::Absent => Self::Absent,
             Self::Classes(classes) => Self::Classes(classes[rows].to_vec()),
             Self::Values(values) => Self::Values(values[rows].to_vec()),
+            Self::Tokens(tokens) => Self::Tokens(TokenLabels {
+                classes: tokens.classes[rows.start * tokens.seq..rows.end * tokens.seq].to_vec(),
+                ..tokens.clone()
+            }),
+            Self::Spans(spans) => Self::Spans(SpanLabels {
+                spans: spans.spans[rows.clone()].to_vec(),
+                windows: spans.windows[rows].to_vec(),
+                passages: spans.passages.clone(),
+            }),
         }
+    }
+
+    /// How many examples have a label.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Absent => 0,
+            Self::Classes(classes) => classes.len(),
+            Self::Values(values) => values.len(),
+            Self::Tokens(tokens) => tokens.classes.len() / tokens.seq.max(1),
+            Self::Spans(spans) => spans.spans.len(),
+        }
+    }
+
+    /// Whether no example has a label.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 
 impl Batch {
     /// Pads examples to the longest of them. Without examples, `seq` is 0.
-    fn of(examples: &[&EncodedExample], pad_id: u32) -> Self {
+    fn of(examples: &[&EncodedExample], data: &Encoded) -> Self {
+        let pad_id = data.pad_id();
         let seq = examples
             .iter()
             .map(|example| example.ids.len())
@@ -70,7 +145,7 @@ impl Batch {
             mask: Vec::with_capacity(area),
             type_ids: Vec::with_capacity(area),
             features: Vec::new(),
-            labels: labels_of(examples),
+            labels: labels_of(examples, seq, data),
             rows: examples.iter().map(|example| example.index).collect(),
             seq,
         };
@@ -118,6 +193,49 @@ impl Batch {
             start = end;
         }
         parts
+    }
+
+    /// The examples in parts of at most `most`, in order, each padded to its own longest row: the batches that the same
+    /// examples make with `batch_size = most`.
+    pub fn in_parts_of(&self, most: usize) -> Vec<Batch> {
+        let most = most.max(1);
+        let starts = (0..self.size()).step_by(most);
+        starts
+            .map(|start| {
+                let part = self.slice(start..(start + most).min(self.size()));
+                part.without_spare_padding()
+            })
+            .collect()
+    }
+
+    /// The same examples at the length of the longest of them.
+    fn without_spare_padding(self) -> Self {
+        if self.seq == 0 {
+            return self;
+        }
+        let is_token = |row: &[i32]| row.iter().rposition(|&mask| mask == 1);
+        let longest = self.mask.chunks(self.seq).filter_map(is_token).max();
+        let seq = longest.map_or(0, |last| last + 1);
+        let cut = |rows: &[i32]| -> Vec<i32> {
+            let rows = rows.chunks(self.seq);
+            rows.flat_map(|row| &row[..seq]).copied().collect()
+        };
+        let labels = match &self.labels {
+            Labels::Tokens(tokens) => Labels::Tokens(TokenLabels {
+                classes: cut(&tokens.classes),
+                seq,
+                ..tokens.clone()
+            }),
+            other => other.clone(),
+        };
+        Self {
+            ids: cut(&self.ids),
+            mask: cut(&self.mask),
+            type_ids: cut(&self.type_ids),
+            labels,
+            seq,
+            ..self
+        }
     }
 
     /// A range of the examples, at the same row length.
@@ -174,7 +292,7 @@ impl Iterator for Batches {
             .filter_map(|position| self.encoded.get(position))
             .collect();
         self.position = end;
-        (!examples.is_empty()).then(|| Batch::of(&examples, self.encoded.pad_id()))
+        (!examples.is_empty()).then(|| Batch::of(&examples, &self.encoded))
     }
 
     /// Skipped batches are not built, so a resumed run begins at once.
@@ -196,7 +314,27 @@ impl Iterator for Batches {
 impl ExactSizeIterator for Batches {}
 
 /// The labels of examples. All have the same kind of label, which tokenization has checked.
-fn labels_of(examples: &[&EncodedExample]) -> Labels {
+fn labels_of(examples: &[&EncodedExample], seq: usize, data: &Encoded) -> Labels {
+    match examples.first().map(|example| &example.targets) {
+        Some(Targets::Tokens(_)) => {
+            return Labels::Tokens(token_labels(examples, seq, data.scheme()));
+        }
+        Some(Targets::Span(_)) => {
+            let span = |example: &&EncodedExample| match example.targets {
+                Targets::Span(span) => span,
+                _ => [0; 2],
+            };
+            return Labels::Spans(SpanLabels {
+                spans: examples.iter().map(span).collect(),
+                windows: examples
+                    .iter()
+                    .filter_map(|example| example.window)
+                    .collect(),
+                passages: data.passages().cloned(),
+            });
+        }
+        _ => {}
+    }
     let classes = examples.iter().filter_map(|example| match example.label {
         Some(Label::Class(class)) => Some(class as i32),
         _ => None,
@@ -210,6 +348,33 @@ fn labels_of(examples: &[&EncodedExample]) -> Labels {
         Some(Label::Class(_)) => Labels::Classes(classes.collect()),
         Some(Label::Value(_)) => Labels::Values(values.collect()),
     }
+}
+
+/// The classes of the tokens of examples, padded to `seq`.
+fn token_labels(
+    examples: &[&EncodedExample],
+    seq: usize,
+    scheme: Option<&Arc<TagScheme>>,
+) -> TokenLabels {
+    let mut classes = Vec::with_capacity(examples.len() * seq);
+    for example in examples {
+        let end = classes.len() + seq;
+        if let Targets::Tokens(own) = &example.targets {
+            classes.extend_from_slice(own);
+        }
+        classes.resize(end, TokenLabels::IGNORED);
+    }
+    let mut labels = TokenLabels {
+        classes,
+        seq,
+        weight: 0.0,
+        scheme: scheme.cloned(),
+    };
+    // Of a batch without any such token the loss is 0.
+    if let counted @ 1.. = labels.counted() {
+        labels.weight = (examples.len() as f64 / counted as f64) as f32;
+    }
+    labels
 }
 
 #[cfg(test)]
@@ -276,6 +441,22 @@ mod tests {
             "the length of the whole batch, not of the part"
         );
         assert_eq!(parts[1].rows, [3, 4]);
+    }
+
+    #[test]
+    fn parts_are_the_batches_of_their_size() {
+        let data = encoded(&["ab", "b", "abc", "c", "d"]);
+        let whole = data.batch(5).unwrap().next().unwrap();
+        for most in 1..6 {
+            let batches: Vec<Batch> = data.batch(most).unwrap().collect();
+            assert_eq!(whole.in_parts_of(most), batches, "{most}");
+        }
+        // Of numbers, which have no padding.
+        let numbers = Dataset::from_features([[1.0_f32, 2.0], [3.0, 4.0], [5.0, 6.0]]).unwrap();
+        let numbers = numbers.tokenize(&Letters, 64).unwrap();
+        let whole = numbers.batch(3).unwrap().next().unwrap();
+        let batches: Vec<Batch> = numbers.batch(2).unwrap().collect();
+        assert_eq!(whole.in_parts_of(2), batches);
     }
 
     #[test]

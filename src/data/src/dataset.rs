@@ -130,10 +130,12 @@ impl Dataset {
         self.examples.iter().any(|example| example.pair.is_some())
     }
 
-    /// How many examples each class has, in the order of `label_names`.
+    /// How many examples each class has, in the order of `label_names`; of tagged words, how many words.
     pub fn class_counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.label_names.len()];
-        for class in self.examples.iter().filter_map(Example::class) {
+        let tags = self.examples.iter().filter_map(Example::words).flatten();
+        let classes = self.examples.iter().filter_map(Example::class);
+        for class in classes.chain(tags.filter_map(|word| word.tag)) {
             if let Some(count) = counts.get_mut(class) {
                 *count += 1;
             }
@@ -157,7 +159,13 @@ impl Dataset {
         let class_of = index_of(label_names);
         let mut first_unknown = None;
         let mut unknown_rows = 0;
+        let names = &self.label_names;
+        let renumbered = |tag: usize| class_of.get(names.get(tag)?.as_str()).copied();
         for (index, example) in self.examples.iter_mut().enumerate() {
+            if let Some(tag) = Self::renumber_words(example, renumbered) {
+                unknown_rows += 1;
+                first_unknown.get_or_insert((index, names.get(tag).map_or("", String::as_str)));
+            }
             let Some(Label::Class(class)) = example.label else {
                 continue;
             };

@@ -1,5 +1,6 @@
 //! [`Encoded`]: a data set as token ids. Tokenization happens once; each epoch only reorders indices.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +11,9 @@ use stratoscope_diagnostics::work::{Unit, Work};
 
 use crate::batch::Batches;
 use crate::dataset::Dataset;
-use crate::example::Label;
+use crate::example::{Example, Label};
+use crate::questions::{Passages, Window};
+use crate::tags::TagScheme;
 use crate::tokenize::{Encoding, Tokenize};
 use crate::{problem, random};
 
@@ -25,10 +28,26 @@ pub struct EncodedExample {
     pub features: Arc<[f32]>,
     /// The label, as in the data set.
     pub label: Option<Label>,
+    /// Its place among all windows, for a window of a longer text.
+    pub window: Option<usize>,
+    /// What a head that answers more than one class or number is to answer.
+    pub targets: Targets,
     /// The example's index in the data set that was tokenized, counted from 0.
     pub index: usize,
     /// How many tokens were removed by truncation.
     pub truncated: usize,
+}
+
+/// What is to be answered for an example, where that is more than a class or a number.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Targets {
+    /// Its label says it.
+    #[default]
+    Label,
+    /// A class for each token; −100 for tokens that are not asked for. As many as ids.
+    Tokens(Arc<[i32]>),
+    /// The positions at which the answer begins and ends.
+    Span([i32; 2]),
 }
 
 /// A tokenized data set in some order. Cloning and shuffling copy indices, not tokens.
@@ -39,6 +58,8 @@ pub struct Encoded {
     pad_id: u32,
     max_length: usize,
     report: TokenReport,
+    scheme: Option<Arc<TagScheme>>,
+    passages: Option<Arc<Passages>>,
 }
 
 /// Statistics of a tokenization.
@@ -71,6 +92,63 @@ impl Dataset {
     /// label and others have none or one of another kind; SC0913 for a class without a name; SC0520
     /// if it is interrupted.
     pub fn tokenize(&self, tokenizer: &dyn Tokenize, max_length: usize) -> Result<Encoded> {
+        let encode = |index: usize, example: &Example| {
+            let encoding = match example.features.is_empty() {
+                true => tokenizer.encode(&example.text, example.pair.as_deref(), max_length),
+                false => Encoding::default(),
+            };
+            EncodedExample {
+                ids: encoding.ids,
+                type_ids: encoding.type_ids,
+                features: Arc::clone(&example.features),
+                label: example.label,
+                targets: Targets::Label,
+                window: None,
+                index,
+                truncated: encoding.truncated,
+            }
+        };
+        self.tokenize_by(tokenizer, max_length, encode)
+    }
+
+    /// Encodes every example by a function of its index and itself, in parallel.
+    ///
+    /// # Errors
+    /// As [`tokenize`](Self::tokenize).
+    pub(crate) fn tokenize_by(
+        &self,
+        tokenizer: &dyn Tokenize,
+        max_length: usize,
+        encode: impl Fn(usize, &Example) -> EncodedExample + Sync,
+    ) -> Result<Encoded> {
+        self.may_be_tokenized(max_length)?;
+        let encode = |index: usize, example: &Example| [encode(index, example)];
+        let examples = self.encoded_by(encode)?;
+        Ok(Encoded::of(examples, tokenizer, max_length))
+    }
+
+    /// Encodes every example as windows, in parallel: the windows are numbered in the order of the examples.
+    ///
+    /// # Errors
+    /// As [`tokenize`](Self::tokenize).
+    pub(crate) fn tokenize_in_windows(
+        &self,
+        tokenizer: &dyn Tokenize,
+        max_length: usize,
+        encode: impl Fn(usize, &Example) -> Vec<(EncodedExample, Window)> + Sync,
+    ) -> Result<(Encoded, Vec<Window>)> {
+        self.may_be_tokenized(max_length)?;
+        let (mut examples, windows): (Vec<EncodedExample>, Vec<Window>) =
+            self.encoded_by(encode)?.into_iter().unzip();
+        for (number, example) in examples.iter_mut().enumerate() {
+            example.window = Some(number);
+        }
+        Ok((Encoded::of(examples, tokenizer, max_length), windows))
+    }
+
+    /// # Errors
+    /// SC0914, SC0915, SC0911 and SC0913, as [`tokenize`](Self::tokenize).
+    fn may_be_tokenized(&self, max_length: usize) -> Result<()> {
         if max_length == 0 {
             let place = problem::fit_argument("max_length");
             return Err(problem::bad_size(
@@ -83,43 +161,35 @@ impl Dataset {
         if self.is_empty() {
             return Err(problem::empty(&self.source, "fit"));
         }
-        self.check_labels()?;
-        let encode = |(index, example): (usize, &crate::Example)| {
-            let encoding = match example.features.is_empty() {
-                true => tokenizer.encode(&example.text, example.pair.as_deref(), max_length),
-                false => Encoding::default(),
-            };
-            EncodedExample {
-                ids: encoding.ids,
-                type_ids: encoding.type_ids,
-                features: Arc::clone(&example.features),
-                label: example.label,
-                index,
-                truncated: encoding.truncated,
-            }
-        };
-        let mut examples: Vec<EncodedExample> = Vec::with_capacity(self.len());
+        self.check_labels()
+    }
+
+    /// What a function makes of every example, in their order.
+    fn encoded_by<T: Send, I: IntoIterator<Item = T>>(
+        &self,
+        encode: impl Fn(usize, &Example) -> I + Sync,
+    ) -> Result<Vec<T>>
+    where
+        I::IntoIter: Send,
+    {
+        let mut encoded: Vec<T> = Vec::with_capacity(self.len());
         let things = match self.num_features() {
             0 => Unit::Things("text"),
             _ => Unit::Things("row"),
         };
         let mut work = Work::begin(("tokenizing", "tokenized"), self.len(), things);
         for portion in portions(&self.examples) {
-            if !examples.is_empty() {
-                work.reached(examples.len())?;
+            if portion.start > 0 {
+                work.reached(portion.start)?;
             }
             let first = portion.start;
             let numbered = self.examples[portion].par_iter().enumerate();
-            examples.par_extend(numbered.map(|(index, example)| encode((first + index, example))));
+            encoded.par_extend(
+                numbered.flat_map_iter(|(index, example)| encode(first + index, example)),
+            );
         }
         work.finished();
-        Ok(Encoded {
-            report: TokenReport::of(&examples, tokenizer.unk_id(), max_length),
-            order: (0..examples.len()).collect(),
-            examples: examples.into(),
-            pad_id: tokenizer.pad_id(),
-            max_length,
-        })
+        Ok(encoded)
     }
 
     /// All labels must be of one kind, and every class must have a name.
@@ -169,6 +239,19 @@ fn portions(examples: &[crate::Example]) -> impl Iterator<Item = Range<usize>> {
 }
 
 impl Encoded {
+    /// Examples in their order.
+    fn of(examples: Vec<EncodedExample>, tokenizer: &dyn Tokenize, max_length: usize) -> Self {
+        Self {
+            report: TokenReport::of(&examples, tokenizer.unk_id(), max_length),
+            order: (0..examples.len()).collect(),
+            examples: examples.into(),
+            pad_id: tokenizer.pad_id(),
+            max_length,
+            scheme: None,
+            passages: None,
+        }
+    }
+
     /// The same examples in the order of one epoch, which is determined by seed and epoch and not by the current
     /// order.
     pub fn shuffle(&self, seed: u64, epoch: u64) -> Self {
@@ -197,12 +280,28 @@ impl Encoded {
         Ok(Batches::new(self.clone(), batch_size))
     }
 
+    /// At most `count` examples in the current order, from a position of it on, without those with these indices in the
+    /// data set.
+    #[must_use]
+    pub fn part(&self, from: usize, count: usize, left_out: &BTreeSet<usize>) -> Self {
+        if from == 0 && count >= self.len() && left_out.is_empty() {
+            return self.clone();
+        }
+        let is_in =
+            |&&at: &&usize| left_out.is_empty() || !left_out.contains(&self.examples[at].index);
+        let rest = self.order.get(from..).unwrap_or_default().iter();
+        Self {
+            order: rest.filter(is_in).take(count).copied().collect(),
+            ..self.clone()
+        }
+    }
+
     /// How many examples there are.
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Always false: tokenization refuses an empty data set.
+    /// Whether it is a [`part`](Self::part) without examples: tokenization refuses an empty data set.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
@@ -215,6 +314,28 @@ impl Encoded {
     /// The statistics of the tokenization.
     pub fn report(&self) -> &TokenReport {
         &self.report
+    }
+
+    /// The same with what the tags of its tokens mean.
+    pub(crate) fn with_scheme(self, scheme: TagScheme) -> Self {
+        let scheme = Some(Arc::new(scheme));
+        Self { scheme, ..self }
+    }
+
+    /// The same with the contexts that answers are read from.
+    pub(crate) fn with_passages(self, passages: Passages) -> Self {
+        let passages = Some(Arc::new(passages));
+        Self { passages, ..self }
+    }
+
+    /// The contexts that answers are read from, where the examples are questions.
+    pub fn passages(&self) -> Option<&Arc<Passages>> {
+        self.passages.as_ref()
+    }
+
+    /// What the tags of its tokens mean, where they have tags.
+    pub(crate) fn scheme(&self) -> Option<&Arc<TagScheme>> {
+        self.scheme.as_ref()
     }
 
     /// The limit that was set, in tokens.
@@ -353,6 +474,29 @@ mod tests {
         let mut sorted = first.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, order(&encoded), "nothing lost, nothing doubled");
+    }
+
+    #[test]
+    fn a_part_keeps_the_order_and_leaves_out_what_is_named() {
+        let encoded = Dataset::from_texts(["a", "b", "c", "d", "e"])
+            .tokenize(&Letters, 8)
+            .unwrap();
+        let rows = |encoded: &Encoded| -> Vec<usize> {
+            let each = (0..encoded.len()).filter_map(|at| encoded.get(at));
+            each.map(|example| example.index).collect()
+        };
+        let order = rows(&encoded.shuffle(3, 1));
+        let part = |from, count, left_out: &[usize]| {
+            let left_out = left_out.iter().copied().collect();
+            rows(&encoded.shuffle(3, 1).part(from, count, &left_out))
+        };
+        assert_eq!(part(0, 9, &[]), order);
+        assert_eq!(part(2, 2, &[]), order[2..4]);
+        assert_eq!(
+            part(1, 9, &[order[0], order[2]]),
+            [order[1], order[3], order[4]]
+        );
+        assert!(part(7, 1, &[]).is_empty() && part(4, 9, &[order[4]]).is_empty());
     }
 
     #[test]

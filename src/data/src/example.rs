@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::annotation::Annotation;
+
 /// The label of an example: a class or a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Label {
@@ -24,6 +26,8 @@ pub struct Example {
     pub label: Option<Label>,
     /// The name of its class in the data set, so that an example can be shown by itself.
     pub label_name: Option<Arc<str>>,
+    /// What it is labeled with where that is more than a class or a number.
+    pub annotation: Option<Arc<Annotation>>,
     /// Its row in the source, counted from 0. It stays the same when the data set is
     /// shuffled or split, so that a diagnostic can name the row in the file.
     pub row: usize,
@@ -40,6 +44,7 @@ impl Example {
             features: Arc::default(),
             label: None,
             label_name: None,
+            annotation: None,
             row: 0,
             line: None,
         }

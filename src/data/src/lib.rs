@@ -1,7 +1,7 @@
 //! Data sets of texts or numbers: from a file to the batches that a model takes.
 //!
 //! A [`Dataset`] holds [`Example`]s and the names of their classes. It comes from a file
-//! ([`Dataset::tsv`], [`Dataset::csv`], [`Dataset::jsonl`]), from a benchmark's folder ([`Glue`]),
+//! ([`Dataset::tsv`], [`Dataset::csv`], [`Dataset::jsonl`], [`Dataset::conll`]), from a benchmark's folder ([`Glue`]),
 //! or ships with the crate ([`debian_sections`], [`debian_pairs`]). [`pipeline`] has the transformations before
 //! training. [`Dataset::tokenize`] encodes it once, by any tokenizer that implements [`Tokenize`], into an [`Encoded`]
 //! data set; each epoch is then `shuffle` → `batch` → `prefetch`:
@@ -49,6 +49,7 @@
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
+pub mod annotation;
 pub mod batch;
 pub mod dataset;
 pub mod encoded;
@@ -57,17 +58,24 @@ pub mod numeric;
 pub mod pipeline;
 pub mod prefetch;
 mod problem;
+pub mod questions;
 pub mod random;
 pub mod source;
 pub mod summary;
+pub mod tags;
 pub mod tokenize;
+pub mod words;
 
-pub use batch::{Batch, Batches, Labels};
+pub use annotation::{Annotation, Answer, Word};
+pub use batch::{Batch, Batches, Labels, SpanLabels, TokenLabels};
 pub use dataset::Dataset;
-pub use encoded::{Encoded, EncodedExample, TokenReport};
+pub use encoded::{Encoded, EncodedExample, Targets, TokenReport};
 pub use example::{Example, Label};
 pub use numeric::{IntoTarget, Target, make_classification, make_regression};
 pub use prefetch::Prefetch;
+pub use questions::{Passages, Window};
 pub use random::{RandomStream, permutation};
 pub use source::{Columns, Glue, debian_pairs, debian_sections};
-pub use tokenize::{Encoding, Tokenize};
+pub use tags::{Entity, TagScheme};
+pub use tokenize::{Encoding, Piece, Tokenize};
+pub use words::Alignment;

@@ -4,8 +4,8 @@
 use std::fmt::Display;
 
 use stratoscope_diagnostics::rules::{
-    DataUnreadable, DuplicateColumn, EmptyDataset, InvalidSize, LengthMismatch, MissingColumn,
-    MissingLabels, RaggedRow, UnknownLabel,
+    AnswerOutsideContext, DataUnreadable, DuplicateColumn, EmptyDataset, InvalidSize,
+    LengthMismatch, MissingColumn, MissingLabels, RaggedRow, TokenizerUnusable, UnknownLabel,
 };
 use stratoscope_diagnostics::{Diagnostic, Place, Rule};
 
@@ -187,4 +187,43 @@ pub(crate) fn fit_argument(name: &str) -> Place {
 /// Adds the call where the problem occurred; the place in the file stays the primary one.
 fn called(name: &str, text: &str, diagnostic: Diagnostic) -> Problem {
     Box::new(diagnostic.label(call(name), text))
+}
+
+/// SC0910: a tokenizer that does not say where its tokens stand.
+pub(crate) fn no_places(source: &str) -> Problem {
+    let rule = TokenizerUnusable {
+        path: source.to_owned(),
+        reason:
+            "the tokenizer does not say where in the text its tokens stand, so words have no tokens"
+                .to_owned(),
+    };
+    rule.error()
+}
+
+/// SC0432: an answer that is not in its context, or not at the character `start`.
+pub(crate) fn outside(
+    source: &str,
+    row: usize,
+    question: &str,
+    answer: &str,
+    start: Option<usize>,
+    context: &str,
+) -> Problem {
+    const SHOWN: usize = 80;
+    let rest = context.chars().skip(start.unwrap_or(0));
+    let elsewhere = match answer.is_empty() {
+        true => None,
+        false => context.find(answer),
+    };
+    let rule = AnswerOutsideContext {
+        source: source.to_owned(),
+        row,
+        question: question.to_owned(),
+        answer: answer.to_owned(),
+        start,
+        found: rest.take(SHOWN).collect(),
+        length: context.chars().count(),
+        elsewhere: elsewhere.map(|at| context[..at].chars().count()),
+    };
+    rule.error()
 }

@@ -1,10 +1,23 @@
 //! The tokenizer as this crate uses it. The crate of the model implements it.
 
+use std::ops::Range;
+
 /// Turns text into token ids and back.
 pub trait Tokenize: Send + Sync {
     /// Encodes a text, or a pair of texts, with the special tokens of the model, truncated to at most
     /// `max_length` tokens, special ones included, without padding.
     fn encode(&self, text: &str, pair: Option<&str>, max_length: usize) -> Encoding;
+
+    /// Encodes like [`encode`](Self::encode), with the place of each token in its text: as many as ids. `None` where a
+    /// tokenizer does not know them.
+    fn encode_pieces(
+        &self,
+        _text: &str,
+        _pair: Option<&str>,
+        _max_length: usize,
+    ) -> Option<(Encoding, Vec<Option<Piece>>)> {
+        None
+    }
 
     /// The text of some ids, special tokens included.
     fn decode(&self, ids: &[u32]) -> String;
@@ -33,10 +46,21 @@ pub struct Encoding {
     pub truncated: usize,
 }
 
+/// Where a token stands in its text. Special tokens stand nowhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Its bytes in its text.
+    pub range: Range<usize>,
+    /// Whether that is the second text of a pair.
+    pub in_pair: bool,
+    /// Which word of its text it belongs to, by the tokenizer's own rules for splitting a text into words.
+    pub word: u32,
+}
+
 /// A tokenizer for tests: one id per letter (`a` = 3), `[` and `]` around the text, other characters are unknown.
 #[cfg(test)]
 pub(crate) mod letters {
-    use super::{Encoding, Tokenize};
+    use super::{Encoding, Piece, Tokenize};
 
     pub(crate) struct Letters;
 
@@ -67,6 +91,36 @@ pub(crate) mod letters {
                 type_ids,
                 truncated,
             }
+        }
+
+        /// Each letter is a token; words end at spaces.
+        fn encode_pieces(
+            &self,
+            text: &str,
+            pair: Option<&str>,
+            max_length: usize,
+        ) -> Option<(Encoding, Vec<Option<Piece>>)> {
+            let encoding = self.encode(text, pair, max_length);
+            let of = |text: &str, in_pair: bool| {
+                let mut word = 0;
+                let places = text.char_indices().map(move |(at, letter)| {
+                    word += u32::from(letter == ' ');
+                    let range = at..at + letter.len_utf8();
+                    Some(Piece {
+                        range,
+                        in_pair,
+                        word,
+                    })
+                });
+                places.collect::<Vec<_>>()
+            };
+            let mut pieces = [vec![None], of(text, false), vec![None]].concat();
+            if let Some(pair) = pair {
+                pieces.extend(of(pair, true));
+                pieces.push(None);
+            }
+            pieces.truncate(encoding.ids.len());
+            Some((encoding, pieces))
         }
 
         fn decode(&self, ids: &[u32]) -> String {

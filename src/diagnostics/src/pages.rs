@@ -191,17 +191,27 @@ pub fn arguments() -> String {
                 doc += &format!(" Not together with `{other}`.");
             }
             out += &format!(
-                "| `{}` | {} | {} | {} | {doc} |\n",
+                "| `{}` | {} | {} | {} | {} |\n",
                 argument.name,
                 cell(argument.expects),
                 cell(argument.default),
-                cell(argument.origin)
+                cell(argument.origin),
+                linked(&cell(&doc))
             );
         }
     }
     out
 }
 
+/// A text for a cell of a table, where a bar would end the cell, in code too.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
+}
+
+/// The text with a link for each code of the catalogue.
+fn linked(text: &str) -> String {
+    CATALOGUE.iter().fold(text.to_owned(), |text, entry| {
+        let code = entry.page.code;
+        text.replace(code, &format!("[{code}]({code}.md)"))
+    })
 }

@@ -125,6 +125,17 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             second: "labels".into(),
             second_length: 8,
         }),
+        example(NothingToDraw {
+            chart: "histogram".into(),
+            values: 2,
+        }),
+        example(ChartLengthsDiffer {
+            chart: "scatter".into(),
+            first: "xs".into(),
+            first_length: 3,
+            second: "ys".into(),
+            second_length: 2,
+        }),
         example(CheckpointNotFound {
             name: "no-such-checkpoint".into(),
             looked_in: vec![
@@ -166,6 +177,14 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             reason: None,
             instead: Vec::new(),
         }),
+        example(VariableTooLarge {
+            variable: "bert.embeddings.word_embeddings.weight".into(),
+            shape: vec![119_547, 768],
+            size: "350 MiB".into(),
+            device: "wgpu:0".into(),
+            limit: "128 MiB".into(),
+            count: 1,
+        }),
         example(BackendFailed {
             device: "wgpu:0".into(),
             reason: "the adapter has no compute shaders".into(),
@@ -200,6 +219,34 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             column: "label".into(),
             positions: vec![2, 4],
             path: "two_labels.csv".into(),
+        }),
+        example(TagsWithoutBegin {
+            plain: Vec::new(),
+            words: 31,
+            of: 480,
+            first: Some(("Lovelace".into(), 12, Some(140))),
+            source: "train.conll".into(),
+            call: "fit".into(),
+        }),
+        example(AnswerOutsideContext {
+            source: "dev.json".into(),
+            row: 7,
+            question: "who wrote it ?".into(),
+            answer: "Ada".into(),
+            start: Some(4),
+            found: "wrote it in 1843".into(),
+            length: 20,
+            elsewhere: Some(0),
+        }),
+        example(DataOfOtherHead {
+            model: "BertForTokenClassification".into(),
+            wants: "words with tags",
+            has: "a class for each text",
+            reader: "Dataset::conll(\"train.conll\")?",
+            fitting: Some("BertForSequenceClassification"),
+            row: 0,
+            source: "reviews.tsv".into(),
+            call: "fit".into(),
         }),
         example(UnknownLabel {
             label: "gamse".into(),
@@ -318,7 +365,8 @@ fn all() -> Vec<(RulePage, Diagnostic)> {
         } else {
             let at = run.iter().position(|(other, _)| other.code == page.code);
             let at = at.unwrap_or_else(|| panic!("{} has no example above", page.code));
-            all.push(run.swap_remove(at));
+            // Of several examples the first is shown, whatever others the list has.
+            all.push(run.remove(at));
         }
     }
     all

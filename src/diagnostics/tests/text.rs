@@ -750,6 +750,16 @@ fn a_call_is_put_right_by_its_ways_out() {
             "compile!(m, optimizer=\"adam\")?",
         ),
         ("SC0127", "# one\nlet a = 1;", "// one\nlet a = 1;"),
+        (
+            "SC0127",
+            "let s = f\"{n} of {m}\";",
+            "let s = format!(\"{n} of {m}\");",
+        ),
+        (
+            "SC0127",
+            "let n = 1;\nlet s = f'one {n}'; # two",
+            "let n = 1;\nlet s = format!(\"one {n}\"); // two",
+        ),
         ("SC0128", "scope!(s) { a(); }", "scope!(s, { a(); });"),
         ("SC0128", "scope!(s { a(); });", "scope!(s, { a(); });"),
         ("SC0128", "scope(s, { a(); });", "scope!(s, { a(); });"),

@@ -1,18 +1,25 @@
 //! What a session asks of this evaluator before and beside it: a start, and the answers of magics.
 
+use std::sync::Arc;
+
 use stratoscope_diagnostics::Result;
-use stratoscope_session::{Backend, Evaluate, MagicCell, Variable};
+use stratoscope_session::{Backend, Evaluate, Lint, MagicCell, Variable};
 use stratoscope_wire::MimeBundle;
 
 use super::engine::Engine;
+use crate::lint::Linter;
 use crate::magic::{self, Magic};
 
 /// Cells run through evcxr.
-pub struct EvcxrBackend;
+#[derive(Default)]
+pub struct EvcxrBackend {
+    linter: Linter,
+}
 
 impl Backend for EvcxrBackend {
     fn start(&self) -> Result<Box<dyn Evaluate>> {
-        Ok(Box::new(Engine::start()?))
+        self.linter.clear();
+        Ok(Box::new(Engine::start(self.linter.clone())?))
     }
 
     fn magic(&self, code: &str) -> Option<Box<dyn MagicCell>> {
@@ -22,5 +29,9 @@ impl Backend for EvcxrBackend {
 
     fn table(&self, variables: &[Variable]) -> MimeBundle {
         magic::table(variables)
+    }
+
+    fn linter(&self) -> Option<Arc<dyn Lint>> {
+        Some(Arc::new(self.linter.clone()))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Child;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use evcxr::{CommandContext, Error, EvalOutputs};
@@ -15,7 +15,9 @@ use super::crate_progress::Watch;
 use super::declarations::Declared;
 use super::interrupt::Handle;
 use super::link::Link;
+use super::lint::Linter;
 use super::lost_variables::LostVariables;
+use super::python_cell;
 use super::relay::{Current, Relay};
 use super::show;
 use super::streams::Streams;
@@ -29,8 +31,8 @@ use stratoscope_compile::home::Home;
 use stratoscope_compile::standby_process::Standby;
 use stratoscope_session::DiagnosticSettings;
 use stratoscope_session::{
-    Assist, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, OutputSink, Stream,
-    Variable,
+    Assist, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, LastError, OutputSink,
+    Stream, Variable,
 };
 
 mod kept_variables;
@@ -67,6 +69,10 @@ pub struct Engine {
     generation: u32,
     /// Answers meanwhile.
     assistant: Assistant,
+    /// Checks cells while they are typed.
+    linter: Linter,
+    /// How the last cell failed that did.
+    last_error: Option<LastError>,
     /// Compiles the next cell.
     standby: Option<Standby>,
     home: Home,
@@ -181,7 +187,9 @@ impl Engine {
             self.defined.extend(defined);
         }
         let outcome = self.outcome(result, &rewritten, &before, current);
-        self.assistant.set_variables(self.list_variables());
+        let variables = self.list_variables();
+        self.linter.set_variables(&variables);
+        self.assistant.set_variables(variables);
         (outcome, warnings)
     }
 
@@ -197,8 +205,14 @@ impl Engine {
     }
 }
 
-impl Evaluate for Engine {
-    fn execute(&mut self, cell: Cell<'_>, outputs: &Arc<dyn OutputSink>) -> CellOutcome {
+impl Engine {
+    /// Executes a cell. Its cards of errors are collected in `cards`.
+    fn execute_cell(
+        &mut self,
+        cell: &Cell<'_>,
+        outputs: &Arc<dyn OutputSink>,
+        cards: &Arc<Mutex<Vec<MimeBundle>>>,
+    ) -> CellOutcome {
         let parsed = ParsedCell::of(cell.code);
         if let Some((line, message)) = parsed.too_deep() {
             let (name, line) = ("NestedTooDeep", Some(line));
@@ -211,17 +225,25 @@ impl Evaluate for Engine {
             outputs: Arc::clone(outputs),
             profile: self.relay.settings().profile,
             strategy: self.strategy_in(cell.code),
+            cards: Arc::clone(cards),
         };
         self.relay.begin(current.clone());
         if let Some(note) = self.note.take() {
             outputs.stream(Stream::Stderr, &format!("{note}\n"));
         }
         let rust = parsed.rust();
+        let known = self.known_to_checks(current.profile);
+        let python = python_cell::answer(&rust, known, &mut self.relay.settings(), &current);
+        if let Some(outcome) = python {
+            self.relay.end();
+            return outcome;
+        }
         let (errors, notes) = self.check(&rust, &current);
         if !errors.is_empty() {
             self.relay.end();
             return CellOutcome::Error(show::error_of(&errors, cell.code, cell.number));
         }
+        self.linter.executes(cell.code);
         let rewriting = parsed.rewrite(cell.number, cell.silent);
         let (outcome, warnings) = self.compile_and_run(rewriting, &current);
         if outcome == CellOutcome::Ok {
@@ -231,6 +253,22 @@ impl Evaluate for Engine {
                     show::diagnostic(found, None, &current);
                 }
             }
+        }
+        outcome
+    }
+}
+
+impl Evaluate for Engine {
+    fn execute(&mut self, cell: Cell<'_>, outputs: &Arc<dyn OutputSink>) -> CellOutcome {
+        let cards = Arc::default();
+        let outcome = self.execute_cell(&cell, outputs, &cards);
+        if let CellOutcome::Error(error) = &outcome {
+            let cards = cards.lock();
+            self.last_error = Some(LastError {
+                number: cell.number,
+                cards: cards.unwrap_or_else(PoisonError::into_inner).clone(),
+                error: error.clone(),
+            });
         }
         outcome
     }
@@ -247,7 +285,7 @@ impl Evaluate for Engine {
             number: previous.as_ref().map_or(0, |current| current.number),
             silent: false,
         };
-        let outcome = self.execute(cell, &outputs);
+        let outcome = self.execute_cell(&cell, &outputs, &Arc::default());
         if let Some(previous) = previous {
             self.relay.begin(previous);
             self.relay.end();
@@ -295,6 +333,10 @@ impl Evaluate for Engine {
         variables
     }
 
+    fn last_error(&self) -> Option<LastError> {
+        self.last_error.clone()
+    }
+
     fn reset(&mut self) -> std::result::Result<(), CellError> {
         let cleared = self.context.execute(":clear");
         let started = cleared.and_then(|_| self.context.execute(FIRST_CELL));
@@ -305,6 +347,7 @@ impl Evaluate for Engine {
         self.masked.clear();
         self.mask(&BTreeSet::new());
         self.assistant.set_variables(Vec::new());
+        self.linter.set_variables(&[]);
         started.map(drop).map_err(|error| CellError {
             ename: "Error".to_owned(),
             evalue: format!("nothing can be executed any more: {error}"),
@@ -316,6 +359,7 @@ impl Evaluate for Engine {
         let denied = {
             let mut settings = self.relay.settings();
             change(&mut settings);
+            self.linter.set_settings(settings.clone());
             settings.policy.codes(Level::Denied)
         };
         self.link.send_always(ToCells::Deny { codes: denied });

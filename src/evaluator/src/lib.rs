@@ -7,7 +7,9 @@
 //!   they print through pipes (`streams`); `relay` passes both on to the running cell's outputs.
 //! - `interrupt` stops a cell; `show` shows diagnostics; `rustc_errors` turns the compiler's errors into
 //!   diagnostics.
-//! - `magic` answers cells that are questions to the kernel; `assist` completes and explains.
+//! - `python_cell` answers cells of Python: a card, and the same program as the next cell.
+//! - `magic` answers cells that are questions to the kernel; `assist` completes and explains; `lint` checks cells while
+//!   they are typed.
 //!
 //! Start with `engine`.
 
@@ -25,10 +27,12 @@ mod declarations;
 mod engine;
 mod interrupt;
 mod link;
+mod lint;
 mod lost_variables;
 mod magic;
 pub mod pages;
 mod persistence;
+mod python_cell;
 mod relay;
 mod rustc_errors;
 mod show;
@@ -40,7 +44,7 @@ mod warnings;
 pub fn backend() -> Box<dyn Backend> {
     stratoscope_compile::home::choose();
     keep_memory();
-    Box::new(backend::EvcxrBackend)
+    Box::new(backend::EvcxrBackend::default())
 }
 
 /// Makes the C library's allocator take memory in large pieces, from one arena, and keep it: rust-analyzer's

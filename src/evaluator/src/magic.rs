@@ -10,7 +10,9 @@ use stratoscope_diagnostics::rules;
 use stratoscope_wire::MimeBundle;
 
 use crate::pages::{self, Page};
-use stratoscope_session::{CellError, CellOutcome, Evaluate, MagicCell, OutputSink};
+use stratoscope_session::{
+    CellError, CellOutcome, Evaluate, LastError, MagicCell, OutputSink, Stream,
+};
 
 mod files;
 mod lints;
@@ -24,7 +26,7 @@ pub use request::Magic;
 pub use table::table;
 
 /// The magics: how they are written, and what they do.
-const MAGICS: [(&str, &str); 17] = [
+const MAGICS: [(&str, &str); 19] = [
     (
         "%time CODE",
         "the time that code takes to run; `%%time` for a whole cell",
@@ -46,8 +48,16 @@ const MAGICS: [(&str, &str); 17] = [
         "the documentation of a diagnostic, such as `%explain SC0102`",
     ),
     (
+        "%why",
+        "the cards and the traceback of the last cell that failed, once more",
+    ),
+    (
         "%placement MODEL",
         "where every variable of a model is, as `placement(&model)`",
+    ),
+    (
+        "%device NAME",
+        "models outside of a scope compute on it: `cpu`, `wgpu:0`, `cuda:0`, `auto`; without a name: the devices",
     ),
     (
         "%%scope STRATEGY",
@@ -101,6 +111,7 @@ impl MagicCell for Magic {
                 | Magic::Profile(_)
                 | Magic::Warnings(_)
                 | Magic::Reset
+                | Magic::Why
         )
     }
 
@@ -182,6 +193,10 @@ impl MagicCell for Magic {
                     format!("nothing is known of `{name}`"),
                 ),
             },
+            Magic::Why => {
+                why(outputs, evaluator.last_error());
+                CellOutcome::Ok
+            }
             Magic::Reset => match evaluator.reset() {
                 Ok(()) => {
                     show(
@@ -195,6 +210,32 @@ impl MagicCell for Magic {
             _ => self.answer(number, outputs, &BTreeMap::new()),
         }
     }
+}
+
+/// The last error as it was shown, with where it was and where more is said about it.
+fn why(outputs: &dyn OutputSink, last: Option<LastError>) {
+    let Some(LastError {
+        number,
+        cards,
+        error,
+    }) = last
+    else {
+        return show(outputs, "no cell has failed yet".to_owned());
+    };
+    let is_explained = Page::of(&error.ename).is_some();
+    let more = match is_explained {
+        true => format!("; `%explain {}` has its page", error.ename),
+        false => String::new(),
+    };
+    show(
+        outputs,
+        format!("cell {number} failed: {}{more}", error.evalue),
+    );
+    for card in cards {
+        outputs.display(card, MimeBundle::new(), None, false);
+    }
+    let traceback = error.traceback.join("\n");
+    outputs.stream(Stream::Stdout, &format!("{}\n", traceback.trim_end()));
 }
 
 fn show(outputs: &dyn OutputSink, text: String) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use stratoscope_diagnostics::{Diagnostic, Profile};
-use stratoscope_wire::{Described, KeptVariable, ToCells, ToKernel};
+use stratoscope_wire::{Described, KeptVariable, MimeBundle, ToCells, ToKernel};
 
 use super::link::Link;
 use super::show;
@@ -92,6 +92,8 @@ pub struct Current {
     pub profile: Option<Profile>,
     /// The strategy's variable, where there is no doubt which one is meant.
     pub strategy: Option<String>,
+    /// The cards of its errors.
+    pub cards: Arc<Mutex<Vec<MimeBundle>>>,
 }
 
 /// Longer than each of [`LastWords`].

@@ -1,8 +1,10 @@
 //! Shows diagnostics, and makes the error of a cell. Our diagnostics are displayed as cards; rustc's are only part of the
 //! error.
 
+use std::sync::PoisonError;
+
 use stratoscope_diagnostics::render::{self, Source};
-use stratoscope_diagnostics::{Diagnostic, check};
+use stratoscope_diagnostics::{Diagnostic, Severity, check};
 use stratoscope_render::text;
 use stratoscope_wire::MimeBundle;
 
@@ -47,6 +49,11 @@ pub fn diagnostic(
         render::plain(&diagnostic, &source).into(),
     );
     data.insert(render::MIME.to_owned(), render::json(&diagnostic, &source));
+    if diagnostic.severity == Severity::Error {
+        let cards = current.cards.lock();
+        let mut cards = cards.unwrap_or_else(PoisonError::into_inner);
+        cards.push(data.clone());
+    }
     current
         .outputs
         .display(data, MimeBundle::new(), None, false);

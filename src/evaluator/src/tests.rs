@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use stratoscope_wire::MimeBundle;
 
 use super::engine::Engine;
+use super::lint::Linter;
 use stratoscope_compile::home;
 use stratoscope_session::{Cell, CellError, CellOutcome, Evaluate, OutputSink, Stream};
 
@@ -66,7 +67,7 @@ impl Notebook {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         home::choose();
         let start = Instant::now();
-        let engine = Engine::start().expect("starts");
+        let engine = Engine::start(Linter::default()).expect("starts");
         eprintln!("started in {:?}", start.elapsed());
         Self {
             engine,

@@ -166,7 +166,7 @@ impl Comms {
     }
 
     /// The open comms as `comm_info_reply` lists them; with `target_name`, only those to that target.
-    pub fn list(&self, target_name: Option<&str>) -> Value {
+    pub fn list(&self, target_name: Option<&str>) -> Map<String, Value> {
         let state = self.state.lock();
         let models = state.models().map(|model| (model.id.as_str(), WIDGET));
         let controls = state.controls.iter().map(|id| (id.as_str(), CONTROL));
@@ -175,8 +175,7 @@ impl Comms {
             .chain(controls)
             .filter(wanted)
             .map(|(id, target)| (id.to_owned(), json!({"target_name": target})))
-            .collect::<Map<_, _>>()
-            .into()
+            .collect()
     }
 
     /// A front end opens a comm. One to an unknown target is closed at once.

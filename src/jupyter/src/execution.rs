@@ -14,8 +14,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::comms::Comms;
 use super::envelope::Request;
 use super::history::History;
-use super::message::{Error, ExecuteInput, ExecuteReply, ExecuteRequest, Status};
+use super::message::{Error, ExecuteInput, ExecuteReply, ExecuteRequest};
 use super::outputs::{CellOutputs, ForReply};
+use super::running::Running;
 use super::socket::iopub::Iopub;
 use super::socket::router::Replies;
 use super::socket::stdin::Stdin;
@@ -36,7 +37,7 @@ impl Executor {
     pub fn new(
         session: Arc<Session>,
         history: Arc<Mutex<History>>,
-        iopub: Iopub,
+        (iopub, running): (Iopub, Running),
         comms: Comms,
         stdin: Stdin,
         replies: Replies,
@@ -46,6 +47,7 @@ impl Executor {
             session,
             history,
             iopub,
+            running,
             comms,
             stdin,
             replies,
@@ -66,6 +68,7 @@ struct Task {
     session: Arc<Session>,
     history: Arc<Mutex<History>>,
     iopub: Iopub,
+    running: Running,
     comms: Comms,
     stdin: Stdin,
     replies: Replies,
@@ -83,7 +86,7 @@ impl Task {
 
     async fn handle(&mut self, request: Request) {
         let parent = Arc::new(request.header_json.clone());
-        self.iopub.publish(&parent, &Status::busy());
+        self.running.begin_cell(&parent);
         let (reply, abort) = match ExecuteRequest::deserialize(&request.content) {
             Ok(content) => self.execute(&request, &parent, content).await,
             Err(error) => {
@@ -101,14 +104,14 @@ impl Task {
             }
         }
         self.replies.send(&request, &reply).await;
-        self.iopub.publish(&parent, &Status::idle());
+        self.running.end_cell(&parent);
         for waiting in aborted {
             let parent = Arc::new(waiting.header_json.clone());
-            self.iopub.publish(&parent, &Status::busy());
+            self.running.begin_cell(&parent);
             self.replies
                 .send(&waiting, &ExecuteReply::aborted(self.count))
                 .await;
-            self.iopub.publish(&parent, &Status::idle());
+            self.running.end_cell(&parent);
         }
     }
 

@@ -19,8 +19,10 @@ use super::connection::{Channel, Connection};
 use super::envelope::Sealer;
 use super::execution::Executor;
 use super::history::History;
+use super::lint::LintComms;
 use super::message::ShutdownReply;
 use super::requests::{RequestHandler, Shutdown};
+use super::running::Running;
 use super::signature::Signer;
 use super::socket::heartbeat;
 use super::socket::iopub::Iopub;
@@ -136,10 +138,12 @@ fn start_tasks(
     let (shell_requests, shell_replies) = halves(sockets.shell, "shell");
     let (control_requests, control_replies) = halves(sockets.control, "control");
     let comms = Comms::new(iopub.clone());
+    let lint = LintComms::new(iopub.clone(), session.linter());
+    let running = Running::new(iopub.clone());
     let (executor, executor_task) = Executor::new(
         session.clone(),
         history.clone(),
-        iopub.clone(),
+        (iopub.clone(), running.clone()),
         comms.clone(),
         stdin.clone(),
         shell_replies.clone(),
@@ -148,7 +152,9 @@ fn start_tasks(
         session,
         history,
         iopub,
+        running,
         comms,
+        lint,
         stdin,
         executor,
         shutdown,

@@ -6,8 +6,9 @@
 //!   frames and messages; `message` has a file per message, so that the folder's listing is the protocol.
 //! - `socket` has a file per kind of socket. Each socket is owned by one task.
 //! - `kernel` starts and ends the tasks; `requests` answers requests; `execution` executes cells in order;
-//!   `outputs` publishes the outputs of a running cell; `comms` are the channels of widgets, whose models are in
-//!   `widget`; `completeness` decides whether a cell is finished.
+//!   `running` publishes whether the kernel is busy; `outputs` publishes the outputs of a running cell; `comms` are
+//!   the channels of widgets, whose models are in
+//!   `widget`; `lint` checks cells while they are typed; `completeness` decides whether a cell is finished.
 //!
 //! **Invariants.** Nothing that arrives on a socket ends the kernel: what cannot be parsed is logged and
 //! dropped. No request waits for a running cell, except to execute another one. Every output of a cell is
@@ -27,11 +28,14 @@ mod fuzz;
 mod history;
 mod kernel;
 mod kernel_info;
+mod lint;
 mod message;
 mod outputs;
 mod requests;
+mod running;
 mod signature;
 mod socket;
+mod utf16;
 mod widget;
 
 pub use kernel::serve;

@@ -167,6 +167,18 @@ impl OutputSink for CellOutputs {
             .push(json!({"source": "page", "data": data, "start": 0}));
     }
 
+    fn next_input(&self, text: &str) -> bool {
+        if self.silent {
+            return false;
+        }
+        self.for_reply
+            .lock()
+            .payload
+            .push(json!({"source": "set_next_input", "text": text, "replace": false}));
+        // A front end that executes notebooks cannot answer questions, and inserts no cells.
+        self.allow_stdin
+    }
+
     fn replace_input(&self, text: &str) {
         self.for_reply
             .lock()

@@ -17,11 +17,13 @@ use super::envelope::Request;
 use super::execution::Executor;
 use super::history::{History, HistoryEntry};
 use super::kernel_info::kernel_info;
+use super::lint::{self, LintComms};
 use super::message::{
     Access, CommClose, CommInfoReply, CommInfoRequest, CommMessage, CommOpen, CompleteReply,
     CompleteRequest, HistoryReply, HistoryRequest, InspectReply, InspectRequest, InterruptReply,
-    IsCompleteRequest, MessageType, ShutdownReply, ShutdownRequest, Status,
+    IsCompleteRequest, MessageType, ShutdownReply, ShutdownRequest,
 };
+use super::running::Running;
 use super::socket::iopub::Iopub;
 use super::socket::router::{Replies, Requests};
 use super::socket::stdin::Stdin;
@@ -51,10 +53,14 @@ pub struct RequestHandler {
     pub session: Arc<Session>,
     /// The executed cells.
     pub history: Arc<Mutex<History>>,
-    /// Publishes outputs and states.
+    /// Publishes outputs.
     pub iopub: Iopub,
+    /// Publishes states.
+    pub running: Running,
     /// The open comms.
     pub comms: Comms,
+    /// Those that check cells while they are typed.
+    pub lint: LintComms,
     /// Asks for input.
     pub stdin: Stdin,
     /// Queues cells.
@@ -71,6 +77,8 @@ impl RequestHandler {
             let request = requests.next().await;
             match request.header.msg_type {
                 MessageType::ExecuteRequest => self.executor.enqueue(request),
+                // Between no `busy` and `idle`.
+                _ if self.lint.take(&request) => {}
                 MessageType::CompleteRequest | MessageType::InspectRequest => {
                     let (handler, mut replies) = (self.clone(), replies.clone());
                     tokio::spawn(async move { handler.handle(request, &mut replies).await });
@@ -83,13 +91,13 @@ impl RequestHandler {
     /// Answers one request, between `busy` and `idle`.
     async fn handle(&self, request: Request, replies: &mut Replies) {
         let parent = Arc::new(request.header_json.clone());
-        self.iopub.publish(&parent, &Status::busy());
+        self.running.begin(&parent);
         let answered = self.reply(&request, &parent, replies).await;
         if let Err(error) = answered {
             let msg_type = &request.header.msg_type;
             warn(&format!("{msg_type} is malformed and was dropped: {error}"));
         }
-        self.iopub.publish(&parent, &Status::idle());
+        self.running.end(&parent);
         if request.header.msg_type == MessageType::ShutdownRequest {
             let restart = ShutdownRequest::deserialize(&request.content).is_ok_and(|it| it.restart);
             let _ = self.shutdown.send(Shutdown {
@@ -125,7 +133,13 @@ impl RequestHandler {
             }
             MessageType::CommInfoRequest => {
                 let CommInfoRequest { target_name } = content(request)?;
-                let comms = self.comms.list(target_name.as_deref());
+                let mut comms = self.comms.list(target_name.as_deref());
+                if target_name.is_none_or(|name| name == lint::TARGET) {
+                    let target = || json!({"target_name": lint::TARGET});
+                    let lints = self.lint.list().into_iter().map(|id| (id, target()));
+                    comms.extend(lints);
+                }
+                let comms = Value::Object(comms);
                 let status = "ok";
                 replies
                     .send(request, &CommInfoReply { status, comms })

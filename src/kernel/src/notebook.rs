@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 use expected::{Expected, Verdict};
-use file::Notebook;
+pub use file::Notebook;
 use record::Recorder;
 use stop::Stop;
 use stratoscope_os::console::{say, warn};

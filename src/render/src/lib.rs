@@ -13,6 +13,7 @@
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
+pub mod chart;
 pub mod html;
 pub mod table;
 pub mod text;

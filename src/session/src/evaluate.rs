@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_wire::{MimeBundle, RunAction, RunState};
 
 use crate::DiagnosticSettings;
@@ -83,6 +83,11 @@ pub trait OutputSink: Send + Sync {
     /// A run of training begins, pauses, goes on or ends. Front ends with widgets show its buttons until it ends.
     fn run_controls(&self, _run: u64, _state: RunState) {}
 
+    /// Puts a cell with this text below the executed one. `false`: the front end has no cells, or nobody sits before it.
+    fn next_input(&self, _text: &str) -> bool {
+        false
+    }
+
     /// Replaces the text of the executed cell (`%load`). Front ends without cells display the text.
     fn replace_input(&self, text: &str) {
         let data = MimeBundle::from_iter([("text/plain".to_owned(), text.into())]);
@@ -150,6 +155,17 @@ pub struct Completion {
     pub detail: String,
 }
 
+/// How the last cell failed that did, for `%why`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LastError {
+    /// The cell's number.
+    pub number: u64,
+    /// Its cards, as they were displayed; none if the traceback says it all.
+    pub cards: Vec<MimeBundle>,
+    /// Its error.
+    pub error: CellError,
+}
+
 /// A variable that lives between cells, for `%vars` and variable inspectors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variable {
@@ -185,6 +201,11 @@ pub trait Evaluate: Send {
 
     /// The variables that live between cells.
     fn variables(&mut self) -> Vec<Variable>;
+
+    /// How the last cell failed that did. `None`: none has failed, or it is not recorded.
+    fn last_error(&self) -> Option<LastError> {
+        None
+    }
 
     /// Removes all variables, functions, types and imports, as if nothing had been executed.
     ///
@@ -234,6 +255,14 @@ pub trait Assist: Send + Sync {
     fn inspect(&self, code: &str, cursor: usize, detail_level: u8) -> Option<MimeBundle>;
 }
 
+/// Checks the text of a cell while it is typed: without the evaluator and without a compiler, also while a cell runs or no
+/// evaluator has started. Replies within milliseconds.
+pub trait Lint: Send + Sync {
+    /// What the checks find, with places in bytes of `code`. `strategy_elsewhere`: another cell of the notebook, which may
+    /// not have run yet, may make a strategy.
+    fn lint(&self, code: &str, strategy_elsewhere: bool) -> Vec<Diagnostic>;
+}
+
 /// What a session runs: it makes evaluators, and answers the cells that are a question to the kernel and not
 /// Rust (`%help`), some of them also when no evaluator starts.
 pub trait Backend: Send {
@@ -248,6 +277,11 @@ pub trait Backend: Send {
 
     /// The table of the variables that `%vars` shows.
     fn table(&self, variables: &[Variable]) -> MimeBundle;
+
+    /// Taken once, before the first start: checks cells while they are typed. `None`: nothing is checked.
+    fn linter(&self) -> Option<Arc<dyn Lint>> {
+        None
+    }
 }
 
 /// A cell that is a question to the kernel.

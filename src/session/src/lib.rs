@@ -15,6 +15,6 @@ pub mod toy;
 pub use diagnostic_settings::DiagnosticSettings;
 pub use evaluate::{
     Assist, Backend, Cell, CellError, CellOutcome, Completion, Completions, Evaluate, INTERRUPTED,
-    Interrupt, MagicCell, OutputSink, Stream, Variable, interrupted,
+    Interrupt, LastError, Lint, MagicCell, OutputSink, Stream, Variable, interrupted,
 };
 pub use session::{OwnedCell, Session};

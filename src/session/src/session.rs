@@ -16,7 +16,8 @@ use stratoscope_wire::{MimeBundle, RunAction};
 use tokio::sync::oneshot;
 
 use crate::evaluate::{
-    Assist, Backend, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, OutputSink,
+    Assist, Backend, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, Lint,
+    OutputSink,
 };
 use stratoscope_os::console;
 use stratoscope_os::process;
@@ -24,6 +25,7 @@ use stratoscope_os::process;
 /// An evaluator, addressed from other threads.
 pub struct Session {
     commands: Mutex<mpsc::Sender<Command>>,
+    linter: Option<Arc<dyn Lint>>,
     shared: Arc<Shared>,
 }
 
@@ -43,6 +45,7 @@ impl Session {
     pub fn start(backend: Box<dyn Backend>) -> Self {
         let (commands, inbox) = mpsc::channel();
         let shared = Arc::new(Shared::default());
+        let linter = backend.linter();
         let worker = Worker {
             backend,
             evaluator: None,
@@ -62,8 +65,14 @@ impl Session {
         }
         Self {
             commands: Mutex::new(commands),
+            linter,
             shared,
         }
+    }
+
+    /// Checks cells while they are typed, from any thread and at any time.
+    pub fn linter(&self) -> Option<Arc<dyn Lint>> {
+        self.linter.clone()
     }
 
     /// Executes a cell after all earlier ones. The receiver fails only when the session has been shut down.

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use stratoscope_diagnostics::check::{CellContext, check_cell};
 use stratoscope_diagnostics::{Diagnostic, Severity};
 use stratoscope_wire::MimeBundle;
 
 use crate::{
-    Backend, Cell, CellError, CellOutcome, Completion, Completions, Evaluate, Interrupt, MagicCell,
-    OutputSink, Stream, Variable,
+    Backend, Cell, CellError, CellOutcome, Completion, Completions, Evaluate, Interrupt, Lint,
+    MagicCell, OutputSink, Stream, Variable,
 };
 
 /// Starts after `delay`.
@@ -57,6 +58,24 @@ impl Backend for ToyBackend {
     fn table(&self, variables: &[Variable]) -> MimeBundle {
         let line = |it: &Variable| format!("{}  {}", it.name, it.type_name);
         plain(&variables.iter().map(line).collect::<Vec<_>>().join("\n"))
+    }
+
+    fn linter(&self) -> Option<Arc<dyn Lint>> {
+        Some(Arc::new(ToyLinter))
+    }
+}
+
+/// Checks a cell as the real one does in a notebook without variables; `panic` is a mistake of its own.
+struct ToyLinter;
+
+impl Lint for ToyLinter {
+    fn lint(&self, code: &str, strategy_elsewhere: bool) -> Vec<Diagnostic> {
+        assert_ne!(code, "panic");
+        let context = CellContext {
+            active_scope: (!strategy_elsewhere).then_some(false),
+            ..CellContext::default()
+        };
+        check_cell(code, &context)
     }
 }
 

@@ -17,6 +17,7 @@ use crate::strategy::{Strategy, StrategyKind};
 use crate::variable::{Part, VariableRecord};
 use crate::{problem, variable};
 
+mod in_place;
 mod log;
 mod patterns;
 mod transfer;
@@ -160,14 +161,9 @@ struct Reduce<'a> {
 
 impl ModuleVisitor for Reduce<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let given: Vec<Option<Tensor<D>>> = self
-            .values
-            .iter_mut()
-            .zip(&self.weights)
-            .map(|(values, &weight)| {
-                let value = values.remove::<D>(param.id)?;
-                (weight != 0.0).then(|| value.mul_scalar(weight))
-            })
+        let given = self.values.iter_mut().zip(&self.weights);
+        let given: Vec<Option<Tensor<D>>> = given
+            .map(|(values, &weight)| values.remove::<D>(param.id).filter(|_| weight != 0.0))
             .collect();
         let Some(like) = given.iter().flatten().next() else {
             return;
@@ -175,13 +171,23 @@ impl ModuleVisitor for Reduce<'_> {
         let (shape, dtype) = (like.shape(), like.dtype());
         self.tensors += 1;
         self.bytes += variable::bytes(&shape, dtype);
+        let given = match self.in_place(given) {
+            Ok(means) => {
+                for (mean, results) in means.into_iter().zip(&mut self.results) {
+                    results.register::<D>(param.id, mean);
+                }
+                return;
+            }
+            Err(given) => given,
+        };
         let devices = self.across.all;
         let has: Vec<Flat<'_>> = given
             .into_iter()
+            .zip(&self.weights)
             .zip(devices)
-            .map(|(value, device)| {
+            .map(|((value, &weight), device)| {
                 let zeros = || Tensor::zeros(shape.clone(), (&device.burn, dtype));
-                let value = value.unwrap_or_else(zeros);
+                let value = value.map_or_else(zeros, |value| value.mul_scalar(weight));
                 Flat {
                     tensor: value.reshape([shape.num_elements()]),
                     devices,
@@ -208,6 +214,22 @@ impl ModuleVisitor for Reduce<'_> {
         for (sum, results) in sums.into_iter().zip(&mut self.results) {
             results.register::<D>(param.id, sum.tensor.reshape(shape.clone()));
         }
+    }
+}
+
+impl Reduce<'_> {
+    /// The means, where every replica has a value and keeps the mean, and all of them are in the memory of this
+    /// processor; else the values as they are.
+    fn in_place<const D: usize>(
+        &mut self,
+        given: Vec<Option<Tensor<D>>>,
+    ) -> std::result::Result<Vec<Tensor<D>>, Vec<Option<Tensor<D>>>> {
+        if self.across.homes.is_some() || given.iter().any(Option::is_none) {
+            return Err(given);
+        }
+        let values = given.into_iter().flatten().collect();
+        in_place::all_reduce(self.across.ops, values, &self.weights, &mut self.log)
+            .map_err(|values| values.into_iter().map(Some).collect())
     }
 }
 
@@ -293,6 +315,23 @@ impl ModuleVisitor for Push<'_> {
     }
 }
 
+/// The transfers of an all-reduce that was computed by worker processes: `elements` float32 numbers of every replica.
+pub(crate) fn reduced_by_workers(
+    ops: CrossDeviceOps,
+    replicas: usize,
+    elements: usize,
+    tensors: usize,
+) -> Done {
+    let size = Size {
+        elements,
+        bytes_each: size_of::<f32>(),
+    };
+    let mut log = TransferLog::default();
+    patterns::all_reduce(ops, vec![size; replicas], &mut log);
+    let operation = Operation::AllReduce;
+    Done::new(operation, ops, replicas, size.bytes(), log, tensors)
+}
+
 /// The transfers of a broadcast of replica 0's variables.
 pub(crate) fn broadcast(records: &[VariableRecord], replicas: usize) -> Done {
     let mut log = TransferLog::default();
@@ -311,6 +350,19 @@ pub(crate) fn broadcast(records: &[VariableRecord], replicas: usize) -> Done {
     )
 }
 
+/// What an all-reduce of a tensor with `elements` numbers of `bytes_each` bytes sends between some devices: computed by the code
+/// that sends it, without a tensor.
+pub fn plan(ops: CrossDeviceOps, devices: usize, elements: usize, bytes_each: usize) -> Collective {
+    let size = Size {
+        elements,
+        bytes_each,
+    };
+    let mut log = TransferLog::default();
+    patterns::all_reduce(ops, vec![size; devices], &mut log);
+    let bytes = size.bytes();
+    Done::new(Operation::AllReduce, ops, devices, bytes, log, 1).collective
+}
+
 /// What a step under a strategy will move: computed from the sizes of its trainable variables, by the
 /// code that moves them.
 pub(crate) fn planned(strategy: &Strategy, records: &[VariableRecord]) -> Vec<Collective> {
@@ -324,7 +376,7 @@ pub(crate) fn planned(strategy: &Strategy, records: &[VariableRecord]) -> Vec<Co
     let mut log = TransferLog::default();
     let central = match strategy.kind() {
         StrategyKind::OneDevice => return Vec::new(),
-        StrategyKind::Mirrored | StrategyKind::Tpu => false,
+        StrategyKind::Mirrored | StrategyKind::Tpu | StrategyKind::MultiWorkerMirrored => false,
         StrategyKind::CentralStorage | StrategyKind::ParameterServer => true,
     };
     for record in trainable() {

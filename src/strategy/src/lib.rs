@@ -1,6 +1,7 @@
 //! Devices, distribution strategies and the variables they place.
 //!
-//! A [`DeviceSpec`] such as [`cpu`]`(0)` names a device, and [`devices`] lists the devices of the machine. A
+//! A [`DeviceSpec`] such as [`cpu`]`(0)` names a device, [`devices`] lists the devices of the machine, and
+//! [`default_device`] is the best of them that works. A
 //! strategy ([`OneDeviceStrategy`], [`MirroredStrategy`]) holds one [`LogicalDevice`] per replica.
 //! While its [`scope`] is active, [`Replicas::place`] stores a module's variables as the strategy requires, with real
 //! copies, and records where they were created. [`collective`] keeps copies equal by
@@ -40,6 +41,7 @@ pub mod origin;
 pub mod scope;
 pub mod strategy;
 
+mod buffers;
 mod checksum;
 pub mod collective;
 mod copy;
@@ -55,15 +57,17 @@ pub mod placement;
 pub use checksum::{Checksum, RunningChecksum};
 pub use collective::{Collective, CrossDeviceOps, Transfer};
 pub use device::{
-    BackendKind, DeviceInfo, DeviceKind, DeviceSpec, LogicalDevice, cpu, cuda, devices, gpu, wgpu,
+    BackendKind, DeviceInfo, DeviceKind, DeviceSpec, Devices, LogicalDevice, cpu, cuda,
+    default_device, devices, gpu, wgpu,
 };
 pub use origin::Origin;
 pub use placement::PlacementReport;
-pub use replicas::{ReplicaId, Replicas, SavedValues};
+pub use replicas::{ReplicaId, Replicas, RunningValues, SavedValues};
 pub use replicated::{Aggregation, IntoValue, ReplicatedVariable, Synchronization};
 pub use scope::ScopeGuard;
 pub use strategy::{
-    AsStrategy, CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy,
-    ParameterServerStrategy, Partitioner, Strategy, StrategyId, StrategyKind, TpuStrategy,
+    AsStrategy, CentralStorageStrategy, MirroredStrategy, MultiWorkerMirroredStrategy,
+    OneDeviceStrategy, ParameterServerStrategy, Partitioner, Strategy, StrategyId, StrategyKind,
+    TpuStrategy, Workers,
 };
 pub use variable::{VariableKind, VariableRecord};

@@ -23,20 +23,22 @@ use stratoscope_render::text;
 
 use crate::checksum::{self, Checksum};
 use crate::collective::{self, Collective, Collectives};
-use crate::device::{LogicalDevice, cpu};
+use crate::device::{LogicalDevice, default_device};
 use crate::origin::Origin;
 use crate::strategy::Strategy;
 use crate::variable::{self, VariableRecord};
-use crate::{copy, problem, scope};
+use crate::{buffers, copy, problem, scope};
 
 mod exchange;
 mod mappers;
+mod running;
 mod saved;
 mod storage;
 mod work;
 
 use self::exchange::Snapshot;
 use self::mappers::{Renamed, Trainable};
+pub use self::running::RunningValues;
 pub use self::saved::SavedValues;
 use self::storage::Storage;
 
@@ -80,13 +82,17 @@ pub struct Replicas<M> {
     snapshots: Option<Vec<Snapshot<M>>>,
     /// How often the variables were updated.
     updates: u64,
+    /// How often values may have changed, by whatever.
+    changes: u64,
     strategy: Option<Strategy>,
     records: Vec<VariableRecord>,
+    /// What forward passes in training change (`running`).
+    running: HashSet<ParamId>,
     collectives: Collectives,
 }
 
 impl<M: Module + 'static> Replicas<M> {
-    /// Places a module on the devices of the active strategy; outside any scope, on the processor. `names` are the
+    /// Places a module on the devices of the active strategy; outside any scope, on the default device. `names` are the
     /// checkpoint's names of its variables, for those whose name differs from the path of their field.
     ///
     /// # Errors
@@ -98,7 +104,7 @@ impl<M: Module + 'static> Replicas<M> {
     /// [`Self::place`] under a given strategy, or none.
     ///
     /// # Errors
-    /// SC0907 if a copy cannot be made.
+    /// SC0609 for a variable that is larger than the largest buffer of a device, SC0907 if a copy cannot be made.
     pub fn place_under(
         strategy: Option<Strategy>,
         module: M,
@@ -107,9 +113,10 @@ impl<M: Module + 'static> Replicas<M> {
     ) -> Result<Self> {
         let devices = match &strategy {
             Some(strategy) => strategy.replicas().to_vec(),
-            None => vec![cpu(0).resolve()?],
+            None => vec![default_device()?],
         };
         let records = variable::describe(&module, names, strategy.as_ref(), &origin);
+        buffers::check(&records, &devices)?;
         let servers = strategy
             .as_ref()
             .map_or(Vec::new(), |s| s.servers().to_vec());
@@ -120,8 +127,10 @@ impl<M: Module + 'static> Replicas<M> {
             servers,
             snapshots: None,
             updates: 0,
+            changes: 0,
             strategy,
             records,
+            running: running::find(&module),
             collectives: Collectives::default(),
         };
         placed.modules = placed.copies_of(&module)?;
@@ -143,7 +152,7 @@ impl<M: Module + 'static> Replicas<M> {
     pub fn copies(&self) -> usize {
         match self.storage {
             Storage::Mirrored => self.modules.len(),
-            Storage::Central { .. } | Storage::Sharded { .. } => 1,
+            Storage::Apart | Storage::Central { .. } | Storage::Sharded { .. } => 1,
         }
     }
 
@@ -188,8 +197,20 @@ impl<M: Module + 'static> Replicas<M> {
 
     /// [`Self::modules`] to be changed, all alike.
     pub fn modules_mut(&mut self) -> &mut [M] {
-        self.storage.values_changed();
+        self.values_changed();
         &mut self.modules
+    }
+
+    /// A number that is another one whenever a value may have changed: what others know of the values holds as long as it
+    /// stays.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// What others know of the values does not hold any more.
+    pub fn values_changed(&mut self) {
+        self.changes += 1;
+        self.storage.values_changed();
     }
 
     /// What the replicas did together.
@@ -200,7 +221,7 @@ impl<M: Module + 'static> Replicas<M> {
     /// Marks float variables as trainable or frozen, on every device. A frozen variable gets no gradient and so
     /// is never updated.
     pub fn set_trainable(&mut self, params: &HashSet<ParamId>, trainable: bool) {
-        self.storage.values_changed();
+        self.values_changed();
         let snapshots = self.snapshots.iter_mut().flatten();
         let snapshots = snapshots.map(|snapshot| &mut snapshot.module);
         for module in self.modules.iter_mut().chain(snapshots) {
@@ -237,7 +258,7 @@ impl<M: Module + 'static> Replicas<M> {
         let names = theirs.zip(ours).collect();
         let module = module.clone().map(&mut Renamed(names));
         self.modules = self.copies_of(&module)?;
-        self.storage.values_changed();
+        self.values_changed();
         self.updates += 1;
         self.fetch_all()
     }
@@ -289,7 +310,7 @@ impl<M: Module + 'static> Replicas<M> {
             columns.get(column)?.get(&record.param).copied()
         };
         let row = |record: &VariableRecord| match self.storage {
-            Storage::Mirrored | Storage::Central { .. } => (0..columns.len())
+            Storage::Mirrored | Storage::Apart | Storage::Central { .. } => (0..columns.len())
                 .filter_map(|column| sum(column, record))
                 .collect(),
             Storage::Sharded { .. } => (record.homes.iter())

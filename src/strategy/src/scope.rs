@@ -12,7 +12,7 @@ use burn::tensor::Device;
 use stratoscope_diagnostics::rules::MixedStrategies;
 use stratoscope_diagnostics::{Result, Rule};
 
-use crate::device::{LogicalDevice, cpu};
+use crate::device::{LogicalDevice, default_device};
 use crate::origin;
 use crate::strategy::{AsStrategy, Strategy};
 
@@ -145,14 +145,14 @@ pub fn live_strategies() -> Vec<Strategy> {
 }
 
 /// The devices that variables made now go to: one per replica of the active strategy, else the
-/// processor.
+/// default device.
 ///
 /// # Errors
-/// None on a machine with a processor.
+/// As [`default_device`].
 pub fn replica_devices() -> Result<Vec<LogicalDevice>> {
     match current() {
         Some(strategy) => Ok(strategy.replicas().to_vec()),
-        None => Ok(vec![cpu(0).resolve()?]),
+        None => Ok(vec![default_device()?]),
     }
 }
 
@@ -171,6 +171,7 @@ pub fn device() -> Result<Device> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::cpu;
     use crate::strategy::{MirroredStrategy, OneDeviceStrategy};
 
     fn two() -> (MirroredStrategy, OneDeviceStrategy) {

@@ -172,7 +172,7 @@ pub(crate) fn kind_under(strategy: Option<&Strategy>, taken: usize, rows: Option
     let Some(strategy) = strategy else {
         return Kind {
             kind: VariableKind::Local,
-            why: "made outside any scope: one copy, on the processor".to_owned(),
+            why: "made outside any scope: one copy, on the default device".to_owned(),
             homes: vec![0],
             rows: Vec::new(),
         };
@@ -189,6 +189,13 @@ pub(crate) fn kind_under(strategy: Option<&Strategy>, taken: usize, rows: Option
             let why = format!(
                 "made in the scope of `{label}`: a copy on each of its {}",
                 copies()
+            );
+            (VariableKind::Mirrored, why, (0..replicas.len()).collect())
+        }
+        StrategyKind::MultiWorkerMirrored => {
+            let why = format!(
+                "made in the scope of `{label}`: a copy in each of its {}, kept equal",
+                text::count(replicas.len(), "worker")
             );
             (VariableKind::Mirrored, why, (0..replicas.len()).collect())
         }

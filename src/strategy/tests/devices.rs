@@ -3,6 +3,7 @@
 mod encoder;
 
 use encoder::{Encoder, constant_gradients, named};
+use stratoscope_strategy::device::kernels;
 use stratoscope_strategy::{
     AsStrategy, BackendKind, DeviceSpec, MirroredStrategy, OneDeviceStrategy, Origin,
     PlacementReport, Replicas, Strategy, cuda, devices, scope, wgpu,
@@ -60,6 +61,8 @@ fn a_module_is_placed_on_an_adapter() {
         return;
     }
     is_placed_on(wgpu(0));
+    let kernels = kernels::compiled();
+    assert!(kernels.is_some_and(|count| count > 0), "{kernels:?}");
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn one_device_and_no_scope_have_local_variables() {
     assert!(replicas.records().iter().all(|r| r.strategy.is_none()));
     assert_eq!(
         replicas.records()[0].why,
-        "made outside any scope: one copy, on the processor"
+        "made outside any scope: one copy, on the default device"
     );
 }
 
@@ -446,7 +446,7 @@ fn timelines_keep_the_formulas() {
             let case = format!("{} of {count}", ops.title());
             assert_eq!(timeline.moved_bytes(), 2 * others * PAYLOAD, "{case}");
             let hops = match ops {
-                CrossDeviceOps::Ring => 2 * (count - 1),
+                CrossDeviceOps::Ring | CrossDeviceOps::Chain => 2 * (count - 1),
                 CrossDeviceOps::Tree => 2 * count.next_power_of_two().ilog2() as usize,
                 CrossDeviceOps::Centralized => 2,
             };

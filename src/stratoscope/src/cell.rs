@@ -22,9 +22,11 @@ use stratoscope_wire::ToKernel;
 use crate::connection;
 
 mod describe;
+mod device;
 pub mod evcxr;
 mod interrupts;
 mod last_line;
+mod parity;
 mod places;
 mod scopes;
 mod shell;
@@ -112,6 +114,7 @@ pub fn at(line: u32, last_line: u32) -> Result<(), evcxr::Interrupted> {
 }
 
 pub(crate) use describe::all as described;
+pub use device::device;
 pub use interrupts::sleep;
 pub use scopes::{enter, guard, leave};
 pub use shell::{ShellError, environment, shell};
@@ -207,7 +210,11 @@ pub(crate) fn statement_line() -> Option<usize> {
 
 fn install_panic_hook() {
     static INSTALLED: Once = Once::new();
-    INSTALLED.call_once(|| std::panic::set_hook(Box::new(note_panic)));
+    INSTALLED.call_once(|| {
+        std::panic::set_hook(Box::new(note_panic));
+        // A check of the course has caught it: it is part of an exercise, and no later panic repeats it.
+        stratoscope_course::attempt::on_caught_panic(|| PANIC.set(None));
+    });
 }
 
 fn note_panic(info: &PanicHookInfo<'_>) {

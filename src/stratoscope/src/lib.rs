@@ -17,7 +17,9 @@
 
 mod ahead;
 pub mod cell;
+pub mod chart;
 mod connection;
+pub mod course;
 pub mod display;
 mod looking;
 mod macros;
@@ -26,6 +28,7 @@ pub mod prelude;
 pub mod progress;
 pub mod result;
 mod training;
+mod worker;
 
 pub use burn;
 pub use log;

@@ -1,7 +1,8 @@
 //! How the values of looking into a run are shown: each has its own text and its own page.
 
 use stratoscope_train::{
-    AttentionMap, BatchView, ConfusionMatrix, DataMap, RankedExamples, TensorStatistics, Why,
+    AttentionMap, BatchView, ConfusionMatrix, DataMap, Hindsight, RankedExamples, TensorStatistics,
+    UpdateRatios, Why,
 };
 use stratoscope_wire::MimeBundle;
 
@@ -17,4 +18,6 @@ macro_rules! shown {
     };
 }
 
-shown!(AttentionMap BatchView ConfusionMatrix DataMap RankedExamples TensorStatistics Why);
+shown!(
+    AttentionMap BatchView ConfusionMatrix DataMap Hindsight RankedExamples TensorStatistics UpdateRatios Why
+);

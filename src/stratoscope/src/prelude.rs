@@ -3,6 +3,8 @@
 //! The macros `compile!`, `fit!`, `start!`, `evaluate!` and `scope!` are here too.
 
 pub use crate::cell::sleep;
+pub use crate::chart::{Chart, heatmap, histogram, plot, plot_xy, scatter};
+pub use crate::course;
 pub use crate::display::{
     Html, IntoBundle, Json, Latex, Markdown, Png, Svg, Table, clear_output, display, display_as,
     display_html, display_update, input, track,
@@ -24,7 +26,7 @@ pub use stratoscope_train::{
 // More losses and schedules, training steps by hand, memory plans.
 pub use stratoscope_train::{
     BinaryCrossentropy, CategoricalCrossentropy, Gradients, IntoSchedule, PolynomialDecay,
-    RatePlan, bert_warmup, half_precision, memory_plan,
+    RatePlan, auto, bert_warmup, half_precision, memory_plan,
 };
 
 // Mixed precision, as in `tf.keras.mixed_precision`.
@@ -34,16 +36,18 @@ pub use stratoscope_train::mixed_precision::{Policy, global_policy, set_global_p
 pub use stratoscope_strategy::placement::PlacementDiff;
 pub use stratoscope_strategy::{
     Aggregation, AsStrategy, CentralStorageStrategy, CrossDeviceOps, MirroredStrategy,
-    OneDeviceStrategy, ParameterServerStrategy, Partitioner, PlacementReport, ReplicatedVariable,
-    Strategy, Synchronization, TpuStrategy, cpu, cuda, devices, gpu, wgpu,
+    MultiWorkerMirroredStrategy, OneDeviceStrategy, ParameterServerStrategy, Partitioner,
+    PlacementReport, ReplicatedVariable, Strategy, Synchronization, TpuStrategy, Workers, cpu,
+    cuda, default_device, devices, gpu, wgpu,
 };
 pub use stratoscope_train::{
-    Adam, AdamW, BertForSequenceClassification, BertTokenizer, CompileArgs, CompileReceipt,
-    CosineDecay, EvaluateArgs, Evaluation, ExponentialDecay, FitArgs, Hinge, History, Huber,
-    KlDivergence, LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, Metric, Model, Predictions,
-    SGD, Schedule, SparseCategoricalCrossentropy, SquaredHinge, accuracy, auc, constant, f1,
-    macro_f1, mae, mcc, mse, pearson, precision, recall, rmse, spearman, top_k_accuracy,
-    warmup_linear,
+    Adam, AdamW, BertForQuestionAnswering, BertForSequenceClassification,
+    BertForTokenClassification, BertTokenizer, CompileArgs, CompileReceipt, CosineDecay,
+    EvaluateArgs, Evaluation, ExponentialDecay, FitArgs, Hinge, History, Huber, KlDivergence,
+    LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, Metric, Model, Predictions, SGD, Schedule,
+    SparseCategoricalCrossentropy, SquaredHinge, accuracy, answer_f1, auc, constant, entity_f1,
+    entity_precision, entity_recall, exact_match, f1, macro_f1, mae, mcc, mse, pearson, precision,
+    recall, rmse, spearman, top_k_accuracy, warmup_linear,
 };
 
 // A run that is driven piece by piece.
@@ -51,14 +55,15 @@ pub use stratoscope_train::breakpoints::{
     accuracy_drop, custom, every, grad_norm, loss, nan, spike, update_ratio,
 };
 pub use stratoscope_train::{
-    Clipping, Condition, Edit, RateChange, Rewound, Run, RunReport, StepNumbers, StepPoint, Stop,
-    StopReason,
+    Clipping, Condition, Edit, ForkOf, RateChange, Rewound, Run, RunReport, StepNumbers, StepPoint,
+    Stop, StopReason,
 };
 pub use stratoscope_train::{Comparison, compare, pin, scale};
 // What one sees inside a run, and the outputs of a network of one's own.
 pub use stratoscope_train::{
-    AttentionMap, BatchView, ConfusionMatrix, DataMap, ExampleView, RankedExamples, Statistics,
-    TensorStatistics, tap,
+    AttentionMap, BatchView, ConfusionMatrix, DataMap, Direction, ExampleView, Hindsight,
+    LayerRatios, Probe, RankedExamples, Statistics, TensorStatistics, UpdateRatios, Why, operation,
+    tap,
 };
 
 // Callbacks, and data files with custom columns.

@@ -1,15 +1,19 @@
 //! The output of training: one table per `fit!`, updated in place, warnings as cards, and the cards of the values of
 //! `train`. In a terminal, one line per epoch.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use stratoscope_diagnostics::{Diagnostic, work as long_work};
+use stratoscope_strategy::device::{choice, kernels};
+use stratoscope_strategy::strategy::Workers;
 use stratoscope_train::events::{self, Advanced, EpochEnded, FitStarted, Observer, RunCommand};
 use stratoscope_train::html::escape;
 use stratoscope_train::{
-    BertForSequenceClassification, CompileReceipt, Counters, Evaluation, History, Model, Network,
-    Predictions, Sequential, Summary, interrupt,
+    BertFiles, BertForQuestionAnswering, BertForSequenceClassification, BertForTokenClassification,
+    CompileReceipt, Counters, Evaluation, History, Model, Network, Predictions, Sequential,
+    Summary, interrupt,
 };
 use stratoscope_wire::{MimeBundle, RunState};
 
@@ -42,6 +46,7 @@ pub fn ready() {
         events::install(Arc::new(Drawing::default()));
         interrupt::listen_to(cell::interrupted);
         long_work::watch_by(work::draw);
+        choice::tell_by(warn);
     });
 }
 
@@ -76,6 +81,12 @@ impl Plot for History {
 impl IntoBundle for History {
     fn bundle(&self) -> MimeBundle {
         html_and_plain(self.to_html(), self.to_plain())
+    }
+}
+
+impl IntoBundle for Workers {
+    fn bundle(&self) -> MimeBundle {
+        html_and_plain(self.to_html(), self.to_string())
     }
 }
 
@@ -125,15 +136,32 @@ impl IntoBundle for Sequential {
 
 impl IntoBundle for BertForSequenceClassification {
     fn bundle(&self) -> MimeBundle {
-        let line = format!("{self:?}");
-        let report = self.load_report();
-        let html = format!(
-            "<div style=\"font-size:13px\">{}</div>{}",
-            escape(&line),
-            report.to_html()
-        );
-        html_and_plain(html, format!("{line}\n{}", report.summary()))
+        of_loaded(self)
     }
+}
+
+impl IntoBundle for BertForQuestionAnswering {
+    fn bundle(&self) -> MimeBundle {
+        of_loaded(self)
+    }
+}
+
+impl IntoBundle for BertForTokenClassification {
+    fn bundle(&self) -> MimeBundle {
+        of_loaded(self)
+    }
+}
+
+/// A model in a line, and where the values of its variables came from.
+fn of_loaded<N: Network<Files = BertFiles>>(model: &Model<N>) -> MimeBundle {
+    let line = format!("{model:?}");
+    let report = model.load_report();
+    let html = format!(
+        "<div style=\"font-size:13px\">{}</div>{}",
+        escape(&line),
+        report.to_html()
+    );
+    html_and_plain(html, format!("{line}\n{}", report.summary()))
 }
 
 /// A finished bundle.
@@ -150,6 +178,8 @@ impl IntoBundle for Shown {
 struct Drawing {
     fits: Arc<Mutex<Vec<Fit>>>,
     evaluation: Arc<Mutex<Option<(u64, String, Instant)>>>,
+    /// Whether the thread of [`Self::tick`] runs.
+    is_ticking: Arc<AtomicBool>,
 }
 
 impl Drawing {
@@ -169,24 +199,32 @@ impl Drawing {
         fits.retain(|fit| fit.end.is_none());
     }
 
-    /// Draws the table once a second until the end of the first step, which sends no events.
-    fn tick(&self, run: u64) {
+    /// Draws the tables once a second until the ends of their first steps, which send no events. One thread does so
+    /// for all runs: a loop of `run.step(1)` would start one for each call.
+    fn tick(&self) {
+        if self.is_ticking.swap(true, Ordering::SeqCst) {
+            return;
+        }
         let this = self.clone();
         let tick = move || {
             loop {
                 std::thread::sleep(TICK);
                 let mut fits = this.fits();
-                let fit = fits.iter_mut().find(|fit| fit.started.run == run);
-                let Some(fit) = fit.filter(|fit| fit.latest.is_none()) else {
+                let mut waiting = fits.iter_mut().filter(|fit| fit.latest.is_none());
+                let Some(first) = waiting.next() else {
+                    // Under the lock, so that a run that begins now finds that nobody ticks.
+                    this.is_ticking.store(false, Ordering::SeqCst);
                     return;
                 };
-                draw(fit);
+                draw(first);
+                waiting.for_each(draw);
             }
         };
-        // Without the thread, the table does not change during the first step.
-        let _ = std::thread::Builder::new()
-            .name("first-step".to_owned())
-            .spawn(tick);
+        let thread = std::thread::Builder::new().name("first-step".to_owned());
+        if thread.spawn(tick).is_err() {
+            // Without the thread, the table does not change during the first step.
+            self.is_ticking.store(false, Ordering::SeqCst);
+        }
     }
 }
 
@@ -196,10 +234,16 @@ fn draw(fit: &mut Fit) {
     match fit.is_shown {
         true => display_update(&fit.display_id, &Shown(fit.bundle())),
         false if is_over || !connection::is_open() || fit.begun.elapsed() < WORTH_SHOWING => return,
-        false => display_as(&fit.display_id, &Shown(fit.bundle())),
+        false => show(fit),
     }
     fit.is_shown = true;
     fit.drawn = Instant::now();
+}
+
+/// Shows the table for the first time, and the buttons below it.
+fn show(fit: &Fit) {
+    display_as(&fit.display_id, &Shown(fit.bundle()));
+    controls::open(fit.started.run);
 }
 
 impl Observer for Drawing {
@@ -209,6 +253,10 @@ impl Observer for Drawing {
             display_id: unique("fit", event.run),
             begun: Instant::now(),
             drawn: Instant::now(),
+            compiled_before: match event.compiles_for.is_empty() {
+                true => 0,
+                false => kernels::compiled().unwrap_or(0),
+            },
             is_shown: !event.is_piece,
             epochs: Vec::new(),
             best: None,
@@ -217,20 +265,21 @@ impl Observer for Drawing {
             is_paused: false,
             end: None,
         };
-        if connection::is_open() {
-            if fit.is_shown {
-                display_as(&fit.display_id, &Shown(fit.bundle()));
+        match connection::is_open() {
+            true if fit.is_shown => show(&fit),
+            false if fit.is_shown => println!("{}", fit.headline()),
+            _ => {}
+        }
+        {
+            let mut fits = self.fits();
+            if fits.len() == MOST_RUNS {
+                fits.remove(0);
             }
-            controls::open(event.run);
-            self.tick(event.run);
-        } else if fit.is_shown {
-            println!("{}", fit.headline());
+            fits.push(fit);
         }
-        let mut fits = self.fits();
-        if fits.len() == MOST_RUNS {
-            fits.remove(0);
+        if connection::is_open() {
+            self.tick();
         }
-        fits.push(fit);
     }
 
     fn advanced(&self, event: &Advanced) {
@@ -247,7 +296,7 @@ impl Observer for Drawing {
     fn epoch_ended(&self, event: &EpochEnded) {
         self.with_fit(event.run, true, |fit| {
             fit.validated = None;
-            fit.epochs.push(event.record.clone());
+            fit.epochs.push((event.record.clone(), event.batches));
             if event.best {
                 fit.best = Some(event.record.epoch);
             }

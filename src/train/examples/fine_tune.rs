@@ -2,7 +2,8 @@
 //! the results.
 //!
 //! `cargo run --example fine_tune -- [--seeds 5] [--epochs 3] [--replicas 2]
-//! [--model all-MiniLM-L6-v2] [--limit ROWS]`
+//! [--model all-MiniLM-L6-v2] [--limit ROWS] [--device wgpu:0]
+//! [--policy mixed_bfloat16]`
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -10,10 +11,11 @@ use std::process::ExitCode;
 use stratoscope_bert::LoadOptions;
 use stratoscope_data::debian_sections;
 use stratoscope_diagnostics::{Result, render};
-use stratoscope_strategy::{MirroredStrategy, scope};
+use stratoscope_strategy::device::choice;
+use stratoscope_strategy::{MirroredStrategy, default_device, scope};
 use stratoscope_train::{
     AdamW, BertForSequenceClassification, CompileArgs, FitArgs, SparseCategoricalCrossentropy,
-    accuracy, macro_f1, warmup_linear,
+    accuracy, macro_f1, set_global_policy, warmup_linear,
 };
 
 const USAGE: &str = "usage: fine_tune [OPTION VALUE]…
@@ -22,7 +24,9 @@ const USAGE: &str = "usage: fine_tune [OPTION VALUE]…
   --epochs N    epochs of each (default 3)
   --replicas N  logical devices (default 2)
   --model NAME  a checkpoint (default all-MiniLM-L6-v2)
-  --limit N     take the first N rows (default: all)";
+  --limit N     take the first N rows (default: all)
+  --device NAME cpu, wgpu:0, cuda:0, … (default: the best that works)
+  --policy NAME float32, mixed_float16 or mixed_bfloat16 (default float32)";
 
 fn main() -> ExitCode {
     let options = match Options::parse() {
@@ -54,6 +58,8 @@ struct Options {
     replicas: u64,
     model: String,
     limit: usize,
+    device: Option<String>,
+    policy: String,
 }
 
 impl Options {
@@ -65,6 +71,8 @@ impl Options {
             replicas: 2,
             model: "all-MiniLM-L6-v2".to_owned(),
             limit: usize::MAX,
+            device: None,
+            policy: "float32".to_owned(),
         };
         let mut words = std::env::args().skip(1);
         while let Some(name) = words.next() {
@@ -75,7 +83,7 @@ impl Options {
                 "--seeds" => Some(&mut options.seeds),
                 "--epochs" => Some(&mut options.epochs),
                 "--replicas" => Some(&mut options.replicas),
-                "--model" | "--limit" => None,
+                "--model" | "--limit" | "--device" | "--policy" => None,
                 _ => return Err(format!("there is no option {name}")),
             };
             let value = words.next().ok_or(format!("{name} needs a value"))?;
@@ -83,6 +91,8 @@ impl Options {
             match number {
                 Some(number) => *number = value.parse().map_err(no_number)?,
                 None if name == "--limit" => options.limit = value.parse().map_err(no_number)?,
+                None if name == "--device" => options.device = Some(value),
+                None if name == "--policy" => options.policy = value,
                 None => options.model = value,
             }
         }
@@ -93,7 +103,12 @@ impl Options {
 fn run(options: &Options) -> Result<()> {
     let (train, dev) = debian_sections()?;
     let (train, dev) = (train.take(options.limit), dev.take(options.limit));
+    if let Some(device) = &options.device {
+        choice::choose(device)?;
+    }
+    let device = default_device()?.name;
     let (epochs, replicas) = (options.epochs, options.replicas);
+    set_global_policy(&options.policy)?;
     for seed in 0..options.seeds {
         let strategy = MirroredStrategy::logical(replicas)?;
         let _scope = scope::enter(&strategy)?;
@@ -116,6 +131,8 @@ fn run(options: &Options) -> Result<()> {
         let line = serde_json::json!({
             "seed": seed,
             "replicas": replicas,
+            "device": device,
+            "policy": options.policy,
             "epochs": history.epochs,
             "counters": history.counters,
             "train_seconds": history.seconds(),

@@ -2,32 +2,60 @@
 //! all-MiniLM-L6-v2, every row of `--seq` tokens, AdamW with warm-up, global clipping, dropout on.
 //!
 //! ```text
-//! cargo run --example train_step -- --batch 16 --seq 64
+//! cargo run --example train_step -- --batch 16 --seq 64 --device cpu
 //! ```
 //!
-//! One JSON line: `seq_per_s` from the median of the steps after the warm-up, without tokenization.
+//! `--policy mixed_bfloat16` trains in bfloat16, `--infer` measures `predict` instead, `--layers` a network of this shape
+//! with other layers and random weights, `--replicas` logical devices. One JSON line: `seq_per_s` from the median of the
+//! steps after the warm-up, without tokenization (of `predict` with it); the losses of all steps; the peak of memory; the
+//! rate of the step's products, and of one large product of float32 on the same device.
 
 use std::error::Error;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
+use burn::tensor::{Device, Tensor};
+use serde_json::json;
+use stratoscope_bert::{BertConfig, BertTokenizer, SequenceClassifier, checkpoint, source};
 use stratoscope_data::Dataset;
 use stratoscope_diagnostics::{Diagnostic, render};
+use stratoscope_strategy::device::choice;
+use stratoscope_strategy::{BackendKind, MirroredStrategy, default_device, devices, scope};
 use stratoscope_train::{
     AdamW, BertForSequenceClassification, CompileArgs, FitArgs, SparseCategoricalCrossentropy,
-    warmup_linear,
+    set_global_policy, warmup_linear,
 };
+use tempfile::TempDir;
 
-const STEPS: usize = 8;
 const WARMUP: usize = 3;
 const LABELS: usize = 8;
+const MODEL: &str = "all-MiniLM-L6-v2";
 
-const USAGE: &str = "usage: train_step [--batch N] [--seq N]
+const USAGE: &str = "usage: train_step [OPTION VALUE]… [--infer]
 
-  --batch N  rows a step (default 16)
-  --seq N    tokens a row (default 64)";
+  --batch N     rows a step (default 16)
+  --seq N       tokens a row (default 64)
+  --steps N     measured steps, after 3 that are not (default 8)
+  --device NAME cpu, wgpu:0, cuda:0, … (default: the best that works)
+  --policy NAME float32, mixed_float16 or mixed_bfloat16 (default float32)
+  --replicas N  logical devices (default 1: no strategy)
+  --layers N    layers of a network with random weights (default: the checkpoint)
+  --infer       measure predict instead of training";
 
 fn main() -> ExitCode {
-    let Err(problem) = run() else {
+    let arguments = match Arguments::read() {
+        Ok(Some(arguments)) => arguments,
+        Ok(None) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(problem) => {
+            eprintln!("train_step: {problem}\n{USAGE}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let Err(problem) = run(&arguments) else {
         return ExitCode::SUCCESS;
     };
     match problem.downcast_ref::<Box<Diagnostic>>() {
@@ -43,44 +71,141 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// The arguments of the command line; `None` for `--help`.
-fn arguments() -> Result<Option<(usize, usize)>, String> {
-    let (mut batch, mut seq) = (16_usize, 64_usize);
-    let mut words = std::env::args().skip(1);
-    while let Some(name) = words.next() {
-        let number = match name.as_str() {
-            "-h" | "--help" => return Ok(None),
-            "--batch" => &mut batch,
-            "--seq" => &mut seq,
-            _ => return Err(format!("there is no option {name}\n{USAGE}")),
-        };
-        let value = words.next().and_then(|value| value.parse().ok());
-        let value = value.filter(|&value| value > 0);
-        *number = value.ok_or_else(|| format!("{name} needs a number above 0\n{USAGE}"))?;
-    }
-    Ok(Some((batch, seq)))
+/// The arguments of the command line.
+struct Arguments {
+    batch: usize,
+    seq: usize,
+    steps: usize,
+    replicas: usize,
+    /// 0: those of the checkpoint.
+    layers: usize,
+    device: Option<String>,
+    policy: String,
+    infer: bool,
 }
 
-fn run() -> Result<(), Box<dyn Error>> {
-    let Some((batch, seq)) = arguments()? else {
-        println!("{USAGE}");
-        return Ok(());
+impl Arguments {
+    /// `None` for `--help`.
+    fn read() -> Result<Option<Self>, String> {
+        let mut read = Self {
+            batch: 16,
+            seq: 64,
+            steps: 8,
+            replicas: 1,
+            layers: 0,
+            device: None,
+            policy: "float32".to_owned(),
+            infer: false,
+        };
+        let mut words = std::env::args().skip(1);
+        while let Some(name) = words.next() {
+            let mut value = || words.next().ok_or(format!("{name} needs a value"));
+            let number = match name.as_str() {
+                "-h" | "--help" => return Ok(None),
+                "--infer" => {
+                    read.infer = true;
+                    continue;
+                }
+                "--device" => {
+                    read.device = Some(value()?);
+                    continue;
+                }
+                "--policy" => {
+                    read.policy = value()?;
+                    continue;
+                }
+                "--batch" => &mut read.batch,
+                "--seq" => &mut read.seq,
+                "--steps" => &mut read.steps,
+                "--replicas" => &mut read.replicas,
+                "--layers" => &mut read.layers,
+                _ => return Err(format!("there is no option {name}")),
+            };
+            let given = value()?.parse().ok().filter(|&given| given > 0);
+            *number = given.ok_or_else(|| format!("{name} needs a number above 0"))?;
+        }
+        Ok(Some(read))
+    }
+}
+
+/// What was measured: seconds of the first step, in which a GPU's kernels are compiled and tuned, then the median.
+struct Measured {
+    first: f64,
+    seconds: f64,
+    losses: Vec<f64>,
+}
+
+fn run(asked: &Arguments) -> Result<(), Box<dyn Error>> {
+    if let Some(device) = &asked.device {
+        choice::choose(device)?;
+    }
+    let device = default_device()?;
+    set_global_policy(&asked.policy)?;
+    let (folder, config, _kept) = checkpoint_of(asked.layers)?;
+    let strategy = match asked.replicas {
+        1 => None,
+        count => Some(MirroredStrategy::logical(count)?),
     };
-    // Each word is one word piece, and there are more words than `--seq`: truncation makes all rows equally long.
-    let rows = batch * (STEPS + WARMUP);
-    let common = [
+    let scope = strategy.as_ref().map(scope::enter).transpose()?;
+    let model = BertForSequenceClassification::from_pretrained(&folder.to_string_lossy(), LABELS)?;
+    let measured = match asked.infer {
+        true => predict(&model, asked)?,
+        false => train(&model, asked)?,
+    };
+    drop(scope);
+    // Before the product, which takes memory of its own.
+    let (peak, peak_of) = peak_memory(&device.burn, device.backend);
+    let flops =
+        flops(&config, asked.seq) * asked.batch as f64 * if asked.infer { 1.0 } else { 3.0 };
+    println!(
+        "{}",
+        json!({
+            "batch": asked.batch, "seq": asked.seq, "device": device.name, "description": device.description, "software": software(&device.name),
+            "policy": asked.policy, "layers": config.num_hidden_layers, "replicas": asked.replicas,
+            "first_seconds": measured.first, "seconds": measured.seconds,
+            "seq_per_s": asked.batch as f64 / measured.seconds, "losses": measured.losses,
+            "peak_memory_bytes": peak, "peak_memory_of": peak_of,
+            "gflops": flops / measured.seconds / 1e9, "product_gflops": product(&device.burn, &device.name)?,
+        })
+    );
+    Ok(())
+}
+
+/// The folder of the checkpoint, or of a network of its shape with so many layers and random weights.
+fn checkpoint_of(layers: usize) -> Result<(PathBuf, BertConfig, Option<TempDir>), Box<dyn Error>> {
+    let found = source::find(MODEL)?.folder;
+    let mut config = BertConfig::from_folder(&found)?.with_num_labels(LABELS)?;
+    if layers == 0 {
+        return Ok((found, config, None));
+    }
+    config.num_hidden_layers = layers;
+    let folder = TempDir::new()?;
+    let network = SequenceClassifier::init(&config, 1, &Device::flex())?;
+    let tokenizer = BertTokenizer::from_folder(&found)?;
+    checkpoint::save(folder.path(), &network, &config, &tokenizer)?;
+    Ok((folder.path().to_owned(), config, Some(folder)))
+}
+
+/// So many texts, each word one word piece.
+fn texts(rows: usize, words: usize) -> impl Iterator<Item = String> {
+    const COMMON: [&str; 10] = [
         "the", "of", "and", "in", "to", "was", "he", "is", "for", "on",
     ];
-    let row = |row: usize| -> String {
-        (0..seq)
-            .map(|word| common[(row * 7 + word * 3) % common.len()])
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    let labelled = (0..rows).map(|index| (row(index), format!("label {}", index % LABELS)));
-    let data = Dataset::from_labelled(labelled);
+    (0..rows).map(move |row| {
+        let words = (0..words).map(|word| COMMON[(row * 7 + word * 3) % COMMON.len()]);
+        words.collect::<Vec<_>>().join(" ")
+    })
+}
 
-    let model = BertForSequenceClassification::from_pretrained("all-MiniLM-L6-v2", LABELS)?;
+/// `fit` for one epoch. There are more words than `--seq`: truncation makes all rows equally long.
+fn train(
+    model: &BertForSequenceClassification,
+    asked: &Arguments,
+) -> Result<Measured, Box<dyn Error>> {
+    let rows = asked.batch * (asked.steps + WARMUP);
+    let labelled = texts(rows, asked.seq).enumerate();
+    let labelled = labelled.map(|(index, text)| (text, format!("label {}", index % LABELS)));
+    let data = Dataset::from_labelled(labelled);
     model.compile(
         CompileArgs::new()
             .optimizer(AdamW::new(warmup_linear(5e-5, 0.1)).global_clipnorm(1.0))
@@ -90,19 +215,102 @@ fn run() -> Result<(), Box<dyn Error>> {
         &data,
         FitArgs::new()
             .epochs(1)
-            .batch_size(batch)
-            .max_length(seq)
+            .batch_size(asked.batch)
+            .max_length(asked.seq)
             .verbose(false),
     )?;
-    let mut seconds: Vec<f64> = history.executions[WARMUP..]
-        .iter()
-        .map(|record| record.seconds)
-        .collect();
+    let records = &history.executions;
+    let seconds = records[WARMUP..].iter().map(|record| record.seconds);
+    Ok(Measured {
+        first: records[0].seconds,
+        seconds: median(seconds.collect()),
+        losses: records.iter().map(|record| record.loss).collect(),
+    })
+}
+
+/// `predict` of one batch, again and again. The two special tokens of a row are part of `--seq`.
+fn predict(
+    model: &BertForSequenceClassification,
+    asked: &Arguments,
+) -> Result<Measured, Box<dyn Error>> {
+    let data = Dataset::from_texts(texts(asked.batch, asked.seq.saturating_sub(2).max(1)));
+    let mut seconds = Vec::new();
+    for _ in 0..asked.steps + WARMUP {
+        let begun = Instant::now();
+        model.predict(&data)?;
+        seconds.push(begun.elapsed().as_secs_f64());
+    }
+    Ok(Measured {
+        first: seconds[0],
+        seconds: median(seconds.split_off(WARMUP)),
+        losses: Vec::new(),
+    })
+}
+
+fn median(mut seconds: Vec<f64>) -> f64 {
     seconds.sort_by(f64::total_cmp);
-    let median = seconds[seconds.len() / 2];
-    println!(
-        "{}",
-        serde_json::json!({ "batch": batch, "seq": seq, "seconds": median, "seq_per_s": batch as f64 / median })
-    );
-    Ok(())
+    seconds[seconds.len() / 2]
+}
+
+/// Operations of the products of a forward pass over one row, a multiplication and an addition being two; the formula of
+/// `torch_reference.py`.
+fn flops(config: &BertConfig, seq: usize) -> f64 {
+    let [layers, hidden, inner, seq] = [
+        config.num_hidden_layers,
+        config.hidden_size,
+        config.intermediate_size,
+        seq,
+    ]
+    .map(|number| number as f64);
+    let dense = 4.0 * hidden * hidden + 2.0 * hidden * inner;
+    layers * seq * (2.0 * dense + 4.0 * seq * hidden)
+}
+
+/// The most memory of this process that was in use, on a GPU what its pool has reserved; and which of the two it is.
+fn peak_memory(device: &Device, backend: BackendKind) -> (u64, &'static str) {
+    if backend != BackendKind::Flex {
+        let usage = device.memory_pool_usage();
+        return (
+            usage.map_or(0, |usage| usage.bytes_reserved),
+            "pool of the device",
+        );
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kilobytes = status.lines().find_map(|line| {
+        let words = line.strip_prefix("VmHWM:")?;
+        words
+            .trim()
+            .trim_end_matches("kB")
+            .trim()
+            .parse::<u64>()
+            .ok()
+    });
+    (kilobytes.unwrap_or(0) * 1024, "resident set of the process")
+}
+
+/// Whether it is a software adapter, which computes on the processor.
+fn software(name: &str) -> bool {
+    devices()
+        .iter()
+        .any(|info| info.name == name && info.software)
+}
+
+/// The best of seven square products of float32, in operations (1e9) a second. Its size is one that keeps the device busy
+/// and ends within a second.
+fn product(device: &Device, name: &str) -> Result<f64, Box<dyn Error>> {
+    let size = match (name.starts_with("cpu"), software(name)) {
+        (true, _) => 1024,
+        (false, true) => 256,
+        (false, false) => 4096,
+    };
+    let ones = Tensor::<2>::ones([size, size], device);
+    let mut best = f64::INFINITY;
+    for _ in 0..7 {
+        let begun = Instant::now();
+        let product = ones.clone().matmul(ones.clone());
+        // The read waits for the product.
+        product.slice([0..1, 0..1]).try_into_data()?;
+        best = best.min(begun.elapsed().as_secs_f64());
+    }
+    Ok(2.0 * (size as f64).powi(3) / best / 1e9)
 }

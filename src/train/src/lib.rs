@@ -68,10 +68,12 @@ pub use step::precision;
 
 pub use arguments::class_weight::IntoClassWeight;
 pub use arguments::{
-    CompileArgs, EvaluateArgs, FitArgs, IntoCount, IntoFolder, IntoFrequency, IntoLoss, IntoMetric,
-    IntoMetrics, IntoStrategyChoice, NoStrategy, none,
+    Auto, CompileArgs, EvaluateArgs, FitArgs, IntoBatchSize, IntoCount, IntoFolder, IntoFrequency,
+    IntoLoss, IntoMetric, IntoMetrics, IntoStrategyChoice, NoStrategy, auto, none,
 };
-pub use bert::{BertFiles, BertForSequenceClassification};
+pub use bert::{
+    BertFiles, BertForQuestionAnswering, BertForSequenceClassification, BertForTokenClassification,
+};
 pub use build::IntoInputShape;
 pub use by_hand::{Applied, Gradients};
 pub use callbacks::{
@@ -88,25 +90,27 @@ pub use loss::{
     SquaredHinge,
 };
 pub use metric::{
-    Metric, accuracy, auc, f1, macro_f1, mae, mcc, mse, pearson, precision, recall, rmse, spearman,
-    top_k_accuracy,
+    Metric, accuracy, answer_f1, auc, entity_f1, entity_precision, entity_recall, exact_match, f1,
+    macro_f1, mae, mcc, mse, pearson, precision, recall, rmse, spearman, top_k_accuracy,
 };
 pub use mixed_precision::{Policy, global_policy, set_global_policy};
 pub use model::Model;
 pub use model::memory_plan;
-pub use network::{Files, Input, Network, Outputs, features};
+pub use model::worker::{serve_as_worker, work_at};
+pub use network::{Files, Input, Network, Outputs, StepShape, Task, features};
 pub use optimizer::{Adam, AdamW, Clipping, IntoOptimizer, Optimizer, SGD};
 pub use plot::Picture;
 pub use precision::{HalfPrecision, half_precision};
-pub use predict::{IntoTexts, Prediction, Predictions};
+pub use predict::{Answered, IntoTexts, Marked, Prediction, Predictions};
 pub use receipt::CompileReceipt;
 pub use report::comparison::{Comparison, OtherWeights, Parted};
 pub use report::inspection::{
-    AttentionMap, BatchView, ConfusionMatrix, DataMap, ExampleView, FirstNonFinite, MappedExample,
-    Phase, Piece, RankedExamples, Statistics, TensorRow, TensorStatistics, Why,
+    AttentionMap, BatchView, Collected, ConfusionMatrix, DataMap, Direction, ExampleView,
+    FirstNonFinite, Grown, Hindsight, IntoCollected, LayerRatios, MappedExample, Phase, Piece,
+    Probe, RankedExamples, Statistics, TensorRow, TensorStatistics, UpdateRatios, Why,
 };
-pub use report::memory_plan::MemoryPlan;
-pub use report::run_report::{LayerRatio, Position, RunReport, StepNumbers, StepPoint};
+pub use report::memory_plan::{MemoryPlan, StepMemory};
+pub use report::run_report::{ForkOf, LayerRatio, Position, RunReport, StepNumbers, StepPoint};
 pub use report::stop::{Hit, Stop, StopReason};
 pub use run::breakpoints::{self, Condition};
 pub use run::compare::compare;
@@ -121,5 +125,6 @@ pub use sequential::{
     Activation, Dense, Dropout, Embedding, Flatten, GlobalAveragePooling1D, Layer, Sequential,
 };
 pub use stratoscope_bert::BertTokenizer;
+pub use stratoscope_bert::operation;
 pub use stratoscope_bert::taps::tap;
 pub use summary::Summary;

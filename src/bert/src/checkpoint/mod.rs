@@ -15,6 +15,7 @@ use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::work::{Unit, Work};
 
 use crate::config::BertConfig;
+use crate::heads::BertNetwork;
 use crate::parameters::Store;
 use crate::problem;
 use crate::sequence_classifier::SequenceClassifier;
@@ -61,9 +62,9 @@ impl LoadOptions {
 
 /// A checkpoint that was read.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct Loaded<N = SequenceClassifier> {
     /// The network, on the given device. It can be trained if that is an autodiff device.
-    pub network: SequenceClassifier,
+    pub network: N,
     /// The checkpoint's own tokenizer.
     pub tokenizer: BertTokenizer,
     /// The configuration, with the labels of the network.
@@ -74,9 +75,9 @@ pub struct Loaded {
 
 /// A network without its tokenizer.
 #[derive(Clone, Debug)]
-pub struct LoadedNetwork {
+pub struct LoadedNetwork<N = SequenceClassifier> {
     /// The network, on the given device.
-    pub network: SequenceClassifier,
+    pub network: N,
     /// The configuration, with the labels of the network.
     pub config: BertConfig,
     /// Where the values of each variable came from.
@@ -89,6 +90,18 @@ pub struct LoadedNetwork {
 /// A diagnostic for files that are missing or damaged, another architecture, tensors that are missing or have another shape
 /// or element type, and a vocabulary that does not match the tokenizer.
 pub fn load(folder: &Path, options: &LoadOptions, device: &Device) -> Result<Loaded> {
+    load_as(folder, options, device)
+}
+
+/// Reads a checkpoint's folder into any of the networks. The head of a checkpoint for another task is left out.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_as<N: BertNetwork>(
+    folder: &Path,
+    options: &LoadOptions,
+    device: &Device,
+) -> Result<Loaded<N>> {
     let config = configuration(folder, options)?;
     let tokenizer = BertTokenizer::from_folder(folder)?;
     if tokenizer.vocab_size() > config.vocab_size {
@@ -120,6 +133,18 @@ pub fn load_network(
     options: &LoadOptions,
     device: &Device,
 ) -> Result<LoadedNetwork> {
+    load_network_as(folder, options, device)
+}
+
+/// Reads configuration and weights into any of the networks.
+///
+/// # Errors
+/// As [`load_network`].
+pub fn load_network_as<N: BertNetwork>(
+    folder: &Path,
+    options: &LoadOptions,
+    device: &Device,
+) -> Result<LoadedNetwork<N>> {
     fill(folder, configuration(folder, options)?, options, device)
 }
 
@@ -134,23 +159,23 @@ fn configuration(folder: &Path, options: &LoadOptions) -> Result<BertConfig> {
 }
 
 /// The network of a configuration, with the folder's weights.
-fn fill(
+fn fill<N: BertNetwork>(
     folder: &Path,
     config: BertConfig,
     options: &LoadOptions,
     device: &Device,
-) -> Result<LoadedNetwork> {
+) -> Result<LoadedNetwork<N>> {
     let file = TensorFile::open_in(folder)?;
     // The head of a checkpoint for another task has the same name and is not usable here.
     let other_head = config
         .architectures
         .iter()
-        .any(|name| name.starts_with("BertFor") && name != "BertForSequenceClassification");
+        .any(|name| name.starts_with("BertFor") && name != N::ARCHITECTURE);
     let mut loader = Loader::new(file, options.new_head || other_head);
     let network = {
         let mut store = Store::new(device, config.initializer_range, options.seed);
         store = store.with_loader(&mut loader);
-        SequenceClassifier::new(&mut store.root(), &config)
+        N::new(&mut store.root(), &config)
     };
     let report = loader.finish(folder)?;
     Ok(LoadedNetwork {

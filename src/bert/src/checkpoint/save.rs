@@ -10,9 +10,9 @@ use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::work::{Unit, Work};
 
 use crate::config::BertConfig;
+use crate::heads::BertNetwork;
 use crate::names::named_values;
 use crate::problem;
-use crate::sequence_classifier::SequenceClassifier;
 use crate::tokenizer::BertTokenizer;
 
 /// Writes the whole model: configuration, weights and tokenizer. The folder is created if necessary.
@@ -20,9 +20,9 @@ use crate::tokenizer::BertTokenizer;
 ///
 /// # Errors
 /// SC0908 for the first file that cannot be written.
-pub fn save(
+pub fn save<N: BertNetwork>(
     folder: &Path,
-    network: &SequenceClassifier,
+    network: &N,
     config: &BertConfig,
     tokenizer: &BertTokenizer,
 ) -> Result<Vec<PathBuf>> {
@@ -35,9 +35,9 @@ pub fn save(
 ///
 /// # Errors
 /// SC0908 for the first file that cannot be written.
-pub fn save_network(
+pub fn save_network<N: BertNetwork>(
     folder: &Path,
-    network: &SequenceClassifier,
+    network: &N,
     config: &BertConfig,
 ) -> Result<Vec<PathBuf>> {
     create_folder(folder)?;
@@ -56,7 +56,7 @@ pub fn save_network(
     let bytes =
         safetensors::serialize(views, Some(metadata)).map_err(|error| failed(error.to_string()))?;
     let weights = write(folder, "model.safetensors", &bytes)?;
-    let text = config.to_json("BertForSequenceClassification");
+    let text = config.to_json(N::ARCHITECTURE);
     Ok(vec![
         write(folder, "config.json", text.as_bytes())?,
         weights,

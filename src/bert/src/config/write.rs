@@ -54,7 +54,10 @@ impl BertConfig {
             (1, None) => "regression",
             _ => "single_label_classification",
         };
-        set("problem_type", json!(problem_type));
+        // Only that class has one.
+        if architecture == "BertForSequenceClassification" {
+            set("problem_type", json!(problem_type));
+        }
         match binary {
             Some(names) => set("binary_labels", json!(names)),
             None => drop(file.remove("binary_labels")),

@@ -10,6 +10,8 @@ use burn::tensor::{Device, DeviceType, Int, Tensor, TensorData};
 use super::*;
 
 mod attention;
+mod bf16;
+mod on_gpu;
 use self::attention::projections;
 
 const KEY: DropoutKey = DropoutKey {
@@ -75,7 +77,8 @@ fn run(case: &Case, operation: impl Fn(&Case) -> Tensor<3>) -> Run {
         ones: case.ones.iter().map(|x| x.clone().require_grad()).collect(),
     };
     let output = operation(&fresh);
-    let weights = values(output.dims(), 99);
+    let weights = values(output.dims(), 99).to_data();
+    let weights = Tensor::from_data(weights, &output.device());
     let grads = (output.clone() * weights).sum().backward();
     let mut gradients = Vec::new();
     gradients.extend(

@@ -2,6 +2,7 @@
 //! for autodiff over it. [`super`] calls them for float32 tensors of that backend only.
 
 mod autodiff;
+mod bf16;
 mod flex;
 mod gradients;
 
@@ -10,6 +11,7 @@ use burn::backend::{Backend, DispatchDevice, backend_extension};
 use burn::tensor::{DType, Device, Tensor};
 
 use super::key::Mask;
+use crate::taps;
 
 /// Shapes and meanings are those of the functions in [`super`].
 #[backend_extension(Flex, Autodiff)]
@@ -76,9 +78,10 @@ pub(super) trait FusedOps: Backend {
     ) -> FloatTensor<Self>;
 }
 
-/// Whether a tensor is one the fused operations take: float32, on the CPU backend.
+/// Whether a tensor is one the fused operations take: float32, on the CPU backend. Where somebody looks at single
+/// operations there are none.
 pub(super) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
-    tensor.dtype() == DType::F32 && is_flex(&tensor.device())
+    tensor.dtype() == DType::F32 && !taps::is_by_operation() && is_flex(&tensor.device())
 }
 
 fn is_flex(device: &Device) -> bool {

@@ -19,12 +19,8 @@ pub struct DropoutKey {
     pub site: u32,
 }
 
-/// First multiplier of the element hash: 2³² / golden ratio, which spreads neighboring indices.
-pub(super) const SPREAD: u32 = 0x9E37_79B9;
-/// Second multiplier of the element hash; odd, so that different indices stay different.
-pub(super) const MIX_A: u32 = 0x21F0_AAAD;
-/// Third multiplier of the element hash.
-pub(super) const MIX_B: u32 = 0x735A_2D97;
+// The multipliers of the element hash, which the kernels for GPUs use, too.
+pub(super) use stratoscope_gpu::{MIX_A, MIX_B, SPREAD};
 
 /// A dropout mask: the numbers that its elements are computed from.
 #[derive(Clone, Copy, Debug)]

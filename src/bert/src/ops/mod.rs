@@ -1,19 +1,22 @@
 //! The encoder's arithmetic, behind one function per operation.
 //!
-//! Each operation has two forms, chosen at run time by the tensor's device and type: `portable`
+//! Each operation has up to three forms, chosen at run time by the tensor's device and type: `portable`
 //! composes burn's own operations and runs everywhere; the fused form computes on the float32 slices
-//! of burn's CPU backend, forward and backward, in as few passes as possible. Both are differentiable.
+//! of burn's CPU backend, forward and backward, in as few passes as possible; `gpu` launches one kernel on
+//! wgpu or CUDA where the portable form launches several. All are differentiable.
 //! The fused form gives the same bits however many threads there are: every sum has a fixed order.
-//! Under a mixed-precision policy outputs and weights are rounded to 16 bits (`precision`). A pass can be
-//! canceled (`stop`).
+//! Under a mixed-precision policy outputs and weights are rounded to 16 bits, or products multiply numbers of 16 bits
+//! (`precision`). A pass can be canceled (`stop`).
 //!
 //! Dimensions: B sequences, S positions, H = hidden size, N heads, D = H / N, I inputs, O outputs.
 
 mod cpu;
 mod fused;
+mod gpu;
 mod key;
 mod portable;
 mod precision;
+mod probe;
 mod stop;
 
 #[cfg(test)]
@@ -23,9 +26,12 @@ use burn::backend::Dispatch;
 use burn::tensor::{DType, Int, Tensor};
 
 pub use key::DropoutKey;
-pub use precision::{Precision, rounded};
+pub use precision::{Bfloat16, Precision, bfloat16_on_cpu, rounded};
 pub use stop::Stop;
 
+pub(crate) use probe::probed;
+
+use crate::{operation, taps};
 use fused::FusedOps;
 use key::Mask;
 
@@ -63,6 +69,9 @@ pub fn linear(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
         return unfilled(&x, &weight);
     }
     let (weight, bias) = (rounded(weight), rounded(bias));
+    if gpu::takes(&x) && fits(&x, &weight, &bias) {
+        return rounded(gpu::linear(x, weight, bias));
+    }
     if !(fused::takes(&x) && fits(&x, &weight, &bias)) {
         return rounded(portable::linear(x, weight, bias));
     }
@@ -79,6 +88,9 @@ pub fn linear_gelu(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3
         return unfilled(&x, &weight);
     }
     let (weight, bias) = (rounded(weight), rounded(bias));
+    if gpu::takes(&x) && fits(&x, &weight, &bias) {
+        return rounded(gpu::linear_gelu(x, weight, bias));
+    }
     if !(fused::takes(&x) && fits(&x, &weight, &bias)) {
         return rounded(portable::gelu(portable::linear(x, weight, bias)));
     }
@@ -158,16 +170,20 @@ fn normalize(
         && residual
             .as_ref()
             .is_none_or(|residual| residual.dims() == x.dims());
+    if gpu::takes(&x) && fits && gpu::fits_a_row(&x) {
+        return rounded(gpu::normalize(x, residual, gamma, beta, eps, dropped));
+    }
     if !(fused::takes(&x) && fits) {
         let x = match dropped {
             Some(mask) => portable::dropout(x, mask),
             None => x,
         };
         let sum = match residual {
-            Some(residual) => x + residual,
+            Some(residual) => operation!("add input", [x, input = residual], x + input),
             None => x,
         };
-        return rounded(portable::layer_norm(sum, gamma, beta, eps));
+        let normalize = || portable::layer_norm(sum, gamma, beta, eps);
+        return rounded(taps::within("LayerNorm", normalize));
     }
     let (x, gamma, beta) = (
         x.into_dispatch(),
@@ -199,6 +215,7 @@ pub fn dropout(x: Tensor<3>, rate: f64, key: DropoutKey) -> Tensor<3> {
             x.into_dispatch(),
             mask,
         ))),
+        Some(mask) if gpu::takes(&x) => rounded(gpu::dropout(x, mask)),
         Some(mask) => rounded(portable::dropout(x, mask)),
         None => x,
     }
@@ -230,6 +247,9 @@ pub fn attention(
         && value.dims() == query.dims()
         && mask.dims() == [batch, sequence]
         && hidden.is_multiple_of(heads);
+    if gpu::takes(&query) && gpu::takes(&mask) && fits {
+        return rounded(gpu::attention(query, key, value, heads, mask, dropped));
+    }
     if !(fused::takes(&query) && fused::takes(&mask) && fits) {
         return rounded(portable::attention(query, key, value, heads, mask, dropped));
     }
@@ -285,9 +305,22 @@ pub fn self_attention(
         && mask.dims() == [batch, sequence]
         && query.0.dims()[0].is_multiple_of(heads);
     if !(fused::takes(&x) && fused::takes(&mask) && fits) {
-        let [query, key, value] =
-            [query, key, value].map(|(weight, bias)| portable::linear(x.clone(), weight, bias));
-        return rounded(portable::attention(query, key, value, heads, mask, dropped));
+        let on_gpu = fits && gpu::takes(&x) && gpu::takes(&mask);
+        let (linear, attention): (Layer, Attention) = match on_gpu {
+            true => (gpu::linear, gpu::attention),
+            false => (portable::linear, portable::attention),
+        };
+        // The three products keep one copy of what they all read.
+        let x = match on_gpu {
+            true => gpu::factor(x),
+            false => x,
+        };
+        let project = |name: &str, (weight, bias): (Tensor<2>, Tensor<1>)| {
+            taps::within(name, || linear(x.clone(), weight, bias))
+        };
+        let (query, key) = (project("query", query), project("key", key));
+        let value = project("value", value);
+        return rounded(attention(query, key, value, heads, mask, dropped));
     }
     rounded(Tensor::from_dispatch(Dispatch::fused_self_attention(
         x.into_dispatch(),
@@ -302,6 +335,11 @@ pub fn self_attention(
         dropped,
     )))
 }
+
+/// A form of [`linear`].
+type Layer = fn(Tensor<3>, Tensor<2>, Tensor<1>) -> Tensor<3>;
+/// A form of [`attention`].
+type Attention = fn(Tensor<3>, Tensor<3>, Tensor<3>, usize, Tensor<2>, Option<Mask>) -> Tensor<3>;
 
 /// The output of a layer in a canceled pass.
 fn unfilled(x: &Tensor<3>, weight: &Tensor<2>) -> Tensor<3> {

@@ -7,6 +7,7 @@ use burn::tensor::activation::softmax;
 use burn::tensor::{DType, Int, IntDType, Tensor, module};
 
 use super::key::{MIX_A, MIX_B, Mask, SPREAD};
+use crate::operation;
 
 /// The score of padding. It is finite, because with −∞ a row of padding only would become NaN, and so low that its
 /// probability is 0 next to any real score. It is representable in bfloat16.
@@ -19,7 +20,11 @@ pub(super) fn embedding(
     indices: Tensor<2, Int>,
     padding: Option<usize>,
 ) -> Tensor<3> {
-    let vectors = module::embedding(table, indices.clone());
+    let vectors = operation!(
+        "look up",
+        [table],
+        module::embedding(table, indices.clone())
+    );
     let Some(padding) = padding.filter(|_| vectors.is_tracked()) else {
         return vectors;
     };
@@ -34,25 +39,42 @@ pub(super) fn embedding(
 pub(super) fn linear(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
     let [batch, sequence, inputs] = x.dims();
     let [outputs, _] = weight.dims();
+    let rows = batch * sequence;
     // One product over all rows: a batched one would repeat the weights.
-    let y = x
-        .reshape([batch * sequence, inputs])
-        .matmul(weight.transpose());
-    (y + bias.unsqueeze::<2>()).reshape([batch, sequence, outputs])
+    let y = operation!("product", [x, weight], {
+        x.reshape([rows, inputs]).matmul(weight.transpose())
+    });
+    let y = operation!("add bias", [product = y, bias], {
+        product + bias.unsqueeze::<2>()
+    });
+    y.reshape([batch, sequence, outputs])
 }
 
 pub(super) fn gelu(x: Tensor<3>) -> Tensor<3> {
     // burn's own `activation::gelu` is exact forwards, but its gradient is that of the tanh
     // approximation; composed of erf, both are exact.
-    let twice_normal = (x.clone() / SQRT_2).erf() + 1.0; // 2·Φ(x)
-    x * twice_normal * 0.5
+    operation!("GELU", [x], {
+        let twice_normal = (x.clone() / SQRT_2).erf() + 1.0; // 2·Φ(x)
+        x * twice_normal * 0.5
+    })
 }
 
 pub(super) fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f64) -> Tensor<3> {
-    let centered = x.clone() - x.mean_dim(2);
-    let variance = (centered.clone() * centered.clone()).mean_dim(2);
-    let normalized = centered / (variance + eps).sqrt();
-    normalized * gamma.unsqueeze::<3>() + beta.unsqueeze::<3>()
+    let mean = operation!("mean", [x = x.clone()], x.mean_dim(2));
+    let centered = operation!("center", [x, mean], x - mean);
+    let variance = operation!("variance", [centered = centered.clone()], {
+        (centered.clone() * centered).mean_dim(2)
+    });
+    let deviation = operation!("square root", [variance], (variance + eps).sqrt());
+    let normalized = operation!("divide", [centered, deviation], centered / deviation);
+    let scaled = operation!("scale", [normalized, weight = gamma], {
+        normalized * weight.unsqueeze::<3>()
+    });
+    operation!(
+        "add bias",
+        [scaled, bias = beta],
+        scaled + bias.unsqueeze::<3>()
+    )
 }
 
 pub(super) fn dropout<const D: usize>(x: Tensor<D>, mask: Mask) -> Tensor<D> {
@@ -74,7 +96,11 @@ pub(super) fn dropout<const D: usize>(x: Tensor<D>, mask: Mask) -> Tensor<D> {
         .clone()
         .bitwise_xor(hash.bitwise_right_shift_scalar(15));
     let dropped = hash.lower_elem(mask.threshold).reshape(shape);
-    x.mul_scalar(mask.scale).mask_fill(dropped, 0.0)
+    operation!(
+        "dropout",
+        [x],
+        x.mul_scalar(mask.scale).mask_fill(dropped, 0.0)
+    )
 }
 
 pub(super) fn attention(
@@ -92,14 +118,14 @@ pub(super) fn attention(
         None => probabilities,
     };
     // [B, N, S, D] → [B, S, H]
-    probabilities
-        .matmul(split(value, heads))
-        .swap_dims(1, 2)
-        .reshape([batch, sequence, hidden])
+    operation!("product with the values", [probabilities, value], {
+        let mixed = probabilities.matmul(split(value, heads));
+        mixed.swap_dims(1, 2).reshape([batch, sequence, hidden])
+    })
 }
 
 /// [B, S, H] → [B, N, S, D]
-fn split(x: Tensor<3>, heads: usize) -> Tensor<4> {
+pub(super) fn split(x: Tensor<3>, heads: usize) -> Tensor<4> {
     let [batch, sequence, hidden] = x.dims();
     let size = hidden / heads;
     x.reshape([batch, sequence, heads, size]).swap_dims(1, 2)
@@ -114,13 +140,18 @@ pub(super) fn attention_probabilities(
     let [batch, sequence, hidden] = query.dims();
     let size = hidden / heads;
     let scale = 1.0 / (size as f64).sqrt();
-    let keys = split(key, heads).swap_dims(2, 3);
-    let scores = split(query, heads).matmul(keys) * scale; // [B, N, S, S]
+    // [B, N, S, S]
+    let scores = operation!("product of queries and keys", [query, key], {
+        split(query, heads).matmul(split(key, heads).swap_dims(2, 3))
+    });
+    let scores = operation!("scale", [scores], scores * scale);
     let lowest = match scores.dtype() {
         DType::F16 => MASKED_SCORE_F16,
         _ => MASKED_SCORE,
     };
     let padding = mask.equal_elem(0.0).reshape([batch, 1, 1, sequence]);
-    let scores = scores.mask_fill(padding.expand([batch, heads, sequence, sequence]), lowest);
-    softmax(scores, 3)
+    let scores = operation!("mask", [scores], {
+        scores.mask_fill(padding.expand([batch, heads, sequence, sequence]), lowest)
+    });
+    operation!("softmax", [scores], softmax(scores, 3))
 }

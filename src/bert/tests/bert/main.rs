@@ -2,6 +2,7 @@
 
 mod bad_files;
 mod bad_tokenizers;
+mod bfloat16;
 mod fixtures;
 mod minilm;
 mod parity;

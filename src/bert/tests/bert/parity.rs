@@ -13,7 +13,7 @@ const GRADIENT_OF_PEAK: f64 = 1e-4;
 
 /// The loss as the reference computes it: cross entropy, or the squared error for one output; mean
 /// over the batch.
-fn loss(logits: Tensor<2>, labels: &[f64]) -> Tensor<1> {
+pub fn loss(logits: Tensor<2>, labels: &[f64]) -> Tensor<1> {
     let device = logits.device();
     let [batch, outputs] = logits.dims();
     if outputs == 1 {

@@ -49,7 +49,8 @@ impl Facts {
     pub fn of(statement: &Stmt) -> Self {
         let mut facts = Self::default();
         if let Stmt::Local(local) = statement {
-            bound(&local.pat, &mut facts.binds);
+            let has_else = local.init.as_ref().is_some_and(|it| it.diverge.is_some());
+            bound(&local.pat, has_else, &mut facts.binds);
             facts.is_bound_to_its_place = local.init.is_none();
         }
         let mut reader = Reader { facts };
@@ -104,22 +105,29 @@ impl Facts {
     }
 }
 
-/// The names a pattern binds, the last binding of each, and whether they are `mut`.
-fn bound(pattern: &Pat, into: &mut Vec<(String, bool)>) {
-    struct Names<'a>(&'a mut Vec<(String, bool)>);
+/// The names a pattern binds, the last binding of each, and whether they are `mut`. A pattern that may fail can have
+/// constants and variants without fields in it, such as `None`; in another, `EPOCHS` and `X_train` are variables.
+fn bound(pattern: &Pat, may_fail: bool, into: &mut Vec<(String, bool)>) {
+    struct Names<'a> {
+        may_fail: bool,
+        found: &'a mut Vec<(String, bool)>,
+    }
     impl<'ast> Visit<'ast> for Names<'_> {
         fn visit_pat_ident(&mut self, pattern: &'ast syn::PatIdent) {
             let name = pattern.ident.to_string();
-            // A constant or a variant without fields is no variable.
-            let is_variable = name.starts_with(|first: char| !first.is_uppercase());
-            if is_variable && !self.0.iter().any(|(other, _)| *other == name) {
-                self.0.push((name, pattern.mutability.is_some()));
+            let is_constant = self.may_fail && name.starts_with(char::is_uppercase);
+            if !is_constant && !self.found.iter().any(|(other, _)| *other == name) {
+                self.found.push((name, pattern.mutability.is_some()));
             }
             visit::visit_pat_ident(self, pattern);
         }
         fn visit_expr(&mut self, _: &'ast Expr) {}
     }
-    Names(into).visit_pat(pattern);
+    let mut names = Names {
+        may_fail,
+        found: into,
+    };
+    names.visit_pat(pattern);
 }
 
 /// Macros whose operands are only looked at.
@@ -329,6 +337,8 @@ mod tests {
         check("let x = 1;", "+x");
         check("let (mut a, Some(b)) = f() else { panic!() };", "+mut a,+b");
         check("let P { x, y: [c, ..], .. } = p;", "+x,+c,-p");
+        check("let EPOCHS = 1;", "+EPOCHS");
+        check("let (X_train, y_train) = f();", "+X_train,+y_train");
         check("let None = f() else { return };", "");
         check("let late;", "+late,!");
         check("f();", "");

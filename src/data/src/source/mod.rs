@@ -2,10 +2,12 @@
 //! `Table`, which selects the columns, numbers the classes and handles rows without a label.
 
 mod columns;
+mod conll;
 mod csv;
 mod debian;
 mod glue;
 mod jsonl;
+mod squad;
 mod tsv;
 
 use std::fs::File;

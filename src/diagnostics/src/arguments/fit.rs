@@ -23,6 +23,7 @@ pub const FIT: &[Argument] = &[
     KEEP_LAST,
     RESUME,
     RESUME_FROM,
+    RECOMPUTE,
     VERBOSE,
 ];
 
@@ -47,7 +48,8 @@ const BATCH_SIZE: Argument = Argument::new(
     "Keras",
     Accepts::Integer(1),
     "Examples per batch over all replicas together, so that 32 over 2 replicas are 16 each. The last batch \
-     may be shorter; it is kept and weighted by its examples.",
+     may be shorter; it is kept and weighted by its examples. `auto(32)` computes each batch of 32 in the \
+     largest parts that fit into memory, `auto` chooses the largest power of two that fits.",
 );
 
 const VALIDATION_DATA: Argument = Argument::new(
@@ -225,6 +227,17 @@ const RESUME: Argument = Argument::new(
      beginning.",
 )
 .excludes(&[("resume_from", RESUME_CONFLICT)]);
+
+const RECOMPUTE: Argument = Argument::new(
+    "recompute",
+    "bool",
+    "false",
+    "Hugging Face's `gradient_checkpointing`, Keras's `RematScope`",
+    Accepts::Flag,
+    "Keeps only the input of each encoder layer and computes the layer once more in the backward pass: less memory, about \
+     a third more time, the same gradients, bit for bit on the CPU. `memory_plan` shows what it saves. A network of other \
+     layers cannot (SC0605).",
+);
 
 const VERBOSE: Argument = Argument::new(
     "verbose",

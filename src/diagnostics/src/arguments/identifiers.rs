@@ -124,6 +124,11 @@ pub const METRICS: &[&str] = &[
     "recall",
     "auc",
     "top_k_accuracy",
+    "entity_f1",
+    "entity_precision",
+    "entity_recall",
+    "exact_match",
+    "answer_f1",
     "acc",
     "sparse_categorical_accuracy",
     "categorical_accuracy",
@@ -207,6 +212,17 @@ pub fn foreign_identifier(
         (IdentifierKind::Metric, "top_5_accuracy" | "top5" | "top_5") => (
             "top_k_accuracy",
             "given as a string it uses the 5 largest outputs; `top_k_accuracy(3)` uses 3",
+        ),
+        (IdentifierKind::Metric, "squad" | "squad_f1" | "squad_v2") => (
+            "answer_f1",
+            "of the words of answers it is `answer_f1`; `exact_match` is beside it",
+        ),
+        (IdentifierKind::Metric, "em") => {
+            ("exact_match", "of answers in texts it is `exact_match`")
+        }
+        (IdentifierKind::Metric, "seqeval" | "seqeval_f1" | "ner_f1" | "overall_f1") => (
+            "entity_f1",
+            "of entities, words and type right, it is `entity_f1`",
         ),
         (IdentifierKind::Metric, "f1_macro") => ("macro_f1", "the mean over classes is `macro_f1`"),
         (IdentifierKind::Metric, "matthews_corrcoef" | "matthews_correlation" | "matthews") => {

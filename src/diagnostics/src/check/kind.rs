@@ -167,7 +167,8 @@ pub(super) fn of(text: &str, value: &[TokenTree], defined: &[String]) -> Option<
             _ if name.ends_with("Decay") && is_called => Kind::Schedule,
             _ if name.ends_with("Strategy") && is_called => Kind::Strategy,
             "Dataset" if is_called => Kind::Dataset,
-            "BertForSequenceClassification" | "Sequential" if is_called => Kind::Model,
+            "Sequential" if is_called => Kind::Model,
+            _ if name.starts_with("BertFor") && is_called => Kind::Model,
             _ => return None,
         }
     } else {
@@ -213,7 +214,8 @@ pub(super) fn of_type(name: &str) -> Option<Kind> {
         "Schedule" | "WarmupLinear" | "BertWarmup" => Kind::Schedule,
         _ if name.ends_with("Decay") => Kind::Schedule,
         _ if name.ends_with("Strategy") => Kind::Strategy,
-        "BertForSequenceClassification" | "Sequential" | "Model" => Kind::Model,
+        "Sequential" | "Model" => Kind::Model,
+        _ if name.starts_with("BertFor") => Kind::Model,
         _ => return None,
     })
 }

@@ -116,6 +116,11 @@ pub fn check_cell(text: &str, context: &CellContext) -> Vec<Diagnostic> {
     findings
 }
 
+/// Whether a cell is Rust, apart from its lines for the kernel.
+pub fn is_rust(text: &str) -> bool {
+    cell::with_tokens(text, |_, _| ()).is_some()
+}
+
 /// A cheap look, so that most cells cost nothing.
 fn may_matter(text: &str) -> bool {
     let calls = crate::arguments::CALLS.iter().map(|call| call.name);

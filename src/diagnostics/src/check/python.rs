@@ -86,6 +86,9 @@ pub(super) fn spellings(text: &str, scan: &Scan) -> Vec<Spelling> {
         let reason = "a comment starts with `//`";
         found.push(Spelling { span, rust, reason });
     }
+    for span in &scan.prefixed {
+        found.extend(of_a_format(text, scan, *span));
+    }
     for (word, rust, reason) in [
         ("and", "&&", "both conditions: `a && b`"),
         ("or", "||", "one of two conditions: `a || b`"),
@@ -104,6 +107,40 @@ pub(super) fn spellings(text: &str, scan: &Scan) -> Vec<Spelling> {
     }
     found.sort_by_key(|spelling| spelling.span.start);
     found
+}
+
+/// `f"…"`: `format!("…")`, and the text alone where a macro formats it.
+fn of_a_format(text: &str, scan: &Scan, letter: CellSpan) -> Vec<Spelling> {
+    const MACROS: [&str; 6] = [
+        "println!(",
+        "print!(",
+        "eprintln!(",
+        "format!(",
+        "panic!(",
+        "write!(",
+    ];
+    let reason = "`format!(\"…\")` puts values into a text, and `println!` does so itself";
+    let is_formatted = MACROS
+        .iter()
+        .any(|it| text[..letter.start].trim_end().ends_with(it));
+    let one = |span, rust: &str| Spelling {
+        span,
+        rust: rust.to_owned(),
+        reason,
+    };
+    if is_formatted {
+        return vec![one(letter, "")];
+    }
+    // What stands in the text is blank in the code: the next quote ends it.
+    let Some(quote) = text[letter.end..].chars().next() else {
+        return Vec::new();
+    };
+    let Some(length) = scan.code[letter.end + 1..].find(quote) else {
+        return Vec::new();
+    };
+    let end = letter.end + 1 + length + 1;
+    let behind = CellSpan { start: end, end };
+    vec![one(letter, "format!("), one(behind, ")")]
 }
 
 fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {

@@ -242,7 +242,13 @@ impl Scanner<'_> {
             .find(|it: char| !it.is_alphanumeric() && it != '_')
             .unwrap_or(inner.len());
         let before = self.text[..self.at].trim_end().chars().next_back();
-        let is_value = matches!(before, Some('(' | '=' | '[' | '{' | ':' | ','));
+        // `f'…'`.
+        let is_prefixed = self
+            .scan
+            .prefixed
+            .last()
+            .is_some_and(|it| it.end == self.at);
+        let is_value = is_prefixed || matches!(before, Some('(' | '=' | '[' | '{' | ':' | ','));
         let after_name = inner[name..].chars().next();
         let is_lifetime = !is_value
             || (before == Some(',') || before == Some(':') || before == Some('{'))

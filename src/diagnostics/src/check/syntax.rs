@@ -90,6 +90,8 @@ fn spelling(text: &str, seen: &Scan, context: &CellContext) -> Option<Diagnostic
     let done = settled(fixed.clone(), context);
     if done != fixed {
         fix.edits = vec![difference(text, &done)];
+    }
+    if done != fixed || !seen.prefixed.is_empty() {
         fix.title = format!("write `{}`", changed_line(text, &done));
     }
     let facts = PythonSpelling {
@@ -97,6 +99,7 @@ fn spelling(text: &str, seen: &Scan, context: &CellContext) -> Option<Diagnostic
         reason: first.reason.to_owned(),
         places: found
             .iter()
+            .filter(|spelling| spelling.span.start < spelling.span.end)
             .map(|spelling| Place::Span(spelling.span))
             .collect(),
         fix,

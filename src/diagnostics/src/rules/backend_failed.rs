@@ -18,8 +18,8 @@ impl Rule for BackendFailed {
         name: "backend-failed",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "A GPU backend that does not start: a driver without the needed features, a device in use by \
-                another process, a compiler library that is missing.",
+        finds: "A GPU backend that does not start, or fails while it computes: a driver without the needed features, a device \
+                in use by another process, a compiler library that is missing.",
         why: "Existing tensors stay valid; nothing is moved to another device.",
         bad: "let strategy = OneDeviceStrategy::new(wgpu(0))?; // the driver refuses",
         good: "let strategy = OneDeviceStrategy::new(cpu(0))?;",
@@ -30,7 +30,7 @@ impl Rule for BackendFailed {
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
-            "the backend of {} did not start: {}",
+            "the backend of {} failed: {}",
             self.device, self.reason
         ))
         .why("variables on other devices are untouched")

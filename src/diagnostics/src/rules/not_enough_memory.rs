@@ -18,6 +18,9 @@ pub struct NotEnoughMemory {
     pub parts: Vec<(String, String)>,
     /// The largest batch that fits, if one does.
     pub fits: Option<usize>,
+    /// What the run would need with `recompute = true`, in words, and whether that fits; none where it is so already, or the
+    /// network cannot.
+    pub recomputed: Option<(String, bool)>,
 }
 
 impl Rule for NotEnoughMemory {
@@ -27,12 +30,13 @@ impl Rule for NotEnoughMemory {
         severity: Severity::Warning,
         stage: Stage::Data,
         finds: "A run that will need more memory than its devices have free. Weights, gradients and moments are \
-                exact; activations are an estimate, so this is a warning and not an error.",
+                exact, activations follow from what the layers keep; what is free changes, so this is a warning and not an \
+                error.",
         why: "Without memory the operating system ends the cell process, and every variable of the notebook is \
               lost; a GPU fails in the middle of a step. `memory_plan(&model, 32, 128)` shows the parts \
               beforehand. `cpu(0).memory_limit(1000)` declares how much of a device may be used, like \
-              TensorFlow's `LogicalDeviceConfiguration(memory_limit=1000)`; the limit is not enforced here, but \
-              plans and this warning use it.",
+              TensorFlow's `LogicalDeviceConfiguration(memory_limit=1000)`: a batch that passes it is divided \
+              (SC0608).",
         bad: "let small = OneDeviceStrategy::new(cpu(0).memory_limit(1000))?; // megabytes\n\
               scope!(small, {\n    \
                   let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \
@@ -71,6 +75,13 @@ impl Rule for NotEnoughMemory {
                 "write `batch_size = {batch}`, and `gradient_accumulation_steps = {}` in `compile!` for the \
                  same step",
                 self.batch_size.div_ceil(batch.max(1))
+            ));
+        }
+        if let Some((needed, fits)) = &self.recomputed {
+            let fits = if *fits { ", which fits" } else { "" };
+            diagnostic = diagnostic.fix(format!(
+                "write `recompute = true`: layers are computed once more in the backward pass, and it needs about \
+                 {needed}{fits}"
             ));
         }
         if self.length > 64 {

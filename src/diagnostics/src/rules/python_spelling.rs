@@ -21,7 +21,7 @@ impl Rule for PythonSpelling {
         name: "python-spelling",
         severity: Severity::Error,
         stage: Stage::Text,
-        finds: "A Rust cell with Python syntax in it: `'text'`, `# comment`, `and`, `or`, `not`, `elif`, `None` \
+        finds: "A Rust cell with Python syntax in it: `'text'`, `f\"{x}\"`, `# comment`, `and`, `or`, `not`, `elif`, `None` \
                 for an argument.",
         why: "rustc reads `'text'` as a character literal that is too long and `#` as an attribute.",
         bad: "let name = 'all-MiniLM-L6-v2';",

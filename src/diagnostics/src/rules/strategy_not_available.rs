@@ -11,12 +11,13 @@ pub const STRATEGIES: &[&str] = &[
     "CentralStorageStrategy",
     "ParameterServerStrategy",
     "TpuStrategy",
+    "MultiWorkerMirroredStrategy",
 ];
 
 /// A strategy of TensorFlow that does not exist here.
 #[derive(Clone, Debug)]
 pub struct StrategyNotAvailable {
-    /// The name as typed: `MultiWorkerMirroredStrategy`.
+    /// The name as typed: `TPUStrategy`.
     pub given: String,
     /// Its place.
     pub place: Place,
@@ -30,8 +31,8 @@ impl Rule for StrategyNotAvailable {
         stage: Stage::Text,
         finds: "A strategy of TensorFlow that stratoscope does not have.",
         why: "A stand-in with the same name would train on other devices than the user expects.",
-        bad: "let strategy = MultiWorkerMirroredStrategy::new()?;",
-        good: "let strategy = MirroredStrategy::logical(2)?;",
+        bad: "let strategy = TPUStrategy::new()?;",
+        good: "let strategy = TpuStrategy::simulated()?;",
         tensorflow: tensorflow::page("SC0804"),
     };
 

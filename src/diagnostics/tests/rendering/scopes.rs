@@ -16,6 +16,25 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             replicas: 4,
             norm: 3.25,
         }),
+        example(UnknownDefaultDevice {
+            by: "%device".into(),
+            given: "wpgu:0".into(),
+            known: vec!["wgpu:0".into(), "cpu:0".into(), "auto".into()],
+            meant: Some("wgpu:0".into()),
+            reason: None,
+        }),
+        example(DefaultDeviceFellBack {
+            failed: vec![(
+                "cuda:0".into(),
+                "NVRTC (libnvrtc.so), which compiles CUDA kernels, was not found".into(),
+            )],
+            used: "cpu:0".into(),
+        }),
+        example(PolicyNotOnDevice {
+            policy: "mixed_bfloat16".into(),
+            device: "wgpu:0".into(),
+            instead: Some("mixed_float16".into()),
+        }),
         example(FitInAnotherScope {
             active: "mirrored#1".into(),
             bound: None,

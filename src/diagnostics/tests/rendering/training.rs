@@ -162,11 +162,30 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             written_by: "version 0.1.0 (format 1)".into(),
             now: "version 0.2.0 (format 2)".into(),
         }),
+        example(ExamplesNotInData {
+            unknown: vec!["32".into()],
+            examples: 32,
+        }),
+        example(NoExampleLeft { examples: 32 }),
+        example(ClassWithoutExamples {
+            classes: vec!["games".into()],
+            dropped: 31,
+        }),
+        example(ForkHasLess {
+            callbacks: 1,
+            folder: None,
+        }),
         example(ReplayDiffers {
             step: 41,
             before: 0.5012,
             replayed: 0.5013,
             devices: "wgpu:0".into(),
+        }),
+        example(StepNotHeld {
+            first: 40,
+            last: 49,
+            replayable: (1, 3),
+            made: 2,
         }),
         example(UpdateWithoutAggregation {
             variable: "counter".into(),
@@ -182,9 +201,74 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             free: "20 GB".into(),
             parts: vec![
                 ("weights".into(), "91 MB".into()),
-                ("activations (estimated)".into(), "1.2 TB".into()),
+                ("activations".into(), "1.2 TB".into()),
             ],
             fits: Some(64),
+            recomputed: Some(("160 GB".into(), false)),
+        }),
+        example(RecomputeUnsupported {
+            model: "Sequential".into(),
+        }),
+        example(OutOfMemory {
+            device: "cpu:0".into(),
+            work: "1 example × 64 tokens".into(),
+            limit: Some(("376 MiB".into(), "100 MiB".into())),
+            reason: None,
+            parts: vec![("weights".into(), "91 MB".into())],
+            is_update: false,
+        }),
+        example(BatchesDivided {
+            found: "wgpu:0 is out of memory".into(),
+            step: 12,
+            batch_size: 32,
+            part: 16,
+        }),
+        example(DeviceLost {
+            device: "wgpu:0".into(),
+            reason: "Unknown: the driver was reset".into(),
+        }),
+        example(InvalidCluster {
+            variable: "TF_CONFIG".into(),
+            found: "`host1:2222` twice".into(),
+            expects: "another address for each process".into(),
+        }),
+        example(NoCluster),
+        example(WorkersDidNotCome {
+            worker: "worker 1 at host1:2222".into(),
+            waited: "30 s".into(),
+            reason: "Connection refused (os error 111)".into(),
+        }),
+        example(WorkerLost {
+            worker: "worker 2 (process 4711 on node1)".into(),
+            reason: "its process ended with signal: 9 (SIGKILL)".into(),
+            heard: "0.2 s before, when it computed a batch".into(),
+            step: 17,
+            left: 3,
+            replaced: true,
+        }),
+        example(TooFewWorkers {
+            alive: 2,
+            least: 4,
+            waited: "30 s".into(),
+            reason: String::new(),
+        }),
+        example(ModelCannotTravel {
+            model: "Two".into(),
+        }),
+        example(WorkersDiffer {
+            worker: "worker 2 (process 4711 on node1)".into(),
+            variable: "dense.weight".into(),
+            count: 3,
+            step: 100,
+        }),
+        example(WorkerCame {
+            worker: "worker 2 (process 4720 on node1)".into(),
+            failed: None,
+            step: 19,
+        }),
+        example(KernelNotCompiled {
+            device: "wgpu:0".into(),
+            reason: "WGSL compilation failed for kernel `reduce`".into(),
         }),
         example(MemoryHeldByOlderModels {
             models: vec![(

@@ -69,7 +69,20 @@ fn variable(variable: &Variable) -> Completion {
     item(&variable.name, "instance", &variable.type_name)
 }
 
-/// In a line that is a magic: its name, a code, a profile.
+/// What can follow `%device`. The process of the cells knows which devices there are; another one is refused there.
+const DEVICES: [(&str, &str); 6] = [
+    (
+        "auto",
+        "the best that works: CUDA, a GPU of wgpu, the processor",
+    ),
+    ("cpu", "the processor"),
+    ("wgpu", "the first GPU of wgpu, or its software adapter"),
+    ("wgpu:0", "this adapter of wgpu"),
+    ("cuda", "the first GPU of CUDA"),
+    ("cuda:0", "this GPU of CUDA"),
+];
+
+/// In a line that is a magic: its name, a code, a profile, a device.
 fn in_magic(code: &str, cursor: usize) -> Option<Completions> {
     let start = code[..cursor].rfind('\n').map_or(0, |at| at + 1);
     let line = &code[start..cursor];
@@ -93,6 +106,7 @@ fn in_magic(code: &str, cursor: usize) -> Option<Completions> {
         "%profile" => Profile::ALL
             .map(|profile| item(profile.name(), "text", profile.title()))
             .into(),
+        "%device" => DEVICES.map(|(name, what)| item(name, "text", what)).into(),
         // The rest of the line is Rust.
         _ => return None,
     };
@@ -352,6 +366,7 @@ mod tests {
         check("%va|", &["%vars"]);
         check("%explain SC010|", &["SC0101", "SC0102", "-SC0201"]);
         check("%profile |", &["tf-2.3"]);
+        check("%device wg|", &["wgpu", "wgpu:0", "-cpu"]);
         check("a % va|", &[]);
     }
 

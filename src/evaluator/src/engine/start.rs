@@ -15,11 +15,12 @@ use crate::assist::Assistant;
 use crate::cell_process;
 use crate::declarations::Declared;
 use crate::link::{self, Link};
+use crate::lint::Linter;
 use crate::lost_variables::LostVariables;
 use crate::relay::Relay;
 use crate::streams::{Heard, Streams};
 use stratoscope_cell_text::definitions::Definitions;
-use stratoscope_compile::facade;
+use stratoscope_compile::facade::{self, Facade};
 use stratoscope_compile::home::{self, Home};
 use stratoscope_compile::standby_process::Standby;
 use stratoscope_os::{environment, private_folder};
@@ -30,7 +31,7 @@ impl Engine {
     ///
     /// # Errors
     /// There is no facade that cells could be compiled against, or evcxr does not start.
-    pub fn start() -> Result<Self> {
+    pub fn start(linter: Linter) -> Result<Self> {
         let facade = facade::find()?;
         // It runs in the background.
         let _ = std::thread::Builder::new()
@@ -68,17 +69,7 @@ impl Engine {
         let link = link.map_err(|error| cannot_start("the wire", &link::to_io(error)))?;
         let link = Arc::new(link);
         relay.connect(&link);
-        let mut command = Command::new(&executable);
-        command
-            .arg("cells")
-            .env(stratoscope_wire::SOCKET_VARIABLE, home.socket())
-            .env(cell_process::STREAMS_VARIABLE, home.streams())
-            .env(cell_process::LIBRARY_VARIABLE, &facade.library);
-        home::hide(&mut command);
-        home.lend_runtime_folder(&mut command);
-        if let Some(folder) = environment::notebook_folder() {
-            command.current_dir(folder);
-        }
+        let command = cell_command(&executable, &home, &facade);
         let started = {
             let _elsewhere = Elsewhere::go(home.path());
             EvalContext::with_subprocess_command(command)
@@ -104,12 +95,30 @@ impl Engine {
             masked: BTreeSet::new(),
             generation: 0,
             assistant: Assistant::default(),
+            linter,
+            last_error: None,
             standby,
             home,
             note: home::note(),
             _facade: facade,
         })
     }
+}
+
+/// The command that starts the process of the cells.
+fn cell_command(executable: &Path, home: &Home, facade: &Facade) -> Command {
+    let mut command = Command::new(executable);
+    command
+        .arg("cells")
+        .env(stratoscope_wire::SOCKET_VARIABLE, home.socket())
+        .env(cell_process::STREAMS_VARIABLE, home.streams())
+        .env(cell_process::LIBRARY_VARIABLE, &facade.library);
+    home::hide(&mut command);
+    home.lend_runtime_folder(&mut command);
+    if let Some(folder) = environment::notebook_folder() {
+        command.current_dir(folder);
+    }
+    command
 }
 
 /// As long as it lives, this process is in another folder than the notebook's. evcxr prefers the settings

@@ -24,6 +24,8 @@ pub enum Magic {
     },
     /// `%reset`
     Reset,
+    /// `%why`
+    Why,
     /// `%load FILE`
     Load(String),
     /// `%save FILE CELLS`
@@ -125,6 +127,7 @@ impl Magic {
             "warnings" => Self::Warnings(WarningsRequest::of(operand)?),
             "vars" | "who" | "whos" => Self::variables(operand)?,
             "reset" => Self::Reset,
+            "why" | "debug" | "tb" => Self::Why,
             "load" => Self::Load(operand.to_owned()),
             "save" => Self::Save(operand.to_owned()),
             "doc" => Self::inspect(operand),
@@ -239,6 +242,9 @@ mod tests {
         }
         check("?compile!", Some(Magic::Inspect("compile".into())));
         check("%reset", Some(Magic::Reset));
+        for code in ["%why", "%tb", "%debug"] {
+            check(code, Some(Magic::Why));
+        }
         for code in [
             "",
             "%%scope strategy\nlet x = 1;",

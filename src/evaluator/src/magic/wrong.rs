@@ -15,7 +15,10 @@ const ELSEWHERE: [(&str, &str); 10] = [
     ("history", "the front end's own history, or `%save FILE`"),
     ("ls", "`!ls` lists files"),
     ("lsmagic", "`%help` lists all"),
-    ("matplotlib", "nothing needs it: `history.plot();` draws"),
+    (
+        "matplotlib",
+        "nothing needs it: `plot(&values)?` and `history.plot();` draw",
+    ),
     ("pip", "`%dep` adds a crate, `!pip …` runs pip"),
     ("pwd", "`!pwd` shows the folder"),
     ("run", "`%load FILE` puts a file's text into the cell"),

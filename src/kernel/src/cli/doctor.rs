@@ -5,10 +5,14 @@ use std::process::ExitCode;
 use stratoscope_os::console::say;
 
 use super::adapters::{self, Adapters};
+use super::default_device::{self, Answer};
 use super::kernelspec::{self, DEFAULT_NAME};
+use super::package_installed;
 use super::python;
 use stratoscope_compile::compiler::{self, Compiler};
+use stratoscope_compile::packaged;
 use stratoscope_os::temporary_folder::{self, Temporary};
+use stratoscope_package::installed::Package;
 
 /// Arguments of `stratoscope doctor`.
 #[derive(Debug, clap::Args)]
@@ -16,10 +20,13 @@ pub struct DoctorArguments {
     /// The name of the kernel in Jupyter
     #[arg(long, default_value = DEFAULT_NAME)]
     name: String,
+    /// Check instead what CUDA needs, and compare the first GPU with the processor
+    #[arg(long)]
+    cuda: bool,
 }
 
 /// The result of a check.
-enum Finding {
+pub enum Finding {
     /// Available: what was found.
     Ok(String),
     /// Not available, and not required: what does not work without it.
@@ -37,17 +44,24 @@ fn missing(what: impl Into<String>, remedy: impl Into<String>) -> Finding {
 
 /// Runs every check. The exit code is 1 when a requirement is missing.
 pub fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
-    let compiler = compiler::any();
+    if arguments.cuda {
+        return super::cuda::doctor();
+    }
+    let package = packaged::here();
+    // The kernel uses no other than that of its library.
+    let compiler = package.and_then(|package| compiler::of_version(&package.contents.rustc));
+    let compiler = compiler.or_else(compiler::any);
     let (vulkan, cuda) = drivers(adapters::find());
-    let checks: [(&str, Finding); 12] = [
-        ("toolchain", toolchain(compiler.as_ref())),
-        ("rust-src", library_source(compiler.as_ref())),
+    let checks: [(&str, Finding); 13] = [
+        ("toolchain", toolchain(package, compiler.as_ref())),
+        ("rust-src", library_source(package, compiler.as_ref())),
         ("linker", linker()),
-        ("library", library()),
+        ("library", library(package)),
         ("temporary files", temporary_files()),
         ("processor", processor()),
         ("vulkan", vulkan),
         ("cuda", cuda),
+        ("default device", default_device(&arguments.name)),
         ("python", python_environment()),
         ("checkpoint", checkpoint()),
         ("jupyter", jupyter()),
@@ -71,7 +85,12 @@ pub fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn toolchain(found: Option<&Compiler>) -> Finding {
+fn toolchain(package: Option<&Package>, found: Option<&Compiler>) -> Finding {
+    if let Some(package) = package
+        && found.is_none_or(|found| found.version != package.contents.rustc)
+    {
+        return package_installed::toolchain(package, found);
+    }
     let required = env!("CARGO_PKG_RUST_VERSION");
     let Some(found) = found else {
         return missing(
@@ -93,11 +112,17 @@ fn toolchain(found: Option<&Compiler>) -> Finding {
             "install Rust from https://rustup.rs",
         );
     }
-    Finding::Ok(format!("{}, in {}", found.version, found.sysroot.display()))
+    match package {
+        Some(package) => package_installed::toolchain(package, Some(found)),
+        None => Finding::Ok(format!("{}, in {}", found.version, found.sysroot.display())),
+    }
 }
 
 /// rust-analyzer needs the source of the standard library to infer the types of variables.
-fn library_source(found: Option<&Compiler>) -> Finding {
+fn library_source(package: Option<&Package>, found: Option<&Compiler>) -> Finding {
+    if package.is_some() {
+        return Finding::Ok("not needed: an outline of it is in the package".to_owned());
+    }
     let Some(Compiler { sysroot, .. }) = found else {
         return missing("`rustc` does not run", "see `toolchain`");
     };
@@ -134,7 +159,10 @@ fn linker() -> Finding {
 }
 
 /// The library that cells link to.
-fn library() -> Finding {
+fn library(package: Option<&Package>) -> Finding {
+    if let Some(package) = package {
+        return package_installed::library(package);
+    }
     match stratoscope_compile::facade::find() {
         Ok(found) => Finding::Ok(found.library().display().to_string()),
         Err(error) => {
@@ -220,7 +248,7 @@ fn cuda(found: &Adapters) -> Finding {
                 "{}, but not NVRTC, which compiles CUDA kernels",
                 found.cuda.join(", ")
             ),
-            "install NVRTC (`pip install nvidia-cuda-nvrtc-cu12`, or the CUDA toolkit) and add its folder to LD_LIBRARY_PATH",
+            "run `stratoscope doctor --cuda`, which says what to install",
         );
     }
     Finding::Ok(found.cuda.join(", "))
@@ -232,6 +260,28 @@ fn loads(name: &str) -> bool {
     unsafe { libloading::Library::new(name) }
         .map(std::mem::forget)
         .is_ok()
+}
+
+/// Where models outside of a scope compute, in a notebook of the installed kernel.
+fn default_device(kernel: &str) -> Finding {
+    let spec = installed_folder(kernel).and_then(|folder| kernelspec::read(&folder).ok());
+    let named = spec.as_ref().and_then(|spec| {
+        let value = &spec["env"][default_device::VARIABLE];
+        value.as_str()
+    });
+    match default_device::find(named) {
+        Answer::Device(found) => Finding::Ok(found),
+        Answer::Refused(why) => missing(
+            why,
+            format!(
+                "correct the variable {0}, or install the kernel again with `--env {0}=auto`",
+                default_device::VARIABLE
+            ),
+        ),
+        Answer::Nothing => {
+            Finding::Optional("not known: the library that cells link to does not say".to_owned())
+        }
+    }
 }
 
 fn python_environment() -> Finding {
@@ -300,6 +350,9 @@ fn kernel_spec(name: &str) -> Finding {
         Ok(spec) => spec,
         Err(error) => return missing(format!("{error:#}"), remedy),
     };
+    if kernelspec::is_of_wheel(&spec) {
+        return Finding::Ok(format!("{}, as pip installed it", folder.display()));
+    }
     let program = spec["argv"][0].as_str().unwrap_or_default();
     if on_path(program).is_none() {
         return missing(

@@ -6,8 +6,11 @@ use stratoscope_os::console::{say, warn};
 
 use anyhow::{Context, bail};
 use serde_json::{Map, Value, json};
+use stratoscope_compile::packaged;
 
 use super::kernelspec::{self, DEFAULT_NAME, KernelSpec, Location};
+use super::labextension;
+use super::package_installed;
 use super::python;
 
 /// The variable in the kernel spec that names the Python environment of the installation, in which the kernel looks for
@@ -28,9 +31,13 @@ pub struct InstallArguments {
     /// An environment variable of the kernel; may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     env: Vec<(String, String)>,
-    /// Do not build the library that cells link to; cells will report that it is missing
+    /// Do not build the library that cells link to; cells will report that it is missing. From a wheel: do not unpack it,
+    /// the first start will
     #[arg(long)]
     no_build: bool,
+    /// Do not install the extension for JupyterLab, which underlines mistakes while a cell is typed
+    #[arg(long)]
+    no_lab_extension: bool,
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {
@@ -46,7 +53,11 @@ fn key_value(text: &str) -> Result<(String, String), String> {
 /// Another kernel has the name, the library cannot be built, or a file cannot be written.
 pub fn run(arguments: &InstallArguments) -> anyhow::Result<ExitCode> {
     let executable = std::env::current_exe().context("the path of this executable is unknown")?;
-    let kernels = arguments.location.kernels()?;
+    let location = match packaged::here() {
+        Some(package) => arguments.location.or_environment(package.prefix()),
+        None => arguments.location.clone(),
+    };
+    let kernels = location.kernels()?;
     let folder = kernelspec::folder(&kernels, &arguments.name)?;
     if folder.exists() && !kernelspec::is_ours(&folder) {
         bail!(
@@ -82,6 +93,16 @@ pub fn run(arguments: &InstallArguments) -> anyhow::Result<ExitCode> {
         arguments.name,
         folder.display()
     ));
+    if !arguments.no_lab_extension {
+        match labextension::install(&location.data()?) {
+            Ok(folder) => say(&format!(
+                "installed the extension for JupyterLab in {}",
+                folder.display()
+            )),
+            // The kernel works without it.
+            Err(error) => warn(&format!("no extension for JupyterLab: {error:#}")),
+        }
+    }
     say("check it with `stratoscope doctor`; it is in the launcher of `jupyter lab`");
     Ok(ExitCode::SUCCESS)
 }
@@ -90,12 +111,22 @@ pub fn run(arguments: &InstallArguments) -> anyhow::Result<ExitCode> {
 fn python_environment(arguments: &InstallArguments) -> Option<PathBuf> {
     let into = arguments.location.prefix.as_ref();
     let into = into.and_then(|prefix| std::path::absolute(prefix).ok());
-    into.filter(|prefix| python::interpreter(prefix).is_some())
+    // That of a wheel is the one it was installed into, whichever is active.
+    let own = packaged::here().map(|package| package.prefix().to_owned());
+    let mut known = into.into_iter().chain(own);
+    known
+        .find(|prefix| python::interpreter(prefix).is_some())
         .or_else(python::prefix)
 }
 
 /// Finds or builds the library that cells link to; returns the environment by which the kernel finds it again.
 fn facade(no_build: bool) -> anyhow::Result<Vec<(String, Value)>> {
+    if let Some(package) = packaged::here() {
+        if !no_build {
+            package_installed::unpack(package)?;
+        }
+        return Ok(Vec::new());
+    }
     let found = match stratoscope_compile::facade::find() {
         Ok(found) => found,
         Err(problem) if no_build => {

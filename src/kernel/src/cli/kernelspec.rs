@@ -25,6 +25,9 @@ const LOGOS: [(&str, &[u8]); 3] = [
     ),
 ];
 
+/// How a wheel's spec starts the executable.
+const THROUGH_PYTHON: [&str; 3] = ["python", "-m", "stratoscope"];
+
 /// The default name of the kernel in Jupyter.
 pub const DEFAULT_NAME: &str = "stratoscope";
 
@@ -73,6 +76,20 @@ impl KernelSpec<'_> {
     }
 }
 
+/// The files of the spec in a wheel, which starts the executable through the environment's Python: where the environment
+/// will lie is not known, and Jupyter puts its own interpreter in place of `python`.
+pub fn files_of_wheel() -> anyhow::Result<Vec<(&'static str, Vec<u8>)>> {
+    let mut spec: Map<String, Value> =
+        serde_json::from_str(TEMPLATE).context("the template in kernel-spec/ is not JSON")?;
+    if let Some(Value::Array(words)) = spec.get_mut("argv") {
+        words.splice(0..1, THROUGH_PYTHON.map(Value::from));
+    }
+    let json = serde_json::to_string_pretty(&spec)? + "\n";
+    let mut files: Vec<_> = LOGOS.map(|(name, bytes)| (name, bytes.to_vec())).into();
+    files.push(("kernel.json", json.into_bytes()));
+    Ok(files)
+}
+
 /// Where Jupyter looks for kernels.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Location {
@@ -88,18 +105,41 @@ pub struct Location {
 }
 
 impl Location {
-    /// The folder that holds a folder per kernel.
-    pub fn kernels(&self) -> anyhow::Result<PathBuf> {
-        let data = if let Some(prefix) = &self.prefix {
-            std::path::absolute(prefix)?.join("share/jupyter")
+    /// Jupyter's data folder.
+    pub fn data(&self) -> anyhow::Result<PathBuf> {
+        if let Some(prefix) = &self.prefix {
+            Ok(std::path::absolute(prefix)?.join("share/jupyter"))
         } else if self.sys_prefix {
             let prefix = super::python::prefix()
                 .context("`--sys-prefix` needs Python, which is not on PATH")?;
-            prefix.join("share/jupyter")
+            Ok(prefix.join("share/jupyter"))
         } else {
-            user_data()?
-        };
-        Ok(data.join("kernels"))
+            user_data()
+        }
+    }
+
+    /// The location, for a kernel that was installed with pip: its own environment unless another place is named or the
+    /// environment belongs to somebody else.
+    #[must_use]
+    pub fn or_environment(&self, environment: &Path) -> Self {
+        let data = environment.join("share/jupyter");
+        let is_named = self.user || self.sys_prefix || self.prefix.is_some();
+        let is_own = tempfile::Builder::new()
+            .prefix(".probe-")
+            .tempfile_in(data)
+            .is_ok();
+        if is_named || !is_own {
+            return self.clone();
+        }
+        Self {
+            prefix: Some(environment.to_owned()),
+            ..Self::default()
+        }
+    }
+
+    /// The folder that holds a folder per kernel.
+    pub fn kernels(&self) -> anyhow::Result<PathBuf> {
+        Ok(self.data()?.join("kernels"))
     }
 }
 
@@ -145,9 +185,14 @@ pub fn read(folder: &Path) -> anyhow::Result<Value> {
 pub fn is_ours(folder: &Path) -> bool {
     let Ok(spec) = read(folder) else { return false };
     let program = spec["argv"][0].as_str().unwrap_or_default();
-    Path::new(program)
-        .file_stem()
-        .is_some_and(|name| name == "stratoscope")
+    let name = Path::new(program).file_stem();
+    name.is_some_and(|name| name == "stratoscope") || is_of_wheel(&spec)
+}
+
+/// Whether a spec is that of a wheel.
+pub fn is_of_wheel(spec: &Value) -> bool {
+    let words = spec["argv"].as_array();
+    words.is_some_and(|words| words.starts_with(&THROUGH_PYTHON.map(Value::from)))
 }
 
 #[cfg(test)]
@@ -180,6 +225,17 @@ mod tests {
         for (name, bytes) in LOGOS {
             assert_eq!(fs::read(folder.join(name)).expect("is there"), bytes);
         }
+    }
+
+    #[test]
+    fn the_spec_of_a_wheel_is_known() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, bytes) in files_of_wheel().expect("is JSON") {
+            fs::write(folder.path().join(name), bytes).expect("writes");
+        }
+        let read = read(folder.path()).expect("reads");
+        assert!(is_of_wheel(&read) && is_ours(folder.path()));
+        assert_eq!(read["argv"][5], "{connection_file}");
     }
 
     #[test]

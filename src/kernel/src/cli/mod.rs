@@ -1,12 +1,19 @@
 //! The `stratoscope` command, a file per subcommand.
 
 mod adapters;
+mod cuda;
+mod default_device;
 mod doctor;
 mod explain;
 mod install;
 mod kernelspec;
+mod labextension;
+mod package;
+mod package_installed;
 mod python;
+mod translate;
 mod uninstall;
+mod worker;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,18 +41,35 @@ enum Command {
     Install(install::InstallArguments),
     /// Remove the kernel from Jupyter
     Uninstall(uninstall::UninstallArguments),
+    /// Make the Python wheel that installs the kernel without a build
+    Package(package::PackageArguments),
     /// Check the installation: toolchain, library, drivers, Python, Jupyter
     Doctor(doctor::DoctorArguments),
     /// Execute a notebook without Jupyter and write the executed copy
     Run(RunArguments),
     /// Explain the code of a diagnostic (SC0102) or of a rustc error (E0308)
     Explain(explain::ExplainArguments),
+    /// Translate a Python file or notebook into cells
+    Translate(translate::TranslateArguments),
+    /// Compute replicas of a `MultiWorkerMirroredStrategy` for a notebook on another machine
+    Worker(worker::WorkerArguments),
     /// Run cells; started by the kernel
     #[command(hide = true)]
     Cells,
     /// List the GPUs; started by `doctor`
     #[command(hide = true, name = adapters::ROLE)]
     Adapters,
+    /// Print the default device; started by `doctor`
+    #[command(hide = true, name = default_device::ROLE)]
+    DefaultDevice {
+        library: PathBuf,
+        /// Compare it with the processor instead
+        #[arg(long)]
+        parity: bool,
+    },
+    /// Check what CUDA needs; started by `doctor --cuda`
+    #[command(hide = true, name = cuda::ROLE)]
+    CudaCheck,
     /// Keep a compiler ready; started by the kernel
     #[command(hide = true)]
     Standby { home: PathBuf },
@@ -74,12 +98,17 @@ pub fn main() -> ExitCode {
         ),
         Command::Install(arguments) => install::run(&arguments),
         Command::Uninstall(arguments) => uninstall::run(&arguments),
+        Command::Package(arguments) => package::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Run(arguments) => {
             crate::notebook::run(&arguments, stratoscope_evaluator::backend())
         }
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Translate(arguments) => translate::run(&arguments),
         Command::Adapters => adapters::run(),
+        Command::Worker(arguments) => worker::run(&arguments),
+        Command::DefaultDevice { library, parity } => default_device::run(&library, parity),
+        Command::CudaCheck => cuda::run(),
         Command::Cells => Ok(stratoscope_evaluator::cell_process::main()),
         Command::Standby { home } => {
             stratoscope_compile::standby_process::run(&home).map_err(anyhow::Error::from)

@@ -13,7 +13,7 @@ const ACTIVE: [&str; 2] = ["VIRTUAL_ENV", "CONDA_PREFIX"];
 /// The prefix (`sys.prefix`) of the active environment, otherwise of the one that the kernel was installed for, otherwise
 /// of the first Python on `PATH`. `None`: there is no Python.
 pub fn prefix() -> Option<PathBuf> {
-    let known = active().or_else(recorded);
+    let known = active().or_else(recorded).or_else(of_wheel);
     known.or_else(|| {
         ["python3", "python"].iter().find_map(|python| {
             evaluate(Path::new(python), "import sys; print(sys.prefix)").map(PathBuf::from)
@@ -28,6 +28,13 @@ fn active() -> Option<PathBuf> {
     folders.find(|folder| interpreter(folder).is_some())
 }
 
+/// The environment that pip installed this executable into.
+fn of_wheel() -> Option<PathBuf> {
+    let package = stratoscope_compile::packaged::here()?;
+    let prefix = package.prefix();
+    interpreter(prefix).map(|_| prefix.to_owned())
+}
+
 /// The environment that the kernel was installed for.
 pub fn recorded() -> Option<PathBuf> {
     let text = std::fs::read_to_string(record_file()?).ok()?;
@@ -40,6 +47,13 @@ pub fn recorded() -> Option<PathBuf> {
 pub fn record(prefix: &Path) {
     if let Some(file) = record_file() {
         let _ = std::fs::write(file, format!("{}\n", prefix.display()));
+    }
+}
+
+/// Removes that record.
+pub fn forget() {
+    if let Some(file) = record_file() {
+        let _ = std::fs::remove_file(file);
     }
 }
 

@@ -112,6 +112,21 @@ impl Notebook {
         joined(&self.cells()[index]["source"])
     }
 
+    /// Replaces the text of a code cell; its outputs go.
+    pub fn replace_source(&mut self, index: usize, text: &str) {
+        let cell = &mut self.cells_mut()[index];
+        cell["source"] = text.into();
+        cell["outputs"] = json!([]);
+        cell["execution_count"] = Value::Null;
+    }
+
+    /// Makes this product the kernel of the notebook.
+    pub fn set_kernel(&mut self) {
+        self.json["metadata"]["kernelspec"] = json!({"display_name": "Rust (stratoscope)", "language": "rust", "name": "stratoscope"});
+        self.json["metadata"]["language_info"] = json!({"name": "rust", "file_extension": ".rs",
+            "mimetype": "text/rust", "pygments_lexer": "rust"});
+    }
+
     /// The tags in a cell's metadata.
     pub fn tags(&self, index: usize) -> Vec<&str> {
         let tags = self.cells()[index]["metadata"]["tags"].as_array();

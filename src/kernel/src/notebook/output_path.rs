@@ -7,22 +7,23 @@ use anyhow::Context;
 
 use super::RunArguments;
 
-/// The absolute path of the executed notebook, in a folder that exists if this function chose it.
+/// The absolute path of the executed notebook. Its folder is made, so that an hour of training does not end in a
+/// notebook that cannot be written.
 ///
 /// # Errors
-/// The current folder does not exist, or `target/notebooks` cannot be made.
+/// The current folder does not exist, or the folder of the output cannot be made.
 pub fn of(arguments: &RunArguments) -> anyhow::Result<PathBuf> {
     let notebook = std::path::absolute(&arguments.notebook)?;
     if arguments.inplace {
         return Ok(notebook);
     }
-    if let Some(output) = &arguments.output {
-        return Ok(std::path::absolute(output)?);
-    }
-    let output = default_output(
-        &notebook,
-        env::var_os("CARGO_TARGET_DIR").map(PathBuf::from),
-    );
+    let output = match &arguments.output {
+        Some(output) => std::path::absolute(output)?,
+        None => default_output(
+            &notebook,
+            env::var_os("CARGO_TARGET_DIR").map(PathBuf::from),
+        ),
+    };
     if let Some(folder) = output.parent() {
         fs::create_dir_all(folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
@@ -90,8 +91,14 @@ mod tests {
             allow_errors: false,
         };
         assert_eq!(of(&arguments(None, true)).expect("a path"), notebook);
-        let output = of(&arguments(Some("/n/b.ipynb"), false)).expect("a path");
-        assert_eq!(output, Path::new("/n/b.ipynb"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let asked = folder.path().join("new/b.ipynb");
+        let output = of(&arguments(asked.to_str(), false)).expect("a path");
+        assert_eq!(output, asked);
+        assert!(
+            folder.path().join("new").is_dir(),
+            "made before a cell runs"
+        );
         assert_ne!(default_output(&notebook, None), notebook);
     }
 }

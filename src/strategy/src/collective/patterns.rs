@@ -10,6 +10,7 @@
 //! | ring | 2 · (R − 1) | 4 · P · (R − 1) / R |
 //! | tree | 2 · ⌈log₂ R⌉ | grows with log₂ R |
 //! | centralized | 2 | 2 · P · (R − 1) |
+//! | chain | 2 · (R − 1) | 4 · P |
 //!
 //! Source of the ring: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations".
 //!
@@ -89,6 +90,7 @@ pub(super) fn all_reduce<P: Payload>(
         CrossDeviceOps::Ring => ring(has, log),
         CrossDeviceOps::Tree => tree(has, log),
         CrossDeviceOps::Centralized => centralized(has, log),
+        CrossDeviceOps::Chain => chain(has, log),
     }
 }
 
@@ -108,6 +110,28 @@ fn centralized<P: Payload>(has: Vec<P>, log: &mut TransferLog) -> Vec<P> {
     };
     let others: Vec<P> = (1..devices).map(|to| log.copied(1, 0, to, &sum)).collect();
     std::iter::once(sum).chain(others).collect()
+}
+
+/// Each device adds its own to what comes from the one before; the sum goes on around until all have it. The order of the
+/// additions is that of [`centralized`].
+fn chain<P: Payload>(has: Vec<P>, log: &mut TransferLog) -> Vec<P> {
+    let devices = has.len();
+    let mut sum: Option<P> = None;
+    for (to, own) in has.into_iter().enumerate() {
+        sum = Some(match sum {
+            None => own,
+            Some(before) => own.plus(log.moved(to - 1, to - 1, to, before)),
+        });
+    }
+    let Some(sum) = sum else { return Vec::new() };
+    let mut others: Vec<P> = Vec::with_capacity(devices);
+    for to in 0..devices - 1 {
+        let (from, hop) = ((to + devices - 1) % devices, devices - 1 + to);
+        let copy = log.copied(hop, from, to, others.last().unwrap_or(&sum));
+        others.push(copy);
+    }
+    others.push(sum);
+    others
 }
 
 /// A binary tree with device 0 as its root. With 4 devices: 1 → 0 and 3 → 2, then 2 → 0; then the sum goes back the same
@@ -270,7 +294,7 @@ impl Payload for Size {
 }
 
 /// Where each of `count` consecutive parts of `elements` starts and ends.
-fn bounds(elements: usize, count: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn bounds(elements: usize, count: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count).map(move |part| (part * elements / count, (part + 1) * elements / count))
 }
 
@@ -353,7 +377,7 @@ mod tests {
                     let levels = (devices as f64).log2().ceil() as usize;
                     let hops = match ops {
                         _ if devices == 1 => 0,
-                        CrossDeviceOps::Ring => 2 * (devices - 1),
+                        CrossDeviceOps::Ring | CrossDeviceOps::Chain => 2 * (devices - 1),
                         CrossDeviceOps::Tree => 2 * levels,
                         CrossDeviceOps::Centralized => 2,
                     };
@@ -398,6 +422,7 @@ mod tests {
             check(CrossDeviceOps::Centralized, devices, 2 * 840 * others);
         }
         check(CrossDeviceOps::Tree, 8, 2 * 840 * 3);
+        check(CrossDeviceOps::Chain, 8, 4 * 840);
     }
 
     #[test]

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 /// The communication pattern by which replicas sum their tensors. Keras: `cross_device_ops`.
 ///
 /// Every pattern moves the same number of bytes in all, `2 · (R − 1) · payload` for R replicas; they differ
-/// in how many hops come one after the other and in how much goes through the busiest device.
+/// in how many hops come one after the other and in how much goes through the busiest device. The sums of
+/// [`Self::Chain`] and [`Self::Centralized`] are equal to the bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CrossDeviceOps {
@@ -18,11 +19,15 @@ pub enum CrossDeviceOps {
     /// TensorFlow: `ReductionToOneDevice`.
     #[default]
     Centralized,
+    /// The first device sends to the second, which adds its own and sends the sum on; the last one has the sum and sends
+    /// it around: `2 · (R − 1)` hops. Between worker processes the pieces of a tensor follow each other, so that all work
+    /// at the same time.
+    Chain,
 }
 
 impl CrossDeviceOps {
     /// All patterns.
-    pub const ALL: [Self; 3] = [Self::Ring, Self::Tree, Self::Centralized];
+    pub const ALL: [Self; 4] = [Self::Ring, Self::Tree, Self::Centralized, Self::Chain];
 
     /// The name on the report: `ring`.
     pub fn title(self) -> &'static str {
@@ -30,6 +35,7 @@ impl CrossDeviceOps {
             Self::Ring => "ring",
             Self::Tree => "tree",
             Self::Centralized => "centralized",
+            Self::Chain => "chain",
         }
     }
 }

@@ -8,15 +8,20 @@ use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
 
 use burn::tensor::DeviceKind as BurnKind;
-use wgpu::{AdapterInfo, Backend, Backends, DeviceType, Instance, InstanceDescriptor};
+use wgpu::{AdapterInfo, Backend, Backends, DeviceType, Features, Instance, InstanceDescriptor};
 
-use super::{BackendKind, DeviceInfo, processor};
+use super::{BackendKind, DeviceInfo, SixteenBits, processor};
+
+/// Why there is no adapter.
+pub(super) const NONE: &str = "no Vulkan, Metal, Direct3D 12 or OpenGL driver was found";
 
 /// An adapter, and burn's name for it.
 #[derive(Clone, Debug)]
 pub(super) struct Adapter {
     pub info: DeviceInfo,
     pub burn: BurnKind,
+    /// Bytes of the largest buffer that a kernel can use. burn's runtime asks for all that the adapter offers.
+    pub largest_buffer: u64,
 }
 
 /// The graphics interfaces in the order in which burn's runtime tries them.
@@ -36,7 +41,10 @@ pub(super) fn adapters() -> &'static [Adapter] {
         for interface in INTERFACES {
             // A broken driver may panic; it has no adapter then.
             let found = panic::catch_unwind(|| probe(interface)).unwrap_or_default();
-            if found.iter().any(|info| info.device_type != DeviceType::Cpu) {
+            if found
+                .iter()
+                .any(|(info, _)| info.device_type != DeviceType::Cpu)
+            {
                 return number(found);
             }
             if software_only.is_empty() {
@@ -47,7 +55,16 @@ pub(super) fn adapters() -> &'static [Adapter] {
     })
 }
 
-fn probe(interface: Backends) -> Vec<AdapterInfo> {
+/// What an adapter offers.
+struct Offers {
+    /// Its shaders have float16.
+    has_half: bool,
+    /// Bytes of the largest buffer that a kernel can bind.
+    largest_buffer: u64,
+}
+
+/// The adapters of an interface, each with what it offers.
+fn probe(interface: Backends) -> Vec<(AdapterInfo, Offers)> {
     // Process-wide: some Vulkan loaders crash when instances are created and dropped on several threads.
     static INSTANCES: OnceLock<Instance> = OnceLock::new();
     let instance = INSTANCES.get_or_init(|| {
@@ -59,7 +76,15 @@ fn probe(interface: Backends) -> Vec<AdapterInfo> {
     at_once(instance.enumerate_adapters(interface))
         .unwrap_or_default()
         .iter()
-        .map(wgpu::Adapter::get_info)
+        .map(|adapter| {
+            let limits = adapter.limits();
+            let bound = limits.max_storage_buffer_binding_size;
+            let offers = Offers {
+                has_half: adapter.features().contains(Features::SHADER_F16),
+                largest_buffer: bound.min(limits.max_buffer_size),
+            };
+            (adapter.get_info(), offers)
+        })
         .collect()
 }
 
@@ -72,13 +97,13 @@ fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
 }
 
 /// burn counts adapters of each type from 0.
-fn number(adapters: Vec<AdapterInfo>) -> Vec<Adapter> {
+fn number(adapters: Vec<(AdapterInfo, Offers)>) -> Vec<Adapter> {
     let (mut discrete, mut integrated, mut virtual_) = (0.., 0.., 0..);
     let next = |counter: &mut std::ops::RangeFrom<usize>| counter.next().unwrap_or_default();
     adapters
         .into_iter()
         .enumerate()
-        .map(|(index, info)| {
+        .map(|(index, (info, offers))| {
             let burn = match info.device_type {
                 DeviceType::DiscreteGpu => BurnKind::DiscreteGpu(next(&mut discrete)),
                 DeviceType::IntegratedGpu => BurnKind::IntegratedGpu(next(&mut integrated)),
@@ -87,14 +112,15 @@ fn number(adapters: Vec<AdapterInfo>) -> Vec<Adapter> {
                 DeviceType::Other => BurnKind::DefaultDevice,
             };
             Adapter {
-                info: describe(index, &info),
+                info: describe(index, &info, offers.has_half),
                 burn,
+                largest_buffer: offers.largest_buffer,
             }
         })
         .collect()
 }
 
-fn describe(index: usize, adapter: &AdapterInfo) -> DeviceInfo {
+fn describe(index: usize, adapter: &AdapterInfo, has_half: bool) -> DeviceInfo {
     let software = adapter.device_type == DeviceType::Cpu;
     let interface = match adapter.backend {
         Backend::Vulkan => "Vulkan",
@@ -118,5 +144,9 @@ fn describe(index: usize, adapter: &AdapterInfo) -> DeviceInfo {
         cores: None,
         // wgpu does not report a GPU's memory; a software adapter uses the machine's.
         memory_bytes: software.then(|| processor::info().memory_bytes).flatten(),
+        sixteen_bits: match has_half {
+            true => SixteenBits::Float16,
+            false => SixteenBits::None,
+        },
     }
 }

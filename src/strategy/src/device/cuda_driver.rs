@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use libloading::{Library, Symbol};
 
-use super::{BackendKind, DeviceInfo};
+use super::{BackendKind, DeviceInfo, SixteenBits};
 
 /// The result of the query.
 #[derive(Clone, Debug)]
@@ -46,7 +46,20 @@ type Init = unsafe extern "C" fn(u32) -> c_int;
 type Number = unsafe extern "C" fn(*mut c_int) -> c_int;
 type Get = unsafe extern "C" fn(*mut c_int, c_int) -> c_int;
 type Name = unsafe extern "C" fn(*mut c_char, c_int, c_int) -> c_int;
+type Attribute = unsafe extern "C" fn(*mut c_int, c_int, c_int) -> c_int;
 type Memory = unsafe extern "C" fn(*mut usize, c_int) -> c_int;
+
+/// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`
+const CAPABILITY: c_int = 75;
+
+/// By the major number of the compute capability: float16 since 6, bfloat16 since 8.
+fn sixteen_bits(capability: c_int) -> SixteenBits {
+    match capability {
+        8.. => SixteenBits::Both,
+        6..8 => SixteenBits::Float16,
+        _ => SixteenBits::None,
+    }
+}
 
 fn ask() -> Result<Vec<DeviceInfo>, String> {
     let library = LIBRARIES
@@ -68,6 +81,9 @@ fn ask() -> Result<Vec<DeviceInfo>, String> {
         let name: Symbol<Name> = symbol(library, b"cuDeviceGetName\0")?;
         let memory: Symbol<Memory> = symbol(library, b"cuDeviceTotalMem_v2\0")?;
 
+        // Shown in a table only: a driver without it works too.
+        let attribute: Option<Symbol<Attribute>> = symbol(library, b"cuDeviceGetAttribute\0").ok();
+
         succeeded("cuInit", init(0))?;
         let (mut number, mut driver) = (0, 0);
         succeeded("cuDeviceGetCount", count(&mut number))?;
@@ -80,6 +96,10 @@ fn ask() -> Result<Vec<DeviceInfo>, String> {
             succeeded("cuDeviceGet", get(&mut handle, index))?;
             succeeded("cuDeviceGetName", name(text.as_mut_ptr(), 255, handle))?;
             succeeded("cuDeviceTotalMem", memory(&mut bytes, handle))?;
+            let mut capability = 0;
+            if let Some(attribute) = &attribute {
+                attribute(&mut capability, CAPABILITY, handle);
+            }
             devices.push(DeviceInfo {
                 name: format!("cuda:{index}"),
                 backend: BackendKind::Cuda,
@@ -88,6 +108,7 @@ fn ask() -> Result<Vec<DeviceInfo>, String> {
                 software: false,
                 cores: None,
                 memory_bytes: u64::try_from(bytes).ok(),
+                sixteen_bits: sixteen_bits(capability),
             });
         }
         Ok(devices)

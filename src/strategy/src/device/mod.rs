@@ -1,7 +1,11 @@
 //! Devices as they are named (`cpu(0)`), as the machine has them, and as a replica uses them.
 
 mod adapters;
+pub mod choice;
+mod cuda_compiler;
 mod cuda_driver;
+pub mod kernels;
+pub mod listed;
 mod processor;
 mod spec;
 pub(crate) mod start;
@@ -15,6 +19,8 @@ use stratoscope_diagnostics::Result;
 
 use crate::problem;
 
+pub use self::choice::{Choice, ChosenBy, choose, default_device};
+pub use self::listed::{Devices, devices};
 pub use self::spec::{DeviceSpec, cpu, cuda, gpu, wgpu};
 
 /// The backend that computes.
@@ -148,6 +154,36 @@ pub struct DeviceInfo {
     pub cores: Option<usize>,
     /// Memory in bytes, if it is known.
     pub memory_bytes: Option<u64>,
+    /// The 16-bit numbers that it computes with.
+    pub sixteen_bits: SixteenBits,
+}
+
+/// The 16-bit numbers that a device computes with by itself. The policies of mixed precision work on every device:
+/// they emulate them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SixteenBits {
+    /// None.
+    #[default]
+    None,
+    /// float16.
+    Float16,
+    /// bfloat16.
+    Bfloat16,
+    /// Both.
+    Both,
+}
+
+impl SixteenBits {
+    /// In words: `float16`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Float16 => "float16",
+            Self::Bfloat16 => "bfloat16",
+            Self::Both => "float16, bfloat16",
+        }
+    }
 }
 
 impl fmt::Display for DeviceInfo {
@@ -171,8 +207,8 @@ impl fmt::Display for DeviceInfo {
 }
 
 /// The devices of this machine: the processor, the adapters of wgpu, the devices of CUDA. Listing them starts no
-/// backend. A machine without drivers has only its processor.
-pub fn devices() -> Vec<DeviceInfo> {
+/// backend.
+pub(crate) fn list() -> Vec<DeviceInfo> {
     let mut found = vec![processor::info()];
     found.extend(
         adapters::adapters()
@@ -200,7 +236,20 @@ pub fn name_of(device: &Device) -> String {
     }
 }
 
-/// The names of [`devices`], for messages.
+/// Bytes of the largest buffer that a kernel of a burn device can use, where it has a limit below its memory: an adapter of
+/// wgpu reads a variable through one binding.
+pub fn largest_buffer(device: &Device) -> Option<u64> {
+    let device = device.clone().inner();
+    // Listing the adapters starts drivers.
+    if device == Device::flex() {
+        return None;
+    }
+    let mut wgpu = adapters::adapters().iter();
+    let found = wgpu.find(|adapter| device == Device::wgpu(adapter.burn.clone()));
+    found.map(|adapter| adapter.largest_buffer)
+}
+
+/// The names of all devices, for messages.
 pub(crate) fn names() -> Vec<String> {
-    devices().into_iter().map(|device| device.name).collect()
+    list().into_iter().map(|device| device.name).collect()
 }

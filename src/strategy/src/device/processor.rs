@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::OnceLock;
 use std::thread;
 
-use super::{BackendKind, DeviceInfo};
+use super::{BackendKind, DeviceInfo, SixteenBits};
 
 /// The processor as a device.
 pub(super) fn info() -> DeviceInfo {
@@ -18,8 +18,22 @@ pub(super) fn info() -> DeviceInfo {
         software: false,
         cores: thread::available_parallelism().ok().map(usize::from),
         memory_bytes: memory(),
+        sixteen_bits: sixteen_bits(),
     })
     .clone()
+}
+
+#[cfg(target_arch = "x86_64")]
+fn sixteen_bits() -> SixteenBits {
+    match std::arch::is_x86_feature_detected!("avx512bf16") {
+        true => SixteenBits::Bfloat16,
+        false => SixteenBits::None,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn sixteen_bits() -> SixteenBits {
+    SixteenBits::None
 }
 
 /// The processor's name, on Linux.

@@ -6,7 +6,7 @@ use burn::tensor::Device;
 use stratoscope_diagnostics::check::suggest::similar;
 use stratoscope_diagnostics::{Diagnostic, Result, raise};
 
-use super::{BackendKind, DeviceKind, LogicalDevice};
+use super::{DeviceKind, LogicalDevice};
 use super::{adapters, cuda_driver, names, processor, start};
 use crate::problem;
 
@@ -91,8 +91,8 @@ impl fmt::Debug for DeviceSpec {
 
 impl DeviceSpec {
     /// A logical device with at most this many megabytes (2²⁰ bytes) of the device's memory.
-    /// TensorFlow: `LogicalDeviceConfiguration(memory_limit = …)`. Plans, placements and SC0601
-    /// use the limit; allocations are not restricted by it.
+    /// TensorFlow: `LogicalDeviceConfiguration(memory_limit = …)`. A run holds it against its memory plan before
+    /// each batch, and divides batches that pass it (SC0608); allocations themselves are not counted.
     #[must_use]
     pub fn memory_limit(self, megabytes: u64) -> Self {
         let bytes = megabytes.saturating_mul(1 << 20);
@@ -124,9 +124,8 @@ impl DeviceSpec {
             }
             Self::Wgpu(index) => {
                 let Some(adapter) = adapters::adapters().get(*index) else {
-                    let none = "no Vulkan, Metal, Direct3D 12 or OpenGL driver was found";
                     let reason = if adapters::adapters().is_empty() {
-                        none
+                        adapters::NONE
                     } else {
                         ""
                     };
@@ -165,21 +164,10 @@ impl DeviceSpec {
         })
     }
 
-    /// Every device of the best kind: CUDA's, else wgpu's real GPUs, else the processor.
-    pub(crate) fn best() -> Vec<DeviceSpec> {
-        let found = super::devices();
-        let of = |backend: BackendKind| -> Vec<DeviceSpec> {
-            found
-                .iter()
-                .filter(|device| device.backend == backend && !device.software)
-                .map(|device| device.name.as_str().into())
-                .collect()
-        };
-        [BackendKind::Cuda, BackendKind::Wgpu]
-            .into_iter()
-            .map(of)
-            .find(|devices| !devices.is_empty())
-            .unwrap_or_else(|| vec![cpu(0)])
+    /// [`Self::resolve`] for the choice of the default device: the reason alone.
+    pub(super) fn start(&self) -> std::result::Result<(), String> {
+        let device = self.find().map_err(|problem| problem.one_line())?;
+        start::attempt(&device)
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use burn::tensor::{Device, Tensor};
 use stratoscope_diagnostics::Result;
 
-use super::{BackendKind, LogicalDevice};
+use super::{BackendKind, LogicalDevice, cuda_compiler, kernels};
 use crate::problem;
 
 /// Much longer than any start takes: the first kernel of a software adapter is compiled within seconds.
@@ -24,6 +24,11 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// SC0907, also for a device that failed to start before: the state of a backend after a failed start is undefined, so it
 /// is not used again.
 pub(super) fn once(device: &LogicalDevice) -> Result<()> {
+    attempt(device).map_err(|reason| problem::backend_failed(&device.name, reason))
+}
+
+/// [`once`], with the reason alone.
+pub(super) fn attempt(device: &LogicalDevice) -> std::result::Result<(), String> {
     // Process-wide, as the backends are.
     static STARTED: LazyLock<Mutex<HashMap<String, std::result::Result<(), String>>>> =
         LazyLock::new(Mutex::default);
@@ -32,14 +37,17 @@ pub(super) fn once(device: &LogicalDevice) -> Result<()> {
     }
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
     let outcome = started.entry(device.name.clone()).or_insert_with(|| {
+        if device.backend == BackendKind::Cuda {
+            cuda_compiler::complete()?;
+        }
+        kernels::count();
+        stratoscope_gpu::guard_products();
         guarded({
             let device = device.burn.clone();
             move || first_operation(&device)
         })
     });
-    outcome
-        .clone()
-        .map_err(|reason| problem::backend_failed(&device.name, reason))
+    outcome.clone()
 }
 
 /// One small sum, read back.

@@ -1,8 +1,6 @@
-//! Devices as a table: what `devices()` and the replicas of a strategy look like in a notebook.
+//! The replicas of a strategy as a table; that of `devices()` is in `listed.rs`.
 
-use stratoscope_render::text;
-
-use super::{BackendKind, DeviceInfo, LogicalDevice};
+use super::{BackendKind, LogicalDevice};
 use crate::placement::bytes;
 
 /// The titles of a device's columns.
@@ -10,7 +8,7 @@ pub const COLUMNS: [&str; 5] = ["name", "backend", "kind", "memory", "what it is
 
 impl BackendKind {
     /// burn's name for it: `flex`.
-    fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Self::Flex => "flex",
             Self::Wgpu => "wgpu",
@@ -21,30 +19,6 @@ impl BackendKind {
 
 fn memory(size: Option<u64>) -> String {
     size.map_or_else(|| "unknown".to_owned(), bytes)
-}
-
-impl DeviceInfo {
-    /// Its cells under [`COLUMNS`].
-    pub fn row(&self) -> [String; 5] {
-        let kind = match self.software {
-            true => "software: runs on the processor",
-            false => "physical",
-        };
-        let cores = self.cores.map(|cores| text::count(cores, "core"));
-        let parts = [
-            Some(self.description.clone()),
-            cores,
-            Some(self.driver.clone()),
-        ];
-        let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
-        [
-            self.name.clone(),
-            self.backend.word().to_owned(),
-            kind.to_owned(),
-            memory(self.memory_bytes),
-            parts.collect::<Vec<_>>().join(", "),
-        ]
-    }
 }
 
 impl LogicalDevice {
@@ -66,25 +40,10 @@ impl LogicalDevice {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::{AsStrategy, MirroredStrategy};
 
     #[test]
-    fn every_device_says_what_it_is() {
-        let info = DeviceInfo {
-            name: "wgpu:0".to_owned(),
-            backend: BackendKind::Wgpu,
-            description: "llvmpipe".to_owned(),
-            driver: "Vulkan".to_owned(),
-            software: true,
-            cores: None,
-            memory_bytes: None,
-        };
-        let software = "software: runs on the processor";
-        assert_eq!(
-            info.row(),
-            ["wgpu:0", "wgpu", software, "unknown", "llvmpipe, Vulkan"]
-        );
+    fn a_share_says_what_it_is() {
         let two = MirroredStrategy::logical(2).expect("two logical devices");
         let strategy = two.strategy();
         let [name, backend, kind, ..] = strategy.replicas()[1].row();

@@ -239,6 +239,12 @@ impl Timeline {
             (CrossDeviceOps::Ring, Phase::Share) => {
                 "the finished pieces go round until all have all".to_owned()
             }
+            (CrossDeviceOps::Chain, Phase::Sum) => {
+                "each adds its own and sends the sum on, piece after piece".to_owned()
+            }
+            (CrossDeviceOps::Chain, Phase::Share) => {
+                "the finished pieces go on until all have all".to_owned()
+            }
             (CrossDeviceOps::Tree, Phase::Sum) => "in pairs: one sends, one adds".to_owned(),
             (CrossDeviceOps::Tree, Phase::Share) => "the sum goes back".to_owned(),
             (CrossDeviceOps::Centralized, Phase::Sum) => {

@@ -6,8 +6,10 @@ use burn::module::Module;
 use burn::optim::GradientsParams;
 use stratoscope_diagnostics::Result;
 
+use super::storage::Storage;
 use super::{ReplicaId, Replicas};
 use crate::collective::{self, Across, Collectives, Operation};
+use crate::copy;
 use crate::device::LogicalDevice;
 use crate::strategy::Strategy;
 use crate::values;
@@ -61,6 +63,14 @@ impl<M: Module + 'static> Replicas<M> {
         Ok(values)
     }
 
+    /// Counts an all-reduce of so many numbers in so many tensors that worker processes have computed since `start`.
+    pub fn reduced_by_workers(&self, elements: usize, tensors: usize, start: Instant) {
+        let ops = self.strategy.as_ref().map(Strategy::cross_device_ops);
+        let ops = ops.unwrap_or_default();
+        let done = collective::reduced_by_workers(ops, self.len(), elements, tensors);
+        self.collectives.done(done, start);
+    }
+
     /// Replicas, then servers: the order in which [`crate::Transfer`] counts devices.
     fn all_devices(&self) -> Vec<LogicalDevice> {
         [self.devices.as_slice(), &self.servers].concat()
@@ -107,12 +117,36 @@ impl<M: Module + 'static> Replicas<M> {
             servers: self.servers.clone(),
             snapshots: None,
             updates: self.updates,
+            changes: 0,
             strategy: self.strategy.clone(),
             records: self.records.clone(),
+            running: self.running.clone(),
             collectives: Collectives::default(),
         };
         other.average(samples)?;
         Ok(other)
+    }
+
+    /// Gives replicas on another kind of device than the first replica's the values of the first. Different devices
+    /// round the same update differently, so that copies that make it for themselves would drift apart.
+    ///
+    /// # Errors
+    /// SC0907 if a copy cannot be made.
+    pub fn equalize(&mut self) -> Result<()> {
+        let Some(first) = self.devices.first() else {
+            return Ok(());
+        };
+        let is_other = |device: &LogicalDevice| {
+            device.backend != first.backend || device.description != first.description
+        };
+        if matches!(self.storage, Storage::Mirrored) {
+            for index in 1..self.modules.len() {
+                if is_other(&self.devices[index]) {
+                    self.modules[index] = copy::module(&self.modules[0], &self.devices[index])?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Sends one worker's gradients to the servers without waiting for other workers. The caller applies what is

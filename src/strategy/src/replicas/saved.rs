@@ -7,6 +7,7 @@ use stratoscope_diagnostics::Result;
 
 use super::Replicas;
 use super::exchange::Snapshot;
+use super::running::{self, RunningValues};
 
 /// The values of [`Replicas`] at one moment.
 #[derive(Clone)]
@@ -20,6 +21,8 @@ pub struct SavedValues<M> {
     pub updates: u64,
     /// Whether training changes each variable, in the order of the records.
     pub trainable: Vec<bool>,
+    /// The running states, whose values the modules share with those that go on.
+    pub running: RunningValues,
 }
 
 impl<M: Module + 'static> Replicas<M> {
@@ -33,7 +36,18 @@ impl<M: Module + 'static> Replicas<M> {
                 .collect(),
             updates: self.updates,
             trainable: self.records.iter().map(|record| record.trainable).collect(),
+            running: self.running_values(),
         }
+    }
+
+    /// The same with modules whose running states can be changed without any effect on the model.
+    #[must_use]
+    pub fn saved_apart(&self) -> SavedValues<M> {
+        let mut saved = self.saved_values();
+        if !self.running.is_empty() {
+            saved.modules = saved.modules.iter().map(|it| self.apart(it)).collect();
+        }
+        saved
     }
 
     /// Puts the values back.
@@ -51,13 +65,22 @@ impl<M: Module + 'static> Replicas<M> {
             self.records.len(),
             "variable",
         )?;
-        self.modules.clone_from(&saved.modules);
-        self.storage.values_changed();
+        self.set_modules(&saved.modules);
+        self.set_running_values(&saved.running);
+        self.values_changed();
         if let Some(snapshots) = &mut self.snapshots {
-            let fetched = saved.fetched.iter().cloned();
-            *snapshots = fetched
-                .map(|(module, updates)| Snapshot { module, updates })
-                .collect();
+            for (snapshot, (module, updates)) in snapshots.iter_mut().zip(&saved.fetched) {
+                *snapshot = Snapshot {
+                    module: match self.running.is_empty() {
+                        true => module.clone(),
+                        false => {
+                            let own = snapshot.module.clone();
+                            running::with_parameters(own, module, &self.running)
+                        }
+                    },
+                    updates: *updates,
+                };
+            }
         }
         self.updates = saved.updates;
         for (record, &trainable) in self.records.iter_mut().zip(&saved.trainable) {
@@ -67,7 +90,28 @@ impl<M: Module + 'static> Replicas<M> {
     }
 }
 
+impl<M: Module + 'static> Replicas<M> {
+    /// Gives the stored modules the parameters of others.
+    fn set_modules(&mut self, others: &[M]) {
+        if self.running.is_empty() {
+            self.modules.clone_from_slice(others);
+            return;
+        }
+        for (own, other) in self.modules.iter_mut().zip(others) {
+            *own = running::with_parameters(own.clone(), other, &self.running);
+        }
+    }
+}
+
 impl<M: Module> SavedValues<M> {
+    /// Takes the values of the running states from the modules, into which they were read.
+    pub fn take_running(&mut self) {
+        let of = self.running.iter().map(|(id, _)| *id).collect();
+        if let Some(module) = self.modules.first() {
+            self.running = running::values(module, &of);
+        }
+    }
+
     /// The size of all values in bytes, as if nothing were shared.
     pub fn bytes(&self) -> u64 {
         struct Size(u64);

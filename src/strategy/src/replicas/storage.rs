@@ -4,6 +4,7 @@
 //! | --- | --- | --- | --- |
 //! | mirrored | `OneDevice`, `Mirrored`, `Tpu`, none | one per replica | R · P |
 //! | central | `CentralStorage`, `ParameterServer` without a partitioner | one | P |
+//! | apart | `MultiWorkerMirrored` | one in each process | R · P over all processes, P in this one |
 //! | sharded | `ParameterServer` with a partitioner | one per server, with its rows | P, over all servers |
 //!
 //! Replicas of central and sharded variables fetch a copy before they compute.
@@ -18,13 +19,15 @@ use super::Replicas;
 use crate::copy;
 use crate::device::LogicalDevice;
 use crate::shards::{self, Homes};
-use crate::strategy::Strategy;
+use crate::strategy::{Strategy, StrategyKind};
 use crate::variable::{VariableKind, VariableRecord};
 
 /// What [`Replicas::modules`] holds.
 pub(super) enum Storage<M> {
     /// A full copy on every replica; one replica is the simplest case.
     Mirrored,
+    /// A full copy in the process of every worker, of which the one of this process is here.
+    Apart,
     /// One copy of each variable.
     Central {
         /// The device of each variable.
@@ -42,6 +45,9 @@ pub(super) enum Storage<M> {
 impl<M> Storage<M> {
     /// The storage of these variables under a strategy.
     pub(super) fn of(strategy: Option<&Strategy>, records: &[VariableRecord]) -> Self {
+        if strategy.is_some_and(|it| it.kind() == StrategyKind::MultiWorkerMirrored) {
+            return Self::Apart;
+        }
         if strategy.is_none_or(Strategy::has_copies) {
             return Self::Mirrored;
         }
@@ -59,7 +65,7 @@ impl<M> Storage<M> {
     /// The device of each variable's rows, where a variable is stored once.
     pub(super) fn homes(&self) -> Option<&Homes> {
         match self {
-            Self::Mirrored => None,
+            Self::Mirrored | Self::Apart => None,
             Self::Central { homes } | Self::Sharded { homes, .. } => Some(homes),
         }
     }
@@ -75,6 +81,7 @@ impl<M> Storage<M> {
     pub(super) fn for_other_values(&self) -> Self {
         match self {
             Self::Mirrored => Self::Mirrored,
+            Self::Apart => Self::Apart,
             Self::Central { homes } => Self::Central {
                 homes: homes.clone(),
             },
@@ -89,7 +96,7 @@ impl<M> Storage<M> {
     pub(super) fn module_name(&self) -> &'static str {
         match self {
             Self::Mirrored => "replica",
-            Self::Central { .. } => "copy",
+            Self::Apart | Self::Central { .. } => "copy",
             Self::Sharded { .. } => "server",
         }
     }
@@ -100,7 +107,7 @@ impl<M: Module + 'static> Replicas<M> {
     pub fn storage_devices(&self) -> &[LogicalDevice] {
         match (&self.storage, self.servers.as_slice()) {
             (Storage::Mirrored, _) => &self.devices,
-            (Storage::Central { .. }, []) => &self.devices[..1],
+            (Storage::Apart, _) | (Storage::Central { .. }, []) => &self.devices[..1],
             // Servers are shares of one processor, so one module holds the variables of all of them; the
             // server of each variable is in its record.
             (Storage::Central { .. }, servers) => &servers[..1],
@@ -112,7 +119,7 @@ impl<M: Module + 'static> Replicas<M> {
     /// [`Self::first`].
     pub fn unsharded(&self) -> &[M] {
         match &self.storage {
-            Storage::Mirrored | Storage::Central { .. } => &self.modules,
+            Storage::Mirrored | Storage::Apart | Storage::Central { .. } => &self.modules,
             Storage::Sharded { joined, .. } => std::slice::from_ref(joined.get_or_init(|| {
                 let full = self.full_copy(&self.servers[0]);
                 full.expect("servers are shares of the processor, whose memory can be read")
@@ -124,7 +131,7 @@ impl<M: Module + 'static> Replicas<M> {
     /// rows of each server.
     pub fn scatter(&self, gradients: GradientsParams) -> Vec<GradientsParams> {
         match &self.storage {
-            Storage::Mirrored | Storage::Central { .. } => vec![gradients],
+            Storage::Mirrored | Storage::Apart | Storage::Central { .. } => vec![gradients],
             Storage::Sharded { homes, .. } => {
                 let (first, servers) = (self.len(), self.servers.len());
                 shards::scatter(self.structure(), homes, first, servers, gradients)
@@ -136,7 +143,7 @@ impl<M: Module + 'static> Replicas<M> {
     pub(super) fn copies_of(&self, module: &M) -> Result<Vec<M>> {
         let devices = self.storage_devices().iter();
         match &self.storage {
-            Storage::Mirrored | Storage::Central { .. } => {
+            Storage::Mirrored | Storage::Apart | Storage::Central { .. } => {
                 devices.map(|device| copy::module(module, device)).collect()
             }
             Storage::Sharded { homes, .. } => (self.len()..)
@@ -149,7 +156,9 @@ impl<M: Module + 'static> Replicas<M> {
     /// A full copy of the variables, on a device.
     pub(super) fn full_copy(&self, device: &LogicalDevice) -> Result<M> {
         match &self.storage {
-            Storage::Mirrored | Storage::Central { .. } => copy::module(&self.modules[0], device),
+            Storage::Mirrored | Storage::Apart | Storage::Central { .. } => {
+                copy::module(&self.modules[0], device)
+            }
             Storage::Sharded { homes, .. } => {
                 shards::join(&self.modules, homes, self.len(), device)
             }

@@ -25,6 +25,9 @@ impl<M: Module + 'static> Replicas<M> {
         F: Fn(ReplicaId, &M, I) -> T + Send + Sync + 'static,
     {
         self.one_each("inputs", inputs.len(), self.len(), "replica")?;
+        if matches!(self.storage, Storage::Apart) {
+            return Ok(self.one_after_the_other(inputs, work));
+        }
         Ok(Self::work_on(self.readable()?, inputs, work))
     }
 
@@ -44,6 +47,9 @@ impl<M: Module + 'static> Replicas<M> {
             let modules = snapshots.iter().map(|it| it.module.clone()).collect();
             return Ok(Self::work_on(modules, inputs, work));
         }
+        if matches!(self.storage, Storage::Apart) {
+            return Ok(self.one_after_the_other(inputs, work));
+        }
         let start = Instant::now();
         let modules = self.readable()?;
         if !matches!(self.storage, Storage::Mirrored) && self.len() > 1 {
@@ -51,6 +57,17 @@ impl<M: Module + 'static> Replicas<M> {
             self.collectives.done(done, start);
         }
         Ok(Self::work_on(modules, inputs, work))
+    }
+
+    /// All replicas with the one module that is here: what workers compute when none of them is asked.
+    fn one_after_the_other<I, T, F>(&self, inputs: Vec<I>, work: F) -> Vec<T>
+    where
+        F: Fn(ReplicaId, &M, I) -> T,
+    {
+        let inputs = inputs.into_iter().enumerate();
+        inputs
+            .map(|(index, input)| work(ReplicaId(index), &self.modules[0], input))
+            .collect()
     }
 
     fn work_on<I, T, F>(modules: Vec<M>, inputs: Vec<I>, work: F) -> Vec<T>
@@ -79,7 +96,7 @@ impl<M: Module + 'static> Replicas<M> {
         let per = self.storage.module_name();
         self.one_each("inputs", inputs.len(), self.modules.len(), per)?;
         self.updates += 1;
-        self.storage.values_changed();
+        self.values_changed();
         let inputs = self.modules.drain(..).zip(inputs).collect();
         let done = threads::for_each(inputs, move |index, (mut module, input): (M, I)| {
             let call = AssertUnwindSafe(|| work(ReplicaId(index), &mut module, input));

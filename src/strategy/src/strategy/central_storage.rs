@@ -7,7 +7,7 @@ use stratoscope_diagnostics::Result;
 
 use super::mirrored::distinct;
 use super::{Handle, IntoReplicaCount, Strategy, StrategyKind, handle, split};
-use crate::device::{DeviceSpec, LogicalDevice, cpu};
+use crate::device::{DeviceSpec, LogicalDevice, default_device};
 
 /// A handle of a strategy whose first device has the variables. A clone is another handle of the same one.
 #[derive(Clone)]
@@ -17,13 +17,13 @@ pub struct CentralStorageStrategy {
 }
 
 impl CentralStorageStrategy {
-    /// Splits the processor into `count` logical devices, 1 to 64; the first has the variables.
+    /// Splits the default device into `count` logical devices, 1 to 64; the first has the variables.
     ///
     /// # Errors
-    /// SC0915 for a count outside the range.
+    /// SC0915 for a count outside the range, SC0712 for a default device that is not there.
     pub fn logical(count: impl IntoReplicaCount) -> Result<Self> {
         let count = count.checked()?;
-        Ok(Self::with(split(&cpu(0).resolve()?, count)))
+        Ok(Self::with(split(&default_device()?, count)))
     }
 
     /// One replica on each of these devices; the first has the variables: `on([cpu(0), cuda(0)])`.

@@ -4,7 +4,8 @@
 use stratoscope_diagnostics::Result;
 
 use super::{Handle, Strategy, StrategyKind, cross_device_ops, handle, split};
-use crate::device::{DeviceSpec, LogicalDevice, cpu};
+use crate::device::choice::choice;
+use crate::device::{DeviceSpec, LogicalDevice, default_device};
 use crate::problem;
 
 /// An upper limit: more replicas on one device only fill its memory with copies.
@@ -19,21 +20,23 @@ pub struct MirroredStrategy {
 }
 
 impl MirroredStrategy {
-    /// Every device of the best kind: CUDA's GPUs, else wgpu's, else the processor.
+    /// All hardware of the default device's kind: CUDA's GPUs, else wgpu's, else the processor. Where the default
+    /// device was named with its number (`STRATOSCOPE_DEVICE=cuda:1`), that one alone.
     ///
     /// # Errors
-    /// SC0907 for a device that does not start.
+    /// SC0907 for a device that does not start, SC0712 for a default device that is not there.
     pub fn new() -> Result<Self> {
-        Self::on(DeviceSpec::best())
+        Self::on(choice()?.alike())
     }
 
-    /// Splits the processor into `count` logical devices, 1 to 64: each has its own copy of the
-    /// variables, all share the cores and the memory.
+    /// Splits the default device, which is the processor where there is no GPU, into `count` logical devices, 1 to
+    /// 64: each has its own copy of the variables, all share the device's cores and memory.
     ///
     /// # Errors
-    /// SC0915 for a count outside the range.
+    /// SC0915 for a count outside the range, SC0712 for a default device that is not there.
     pub fn logical(count: impl IntoReplicaCount) -> Result<Self> {
-        Self::logical_on(cpu(0), count)
+        let count = count.checked()?;
+        Ok(Self::with(split(&default_device()?, count)))
     }
 
     /// [`Self::logical`] for another device: `logical_on(wgpu(0), 2)`.
@@ -130,7 +133,7 @@ into_replica_count!(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::DeviceKind;
+    use crate::device::{DeviceKind, cpu};
 
     #[test]
     fn counts_are_checked() {

@@ -7,10 +7,12 @@
 
 mod central_storage;
 mod mirrored;
+mod multi_worker;
 mod one_device;
 mod parameter_server;
 mod partitioner;
 mod tpu;
+mod workers;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,13 +20,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde::{Deserialize, Serialize};
 use stratoscope_render::text;
+use stratoscope_workers::Team;
 
 pub use self::central_storage::CentralStorageStrategy;
 pub use self::mirrored::{IntoReplicaCount, MirroredStrategy};
+pub use self::multi_worker::{MultiWorkerMirroredStrategy, build, start_workers_by};
 pub use self::one_device::OneDeviceStrategy;
 pub use self::parameter_server::ParameterServerStrategy;
 pub use self::partitioner::Partitioner;
 pub use self::tpu::TpuStrategy;
+pub use self::workers::{Workers, html_of, text_of};
 use crate::collective::CrossDeviceOps;
 use crate::device::{BackendKind, DeviceKind, LogicalDevice};
 
@@ -42,6 +47,8 @@ pub enum StrategyKind {
     ParameterServer,
     /// As mirrored, on the eight cores of a simulated TPU.
     Tpu,
+    /// As mirrored, each replica in a process of its own.
+    MultiWorkerMirrored,
 }
 
 impl StrategyKind {
@@ -53,6 +60,7 @@ impl StrategyKind {
             Self::CentralStorage => "CentralStorageStrategy",
             Self::ParameterServer => "ParameterServerStrategy",
             Self::Tpu => "TpuStrategy",
+            Self::MultiWorkerMirrored => "MultiWorkerMirroredStrategy",
         }
     }
 
@@ -64,6 +72,7 @@ impl StrategyKind {
             Self::CentralStorage => "central_storage",
             Self::ParameterServer => "parameter_server",
             Self::Tpu => "tpu",
+            Self::MultiWorkerMirrored => "multi_worker_mirrored",
         }
     }
 }
@@ -82,6 +91,8 @@ struct Inner {
     replicas: Vec<LogicalDevice>,
     servers: Vec<LogicalDevice>,
     settings: Mutex<Settings>,
+    /// The processes of the other replicas.
+    team: Option<Arc<Team>>,
     handle: Weak<()>,
 }
 
@@ -109,9 +120,19 @@ impl Strategy {
     /// [`Self::register`] with servers, which only store variables, and settings.
     fn register_with(
         kind: StrategyKind,
+        replicas: Vec<LogicalDevice>,
+        servers: Vec<LogicalDevice>,
+        settings: Settings,
+    ) -> (Self, Handle) {
+        Self::register_all(kind, replicas, servers, settings, None)
+    }
+
+    fn register_all(
+        kind: StrategyKind,
         mut replicas: Vec<LogicalDevice>,
         mut servers: Vec<LogicalDevice>,
         settings: Settings,
+        team: Option<Arc<Team>>,
     ) -> (Self, Handle) {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         for (id, device) in replicas.iter_mut().chain(&mut servers).enumerate() {
@@ -124,6 +145,7 @@ impl Strategy {
             replicas,
             servers,
             settings: Mutex::new(settings),
+            team,
             handle: Arc::downgrade(&handle),
         }));
         let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
@@ -182,10 +204,18 @@ impl Strategy {
         self.settings().partitioner
     }
 
+    /// The processes that compute the replicas, where they have processes of their own.
+    pub fn team(&self) -> Option<&Arc<Team>> {
+        self.0.team.as_ref()
+    }
+
     /// Whether each replica stores a copy of every variable, which it can update by itself.
     pub fn has_copies(&self) -> bool {
         match self.kind() {
-            StrategyKind::OneDevice | StrategyKind::Mirrored | StrategyKind::Tpu => true,
+            StrategyKind::OneDevice
+            | StrategyKind::Mirrored
+            | StrategyKind::Tpu
+            | StrategyKind::MultiWorkerMirrored => true,
             StrategyKind::CentralStorage | StrategyKind::ParameterServer => false,
         }
     }
@@ -213,9 +243,14 @@ impl Strategy {
                     true => "asynchronous",
                     false => "synchronous (ours)",
                 };
-                let workers = text::count(replicas.len(), "logical CPU worker");
+                let backend = replicas.first().map_or("", |device| device.backend.title());
+                let workers = text::count(replicas.len(), &format!("logical {backend} worker"));
                 let servers = text::count(servers.len(), "parameter server");
                 return format!("{workers} and {servers}, {way}");
+            }
+            StrategyKind::MultiWorkerMirrored => {
+                let workers = text::count(replicas.len(), "worker process");
+                return format!("{workers}, the first of which is this one");
             }
             StrategyKind::OneDevice | StrategyKind::Mirrored | StrategyKind::CentralStorage => {}
         }
@@ -274,7 +309,7 @@ impl fmt::Debug for Strategy {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a strategy",
     note = "strategies are made by `MirroredStrategy::logical(2)?`, `MirroredStrategy::new()?`, `OneDeviceStrategy::new(cpu(0))?`, \
-            `CentralStorageStrategy::logical(2)?`, `ParameterServerStrategy::logical(2, 1)?` and `TpuStrategy::simulated()?`"
+            `CentralStorageStrategy::logical(2)?`, `ParameterServerStrategy::logical(2, 1)?`, `TpuStrategy::simulated()?` and `MultiWorkerMirroredStrategy::workers(2)?`"
 )]
 pub trait AsStrategy {
     /// The strategy behind it.

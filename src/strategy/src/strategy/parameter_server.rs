@@ -12,9 +12,9 @@ use stratoscope_diagnostics::Result;
 use super::{
     Handle, IntoReplicaCount, Partitioner, Settings, Strategy, StrategyKind, handle, split,
 };
-use crate::device::{LogicalDevice, cpu};
+use crate::device::{LogicalDevice, default_device};
 
-/// A handle of a strategy with workers and parameter servers, all logical devices of the processor. A clone
+/// A handle of a strategy with workers and parameter servers, all logical devices of the default device. A clone
 /// is another handle of the same one.
 #[derive(Clone)]
 pub struct ParameterServerStrategy {
@@ -23,14 +23,14 @@ pub struct ParameterServerStrategy {
 }
 
 impl ParameterServerStrategy {
-    /// Splits the processor into `workers` and `servers`, 1 to 64 of each. A model's variables are
+    /// Splits the default device into `workers` and `servers`, 1 to 64 of each. A model's variables are
     /// assigned to the servers in turn, and not split unless a [partitioner](Self::variable_partitioner) is given.
     ///
     /// # Errors
-    /// SC0915 for a count outside the range.
+    /// SC0915 for a count outside the range, SC0712 for a default device that is not there.
     pub fn logical(workers: impl IntoReplicaCount, servers: impl IntoReplicaCount) -> Result<Self> {
         let (workers, servers) = (workers.checked()?, servers.checked()?);
-        let devices = split(&cpu(0).resolve()?, workers + servers);
+        let devices = split(&default_device()?, workers + servers);
         let name = |(index, device): (usize, LogicalDevice)| LogicalDevice {
             name: match index.checked_sub(workers) {
                 None => format!("worker:{index}"),

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use stratoscope_strategy::device::choice;
+
 use super::interrupts;
 
 /// How often a running command is checked: whether it has ended, whether an interrupt was requested.
@@ -122,6 +124,10 @@ pub fn environment(asked: &str) {
         // through `std::env` only; a user who writes `%env` is responsible for C code that the cells call.
         unsafe { std::env::set_var(name, value) };
         println!("{name}={value}");
+        if name == choice::VARIABLE {
+            // The next use of the default device decides anew.
+            choice::reconsider();
+        }
     } else if asked.is_empty() {
         for (name, value) in std::env::vars_os() {
             println!("{}={}", name.to_string_lossy(), value.to_string_lossy());

@@ -1,33 +1,34 @@
 //! Devices are shown as a table, also a single one.
 
+use stratoscope_strategy::device::listed;
 use stratoscope_strategy::device::table::COLUMNS;
-use stratoscope_strategy::{DeviceInfo, LogicalDevice};
+use stratoscope_strategy::{Devices, LogicalDevice};
 use stratoscope_wire::MimeBundle;
 
 use super::{IntoBundle, Table};
 
-fn table(rows: impl Iterator<Item = [String; 5]>) -> MimeBundle {
-    let table = Table::new(COLUMNS);
-    rows.fold(table, |table, row| table.row(row)).bundle()
+fn table<const N: usize>(
+    columns: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> MimeBundle {
+    let rows = rows.into_iter();
+    rows.fold(Table::new(columns), |table, row| table.row(row))
+        .bundle()
 }
 
-impl IntoBundle for DeviceInfo {
+impl IntoBundle for Devices {
     fn bundle(&self) -> MimeBundle {
-        table([self.row()].into_iter())
-    }
-
-    fn bundle_of_list(items: &[Self]) -> MimeBundle {
-        table(items.iter().map(Self::row))
+        table(listed::COLUMNS, self.rows())
     }
 }
 
 impl IntoBundle for LogicalDevice {
     fn bundle(&self) -> MimeBundle {
-        table([self.row()].into_iter())
+        table(COLUMNS, [self.row()])
     }
 
     fn bundle_of_list(items: &[Self]) -> MimeBundle {
-        table(items.iter().map(Self::row))
+        table(COLUMNS, items.iter().map(Self::row))
     }
 }
 
@@ -41,7 +42,7 @@ mod tests {
         let text = bundle["text/plain"].as_str().unwrap_or_default();
         assert!(text.starts_with("name"), "{text}");
         assert!(
-            text.contains("cpu:0") && text.contains("flex") && text.contains("physical"),
+            text.contains("cpu:0") && text.contains("flex") && text.contains("yes: "),
             "{text}"
         );
         assert!(

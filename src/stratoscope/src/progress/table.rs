@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use stratoscope_render::text;
+use stratoscope_strategy::device::kernels;
+use stratoscope_strategy::strategy::{Workers, html_of, text_of};
 use stratoscope_train::events::{Advanced, FitStarted};
 use stratoscope_train::html::{escape, prose, rate, time, value};
 use stratoscope_train::text::{COLUMNS, table};
@@ -18,9 +20,12 @@ pub(super) struct Fit {
     pub display_id: String,
     pub begun: Instant,
     pub drawn: Instant,
+    /// The kernels that were compiled for GPUs before it began.
+    pub compiled_before: usize,
     /// Whether it is below the cell: that of a call that is over at once never is.
     pub is_shown: bool,
-    pub epochs: Vec<EpochRecord>,
+    /// The epochs that are over, and the batches of each.
+    pub epochs: Vec<(EpochRecord, u64)>,
     pub best: Option<u64>,
     pub latest: Option<Advanced>,
     /// Validated examples of this epoch, and the number of all.
@@ -75,6 +80,11 @@ impl Fit {
         format!("learning rate {}", self.started.rates)
     }
 
+    /// The processes that compute.
+    fn workers(&self) -> Option<&Workers> {
+        self.latest.as_ref()?.workers.as_ref()
+    }
+
     fn has_validation(&self) -> bool {
         self.started.validation_examples > 0
     }
@@ -104,8 +114,7 @@ impl Fit {
         columns
     }
 
-    fn epoch_row(&self, record: &EpochRecord) -> Vec<String> {
-        let batches = self.started.batches_per_epoch;
+    fn epoch_row(&self, record: &EpochRecord, batches: u64) -> Vec<String> {
         let best = if self.best == Some(record.epoch) {
             " ★"
         } else {
@@ -133,13 +142,13 @@ impl Fit {
         if self
             .epochs
             .last()
-            .is_some_and(|ended| ended.epoch >= latest.epoch)
+            .is_some_and(|(ended, _)| ended.epoch >= latest.epoch)
         {
             return None;
         }
         let mut row = vec![
             (latest.epoch + 1).to_string(),
-            format!("{}/{}", latest.batches, self.started.batches_per_epoch),
+            format!("{}/{}", latest.batches, latest.of_epoch),
             format!("{:.4}", latest.epoch_loss),
         ];
         row.extend(
@@ -159,7 +168,8 @@ impl Fit {
     }
 
     fn rows(&self) -> Vec<Vec<String>> {
-        let ended = self.epochs.iter().map(|record| self.epoch_row(record));
+        let ended = self.epochs.iter();
+        let ended = ended.map(|(record, batches)| self.epoch_row(record, *batches));
         ended.chain(self.current_row()).collect()
     }
 
@@ -201,10 +211,17 @@ impl Fit {
         };
         match self.started.compiles_for.as_slice() {
             [] => format!("first step, {so_far} so far"),
-            gpus => format!(
-                "first step: compiling and tuning kernels for {}, {so_far} so far",
-                gpus.join(", ")
-            ),
+            gpus => {
+                let compiled = kernels::compiled().unwrap_or(0);
+                let kernels = match compiled.saturating_sub(self.compiled_before) {
+                    0 => String::new(),
+                    compiled => format!("{} compiled, ", text::count(compiled, "kernel")),
+                };
+                format!(
+                    "first step: compiling and tuning kernels for {}, {kernels}{so_far} so far",
+                    gpus.join(", ")
+                )
+            }
         }
     }
 
@@ -260,6 +277,12 @@ impl Fit {
             html.push_str("</tr>");
         }
         html.push_str("</table>");
+        if let Some(workers) = self.workers() {
+            html.push_str(&html_of(&workers.table()));
+            if let Some(slowest) = workers.straggler() {
+                let _ = write!(html, "<div style=\"{NOTE}\">{}</div>", escape(&slowest));
+            }
+        }
         let counters = self
             .counters()
             .into_iter()
@@ -275,9 +298,12 @@ impl Fit {
             "<div style=\"{NOTE}\">{}</div>",
             escape(&format!("{}; {}", self.headline(), self.rates()))
         );
+        if let Some(chosen) = &self.started.chosen {
+            let _ = write!(html, "<div style=\"{NOTE}\">{}</div>", escape(chosen));
+        }
         if let Some(End::Finished(notes)) = &self.end {
-            for note in notes {
-                let _ = write!(html, "<div style=\"{NOTE}\">{}</div>", prose(note));
+            for line in notes.iter().flat_map(|note| note.lines()) {
+                let _ = write!(html, "<div style=\"{NOTE}\">{}</div>", prose(line));
             }
         }
         html
@@ -293,10 +319,15 @@ impl Fit {
             self.status(self.begun.elapsed())
         );
         text += &table(&self.columns(), &self.rows());
+        if let Some(workers) = self.workers() {
+            let _ = writeln!(text, "{}", text_of(&workers.table()));
+            text.extend(workers.straggler().map(|slowest| slowest + "\n"));
+        }
         let counters = self.counters().into_iter();
         let counters = counters.map(|(name, now, planned)| format!("{name} {now}/{planned}"));
         let _ = writeln!(text, "{}", counters.collect::<Vec<_>>().join(" · "));
         let mut below = vec![self.headline(), self.rates()];
+        below.extend(self.started.chosen.clone());
         if let Some(End::Finished(notes)) = &self.end {
             below.extend(notes.iter().cloned());
         }
@@ -307,7 +338,7 @@ impl Fit {
     /// The line of an epoch in a terminal.
     pub fn epoch_line(&self, record: &EpochRecord) -> String {
         let columns = self.columns();
-        let cells = columns.iter().zip(self.epoch_row(record));
+        let cells = columns.iter().zip(self.epoch_row(record, 0));
         let cells = cells.filter(|(name, _)| *name != "batch");
         let cells = cells.map(|(name, cell)| format!("{name} {cell}"));
         cells.collect::<Vec<_>>().join("  ")
@@ -353,6 +384,7 @@ mod tests {
                 validation_examples: 8,
                 devices: "2 logical CPU devices".to_owned(),
                 rates: "5e-5 at step 0".to_owned(),
+                chosen: None,
                 metrics: vec!["accuracy"],
                 planned,
                 counters: Counters::default(),
@@ -362,6 +394,7 @@ mod tests {
             display_id: String::new(),
             begun: Instant::now(),
             drawn: Instant::now(),
+            compiled_before: 0,
             is_shown: true,
             epochs: Vec::new(),
             best: None,
@@ -377,6 +410,7 @@ mod tests {
             run: 1,
             epoch: 0,
             batches: 5,
+            of_epoch: 10,
             epoch_loss: 1.75,
             epoch_metrics: vec![Measured {
                 name: "accuracy",
@@ -392,6 +426,7 @@ mod tests {
             },
             sequences_per_second: Some(20.0),
             seconds_left: Some(185.0),
+            workers: None,
         }
     }
 

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use burn::tensor::{Int, Tensor, TensorData};
+use serde::{Deserialize, Serialize};
 use stratoscope_data::Labels;
 use stratoscope_diagnostics::check::suggest::similar;
 use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_render::text;
 
 use crate::arguments::{Count, IntoCount};
-use crate::loss::Loss;
+use crate::loss::{Loss, tokens};
 use crate::problem;
 
 /// Weights of classes as written.
@@ -239,7 +240,7 @@ pub(crate) fn without_classes() -> Box<Diagnostic> {
 }
 
 /// A weight for each class, checked.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ClassWeights(Arc<[f32]>);
 
 impl ClassWeights {
@@ -249,11 +250,17 @@ impl ClassWeights {
     /// # Shapes
     /// outputs [B, C], B labels → `[1]`
     pub(crate) fn sum(&self, loss: Loss, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
+        if let Labels::Tokens(own) = labels {
+            return match tokens::labeled(&outputs, own) {
+                Some((outputs, labels)) => self.sum(loss, outputs, &labels).mul_scalar(own.weight),
+                None => tokens::nothing(&outputs),
+            };
+        }
         let classes: Vec<usize> = match labels {
             Labels::Classes(classes) => classes.iter().map(|&class| class as usize).collect(),
             // A binary loss also takes 0.0 and 1.0.
             Labels::Values(values) => values.iter().map(|value| value.round() as usize).collect(),
-            Labels::Absent => Vec::new(),
+            Labels::Absent | Labels::Tokens(_) | Labels::Spans(_) => Vec::new(),
         };
         let device = outputs.device();
         let mut sum: Option<Tensor<1>> = None;

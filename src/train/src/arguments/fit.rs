@@ -7,9 +7,11 @@ use stratoscope_data::Dataset;
 use stratoscope_diagnostics::rules::ConflictingArguments;
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 
+use super::batch_size::{self, BatchSize, Choice, IntoBatchSize};
 use super::folder::IntoFolder;
-use super::value::{optional_size, size};
-use super::{Count, DEFAULT_BATCH_SIZE, IntoCount, KEEP_LAST};
+use super::frequency::{Frequency, IntoFrequency, ValidationFreq};
+use super::value::optional_size;
+use super::{Count, IntoCount, KEEP_LAST};
 use crate::arguments::class_weight::{ClassWeight, IntoClassWeight};
 use crate::callbacks::{
     Callbacks, EarlyStopping, IntoCallbacks, IntoEarlyStopping, Stopping, without_validation,
@@ -20,7 +22,7 @@ use crate::problem;
 #[derive(Debug, Default)]
 pub struct FitArgs<'a> {
     epochs: Option<Count>,
-    batch_size: Option<Count>,
+    batch_size: Option<BatchSize>,
     validation_data: Option<Cow<'a, Dataset>>,
     validation_split: Option<f64>,
     validation_steps: Option<Count>,
@@ -38,6 +40,7 @@ pub struct FitArgs<'a> {
     keep_last: Option<Count>,
     resume: bool,
     resume_from: Option<PathBuf>,
+    recompute: bool,
     verbose: Option<bool>,
 }
 
@@ -49,6 +52,8 @@ pub(crate) struct FitPlan<'a> {
     /// One past the last epoch.
     pub epochs: u64,
     pub batch_size: usize,
+    /// What of it is chosen when the data is known.
+    pub choice: Choice,
     /// Batches of an epoch; `None`: all of the data.
     pub steps_per_epoch: Option<u64>,
     pub validation: Validation<'a>,
@@ -71,63 +76,9 @@ pub(crate) struct FitPlan<'a> {
     pub resume: bool,
     /// The folder of a run to go on with.
     pub resume_from: Option<PathBuf>,
+    /// Whether layers are computed once more in the backward pass.
+    pub recompute: bool,
     pub verbose: bool,
-}
-
-/// After which epochs is validated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ValidationFreq {
-    /// After every so many.
-    Every(u64),
-    /// After these, counted from 1.
-    After(Vec<u64>),
-}
-
-impl ValidationFreq {
-    /// Whether it is validated after an epoch, counted from 0.
-    pub(crate) fn includes(&self, epoch: u64) -> bool {
-        match self {
-            Self::Every(epochs) => (epoch + 1).is_multiple_of(*epochs),
-            Self::After(epochs) => epochs.contains(&(epoch + 1)),
-        }
-    }
-}
-
-/// A frequency as written.
-#[derive(Clone, Debug)]
-pub enum Frequency {
-    /// Every so many epochs.
-    Every(Count),
-    /// These epochs, counted from 1.
-    After(Vec<Count>),
-}
-
-/// What `validation_freq` takes: a number of epochs, or a list of them.
-#[diagnostic::on_unimplemented(
-    message = "expected a number of epochs or a list of them, got `{Self}`",
-    label = "`2` for every second one, `[1, 3]` for the first and the third"
-)]
-pub trait IntoFrequency {
-    /// The frequency as written.
-    fn into_frequency(self) -> Frequency;
-}
-
-impl<T: IntoCount> IntoFrequency for T {
-    fn into_frequency(self) -> Frequency {
-        Frequency::Every(self.into_count())
-    }
-}
-
-impl<T: IntoCount, const N: usize> IntoFrequency for [T; N] {
-    fn into_frequency(self) -> Frequency {
-        Frequency::After(self.into_iter().map(IntoCount::into_count).collect())
-    }
-}
-
-impl<T: IntoCount> IntoFrequency for Vec<T> {
-    fn into_frequency(self) -> Frequency {
-        Frequency::After(self.into_iter().map(IntoCount::into_count).collect())
-    }
 }
 
 /// What is validated on.
@@ -152,9 +103,10 @@ impl<'a> FitArgs<'a> {
         self
     }
 
-    /// Examples per batch over all replicas together. Default: 32.
-    pub fn batch_size(mut self, batch_size: impl IntoCount) -> Self {
-        self.batch_size = Some(batch_size.into_count());
+    /// Examples per batch over all replicas together; `auto(32)` for 32 in parts that fit into memory, `auto` for what
+    /// fits. Default: 32.
+    pub fn batch_size(mut self, batch_size: impl IntoBatchSize) -> Self {
+        self.batch_size = Some(batch_size.into_batch_size());
         self
     }
 
@@ -270,6 +222,13 @@ impl<'a> FitArgs<'a> {
         self
     }
 
+    /// Computes each layer once more in the backward pass instead of keeping what it computed: less memory, more
+    /// time, the same gradients. Default: false.
+    pub fn recompute(mut self, recompute: bool) -> Self {
+        self.recompute = recompute;
+        self
+    }
+
     /// Whether the table of progress is shown. Default: true.
     pub fn verbose(mut self, verbose: bool) -> Self {
         self.verbose = Some(verbose);
@@ -311,10 +270,17 @@ impl<'a> FitArgs<'a> {
             let at_least_1 = |count: Count| count.at_least(1, "fit", argument);
             given.map(at_least_1).transpose()
         };
+        let (batch_size, choice) = batch_size::resolve(self.batch_size)?;
+        let counted = [
+            ("steps_per_epoch", self.steps_per_epoch.is_some()),
+            ("validation_steps", self.validation_steps.is_some()),
+        ];
+        batch_size::check_counted(choice, &counted)?;
         Ok(FitPlan {
             initial_epoch,
             epochs,
-            batch_size: size(self.batch_size, DEFAULT_BATCH_SIZE, "fit", "batch_size")?,
+            batch_size,
+            choice,
             steps_per_epoch: count(self.steps_per_epoch, "steps_per_epoch")?,
             validation,
             validation_steps: optional_size(self.validation_steps, "fit", "validation_steps")?,
@@ -336,6 +302,7 @@ impl<'a> FitArgs<'a> {
             checkpoint: self.checkpoint,
             resume: self.resume,
             resume_from: self.resume_from,
+            recompute: self.recompute,
             verbose: self.verbose.unwrap_or(true),
         })
     }
@@ -368,19 +335,6 @@ impl<'a> FitArgs<'a> {
                 Err(Box::new(problem::bad_value("fit", argument, "…", expects)))
             }
         }
-    }
-}
-
-impl Frequency {
-    fn resolve(self) -> Result<ValidationFreq> {
-        let checked = |count: Count| count.at_least(1, "fit", "validation_freq");
-        Ok(match self {
-            Self::Every(epochs) => ValidationFreq::Every(checked(epochs)?),
-            Self::After(epochs) => {
-                let epochs: Result<Vec<u64>> = epochs.into_iter().map(checked).collect();
-                ValidationFreq::After(epochs?)
-            }
-        })
     }
 }
 

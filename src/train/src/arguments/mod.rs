@@ -6,18 +6,23 @@
 //! The table of the arguments with their documentation is `stratoscope_diagnostics::arguments`;
 //! a test here holds both against each other.
 
+pub mod batch_size;
 pub mod class_weight;
 mod compile;
 mod compiled;
 mod evaluate;
 mod fit;
 mod folder;
+mod frequency;
 mod value;
 
+pub(crate) use batch_size::Choice;
+pub use batch_size::{Auto, BatchSize, IntoBatchSize, auto};
 pub use compile::{CompileArgs, IntoStrategyChoice, NoStrategy, StrategyChoice, none};
 pub use evaluate::EvaluateArgs;
-pub use fit::{FitArgs, Frequency, IntoFrequency};
+pub use fit::FitArgs;
 pub use folder::IntoFolder;
+pub use frequency::{Frequency, IntoFrequency};
 pub use value::{IntoLoss, IntoMetric, IntoMetrics};
 
 pub use crate::count::{Count, IntoCount};
@@ -103,6 +108,7 @@ mod tests {
                 keep_last(3),
                 resume(true),
                 resume_from("runs"),
+                recompute(true),
                 verbose(false),
             ),
             FIT,

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use stratoscope_diagnostics::Diagnostic;
+use stratoscope_strategy::strategy::Workers;
 
 use super::RunContext;
 use crate::report::counters::Counters;
@@ -93,6 +94,8 @@ pub struct FitStarted {
     pub devices: String,
     /// The learning rate at the beginning, at 10 % and 50 % of the run and at its last step, in words.
     pub rates: String,
+    /// The batch size and its parts with the reason, where `batch_size = auto` has chosen them.
+    pub chosen: Option<String>,
     /// The names of the metrics.
     pub metrics: Vec<&'static str>,
     /// The counters at the end of all epochs.
@@ -114,6 +117,8 @@ pub struct Advanced {
     pub epoch: u64,
     /// Batches of the epoch that are done.
     pub batches: u64,
+    /// Batches of the epoch: what changes on the way can give epochs different numbers.
+    pub of_epoch: u64,
     /// The mean loss of the epoch so far, over its examples.
     pub epoch_loss: f64,
     /// The metrics of the epoch so far.
@@ -127,6 +132,8 @@ pub struct Advanced {
     pub sequences_per_second: Option<f64>,
     /// Seconds of training left at this speed, validation not counted; `None` likewise.
     pub seconds_left: Option<f64>,
+    /// The processes that compute, where they are several.
+    pub workers: Option<Workers>,
 }
 
 /// An execution that is over.
@@ -147,6 +154,8 @@ pub struct EpochEnded {
     pub run: u64,
     /// The epoch.
     pub record: EpochRecord,
+    /// Its batches.
+    pub batches: u64,
     /// Whether it is the best one so far by its validation loss.
     pub best: bool,
 }

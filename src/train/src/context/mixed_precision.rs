@@ -3,14 +3,23 @@
 //! gradients, so `fit!` multiplies the loss with a number and divides the gradients by it again (Keras's
 //! `LossScaleOptimizer`); an optimizer step whose gradients became infinite is skipped.
 //!
-//! The 16-bit numbers are emulated, on every device: what a layer puts out is rounded (see
-//! `stratoscope_bert::ops::Precision`). It shows what such a run learns and loses, not how fast it would be.
+//! `mixed_bfloat16` **is computed in bfloat16 on the CPU**: products multiply 16-bit numbers and add in float32, with the
+//! instructions AVX512-BF16 where the processor has them, at about twice the speed of float32; what the layers keep for
+//! the backward pass is held in 16 bits and takes half the memory. On a processor without these instructions (or with
+//! `STRATOSCOPE_CPU=x86-64-v4` or lower) the same numbers are multiplied in float32: the memory is saved, the time is not.
+//! `mixed_float16` **is computed in float16 on a GPU** that has it (wgpu: the adapter's `SHADER_F16`): products read and put
+//! out 16 bits, add in float32, and keep 16 bits for the backward pass. A GPU without it is refused (SC0714).
+//! `mixed_float16` on the CPU, and `mixed_bfloat16` on a GPU, are emulated: what a layer puts out is rounded (see
+//! `stratoscope_bert::ops::Precision`). It shows what such a run learns and loses, not how fast it would be. The receipt
+//! of `compile!` tells which of these a model does.
 
 use std::fmt;
 
-use stratoscope_bert::ops::Precision;
-use stratoscope_diagnostics::rules::InvalidArgumentValue;
+use serde::{Deserialize, Serialize};
+use stratoscope_bert::ops::{Bfloat16, Precision, bfloat16_on_cpu};
+use stratoscope_diagnostics::rules::{InvalidArgumentValue, PolicyNotOnDevice};
 use stratoscope_diagnostics::{Place, Result, Rule};
+use stratoscope_strategy::{BackendKind, LogicalDevice};
 
 use super::RunContext;
 use crate::network::Network;
@@ -19,7 +28,7 @@ use crate::network::Network;
 pub(crate) const INITIAL_LOSS_SCALE: f64 = 32_768.0;
 
 /// What a model's layers compute in; its weights are float32 under each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Policy {
     /// `float32`, the default.
     #[default]
@@ -50,6 +59,29 @@ impl Policy {
         }
     }
 
+    /// Whether these devices can round to its numbers.
+    ///
+    /// # Errors
+    /// SC0714 for a GPU that does not have them.
+    pub(crate) fn works_on(self, devices: &[LogicalDevice]) -> Result<()> {
+        let has = |policy: Self, device: &LogicalDevice| match policy.precision().half() {
+            // The CPU backend computes with both.
+            Some(half) if device.backend != BackendKind::Flex => device.burn.supports_dtype(half),
+            _ => true,
+        };
+        let Some(device) = devices.iter().find(|device| !has(self, device)) else {
+            return Ok(());
+        };
+        let others = Self::ALL.into_iter().skip(1);
+        let instead = others.into_iter().find(|&other| has(other, device));
+        let rule = PolicyNotOnDevice {
+            policy: self.name().to_owned(),
+            device: device.name.clone(),
+            instead: instead.map(|other| other.name().to_owned()),
+        };
+        Err(rule.error())
+    }
+
     /// What the layers' outputs are rounded to.
     pub(crate) fn precision(self) -> Precision {
         match self {
@@ -59,29 +91,82 @@ impl Policy {
         }
     }
 
-    /// What is to be said beside `compile!`'s other settings.
-    pub(crate) fn receipt<N: Network>(self) -> Option<String> {
+    /// What is to be said beside `compile!`'s other settings, of a model on these devices.
+    pub(crate) fn receipt<N: Network>(self, devices: &[LogicalDevice]) -> Option<String> {
         let global = global_policy();
-        let scaled = match self {
-            Self::Float32 if global == self => return None,
-            Self::Float32 if N::follows_policy() => {
-                return Some(format!(
-                    "float32: it was built before the policy was `{global}`"
-                ));
+        match self {
+            Self::Float32 if global == self => None,
+            Self::Float32 if N::follows_policy() => Some(format!(
+                "float32: it was built before the policy was `{global}`"
+            )),
+            Self::Float32 => Some(format!(
+                "float32: a network of one's own does not follow `{global}`"
+            )),
+            Self::MixedFloat16 => {
+                let (cpus, gpus) = kinds(devices);
+                Some(format!(
+                    "{}; the loss is scaled, by {INITIAL_LOSS_SCALE} at first",
+                    self.in_float16(cpus, gpus)
+                ))
             }
-            Self::Float32 => {
-                return Some(format!(
-                    "float32: a network of one's own does not follow `{global}`"
-                ));
+            Self::MixedBfloat16 => {
+                let (cpus, gpus) = kinds(devices);
+                Some(self.in_bfloat16(cpus, gpus, bfloat16_on_cpu()))
             }
-            Self::MixedFloat16 => format!("; the loss is scaled, by {INITIAL_LOSS_SCALE} at first"),
-            Self::MixedBfloat16 => String::new(),
-        };
-        let half = self.name().trim_start_matches("mixed_");
-        Some(format!(
-            "{self}, emulated: what layers put out is rounded to {half}, weights and moments are float32{scaled}"
-        ))
+        }
     }
+
+    fn emulated(self) -> String {
+        let half = self.name().trim_start_matches("mixed_");
+        format!(
+            "{self}, emulated: what layers put out is rounded to {half}, weights and moments are float32"
+        )
+    }
+
+    /// What computes in float16 on so many CPUs and GPUs, in words.
+    fn in_float16(self, cpus: usize, gpus: usize) -> String {
+        if gpus == 0 {
+            return self.emulated();
+        }
+        let others = match cpus {
+            0 => "",
+            _ => "; on the CPU it is emulated: what layers put out is rounded",
+        };
+        format!(
+            "{self}: products on the GPU read and put out float16, add in float32, and keep float16 for the backward \
+             pass; weights, moments and what lies between products are float32{others}"
+        )
+    }
+
+    /// What computes in bfloat16 on so many CPUs and other devices, in words.
+    fn in_bfloat16(self, cpus: usize, others: usize, on_cpu: Bfloat16) -> String {
+        if cpus == 0 {
+            return self.emulated();
+        }
+        let what = match on_cpu {
+            Bfloat16::Native => {
+                "native: products multiply bfloat16 with AVX512-BF16 and add in float32"
+            }
+            Bfloat16::Emulated => {
+                "emulated: AVX512-BF16 is not there, so products round to bfloat16 and multiply in float32, \
+                 which saves memory but no time"
+            }
+        };
+        let others = match others {
+            0 => "",
+            _ => "; on other devices than the CPU what layers put out is rounded instead",
+        };
+        format!(
+            "{self}, {what}; activations are kept in bfloat16, weights and moments in float32{others}"
+        )
+    }
+}
+
+/// How many of the devices are CPUs, and how many are not.
+fn kinds(devices: &[LogicalDevice]) -> (usize, usize) {
+    let flex = |device: &&LogicalDevice| device.backend == BackendKind::Flex;
+    let cpus = devices.iter().filter(flex).count();
+    (cpus, devices.len() - cpus)
 }
 
 impl fmt::Display for Policy {
@@ -140,6 +225,40 @@ fn unknown(policy: &str) -> Box<stratoscope_diagnostics::Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_receipt_tells_what_multiplies() {
+        let text = |cpus, others, on_cpu| Policy::MixedBfloat16.in_bfloat16(cpus, others, on_cpu);
+        let native = text(1, 0, Bfloat16::Native);
+        assert!(native.starts_with("mixed_bfloat16, native"), "{native}");
+        let emulated = text(2, 0, Bfloat16::Emulated);
+        assert!(
+            emulated.starts_with("mixed_bfloat16, emulated") && emulated.contains("no time"),
+            "{emulated}"
+        );
+        let rounded = text(0, 1, Bfloat16::Native);
+        assert!(
+            rounded.contains("put out is rounded to bfloat16"),
+            "{rounded}"
+        );
+        let both = text(1, 1, Bfloat16::Native);
+        assert!(
+            both.contains("native") && both.contains("on other devices"),
+            "{both}"
+        );
+    }
+
+    #[test]
+    fn the_receipt_tells_where_float16_is_computed() {
+        let text = |cpus, gpus| Policy::MixedFloat16.in_float16(cpus, gpus);
+        assert!(text(2, 0).contains("emulated"), "{}", text(2, 0));
+        let gpu = text(0, 1);
+        assert!(
+            gpu.contains("read and put out float16") && !gpu.contains("emulated"),
+            "{gpu}"
+        );
+        assert!(text(1, 1).contains("on the CPU it is emulated"));
+    }
 
     #[test]
     fn an_unknown_policy_lists_the_known_ones() {

@@ -69,6 +69,25 @@ impl<N: Network> Inspection<'_, N> {
         outputs.ok_or_else(|| interrupted(call, 0, self.examples()))
     }
 
+    /// The batch with this index forward and backward, with the masks of the step: the taps, one for each replica, see what
+    /// is computed.
+    ///
+    /// # Errors
+    /// SC0520 if it is interrupted, SC0907 if a device fails.
+    pub(crate) fn watched(
+        &self,
+        index: usize,
+        batch: &Batch,
+        taps: &[Taps],
+        call: &str,
+    ) -> Result<BatchOutputs> {
+        let stop = interrupt::at_once();
+        let batch = (self.first_batch + index as u64, batch);
+        let (settings, shares) = (self.settings, self.shares());
+        let outputs = (self.step).coming_traced(settings, batch, &shares, taps, &stop)?;
+        outputs.ok_or_else(|| interrupted(call, 0, self.examples()))
+    }
+
     /// The names of the replicas' devices, where there are several.
     pub(crate) fn replica_names(&self) -> Vec<String> {
         let devices = self.step.replicas.devices();

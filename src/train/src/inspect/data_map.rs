@@ -24,6 +24,9 @@ struct Said {
     of_predicted: f32,
 }
 
+/// What is written of an example and an epoch.
+pub(crate) const SAVED_BYTES: usize = 12;
+
 const UNSEEN: Said = Said {
     of_label: f32::NAN,
     predicted: 0,
@@ -43,7 +46,7 @@ impl ExampleLog {
     /// Records the outputs of a batch of an epoch. `rows`: the examples of the data set. Costs a softmax an example on
     /// the host, where the outputs are anyway.
     pub(crate) fn record(&mut self, epoch: u64, rows: usize, head: Head, outputs: &BatchOutputs) {
-        if head == Head::Number {
+        if matches!(head, Head::Number | Head::Words | Head::Span) {
             return;
         }
         if self.epochs.last().is_none_or(|(last, _)| *last != epoch) {
@@ -78,6 +81,54 @@ impl ExampleLog {
                 };
             }
         }
+    }
+
+    /// What was said in each epoch, as bytes for a checkpoint: three 32-bit words an example, little-endian.
+    pub(crate) fn saved(&self) -> impl Iterator<Item = (u64, Vec<u8>)> + '_ {
+        self.epochs.iter().map(|(epoch, said)| {
+            let words = said.iter().flat_map(|it| {
+                let of_label = it.of_label.to_bits();
+                [of_label, it.predicted, it.of_predicted.to_bits()]
+            });
+            (*epoch, words.flat_map(u32::to_le_bytes).collect())
+        })
+    }
+
+    /// What [`Self::saved`] has written, in the order of the epochs.
+    pub(crate) fn from_saved<'b>(
+        epochs: impl IntoIterator<Item = (u64, &'b [u8])>,
+        is_full: bool,
+    ) -> Self {
+        let word = |bytes: &[u8], at: usize| {
+            let own = &bytes[4 * at..4 * at + 4];
+            u32::from_le_bytes([own[0], own[1], own[2], own[3]])
+        };
+        let said = |bytes: &[u8]| Said {
+            of_label: f32::from_bits(word(bytes, 0)),
+            predicted: word(bytes, 1),
+            of_predicted: f32::from_bits(word(bytes, 2)),
+        };
+        let each = epochs.into_iter().map(|(epoch, bytes)| {
+            let said = bytes.chunks_exact(SAVED_BYTES).map(said);
+            (epoch, Arc::new(said.collect()))
+        });
+        Self {
+            epochs: each.collect(),
+            is_full,
+        }
+    }
+
+    /// Whether an epoch was not recorded for want of room.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// The memory that it takes, at most.
+    pub(crate) fn bytes(&self) -> u64 {
+        let epochs = self.epochs.iter();
+        epochs
+            .map(|(_, said)| size_of_val(said.as_slice()) as u64)
+            .sum()
     }
 
     /// The epochs in which an example was seen with a number for its label.
@@ -213,6 +264,12 @@ fn notes(log: &ExampleLog, head: Head) -> Vec<String> {
         (Head::Number, _) => {
             notes.push("this model predicts a number: no label has a probability".to_owned())
         }
+        (Head::Span, _) => notes.push(
+            "this model answers with a part of a text: no label has a probability".to_owned(),
+        ),
+        (Head::Words, _) => {
+            notes.push("this model answers each word: an example has no single label".to_owned())
+        }
         (_, 0) => notes.push("no batch was made yet".to_owned()),
         (_, 1) => notes.push("one epoch only: variability needs at least two".to_owned()),
         _ => {}
@@ -247,6 +304,7 @@ mod tests {
         let outputs = PartOutputs {
             outputs: outputs.to_vec(),
             loss: 0.0,
+            squares: None,
         };
         vec![(part, outputs)]
     }
@@ -279,6 +337,27 @@ mod tests {
         assert!(before.of_row(1).is_empty() && log.of_row(1).len() == 1);
         log.record(0, 2, Head::Number, &batch(&[0], &[1], &[9.0]));
         assert_eq!(log.epochs.len(), 1);
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut log = ExampleLog::default();
+        log.record(
+            1,
+            3,
+            HEAD,
+            &batch(&[0, 2], &[1, 0], &[0.5, 0.5, 0.25, 0.75]),
+        );
+        log.record(2, 3, HEAD, &batch(&[1], &[1], &[0.125, 0.875]));
+        let written: Vec<(u64, Vec<u8>)> = log.saved().collect();
+        assert_eq!(written[0].1.len(), 3 * SAVED_BYTES);
+        let epochs = written.iter().map(|(epoch, bytes)| (*epoch, &bytes[..]));
+        let read = ExampleLog::from_saved(epochs, true);
+        assert!(read.is_full());
+        for row in 0..3 {
+            assert_eq!(read.of_row(row), log.of_row(row));
+        }
+        assert!(read.epochs.iter().map(|it| it.0).eq([1, 2]));
     }
 
     #[test]

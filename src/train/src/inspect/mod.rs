@@ -9,6 +9,7 @@ mod attention;
 mod coming;
 mod data_map;
 mod examples;
+mod hindsight;
 mod outputs;
 mod ranking;
 mod tensors;
@@ -16,5 +17,6 @@ mod trace;
 mod why;
 
 pub(crate) use coming::Inspection;
-pub(crate) use data_map::{ExampleLog, data_map};
+pub(crate) use data_map::{ExampleLog, SAVED_BYTES, data_map};
 pub(crate) use ranking::{Ranking, ranked};
+pub(crate) use why::WORTH_A_LOOK;

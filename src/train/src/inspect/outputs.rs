@@ -113,12 +113,7 @@ impl<N: Network> Inspection<'_, N> {
     pub(crate) fn activations(&self, pattern: &str) -> Result<TensorStatistics> {
         let title = self.title(&format!("activations `{pattern}`"));
         if self.batches.is_empty() {
-            return Ok(TensorStatistics::new(
-                title,
-                Vec::new(),
-                Vec::new(),
-                Vec::new(),
-            ));
+            return Ok(TensorStatistics::none(title));
         }
         let replicas = self.step.replicas.len();
         let found: Vec<Found> = (0..replicas).map(|_| Found::default()).collect();

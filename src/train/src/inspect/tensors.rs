@@ -138,12 +138,7 @@ impl<N: Network> Inspection<'_, N> {
     pub(crate) fn gradients(&self) -> Result<TensorStatistics> {
         let title = self.title("gradients");
         if self.batches.is_empty() {
-            return Ok(TensorStatistics::new(
-                title,
-                Vec::new(),
-                Vec::new(),
-                Vec::new(),
-            ));
+            return Ok(TensorStatistics::none(title));
         }
         let (replicas, shares) = (&self.step.replicas, self.shares());
         let own = self.computed("gradients")?;
@@ -249,12 +244,7 @@ impl<N: Network> Inspection<'_, N> {
     pub(crate) fn updates(&self) -> Result<TensorStatistics> {
         let title = self.title("updates");
         if self.batches.is_empty() {
-            return Ok(TensorStatistics::new(
-                title,
-                Vec::new(),
-                Vec::new(),
-                Vec::new(),
-            ));
+            return Ok(TensorStatistics::none(title));
         }
         let (step, replicas) = (self.step, &self.step.replicas);
         let (mode, shares) = (self.settings.exchange, self.shares());

@@ -3,13 +3,16 @@
 
 use burn::tensor::Tensor;
 use burn::tensor::activation::log_sigmoid;
+use serde::{Deserialize, Serialize};
+use stratoscope_bert::operation;
 use stratoscope_data::Labels;
+use stratoscope_gpu::sum;
 
 use super::labels::column;
 use super::{EPSILON, LabelSmoothing};
 
 /// Cross-entropy between labels of 0 and 1 and one output, for models with `num_labels = 1`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BinaryCrossentropy {
     /// Whether the output is a logit, as BERT's heads put out. Keras's default is `false`; here it has
     /// to be written, and `false` draws a warning (SC0302).
@@ -38,13 +41,22 @@ impl LabelSmoothing<BinaryCrossentropy> {
         };
         let others = labels.clone().neg().add_scalar(1.0);
         let (one, zero) = if self.loss.from_logits {
-            (log_sigmoid(outputs.clone()), log_sigmoid(outputs.neg()))
+            let (one, zero) = (outputs.clone(), outputs.neg());
+            (
+                operation!("log-sigmoid", [outputs = one], log_sigmoid(outputs)),
+                operation!("log-sigmoid", [outputs = zero], log_sigmoid(outputs)),
+            )
         } else {
             let share = outputs.clamp(EPSILON, 1.0 - EPSILON);
             let rest = share.clone().neg().add_scalar(1.0);
-            (share.log(), rest.log())
+            (
+                operation!("logarithm", [share], share.log()),
+                operation!("logarithm", [rest], rest.log()),
+            )
         };
-        (labels * one + others * zero).sum().neg()
+        operation!("sum", [one, zero], {
+            sum(labels * one + others * zero).neg()
+        })
     }
 }
 

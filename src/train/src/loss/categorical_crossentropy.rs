@@ -3,13 +3,16 @@
 //! smoothing is what it is for.
 
 use burn::tensor::{Tensor, TensorData};
+use serde::{Deserialize, Serialize};
+use stratoscope_bert::operation;
 use stratoscope_data::Labels;
+use stratoscope_gpu::sum;
 
 use super::LabelSmoothing;
 use super::sparse_categorical_crossentropy::log_probabilities;
 
 /// Cross-entropy between one-hot classes and one output per class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CategoricalCrossentropy {
     /// Whether the outputs are logits, as BERT's heads put out. Keras's default is `false`; here it
     /// has to be written, and `false` draws a warning (SC0302).
@@ -38,7 +41,10 @@ impl LabelSmoothing<CategoricalCrossentropy> {
         let log_probabilities = log_probabilities(outputs, self.loss.from_logits);
         let device = log_probabilities.device();
         let wanted = Tensor::from_data(TensorData::new(wanted, [rows, classes]), &device);
-        (log_probabilities * wanted).sum().neg()
+        let losses = operation!("weigh by label", [log_probabilities], {
+            log_probabilities * wanted
+        });
+        operation!("sum", [losses], sum(losses).neg())
     }
 }
 

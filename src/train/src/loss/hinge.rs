@@ -2,28 +2,32 @@
 
 use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
+use serde::{Deserialize, Serialize};
+use stratoscope_bert::operation;
 use stratoscope_data::Labels;
+use stratoscope_gpu::sum;
 
 use super::labels::column;
 
 /// A margin between two classes, by one output of any size: class 1 above 0. Labels are 0 and 1, of which 0
 /// becomes −1 as in Keras, or −1 and 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hinge;
 
 /// The square of the missing margin, so that far misses pull more. See [`Hinge`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SquaredHinge;
 
 impl Hinge {
     pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
-        missing(outputs, labels).sum()
+        sum(missing(outputs, labels))
     }
 }
 
 impl SquaredHinge {
     pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
-        missing(outputs, labels).powi_scalar(2).sum()
+        let missing = missing(outputs, labels);
+        operation!("sum of squares", [missing], sum(missing.powi_scalar(2)))
     }
 }
 

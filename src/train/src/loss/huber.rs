@@ -1,13 +1,16 @@
 //! `½ e²` for errors up to `delta`, `delta (|e| − ½ delta)` beyond. Keras's `Huber`.
 
 use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+use stratoscope_bert::operation;
 use stratoscope_data::Labels;
 use stratoscope_diagnostics::arguments::Interval;
+use stratoscope_gpu::sum;
 
 use super::labels::errors;
 
 /// Squared for small errors, linear for large ones. Keras's `delta` is 1, as it is by the name `"huber"`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Huber {
     /// The size of error where the parabola becomes a line, above 0.
     pub delta: f64,
@@ -30,7 +33,9 @@ impl Huber {
         // The part of the error up to the border, and the rest.
         let near = size.clone().clamp_max(self.delta);
         let far = size - near.clone();
-        (near.powi_scalar(2).mul_scalar(0.5) + far.mul_scalar(self.delta)).sum()
+        operation!("sum", [near, far], {
+            sum(near.powi_scalar(2).mul_scalar(0.5) + far.mul_scalar(self.delta))
+        })
     }
 }
 

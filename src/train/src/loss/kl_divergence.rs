@@ -3,13 +3,16 @@
 
 use burn::tensor::activation::softmax;
 use burn::tensor::{Tensor, TensorData};
+use serde::{Deserialize, Serialize};
+use stratoscope_bert::operation;
 use stratoscope_data::Labels;
+use stratoscope_gpu::sum;
 
 use super::EPSILON;
 
 /// Kullback and Leibler's divergence of the label's distribution from that of the outputs. For class numbers
 /// it is the cross-entropy but for rounding; it is here for programs that name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KlDivergence {
     /// Whether the outputs are logits, as BERT's heads put out. Keras's takes probabilities alone.
     pub from_logits: bool,
@@ -27,15 +30,17 @@ impl KlDivergence {
             wanted[row * classes + label as usize] = 1.0;
         }
         let shares = match self.from_logits {
-            true => softmax(outputs, 1),
+            true => operation!("softmax", [outputs], softmax(outputs, 1)),
             false => outputs,
         };
         let device = shares.device();
         let logarithms: Vec<f32> = wanted.iter().map(|share| share.ln()).collect();
         let tensor =
             |values| Tensor::<2>::from_data(TensorData::new(values, [rows, classes]), &device);
-        let found = shares.clamp(EPSILON, 1.0).log();
-        (tensor(wanted) * (tensor(logarithms) - found)).sum()
+        let found = operation!("logarithm", [shares], shares.clamp(EPSILON, 1.0).log());
+        operation!("sum", [found], {
+            sum(tensor(wanted) * (tensor(logarithms) - found))
+        })
     }
 }
 

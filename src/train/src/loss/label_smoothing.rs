@@ -2,9 +2,10 @@
 //! argument `label_smoothing`.
 
 use super::{BinaryCrossentropy, CategoricalCrossentropy};
+use serde::{Deserialize, Serialize};
 
 /// A loss with smoothed labels, made by its `label_smoothing(share)`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabelSmoothing<L> {
     /// The loss.
     pub loss: L,

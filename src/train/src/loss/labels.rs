@@ -1,6 +1,7 @@
 //! Labels as tensors, for the losses.
 
 use burn::tensor::{Device, Tensor, TensorData};
+use stratoscope_bert::operation;
 use stratoscope_data::Labels;
 
 /// Labels as numbers, one a row; `None` where there are none. A class is the number it has.
@@ -15,7 +16,8 @@ pub(super) fn column(
     let labels: Vec<f32> = match labels {
         Labels::Values(values) => values.iter().map(|&value| number(value)).collect(),
         Labels::Classes(classes) => classes.iter().map(|&class| number(class as f32)).collect(),
-        Labels::Absent => return None,
+        // Of tokens, [`Loss::sum`](super::Loss::sum) has made classes.
+        Labels::Absent | Labels::Tokens(_) | Labels::Spans(_) => return None,
     };
     // [B, 1], never [B]: against [B, 1] outputs that would broadcast to [B, B].
     let shape = [labels.len(), 1];
@@ -25,7 +27,7 @@ pub(super) fn column(
 /// `output − label`, or zeros without labels.
 pub(super) fn errors(outputs: Tensor<2>, labels: &Labels) -> Tensor<2> {
     match column(labels, &outputs.device(), |label| label) {
-        Some(labels) => outputs - labels,
+        Some(labels) => operation!("error", [outputs], outputs - labels),
         None => outputs.zeros_like(),
     }
 }

@@ -2,20 +2,27 @@
 
 use burn::tensor::Tensor;
 use burn::tensor::activation::log_sigmoid;
+use serde::{Deserialize, Serialize};
+use stratoscope_bert::operation;
 use stratoscope_data::Labels;
+use stratoscope_gpu::sum;
 
 use super::labels::errors;
 
 /// About `½ e²` for small errors and `|e| − ln 2` for large ones, smooth in between.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogCosh;
 
 impl LogCosh {
     pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
         let errors = errors(outputs, labels);
         // Keras's e + softplus(−2e) − ln 2, where softplus(−2e) is −log sigmoid(2e).
-        let softplus = log_sigmoid(errors.clone().mul_scalar(2.0)).neg();
-        (errors + softplus).sub_scalar(std::f64::consts::LN_2).sum()
+        let softplus = operation!("softplus", [errors = errors.clone()], {
+            log_sigmoid(errors.mul_scalar(2.0)).neg()
+        });
+        operation!("sum", [errors, softplus], {
+            sum((errors + softplus).sub_scalar(std::f64::consts::LN_2))
+        })
     }
 }
 

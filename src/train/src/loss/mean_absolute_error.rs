@@ -1,17 +1,21 @@
 //! `|output − label|`. Keras's `MeanAbsoluteError`; in PyTorch `L1Loss`.
 
 use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+use stratoscope_bert::operation;
 use stratoscope_data::Labels;
+use stratoscope_gpu::sum;
 
 use super::labels::errors;
 
 /// Distance between one output and a number. Far errors pull no more than near ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeanAbsoluteError;
 
 impl MeanAbsoluteError {
     pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
-        errors(outputs, labels).abs().sum()
+        let errors = errors(outputs, labels);
+        operation!("sum of absolute values", [errors], sum(errors.abs()))
     }
 }
 

@@ -1,17 +1,22 @@
 //! `(output − label)²`. Keras's `MeanSquaredError`, HF's loss for `num_labels = 1`.
 
 use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+use stratoscope_bert::operation;
 use stratoscope_data::Labels;
+use stratoscope_gpu::sum;
 
 use super::labels::errors;
 
 /// Squared distance between one output and a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeanSquaredError;
 
 impl MeanSquaredError {
     pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
-        errors(outputs, labels).powi_scalar(2).sum()
+        let errors = errors(outputs, labels);
+        let squares = operation!("square", [errors], errors.powi_scalar(2));
+        operation!("sum", [squares], sum(squares))
     }
 }
 

@@ -13,10 +13,12 @@ mod log_cosh;
 mod mean_absolute_error;
 mod mean_squared_error;
 mod sparse_categorical_crossentropy;
+pub(crate) mod tokens;
 
 use std::fmt;
 
 use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
 use stratoscope_data::Labels;
 
 pub use binary_crossentropy::BinaryCrossentropy;
@@ -34,7 +36,7 @@ pub use sparse_categorical_crossentropy::SparseCategoricalCrossentropy;
 const EPSILON: f32 = 1e-7;
 
 /// What is minimized.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Loss {
     /// Classes by index.
     SparseCategoricalCrossentropy(SparseCategoricalCrossentropy),
@@ -62,8 +64,19 @@ impl Loss {
     /// The loss of each example, added up.
     ///
     /// # Shapes
-    /// logits [B, C], B labels → `[1]`
+    /// logits [B, C], B labels → `[1]`; logits [B, S·C], labels of the tokens → `[1]`
     pub fn sum(&self, logits: Tensor<2>, labels: &Labels) -> Tensor<1> {
+        if let Labels::Tokens(tokens) = labels {
+            return match tokens::labeled(&logits, tokens) {
+                Some((logits, labels)) => self.sum(logits, &labels).mul_scalar(tokens.weight),
+                None => tokens::nothing(&logits),
+            };
+        }
+        if let Labels::Spans(spans) = labels {
+            // The mean of where it begins and where it ends.
+            let (logits, labels) = tokens::of_spans(&logits, spans);
+            return self.sum(logits, &labels).mul_scalar(0.5);
+        }
         match self {
             Self::SparseCategoricalCrossentropy(loss) => loss.sum(logits, labels),
             Self::CategoricalCrossentropy(loss) => loss.sum(logits, labels),

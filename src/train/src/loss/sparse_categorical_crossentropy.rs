@@ -2,12 +2,15 @@
 
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Tensor, TensorData};
+use serde::{Deserialize, Serialize};
+use stratoscope_bert::operation;
 use stratoscope_data::Labels;
+use stratoscope_gpu::sum;
 
 use super::EPSILON;
 
 /// Cross-entropy between classes given by index and one output per class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SparseCategoricalCrossentropy {
     /// Whether the outputs are logits, as BERT's heads put out. Keras's default is `false`; here it
     /// has to be written, and `false` draws a warning (SC0302).
@@ -29,17 +32,22 @@ impl SparseCategoricalCrossentropy {
         }
         let device = log_probabilities.device();
         let picked = Tensor::from_data(TensorData::new(picked, [rows, classes]), &device);
-        (log_probabilities * picked).sum().neg()
+        let losses = operation!("pick by label", [log_probabilities], {
+            log_probabilities * picked
+        });
+        operation!("sum", [losses], sum(losses).neg())
     }
 }
 
 /// The logarithms of the classes' probabilities, [B, C] → [B, C].
 pub(super) fn log_probabilities(outputs: Tensor<2>, from_logits: bool) -> Tensor<2> {
     if from_logits {
-        return log_softmax(outputs, 1);
+        return operation!("log-softmax", [outputs], log_softmax(outputs, 1));
     }
+    let shares = operation!("clamp", [outputs], outputs.clamp(EPSILON, 1.0 - EPSILON));
+    let logarithms = operation!("logarithm", [shares], shares.log());
     // As Keras does: the clamped values are normalized, since they need not add up to 1.
-    log_softmax(outputs.clamp(EPSILON, 1.0 - EPSILON).log(), 1)
+    operation!("log-softmax", [logarithms], log_softmax(logarithms, 1))
 }
 
 #[cfg(test)]

@@ -7,10 +7,12 @@
 mod auc;
 mod correlation;
 mod distance;
+mod entities;
 mod f1;
 mod mcc;
 mod precision_recall;
 mod saved;
+pub(crate) mod spans;
 mod tallies;
 mod tally;
 mod top_k;
@@ -55,6 +57,16 @@ pub enum Metric {
         /// How many outputs are looked at.
         k: usize,
     },
+    /// F1 of entities, for tagged words.
+    EntityF1,
+    /// The share of the predicted entities that are right, for tagged words.
+    EntityPrecision,
+    /// The share of the entities that are found, for tagged words.
+    EntityRecall,
+    /// The share of the questions whose answer is exactly one of the right ones, for answers in texts.
+    ExactMatch,
+    /// The mean F1 of the words of answers, for answers in texts.
+    AnswerF1,
 }
 
 /// What the outputs of a model are to its metrics.
@@ -66,6 +78,10 @@ pub(crate) enum Answers {
     TwoClasses,
     /// One output a class.
     Classes(usize),
+    /// One output a class, for each word.
+    Words,
+    /// A part of a text.
+    Span,
 }
 
 /// The share of examples whose largest output is the label's.
@@ -136,9 +152,35 @@ pub fn top_k_accuracy(k: usize) -> Metric {
     Metric::TopKAccuracy { k }
 }
 
+/// F1 of entities (micro average over their types, as seqeval computes it): for token classification.
+pub fn entity_f1() -> Metric {
+    Metric::EntityF1
+}
+
+/// The share of the predicted entities whose words and type are right: for token classification.
+pub fn entity_precision() -> Metric {
+    Metric::EntityPrecision
+}
+
+/// The share of the entities that are found, words and type: for token classification.
+pub fn entity_recall() -> Metric {
+    Metric::EntityRecall
+}
+
+/// The share of the questions whose answer is exactly one of the right ones, as SQuAD's script counts it: for question
+/// answering.
+pub fn exact_match() -> Metric {
+    Metric::ExactMatch
+}
+
+/// The mean over the questions of the F1 of the answer's words, as SQuAD's script computes it: for question answering.
+pub fn answer_f1() -> Metric {
+    Metric::AnswerF1
+}
+
 impl Metric {
     /// Every metric; the one that has a `k`, with Keras's.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 18] = [
         Self::Accuracy,
         Self::F1,
         Self::MacroF1,
@@ -152,6 +194,11 @@ impl Metric {
         Self::Recall,
         Self::Auc,
         Self::TopKAccuracy { k: top_k::K },
+        Self::EntityF1,
+        Self::EntityPrecision,
+        Self::EntityRecall,
+        Self::ExactMatch,
+        Self::AnswerF1,
     ];
 
     /// Its name in tables and as text: `macro_f1`.
@@ -170,6 +217,11 @@ impl Metric {
             Self::Recall => "recall",
             Self::Auc => "auc",
             Self::TopKAccuracy { k } => top_k::name(k),
+            Self::EntityF1 => "entity_f1",
+            Self::EntityPrecision => "entity_precision",
+            Self::EntityRecall => "entity_recall",
+            Self::ExactMatch => "exact_match",
+            Self::AnswerF1 => "answer_f1",
         }
     }
 
@@ -218,16 +270,52 @@ impl Metric {
             Self::Recall => precision_recall::recall(tally),
             Self::Auc => tally.scores().and_then(auc::of),
             Self::TopKAccuracy { k } => top_k::of(k, tally.ranks()),
+            Self::EntityF1 => entities::f1(tally),
+            Self::EntityPrecision => entities::precision(tally),
+            Self::EntityRecall => entities::recall(tally),
+            Self::ExactMatch => tally.answers.as_ref()?.exact_match(),
+            Self::AnswerF1 => tally.answers.as_ref()?.f1(),
         }
+    }
+
+    /// Whether it is of answers in texts.
+    fn is_of_spans(self) -> bool {
+        matches!(self, Self::ExactMatch | Self::AnswerF1)
+    }
+
+    /// Whether it is of entities.
+    fn is_of_entities(self) -> bool {
+        matches!(
+            self,
+            Self::EntityF1 | Self::EntityPrecision | Self::EntityRecall
+        )
     }
 
     /// What is needed in its place, if it cannot measure such answers.
     pub(crate) fn objection(self, answers: Answers) -> Option<&'static str> {
         match (self, answers) {
             (Self::TopKAccuracy { k: 0 }, _) => Some("`k` ≥ 1"),
+            (_, Answers::Span) if self.is_of_spans() => None,
+            (_, Answers::Span) => {
+                Some("`exact_match()` or `answer_f1()`: the answer is a part of a text")
+            }
+            (_, Answers::Words) if self.is_of_entities() => None,
+            (
+                Self::Accuracy | Self::MacroF1 | Self::Mcc | Self::TopKAccuracy { .. },
+                Answers::Words,
+            ) => None,
+            (_, Answers::Words) => Some(
+                "`entity_f1()`, `entity_precision()`, `entity_recall()` or `accuracy()`: a word has a tag",
+            ),
+            (_, Answers::TwoClasses | Answers::Classes(_)) if self.is_of_entities() => Some(
+                "a metric of classes: entities are made of tags of words (`BertForTokenClassification`)",
+            ),
             (Self::TopKAccuracy { .. }, Answers::TwoClasses) => {
                 Some("`accuracy()`, as one output decides between two classes")
             }
+            (_, Answers::TwoClasses | Answers::Classes(_)) if self.is_of_spans() => Some(
+                "a metric of classes: answers in texts are those of `BertForQuestionAnswering`",
+            ),
             (_, Answers::Number) if self.is_of_classes() => {
                 Some("a metric of numbers: `mae()`, `rmse()`, `pearson()` or `spearman()`")
             }
@@ -476,22 +564,37 @@ mod tests {
             refused.map(Metric::name).collect()
         };
         let numbers = ["pearson", "spearman", "mae", "mse", "rmse"];
-        assert_eq!(refused(Answers::Classes(2)), numbers);
+        let entities = [
+            "entity_f1",
+            "entity_precision",
+            "entity_recall",
+            "exact_match",
+            "answer_f1",
+        ];
+        assert_eq!(
+            refused(Answers::Classes(2)),
+            [&numbers[..], &entities].concat()
+        );
         let two = ["precision", "recall", "auc"];
         assert_eq!(
             refused(Answers::Classes(3)),
-            [&["f1"][..], &numbers, &two].concat()
+            [&["f1"][..], &numbers, &two, &entities].concat()
         );
         assert_eq!(
             refused(Answers::TwoClasses),
-            ["pearson", "spearman", "top_5_accuracy"]
+            [&["pearson", "spearman", "top_5_accuracy"][..], &entities].concat()
+        );
+        assert_eq!(
+            refused(Answers::Words),
+            [&["f1"][..], &numbers, &two, &entities[3..]].concat()
         );
         assert_eq!(
             refused(Answers::Number),
             [
                 &["accuracy", "f1", "macro_f1", "mcc"][..],
                 &two,
-                &["top_5_accuracy"]
+                &["top_5_accuracy"],
+                &entities
             ]
             .concat()
         );

@@ -14,7 +14,11 @@ impl Tally {
         if self.classes > 0 {
             tally.confusion = numbers(bytes("metrics.confusion_matrix")?, self.confusion.len())?;
         }
-        if self.classes == 0 || self.keeps_pairs {
+        if let Some(answers) = &self.answers {
+            let answers = answers.with_state(bytes("metrics.answers")?)?;
+            tally.answers = Some(Box::new(answers));
+        }
+        if (self.classes == 0 && self.answers.is_none()) || self.keeps_pairs {
             let bytes = bytes("metrics.pairs")?;
             let numbers = numbers(bytes, bytes.len() / size_of::<u64>())?;
             let (pairs, rest) = numbers.as_chunks::<2>();
@@ -26,6 +30,15 @@ impl Tally {
         }
         if !self.ranks.is_empty() {
             tally.ranks = numbers(bytes("metrics.ranks")?, self.ranks.len())?;
+        }
+        if self.entities.is_some() {
+            let bytes = bytes("metrics.entities")?;
+            let numbers = numbers(bytes, bytes.len() / size_of::<u64>())?;
+            let (types, rest) = numbers.as_chunks::<3>();
+            if !rest.is_empty() {
+                return None;
+            }
+            tally.entities = Some(types.to_vec());
         }
         if self.scores.is_some() {
             let counts = numbers(bytes("metrics.scores")?, 2 * THRESHOLDS)?;

@@ -67,7 +67,7 @@ impl Tallies {
                 return report;
             };
             let dtype = match *name {
-                "metrics.pairs" => DType::F64,
+                "metrics.pairs" | "metrics.answers" => DType::F64,
                 _ => DType::U64,
             };
             let bytes: Vec<Vec<u8>> = copies.map(|(_, _, bytes)| bytes.clone()).collect();

@@ -1,9 +1,11 @@
 //! What metrics are computed from: answers, counted or kept, over a whole split.
 
 use serde::Serialize;
-use stratoscope_data::Labels;
+use stratoscope_data::{Labels, TokenLabels};
 
 use super::auc::Scores;
+use super::entities::{self, OfType};
+use super::spans::Answers;
 use super::{Metric, top_k};
 
 /// Classes up to which it is kept which was taken for which.
@@ -42,6 +44,10 @@ pub struct Tally {
     pub(super) ranks: Vec<u64>,
     /// The probabilities of class 1, where somebody asks.
     pub(super) scores: Option<Box<Scores>>,
+    /// Of tagged words: the entities by type, as many as are known so far.
+    pub(super) entities: Option<Vec<OfType>>,
+    /// Of questions: the best answer of each window.
+    pub(super) answers: Option<Box<Answers>>,
 }
 
 /// How many rows of a batch are answered right: `outputs` are [B, C], row-major. `None` where the outputs are numbers.
@@ -84,6 +90,22 @@ impl Tally {
         Self {
             classes,
             confusion: vec![0; classes * classes],
+            ..Self::default()
+        }
+    }
+
+    /// For words with tags, which are classes.
+    pub fn of_words(tags: usize) -> Self {
+        Self {
+            entities: Some(Vec::new()),
+            ..Self::of_classes(tags)
+        }
+    }
+
+    /// For answers in texts.
+    pub fn of_spans() -> Self {
+        Self {
+            answers: Some(Box::default()),
             ..Self::default()
         }
     }
@@ -133,6 +155,12 @@ impl Tally {
                 scores.merge(other);
             }
             sum.pairs.extend_from_slice(&tally.pairs);
+            if let (Some(sum), Some(other)) = (&mut sum.answers, &tally.answers) {
+                sum.merge(other);
+            }
+            if let (Some(sum), Some(other)) = (&mut sum.entities, &tally.entities) {
+                entities::merge(sum, other);
+            }
         }
         sum.pairs.sort_by(|(label, output), (other_label, other)| {
             let by_label = label.total_cmp(other_label);
@@ -154,7 +182,7 @@ impl Tally {
             let shape = vec![self.classes, self.classes];
             state.push(("metrics.confusion_matrix", shape, counts(&self.confusion)));
         }
-        if self.classes == 0 || self.keeps_pairs {
+        if (self.classes == 0 && self.answers.is_none()) || self.keeps_pairs {
             let pairs = self
                 .pairs
                 .iter()
@@ -165,6 +193,14 @@ impl Tally {
         }
         if !self.ranks.is_empty() {
             state.push(("metrics.ranks", vec![self.ranks.len()], counts(&self.ranks)));
+        }
+        if let Some(answers) = &self.answers {
+            let (shape, bytes) = answers.state();
+            state.push(("metrics.answers", shape, bytes));
+        }
+        if let Some(entities) = &self.entities {
+            let shape = vec![entities.len(), 3];
+            state.push(("metrics.entities", shape, counts(entities.as_flattened())));
         }
         if let Some(scores) = &self.scores {
             let scores: Vec<u64> = scores.all().collect();
@@ -178,6 +214,16 @@ impl Tally {
         let labels: Vec<f64> = match labels {
             Labels::Classes(labels) => labels.iter().map(|&label| f64::from(label)).collect(),
             Labels::Values(labels) => labels.iter().map(|&label| f64::from(label)).collect(),
+            Labels::Tokens(tokens) => {
+                self.add_tokens(tokens, outputs);
+                return;
+            }
+            Labels::Spans(spans) => {
+                if let Some(answers) = &mut self.answers {
+                    answers.add(spans, outputs);
+                }
+                return;
+            }
             Labels::Absent => return,
         };
         // A label that is no class has no output, and counts nothing.
@@ -215,6 +261,29 @@ impl Tally {
             for (label, &output) in labels.into_iter().zip(outputs) {
                 self.add_number(label, f64::from(output));
             }
+        }
+    }
+
+    /// Adds the tokens that have a class: `outputs` are [B, S·C].
+    fn add_tokens(&mut self, tokens: &TokenLabels, outputs: &[f32]) {
+        if self.classes == 0 {
+            return;
+        }
+        for (&class, row) in tokens
+            .classes
+            .iter()
+            .zip(outputs.chunks_exact(self.classes))
+        {
+            let Ok(label) = usize::try_from(class) else {
+                continue;
+            };
+            self.add_class(label, largest(row));
+            if let Some(count) = top_k::rank(label, row).and_then(|it| self.ranks.get_mut(it)) {
+                *count += 1;
+            }
+        }
+        if let Some(entities) = &mut self.entities {
+            entities::add(entities, tokens, self.classes, outputs);
         }
     }
 
@@ -296,6 +365,9 @@ impl Tally {
 
     /// Examples in all.
     pub fn examples(&self) -> u64 {
+        if let Some(answers) = &self.answers {
+            return answers.windows() as u64;
+        }
         match self.classes {
             0 => self.pairs.len() as u64,
             _ => self.confusion.iter().sum(),

@@ -10,7 +10,7 @@ use stratoscope_diagnostics::{Diagnostic, Rule};
 
 use crate::loss::Loss;
 use crate::metric::{Answers, Metric};
-use crate::network::Activation;
+use crate::network::{Activation, Task};
 use crate::network::{Files, Network};
 use crate::optimizer::{Clipping, Optimizer, UpdateRule};
 use crate::problem;
@@ -34,7 +34,7 @@ pub(crate) fn errors<N: Network>(
     problems.extend(
         metrics
             .iter()
-            .filter_map(|&metric| of_metric(metric, loss, files.classes())),
+            .filter_map(|&metric| of_metric(metric, loss, files)),
     );
     problems
 }
@@ -113,9 +113,11 @@ fn of_outputs(
     Some(finding)
 }
 
-fn of_metric(metric: Metric, loss: Option<Loss>, outputs: Option<usize>) -> Option<Diagnostic> {
+fn of_metric(metric: Metric, loss: Option<Loss>, files: &impl Files) -> Option<Diagnostic> {
     // One output under a binary loss decides between two classes.
-    let answers = match outputs {
+    let answers = match files.classes() {
+        _ if files.task() == Task::Words => Answers::Words,
+        _ if files.task() == Task::Span => Answers::Span,
         Some(classes) => Answers::Classes(classes),
         None if loss.is_some_and(|loss| loss.is_binary()) => Answers::TwoClasses,
         None => Answers::Number,

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use burn::tensor::{Device, Tensor};
 use stratoscope_bert::{
-    BatchTensors, BertConfig, BertTokenizer, LoadOptions, LoadReport, Mode, NamedParameter,
-    Origin as TensorOrigin, SequenceClassifier, checkpoint, named_parameters, source,
+    BatchTensors, BertConfig, BertNetwork, BertTokenizer, LoadOptions, LoadReport, Mode,
+    NamedParameter, Origin as TensorOrigin, QuestionAnswerer, SequenceClassifier, TokenClassifier,
+    checkpoint, named_parameters, source,
 };
 use stratoscope_data::{Batch, Tokenize};
 use stratoscope_diagnostics::rules::InvalidSize;
@@ -15,8 +16,15 @@ use stratoscope_strategy::{Origin, scope};
 use crate::arguments::IntoCount;
 use crate::model::Model;
 use crate::model::calls::Calls;
-use crate::network::Activation;
-use crate::network::{Files, Network};
+use crate::network::{Activation, Blueprint, Files, Network, StepShape, Task};
+use crate::report::memory_plan::StepMemory;
+
+mod memory;
+mod question;
+mod token;
+
+pub use question::BertForQuestionAnswering;
+pub use token::BertForTokenClassification;
 
 /// BERT with a classifier, or a regression, on its pooled output.
 pub type BertForSequenceClassification = Model<SequenceClassifier>;
@@ -32,11 +40,23 @@ pub struct BertFiles {
     pub source: String,
     /// What every variable was filled with.
     pub report: LoadReport,
+    /// What the model is called: `BertForSequenceClassification`.
+    pub architecture: &'static str,
+    /// How many tokens two windows of a long text share; `None`: by the length of a window.
+    pub stride: Option<usize>,
 }
 
 impl Files for BertFiles {
     fn model_name(&self) -> &'static str {
-        "BertForSequenceClassification"
+        self.architecture
+    }
+
+    fn task(&self) -> Task {
+        match self.architecture {
+            TokenClassifier::ARCHITECTURE => Task::Words,
+            QuestionAnswerer::ARCHITECTURE => Task::Span,
+            _ => Task::Example,
+        }
     }
 
     fn source(&self) -> Option<String> {
@@ -73,6 +93,11 @@ impl Files for BertFiles {
         self.config.max_position_embeddings
     }
 
+    fn stride(&self, max_length: usize) -> usize {
+        let usual = (max_length / 3).min(128);
+        self.stride.unwrap_or(usual)
+    }
+
     fn new_variables(&self) -> Vec<(String, Vec<usize>)> {
         let new = self.report.of(TensorOrigin::New);
         new.map(|tensor| (tensor.name.clone(), tensor.shape.clone()))
@@ -89,21 +114,13 @@ impl Files for BertFiles {
         Some(rates.into_iter().fold(0.0, f64::max))
     }
 
-    /// `B·L·(34·H + 5·A·L)` bytes a layer: the formula of Korthikanti et al. 2022, section 4.1, for 16 bits.
-    /// The fused operations of the CPU backend keep half as many numbers in 32: beside the gradients,
-    /// all-MiniLM-L6-v2 took 281 MB for 32 × 64 tokens and 619 MB for 32 × 128, where this and the
-    /// gradients say 299 MB and 601 MB. Elsewhere it may be twice as much.
-    fn activation_bytes(&self, examples: usize, length: usize) -> Option<u64> {
-        let config = &self.config;
-        let (hidden, heads) = (config.hidden_size, config.num_attention_heads);
-        let of_a_token = 34 * hidden + 5 * heads * length;
-        let of_a_layer = examples.checked_mul(length)?.checked_mul(of_a_token)?;
-        let bytes = of_a_layer.checked_mul(config.num_hidden_layers)?;
-        u64::try_from(bytes).ok()
+    fn step_memory(&self, step: &StepShape<'_>) -> Option<Vec<StepMemory>> {
+        Some(memory::of_a_step(&self.config, step))
     }
 
     fn classes(&self) -> Option<usize> {
-        (!self.config.is_regression()).then(|| self.config.num_labels())
+        let is_number = self.config.is_regression() && self.task() == Task::Example;
+        (!is_number).then(|| self.config.num_labels())
     }
 }
 
@@ -126,12 +143,21 @@ impl Network for SequenceClassifier {
         checkpoint::save(folder, self, &files.config, &files.tokenizer)
     }
 
+    fn blueprint(&self, files: &BertFiles) -> Option<Blueprint> {
+        Blueprint::of(Self::ARCHITECTURE, &files.config)
+    }
+
     /// The head is a dense layer: what it puts out are logits, or the number of a regression.
     fn output_activation(&self) -> Option<Activation> {
         Some(Activation::Linear)
     }
 
     fn follows_policy() -> bool {
+        true
+    }
+
+    /// Each encoder layer is a part.
+    fn can_recompute() -> bool {
         true
     }
 
@@ -156,7 +182,7 @@ impl Model<SequenceClassifier> {
     pub fn from_pretrained(name: &str, num_labels: impl IntoCount) -> Result<Self> {
         let origin = Origin::current();
         let num_labels = labels_of_a_head(num_labels)?;
-        Self::load(name, &LoadOptions::new().num_labels(num_labels), origin)
+        load(name, &LoadOptions::new().num_labels(num_labels), origin)
     }
 
     /// The same with the names of the labels, in the order of the outputs.
@@ -169,13 +195,7 @@ impl Model<SequenceClassifier> {
         labels: impl IntoIterator<Item = L>,
     ) -> Result<Self> {
         let origin = Origin::current();
-        let labels: Vec<String> = labels.into_iter().map(Into::into).collect();
-        let num_labels = labels_of_a_head(labels.len())?;
-        let model = Self::load(name, &LoadOptions::new().num_labels(num_labels), origin)?;
-        let mut state = model.state();
-        state.files = state.files.clone().with_label_names(labels);
-        drop(state);
-        Ok(model)
+        load_labels(name, labels.into_iter().map(Into::into).collect(), origin)
     }
 
     /// The same with every choice that there is, such as the seed of a new head.
@@ -184,22 +204,11 @@ impl Model<SequenceClassifier> {
     /// The checkpoint's own diagnostics; SC0907 if a device does not take its copy.
     #[track_caller]
     pub fn from_pretrained_with(name: &str, options: &LoadOptions) -> Result<Self> {
-        Self::load(name, options, Origin::current())
+        load(name, options, Origin::current())
     }
+}
 
-    fn load(name: &str, options: &LoadOptions, origin: Origin) -> Result<Self> {
-        let found = source::find(name)?;
-        let device = scope::device()?;
-        let loaded = checkpoint::load(&found.folder, options, &device)?;
-        let files = BertFiles {
-            config: loaded.config,
-            tokenizer: loaded.tokenizer,
-            source: found.to_string(),
-            report: loaded.report,
-        };
-        Self::new(loaded.network, files, origin)
-    }
-
+impl<N: Network<Files = BertFiles>> Model<N> {
     /// Writes the model as Hugging Face files, with the names of its labels and its tokenizer, and
     /// returns their paths. transformers and [`Self::from_pretrained`] load the folder.
     ///
@@ -233,6 +242,38 @@ impl Model<SequenceClassifier> {
     pub fn load_report(&self) -> LoadReport {
         self.state().files.report.clone()
     }
+}
+
+/// A model of a checkpoint, in the scope.
+fn load<N>(name: &str, options: &LoadOptions, origin: Origin) -> Result<Model<N>>
+where
+    N: BertNetwork + Network<Files = BertFiles>,
+{
+    let found = source::find(name)?;
+    let device = scope::device()?;
+    let loaded = checkpoint::load_as::<N>(&found.folder, options, &device)?;
+    let files = BertFiles {
+        config: loaded.config,
+        tokenizer: loaded.tokenizer,
+        source: found.to_string(),
+        report: loaded.report,
+        architecture: N::ARCHITECTURE,
+        stride: None,
+    };
+    Model::new(loaded.network, files, origin)
+}
+
+/// The same with these names of its labels.
+fn load_labels<N>(name: &str, labels: Vec<String>, origin: Origin) -> Result<Model<N>>
+where
+    N: BertNetwork + Network<Files = BertFiles>,
+{
+    let num_labels = labels_of_a_head(labels.len())?;
+    let model = load::<N>(name, &LoadOptions::new().num_labels(num_labels), origin)?;
+    let mut state = model.state();
+    state.files = state.files.clone().with_label_names(labels);
+    drop(state);
+    Ok(model)
 }
 
 fn labels_of_a_head(given: impl IntoCount) -> Result<usize> {

@@ -19,6 +19,7 @@
 use stratoscope_data::{Batch, Dataset};
 use stratoscope_diagnostics::rules::{DropoutOff, DroppedMicroBatches, ReplicaGradientsSummed};
 use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_strategy::Origin;
 
 use crate::context::interrupt::{self, Listening};
 use crate::context::warnings::notice;
@@ -58,6 +59,8 @@ impl<N: Network> Model<N> {
     pub(crate) fn gradients_in(&self, data: &Dataset, training: bool) -> Result<Gradients> {
         let _listening = Listening::begin();
         let mut state = self.state();
+        state.compiled_for("gradients")?;
+        state.ready_for(data, "gradients", Origin::current())?;
         let settings = state.step_settings("gradients")?;
         let head = state.head_written();
         let encoded = prepare::encode(&state.files, &head, data, None, "gradients")?;
@@ -151,6 +154,7 @@ fn of_batch<N: Network>(
         precision: state.step.policy.precision(),
         // What a loop by hand gets are the gradients themselves.
         scale: 1.0,
+        recompute: false,
     };
     let shares: Vec<usize> = split_sizes(batch.size(), replicas.len()).collect();
     let stop = interrupt::at_once();

@@ -5,11 +5,14 @@
 //! of functions, and a network of this project has its table in the library
 //! ([`Network::calls`]).
 
+use std::ops::Bound;
+
 use stratoscope_data::Dataset;
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{Origin, PlacementReport};
 
 use crate::arguments::{CompileArgs, EvaluateArgs, FitArgs};
+use crate::count::Count;
 use crate::inspect::Ranking;
 use crate::model::Model;
 use crate::model::by_hand::{Applied, Gradients};
@@ -18,20 +21,24 @@ use crate::network::Network;
 use crate::report::comparison::Comparison;
 use crate::report::history::{Edit, Evaluation, History};
 use crate::report::inspection::{
-    AttentionMap, BatchView, DataMap, RankedExamples, TensorStatistics, Why,
+    AttentionMap, BatchView, DataMap, Hindsight, RankedExamples, TensorStatistics, UpdateRatios,
+    Why,
 };
 use crate::report::receipt::CompileReceipt;
 use crate::report::run_report::RunReport;
 use crate::report::stop::Stop;
 use crate::report::summary::Summary;
 use crate::run::compare::compare_here;
+use crate::run::course::Turn;
 use crate::run::edits::Change;
 use crate::run::epochs::Goal;
 use crate::run::handle::Run;
 use crate::run::handle::look::Tensors;
+use crate::run::hindsight::Each;
 use crate::run::rewind::Rewound;
 
 type Start<N> = fn(&Model<N>, &Dataset, FitArgs<'static>, Origin) -> Result<Run<N>>;
+type Hindsee<N> = for<'e> fn(&Run<N>, (Bound<u64>, Bound<u64>), &mut Each<'e>) -> Result<Hindsight>;
 type Fit<N> = for<'a> fn(&Model<N>, &Dataset, FitArgs<'a>, Origin) -> Result<History>;
 
 /// The calls that take long to compile.
@@ -46,13 +53,19 @@ pub struct Calls<N: Network> {
     pub(crate) edit: fn(&Run<N>, Change) -> Result<Edit>,
     pub(crate) compare: for<'r> fn([&'r Run<N>; 2]) -> Result<Comparison>,
     pub(crate) skip_batch: fn(&Run<N>) -> Result<Edit>,
+    pub(crate) fork: fn(&Run<N>, Origin) -> Result<Run<N>>,
+    pub(crate) turn: fn(&Run<N>, Turn) -> Result<Edit>,
+    pub(crate) drop_examples: fn(&Run<N>, Vec<Count>) -> Result<Edit>,
     pub(crate) keep_snapshots: fn(&Run<N>, u64, u64) -> Result<()>,
     pub(crate) batch: fn(&Run<N>) -> Result<BatchView>,
     pub(crate) tensors: fn(&Run<N>, Tensors) -> Result<TensorStatistics>,
     pub(crate) attention: fn(&Run<N>, [usize; 3]) -> Result<AttentionMap>,
     pub(crate) ranked: fn(&Run<N>, Ranking, usize) -> Result<RankedExamples>,
+    pub(crate) update_ratios: fn(&Run<N>) -> Result<UpdateRatios>,
+    pub(crate) measure_updates: fn(&Run<N>, bool) -> Result<()>,
     pub(crate) data_map: fn(&Run<N>) -> Result<DataMap>,
     pub(crate) why: fn(&Run<N>) -> Result<Why>,
+    pub(crate) hindsight: Hindsee<N>,
     pub(crate) evaluate: fn(&Model<N>, &Dataset, EvaluateArgs, Origin) -> Result<Evaluation>,
     pub(crate) predict: fn(&Model<N>, Dataset, Origin) -> Result<Predictions>,
     pub(crate) gradients: fn(&Model<N>, &Dataset, bool) -> Result<Gradients>,
@@ -75,13 +88,19 @@ impl<N: Network> Calls<N> {
             edit: Run::edit_here,
             compare: compare_here,
             skip_batch: Run::skip_batch_here,
+            fork: Run::fork_here,
+            turn: Run::turn_here,
+            drop_examples: Run::drop_examples_here,
             keep_snapshots: Run::keep_snapshots_here,
             batch: Run::batch_here,
             tensors: Run::tensors_here,
             attention: Run::attention_here,
             ranked: Run::ranked_here,
+            update_ratios: Run::update_ratios_here,
+            measure_updates: Run::measure_updates_here,
             data_map: Run::data_map_here,
             why: Run::why_here,
+            hindsight: Run::hindsight_here,
             evaluate: Model::evaluate_from,
             predict: Model::predict_from,
             gradients: Model::gradients_in,

@@ -8,7 +8,7 @@ use stratoscope_diagnostics::rules::{
     StepsPerExecutionWithoutScope,
 };
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
-use stratoscope_strategy::{Origin, PlacementReport, Strategy, origin, scope};
+use stratoscope_strategy::{Origin, PlacementReport, Strategy, StrategyKind, origin, scope};
 
 use crate::arguments::{CompileArgs, Compiled, Count, StrategyChoice};
 use crate::context::warnings::{begin_call, notice};
@@ -69,7 +69,11 @@ impl<N: Network> Model<N> {
         optimizer
             .identity
             .claim(&self.shared().identity, compiled_at.to_string());
-        let tally = empty_tally(state.files.classes(), args.loss, &args.metrics);
+        let tally = empty_tally(
+            (state.files.task(), state.files.classes()),
+            args.loss,
+            &args.metrics,
+        );
         let tallies = Tallies::new(tally, state.step.replicas.strategy(), compiled_at);
         state.step.reset(tallies);
         state.compiled = Some(Arc::new(Compiled {
@@ -285,13 +289,17 @@ fn optimizer_of_another_strategy<N: Network>(
 /// SC0103 for `sync_every` above 1 under a strategy with a single copy of each variable.
 fn nothing_to_average<N: Network>(state: &ModelState<N>, sync_every: u64) -> Option<Diagnostic> {
     let strategy = state.step.replicas.strategy()?;
-    if sync_every < 2 || strategy.has_copies() {
+    let has_processes = strategy.kind() == StrategyKind::MultiWorkerMirrored;
+    if sync_every < 2 || (strategy.has_copies() && !has_processes) {
         return None;
     }
-    let expects = format!(
-        "1, since `{}` keeps one copy of each variable",
-        strategy.name()
-    );
+    let expects = match has_processes {
+        true => "1: worker processes exchange gradients at every step".to_owned(),
+        false => format!(
+            "1, since `{}` keeps one copy of each variable",
+            strategy.name()
+        ),
+    };
     let finding = problem::bad_value("compile", "sync_every", sync_every, expects)
         .fix("build the model under a `MirroredStrategy`: its replicas have copies to average");
     Some(finding)

@@ -76,6 +76,7 @@ impl<N: Network> Model<N> {
             loss,
             metrics: &compiled.metrics,
             classes: state.files.classes(),
+            task: state.files.task(),
             precision: state.step.policy.precision(),
         };
         let replicas = state.settled()?;

@@ -13,6 +13,7 @@ pub mod held;
 pub mod predict;
 mod receipt;
 pub mod sequential;
+pub mod worker;
 
 use std::any::Any;
 use std::fmt;
@@ -50,10 +51,10 @@ pub struct Model<N: Network> {
 }
 
 impl<N: Network> Model<N> {
-    /// Places a network on every replica of the active scope; outside of any, on the processor.
+    /// Places a network on every replica of the active scope; outside of any, on the default device.
     ///
     /// # Errors
-    /// SC0907 if a device does not take its copy.
+    /// SC0907 if a device does not take its copy, SC0714 if it has no numbers of the policy's.
     pub fn new(network: N, files: N::Files, origin: Origin) -> Result<Self> {
         let names: Vec<_> = network
             .parameters()
@@ -62,9 +63,12 @@ impl<N: Network> Model<N> {
             .collect();
         let entry = format!("{}, {origin}", files.model_name());
         let context = RunContext::current();
+        let (made, policy) = (origin.clone(), Policy::of::<N>());
+        let replicas = Replicas::place(network, &names, origin)?;
+        policy.works_on(replicas.devices())?;
         let state = ModelState {
-            made: origin.clone(),
-            step: StepState::new(Replicas::place(network, &names, origin)?, Policy::of::<N>()),
+            made,
+            step: StepState::new(replicas, policy),
             files,
             compiled: None,
             saved_run: None,
@@ -232,6 +236,17 @@ impl<N: Network> Model<N> {
 /// Replicas of one processor share its memory, so their parts add up.
 pub fn memory_plan<N: Network>(model: &Model<N>, batch_size: usize, length: usize) -> MemoryPlan {
     run::memory::plan(&*model.state(), batch_size, length)
+}
+
+impl<N: Network> Run<N> {
+    /// The model that it trains: of a fork its own one. It can be read while the run goes on, and is free when the run is
+    /// finished or dropped.
+    pub fn model(&self) -> Model<N> {
+        Model {
+            inner: self.shared_model(),
+            network: PhantomData,
+        }
+    }
 }
 
 impl<N: Network> Clone for Model<N> {

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use serde::Serialize;
-use stratoscope_data::{Dataset, Label};
+use stratoscope_data::{Dataset, Label, TagScheme};
 use stratoscope_diagnostics::rules::EmptyDataset;
 use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Result, Rule};
@@ -12,7 +12,7 @@ use stratoscope_strategy::Origin;
 
 use crate::context::interrupt::Listening;
 use crate::model::Model;
-use crate::network::{Files, Network};
+use crate::network::{Files, Network, Task};
 use crate::prepare;
 use crate::problem;
 use crate::report::html::{CELL, HEAD, escape};
@@ -21,74 +21,16 @@ use crate::run::watch::new_head;
 use crate::step::forward::{PREFETCHED, forward};
 use crate::step::head::{Head, most_probable};
 
+mod spans;
+mod texts;
+mod words;
+
+pub use texts::IntoTexts;
+
 /// Texts of a batch.
 const BATCH_SIZE: usize = 32;
 /// Tokens of a text beyond which it is cut, where the model itself takes more.
 const LONGEST: usize = 512;
-
-/// What `predict` takes.
-#[diagnostic::on_unimplemented(
-    message = "expected texts, got `{Self}`",
-    label = "a text, a list of texts, or a data set: `[\"simple DNS server\", \"a platform game\"]`"
-)]
-pub trait IntoTexts {
-    /// The texts as a data set; labels are not looked at.
-    fn into_texts(self) -> Dataset;
-}
-
-impl IntoTexts for &Dataset {
-    fn into_texts(self) -> Dataset {
-        self.clone()
-    }
-}
-
-impl IntoTexts for Dataset {
-    fn into_texts(self) -> Dataset {
-        self
-    }
-}
-
-impl IntoTexts for &str {
-    fn into_texts(self) -> Dataset {
-        Dataset::from_texts([self])
-    }
-}
-
-impl IntoTexts for String {
-    fn into_texts(self) -> Dataset {
-        Dataset::from_texts([self])
-    }
-}
-
-impl<T: Into<String>, const N: usize> IntoTexts for [T; N] {
-    fn into_texts(self) -> Dataset {
-        Dataset::from_texts(self)
-    }
-}
-
-impl<T: Into<String>> IntoTexts for Vec<T> {
-    fn into_texts(self) -> Dataset {
-        Dataset::from_texts(self)
-    }
-}
-
-impl<T: Clone + Into<String>> IntoTexts for &[T] {
-    fn into_texts(self) -> Dataset {
-        Dataset::from_texts(self.to_vec())
-    }
-}
-
-impl<T: Clone + Into<String>> IntoTexts for &Vec<T> {
-    fn into_texts(self) -> Dataset {
-        Dataset::from_texts(self.clone())
-    }
-}
-
-impl<T: Clone + Into<String>, const N: usize> IntoTexts for &[T; N] {
-    fn into_texts(self) -> Dataset {
-        Dataset::from_texts(self.clone())
-    }
-}
 
 /// The answer to one text.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -101,11 +43,44 @@ pub struct Prediction {
     pub label: String,
     /// The label's place among the labels; `None` for a regression.
     pub class: Option<usize>,
-    /// The label's probability; for a regression the number.
+    /// The label's probability; for a regression the number; of words, the smallest probability of a tag.
     pub score: f64,
     /// The probability of every label, in their order: the outputs after softmax. One output that decides
     /// between two classes is after sigmoid the probability of the second. Empty for a regression.
     pub probabilities: Vec<f64>,
+    /// What a head that answers words has found in the text: its entities.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<Marked>,
+    /// The answer to a question, found in the second text; `None` where that has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answered>,
+    /// Every word of the text with its tag, for a head that answers words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<Marked>,
+}
+
+/// What a model says to a question about a text.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answered {
+    /// The answer; `None` where the text has none.
+    pub found: Option<Marked>,
+    /// How much better the answer is than none, in logits.
+    pub margin: f64,
+}
+
+/// A part of a text and what it was taken for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Marked {
+    /// What it is: the type of an entity, the tag of a word.
+    pub label: String,
+    /// The part of the text.
+    pub text: String,
+    /// Its first byte in the text.
+    pub start: usize,
+    /// The byte after its last one.
+    pub end: usize,
+    /// Its probability; of several words, the mean of theirs. 0 for a word that was cut off with the end of its text.
+    pub score: f64,
 }
 
 /// The answers to some texts, in their order.
@@ -143,16 +118,23 @@ impl<N: Network> Model<N> {
         let mut state = self.state();
         state.ready_for(&data, "predict", origin)?;
         let max_length = state.files.max_positions().min(LONGEST);
-        let encoded = data.tokenize(state.files.tokenizer(), max_length)?;
+        let encoded = match state.files.task() {
+            Task::Span => {
+                prepare::asked(&state.files, &data, "predict")?;
+                let stride = state.files.stride(max_length);
+                data.tokenize_questions(state.files.tokenizer(), max_length, stride)?
+            }
+            _ => data.tokenize(state.files.tokenizer(), max_length)?,
+        };
         prepare::in_vocabulary(&state.files, &data, &encoded, "predict")?;
         prepare::report_truncated(&encoded, "predict")?;
         new_head(&state, "predict")?;
         let precision = state.step.policy.precision();
         let replicas = state.settled()?;
-        let mut outputs = Vec::with_capacity(data.len());
+        let mut outputs = Vec::with_capacity(encoded.len());
         let mut work = Work::begin(
             ("predicting", "predicted"),
-            data.len(),
+            encoded.len(),
             Unit::Things("example"),
         );
         for batch in encoded.batch(BATCH_SIZE)?.prefetch(PREFETCHED) {
@@ -171,18 +153,29 @@ impl<N: Network> Model<N> {
         let loss = state.compiled.as_ref().and_then(|compiled| compiled.loss);
         let head = Head::of(&state.files, state.step.replicas.first(), loss);
         let label_names = head.label_names(&state.files);
+        let words = words::Decoder {
+            tokenizer: state.files.tokenizer(),
+            label_names: &label_names,
+            scheme: TagScheme::of(&label_names),
+            max_length,
+        };
+        if let (Head::Span, Some(passages)) = (head, encoded.passages()) {
+            let rows = spans::answers(data, passages, &outputs);
+            return Ok(Predictions { rows, label_names });
+        }
         let rows = data.examples.into_iter().zip(outputs);
         let rows = rows.map(|(example, outputs)| {
+            if head == Head::Words {
+                return words.answer(example, &outputs);
+            }
             let (text, pair) = (example.text, example.pair);
             match head {
                 Head::Number => number(text, pair, &outputs),
                 head => classified(text, pair, head.probabilities(&outputs), &label_names),
             }
         });
-        Ok(Predictions {
-            rows: rows.collect(),
-            label_names,
-        })
+        let rows = rows.collect();
+        Ok(Predictions { rows, label_names })
     }
 }
 
@@ -203,6 +196,9 @@ fn classified(
         class: Some(class),
         score: probabilities.get(class).copied().unwrap_or(f64::NAN),
         probabilities,
+        marks: Vec::new(),
+        answer: None,
+        words: Vec::new(),
     }
 }
 
@@ -216,6 +212,9 @@ fn number(text: String, pair: Option<String>, outputs: &[f32]) -> Prediction {
         class: None,
         score,
         probabilities: Vec::new(),
+        marks: Vec::new(),
+        answer: None,
+        words: Vec::new(),
     }
 }
 
@@ -243,6 +242,14 @@ impl Predictions {
                 given,
                 format!("{wanted}, one for each prediction"),
             )));
+        }
+        if self.are_words() {
+            let counts = self.counts_of_words(data);
+            let matrix = counts.and_then(|counts| ConfusionMatrix::new(counts, &self.label_names));
+            return matrix.ok_or_else(|| {
+                let expects = "the tagged words that were predicted".to_owned();
+                Box::new(bad("other words or other tags".to_owned(), expects))
+            });
         }
         for (example, row) in data.examples.iter().zip(&self.rows) {
             // By name where the data has the names of the model, whatever their order there.
@@ -293,6 +300,12 @@ impl Predictions {
 
     /// A row a text, as static HTML with inline styles only.
     pub fn to_html(&self) -> String {
+        if self.are_answers() {
+            return self.answers_to_html();
+        }
+        if self.are_words() {
+            return self.words_to_html();
+        }
         const LEFT: &str = "padding:3px 12px;text-align:left;border-bottom:1px solid #80808059";
         const BAR: &str =
             "display:inline-block;height:9px;background-color:#3b82c4;border-radius:2px";
@@ -343,6 +356,12 @@ impl Predictions {
 
     /// A line a text.
     pub fn to_plain(&self) -> String {
+        if self.are_answers() {
+            return self.answers_to_plain();
+        }
+        if self.are_words() {
+            return self.words_to_plain();
+        }
         let width = self
             .rows
             .iter()

@@ -3,6 +3,7 @@
 use stratoscope_bert::NamedParameter;
 use stratoscope_diagnostics::rules::PerBatchMetric;
 use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_strategy::device::choice;
 
 use crate::metric::{Metric, names};
 use crate::network::{Files, Network};
@@ -41,7 +42,11 @@ pub(crate) fn receipt<N: Network>(state: &ModelState<N>) -> Result<CompileReceip
             add("sync_every", format!("{every} ({averaged})"));
         }
     }
-    if let Some(policy) = state.step.policy.receipt::<N>() {
+    if let Some(policy) = state
+        .step
+        .policy
+        .receipt::<N>(state.step.replicas.devices())
+    {
         add("precision", policy);
     }
     if let Some(source) = state.files.source() {
@@ -52,7 +57,7 @@ pub(crate) fn receipt<N: Network>(state: &ModelState<N>) -> Result<CompileReceip
         let all = state.step.replicas.records().len();
         add("frozen", format!("{frozen} of {all} variables"));
     }
-    add("runs on", state.devices_in_words());
+    add("runs on", runs_on(state));
     let replicas = state.step.replicas.len();
     if replicas > 1 {
         let split = format!("`batch_size` counts all replicas together: each gets 1/{replicas}");
@@ -64,6 +69,24 @@ pub(crate) fn receipt<N: Network>(state: &ModelState<N>) -> Result<CompileReceip
         settings,
         placement: state.placement()?,
     })
+}
+
+/// The devices; for a model without a strategy also why it is on that one.
+fn runs_on<N: Network>(state: &ModelState<N>) -> String {
+    let words = state.devices_in_words();
+    let replicas = &state.step.replicas;
+    let device = match (replicas.strategy(), replicas.devices()) {
+        (None, [device]) => device,
+        _ => return words,
+    };
+    // The default may have changed since the model was made.
+    match choice::choice() {
+        Ok(choice) if choice.device.name == device.name => match choice.is_plain() {
+            true => format!("{words}, the default device"),
+            false => format!("{words}, the default device: {}", choice.reason()),
+        },
+        _ => words,
+    }
 }
 
 /// Where the rate begins, how high it goes, where it ends, as far as it is known before `fit!`.

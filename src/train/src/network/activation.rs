@@ -2,12 +2,14 @@
 
 use burn::tensor::Tensor;
 use burn::tensor::activation;
+use serde::{Deserialize, Serialize};
+use stratoscope_bert::operation;
 use stratoscope_diagnostics::check::suggest::similar;
 use stratoscope_diagnostics::rules::UnknownIdentifier;
 use stratoscope_diagnostics::{Place, Result, Rule};
 
 /// A function of the outputs of a layer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Activation {
     /// None: `x`.
     #[default]
@@ -51,10 +53,10 @@ impl Activation {
     pub(crate) fn forward(self, x: Tensor<3>) -> Tensor<3> {
         match self {
             Self::Linear => x,
-            Self::Relu => activation::relu(x),
-            Self::Sigmoid => activation::sigmoid(x),
-            Self::Softmax => activation::softmax(x, 2),
-            Self::Tanh => activation::tanh(x),
+            Self::Relu => operation!("relu", [x], activation::relu(x)),
+            Self::Sigmoid => operation!("sigmoid", [x], activation::sigmoid(x)),
+            Self::Softmax => operation!("softmax", [x], activation::softmax(x, 2)),
+            Self::Tanh => operation!("tanh", [x], activation::tanh(x)),
         }
     }
 }

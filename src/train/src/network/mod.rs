@@ -48,6 +48,8 @@
 //! ```
 
 mod activation;
+mod blueprint;
+mod task;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -59,9 +61,12 @@ use stratoscope_data::{Batch, Dataset, Encoding, Tokenize};
 use stratoscope_diagnostics::Result;
 
 use crate::model::calls::Calls;
+use crate::report::memory_plan::StepMemory;
 use crate::report::summary::LayerRow;
 
 pub use activation::{Activation, IntoActivation};
+pub use blueprint::Blueprint;
+pub use task::Task;
 
 /// A network whose last layer has one output per label, or one output for a regression.
 pub trait Network: Module + 'static {
@@ -72,7 +77,7 @@ pub trait Network: Module + 'static {
     /// Whether dropout is active, and with which masks, is `mode`'s to say.
     ///
     /// # Shapes
-    /// B rows of S tokens, or of W numbers → [B, C]
+    /// B rows of S tokens, or of W numbers → [B, C]; of a head that answers each token, [B, S·C]
     fn logits(&self, batch: &Batch, mode: Mode, device: &Device) -> Tensor<2>;
 
     /// The parameters with their checkpoint's names; by default those of the fields.
@@ -140,6 +145,18 @@ pub trait Network: Module + 'static {
         false
     }
 
+    /// Whether its layers can be computed once more in the backward pass (`recompute` of `fit!`) instead of keeping what
+    /// they have computed.
+    fn can_recompute() -> bool {
+        false
+    }
+
+    /// What another process builds the network from, values aside, for a network that this library has. `None`: it has no
+    /// such description.
+    fn blueprint(&self, _files: &Self::Files) -> Option<Blueprint> {
+        None
+    }
+
     /// Its layers for `summary()`, where it knows the shapes of their outputs; else its variables are shown.
     fn layer_rows(&self) -> Option<Vec<LayerRow>> {
         None
@@ -176,6 +193,33 @@ pub enum Input {
     Features,
 }
 
+/// A training step of one replica, as far as its memory depends on it.
+#[derive(Clone, Copy)]
+pub struct StepShape<'a> {
+    /// Rows of a batch.
+    pub examples: usize,
+    /// Tokens of a row.
+    pub length: usize,
+    /// Whether it computes on the CPU backend, with the fused operations.
+    pub on_cpu: bool,
+    /// Whether outputs and weights are rounded to 16 bits.
+    pub rounds: bool,
+    /// Whether it computes in bfloat16 on the CPU, where what is kept for the backward pass takes 16 bits.
+    pub in_bfloat16: bool,
+    /// Whether it computes in float16 on GPUs, where what products keep takes 16 bits.
+    pub in_float16: bool,
+    /// Whether layers are computed once more in the backward pass.
+    pub recompute: bool,
+    /// The bytes of the trained variables whose names begin so.
+    pub trained: &'a dyn Fn(&str) -> u64,
+}
+
+impl fmt::Debug for StepShape<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} × {} tokens", self.examples, self.length)
+    }
+}
+
 /// What belongs to a network's weights: tokenizer, labels, limits.
 pub trait Files: Clone + fmt::Debug + Send + Sync + 'static {
     /// What users call the model: `BertForSequenceClassification`.
@@ -184,6 +228,16 @@ pub trait Files: Clone + fmt::Debug + Send + Sync + 'static {
     /// Where the weights came from, in words.
     fn source(&self) -> Option<String> {
         None
+    }
+
+    /// What the model answers for an example.
+    fn task(&self) -> Task {
+        Task::Example
+    }
+
+    /// How many tokens two windows of a text that is too long share, for windows of `max_length` tokens.
+    fn stride(&self, max_length: usize) -> usize {
+        (max_length / 3).min(128)
     }
 
     /// What an example is.
@@ -230,9 +284,9 @@ pub trait Files: Clone + fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// About how many bytes a training step keeps of what it computes from `examples` rows of `length`
-    /// tokens, where it is known.
-    fn activation_bytes(&self, _examples: usize, _length: usize) -> Option<u64> {
+    /// What a training step needs on a replica beside weights and moments, at the times that may need the most; where it
+    /// is known.
+    fn step_memory(&self, _step: &StepShape<'_>) -> Option<Vec<StepMemory>> {
         None
     }
 

@@ -8,6 +8,7 @@ use std::fmt;
 
 use burn::module::{ModuleMapper, Param, ParamId};
 use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
 use stratoscope_diagnostics::{Result, arguments};
 
 use super::norm::is_flex;
@@ -34,7 +35,7 @@ impl Default for Ema {
 }
 
 /// How the average of the weights is kept.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Averaging {
     /// The share of the old average in the new one.
     pub momentum: f64,

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use stratoscope_diagnostics::rules::ConflictingArguments;
 use stratoscope_diagnostics::{Place, Result, Rule};
 
@@ -20,7 +21,7 @@ pub(super) struct Clip {
 }
 
 /// What is done to the gradients before the step.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum Clipping {
     /// Nothing.
     #[default]

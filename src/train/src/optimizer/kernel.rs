@@ -5,8 +5,10 @@
 
 use rayon::prelude::*;
 
+use super::change::{Change, rehearsed, updated};
+
 /// Elements of a block: five arrays of 64 KiB fit the second-level cache.
-const BLOCK: usize = 16 * 1024;
+pub(super) const BLOCK: usize = 16 * 1024;
 
 /// What happens to a gradient before it is used.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,6 +34,15 @@ impl Prepare {
     fn is_limited(self) -> bool {
         self.limit < f32::INFINITY
     }
+}
+
+/// A pass over weights and gradients.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Pass {
+    /// For each gradient.
+    pub prepare: Prepare,
+    /// Whether the change of the weights is measured.
+    pub is_measured: bool,
 }
 
 /// Adam at one step, everything worked out that does not depend on the element.
@@ -68,31 +79,45 @@ impl AdamStep {
 }
 
 /// Slices of equal length. Moments are of the gradients so far, `first` of them, `second` of their
-/// squares; `largest` is what the second has been at most, for AMSGrad.
+/// squares; `largest` is what the second has been at most, for AMSGrad. Returns the change, if it is measured.
 pub(super) fn adam(
     weights: &mut [f32],
     first: &mut [f32],
     second: &mut [f32],
     largest: Option<&mut [f32]>,
     gradients: &[f32],
-    prepare: Prepare,
+    pass: Pass,
     step: AdamStep,
-) {
+) -> Change {
     let weights = weights.par_chunks_mut(BLOCK);
     let moments = first
         .par_chunks_mut(BLOCK)
         .zip(second.par_chunks_mut(BLOCK));
     let blocks = weights.zip(moments).zip(gradients.par_chunks(BLOCK));
-    match largest {
-        None => blocks.for_each(|((weights, (first, second)), gradients)| {
-            adam_block(weights, first, second, gradients, prepare, step);
-        }),
-        Some(largest) => blocks.zip(largest.par_chunks_mut(BLOCK)).for_each(
-            |(((weights, (first, second)), gradients), largest)| {
-                amsgrad_block(weights, first, second, largest, gradients, prepare, step);
-            },
-        ),
-    }
+    let Pass {
+        prepare,
+        is_measured,
+    } = pass;
+    let changes: Vec<Change> = match largest {
+        None => blocks
+            .map(|((weights, (first, second)), gradients)| {
+                updated(weights, is_measured, |weights, at| {
+                    let (first, second) = (&mut first[at.clone()], &mut second[at.clone()]);
+                    adam_block(weights, first, second, &gradients[at], prepare, step);
+                })
+            })
+            .collect(),
+        Some(largest) => (blocks.zip(largest.par_chunks_mut(BLOCK)))
+            .map(|(((weights, (first, second)), gradients), largest)| {
+                updated(weights, is_measured, |weights, at| {
+                    let (first, second) = (&mut first[at.clone()], &mut second[at.clone()]);
+                    let (largest, gradients) = (&mut largest[at.clone()], &gradients[at]);
+                    amsgrad_block(weights, first, second, largest, gradients, prepare, step);
+                })
+            })
+            .collect(),
+    };
+    changes.into_iter().sum()
 }
 
 /// The loop of [`adam`] with AMSGrad: Reddi, Kale and Kumar 2018, algorithm 2, with Adam's bias
@@ -192,15 +217,23 @@ pub(super) struct SgdStep {
 }
 
 /// Without momentum: `velocity` is not needed.
-pub(super) fn sgd(weights: &mut [f32], gradients: &[f32], prepare: Prepare, step: SgdStep) {
+pub(super) fn sgd(weights: &mut [f32], gradients: &[f32], pass: Pass, step: SgdStep) -> Change {
     let blocks = weights
         .par_chunks_mut(BLOCK)
         .zip(gradients.par_chunks(BLOCK));
-    blocks.for_each(|(weights, gradients)| {
-        for (weight, &gradient) in weights.iter_mut().zip(gradients) {
-            *weight -= step.rate * prepare.of::<true>(gradient);
-        }
+    let changes = blocks.map(|(weights, gradients)| {
+        updated(weights, pass.is_measured, |weights, at| {
+            sgd_block(weights, &gradients[at], pass.prepare, step);
+        })
     });
+    let changes: Vec<Change> = changes.collect();
+    changes.into_iter().sum()
+}
+
+fn sgd_block(weights: &mut [f32], gradients: &[f32], prepare: Prepare, step: SgdStep) {
+    for (weight, &gradient) in weights.iter_mut().zip(gradients) {
+        *weight -= step.rate * prepare.of::<true>(gradient);
+    }
 }
 
 /// With momentum.
@@ -208,24 +241,79 @@ pub(super) fn sgd_with_momentum(
     weights: &mut [f32],
     velocity: &mut [f32],
     gradients: &[f32],
-    prepare: Prepare,
+    pass: Pass,
     step: SgdStep,
-) {
+) -> Change {
     let states = weights
         .par_chunks_mut(BLOCK)
         .zip(velocity.par_chunks_mut(BLOCK));
-    states
-        .zip(gradients.par_chunks(BLOCK))
-        .for_each(|((weights, velocity), gradients)| {
-            for ((weight, velocity), &gradient) in weights.iter_mut().zip(velocity).zip(gradients) {
-                let move_by = step.rate * prepare.of::<true>(gradient);
-                *velocity = step.momentum * *velocity - move_by;
-                *weight += match step.nesterov {
-                    true => step.momentum * *velocity - move_by,
-                    false => *velocity,
-                };
-            }
+    let changes =
+        (states.zip(gradients.par_chunks(BLOCK))).map(|((weights, velocity), gradients)| {
+            updated(weights, pass.is_measured, |weights, at| {
+                let velocity = &mut velocity[at.clone()];
+                momentum_block(weights, velocity, &gradients[at], pass.prepare, step);
+            })
         });
+    let changes: Vec<Change> = changes.collect();
+    changes.into_iter().sum()
+}
+
+fn momentum_block(
+    weights: &mut [f32],
+    velocity: &mut [f32],
+    gradients: &[f32],
+    prepare: Prepare,
+    step: SgdStep,
+) {
+    for ((weight, velocity), &gradient) in weights.iter_mut().zip(velocity).zip(gradients) {
+        let move_by = step.rate * prepare.of::<true>(gradient);
+        *velocity = step.momentum * *velocity - move_by;
+        *weight += match step.nesterov {
+            true => step.momentum * *velocity - move_by,
+            false => *velocity,
+        };
+    }
+}
+
+/// What happens to one element of a variable.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Elementwise {
+    /// Kept are both moments.
+    Adam(AdamStep),
+    /// And the largest second one.
+    AmsGrad(AdamStep),
+    Sgd(SgdStep),
+    /// Kept is the velocity.
+    Momentum(SgdStep),
+}
+
+/// The change that an update would make, to the bit; nothing is written. `kept` is what is kept beside the weights,
+/// where it is there already.
+pub(super) fn rehearsal(
+    weights: &[f32],
+    kept: [Option<&[f32]>; 3],
+    gradients: &[f32],
+    prepare: Prepare,
+    rule: Elementwise,
+) -> Change {
+    rehearsed(weights, kept, gradients, |weights, kept, gradients| {
+        let count = weights.len();
+        let [first, second, largest] = kept;
+        let (first, second) = (&mut first[..count], &mut second[..count]);
+        let largest = &mut largest[..count];
+        match rule {
+            Elementwise::Adam(step) => {
+                adam_block(weights, first, second, gradients, prepare, step);
+            }
+            Elementwise::AmsGrad(step) => {
+                amsgrad_block(weights, first, second, largest, gradients, prepare, step);
+            }
+            Elementwise::Sgd(step) => sgd_block(weights, gradients, prepare, step),
+            Elementwise::Momentum(step) => {
+                momentum_block(weights, first, gradients, prepare, step);
+            }
+        }
+    })
 }
 
 /// Σ x², in blocks that are summed in order: the same bits on any number of threads.
@@ -234,21 +322,37 @@ pub(super) fn sum_of_squares(values: &[f32]) -> f64 {
     blocks.iter().sum()
 }
 
+/// Of a block, for the widest vectors the processor has; the order of the sums is the same for all of them.
 fn block_of_squares(values: &[f32]) -> f64 {
-    const LANES: usize = 8;
-    let mut sums = [0.0_f64; LANES];
-    let chunks = values.chunks_exact(LANES);
-    let rest: f64 = chunks
-        .remainder()
-        .iter()
-        .map(|&x| f64::from(x) * f64::from(x))
-        .sum();
-    for chunk in chunks {
-        for (sum, &x) in sums.iter_mut().zip(chunk) {
-            *sum += f64::from(x) * f64::from(x);
+    #[inline(always)]
+    fn body(values: &[f32]) -> f64 {
+        const LANES: usize = 8;
+        let mut sums = [0.0_f64; LANES];
+        let chunks = values.chunks_exact(LANES);
+        let rest: f64 = chunks
+            .remainder()
+            .iter()
+            .map(|&x| f64::from(x) * f64::from(x))
+            .sum();
+        for chunk in chunks {
+            for (sum, &x) in sums.iter_mut().zip(chunk) {
+                *sum += f64::from(x) * f64::from(x);
+            }
+        }
+        sums.iter().sum::<f64>() + rest
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2")]
+        fn avx2(values: &[f32]) -> f64 {
+            body(values)
+        }
+        if stratoscope_bert::ops::allows_avx2() {
+            // SAFETY: the processor has what the function was compiled for.
+            return unsafe { avx2(values) };
         }
     }
-    sums.iter().sum::<f64>() + rest
+    body(values)
 }
 
 #[cfg(test)]
@@ -256,9 +360,12 @@ mod tests {
     use super::super::AdamRule;
     use super::*;
 
-    const PLAIN: Prepare = Prepare {
-        factor: 1.0,
-        limit: f32::INFINITY,
+    const PLAIN: Pass = Pass {
+        prepare: Prepare {
+            factor: 1.0,
+            limit: f32::INFINITY,
+        },
+        is_measured: true,
     };
 
     /// Kingma and Ba's algorithm 1 in f64, with decoupled decay; one weight.
@@ -395,13 +502,93 @@ mod tests {
         sgd(
             &mut weight,
             &[30.0],
-            Prepare {
-                factor: 0.1,
-                limit: 2.0,
+            Pass {
+                prepare: Prepare {
+                    factor: 0.1,
+                    limit: 2.0,
+                },
+                is_measured: false,
             },
             step,
         );
         assert!((weight[0] - 0.8).abs() < 1e-6, "{}", weight[0]);
+    }
+
+    /// For every rule: an update that is measured has the bits of one that is not, and a rehearsal its change.
+    #[test]
+    fn a_change_is_measured_and_foretold() {
+        let count = BLOCK + 1500;
+        let numbers = |factor: usize, scale: f32| -> Vec<f32> {
+            let one = |at: usize| ((at * factor) % 1013) as f32 * scale - 1.0;
+            (0..count).map(one).collect()
+        };
+        let old = [numbers(7, 2e-3), numbers(11, 1e-3)];
+        let [gradients, squares] = [numbers(13, 3e-3), numbers(17, 1e-3)];
+        let squares: Vec<f32> = squares.iter().map(|it| it * it).collect();
+        let rule = AdamRule {
+            beta_1: 0.9,
+            beta_2: 0.999,
+            epsilon: 1e-8,
+            weight_decay: 0.01,
+            decay_all: false,
+            amsgrad: false,
+        };
+        let adam_step = AdamStep::new(&rule, 1e-2, 0.01, 3);
+        let sgd_step = SgdStep {
+            rate: 0.1,
+            momentum: 0.9,
+            nesterov: true,
+        };
+        let rules = [
+            Elementwise::Adam(adam_step),
+            Elementwise::AmsGrad(adam_step),
+            Elementwise::Sgd(sgd_step),
+            Elementwise::Momentum(sgd_step),
+        ];
+        for rule in rules {
+            let made = |is_measured: bool| {
+                let [mut weights, mut first] = old.clone();
+                let (mut second, mut largest) = (squares.clone(), squares.clone());
+                let pass = Pass {
+                    is_measured,
+                    ..PLAIN
+                };
+                let (first, second) = (&mut first[..], &mut second[..]);
+                let change = match rule {
+                    Elementwise::Adam(step) => {
+                        adam(&mut weights, first, second, None, &gradients, pass, step)
+                    }
+                    Elementwise::AmsGrad(step) => {
+                        let largest = Some(&mut largest[..]);
+                        adam(&mut weights, first, second, largest, &gradients, pass, step)
+                    }
+                    Elementwise::Sgd(step) => sgd(&mut weights, &gradients, pass, step),
+                    Elementwise::Momentum(step) => {
+                        sgd_with_momentum(&mut weights, first, &gradients, pass, step)
+                    }
+                };
+                (weights, change)
+            };
+            let ((weights, change), (plain, none)) = (made(true), made(false));
+            assert_eq!(weights, plain, "{rule:?}");
+            assert_eq!(none, Change::default());
+            let sum = |values: &mut dyn Iterator<Item = f32>| -> f64 {
+                values.map(|it| f64::from(it).powi(2)).sum()
+            };
+            let moved = weights.iter().zip(&old[0]).map(|(new, old)| new - old);
+            for (found, expected) in [
+                (change.weights, sum(&mut old[0].iter().copied())),
+                (change.change, sum(&mut moved.into_iter())),
+            ] {
+                assert!(
+                    (found - expected).abs() < 1e-6 * expected,
+                    "{rule:?}: {found} {expected}"
+                );
+            }
+            let kept = [Some(&old[1][..]), Some(&squares[..]), Some(&squares[..])];
+            let foretold = rehearsal(&old[0], kept, &gradients, PLAIN.prepare, rule);
+            assert_eq!(foretold, change, "{rule:?}");
+        }
     }
 
     #[test]

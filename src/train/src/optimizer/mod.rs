@@ -11,9 +11,12 @@ mod builder;
 mod adam;
 mod adamw;
 mod average;
+mod change;
 mod clip;
 mod kernel;
 mod norm;
+mod on_gpu;
+mod rehearse;
 mod saved;
 mod sgd;
 mod step;
@@ -21,6 +24,7 @@ mod step;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use serde::{Deserialize, Serialize};
 use stratoscope_bert::NamedParameter;
 use stratoscope_diagnostics::arguments;
 use stratoscope_diagnostics::rules::InvalidArgumentValue;
@@ -35,14 +39,17 @@ pub use clip::Clipping;
 pub use sgd::SGD;
 pub use step::OptimizerState;
 
-pub(crate) use norm::{Squares, global_norm, sum_of_squares};
+pub(crate) use change::{Change, Changes};
+pub(crate) use norm::{Squares, global_norm, squares_on_device, sum_of_squares};
+pub(crate) use on_gpu::changes_in_place;
+pub(crate) use rehearse::rehearse;
 pub(crate) use saved::Kept;
 pub(crate) use step::{Update, apply, clip_each};
 
 use crate::schedule::Schedule;
 
 /// How one element moves.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum UpdateRule {
     /// Adam and AdamW.
     Adam(AdamRule),
@@ -51,7 +58,7 @@ pub enum UpdateRule {
 }
 
 /// The numbers of Adam, and of AdamW where there is a decay.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AdamRule {
     /// How slowly the mean of the gradients moves.
     pub beta_1: f64,
@@ -68,7 +75,7 @@ pub struct AdamRule {
 }
 
 /// The numbers of gradient descent.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SgdRule {
     /// The share of the last step that is taken again.
     pub momentum: f64,

@@ -4,6 +4,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{DType, Tensor};
 use burn_flex::{Flex, FlexTensor};
+use stratoscope_gpu::{self as kernels, Flat};
 
 use super::kernel;
 
@@ -11,17 +12,9 @@ use super::kernel;
 ///
 /// On the CPU it is added up in f64; on a GPU per tensor in f32, and read once.
 pub(crate) fn global_norm<M: Module>(module: &M, gradients: &GradientsParams) -> f64 {
-    let mut sum = Sum {
-        gradients,
-        total: 0.0,
-        on_device: Vec::new(),
-    };
-    module.visit(&mut sum);
-    let Sum {
-        mut total,
-        on_device,
-        ..
-    } = sum;
+    let sum = Sum::of(module, gradients, true);
+    let mut total = sum.total;
+    let on_device = sum.queued();
     if !on_device.is_empty() {
         let data = Tensor::cat(on_device, 0).into_data().convert::<f32>();
         total += data.iter::<f32>().map(f64::from).sum::<f64>();
@@ -29,10 +22,52 @@ pub(crate) fn global_norm<M: Module>(module: &M, gradients: &GradientsParams) ->
     total.sqrt()
 }
 
+/// Sums of squares that add up to the square of [`global_norm`], where all gradients are on one GPU: nothing waits, and
+/// who reads them reads what [`global_norm`] reads. `None` elsewhere.
+pub(crate) fn squares_on_device<M: Module>(
+    module: &M,
+    gradients: &GradientsParams,
+) -> Option<Vec<Tensor<1>>> {
+    let sum = Sum::of(module, gradients, false);
+    match sum.is_on_cpu {
+        true => None,
+        false => Some(sum.queued()),
+    }
+}
+
 struct Sum<'a> {
     gradients: &'a GradientsParams,
+    /// Whether those on the CPU are wanted.
+    sums_on_cpu: bool,
     total: f64,
+    /// Those that a kernel squares and sums.
+    flat: Vec<Flat>,
+    /// Sums of squares.
     on_device: Vec<Tensor<1>>,
+    /// Whether a gradient is on the CPU.
+    is_on_cpu: bool,
+}
+
+impl<'a> Sum<'a> {
+    fn of<M: Module>(module: &M, gradients: &'a GradientsParams, sums_on_cpu: bool) -> Self {
+        let mut sum = Self {
+            gradients,
+            sums_on_cpu,
+            total: 0.0,
+            flat: Vec::new(),
+            on_device: Vec::new(),
+            is_on_cpu: false,
+        };
+        module.visit(&mut sum);
+        sum
+    }
+
+    /// What is summed on a GPU, queued there.
+    fn queued(self) -> Vec<Tensor<1>> {
+        let mut sums = self.on_device;
+        sums.extend(kernels::squares(self.flat));
+        sums
+    }
 }
 
 impl ModuleVisitor for Sum<'_> {
@@ -41,9 +76,15 @@ impl ModuleVisitor for Sum<'_> {
             return;
         };
         if is_flex(&gradient) {
-            self.total += of_tensor(gradient).powi(2);
+            self.is_on_cpu = true;
+            if self.sums_on_cpu {
+                self.total += of_tensor(gradient).powi(2);
+            }
         } else {
-            self.on_device.push(gradient.powi_scalar(2).sum());
+            match flattened(gradient) {
+                Ok(gradient) => self.flat.push(gradient),
+                Err(gradient) => self.on_device.push(kernels::sum(gradient.powi_scalar(2))),
+            }
         }
     }
 }
@@ -59,7 +100,7 @@ pub(crate) enum Squares {
 /// Σ x² of a tensor, without waiting for a GPU.
 pub(crate) fn sum_of_squares<const D: usize>(tensor: Tensor<D>) -> Squares {
     if !is_flex(&tensor) {
-        return Squares::OnDevice(Box::new(tensor.powi_scalar(2).sum()));
+        return Squares::OnDevice(Box::new(of_one(tensor)));
     }
     Squares::Known(match tensor.try_into_primitive::<Flex>() {
         Ok(tensor) => kernel::sum_of_squares(&floats(&tensor.to_contiguous())),
@@ -67,10 +108,24 @@ pub(crate) fn sum_of_squares<const D: usize>(tensor: Tensor<D>) -> Squares {
     })
 }
 
+/// The tensor for a kernel, or itself where the kernels do not take it.
+fn flattened<const D: usize>(tensor: Tensor<D>) -> Result<Flat, Tensor<D>> {
+    match kernels::takes(&tensor) {
+        true => Flat::new(tensor.clone()).ok_or(tensor),
+        false => Err(tensor),
+    }
+}
+
+fn of_one<const D: usize>(tensor: Tensor<D>) -> Tensor<1> {
+    let flat = flattened(tensor.clone()).ok();
+    let sum = flat.and_then(|flat| kernels::squares(vec![flat]));
+    sum.unwrap_or_else(|| kernels::sum(tensor.powi_scalar(2)))
+}
+
 /// The norm of one gradient.
 pub(super) fn of_tensor<const D: usize>(gradient: Tensor<D>) -> f64 {
     if !is_flex(&gradient) {
-        return f64::from(gradient.powi_scalar(2).sum().into_scalar::<f32>()).sqrt();
+        return f64::from(of_one(gradient).into_scalar::<f32>()).sqrt();
     }
     match gradient.try_into_primitive::<Flex>() {
         Ok(gradient) => kernel::sum_of_squares(&floats(&gradient.to_contiguous())).sqrt(),

@@ -1,6 +1,6 @@
 //! One optimizer step of one replica: every parameter that has a gradient is updated, its moments
-//! with it. On the CPU backend weights and moments are changed in place (`kernel`); on others the
-//! same formulas run as tensor operations.
+//! with it. On the CPU backend weights and moments are changed in place (`kernel`); on a GPU a kernel does the same for
+//! Adam (`on_gpu`); the rest are the same formulas as tensor operations.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{self, AssertUnwindSafe};
@@ -11,9 +11,11 @@ use burn::tensor::{Device, Shape, Tensor};
 use burn_flex::{Flex, FlexTensor};
 
 use super::average::{Overwrite, average};
-use super::kernel::{self, AdamStep, Prepare, SgdStep};
+use super::change::{Change, Changes};
+use super::kernel::{self, AdamStep, Pass, Prepare, SgdStep};
 use super::norm::{floats, is_flex, of_tensor};
-use super::{Averaging, Clipping, Slot, UpdateRule};
+use super::on_gpu;
+use super::{AdamRule, Averaging, Clipping, SgdRule, Slot, UpdateRule};
 
 /// The moments of one replica, made at the first step, beside the weights. A clone shares the tensors until one of
 /// the two makes a step.
@@ -72,33 +74,39 @@ pub(crate) struct Update {
     pub rate: f64,
     /// Parameters that weight decay leaves alone.
     pub undecayed: std::sync::Arc<HashSet<ParamId>>,
+    /// Whether the change of each variable is measured, on the CPU.
+    pub is_measured: bool,
 }
 
-/// Updates the module. Should the arithmetic panic, the parameter where it happened is as it was or
+/// Updates the module, and returns the change of each variable where it is measured. Should the arithmetic panic, the parameter where it happened is as it was or
 /// partly updated, the module is whole, and the panic is raised again at the end.
 pub(crate) fn apply<M: Module>(
     module: &mut M,
     gradients: GradientsParams,
     state: &mut OptimizerState,
     update: &Update,
-) {
+) -> Changes {
     state.steps += 1;
     let time = state.steps;
+    let mut gradients = gradients;
+    // Taken out of its place, so that each weight has one owner and is changed where it lies.
+    let skeleton = module.clone().map(&mut Skeleton);
+    let owned = std::mem::replace(module, skeleton);
+    let owned = on_gpu::apply(owned, &mut gradients, &mut state.moments, update, time);
     let moments = &mut state.moments;
     let mut mapper = Step {
         gradients,
         moments,
         update,
         time,
+        changes: Vec::new(),
         panicked: None,
     };
-    // Taken out of its place, so that each weight has one owner and is changed where it lies.
-    let skeleton = module.clone().map(&mut Skeleton);
-    let owned = std::mem::replace(module, skeleton);
     *module = owned.map(&mut mapper);
     if let Some(panic) = mapper.panicked {
         panic::resume_unwind(panic);
     }
+    mapper.changes
 }
 
 /// Replaces every weight by one that has no memory.
@@ -118,6 +126,7 @@ struct Step<'a> {
     moments: &'a mut HashMap<ParamId, Moments>,
     update: &'a Update,
     time: u64,
+    changes: Changes,
     panicked: Option<Box<dyn std::any::Any + Send>>,
 }
 
@@ -137,13 +146,14 @@ impl ModuleMapper for Step<'_> {
         let moments = self.moments.entry(id).or_default();
         let (update, time) = (self.update, self.time);
         let decay = !update.undecayed.contains(&id);
+        let mut change = None;
         let work = AssertUnwindSafe(|| {
             let Some(gradient) = gradient else {
                 return;
             };
             let prepare = prepare(update, &gradient);
             if is_flex(&weights) && is_flex(&gradient) {
-                on_slices(
+                let measured = on_slices(
                     &mut weights,
                     gradient,
                     moments,
@@ -152,6 +162,7 @@ impl ModuleMapper for Step<'_> {
                     decay,
                     time,
                 );
+                change = measured.filter(|_| update.is_measured);
             } else {
                 on_tensors(
                     &mut weights,
@@ -165,6 +176,7 @@ impl ModuleMapper for Step<'_> {
             }
         });
         self.panicked = panic::catch_unwind(work).err();
+        self.changes.extend(change.map(|change| (id, change)));
         if let (Some(averaging), None) = (averaging, &self.panicked) {
             average(&mut weights, &mut moments.average, averaging, time);
         }
@@ -202,7 +214,7 @@ pub(crate) fn clip_each<M: Module>(
     clip.2
 }
 
-fn prepare<const D: usize>(update: &Update, gradient: &Tensor<D>) -> Prepare {
+pub(super) fn prepare<const D: usize>(update: &Update, gradient: &Tensor<D>) -> Prepare {
     let factor = match update.clipping {
         clipping @ Clipping::PerTensor(_) => clipping.tensor_factor(of_tensor(gradient.clone())),
         _ => update.factor,
@@ -214,7 +226,7 @@ fn prepare<const D: usize>(update: &Update, gradient: &Tensor<D>) -> Prepare {
     }
 }
 
-/// The CPU: in place.
+/// The CPU: in place. Returns the change.
 fn on_slices<const D: usize>(
     weights: &mut Tensor<D>,
     gradient: Tensor<D>,
@@ -223,54 +235,72 @@ fn on_slices<const D: usize>(
     prepare: Prepare,
     decay: bool,
     time: u64,
-) {
+) -> Option<Change> {
     let Ok(gradient) = gradient.try_into_primitive::<Flex>() else {
-        return;
+        return None;
     };
     let gradient = gradient.to_contiguous();
     let gradient = floats(&gradient);
     let count = gradient.len();
+    let pass = Pass {
+        prepare,
+        is_measured: update.is_measured,
+    };
+    let mut change = None;
     in_place(weights, |weights| match update.rule {
         UpdateRule::Adam(rule) => {
-            let decay = if decay || rule.decay_all {
-                rule.weight_decay
-            } else {
-                0.0
-            };
-            let step = AdamStep::new(&rule, update.rate, decay, time);
+            let step = adam_step(update, &rule, decay, time);
             let first = moments.first.get_or_insert_with(|| zeros(count));
             let second = moments.second.get_or_insert_with(|| zeros(count));
             let mut largest = rule
                 .amsgrad
                 .then(|| moments.largest.get_or_insert_with(|| zeros(count)));
+            let mut adam = |first: &mut [f32], second: &mut [f32], largest: Option<&mut [f32]>| {
+                let made = kernel::adam(weights, first, second, largest, &gradient, pass, step);
+                change = Some(made);
+            };
             in_place(first, |first| {
                 in_place(second, |second| match &mut largest {
-                    None => kernel::adam(weights, first, second, None, &gradient, prepare, step),
-                    Some(largest) => in_place(largest, |largest| {
-                        let largest = Some(largest);
-                        kernel::adam(weights, first, second, largest, &gradient, prepare, step);
-                    }),
+                    None => adam(first, second, None),
+                    Some(largest) => {
+                        in_place(largest, |largest| adam(first, second, Some(largest)));
+                    }
                 });
             });
         }
         UpdateRule::Sgd(rule) => {
-            let (rate, momentum) = (update.rate as f32, rule.momentum as f32);
-            let step = SgdStep {
-                rate,
-                momentum,
-                nesterov: rule.nesterov,
-            };
+            let step = sgd_step(update, &rule);
             if rule.momentum == 0.0 {
-                return kernel::sgd(weights, &gradient, prepare, step);
+                change = Some(kernel::sgd(weights, &gradient, pass, step));
+                return;
             }
             in_place(
                 moments.first.get_or_insert_with(|| zeros(count)),
                 |velocity| {
-                    kernel::sgd_with_momentum(weights, velocity, &gradient, prepare, step);
+                    let made = kernel::sgd_with_momentum(weights, velocity, &gradient, pass, step);
+                    change = Some(made);
                 },
             );
         }
     });
+    change
+}
+
+/// Adam's numbers at the step `time`, for a variable that decays or not.
+pub(super) fn adam_step(update: &Update, rule: &AdamRule, decay: bool, time: u64) -> AdamStep {
+    let decay = match decay || rule.decay_all {
+        true => rule.weight_decay,
+        false => 0.0,
+    };
+    AdamStep::new(rule, update.rate, decay, time)
+}
+
+pub(super) fn sgd_step(update: &Update, rule: &SgdRule) -> SgdStep {
+    SgdStep {
+        rate: update.rate as f32,
+        momentum: rule.momentum as f32,
+        nesterov: rule.nesterov,
+    }
 }
 
 /// Hands out the elements of a float32 tensor of the CPU backend and puts it back, also when the work
@@ -325,12 +355,7 @@ fn on_tensors<const D: usize>(
     };
     match update.rule {
         UpdateRule::Adam(rule) => {
-            let decay = if decay || rule.decay_all {
-                rule.weight_decay
-            } else {
-                0.0
-            };
-            let step = AdamStep::new(&rule, update.rate, decay, time);
+            let step = adam_step(update, &rule, decay, time);
             let (first, second) = (moment(moments.first.take()), moment(moments.second.take()));
             let first = first.clone() + (gradient.clone() - first).mul_scalar(step.first);
             let second = second.mul_scalar(step.beta_2)
@@ -415,6 +440,7 @@ mod tests {
             factor: optimizer.clipping.global_factor(norm),
             rate,
             undecayed: Arc::default(),
+            is_measured: true,
         }
     }
 

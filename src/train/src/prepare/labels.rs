@@ -112,7 +112,11 @@ pub(super) fn majority(
     let rule = MajorityBaseline {
         class: data.label_names.get(class)?.clone(),
         count,
-        total: data.len(),
+        // Words are counted where words have classes.
+        total: match data.is_tagged() {
+            true => counts.iter().sum(),
+            false => data.len(),
+        },
         classes: counts.len(),
         split,
     };

@@ -4,24 +4,28 @@
 
 mod labels;
 mod run_data;
+mod spans;
 mod splits;
 mod texts;
+mod words;
 
 pub(crate) use run_data::{Prepared, split_sizes};
+pub(crate) use spans::asked;
 pub(crate) use texts::in_vocabulary;
 
 use std::borrow::Cow;
 
 use stratoscope_data::{Dataset, Encoded, Example, Label};
 use stratoscope_diagnostics::rules::{
-    EmptyDataset, HeadWritten, LabelOutOfRange, MissingColumn, TextTooLong, TruncatedTexts,
+    DataOfOtherHead, EmptyDataset, HeadWritten, LabelOutOfRange, MissingColumn, TextTooLong,
+    TruncatedTexts,
 };
 use stratoscope_diagnostics::{Result, Rule};
 
 use crate::arguments::{Compiled, FitPlan, Validation, default_max_length};
 use crate::context::warnings::notice;
 use crate::loss::Loss;
-use crate::network::Files;
+use crate::network::{Files, Task};
 
 /// A name that nobody gave: transformers' `LABEL_3`.
 fn is_generic(index: usize, name: &str) -> bool {
@@ -147,14 +151,27 @@ pub(crate) fn encode(
         .error());
     }
     let data = match files.classes() {
+        Some(classes) if files.task() == Task::Words => {
+            words::checked(files, head, data, classes, call)?
+        }
+        _ if files.task() == Task::Span => spans::checked(files, data, call)?,
+        _ if data.is_tagged() || data.has_answers() => return Err(tagged(files, data, call)),
         Some(classes) => with_classes(files, head, data, classes, call)?,
         None => with_numbers(data)?,
     };
     texts::empty(&data, call).map_or(Ok(()), notice)?;
     let tokenizer = files.tokenizer();
-    let encoded = data.tokenize(tokenizer, max_length)?;
+    let encoded = match files.task() {
+        Task::Example => data.tokenize(tokenizer, max_length)?,
+        Task::Words => data.tokenize_words(tokenizer, max_length)?,
+        Task::Span => data.tokenize_questions(tokenizer, max_length, files.stride(max_length))?,
+    };
     texts::in_vocabulary(files, &data, &encoded, call)?;
     report_truncated(&encoded, call)?;
+    // Windows are not examples.
+    if files.task() == Task::Span {
+        return Ok(encoded);
+    }
     let finding = [
         texts::unknown(&data, &encoded, tokenizer, call),
         texts::one_segment(&data, &encoded, tokenizer, call),
@@ -227,6 +244,43 @@ fn with_classes<'a>(
     labels::other_order(own, data, call).map_or(Ok(()), notice)?;
     // The data numbers its classes in another order than the model, or has fewer of them.
     Ok(Cow::Owned(data.clone().with_label_names(own)?))
+}
+
+/// What the labels of the examples are, in words, and the model for them.
+fn kind_of(data: &Dataset) -> (&'static str, Option<&'static str>) {
+    match data.examples.iter().find_map(|example| example.label) {
+        _ if data.is_tagged() => ("words with tags", Some("BertForTokenClassification")),
+        _ if data.has_answers() => ("questions with answers", Some("BertForQuestionAnswering")),
+        Some(Label::Class(_)) => (
+            "a class for each text",
+            Some("BertForSequenceClassification"),
+        ),
+        Some(Label::Value(_)) => (
+            "a number for each text",
+            Some("BertForSequenceClassification"),
+        ),
+        None => ("no labels", None),
+    }
+}
+
+/// SC0431: tagged words for a model that answers a whole text.
+fn tagged(
+    files: &impl Files,
+    data: &Dataset,
+    call: &str,
+) -> Box<stratoscope_diagnostics::Diagnostic> {
+    let (has, fitting) = kind_of(data);
+    let rule = DataOfOtherHead {
+        model: files.model_name().to_owned(),
+        wants: "a class or a number for each text",
+        has,
+        reader: "Dataset::tsv(\"train.tsv\")?",
+        fitting,
+        row: 0,
+        source: data.source.clone(),
+        call: call.to_owned(),
+    };
+    rule.error()
 }
 
 fn with_numbers(data: &Dataset) -> Result<Cow<'_, Dataset>> {

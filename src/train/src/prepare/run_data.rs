@@ -1,7 +1,5 @@
 //! The data of a run: both splits, checked and tokenized, and how batches are divided over replicas.
 
-use std::ops::Range;
-
 use stratoscope_data::{Dataset, Encoded, EncodedExample};
 use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::rules::HeadWritten;
@@ -9,7 +7,8 @@ use stratoscope_diagnostics::rules::HeadWritten;
 use crate::arguments::{Compiled, FitPlan, Validation};
 use crate::network::Files;
 
-/// The data of a run, checked and tokenized.
+/// The data of a run, checked and tokenized. A clone shares it.
+#[derive(Clone)]
 pub(crate) struct Prepared {
     pub train: Encoded,
     pub validation: Option<Encoded>,
@@ -93,24 +92,6 @@ impl Prepared {
             batch_size
         };
         (batch_size.min(examples), last.min(examples))
-    }
-
-    /// How many examples each replica sees in the batches of one optimizer step.
-    pub(crate) fn shares(
-        &self,
-        group: Range<u64>,
-        batch_size: usize,
-        replicas: usize,
-    ) -> Vec<usize> {
-        let mut shares = vec![0; replicas];
-        for batch in group {
-            let start = (batch as usize).saturating_mul(batch_size);
-            let size = self.train.len().saturating_sub(start).min(batch_size);
-            for (share, own) in shares.iter_mut().zip(split_sizes(size, replicas)) {
-                *share += own;
-            }
-        }
-        shares
     }
 }
 

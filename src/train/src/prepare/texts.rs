@@ -111,8 +111,10 @@ pub(crate) fn in_vocabulary(
     else {
         return Ok(());
     };
-    for (at, example) in data.examples.iter().enumerate() {
-        let ids = encoded.get(at).map_or(&[][..], |row| &row.ids);
+    for row in (0..encoded.len()).filter_map(|at| encoded.get(at)) {
+        let (ids, Some(example)) = (&row.ids, data.examples.get(row.index)) else {
+            continue;
+        };
         let outside = ids.iter().find(|&&id| id as usize >= vocabulary);
         if let Some(&id) = outside {
             let rule = TokenOutOfRange {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
-use stratoscope_render::html::prose;
+use stratoscope_render::html::{picture, prose};
 use stratoscope_render::text;
 
 use crate::report::history::{Edit, History};
@@ -31,11 +31,15 @@ pub struct OtherWeights {
     pub variables: Vec<String>,
     /// How many variables there are.
     pub of: usize,
+    /// The latest step before, at which both could be compared and all variables were equal.
+    pub equal_after: Option<u64>,
 }
 
 /// Two runs side by side.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
+    /// What the two are called.
+    pub names: [String; 2],
     /// Steps that both runs have made.
     pub steps: usize,
     /// Where their losses part; `None` where all are equal to the bit.
@@ -48,21 +52,52 @@ pub struct Comparison {
     pub histories: [History; 2],
 }
 
-/// The names of the two runs.
-pub(crate) const NAMES: [&str; 2] = ["first run", "second run"];
+/// What two runs are called, of which forks have a name.
+pub(crate) fn names_of(labels: [&str; 2]) -> [String; 2] {
+    match labels {
+        ["", ""] => ["first run", "second run"].map(str::to_owned),
+        labels => labels.map(|label| match label {
+            "" => "original".to_owned(),
+            label => label.to_owned(),
+        }),
+    }
+}
 
 impl Comparison {
     /// The losses of both over the steps.
     pub fn picture(&self) -> Picture {
         let [first, second] = &self.histories;
-        losses_beside([first, second], NAMES, self.to_plain())
+        let names = self.names.each_ref().map(String::as_str);
+        losses_beside([first, second], names, self.to_plain())
     }
 
     fn lines(&self) -> Vec<String> {
         let steps = text::count(self.steps, "step");
-        let Some(parted) = &self.parted else {
-            return vec![format!("the losses of {steps} are equal to the bit")];
+        let mut lines = match &self.parted {
+            None => vec![format!("the losses of {steps} are equal to the bit")],
+            Some(parted) => Self::lines_of(parted),
         };
+        if let Some(weights) = &self.weights {
+            let names: Vec<&str> = weights.variables.iter().map(String::as_str).collect();
+            let before = match weights.equal_after {
+                Some(step) => format!(", after step {step} they are equal"),
+                None => String::new(),
+            };
+            lines.push(format!(
+                "after step {} the weights differ in {} of {}, first {}{before}",
+                weights.step,
+                names.len(),
+                text::count(weights.of, "variable"),
+                text::names(&names, 3)
+            ));
+        }
+        for (name, edits) in self.names.iter().zip(&self.edits) {
+            lines.extend(edits.iter().map(|edit| format!("{name}, {edit}")));
+        }
+        lines
+    }
+
+    fn lines_of(parted: &Parted) -> Vec<String> {
         let [first, second] = parted.losses;
         let mut lines = vec![format!(
             "the losses part at step {}: {first:.6} and {second:.6}",
@@ -82,19 +117,6 @@ impl Comparison {
                 false => format!("it is {first} and {second}, {data}"),
             });
         }
-        if let Some(weights) = &self.weights {
-            let names: Vec<&str> = weights.variables.iter().map(String::as_str).collect();
-            lines.push(format!(
-                "after step {} the weights differ in {} of {}: {}",
-                weights.step,
-                names.len(),
-                text::count(weights.of, "variable"),
-                text::names(&names, 3)
-            ));
-        }
-        for (name, edits) in NAMES.iter().zip(&self.edits) {
-            lines.extend(edits.iter().map(|edit| format!("{name}, {edit}")));
-        }
         lines
     }
 
@@ -112,7 +134,7 @@ impl Comparison {
                 prose(&line)
             )
         });
-        lines.collect::<String>() + &self.picture().svg
+        lines.collect::<String>() + &picture(&self.picture().svg, "the losses of the runs")
     }
 }
 

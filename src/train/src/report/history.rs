@@ -206,8 +206,11 @@ impl History {
                     text::count((optimizer_steps + skipped) as usize, "step")
                 ),
             };
+            // The CPU has no products of float16.
+            let on_gpu = ["wgpu", "cuda"].iter().any(|it| self.devices.contains(it));
+            let way = if on_gpu { "" } else { ", emulated" };
             notes.push(format!(
-                "mixed_float16, emulated: {skipped}; the loss is scaled by {scale:.0} now"
+                "mixed_float16{way}: {skipped}; the loss is scaled by {scale:.0} now"
             ));
         }
         if self.averaged_weights {

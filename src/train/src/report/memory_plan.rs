@@ -9,7 +9,7 @@ use crate::report::html::escape;
 /// One part of what a replica needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// `weights`, `gradients`, `moments`, `activations`.
+    /// `weights`, `moments`, `average`, `gradients`, `activations`.
     pub name: &'static str,
     /// Bytes on each replica.
     pub bytes: u64,
@@ -19,7 +19,21 @@ pub struct Part {
     pub is_held: bool,
 }
 
+/// What is needed at one time of a training step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepMemory {
+    /// In words: `when the backward pass begins`.
+    pub when: &'static str,
+    /// Bytes that grow with the examples: what layers keep, and what an operation needs for the moment.
+    pub activations: u64,
+    /// Bytes that do not: gradients of weights, copies of weights.
+    pub gradients: u64,
+}
+
 /// What a training run needs, by part.
+///
+/// Weights and moments stay; gradients and activations come and go within a step. While the backward pass makes
+/// gradients it frees activations, so that less is needed at one time than their sum: [`step`](Self::step).
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryPlan {
     /// Examples of the global batch.
@@ -28,8 +42,12 @@ pub struct MemoryPlan {
     pub length: usize,
     /// Replicas, each with all parts.
     pub replicas: usize,
-    /// Weights, gradients, moments, activations.
+    /// Weights, moments, gradients, activations.
     pub parts: Vec<Part>,
+    /// The times of a step that may need the most, on each replica.
+    pub steps: Vec<StepMemory>,
+    /// The same with `recompute = true`, where the network can.
+    pub recomputed: Option<Vec<StepMemory>>,
     /// Bytes of all other models that are alive.
     pub others: u64,
     /// Bytes that the replicas' devices have in all, where it is known.
@@ -38,16 +56,49 @@ pub struct MemoryPlan {
     pub free: Option<u64>,
 }
 
+/// The parts that come and go within a step.
+const OF_A_STEP: [&str; 2] = ["gradients", "activations"];
+
 impl MemoryPlan {
-    /// Bytes that all replicas need.
+    /// Bytes that all replicas need, at the time when it is the most.
     pub fn total(&self) -> u64 {
-        self.parts.iter().map(|part| self.on_all(part)).sum()
+        self.sum(|_| true)
     }
 
     /// Bytes that are still to be asked for.
     pub fn to_come(&self) -> u64 {
-        let parts = self.parts.iter().filter(|part| !part.is_held);
-        parts.map(|part| self.on_all(part)).sum()
+        self.sum(|part| !part.is_held)
+    }
+
+    /// Bytes that a step needs on each replica beside what stays, at the time when it is the most.
+    pub fn step(&self) -> u64 {
+        self.most()
+            .map_or(0, |step| step.gradients.saturating_add(step.activations))
+    }
+
+    /// The same run with `recompute = true`; none where the network cannot.
+    pub fn recomputed(&self) -> Option<Self> {
+        let steps = self.recomputed.clone()?;
+        let activations = steps.iter().map(|step| step.activations).max().unwrap_or(0);
+        let mut plan = Self {
+            steps,
+            recomputed: None,
+            ..self.clone()
+        };
+        for part in &mut plan.parts {
+            if part.name == "activations" {
+                part.bytes = activations;
+                part.why = "the input of each layer, and one layer at a time".to_owned();
+            }
+        }
+        Some(plan)
+    }
+
+    /// The same while this many bytes of gradients of earlier micro-batches are there.
+    pub(crate) fn beside_gradients(mut self, bytes: u64) -> Self {
+        let of_passes = self.steps.iter_mut().filter(|step| step.activations > 0);
+        of_passes.for_each(|step| step.gradients += bytes);
+        self
     }
 
     /// Whether what is to come is free; yes where nobody knows.
@@ -58,13 +109,36 @@ impl MemoryPlan {
     /// The largest global batch for which it would be enough, as a multiple of the replicas; none
     /// if not even that.
     pub fn largest_batch(&self) -> Option<usize> {
-        let activations: u64 = self.of("activations");
-        let rest = self.to_come() - activations * self.replicas as u64;
-        let left = self.free?.checked_sub(rest)?;
+        let replicas = self.replicas as u64;
+        let stays = self.to_come() - self.step().saturating_mul(replicas);
+        let left = self.free?.checked_sub(stays)? / replicas;
         let share = self.batch_size.div_ceil(self.replicas).max(1) as u64;
-        let each = (activations / share).max(1) * self.replicas as u64;
-        let batch = left / each * self.replicas as u64;
+        let mut most = u64::MAX;
+        for step in &self.steps {
+            let left = left.checked_sub(step.gradients)?;
+            most = most.min(left / (step.activations / share).max(1));
+        }
+        let batch = most.saturating_mul(replicas);
         usize::try_from(batch).ok().filter(|&batch| batch > 0)
+    }
+
+    /// The time of a step that needs the most.
+    fn most(&self) -> Option<&StepMemory> {
+        let needs = |step: &&StepMemory| step.gradients.saturating_add(step.activations);
+        self.steps.iter().max_by_key(needs)
+    }
+
+    /// Parts that stay, and the most of a step.
+    fn sum(&self, takes: impl Fn(&Part) -> bool) -> u64 {
+        let stays = self
+            .parts
+            .iter()
+            .filter(|part| !OF_A_STEP.contains(&part.name));
+        let stays: u64 = stays
+            .filter(|part| takes(part))
+            .map(|part| self.on_all(part))
+            .sum();
+        stays.saturating_add(self.step().saturating_mul(self.replicas as u64))
     }
 
     /// Bytes of a part on each replica.
@@ -95,12 +169,12 @@ impl MemoryPlan {
                 ]
             })
             .collect();
-        let each = self.parts.iter().map(|part| part.bytes).sum();
+        let when = self.most().map_or("in a step", |step| step.when);
         rows.push([
-            "sum".to_owned(),
-            bytes(each),
+            "at most".to_owned(),
+            bytes(self.total() / self.replicas as u64),
             bytes(self.total()),
-            format!("{} to come", bytes(self.to_come())),
+            format!("{when}; {} to come", bytes(self.to_come())),
         ]);
         if self.others > 0 {
             rows.push([
@@ -136,8 +210,17 @@ impl MemoryPlan {
             None => String::new(),
         };
         let word = if self.fits() { "fits" } else { "does not fit" };
+        let cheaper = match self.recomputed() {
+            Some(plan) if plan.to_come() < self.to_come() => {
+                format!(
+                    "; with `recompute = true` {} to come",
+                    bytes(plan.to_come())
+                )
+            }
+            _ => String::new(),
+        };
         format!(
-            "{word}: {} to come, {} free{most}",
+            "{word}: {} to come, {} free{most}{cheaper}",
             bytes(self.to_come()),
             bytes(free)
         )
@@ -233,16 +316,23 @@ mod tests {
             why: "as given".to_owned(),
             is_held,
         };
+        let step = |activations, gradients| StepMemory {
+            when: "some time",
+            activations,
+            gradients,
+        };
         MemoryPlan {
             batch_size: 32,
             length: 64,
             replicas: 2,
             parts: vec![
                 part("weights", 100, true),
-                part("gradients", 100, false),
                 part("moments", 200, false),
+                part("gradients", 100, false),
                 part("activations", 1600, false),
             ],
+            steps: vec![step(1600, 20), step(160, 100)],
+            recomputed: Some(vec![step(800, 20), step(160, 100)]),
             others: 0,
             capacity: Some(10_000),
             free: Some(free),
@@ -250,20 +340,30 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_all_replicas_add_up() {
-        let plan = plan(3799);
-        assert_eq!((plan.total(), plan.to_come()), (4000, 3800));
+    fn the_most_of_a_step_and_what_stays_add_up() {
+        let plan = plan(3639);
+        assert_eq!(plan.step(), 1620);
+        assert_eq!((plan.total(), plan.to_come()), (3840, 3640));
         assert!(!plan.fits());
-        // 600 of 3799 are gradients and moments; 3199 hold 15 pairs of 100-byte examples.
+        // On each replica 1819 are free, 200 of them for moments and 20 for gradients: 1599 hold 15 of 100 bytes.
         assert_eq!(plan.largest_batch(), Some(30));
-        assert_eq!(self::plan(3800).largest_batch(), Some(32));
-        assert!(self::plan(3800).fits());
+        assert_eq!(self::plan(3640).largest_batch(), Some(32));
+        assert!(self::plan(3640).fits());
+        // The gradients at the end of the backward pass need 100, also if the batch is small.
         assert_eq!(self::plan(599).largest_batch(), None);
+        assert_eq!(self::plan(820).largest_batch(), Some(2));
         let text = plan.to_plain();
         assert!(
             text.contains("activations      1.56 KiB      3.12 KiB  as given"),
             "{text}"
         );
-        assert!(text.ends_with("about 30\n"), "{text}");
+        assert!(
+            text.contains("the largest batch that fits is about 30; with `recompute = true`"),
+            "{text}"
+        );
+        let cheaper = plan.recomputed().expect("it can");
+        assert_eq!((cheaper.of("activations"), cheaper.step()), (800, 820));
+        assert!(cheaper.fits() && cheaper.recomputed().is_none());
+        assert!(text.ends_with(" to come\n"), "{text}");
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use stratoscope_render::html::prose;
 use stratoscope_render::text;
+use stratoscope_strategy::placement::bytes;
 
 use crate::report::history::History;
 use crate::report::stop::Stop;
@@ -130,11 +131,24 @@ pub(super) fn html(lines: &[String]) -> String {
     lines.concat()
 }
 
+/// From where a run was forked.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ForkOf {
+    /// What it is called: `fork 1`; a fork of that one `fork 1.1`.
+    pub label: String,
+    /// The steps that the run had made.
+    pub step: u64,
+    /// What it takes of memory beside that run at most: weights, what the optimizer keeps, counts.
+    pub bytes: u64,
+}
+
 /// What a run shows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunReport {
     /// The model: `BertForSequenceClassification`.
     pub model: String,
+    /// From where it was forked.
+    pub fork: Option<ForkOf>,
     /// Replicas and devices in words.
     pub devices: String,
     /// Where it stands.
@@ -155,13 +169,23 @@ impl RunReport {
     fn lines(&self) -> Vec<String> {
         let stands = match (self.is_over, &self.stop) {
             (true, _) => "finished".to_owned(),
-            (false, Some(stop)) => stop.headline(),
+            (false, Some(stop)) => stop.what(&stop.position),
             (false, None) => format!("stands {}", self.position),
         };
+        let run = match &self.fork {
+            None => "run".to_owned(),
+            Some(fork) => format!("{}, made after step {},", fork.label, fork.step),
+        };
         let mut lines = vec![format!(
-            "run of {} on {}: {stands}",
+            "{run} of {} on {}: {stands}",
             self.model, self.devices
         )];
+        lines.extend(self.fork.as_ref().map(|fork| {
+            format!(
+                "weights and optimizer state of its own: {} when both have stepped; data and snapshots are shared",
+                bytes(fork.bytes)
+            )
+        }));
         lines.extend(latest(&self.recent, &self.position).filter(|_| !self.is_over));
         lines.extend(self.snapshots.clone().filter(|_| !self.is_over));
         lines

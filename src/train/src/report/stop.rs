@@ -37,6 +37,8 @@ pub struct Hit {
 /// A run that has stopped: where, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stop {
+    /// What a fork is called: `fork 1`; empty for a run that is none.
+    pub run: String,
     /// Why.
     pub reason: StopReason,
     /// Where it stands.
@@ -56,6 +58,7 @@ impl Stop {
         recent: impl IntoIterator<Item = &'a StepPoint>,
     ) -> Self {
         Self {
+            run: String::new(),
             reason,
             position,
             recent: recent.into_iter().copied().collect(),
@@ -77,6 +80,15 @@ impl Stop {
 
     pub(crate) fn headline(&self) -> String {
         let position = &self.position;
+        let what = self.what(position);
+        match self.run.as_str() {
+            "" => what,
+            run => format!("{run}: {what}"),
+        }
+    }
+
+    /// Where and why, without the name of the run.
+    pub(super) fn what(&self, position: &Position) -> String {
         match &self.reason {
             StopReason::Reached => format!("stands {position}"),
             StopReason::Interrupted => {

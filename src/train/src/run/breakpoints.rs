@@ -15,7 +15,7 @@
 //!
 //! A condition is looked at when the loss and the gradient of a step are known and no weight has changed; if it holds,
 //! the step is not made. What it looks at costs nothing: losses, norm and outputs are on the host at every step. Only
-//! [`update_ratio`] computes something, the update itself, on a copy.
+//! [`update_ratio`] computes something: the update itself, on pieces of copies, which reads what an update reads.
 
 use std::fmt;
 use std::ops::BitOr;
@@ -95,7 +95,7 @@ pub fn grad_norm() -> Measure {
     Measure::GradientNorm
 }
 
-/// `update_ratio().above(0.1)`. The update of each step is computed twice while this is watched.
+/// `update_ratio().above(0.1)`. The update of each step is rehearsed before it is made while this is watched.
 pub fn update_ratio() -> Measure {
     Measure::UpdateRatio
 }

@@ -8,7 +8,7 @@
 use stratoscope_data::Dataset;
 use stratoscope_diagnostics::rules::{Examples, FitInAnotherScope, InputShapeMismatch};
 use stratoscope_diagnostics::{Result, Rule};
-use stratoscope_strategy::{Origin, Replicas, Strategy, cpu, scope};
+use stratoscope_strategy::{Origin, Replicas, Strategy, default_device, scope};
 
 use crate::arguments::StrategyChoice;
 use crate::network::{Files, Input, Network};
@@ -68,7 +68,7 @@ impl<N: Network> ModelState<N> {
     ) -> Result<()> {
         let device = match strategy.as_ref().and_then(|it| it.replicas().first()) {
             Some(device) => device.training(),
-            None => cpu(0).resolve()?.training(),
+            None => default_device()?.training(),
         };
         self.step.replicas.first().fits(width)?;
         let network = self.step.replicas.first().clone().build(width, &device);
@@ -81,7 +81,9 @@ impl<N: Network> ModelState<N> {
             .into_iter()
             .map(|known| (known.name, known.id))
             .collect();
-        self.step.replicas = Replicas::place_under(strategy, network, &names, origin)?;
+        let replicas = Replicas::place_under(strategy, network, &names, origin)?;
+        self.step.policy.works_on(replicas.devices())?;
+        self.step.replicas = replicas;
         self.enter_in_ledger();
         Ok(())
     }

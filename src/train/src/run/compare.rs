@@ -5,17 +5,16 @@ use std::collections::HashMap;
 use burn::module::{ModuleVisitor, Param, ParamId};
 use burn::tensor::Tensor;
 use stratoscope_diagnostics::Result;
-use stratoscope_strategy::Checksum;
+use stratoscope_strategy::{Checksum, SavedValues};
 
 use crate::network::Network;
-use crate::report::comparison::{Comparison, OtherWeights, Parted};
+use crate::report::comparison::{Comparison, OtherWeights, Parted, names_of};
 use crate::report::history::History;
 use crate::run::handle::Run;
 use crate::run::run_state::RunState;
-use crate::run::snapshot::Snapshot;
 
 /// Two runs side by side: curves, and the first step, batch and variable where they part. Losses and weights are compared
-/// to the bit; weights after the steps at which both runs hold a snapshot.
+/// to the bit; weights after the steps at which both runs hold a snapshot, and where both stand now.
 ///
 /// # Errors
 /// SC0121 in a callback of one of the runs; SC0521 for a run that is finished.
@@ -25,6 +24,8 @@ pub fn compare<N: Network>(runs: [&Run<N>; 2]) -> Result<Comparison> {
 
 /// What is compared of a run.
 struct Side {
+    /// What a fork is called.
+    label: String,
     history: History,
     /// Epoch, first batch and rows of the step that is asked for.
     batches: Vec<(u64, u64)>,
@@ -53,6 +54,7 @@ pub(crate) fn compare_here<N: Network>(runs: [&Run<N>; 2]) -> Result<Comparison>
         }
     };
     Ok(Comparison {
+        names: names_of([&left.label, &right.label]),
         steps,
         parted,
         weights: other_weights(&left, &right),
@@ -64,15 +66,22 @@ pub(crate) fn compare_here<N: Network>(runs: [&Run<N>; 2]) -> Result<Comparison>
 fn side<N: Network>(run: &Run<N>) -> Result<Side> {
     run.with("compare", |lease, run| {
         let records = lease.step.replicas.records();
-        let named = |snapshot: &Snapshot<N>| {
-            let sums = checksums(snapshot);
+        let named = |steps: u64, values: &SavedValues<N>| {
+            let sums = checksums(values);
             let records = records.iter();
             let named = records.filter_map(|it| Some((it.name.clone(), *sums.get(&it.param)?)));
-            (snapshot.state.steps, named.collect())
+            (steps, named.collect())
         };
         let held = run.snapshots.iter().flat_map(|ring| ring.all());
-        let weights = held.map(named).collect();
+        let held = held.map(|it| named(it.state.steps, &it.state.values));
+        let mut weights: Vec<(u64, _)> = held.collect();
+        // Where it stands now, behind the last of them.
+        let now = lease.step.steps;
+        if weights.last().is_none_or(|(step, _)| *step < now) {
+            weights.push(named(now, &lease.step.replicas.saved_values()));
+        }
         Ok(Side {
+            label: run.label().to_owned(),
             history: run.history(lease),
             batches: batches(run, lease.step.counters.skipped_steps),
             weights,
@@ -82,17 +91,21 @@ fn side<N: Network>(run: &Run<N>) -> Result<Side> {
 
 /// Epoch and first batch of every step that is recorded; none where steps without a record lie between them.
 fn batches<N: Network>(run: &RunState<'_, N>, skipped: u64) -> Vec<(u64, u64)> {
-    if skipped > 0 || !run.skipped.is_empty() {
+    if skipped > 0 {
         return Vec::new();
     }
-    let (group, of_epoch) = (
-        run.shape.gradient_accumulation_steps,
-        run.shape.batches_per_epoch,
-    );
     let epochs = run.plan.initial_epoch..run.plan.epochs;
-    let starts = || (0..of_epoch.div_ceil(group)).map(move |index| index * group);
-    let all = epochs.flat_map(|epoch| starts().map(move |batch| (epoch, batch)));
-    all.take(run.progress.history.steps.len()).collect()
+    let starts = |epoch: u64| {
+        let group = move |batch: u64| run.courses.group(epoch, batch);
+        let begun = (run.courses.batches(epoch) > 0).then(|| group(0));
+        let groups = std::iter::successors(begun, move |before| {
+            Some(group(before.end)).filter(|next| !next.is_empty())
+        });
+        groups.map(move |group| (epoch, group.start))
+    };
+    let all = epochs.flat_map(starts);
+    let made = all.filter(|place| !run.skipped.contains(place));
+    made.take(run.progress.history.steps.len()).collect()
 }
 
 /// The rows of the data set in the batches of a step.
@@ -101,15 +114,15 @@ fn rows<N: Network>(run: &Run<N>, place: Option<(u64, u64)>) -> Result<Vec<usize
         return Ok(Vec::new());
     };
     run.with("compare", |_, run| {
-        let group = run.shape.group(batch);
-        let batches = run.batches_of(epoch)?.skip(group.start as usize);
+        let group = run.courses.group(epoch, batch);
+        let batches = run.courses.batches_from(epoch, group.start)?;
         let batches = batches.take((group.end - group.start) as usize);
         Ok(batches.flat_map(|batch| batch.rows).collect())
     })
 }
 
 /// The checksum of every variable of the first copy; of the rows of the first server where variables are split.
-fn checksums<N: Network>(snapshot: &Snapshot<N>) -> HashMap<ParamId, Checksum> {
+fn checksums<N: Network>(values: &SavedValues<N>) -> HashMap<ParamId, Checksum> {
     struct Sums(HashMap<ParamId, Checksum>);
     impl ModuleVisitor for Sums {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
@@ -119,24 +132,34 @@ fn checksums<N: Network>(snapshot: &Snapshot<N>) -> HashMap<ParamId, Checksum> {
         }
     }
     let mut sums = Sums(HashMap::new());
-    if let Some(module) = snapshot.state.values.modules.first() {
+    if let Some(module) = values.modules.first() {
         module.visit(&mut sums);
+    }
+    // Of these the module has the latest values.
+    for (id, data) in &values.running {
+        sums.0.insert(*id, Checksum::of(data.as_bytes()));
     }
     sums.0
 }
 
 /// The first step at which both hold a snapshot and a variable differs.
 fn other_weights(left: &Side, right: &Side) -> Option<OtherWeights> {
+    let mut equal_after = None;
     left.weights.iter().find_map(|(step, ours)| {
         let (_, theirs) = right.weights.iter().find(|(other, _)| other == step)?;
         let differs = |(name, sum): &&(String, Checksum)| !theirs.contains(&(name.clone(), *sum));
         let names: Vec<String> = (ours.iter().filter(differs))
             .map(|(name, _)| name.clone())
             .collect();
-        (!names.is_empty()).then_some(OtherWeights {
+        if names.is_empty() {
+            equal_after = Some(*step);
+            return None;
+        }
+        Some(OtherWeights {
             step: *step,
             variables: names,
             of: ours.len(),
+            equal_after,
         })
     })
 }

@@ -1,4 +1,5 @@
-//! Changes to a run between two steps: its learning rate, clipping, frozen variables, batches that are left out.
+//! Changes to a run between two steps: its learning rate, clipping, frozen variables, batches that are left out. Those to
+//! the sizes and examples of its batches are in `turns`.
 //!
 //! Each change is written down with the step after which it was made. So a run that is turned back makes the changes again
 //! that came before the step it is turned back to, at their steps, and drops the others; and a checkpoint holds them.
@@ -14,6 +15,7 @@ use crate::optimizer::Clipping;
 use crate::problem;
 use crate::report::history::Edit;
 use crate::run::checkpoint::Bits;
+use crate::run::course::{Place, Turn};
 use crate::run::handle::Run;
 use crate::run::run_state::RunState;
 use crate::run::state::ModelState;
@@ -50,6 +52,10 @@ pub(crate) enum Change {
     Train(String, bool),
     /// The epoch and the first batch of an optimizer step that is left out.
     Skip(u64, u64),
+    /// Other batches from a place on.
+    Turn(Place, Turn),
+    /// The most examples of a batch that are computed at once: a device was out of memory.
+    Parts(u64),
 }
 
 /// The kinds of clipping.
@@ -69,6 +75,16 @@ pub(crate) struct Dated {
 }
 
 impl Dated {
+    /// Whether it changes the batches.
+    pub(crate) fn is_turn(&self) -> bool {
+        matches!(self.change, Change::Turn(..))
+    }
+
+    /// Whether a device needed it for the step after `step`: that step needs it again.
+    fn is_of_memory(&self, step: u64) -> bool {
+        self.step == step && matches!(self.change, Change::Parts(_))
+    }
+
     /// As the history lists it.
     pub(crate) fn listed(&self) -> Edit {
         let what = match &self.change {
@@ -82,6 +98,10 @@ impl Dated {
             Change::Train(prefix, true) => format!("`{prefix}` trained again"),
             Change::Skip(epoch, batch) => {
                 format!("batch {} of epoch {} left out", batch + 1, epoch + 1)
+            }
+            Change::Turn(_, turn) => turn.in_words(),
+            Change::Parts(most) => {
+                format!("batches in parts of {most}, for the memory of a device")
             }
         };
         Edit {
@@ -238,6 +258,10 @@ impl<N: Network> RunState<'_, N> {
             Change::Skip(epoch, batch) => {
                 self.skipped.insert((*epoch, *batch));
             }
+            Change::Turn(place, turn) => {
+                self.take_turn(*place, turn)?;
+            }
+            Change::Parts(most) => self.part = Some(usize::try_from(*most).unwrap_or(usize::MAX)),
         }
         Ok(())
     }
@@ -247,10 +271,12 @@ impl<N: Network> RunState<'_, N> {
     pub(crate) fn unmake_after(&mut self, step: u64) -> Vec<Edit> {
         let (kept, dropped) = std::mem::take(&mut self.edits)
             .into_iter()
-            .partition(|dated: &Dated| dated.step < step);
+            .partition(|dated: &Dated| dated.step < step || dated.is_of_memory(step));
         self.edits = kept;
         self.settings = self.base.clone();
         self.skipped.clear();
+        self.forget_turns();
+        self.part = None;
         let dropped: Vec<Dated> = dropped;
         dropped.iter().map(Dated::listed).collect()
     }
@@ -263,18 +289,19 @@ impl<N: Network> RunState<'_, N> {
             return None;
         }
         // Behind the last step of an epoch an interrupted validation may still be open.
-        let (mut epoch, mut batch) = match progress.batches_are_over(&self.shape) {
+        let (mut epoch, mut batch) = match progress.batches_are_over(self.batches_of_epoch()) {
             true => (progress.epoch + 1, 0),
             false => (progress.epoch, progress.batch),
         };
         let mut left_out = 0;
-        while self
-            .skipped
-            .contains(&(epoch, self.shape.group(batch).start))
-        {
-            let end = self.shape.group(batch).end;
+        loop {
+            let group = self.courses.group(epoch, batch);
+            if !self.skipped.contains(&(epoch, group.start)) {
+                break;
+            }
+            let end = group.end;
             left_out += end - batch;
-            (epoch, batch) = match end >= self.shape.batches_per_epoch {
+            (epoch, batch) = match end >= self.courses.batches(epoch) {
                 true => (epoch + 1, 0),
                 false => (epoch, end),
             };

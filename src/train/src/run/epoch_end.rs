@@ -57,6 +57,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         self.run.observer.epoch_ended(&EpochEnded {
             run: self.run.number,
             record: record.clone(),
+            batches: self.run.courses.batches(epoch),
             best,
         });
         self.run.progress.watch.epoch(&EpochOf {
@@ -88,12 +89,13 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             loss: run.settings.loss,
             metrics: &run.settings.compiled.metrics,
             classes: self.lease.files.classes(),
+            task: self.lease.files.task(),
             precision: self.lease.step.policy.precision(),
         };
         let report = |done: usize| run.observer.validated(run.number, done, data.len());
         // Between two averages of a local SGD run the replicas differ: their average is measured.
         let replicas = self.lease.settled()?;
-        match evaluate_batches(&replicas, data, run.plan.batch_size, measures, &report) {
+        match evaluate_batches(&replicas, data, run.part_size(), measures, &report) {
             Err(problem) if interrupt::is_interruption(&problem) => Ok(Err(Interrupted)),
             validation => validation.map(|mut it| {
                 let head = Head::of(&self.lease.files, replicas.first(), Some(run.settings.loss));
@@ -157,6 +159,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
     pub(super) fn leave_weights(&mut self) -> Result<()> {
         let (step, progress) = (&mut self.lease.step, &mut self.run.progress);
         step.average_parameters()?;
+        step.compare_workers(true)?;
         progress.history.loss_scale = step.loss_scale.in_force(step.policy);
         let averaged = step.overwrite_with_averages(&self.run.settings)?;
         let best = progress.best.take();

@@ -26,14 +26,16 @@ use crate::callbacks::Flow;
 use crate::context::events::{Advanced, ExecutionEnded};
 use crate::context::interrupt;
 use crate::network::{Files, Network};
+use crate::report::counters::Shape;
 use crate::report::stop::Hit;
 use crate::run::breaks::Seen;
 use crate::run::lease::Lease;
-use crate::run::mark::Mark;
+use crate::run::mark::{Counted, Mark};
 use crate::run::progress::Execution;
 use crate::run::run_state::RunState;
 use crate::step::Proposed;
 use crate::step::evaluation::{empty_tally, measured};
+use crate::step::failures::guarded;
 use crate::step::finite::{first_non_finite, weights_are_finite};
 use crate::step::forward::{BatchOutputs, PREFETCHED};
 
@@ -77,6 +79,8 @@ pub(crate) struct Drive<'r, 'm, 'a, N: Network> {
     pub pause: Option<Pause>,
     /// What is put back if the step is not made, where a run is left between two steps only.
     pub mark: Option<Mark>,
+    /// What the metrics are to count when the step is made.
+    pub counted: Vec<Counted>,
     /// What was seen of the batches of the coming step.
     pub seen: Seen,
     /// When the latest batch ended, or the epoch began.
@@ -85,6 +89,12 @@ pub(crate) struct Drive<'r, 'm, 'a, N: Network> {
     pub reported: Option<Instant>,
     /// Paused with its button.
     pub is_paused: bool,
+    /// Examples and tokens of what was computed last, or is being computed.
+    pub tried: (usize, usize),
+    /// The most examples and tokens for which the devices have room.
+    pub admitted: Option<(usize, usize)>,
+    /// The weights are being changed: what fails now cannot be tried again.
+    pub is_updating: bool,
 }
 
 impl<N: Network> Drive<'_, '_, '_, N> {
@@ -97,11 +107,18 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             if !self.run.progress.epoch_begun {
                 self.begin_epoch();
             }
-            if !self.run.progress.stops {
-                self.batches()?;
+            if !self.run.progress.stops
+                && let Err(problem) = self.batches()
+            {
+                self.divide(problem)?;
+                continue;
+            }
+            if self.run.progress.stops {
+                // A callback has left the rest of a group out.
+                self.unmark();
             }
             // An epoch whose last step is made ends in the same call.
-            let is_over = self.run.progress.batches_are_over(&self.run.shape);
+            let is_over = (self.run.progress).batches_are_over(self.run.batches_of_epoch());
             match self.pause.take() {
                 Some(Pause::Reached) if is_over => {}
                 Some(pause) => return Ok(pause),
@@ -128,7 +145,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
     /// Resets the metrics and calls the callbacks. Not at the end of an epoch: between two runs one can look at the
     /// counts of the last epoch.
     fn begin_epoch(&mut self) {
-        let classes = self.lease.files.classes();
+        let classes = (self.lease.files.task(), self.lease.files.classes());
         let compiled = &self.run.settings.compiled;
         let empty = empty_tally(classes, compiled.loss, &compiled.metrics);
         if let Some(tallies) = &mut self.lease.step.tallies {
@@ -143,10 +160,14 @@ impl<N: Network> Drive<'_, '_, '_, N> {
     /// a thread of their own.
     fn batches(&mut self) -> Result<()> {
         let (epoch, done) = (self.run.progress.epoch, self.run.progress.batch);
-        let rest = self.run.batches_of(epoch)?.skip(done as usize);
+        let rest = self.run.courses.batches_from(epoch, done)?;
         let mut batches = Prefetch::new(rest, PREFETCHED);
         self.batch_ended = Some(Instant::now());
-        for execution in self.run.shape.executions(done) {
+        let shape = Shape {
+            batches_per_epoch: self.run.courses.batches(epoch),
+            ..self.run.shape
+        };
+        for execution in shape.executions(done) {
             self.execution(execution, &mut batches)?;
             if self.pause.is_some() || self.run.progress.stops {
                 break;
@@ -185,7 +206,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
 
     /// A batch, and an optimizer step if it is the last one of its group. One that is given up has changed nothing.
     fn batch(&mut self, index: u64, batch: &Batch, is_last: bool) -> Result<()> {
-        let group = self.run.shape.group(index);
+        let group = (self.run.courses).group(self.run.progress.epoch, index);
         if (self.run.skipped).contains(&(self.run.progress.epoch, group.start)) {
             // Later batches have the dropout masks that they would have had.
             self.lease.step.batches += 1;
@@ -193,25 +214,17 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             return Ok(());
         }
         let replicas = self.lease.step.replicas.len();
-        let shares = (self.run.data).shares(group.clone(), self.run.plan.batch_size, replicas);
-        let stop = interrupt::after_patience();
+        let shares = self.run.shares(group.clone(), replicas);
         if index == group.start {
             self.between_steps()?;
             self.mark_step();
             self.seen = Seen::default();
         }
 
-        // Forward and backward on every replica. The gradients stay there and add up.
-        let step = &mut self.lease.step;
-        let Some(outputs) = step.accumulate(&self.run.settings, batch, &shares, &stop)? else {
-            self.interrupt();
-            return Ok(());
-        };
-        self.record_batch(batch, &outputs)?;
-        if self.pause.is_some() {
+        if !self.forward_backward(batch, &shares)? {
             return Ok(());
         }
-        self.record_examples(&outputs);
+        self.count_batch();
         self.run.progress.batch = index + 1;
 
         // Inside a group of micro-batches nothing is exchanged and nothing is updated.
@@ -234,8 +247,8 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         Ok(())
     }
 
-    /// Checks the loss and the outputs of a batch, and counts them for the metrics.
-    fn record_batch(&mut self, batch: &Batch, outputs: &BatchOutputs) -> Result<()> {
+    /// Checks the loss and the outputs of a batch or a part of one, and adds its loss to the others.
+    pub(super) fn record_part(&mut self, batch: &Batch, outputs: &BatchOutputs) -> Result<()> {
         let loss: f64 = outputs.iter().map(|(_, output)| output.loss).sum();
         self.see(batch, outputs);
         if !loss.is_finite() {
@@ -251,26 +264,28 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         let network = step.replicas.first();
         (progress.watch).outputs(network, self.run.settings.compiled.loss, outputs)?;
         step.last_batch = (outputs.iter().map(|(part, _)| (part.size(), part.seq))).collect();
-        if let Some(tallies) = &mut step.tallies {
-            // Replicas without a part of the batch are the last ones.
-            for (replica, (part, output)) in outputs.iter().enumerate() {
-                tallies.add(replica, &part.labels, &output.outputs);
-            }
-        }
         step.accumulated_loss.add(loss, batch.size());
-        step.batches += 1;
-        step.counters.batches += 1;
         if let Some(execution) = &mut progress.execution {
             execution.loss.add(loss, batch.size());
-            execution.batches += 1;
         }
         progress.epoch_loss.add(loss, batch.size());
         Ok(())
     }
 
+    /// A batch is done.
+    fn count_batch(&mut self) {
+        self.lease.step.batches += 1;
+        self.lease.step.counters.batches += 1;
+        if let Some(execution) = &mut self.run.progress.execution {
+            execution.batches += 1;
+        }
+    }
+
     /// The optimizer step that the batch ends: exchange, clip, update.
     fn step(&mut self, batch: &Batch, shares: &[usize], is_last: bool) -> Result<()> {
-        let proposed = (self.lease.step).propose(&self.run.settings, shares)?;
+        let devices = self.lease.step.replicas.devices().to_vec();
+        let (state, settings) = (&mut self.lease.step, &self.run.settings);
+        let proposed = guarded(&devices, false, || state.propose(settings, shares))?;
         if self.breaks_at(&proposed) {
             return Ok(());
         }
@@ -283,12 +298,15 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             }
             Proposed::Update(proposal) => {
                 // The last step of an execution waits for the devices, so that its time is measured.
-                let made = step.accept(proposal, &self.run.settings, is_last)?;
+                self.is_updating = true;
+                let accepted = || step.accept(proposal, &self.run.settings, is_last);
+                let made = guarded(&devices, true, accepted)?;
+                self.is_updating = false;
                 progress.stepped(step.steps, made, self.seen.accuracy());
                 self.lease.has_learned = true;
             }
         }
-        self.mark = None;
+        self.unmark();
         self.made += 1;
         Ok(())
     }
@@ -340,20 +358,21 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             return;
         };
         let progress = &run.progress;
-        let of_epoch = run.shape.batches_per_epoch;
-        let left = (run.plan.epochs - progress.epoch) * of_epoch - progress.batch;
+        let left = run.rest((progress.epoch, progress.batch)).batches;
         let running = progress.execution.as_ref();
         let rate = running.and_then(|execution| execution.learning_rate);
         run.observer.advanced(&Advanced {
             run: run.number,
             epoch: progress.epoch,
             batches: progress.batch,
+            of_epoch: run.batches_of_epoch(),
             epoch_loss: progress.epoch_loss.mean(),
             epoch_metrics: measured(&run.settings.compiled.metrics, &tallies.read()),
             learning_rate: rate.unwrap_or(progress.last_rate),
             counters: step.counters,
-            sequences_per_second: run.pace.speed(run.plan.batch_size),
+            sequences_per_second: run.pace.speed(run.courses.batch_size()),
             seconds_left: run.pace.seconds_for(left),
+            workers: step.workers_now(),
         });
     }
 }

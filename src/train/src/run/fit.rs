@@ -9,12 +9,11 @@
 
 use std::collections::HashSet;
 
-use stratoscope_data::{Dataset, Encoded, Label};
-use stratoscope_diagnostics::rules::CallbackPerExecution;
+use stratoscope_data::{Dataset, Encoded};
+use stratoscope_diagnostics::rules::{CallbackPerExecution, RecomputeUnsupported};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::{BackendKind, LogicalDevice, Origin};
 
-use crate::arguments::class_weight::{ClassWeights, without_classes};
 use crate::arguments::{FitArgs, FitPlan, Validation};
 use crate::context::RunContext;
 use crate::context::events::FitStarted;
@@ -28,7 +27,10 @@ use crate::problem;
 use crate::report::counters::Shape;
 use crate::report::history::History;
 use crate::run::checkpoint::{Checkpoints, Resuming, made_with};
-use crate::run::edits::Dated;
+use crate::run::choose::{Chosen, choose};
+use crate::run::class_weights::class_weights;
+use crate::run::course::Courses;
+use crate::run::edits::{Change, Dated};
 use crate::run::epochs::Goal;
 use crate::run::keep::{Keeping, SNAPSHOT_BYTES, SNAPSHOT_EVERY};
 use crate::run::lease::Lease;
@@ -39,7 +41,9 @@ use crate::run::run_state::{Phase, RunState};
 use crate::run::state::{ModelState, SharedModel};
 use crate::run::watch::Before;
 use crate::schedule::RatePlan;
+use crate::schedule::span::Span;
 use crate::step::StepSettings;
+use crate::step::workers::bytes_of_a_step;
 
 /// Trains the model on a data set: a run that is driven to its end at once.
 ///
@@ -53,10 +57,10 @@ pub(crate) fn fit<N: Network>(
 ) -> Result<History> {
     begin_call();
     let _listening = Listening::begin();
-    let plan = args.resolve()?;
+    let mut plan = args.resolve()?;
     let mut lease = model.lease("fit")?;
     check_settings(&lease, &plan)?;
-    let ready = match ready(&mut lease, data, &plan, origin) {
+    let ready = match ready(&mut lease, data, &mut plan, origin) {
         Err(problem) if interrupt::is_interruption(&problem) => {
             return Ok(interrupted_before(&lease, &plan));
         }
@@ -85,11 +89,11 @@ pub(crate) fn fit<N: Network>(
 pub(crate) fn start<N: Network>(
     lease: &mut Lease<'_, N>,
     data: &Dataset,
-    plan: FitPlan<'static>,
+    mut plan: FitPlan<'static>,
     origin: Origin,
 ) -> Result<RunState<'static, N>> {
     check_settings(lease, &plan)?;
-    let ready = ready(lease, data, &plan, origin)?;
+    let ready = ready(lease, data, &mut plan, origin)?;
     let mut run = begin(lease, plan, ready)?;
     run.pauses_between_steps = true;
     run.snapshots = Some(Ring::new(SNAPSHOT_EVERY, SNAPSHOT_BYTES));
@@ -104,6 +108,8 @@ struct Ready {
     shape: Shape,
     /// The learning rate in words.
     rates: String,
+    /// The batches that were chosen, for `batch_size = auto`.
+    chosen: Option<Chosen>,
 }
 
 fn check_settings<N: Network>(state: &ModelState<N>, plan: &FitPlan<'_>) -> Result<()> {
@@ -118,6 +124,10 @@ fn check_settings<N: Network>(state: &ModelState<N>, plan: &FitPlan<'_>) -> Resu
         ));
         return Err(Box::new(finding));
     }
+    if plan.recompute && !N::can_recompute() {
+        let model = state.files.model_name().to_owned();
+        return Err(RecomputeUnsupported { model }.error());
+    }
     if let (Some(stopping), Some(compiled)) = (&plan.stopping, &state.compiled) {
         let is_validated = !matches!(plan.validation, Validation::None);
         stopping.check(&compiled.metrics, is_validated)?;
@@ -129,7 +139,7 @@ fn check_settings<N: Network>(state: &ModelState<N>, plan: &FitPlan<'_>) -> Resu
 fn ready<N: Network>(
     state: &mut ModelState<N>,
     dataset: &Dataset,
-    plan: &FitPlan<'_>,
+    plan: &mut FitPlan<'_>,
     origin: Origin,
 ) -> Result<Ready> {
     state.ready_for(dataset, "fit", origin.clone())?;
@@ -139,12 +149,24 @@ fn ready<N: Network>(
     let compiled = state.compiled_for("fit")?;
     let (data, files) = Prepared::of(&state.files, &state.head_written(), compiled, dataset, plan)?;
     state.files = files;
+    let written = (plan.choice, plan.batch_size);
+    let length = data.train.report().longest.min(data.train.max_length());
+    let sizes = (data.epoch_examples, length);
+    let chosen = choose(state, written, sizes, plan.recompute)?;
+    if let Some(chosen) = &chosen {
+        plan.batch_size = chosen.batch_size;
+    }
     let before = Before {
         dataset,
         data: &data,
         batch_size: plan.batch_size,
+        at_once: chosen
+            .as_ref()
+            .and_then(|it| it.part)
+            .unwrap_or(plan.batch_size),
         batches_per_epoch: data.epoch_examples.div_ceil(plan.batch_size) as u64,
         epochs: plan.epochs,
+        recompute: plan.recompute,
     };
     if !(plan.resume && state.saved_run.is_some()) {
         before.check(state)?;
@@ -169,12 +191,14 @@ fn ready<N: Network>(
         settings: StepSettings {
             class_weights: class_weights(plan, &state.files, &data.train)?,
             seed: plan.seed,
-            total_steps: shape.counters(plan.epochs).optimizer_steps,
+            recompute: plan.recompute,
+            span: Span::new(shape.counters(plan.epochs).optimizer_steps),
             ..settings
         },
         data,
         shape,
         rates,
+        chosen,
     })
 }
 
@@ -218,9 +242,18 @@ fn begin<'a, N: Network>(
         saved.check(&signature)?;
     }
     report_callbacks_of_batches(&plan, &ready.shape)?;
+    let courses = Courses::new(
+        ready.data.train.clone(),
+        plan.shuffle.then_some(plan.seed),
+        ready.data.epoch_examples,
+        (plan.batch_size, ready.shape.gradient_accumulation_steps),
+    );
     let (mut progress, keeping, edits) = match plan.every.is_some() || plan.resume_from.is_some() {
-        true => kept(lease, &plan, &ready)?,
-        false => (take_up(lease, &plan, &ready.shape), None, Vec::new()),
+        true => kept(lease, &plan, &ready, &courses)?,
+        false => {
+            let (progress, edits) = take_up(lease, &plan, &ready.shape);
+            (progress, None, edits)
+        }
     };
     if let Some(stopping) = &plan.stopping {
         progress.history.best_by = stopping.monitor.words().to_owned();
@@ -228,6 +261,9 @@ fn begin<'a, N: Network>(
     let context = RunContext::current();
     let (observer, number) = (context.observer_of_a_run(plan.verbose), context.next_run());
     let started = started(lease, &plan, &ready, number);
+    // A run that goes on has the parts that it had.
+    let goes_on = plan.resume_from.is_some() || plan.resume;
+    let part = ready.chosen.and_then(|it| it.part).filter(|_| !goes_on);
     // It is tokenized by now.
     plan.validation = Validation::None;
     let mut run = RunState {
@@ -240,7 +276,9 @@ fn begin<'a, N: Network>(
         settings: ready.settings,
         edits: Vec::new(),
         skipped: HashSet::new(),
+        courses,
         shape: ready.shape,
+        part: None,
         signature,
         progress,
         pace: Pace::default(),
@@ -252,10 +290,15 @@ fn begin<'a, N: Network>(
         breakpoints: None,
         passed: None,
         stop: None,
+        fork_of: None,
+        forks: 0,
     };
     for dated in edits {
         run.make(lease, &dated.change)?;
         run.edits.push(dated);
+    }
+    if let Some(part) = part {
+        run.edit(lease, Change::Parts(part as u64))?;
     }
     Ok(run)
 }
@@ -265,16 +308,20 @@ fn kept<N: Network>(
     state: &mut ModelState<N>,
     plan: &FitPlan<'_>,
     ready: &Ready,
+    courses: &Courses,
 ) -> Result<(Progress<N>, Option<Keeping>, Vec<Dated>)> {
     state.step.ensure_moments();
     let made_with = made_with(state, plan, &ready.settings, &ready.data);
     let (progress, run, edits) = match &plan.resume_from {
-        None => (take_up(state, plan, &ready.shape), None, Vec::new()),
+        None => {
+            let (progress, edits) = take_up(state, plan, &ready.shape);
+            (progress, None, edits)
+        }
         Some(folder) => {
             let resumed = Resuming {
                 state,
                 settings: &ready.settings,
-                shape: &ready.shape,
+                courses,
                 epochs: plan.epochs,
                 made_with: &made_with,
                 devices: devices_of(state),
@@ -297,12 +344,12 @@ fn kept<N: Network>(
     Ok((progress, keeping, edits))
 }
 
-/// Where the run begins: at its first epoch, or where an interrupted one was.
+/// Where the run begins: at its first epoch, or where an interrupted one was, with the changes that were made to that.
 fn take_up<N: Network>(
     state: &mut ModelState<N>,
     plan: &FitPlan<'_>,
     shape: &Shape,
-) -> Progress<N> {
+) -> (Progress<N>, Vec<Dated>) {
     state.step.ensure_moments();
     match state.saved_run.take() {
         Some(saved) if plan.resume => {
@@ -310,14 +357,15 @@ fn take_up<N: Network>(
                 state.step.restore_unaveraged(replicas);
             }
             state.step.counters = saved.progress.history.counters;
-            saved.progress
+            (saved.progress, saved.edits)
         }
         _ => {
             // The epochs before `initial_epoch` count as done, so that orders, dropout masks and a schedule over the
             // run take up there.
             let done = shape.counters(plan.initial_epoch);
             state.step.begin_run(done.batches, done.optimizer_steps);
-            Progress::new(devices_of(state), plan.initial_epoch)
+            let progress = Progress::new(devices_of(state), plan.initial_epoch);
+            (progress, Vec::new())
         }
     }
 }
@@ -339,6 +387,7 @@ fn started<N: Network>(
         validation_examples: data.validation.as_ref().map_or(0, Encoded::len),
         devices: devices_of(state),
         rates: ready.rates.clone(),
+        chosen: ready.chosen.as_ref().map(|it| it.why.clone()),
         metrics: names(&ready.settings.compiled.metrics),
         planned: shape.counters(plan.epochs - plan.initial_epoch),
         counters: state.step.counters,
@@ -350,7 +399,20 @@ fn started<N: Network>(
 /// Replicas and devices in words.
 fn devices_of<N: Network>(state: &ModelState<N>) -> String {
     match state.step.replicas.strategy() {
-        Some(strategy) => strategy.devices_in_words(),
+        Some(strategy) => {
+            let words = strategy.devices_in_words();
+            let workers = strategy.team().map_or(1, |team| team.size());
+            match workers {
+                0 | 1 => words,
+                _ => {
+                    let sizes = state
+                        .trainable()
+                        .map(|it| it.shape.iter().product::<usize>());
+                    let gradients = 4 * sizes.sum::<usize>() as u64;
+                    format!("{words}; {}", bytes_of_a_step(gradients, workers))
+                }
+            }
+        }
         None => state.step.replicas.devices()[0].name.clone(),
     }
 }
@@ -363,35 +425,6 @@ fn compiled_for(devices: &[LogicalDevice]) -> Vec<String> {
     };
     let gpus = devices.iter().filter(is_gpu);
     gpus.map(|device| device.name.clone()).collect()
-}
-
-/// The weights of the classes, in the order of the outputs.
-fn class_weights(
-    plan: &FitPlan<'_>,
-    files: &impl Files,
-    data: &Encoded,
-) -> Result<Option<ClassWeights>> {
-    let Some(written) = &plan.class_weight else {
-        return Ok(None);
-    };
-    let names = match (files.classes(), files.binary_labels()) {
-        (Some(_), _) => files.label_names().to_vec(),
-        // One output that decides between two.
-        (None, Some(names)) => names.to_vec(),
-        (None, None) => return Err(without_classes()),
-    };
-    let mut counts = vec![0; names.len()];
-    for example in (0..data.len()).filter_map(|position| data.get(position)) {
-        let class = match example.label {
-            Some(Label::Class(class)) => class,
-            Some(Label::Value(value)) => value.round() as usize,
-            None => continue,
-        };
-        if let Some(count) = counts.get_mut(class) {
-            *count += 1;
-        }
-    }
-    Ok(Some(written.resolve(&names, &counts)?))
 }
 
 /// SC0108: callbacks of batches, where an execution has several.

@@ -54,11 +54,12 @@ pub struct Run<N: Network> {
     network: PhantomData<fn() -> N>,
 }
 
-struct Owned<N: Network> {
-    model: Arc<SharedModel<N>>,
-    state: RefCell<RunState<'static, N>>,
-    /// The tokens of its data.
-    bytes: u64,
+/// What a handle holds.
+pub(crate) struct Owned<N: Network> {
+    pub model: Arc<SharedModel<N>>,
+    pub state: RefCell<RunState<'static, N>>,
+    /// The tokens of its data; of a fork, which shares them, its model.
+    pub bytes: u64,
 }
 
 impl<N: Network> Run<N> {
@@ -82,10 +83,19 @@ impl<N: Network> Run<N> {
             bytes: state.data.bytes(),
             state: RefCell::new(state),
         };
-        Ok(Self {
+        Ok(Self::holding(owned))
+    }
+
+    pub(crate) fn holding(owned: Owned<N>) -> Self {
+        Self {
             inner: Box::new(owned),
             network: PhantomData,
-        })
+        }
+    }
+
+    /// What the handles of its model share.
+    pub(crate) fn shared_model(&self) -> Arc<SharedModel<N>> {
+        Arc::clone(&self.owned().model)
     }
 
     /// Makes so many optimizer steps; fewer where the run is over before, is interrupted or meets a breakpoint. The end
@@ -178,12 +188,8 @@ impl<N: Network> Run<N> {
         Ok(self.report()?.stop)
     }
 
-    pub(crate) fn advance_here(&self, goal: Goal) -> Result<Stop> {
-        self.driven(goal)
-    }
-
     pub(crate) fn finish_here(&self) -> Result<History> {
-        let stop = self.driven(Goal::End)?;
+        let stop = self.advance_here(Goal::End)?;
         let owned = self.owned();
         let mut lease = owned.model.lease_reserved("finish")?;
         let mut run = owned.state.borrow_mut();
@@ -201,7 +207,7 @@ impl<N: Network> Run<N> {
     }
 
     /// Drives the run, and writes down where it stopped.
-    fn driven(&self, goal: Goal) -> Result<Stop> {
+    pub(crate) fn advance_here(&self, goal: Goal) -> Result<Stop> {
         begin_call();
         let _listening = Listening::begin();
         self.with(goal.call(), |lease, run| {
@@ -218,7 +224,8 @@ impl<N: Network> Run<N> {
                     return Err(problem);
                 }
             };
-            let stop = Stop::new(pause.reason(), position(lease, run), &run.progress.recent);
+            let mut stop = Stop::new(pause.reason(), position(lease, run), &run.progress.recent);
+            stop.run = run.label().to_owned();
             if !(pause == Pause::Complete && goal == Goal::End) {
                 let mut history = run.history(lease);
                 history.paused = Some(stop.to_string());
@@ -230,19 +237,18 @@ impl<N: Network> Run<N> {
     }
 
     pub(crate) fn report_here(&self) -> Result<RunReport> {
-        let owned = self.owned();
-        let busy = |_| in_use("report", ModelHolder::Callbacks);
-        let run = owned.state.try_borrow().map_err(busy)?;
-        let model = owned.model.state();
-        Ok(RunReport {
-            model: model.files.model_name().to_owned(),
-            devices: run.progress.history.devices.clone(),
-            position: position(&model, &run),
-            is_over: run.phase == Phase::Over,
-            recent: run.progress.recent.iter().copied().collect(),
-            stop: run.stop.clone(),
-            snapshots: run.snapshots.as_ref().map(Ring::in_words),
-            history: run.history(&model),
+        self.read("report", |model, run| {
+            Ok(RunReport {
+                model: model.files.model_name().to_owned(),
+                fork: run.fork_of.clone(),
+                devices: run.progress.history.devices.clone(),
+                position: position(model, run),
+                is_over: run.phase == Phase::Over,
+                recent: run.progress.recent.iter().copied().collect(),
+                stop: run.stop.clone(),
+                snapshots: run.snapshots.as_ref().map(Ring::in_words),
+                history: run.history(model),
+            })
         })
     }
 
@@ -321,16 +327,18 @@ impl Pause {
 /// Where a run stands.
 fn position<N: Network>(state: &ModelState<N>, run: &RunState<'_, N>) -> Position {
     let progress = &run.progress;
+    let epoch = progress.epoch.min(run.plan.epochs.saturating_sub(1));
+    let batches = run.courses.batches(epoch);
     Position {
         step: state.step.steps,
-        steps: run.settings.total_steps,
-        epoch: progress.epoch.min(run.plan.epochs.saturating_sub(1)),
+        steps: run.settings.span.steps(),
+        epoch,
         epochs: run.plan.epochs,
         batch: match progress.epoch >= run.plan.epochs {
-            true => run.shape.batches_per_epoch,
+            true => batches,
             false => progress.batch,
         },
-        batches: run.shape.batches_per_epoch,
+        batches,
         learning_rate: state.step.rate(&run.settings),
     }
 }

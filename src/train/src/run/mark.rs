@@ -2,22 +2,29 @@
 //! or an interrupt comes between its micro-batches. The batches of the step are computed again when the run goes on,
 //! with the same dropout masks, since those are numbered by `StepState::batches`.
 //!
-//! Up to the update a step changes nothing but what it counts, so that this is all that is put back.
+//! Up to the update a step changes nothing but what it counts and the running state of layers such as `BatchNorm`, so
+//! that this is all that is put back.
 
-use crate::metric::Tallies;
+use stratoscope_data::Labels;
+use stratoscope_strategy::RunningValues;
+
 use crate::network::Network;
 use crate::report::counters::Counters;
 use crate::run::epochs::{Drive, Pause};
 use crate::run::progress::Execution;
 use crate::step::LossSum;
+use crate::step::forward::BatchOutputs;
+
+/// What the metrics are to count of a part of a batch: the replica, labels and outputs.
+pub(crate) type Counted = (usize, Labels, Vec<f32>);
 
 /// What a step counts before its update.
 pub(crate) struct Mark {
     // Of `StepState`.
     batches: u64,
     counters: Counters,
-    tallies: Option<Tallies>,
     last_batch: Vec<(usize, usize)>,
+    running: RunningValues,
     // Of `Progress`.
     batch: u64,
     epoch_loss: LossSum,
@@ -39,15 +46,12 @@ impl Mark {
 impl<N: Network> Drive<'_, '_, '_, N> {
     /// An optimizer step begins.
     pub(super) fn mark_step(&mut self) {
-        if !self.run.pauses_between_steps {
-            return;
-        }
         let (step, progress) = (&self.lease.step, &self.run.progress);
         self.mark = Some(Mark {
             batches: step.batches,
             counters: step.counters,
-            tallies: step.tallies.clone(),
             last_batch: step.last_batch.clone(),
+            running: step.replicas.running_values(),
             batch: progress.batch,
             epoch_loss: progress.epoch_loss,
             epoch_seconds: progress.epoch_seconds,
@@ -59,24 +63,57 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         });
     }
 
+    /// Counts the outputs of a batch for the metrics: where the step can be forgotten, when it is made.
+    pub(super) fn count(&mut self, outputs: &BatchOutputs) {
+        // Replicas without a part of the batch are the last ones.
+        for (replica, (part, output)) in outputs.iter().enumerate() {
+            if self.mark.is_some() {
+                let (labels, outputs) = (part.labels.clone(), output.outputs.clone());
+                self.counted.push((replica, labels, outputs));
+            } else if let Some(tallies) = &mut self.lease.step.tallies {
+                tallies.add(replica, &part.labels, &output.outputs);
+            }
+        }
+    }
+
+    /// The step is made.
+    pub(super) fn unmark(&mut self) {
+        self.mark = None;
+        for (replica, labels, outputs) in self.counted.drain(..) {
+            if let Some(tallies) = &mut self.lease.step.tallies {
+                tallies.add(replica, &labels, &outputs);
+            }
+        }
+    }
+
     /// The run is to be left here.
     pub(super) fn interrupt(&mut self) {
         self.pause = Some(Pause::Interrupted);
         self.forget_step();
     }
 
-    /// Goes back to before the step that is not made, if one has begun.
+    /// Goes back to before the step that is not made, if one has begun, in a run that is left between two steps only.
+    /// Another keeps what it has counted.
     pub(super) fn forget_step(&mut self) {
+        match self.run.pauses_between_steps {
+            true => self.put_back(),
+            false => self.unmark(),
+        }
+    }
+
+    /// Goes back to before the step that is not made, if one has begun.
+    pub(super) fn put_back(&mut self) {
         let Some(mark) = self.mark.take() else {
             return;
         };
+        self.counted.clear();
         let (step, progress) = (&mut self.lease.step, &mut self.run.progress);
         step.accumulated.clear();
         step.accumulated_loss = LossSum::default();
         step.batches = mark.batches;
         step.counters = mark.counters;
-        step.tallies = mark.tallies;
         step.last_batch = mark.last_batch;
+        step.replicas.set_running_values(&mark.running);
         progress.batch = mark.batch;
         progress.epoch_loss = mark.epoch_loss;
         progress.epoch_seconds = mark.epoch_seconds;

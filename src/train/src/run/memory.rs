@@ -1,20 +1,23 @@
 //! The memory that a run needs, computed before its first batch.
 //!
-//! Weights, gradients and moments are exact: the shapes are known. Activations are estimated from the sizes of the
-//! network, and card and table say so. Nothing is allocated here. Too little memory is a warning, since the sum contains
-//! an estimate.
+//! Weights, gradients and moments are exact: the shapes are known. What a step needs beside them follows from what the
+//! operations keep for the backward pass ([`Files::step_memory`]); `examples/memory.rs` compares it with what is
+//! allocated. Nothing is allocated here. Too little memory is a warning, since what is free changes.
 
-use stratoscope_diagnostics::rules::{MemoryHeldByOlderModels, NotEnoughMemory};
+use stratoscope_diagnostics::rules::{MemoryHeldByOlderModels, NotEnoughMemory, OutOfMemory};
 use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_render::text;
 use stratoscope_strategy::placement::bytes;
-use stratoscope_strategy::{BackendKind, LogicalDevice, VariableRecord};
+use stratoscope_strategy::{BackendKind, LogicalDevice};
 
 use crate::context::ledger::others;
+use crate::context::mixed_precision::Policy;
 use crate::context::warnings::notice;
-use crate::network::{Files, Network};
-use crate::optimizer::Slot;
-use crate::report::memory_plan::{MemoryPlan, Part};
+use crate::network::{Files, Network, StepShape};
+use crate::optimizer::{Slot, changes_in_place};
+use crate::report::memory_plan::{MemoryPlan, Part, StepMemory};
 use crate::run::state::ModelState;
+use crate::step::exchange::ExchangeMode;
 
 /// The share of the memory that older models may hold before they are mentioned.
 const WORTH_MENTIONING: f64 = 0.25;
@@ -27,8 +30,14 @@ pub(crate) fn check<N: Network>(
     state: &ModelState<N>,
     batch_size: usize,
     length: usize,
+    recompute: bool,
 ) -> Result<()> {
     let plan = plan(state, batch_size, length);
+    let cheaper = plan.recomputed().filter(|_| !recompute);
+    let plan = match recompute {
+        true => plan.recomputed().unwrap_or(plan),
+        false => plan,
+    };
     if !plan.fits() {
         let rule = NotEnoughMemory {
             batch_size,
@@ -41,6 +50,7 @@ pub(crate) fn check<N: Network>(
                 .map(|part| (part.name.to_owned(), bytes(plan.on_all(part))))
                 .collect(),
             fits: plan.largest_batch(),
+            recomputed: cheaper.map(|plan| (bytes(plan.to_come()), plan.fits())),
         };
         notice(rule.diagnostic())?;
     }
@@ -60,6 +70,77 @@ pub(crate) fn check<N: Network>(
     Ok(())
 }
 
+/// What is to be computed at once, for a plan of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AtOnce {
+    pub examples: usize,
+    pub length: usize,
+    pub recompute: bool,
+    /// It is a part of a batch: the gradients of the parts before are there.
+    pub is_part: bool,
+}
+
+impl AtOnce {
+    /// What it needs.
+    pub(crate) fn plan<N: Network>(self, state: &ModelState<N>) -> MemoryPlan {
+        let plan = plan(state, self.examples, self.length);
+        let plan = match self.recompute {
+            true => plan.recomputed().unwrap_or(plan),
+            false => plan,
+        };
+        let compiled = state.compiled.as_ref();
+        // With accumulation the plan has them.
+        let accumulates = compiled.is_some_and(|it| it.gradient_accumulation_steps > 1);
+        match self.is_part && !accumulates {
+            true => plan.beside_gradients(trained(state, "")),
+            false => plan,
+        }
+    }
+}
+
+/// Whether the devices with a declared limit have room for this. It is the plan that decides, so that the answer is the
+/// same at every run and nothing is measured; devices without a limit have room.
+///
+/// # Errors
+/// SC0607 for the first device that has not.
+pub(crate) fn admit<N: Network>(state: &ModelState<N>, work: AtOnce) -> Result<()> {
+    let devices = state.step.replicas.devices();
+    let limits = devices
+        .iter()
+        .filter_map(|device| Some((device, device.memory_limit?)));
+    let Some((device, limit)) = limits.min_by_key(|(_, limit)| *limit) else {
+        return Ok(());
+    };
+    let plan = work.plan(state);
+    let replicas = devices.len() as u64;
+    let others = plan.others / replicas;
+    let needed = (plan.total() / replicas).saturating_add(others);
+    if needed <= limit {
+        return Ok(());
+    }
+    let mut parts: Vec<(String, String)> = plan
+        .parts
+        .iter()
+        .map(|part| (part.name.to_owned(), bytes(part.bytes)))
+        .collect();
+    if others > 0 {
+        parts.push(("other models".to_owned(), bytes(others)));
+    }
+    let examples = text::count(work.examples, "example");
+    let rule = OutOfMemory {
+        device: device.name.clone(),
+        work: match work.length {
+            0 => examples,
+            length => format!("{examples} × {length} tokens"),
+        },
+        limit: Some((bytes(needed), bytes(limit))),
+        reason: None,
+        parts,
+        is_update: false,
+    };
+    Err(rule.error())
+}
+
 /// What a run with batches of `batch_size` examples of `length` tokens needs, on all replicas.
 pub(crate) fn plan<N: Network>(
     state: &ModelState<N>,
@@ -67,7 +148,13 @@ pub(crate) fn plan<N: Network>(
     length: usize,
 ) -> MemoryPlan {
     let replicas = state.step.replicas.len();
-    let parts = parts(state, batch_size.div_ceil(replicas), length);
+    let share = batch_size.div_ceil(replicas);
+    let steps = steps(state, share, length);
+    let recomputed = match N::can_recompute() {
+        true => steps_known(state, share, length, true),
+        false => None,
+    };
+    let parts = parts(state, share, length, &steps);
     let devices = state.step.replicas.devices();
     let others = others(&state.ledger).iter().map(|(_, bytes)| bytes).sum();
     let held: u64 = parts
@@ -80,19 +167,102 @@ pub(crate) fn plan<N: Network>(
         length,
         replicas,
         parts,
+        steps,
+        recomputed,
         others,
         capacity: devices.iter().map(|device| device.capacity_bytes).sum(),
         free: free(devices, held + others),
     }
 }
 
-/// What one replica needs for `share` examples of `length` tokens.
-fn parts<N: Network>(state: &ModelState<N>, share: usize, length: usize) -> Vec<Part> {
-    let bytes_of = |records: &mut dyn Iterator<Item = &VariableRecord>| -> u64 {
-        records.map(|record| record.bytes).sum()
+fn trained<N: Network>(state: &ModelState<N>, prefix: &str) -> u64 {
+    let records = state.trainable();
+    records
+        .filter(|record| record.name.starts_with(prefix))
+        .map(|record| record.bytes)
+        .sum()
+}
+
+/// What a step of one replica needs beside weights and moments, at the times that may need the most.
+fn steps<N: Network>(state: &ModelState<N>, share: usize, length: usize) -> Vec<StepMemory> {
+    let only_gradients = || StepMemory {
+        when: "when all gradients are there",
+        activations: 0,
+        gradients: trained(state, ""),
     };
-    let weights = bytes_of(&mut state.step.replicas.records().iter());
-    let trained = bytes_of(&mut state.trainable());
+    steps_known(state, share, length, false).unwrap_or_else(|| vec![only_gradients()])
+}
+
+/// The same, where the network knows.
+pub(crate) fn steps_known<N: Network>(
+    state: &ModelState<N>,
+    share: usize,
+    length: usize,
+    recompute: bool,
+) -> Option<Vec<StepMemory>> {
+    let devices = state.step.replicas.devices();
+    let on_cpu = (devices.iter()).all(|device| device.backend == BackendKind::Flex);
+    let in_bfloat16 = on_cpu && state.step.policy == Policy::MixedBfloat16;
+    let on_gpus = (devices.iter()).all(|device| device.backend != BackendKind::Flex);
+    let of = |prefix: &str| trained(state, prefix);
+    let mut steps = state.files.step_memory(&StepShape {
+        examples: share,
+        length,
+        on_cpu,
+        rounds: state.step.policy.precision().half().is_some() && !in_bfloat16,
+        in_bfloat16,
+        in_float16: on_gpus && state.step.policy == Policy::MixedFloat16,
+        recompute,
+        trained: &of,
+    })?;
+    let compiled = state.compiled.as_ref();
+    if compiled.is_some_and(|compiled| compiled.gradient_accumulation_steps > 1) {
+        // Those of the micro-batches before are there all the time.
+        for step in &mut steps {
+            step.gradients += of("");
+        }
+    }
+    let exchanges = ExchangeMode::of(&state.step.replicas, sync_every(state));
+    if devices.len() > 1 && exchanges == ExchangeMode::AllReduce {
+        // One variable at a time, which is once more there: where a ring joins its parts, or where the sum is copied to.
+        let largest = state.trainable().map(|record| record.bytes).max();
+        steps.push(StepMemory {
+            when: "when the gradients of the replicas are averaged",
+            activations: 0,
+            gradients: of("") + largest.unwrap_or(0).div_ceil(devices.len() as u64),
+        });
+    }
+    let in_place = compiled.is_some_and(|compiled| {
+        let optimizer = &compiled.optimizer;
+        changes_in_place(&optimizer.rule, optimizer.clipping)
+    });
+    if !on_cpu && !in_place {
+        // Tensor operations make new weights and moments before the old ones are freed; on the CPU they are changed in place.
+        let largest = state.trainable().map(|record| record.bytes).max();
+        steps.push(StepMemory {
+            when: "when the optimizer changes the largest variable",
+            activations: 0,
+            gradients: of("") + 3 * largest.unwrap_or(0),
+        });
+    }
+    Some(steps)
+}
+
+fn sync_every<N: Network>(state: &ModelState<N>) -> u64 {
+    let compiled = state.compiled.as_ref();
+    compiled.map_or(1, |compiled| compiled.sync_every)
+}
+
+/// What one replica needs for `share` examples of `length` tokens.
+fn parts<N: Network>(
+    state: &ModelState<N>,
+    share: usize,
+    length: usize,
+    steps: &[StepMemory],
+) -> Vec<Part> {
+    let weights = state.step.replicas.records().iter();
+    let weights = weights.map(|record| record.bytes).sum();
+    let trained = trained(state, "");
     let count = state.trainable().count();
     let slots = match &state.compiled {
         Some(compiled) => compiled.optimizer.slots(),
@@ -101,42 +271,28 @@ fn parts<N: Network>(state: &ModelState<N>, share: usize, length: usize) -> Vec<
     let (averages, moments): (Vec<Slot>, Vec<Slot>) =
         slots.into_iter().partition(|&slot| slot == Slot::Average);
     let stepped = state.step.steps_since_compile() > 0;
-    let activations = state.files.activation_bytes(share, length);
-    let part = |name, bytes, why, is_held| Part {
+    let part = |name, bytes, why: String, is_held| Part {
         name,
         bytes,
         why,
         is_held,
     };
-    let mut parts = vec![
-        part(
-            "weights",
-            weights,
-            "every variable, float32".to_owned(),
-            true,
-        ),
-        part(
-            "gradients",
-            trained,
-            format!("one per trained variable, {count} of them; freed after each step"),
-            false,
-        ),
-        part(
-            "moments",
-            trained * moments.len() as u64,
-            why_moments(&moments),
-            stepped,
-        ),
-    ];
+    let why = "every variable, float32".to_owned();
+    let mut parts = vec![part("weights", weights, why, true)];
+    let bytes = trained * moments.len() as u64;
+    parts.push(part("moments", bytes, why_moments(&moments), stepped));
     if !averages.is_empty() {
         let why = "of each trained weight, for `use_ema`".to_owned();
         parts.push(part("average", trained, why, stepped));
     }
+    let why = format!("one per trained variable, {count} of them; freed after each step");
+    parts.push(part("gradients", trained, why, false));
+    let activations = steps.iter().map(|step| step.activations).max().unwrap_or(0);
     let why = match activations {
-        Some(_) => format!("estimated, for {share} × {length} tokens on a replica"),
-        None => "not known for this network".to_owned(),
+        0 => "not known for this network".to_owned(),
+        _ => format!("for {share} × {length} tokens on a replica; freed while gradients are made"),
     };
-    parts.push(part("activations", activations.unwrap_or(0), why, false));
+    parts.push(part("activations", activations, why, false));
     parts
 }
 

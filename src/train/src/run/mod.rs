@@ -4,31 +4,41 @@
 //! any, `lease` gives the state to one call at a time, `fit` prepares a run, `run_state` is all of a run but the model's
 //! state, `handle` the value that `start!` returns, `epochs` the loop, `mark` how a step that is not made is forgotten,
 //! `breakpoints` the conditions under which a run stops, `breaks` where the loop looks at them,
+//! `course` which examples each batch has, `edits` and `turns` the changes that a user makes, `fork` a
+//! second run from a place, `parts` how a batch is divided for which a device has no memory, `choose` what
+//! `batch_size = auto` takes,
 //! `epoch_end` what happens between two epochs, `progress` where a run is. `keep` calls what is kept between two steps:
-//! a `snapshot` in a `ring`, to which `rewind` turns back, and a `checkpoint` on disk. `watch` and `memory` look for what would
+//! a `snapshot` in a `ring`, to which `rewind` turns back and from which `hindsight` replays, and a `checkpoint` on disk. `watch` and `memory` look for what would
 //! go wrong in silence, `controls` does what the buttons below the table ask; no number of a run depends on them.
 
 pub mod breakpoints;
 mod breaks;
 pub(crate) mod building;
 pub(crate) mod checkpoint;
+mod choose;
 mod chosen;
+mod class_weights;
 pub mod compare;
 mod controls;
+pub(crate) mod course;
 pub mod edits;
 mod epoch_end;
 pub(crate) mod epochs;
 pub(crate) mod fit;
+pub mod fork;
 pub mod handle;
+pub mod hindsight;
 pub(crate) mod keep;
 pub(crate) mod lease;
 mod mark;
 pub(crate) mod memory;
 pub(crate) mod pace;
+mod parts;
 pub(crate) mod progress;
 pub mod rewind;
 pub(crate) mod ring;
 pub(crate) mod run_state;
 pub(crate) mod snapshot;
 pub(crate) mod state;
+pub mod turns;
 pub(crate) mod watch;

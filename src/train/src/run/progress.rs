@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 
 use stratoscope_data::Encoded;
 use stratoscope_diagnostics::Result;
@@ -16,8 +17,9 @@ use crate::prepare::Prepared;
 use crate::problem;
 use crate::report::counters::Shape;
 use crate::report::history::{ExecutionRecord, History, StepRecord};
-use crate::report::run_report::StepPoint;
+use crate::report::run_report::{LayerRatio, StepPoint};
 use crate::run::breakpoints::accuracy as accuracy_of;
+use crate::run::edits::Dated;
 use crate::run::state::ModelState;
 use crate::run::watch::{Moment, Watch};
 use crate::step::exchange::LocalSgdState;
@@ -52,13 +54,22 @@ pub(crate) struct Progress<N: Network> {
     pub execution: Option<Execution>,
     /// The latest optimizer steps, for the card of a stop.
     pub recent: VecDeque<StepPoint>,
+    /// How much each of the latest optimizer steps has changed the layers, where that is measured.
+    pub ratios: VecDeque<StepRatios>,
     /// The best accuracy that [`ACCURACY_STEPS`](super::breakpoints::ACCURACY_STEPS) steps had.
     pub best_accuracy: Option<f64>,
     pub history: History,
 }
 
+/// How much an optimizer step has changed the layers.
+#[derive(Clone)]
+pub(crate) struct StepRatios {
+    pub step: u64,
+    pub layers: Arc<[LayerRatio]>,
+}
+
 /// How many steps a card shows.
-const RECENT: usize = 20;
+pub(crate) const RECENT: usize = 20;
 
 impl<N: Network> Progress<N> {
     pub(crate) fn new(devices: String, epoch: u64) -> Self {
@@ -79,18 +90,19 @@ impl<N: Network> Progress<N> {
             examples: ExampleLog::default(),
             execution: None,
             recent: VecDeque::with_capacity(RECENT),
+            ratios: VecDeque::with_capacity(RECENT),
             best_accuracy: None,
             history: History::new(devices),
         }
     }
 
-    /// Whether the last batch of the epoch is done, or a callback has left the others out.
-    pub(crate) fn batches_are_over(&self, shape: &Shape) -> bool {
-        self.stops || self.batch >= shape.batches_per_epoch
+    /// Whether the last batch of the epoch, which has so many, is done, or a callback has left the others out.
+    pub(crate) fn batches_are_over(&self, batches: u64) -> bool {
+        self.stops || self.batch >= batches
     }
 
     /// An optimizer step was made; `accuracy` is the share of its examples that were answered right.
-    pub(crate) fn stepped(&mut self, step: u64, made: StepRecorded, accuracy: Option<f64>) {
+    pub(crate) fn stepped(&mut self, step: u64, mut made: StepRecorded, accuracy: Option<f64>) {
         self.history.steps.push(StepRecord {
             step,
             loss: made.loss,
@@ -106,6 +118,16 @@ impl<N: Network> Progress<N> {
             learning_rate: made.rate,
             accuracy,
         });
+        let layers = std::mem::take(&mut made.ratios);
+        if !layers.is_empty() {
+            if self.ratios.len() == RECENT {
+                self.ratios.pop_front();
+            }
+            self.ratios.push_back(StepRatios {
+                step,
+                layers: layers.into(),
+            });
+        }
         let now = accuracy_of(self.recent.iter().map(|point| point.accuracy));
         self.best_accuracy = match (now, self.best_accuracy) {
             (Some(now), Some(best)) => Some(now.max(best)),
@@ -154,7 +176,10 @@ impl<N: Network> Progress<N> {
             self.best_value = Some(value);
             self.epochs_without_better = 0;
             self.history.best_epoch = Some(self.epoch);
-            let weights = || -> Result<N> { Ok(state.settled()?.first().clone()) };
+            let weights = || -> Result<N> {
+                let settled = state.settled()?;
+                Ok(settled.apart(settled.first()))
+            };
             self.best = keep.then(weights).transpose()?;
         } else {
             self.epochs_without_better += 1;
@@ -210,6 +235,8 @@ impl Execution {
 pub(crate) struct SavedRun<N: Network> {
     pub progress: Progress<N>,
     pub signature: Signature,
+    /// The changes that were made to it.
+    pub edits: Vec<Dated>,
     /// The replicas' own weights, where they step alone. Meanwhile the model has their average.
     pub replicas: Option<(LocalSgdState, Vec<N>)>,
 }

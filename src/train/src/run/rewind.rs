@@ -226,7 +226,7 @@ fn remade<N: Network>(
 }
 
 /// The first step whose loss is not the one it had, with both.
-fn first_difference<'s>(
+pub(super) fn first_difference<'s>(
     earlier: &[StepRecord],
     replayed: impl Iterator<Item = &'s StepRecord>,
 ) -> Option<(u64, f64, f64)> {

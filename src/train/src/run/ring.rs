@@ -9,7 +9,7 @@ use stratoscope_render::text;
 use stratoscope_strategy::placement::bytes;
 
 /// Snapshots of a run, the oldest first.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ring<T> {
     /// Optimizer steps from one to the next.
     every: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Ring<T> {
     too_large: Option<u64>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Held<T> {
     step: u64,
     bytes: u64,

@@ -5,22 +5,24 @@
 //! as its user likes. With `'a = 'static` it outlives the cell that made it.
 
 use std::collections::HashSet;
-use std::iter::Skip;
+use std::ops::Range;
 use std::sync::Arc;
 
-use stratoscope_data::{Batch, Batches};
+use stratoscope_data::Batch;
 use stratoscope_diagnostics::Result;
 
 use crate::arguments::FitPlan;
 use crate::callbacks::Callbacks;
 use crate::context::events::{FitStarted, Observer};
 use crate::network::Network;
-use crate::prepare::Prepared;
-use crate::report::counters::Shape;
+use crate::prepare::{Prepared, split_sizes};
+use crate::report::counters::{Counters, Shape};
 use crate::report::history::History;
+use crate::report::run_report::ForkOf;
 use crate::report::stop::Stop;
 use crate::run::breakpoints::Condition;
 use crate::run::breaks::Seen;
+use crate::run::course::Courses;
 use crate::run::edits::Dated;
 use crate::run::epochs::{Drive, Goal, Pause};
 use crate::run::keep::Keeping;
@@ -47,7 +49,12 @@ pub(crate) struct RunState<'a, N: Network> {
     pub edits: Vec<Dated>,
     /// Epoch and first batch of the steps that are left out.
     pub skipped: HashSet<(u64, u64)>,
+    /// Which examples each batch has, and which batches make a step.
+    pub courses: Courses,
+    /// As it was planned at the begin; executions and exchanges are what they were.
     pub shape: Shape,
+    /// The most examples of a batch that are computed at once; `None`: all.
+    pub part: Option<usize>,
     /// What must be the same for another run to go on with this one.
     pub signature: Signature,
     pub progress: Progress<N>,
@@ -67,6 +74,10 @@ pub(crate) struct RunState<'a, N: Network> {
     pub passed: Option<u64>,
     /// Where and why the latest call left it.
     pub stop: Option<Stop>,
+    /// From where it was forked.
+    pub fork_of: Option<ForkOf>,
+    /// How often it was forked.
+    pub forks: u64,
 }
 
 /// How far a run is.
@@ -83,23 +94,42 @@ pub(crate) enum Phase {
 pub(crate) struct ComingStep {
     /// The first one's number in the run: that of its dropout masks. The others follow.
     pub number: u64,
-    /// One, or with `gradient_accumulation_steps` several.
+    /// One, or with `gradient_accumulation_steps` several; those that are computed in parts are several each.
     pub batches: Vec<Batch>,
 }
 
 impl<N: Network> RunState<'_, N> {
+    /// What a fork is called; empty for another run.
+    pub(crate) fn label(&self) -> &str {
+        self.fork_of.as_ref().map_or("", |fork| &fork.label)
+    }
+
     /// Whether there are no more steps.
     pub(crate) fn is_complete(&self) -> bool {
         self.progress.epoch >= self.plan.epochs || self.progress.history.stopped_early
     }
 
-    /// The batches of an epoch, in its order.
-    pub(crate) fn batches_of(&self, epoch: u64) -> Result<Batches> {
-        let order = match self.plan.shuffle {
-            true => (self.data.train).shuffle(self.plan.seed, epoch),
-            false => self.data.train.clone(),
-        };
-        order.batch(self.plan.batch_size)
+    /// The batches of the epoch that it is in.
+    pub(crate) fn batches_of_epoch(&self) -> u64 {
+        self.courses.batches(self.progress.epoch)
+    }
+
+    /// What it counts from a batch of an epoch to its end.
+    pub(crate) fn rest(&self, place: (u64, u64)) -> Counters {
+        self.courses.rest(place, self.plan.epochs, &self.shape)
+    }
+
+    /// How many examples each replica sees in these batches of the epoch.
+    pub(crate) fn shares(&self, batches: Range<u64>, replicas: usize) -> Vec<usize> {
+        let mut shares = vec![0; replicas];
+        for size in self.courses.sizes(self.progress.epoch, batches) {
+            for part in self.part_sizes(size) {
+                for (share, own) in shares.iter_mut().zip(split_sizes(part, replicas)) {
+                    *share += own;
+                }
+            }
+        }
+        shares
     }
 
     /// What the next optimizer step computes with; `None` when there are no more.
@@ -107,12 +137,13 @@ impl<N: Network> RunState<'_, N> {
         let Some((epoch, first_batch, left_out)) = self.coming_place() else {
             return Ok(None);
         };
-        let group = self.shape.group(first_batch);
-        let rest: Skip<Batches> = self.batches_of(epoch)?.skip(first_batch as usize);
+        let group = self.courses.group(epoch, first_batch);
+        let rest = self.courses.batches_from(epoch, first_batch)?;
         let count = (group.end - first_batch) as usize;
+        let parts = rest.take(count).flat_map(|batch| self.in_parts(batch));
         Ok(Some(ComingStep {
-            number: state.step.batches + left_out,
-            batches: rest.take(count).collect(),
+            number: self.first_mask(state.step.batches + left_out),
+            batches: parts.collect(),
         }))
     }
 
@@ -121,8 +152,13 @@ impl<N: Network> RunState<'_, N> {
     /// # Errors
     /// What goes wrong in a step or between two epochs. A run of `start!` then stands before the step that was not made.
     pub(crate) fn drive(&mut self, lease: &mut Lease<'_, N>, goal: Goal) -> Result<Pause> {
-        self.started.counters = lease.step.counters;
+        self.tell(lease.step.counters);
         self.observer.fit_started(&self.started);
+        let state = &mut **lease;
+        state.step.takes_workers(&state.files)?;
+        if self.phase == Phase::Fresh {
+            state.step.counts_anew();
+        }
         if self.phase == Phase::Fresh {
             let (callbacks, started) = (&mut self.callbacks, &self.started);
             lease.lent(|| callbacks.train_begins(started));
@@ -135,10 +171,14 @@ impl<N: Network> RunState<'_, N> {
             made: 0,
             pause: None,
             mark: None,
+            counted: Vec::new(),
             seen: Seen::default(),
             batch_ended: None,
             reported: None,
             is_paused: false,
+            tried: (0, 0),
+            admitted: None,
+            is_updating: false,
         };
         let outcome = drive.epochs();
         match outcome {
@@ -153,6 +193,23 @@ impl<N: Network> RunState<'_, N> {
                 Err(problem)
             }
         }
+    }
+
+    /// Brings what listeners hear at the begin of a call up to date: the sizes that hold now.
+    fn tell(&mut self, counters: Counters) {
+        let (epoch, batch) = (self.progress.epoch, self.progress.batch);
+        let planned = match self.edits.iter().any(Dated::is_turn) {
+            true => counters.and(&self.rest((epoch, batch))),
+            false => self
+                .shape
+                .counters(self.plan.epochs - self.plan.initial_epoch),
+        };
+        let started = &mut self.started;
+        started.counters = counters;
+        started.planned = planned;
+        started.batch_size = self.courses.batch_size();
+        started.batches_per_epoch = self.courses.batches(epoch.min(self.plan.epochs - 1));
+        started.examples = self.data.train.len() - self.courses.dropped().len();
     }
 
     /// What was measured so far.
@@ -192,6 +249,7 @@ impl<N: Network> RunState<'_, N> {
             state.saved_run = Some(SavedRun {
                 progress,
                 signature: self.signature.clone(),
+                edits: self.edits.clone(),
                 replicas: unaveraged,
             });
         }

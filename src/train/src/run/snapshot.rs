@@ -11,7 +11,8 @@ use crate::report::history::{EpochRecord, ExecutionRecord, StepRecord};
 use crate::run::progress::Progress;
 use crate::step::{SavedStep, StepState};
 
-/// A run between two optimizer steps.
+/// A run between two optimizer steps. A clone shares its tensors.
+#[derive(Clone)]
 pub(crate) struct Snapshot<N: Network> {
     pub state: SavedStep<N>,
     pub progress: Progress<N>,
@@ -54,6 +55,6 @@ impl<N: Network> Snapshot<N> {
             Some(_) => values.bytes() / (values.modules.len() + values.fetched.len()).max(1) as u64,
             None => 0,
         };
-        self.state.bytes() + best + records as u64
+        self.state.bytes() + best + records as u64 + self.progress.examples.bytes()
     }
 }

@@ -13,7 +13,9 @@ use crate::arguments::Compiled;
 use crate::context::ledger::Ledger;
 use crate::network::{Files, Network};
 use crate::run::lease::Occupied;
+use crate::run::memory;
 use crate::run::progress::SavedRun;
+use crate::schedule::span::Span;
 use crate::step::exchange::ExchangeMode;
 use crate::step::gradients::ByHand;
 use crate::step::{StepSettings, StepState};
@@ -78,7 +80,9 @@ impl<N: Network> ModelState<N> {
         let (replicas, local) = (&self.step.replicas, &self.step.local);
         match local.steps {
             0 => Ok(Settled::AsTheyAre(replicas)),
-            _ => Ok(Settled::Averaged(replicas.averaged(&local.examples)?)),
+            _ => Ok(Settled::Averaged(Box::new(
+                replicas.averaged(&local.examples)?,
+            ))),
         }
     }
 
@@ -123,9 +127,10 @@ impl<N: Network> ModelState<N> {
         let Some(&first) = batch.first() else {
             return report;
         };
-        let bytes = batch
-            .iter()
-            .map(|&(examples, length)| self.files.activation_bytes(examples, length));
+        let bytes = batch.iter().map(|&(examples, length)| {
+            let steps = memory::steps_known(self, examples, length, self.step.recomputed)?;
+            steps.iter().map(|step| step.activations).max()
+        });
         let Some(bytes) = bytes.collect::<Option<Vec<u64>>>() else {
             return report;
         };
@@ -261,8 +266,10 @@ impl<N: Network> ModelState<N> {
             undecayed: Arc::new(self.undecayed()),
             class_weights: None,
             seed: 0,
-            total_steps: 0,
+            span: Span::new(0),
             rate_factor: 1.0,
+            recompute: false,
+            measures_updates: true,
             compiled: Arc::clone(compiled),
         })
     }
@@ -282,7 +289,7 @@ impl<N: Network> ModelState<N> {
 /// Replicas that agree.
 pub(crate) enum Settled<'s, N> {
     AsTheyAre(&'s Replicas<N>),
-    Averaged(Replicas<N>),
+    Averaged(Box<Replicas<N>>),
 }
 
 impl<N> Deref for Settled<'_, N> {

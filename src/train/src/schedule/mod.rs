@@ -8,6 +8,7 @@ mod cosine_decay;
 mod exponential_decay;
 mod plan;
 mod polynomial_decay;
+pub(crate) mod span;
 mod warmup_linear;
 
 use std::fmt;

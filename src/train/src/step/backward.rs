@@ -1,17 +1,20 @@
 //! Forward and backward of one batch on all replicas: the gradients of its mean loss.
 
-use burn::optim::{GradientsAccumulator, GradientsParams};
+use burn::optim::GradientsAccumulator;
 use burn::tensor::Device;
 use stratoscope_bert::Mode;
 use stratoscope_bert::ops::{Precision, Stop};
+use stratoscope_bert::recompute::Recorded;
 use stratoscope_data::Batch;
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{ReplicaId, Replicas};
 
-use super::forward::{BatchOutputs, named_by_device, parts, read};
+use super::failures::guarded;
+use super::forward::{BatchOutputs, PartOutputs, named_by_device, parts, read};
 use crate::arguments::class_weight::ClassWeights;
 use crate::loss::Loss;
 use crate::network::Network;
+use crate::optimizer::squares_on_device;
 
 /// How a batch is run.
 #[derive(Clone)]
@@ -24,6 +27,8 @@ pub(crate) struct Pass {
     pub precision: Precision,
     /// The loss is multiplied by this before the backward pass, and so are the gradients (`loss_scale`).
     pub scale: f64,
+    /// Whether layers are computed once more in the backward pass, where the network can (`Network::can_recompute`).
+    pub recompute: bool,
 }
 
 /// Whether layers drop numbers, and by which random numbers.
@@ -62,11 +67,27 @@ pub(crate) type Done<N> = (Vec<GradientsAccumulator<N>>, Option<BatchOutputs>);
 /// committed to the batch.
 ///
 /// # Errors
-/// SC0907, naming the device that failed.
+/// SC0607, SC0709, SC0710 or SC0907, naming the device that failed.
 pub(crate) fn forward_backward<N: Network>(
     replicas: &Replicas<N>,
-    mut accumulated: Vec<GradientsAccumulator<N>>,
+    accumulated: Vec<GradientsAccumulator<N>>,
     batch: &Batch,
+    shares: &[usize],
+    pass: Pass,
+    stop: &Stop,
+) -> Result<Done<N>> {
+    let parts = parts(batch, replicas.len());
+    forward_backward_of(replicas, accumulated, parts, shares, pass, stop)
+}
+
+/// [`forward_backward`] of the parts of some of the replicas; the others have none.
+///
+/// # Errors
+/// As [`forward_backward`].
+pub(super) fn forward_backward_of<N: Network>(
+    replicas: &Replicas<N>,
+    mut accumulated: Vec<GradientsAccumulator<N>>,
+    parts: Vec<Option<Batch>>,
     shares: &[usize],
     pass: Pass,
     stop: &Stop,
@@ -77,44 +98,75 @@ pub(crate) fn forward_backward<N: Network>(
         .map(|device| device.training())
         .collect();
     let (given_up, stop) = (stop, stop.clone());
+    let alone = replicas.len() == 1;
     let work = move |ReplicaId(index): ReplicaId, network: &N, (part, share, accumulated)| {
         let (part, share): (Option<Batch>, usize) = (part, share);
         let mut accumulated: GradientsAccumulator<N> = accumulated;
         let Some(part) = part else {
             return (accumulated, None);
         };
-        let forward = || network.logits(&part, pass.dropout.mode(index), &devices[index]);
-        let logits = stop.during(|| pass.precision.during(forward));
-        if stop.is_given_up() {
-            return (accumulated, None);
-        }
-        let sum = match &pass.class_weights {
-            Some(weights) => weights.sum(pass.loss, logits.clone(), &part.labels),
-            None => pass.loss.sum(logits.clone(), &part.labels),
-        };
-        // scale · Σ loss / examples of the step.
-        let mean = sum.clone().div_scalar(share as f64 / pass.scale);
-        let gradients = stop.during(|| mean.backward());
-        let gradients = GradientsParams::from_grads(gradients, network);
-        // From here on the batch counts, on all replicas.
-        if !stop.commit() {
-            return (accumulated, None);
-        }
-        accumulated.accumulate(network, gradients);
-        let outputs = read(Some(sum.inner()), logits.inner());
-        (accumulated, Some(outputs.map(|outputs| (part, outputs))))
+        let place = (network, &devices[index], index);
+        let outputs = pass_of_replica(
+            place,
+            (&part, share),
+            &mut accumulated,
+            (&pass, alone),
+            &stop,
+        );
+        let outputs = outputs.map(|outputs| outputs.map(|outputs| (part, outputs)));
+        (accumulated, outputs)
     };
     accumulated.resize_with(replicas.len(), GradientsAccumulator::new);
-    let inputs = parts(batch, replicas.len())
+    let inputs = parts
         .into_iter()
         .zip(shares.iter().copied())
         .zip(accumulated)
         .map(|((part, share), accumulated)| (part, share, accumulated));
-    let done = replicas.compute_each_replica(inputs.collect(), work)?;
+    let inputs = inputs.collect();
+    let computed = || replicas.compute_each_replica(inputs, work);
+    let done = guarded(replicas.devices(), false, computed)?;
     let (accumulated, outputs): (Vec<_>, Vec<_>) = done.into_iter().unzip();
     if given_up.is_given_up() {
         return Ok((accumulated, None));
     }
     let outputs = named_by_device(outputs, replicas.devices())?;
     Ok((accumulated, Some(outputs)))
+}
+
+/// One replica's part of a batch forward and backward: its gradients are added to what it has accumulated. `share`: the
+/// examples that it sees in the whole step. `alone`: its gradients are those of the step, so that on a GPU their norm is
+/// read together with the outputs. `None` where the batch was given up.
+pub(super) fn pass_of_replica<N: Network>(
+    (network, device, replica): (&N, &Device, usize),
+    (part, share): (&Batch, usize),
+    accumulated: &mut GradientsAccumulator<N>,
+    (pass, alone): (&Pass, bool),
+    stop: &Stop,
+) -> Option<std::result::Result<PartOutputs, String>> {
+    let forward = || network.logits(part, pass.dropout.mode(replica), device);
+    let forward = || Recorded::during(pass.recompute, forward);
+    let (logits, recorded) = stop.during(|| pass.precision.during(forward));
+    if stop.is_given_up() {
+        return None;
+    }
+    let sum = match &pass.class_weights {
+        Some(weights) => weights.sum(pass.loss, logits.clone(), &part.labels),
+        None => pass.loss.sum(logits.clone(), &part.labels),
+    };
+    // scale · Σ loss / examples of the step.
+    let mean = sum.clone().div_scalar(share as f64 / pass.scale);
+    let backward = || recorded.backward(&mean, network);
+    let gradients = stop.during(|| pass.precision.during(backward));
+    // From here on the batch counts, on all replicas.
+    if !stop.commit() {
+        return None;
+    }
+    accumulated.accumulate(network, gradients);
+    let mut squares = Vec::new();
+    if alone {
+        let gradients = accumulated.grads();
+        squares = squares_on_device(network, &gradients).unwrap_or_default();
+        accumulated.accumulate(network, gradients);
+    }
+    Some(read(Some(sum.inner()), logits.inner(), squares))
 }

@@ -11,7 +11,7 @@ use super::forward::{PREFETCHED, forward, interrupted};
 use crate::context::interrupt;
 use crate::loss::Loss;
 use crate::metric::{Metric, Tallies, Tally};
-use crate::network::Network;
+use crate::network::{Network, Task};
 use crate::report::history::{Evaluation, Measured};
 
 /// What a model is measured by.
@@ -21,6 +21,8 @@ pub(crate) struct Measures<'a> {
     pub metrics: &'a [Metric],
     /// How many classes the outputs are; `None` where the one output is a number.
     pub classes: Option<usize>,
+    /// What is answered for an example.
+    pub task: Task,
     /// What the layers compute in.
     pub precision: Precision,
 }
@@ -41,10 +43,11 @@ pub(crate) fn evaluate_batches<N: Network>(
         loss,
         metrics,
         classes,
+        task,
         precision,
     } = measures;
     let start = Instant::now();
-    let empty = empty_tally(classes, Some(loss), metrics);
+    let empty = empty_tally((task, classes), Some(loss), metrics);
     let mut tallies = Tallies::new(empty, replicas.strategy(), Origin::default());
     let (mut sum, mut examples) = (0.0, 0);
     for batch in data.batch(batch_size)?.prefetch(PREFETCHED) {
@@ -72,8 +75,14 @@ pub(crate) fn evaluate_batches<N: Network>(
 }
 
 /// An empty tally of what these metrics need, for a head under a loss.
-pub(crate) fn empty_tally(classes: Option<usize>, loss: Option<Loss>, metrics: &[Metric]) -> Tally {
+pub(crate) fn empty_tally(
+    (task, classes): (Task, Option<usize>),
+    loss: Option<Loss>,
+    metrics: &[Metric],
+) -> Tally {
     let tally = match (classes, loss.and_then(|loss| loss.threshold())) {
+        (Some(tags), _) if task == Task::Words => Tally::of_words(tags),
+        _ if task == Task::Span => Tally::of_spans(),
         (Some(classes), _) => Tally::of_classes(classes),
         (None, Some(threshold)) => Tally::of_two_classes_by_one_output(threshold),
         (None, None) => Tally::of_numbers(),

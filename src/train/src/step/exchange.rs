@@ -105,27 +105,41 @@ impl<N: Network> StepState<N> {
     /// The gradients to apply, from those that have accumulated: their mean over the replicas, weighted by
     /// `shares`, the examples of each; or each replica's own.
     pub(super) fn exchange(&mut self, mode: ExchangeMode, shares: &[usize]) -> Result<Exchanged> {
-        let accumulated = std::mem::take(&mut self.accumulated);
-        let scale = self.loss_scale.scale();
-        let gradients = accumulated.into_iter().map(|mut sum| sum.grads());
-        let gradients = gradients
-            .map(|own| unscaled(self.replicas.structure(), own, scale))
-            .collect();
-        let (gradients, different) = match mode {
-            ExchangeMode::AllReduce => (self.replicas.all_reduce(gradients, shares)?, 1),
-            ExchangeMode::LocalSgd { .. } | ExchangeMode::Push => (gradients, shares.len()),
+        let (gradients, different) = match self.workers {
+            Some(_) => (vec![self.reduce_with_workers(shares)?], 1),
+            None => {
+                let gradients = self.own_gradients();
+                match mode {
+                    ExchangeMode::AllReduce => (self.replicas.all_reduce(gradients, shares)?, 1),
+                    ExchangeMode::LocalSgd { .. } | ExchangeMode::Push => (gradients, shares.len()),
+                }
+            }
         };
         if self.gradient_bytes.is_empty()
             && let Some(first) = gradients.first()
         {
             self.gradient_bytes = sizes(self.replicas.structure(), first);
         }
-        let norm = |gradients| global_norm(self.replicas.structure(), gradients);
+        // One replica's own gradients are those of the step, and their norm may be there already.
+        let scale = self.loss_scale.scale();
+        let known = self.squares.take().map(|squares| squares.sqrt() / scale);
+        let norm =
+            |gradients| known.unwrap_or_else(|| global_norm(self.replicas.structure(), gradients));
         Ok(Exchanged {
             norms: gradients.iter().take(different).map(norm).collect(),
             gradients,
             shares: shares.to_vec(),
         })
+    }
+
+    /// The gradients that each replica has accumulated, without the scale of the loss.
+    pub(super) fn own_gradients(&mut self) -> Vec<GradientsParams> {
+        let accumulated = std::mem::take(&mut self.accumulated);
+        let scale = self.loss_scale.scale();
+        let gradients = accumulated.into_iter().map(|mut sum| sum.grads());
+        gradients
+            .map(|own| unscaled(self.replicas.structure(), own, scale))
+            .collect()
     }
 
     /// Averages the parameters of replicas that have stepped alone since the last average; each has the weight of

@@ -4,7 +4,7 @@ use burn::tensor::{Device, Tensor};
 use stratoscope_bert::Mode;
 use stratoscope_bert::ops::Precision;
 use stratoscope_data::Batch;
-use stratoscope_diagnostics::rules::{BackendFailed, Interrupted};
+use stratoscope_diagnostics::rules::Interrupted;
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_render::text;
 use stratoscope_strategy::{LogicalDevice, ReplicaId, Replicas};
@@ -12,6 +12,7 @@ use stratoscope_strategy::{LogicalDevice, ReplicaId, Replicas};
 use crate::context::interrupt;
 use crate::loss::Loss;
 use crate::network::Network;
+use crate::step::failures::{failed, guarded};
 
 /// Batches that are prepared ahead of the one that is computed.
 pub(crate) const PREFETCHED: usize = 2;
@@ -23,6 +24,8 @@ pub(crate) struct PartOutputs {
     pub outputs: Vec<f32>,
     /// The sum of the losses of its B examples; 0 where no loss was asked for.
     pub loss: f64,
+    /// Σ g² over the gradients that the replica has accumulated, where it came with the outputs.
+    pub squares: Option<f64>,
 }
 
 /// The parts of a batch with their outputs, in the order of the replicas. Replicas without a part are the last
@@ -32,7 +35,7 @@ pub(crate) type BatchOutputs = Vec<(Batch, PartOutputs)>;
 /// Runs a batch forward on all replicas. `None` if it was interrupted on the way.
 ///
 /// # Errors
-/// SC0907, naming the device that failed.
+/// SC0607, SC0709, SC0710 or SC0907, naming the device that failed.
 pub(crate) fn forward<N: Network>(
     replicas: &Replicas<N>,
     batch: &Batch,
@@ -54,9 +57,11 @@ pub(crate) fn forward<N: Network>(
             return None;
         }
         let loss = loss.map(|loss| loss.sum(logits.clone(), &part.labels));
-        Some(read(loss, logits).map(|outputs| (part, outputs)))
+        Some(read(loss, logits, Vec::new()).map(|outputs| (part, outputs)))
     };
-    let done = replicas.for_each_replica(parts(batch, replicas.len()), work)?;
+    let inputs = parts(batch, replicas.len());
+    let computed = || replicas.for_each_replica(inputs, work);
+    let done = guarded(replicas.devices(), false, computed)?;
     if given_up.is_given_up() {
         return Ok(None);
     }
@@ -88,36 +93,31 @@ pub(super) fn parts(batch: &Batch, replicas: usize) -> Vec<Option<Batch>> {
     parts
 }
 
-/// Reads loss and outputs from their device, in one transfer.
+/// Reads loss, outputs and sums of squares (none of them where there are no tensors) from their device, in one transfer.
 pub(super) fn read(
     loss: Option<Tensor<1>>,
     logits: Tensor<2>,
+    squares: Vec<Tensor<1>>,
 ) -> std::result::Result<PartOutputs, String> {
     let count = logits.shape().num_elements();
     let outputs: Tensor<1> = logits.reshape([count]);
-    let both = match &loss {
-        Some(loss) => Tensor::cat(vec![loss.clone(), outputs], 0),
-        None => outputs,
+    let (has_loss, has_squares) = (loss.is_some(), !squares.is_empty());
+    let mut all: Vec<Tensor<1>> = loss.into_iter().chain([outputs]).chain(squares).collect();
+    let all = match all.len() {
+        1 => all.remove(0),
+        _ => Tensor::cat(all, 0),
     };
-    let data = both.try_into_data().map_err(|error| error.to_string())?;
+    let data = all.try_into_data().map_err(|error| error.to_string())?;
     let mut values = data.iter::<f32>();
-    let loss = match loss {
-        Some(_) => values.next().map_or(f64::NAN, f64::from),
-        None => 0.0,
+    let loss = match has_loss {
+        true => values.next().map_or(f64::NAN, f64::from),
+        false => 0.0,
     };
     Ok(PartOutputs {
-        outputs: values.collect(),
+        outputs: values.by_ref().take(count).collect(),
         loss,
+        squares: has_squares.then(|| values.map(f64::from).sum()),
     })
-}
-
-/// SC0907: a device failed while it computed.
-pub(super) fn failed(device: &str, reason: &str) -> Box<Diagnostic> {
-    BackendFailed {
-        device: device.to_owned(),
-        reason: reason.to_owned(),
-    }
-    .error()
 }
 
 /// SC0520: a call whose result is only useful as a whole was interrupted.

@@ -5,7 +5,7 @@ use stratoscope_data::Labels;
 
 use crate::arguments::class_weight::ClassWeights;
 use crate::loss::Loss;
-use crate::network::{Files, Network, puts_out_probabilities};
+use crate::network::{Files, Network, Task, puts_out_probabilities};
 
 /// What the outputs of a model mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +22,22 @@ pub(crate) enum Head {
     },
     /// A regression.
     Number,
+    /// One output a class, for each token.
+    Words,
+    /// Where an answer begins and ends.
+    Span,
 }
 
 impl Head {
     /// By the loss of `compile!`; a model that was only loaded, by what it was trained as.
     pub(crate) fn of<N: Network>(files: &N::Files, network: &N, loss: Option<Loss>) -> Self {
         let logits = !puts_out_probabilities(network);
+        if files.task() == Task::Words {
+            return Self::Words;
+        }
+        if files.task() == Task::Span {
+            return Self::Span;
+        }
         if files.classes().is_some() {
             return Self::Classes { are_logits: logits };
         }
@@ -49,14 +59,15 @@ impl Head {
             Self::Classes { are_logits: true } => softmax(outputs),
             Self::Classes { are_logits: false } => outputs.iter().copied().map(f64::from).collect(),
             Self::Binary { is_logit } => of_two(outputs, is_logit),
-            Self::Number => Vec::new(),
+            Self::Number | Self::Words | Self::Span => Vec::new(),
         }
     }
 
     /// The class of a label; `None` for a number.
     pub(crate) fn class(self, labels: &Labels, row: usize) -> Option<usize> {
         match (self, labels) {
-            (Self::Number, _) | (_, Labels::Absent) => None,
+            (Self::Number | Self::Words | Self::Span, _)
+            | (_, Labels::Absent | Labels::Tokens(_) | Labels::Spans(_)) => None,
             (_, Labels::Classes(classes)) => {
                 classes.get(row).and_then(|&it| usize::try_from(it).ok())
             }
@@ -68,12 +79,12 @@ impl Head {
     /// The names of the classes, in the order of their probabilities; empty for a number.
     pub(crate) fn label_names(self, files: &impl Files) -> Vec<String> {
         match self {
-            Self::Classes { .. } => files.label_names().to_vec(),
+            Self::Classes { .. } | Self::Words => files.label_names().to_vec(),
             Self::Binary { .. } => match files.binary_labels() {
                 Some(names) => names.to_vec(),
                 None => ["0", "1"].map(str::to_owned).to_vec(),
             },
-            Self::Number => Vec::new(),
+            Self::Number | Self::Span => Vec::new(),
         }
     }
 }
@@ -118,21 +129,13 @@ pub(crate) fn losses(
     outputs: &[f32],
     labels: &Labels,
 ) -> Vec<f64> {
-    let examples = match labels {
-        Labels::Absent => 0,
-        Labels::Classes(classes) => classes.len(),
-        Labels::Values(values) => values.len(),
-    };
+    let examples = labels.len();
     let width = (outputs.len() / examples.max(1)).max(1);
     let of_one = |row: usize| {
         let own = outputs.get(row * width..(row + 1) * width)?;
         let own = TensorData::new(own.to_vec(), [1, width]);
         let own = Tensor::<2>::from_data(own, &Device::flex());
-        let label = match labels {
-            Labels::Absent => Labels::Absent,
-            Labels::Classes(classes) => Labels::Classes(vec![classes[row]]),
-            Labels::Values(values) => Labels::Values(vec![values[row]]),
-        };
+        let label = labels.slice(row..row + 1);
         let sum = match weights {
             Some(weights) => weights.sum(loss, own, &label),
             None => loss.sum(own, &label),

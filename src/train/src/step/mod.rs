@@ -9,13 +9,16 @@
 //! 3. `loss_scale`: under `mixed_float16`, a step whose gradients overflowed is skipped.
 //! 4. `update`: clipping, the optimizer's rule, the moments.
 //!
+//! Where replicas are processes of their own, `workers` gives them their parts of 1, 2 and 4.
+//!
 //! All that a step reads and changes is in `StepState`; what stays the same from step to step is in
-//! `StepSettings`. `forward` and `evaluation` are the same passes without gradients, `preview` is the step that
+//! `StepSettings`. `forward` and `evaluation` are the same passes without gradients, `failures` names what devices that fail say, `preview` is the step that
 //! would come, without making it, and `head` says what outputs mean.
 
 pub(crate) mod backward;
 pub(crate) mod evaluation;
 pub(crate) mod exchange;
+pub(crate) mod failures;
 pub(crate) mod finite;
 pub(crate) mod forward;
 pub mod gradients;
@@ -26,7 +29,9 @@ pub(crate) mod preview;
 mod ratio;
 mod saved;
 mod state;
+pub(crate) mod traced;
 mod update;
+pub(crate) mod workers;
 
 pub(crate) use saved::SavedStep;
 pub(crate) use state::{LossSum, Proposal, Proposed, StepRecorded, StepSettings, StepState};

@@ -12,6 +12,7 @@ use stratoscope_strategy::{ReplicaId, Replicas};
 
 use super::backward::{Dropout, Pass, forward_backward};
 use super::exchange::{ExchangeMode, Exchanged};
+use super::failures::guarded;
 use super::forward::{BatchOutputs, named_by_device, parts, read};
 use super::loss_scale::unscaled;
 use super::{StepSettings, StepState};
@@ -20,7 +21,7 @@ use crate::optimizer::{OptimizerState, Update, apply, global_norm};
 
 impl<N: Network> StepState<N> {
     /// How a batch of the coming step is run that has this number in the run.
-    fn coming_pass(&self, settings: &StepSettings, number: u64) -> Pass {
+    pub(super) fn coming_pass(&self, settings: &StepSettings, number: u64) -> Pass {
         Pass {
             loss: settings.loss,
             class_weights: settings.class_weights.clone(),
@@ -30,6 +31,7 @@ impl<N: Network> StepState<N> {
             },
             precision: self.policy.precision(),
             scale: self.loss_scale.scale(),
+            recompute: settings.recompute,
         }
     }
 
@@ -184,11 +186,13 @@ impl<N: Network> StepState<N> {
             if stop.is_given_up() {
                 return None;
             }
-            Some(read(None, logits.inner()).map(|outputs| (part, outputs)))
+            Some(read(None, logits.inner(), Vec::new()).map(|outputs| (part, outputs)))
         };
         let inputs = parts(batch, replicas.len());
         let collectives = replicas.collectives();
-        let done = collectives.unlogged(|| replicas.compute_each_replica(inputs, work))?;
+        let computed = || replicas.compute_each_replica(inputs, work);
+        let computed = || collectives.unlogged(computed);
+        let done = guarded(replicas.devices(), false, computed)?;
         if given_up.is_given_up() {
             return Ok(None);
         }

@@ -2,8 +2,8 @@
 //! 1e-3 is usual; near 1 a layer is overwritten (Karpathy's rule of thumb, and the trust ratio of You et al. 2017,
 //! "Large batch training of convolutional networks").
 //!
-//! The update kernel works in place and keeps no difference, so that the ratio is known only from weights before and
-//! after. It is computed where somebody asks, by applying the update to a copy of one copy of the variables.
+//! On the CPU the update measures it while it is made (`optimizer::change`), so that every step records it. Before the
+//! update, for a condition or the card of a stop, it is rehearsed; on a GPU it is computed from copies of the weights.
 
 use std::collections::HashMap;
 
@@ -13,15 +13,8 @@ use burn::tensor::Tensor;
 
 use super::{Proposal, StepSettings, StepState};
 use crate::network::Network;
-use crate::optimizer::{Squares, Update, apply, sum_of_squares};
+use crate::optimizer::{Change, Changes, Squares, Update, apply, rehearse, sum_of_squares};
 use crate::report::run_report::LayerRatio;
-
-/// Sums of squares of a layer.
-#[derive(Default)]
-struct Sums {
-    weights: f64,
-    change: f64,
-}
 
 impl<N: Network> StepState<N> {
     /// `‖Δw‖/‖w‖` of each layer for a step that was proposed, in the order of the network; layers that do not train are
@@ -38,44 +31,48 @@ impl<N: Network> StepState<N> {
         };
         let gradients = copied(self.replicas.structure(), gradients);
         let (inputs, update) = self.planned(vec![Some((gradients, norm))], proposal.rate, settings);
-        let names: HashMap<ParamId, &str> = (self.replicas.records().iter())
-            .map(|record| (record.param, layer(&record.name)))
-            .collect();
-        let mut order: Vec<&str> = Vec::new();
-        let mut sums: HashMap<&str, Sums> = HashMap::new();
         let stored = self.replicas.modules().iter().zip(&self.moments);
+        let mut changes = Vec::new();
         for ((module, moments), input) in stored.zip(inputs) {
             let Some((gradients, norm)) = input else {
                 continue;
             };
-            let (mut after, mut moments) = (module.clone(), moments.clone());
-            let factor = update.clipping.global_factor(norm);
             let update = Update {
-                factor,
+                factor: update.clipping.global_factor(norm),
                 ..update.clone()
             };
-            apply(&mut after, gradients, &mut moments, &update);
-            for (id, weights, change) in changes(module, &after) {
-                let Some(&layer) = names.get(&id) else {
-                    continue;
-                };
-                if !order.contains(&layer) {
-                    order.push(layer);
-                }
-                let sums = sums.entry(layer).or_default();
-                sums.weights += weights;
-                sums.change += change;
+            let own = rehearse(module, &gradients, moments, &update).unwrap_or_else(|| {
+                let (mut after, mut moments) = (module.clone(), moments.clone());
+                apply(&mut after, gradients, &mut moments, &update);
+                compared(module, &after)
+            });
+            changes.extend(own);
+        }
+        self.by_layer(changes)
+    }
+
+    /// `‖Δw‖/‖w‖` of each layer from the changes of its variables, in their order; layers that have not changed are left out.
+    pub(super) fn by_layer(&self, changes: Changes) -> Vec<LayerRatio> {
+        let names: HashMap<ParamId, &str> = (self.replicas.records().iter())
+            .map(|record| (record.param, layer(&record.name)))
+            .collect();
+        let mut sums: Vec<(&str, Change)> = Vec::new();
+        for (id, change) in changes {
+            let Some(&layer) = names.get(&id) else {
+                continue;
+            };
+            match sums.iter_mut().find(|(name, _)| *name == layer) {
+                Some((_, sum)) => sum.add(change),
+                None => sums.push((layer, change)),
             }
         }
-        let ratio = |layer: &str| {
-            let Sums { weights, change } = sums.get(layer)?;
-            let is_changed = *change > 0.0 || change.is_nan();
-            is_changed.then(|| LayerRatio {
-                layer: layer.to_owned(),
-                ratio: (change / weights).sqrt(),
-            })
+        let is_changed = |sum: &Change| sum.change > 0.0 || sum.change.is_nan();
+        let changed = sums.into_iter().filter(|(_, sum)| is_changed(sum));
+        let ratio = |(layer, sum): (&str, Change)| LayerRatio {
+            layer: layer.to_owned(),
+            ratio: sum.ratio(),
         };
-        order.into_iter().filter_map(ratio).collect()
+        changed.map(ratio).collect()
     }
 }
 
@@ -110,8 +107,8 @@ fn copied<M: Module>(module: &M, gradients: &GradientsParams) -> GradientsParams
     copy.1
 }
 
-/// Σ w² and Σ Δw² of every variable.
-fn changes<M: Module>(before: &M, after: &M) -> Vec<(ParamId, f64, f64)> {
+/// The change of every variable.
+fn compared<M: Module>(before: &M, after: &M) -> Changes {
     struct Values(Vec<(ParamId, Tensor<1>)>);
     impl ModuleVisitor for Values {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
@@ -132,8 +129,11 @@ fn changes<M: Module>(before: &M, after: &M) -> Vec<(ParamId, f64, f64)> {
     let pairs = values(before).into_iter().zip(values(after));
     pairs
         .map(|((id, before), (_, after))| {
-            let change = squares(after - before.clone());
-            (id, squares(before), change)
+            let change = Change {
+                change: squares(after - before.clone()),
+                weights: squares(before),
+            };
+            (id, change)
         })
         .collect()
 }

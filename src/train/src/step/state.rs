@@ -10,11 +10,12 @@ use stratoscope_data::Batch;
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::Replicas;
 
-use super::backward::{Dropout, Pass, forward_backward};
+use super::backward::forward_backward;
 use super::exchange::{ExchangeMode, Exchanged, LocalSgdState};
 use super::finite::NonFinite;
 use super::forward::BatchOutputs;
 use super::loss_scale::LossScale;
+use super::workers::Remote;
 use crate::arguments::Compiled;
 use crate::arguments::class_weight::ClassWeights;
 use crate::context::mixed_precision::Policy;
@@ -23,6 +24,8 @@ use crate::metric::Tallies;
 use crate::network::Network;
 use crate::optimizer::OptimizerState;
 use crate::report::counters::Counters;
+use crate::report::run_report::LayerRatio;
+use crate::schedule::span::Span;
 
 /// What stays the same from step to step.
 #[derive(Clone)]
@@ -36,10 +39,14 @@ pub(crate) struct StepSettings {
     pub class_weights: Option<ClassWeights>,
     /// Fixes the dropout masks.
     pub seed: u64,
-    /// Optimizer steps of the whole run, for schedules that span it.
-    pub total_steps: u64,
+    /// Optimizer steps of the whole run, and how far a schedule over it is at each.
+    pub span: Span,
     /// What the schedule's rate is multiplied with.
     pub rate_factor: f64,
+    /// Whether layers are computed once more in the backward pass.
+    pub recompute: bool,
+    /// Whether each step records how much it changes the weights.
+    pub measures_updates: bool,
 }
 
 /// The sum of the losses of some examples.
@@ -77,6 +84,8 @@ pub(crate) struct StepState<N: Network> {
     pub tallies: Option<Tallies>,
     /// The gradients of the micro-batches since the last optimizer step, per replica.
     pub accumulated: Vec<GradientsAccumulator<N>>,
+    /// Σ g² over them under the scale of the loss, where it was read with the outputs of the last of those batches.
+    pub squares: Option<f64>,
     /// The loss over those batches.
     pub accumulated_loss: LossSum,
     /// Batches since the run began: the number of the dropout masks.
@@ -89,6 +98,10 @@ pub(crate) struct StepState<N: Network> {
     pub gradient_bytes: HashMap<ParamId, u64>,
     /// Examples and tokens of each replica's part of the last batch; none before the first.
     pub last_batch: Vec<(usize, usize)>,
+    /// Whether the layers were computed once more in its backward pass.
+    pub recomputed: bool,
+    /// The processes that compute the other replicas, where they have processes.
+    pub workers: Option<Remote>,
 }
 
 /// What an optimizer step would do, before any weight has changed.
@@ -118,7 +131,7 @@ pub(crate) struct Proposal {
 }
 
 /// An optimizer step that was made.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct StepRecorded {
     /// Updates of the weights: 1, or one for each replica that pushed.
     pub updates: u64,
@@ -128,6 +141,8 @@ pub(crate) struct StepRecorded {
     pub rate: f64,
     /// The norm over all gradients before clipping.
     pub norm: f64,
+    /// How much it has changed each layer; empty where that is not measured, as on a GPU.
+    pub ratios: Vec<LayerRatio>,
 }
 
 impl<N: Network> StepState<N> {
@@ -141,12 +156,15 @@ impl<N: Network> StepState<N> {
             local: LocalSgdState::default(),
             tallies: None,
             accumulated: Vec::new(),
+            squares: None,
             accumulated_loss: LossSum::default(),
             batches: 0,
             steps: 0,
             counters: Counters::default(),
             gradient_bytes: HashMap::new(),
             last_batch: Vec::new(),
+            recomputed: false,
+            workers: None,
         }
     }
 
@@ -154,6 +172,7 @@ impl<N: Network> StepState<N> {
     pub(crate) fn reset(&mut self, tallies: Tallies) {
         self.begin_run(0, 0);
         self.moments.clear();
+        self.replicas.values_changed();
         self.ensure_moments();
         self.loss_scale = LossScale::of(self.policy);
         self.local = LocalSgdState::default();
@@ -189,14 +208,14 @@ impl<N: Network> StepState<N> {
     pub(crate) fn rate(&self, settings: &StepSettings) -> f64 {
         let schedule = settings.compiled.optimizer.schedule;
         let step = match schedule.spans_the_run() {
-            true => self.steps,
+            true => settings.span.position(self.steps),
             false => self.steps_since_compile(),
         };
-        schedule.rate(step, settings.total_steps) * settings.rate_factor
+        schedule.rate(step, settings.span.planned()) * settings.rate_factor
     }
 
-    /// Runs a batch forward and backward on all replicas and adds its gradients to those of the step. `shares` are
-    /// the examples that each replica sees in the whole step. `None` where the batch was given up, because an
+    /// Runs a batch forward and backward on all replicas and adds its gradients to those of the step. `number` is that of
+    /// its dropout masks, `shares` are the examples that each replica sees in the whole step. `None` where the batch was given up, because an
     /// interrupt came and it took long: then nothing has changed.
     ///
     /// # Errors
@@ -204,7 +223,7 @@ impl<N: Network> StepState<N> {
     pub(crate) fn accumulate(
         &mut self,
         settings: &StepSettings,
-        batch: &Batch,
+        (number, batch): (u64, &Batch),
         shares: &[usize],
         stop: &Stop,
     ) -> Result<Option<BatchOutputs>> {
@@ -212,19 +231,20 @@ impl<N: Network> StepState<N> {
         if is_first {
             self.replicas.begin_step();
         }
-        let pass = Pass {
-            loss: settings.loss,
-            class_weights: settings.class_weights.clone(),
-            dropout: Dropout::Masks {
-                seed: settings.seed,
-                batch: self.batches,
-            },
-            precision: self.policy.precision(),
-            scale: self.loss_scale.scale(),
-        };
+        let pass = self.coming_pass(settings, number);
+        self.squares = None;
+        if self.workers.is_some() {
+            self.recomputed = settings.recompute;
+            return self.accumulate_with_workers(batch, shares, pass, stop);
+        }
         let accumulated = std::mem::take(&mut self.accumulated);
         let (accumulated, outputs) =
             forward_backward(&self.replicas, accumulated, batch, shares, pass, stop)?;
+        self.recomputed = settings.recompute;
+        self.squares = match outputs.as_deref() {
+            Some([(_, only)]) => only.squares,
+            _ => None,
+        };
         if outputs.is_some() || !is_first {
             self.accumulated = accumulated;
         }
@@ -283,12 +303,13 @@ impl<N: Network> StepState<N> {
             rate,
             norm,
         } = proposal;
-        let updates = self.apply(exchanged, rate, settings, wait)?;
+        let (updates, changes) = self.apply(exchanged, rate, settings, wait)?;
         Ok(StepRecorded {
             updates,
             loss,
             rate,
             norm,
+            ratios: self.by_layer(changes),
         })
     }
 

@@ -7,16 +7,17 @@ use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{BackendKind, ReplicaId};
 
 use super::exchange::{ExchangeMode, Exchanged};
-use super::forward::failed;
+use super::failures::failed;
 use super::{StepSettings, StepState};
 use crate::network::Network;
-use crate::optimizer::{Clipping, OptimizerState, Update, apply, clip_each};
+use crate::optimizer::{Changes, Clipping, OptimizerState, Update, apply, clip_each};
 
 /// The gradients of one copy of the variables with their norm; `None` for a copy that makes no update.
 pub(super) type Input = Option<(GradientsParams, f64)>;
 
 impl<N: Network> StepState<N> {
-    /// Applies the gradients and counts what was done; returns how many updates that were. With `wait` the devices
+    /// Applies the gradients and counts what was done; returns how many updates that were, and how much the first of them
+    /// has changed one copy of the variables, where that is measured. With `wait` the devices
     /// have finished when it returns, so that a clock that is read afterwards is right.
     pub(super) fn apply(
         &mut self,
@@ -24,57 +25,64 @@ impl<N: Network> StepState<N> {
         rate: f64,
         settings: &StepSettings,
         wait: bool,
-    ) -> Result<u64> {
+    ) -> Result<(u64, Changes)> {
         let Exchanged {
             gradients,
             norms,
             shares,
         } = exchanged;
-        let made = match settings.exchange {
+        let (made, changes) = match settings.exchange {
             ExchangeMode::AllReduce => {
                 let norm = norms.first().copied().unwrap_or(0.0);
                 let inputs = gradients.into_iter().map(|one| Some((one, norm)));
-                self.update(inputs.collect(), rate, settings, wait)?;
+                self.workers_update(norm, rate, settings);
+                let changes = self.update(inputs.collect(), rate, settings, wait)?;
+                self.workers_have_updated();
+                self.replicas.equalize()?;
                 self.counters.all_reduces += u64::from(self.replicas.len() > 1);
-                1
+                (1, changes)
             }
             ExchangeMode::LocalSgd { .. } => {
                 let inputs = gradients.into_iter().zip(norms).zip(&shares);
                 let inputs = inputs.map(|(input, &share)| (share > 0).then_some(input));
-                self.update(inputs.collect(), rate, settings, wait)?;
+                let changes = self.update(inputs.collect(), rate, settings, wait)?;
                 self.local.steps += 1;
                 self.local.examples.resize(shares.len(), 0);
                 for (sum, share) in self.local.examples.iter_mut().zip(shares) {
                     *sum += share;
                 }
-                1
+                (1, changes)
             }
             ExchangeMode::Push => {
                 let before = self.replicas.collectives().totals();
                 let pushes = gradients.into_iter().zip(norms).zip(&shares).enumerate();
+                let mut first = None;
                 for (worker, ((gradients, norm), &share)) in pushes {
                     if share > 0 {
                         let worker = ReplicaId(worker);
                         let gradients = self.replicas.push(worker, gradients);
-                        self.update(vec![Some((gradients, norm))], rate, settings, wait)?;
+                        let input = vec![Some((gradients, norm))];
+                        let changes = self.update(input, rate, settings, wait)?;
+                        first.get_or_insert(changes);
                         self.replicas.fetch(worker)?;
                     }
                 }
                 let after = self.replicas.collectives().totals();
                 self.counters.pushes += after.pushes - before.pushes;
                 self.counters.staleness += after.staleness - before.staleness;
-                after.pushes - before.pushes
+                (after.pushes - before.pushes, first.unwrap_or_default())
             }
         };
         self.counters.optimizer_steps += made;
         self.steps += made;
+        self.compare_workers(false)?;
         self.loss_scale.stepped(self.policy);
         if let ExchangeMode::LocalSgd { sync_every } = settings.exchange
             && self.local.steps == sync_every
         {
             self.average_parameters()?;
         }
-        Ok(made)
+        Ok((made, changes))
     }
 
     /// Every copy of the variables makes an update with the same gradients, which were computed elsewhere.
@@ -90,6 +98,7 @@ impl<N: Network> StepState<N> {
     ) -> Result<()> {
         let inputs = gradients.into_iter().map(|one| Some((one, norm)));
         self.update(inputs.collect(), rate, settings, true)?;
+        self.replicas.equalize()?;
         self.fetch_on_all(settings.exchange)
     }
 
@@ -110,6 +119,7 @@ impl<N: Network> StepState<N> {
         let done = self.replicas.update_each_replica(moments, work)?;
         let (moments, overwritten): (Vec<_>, Vec<bool>) = done.into_iter().unzip();
         self.moments = moments;
+        self.replicas.equalize()?;
         self.fetch_on_all(settings.exchange)?;
         Ok(overwritten.contains(&true))
     }
@@ -152,31 +162,34 @@ impl<N: Network> StepState<N> {
             factor: 1.0,
             rate,
             undecayed: Arc::clone(&settings.undecayed),
+            is_measured: settings.measures_updates,
         };
         (inputs, update)
     }
 
-    /// Every copy of the variables makes an update with its gradients, if it has any.
+    /// Every copy of the variables makes an update with its gradients, if it has any. Returns how much that has changed one
+    /// copy, where it is measured.
     fn update(
         &mut self,
         inputs: Vec<Input>,
         rate: f64,
         settings: &StepSettings,
         wait: bool,
-    ) -> Result<()> {
+    ) -> Result<Changes> {
         let (inputs, update) = self.planned(inputs, rate, settings);
         let devices = self.replicas.storage_devices().to_vec();
         let moments = std::mem::take(&mut self.moments);
         let inputs = inputs.into_iter().zip(moments).collect();
         let work = move |ReplicaId(index): ReplicaId, network: &mut N, (input, moments)| {
             let (input, mut moments): (Input, OptimizerState) = (input, moments);
+            let mut changes = Vec::new();
             if let Some((gradients, norm)) = input {
                 let factor = update.clipping.global_factor(norm);
                 let update = Update {
                     factor,
                     ..update.clone()
                 };
-                apply(network, gradients, &mut moments, &update);
+                changes = apply(network, gradients, &mut moments, &update);
             }
             let device = &devices[index];
             let synced = match device.backend {
@@ -184,11 +197,14 @@ impl<N: Network> StepState<N> {
                 _ => Ok(()),
             };
             let synced = synced.map_err(|error| failed(&device.name, &error.to_string()));
-            (moments, synced)
+            (moments, synced.map(|()| changes))
         };
         let done = self.replicas.update_each_replica(inputs, work)?;
-        let (moments, outcomes): (Vec<_>, Vec<Result<()>>) = done.into_iter().unzip();
+        let (moments, outcomes): (Vec<_>, Vec<Result<Changes>>) = done.into_iter().unzip();
         self.moments = moments;
-        outcomes.into_iter().collect()
+        let of_copies: Vec<Changes> = outcomes.into_iter().collect::<Result<_>>()?;
+        // One full copy of the variables: a module, or the shards of all servers.
+        let one_copy = of_copies.len() / self.replicas.copies().max(1);
+        Ok(of_copies.into_iter().take(one_copy).flatten().collect())
     }
 }

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use stratoscope_data::make_regression;
 use stratoscope_strategy::{
-    AsStrategy, CentralStorageStrategy, MirroredStrategy, ParameterServerStrategy, Partitioner,
-    Strategy, scope,
+    AsStrategy, CentralStorageStrategy, ParameterServerStrategy, Partitioner, Strategy,
 };
 use stratoscope_train::{
     Adam, AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, History,
@@ -16,7 +15,7 @@ use stratoscope_train::{
 };
 use tempfile::TempDir;
 
-use crate::support::{heard, load, plain_args, sentences, tiny_bert, weights};
+use crate::support::{self, heard, mirrored, plain_args, recipe, sentences, weights};
 
 type Weights = Vec<(String, Vec<f32>)>;
 
@@ -35,7 +34,7 @@ struct Case {
 const CASE: Case = Case {
     name: "one device",
     strategy: || None,
-    optimizer: || adamw(AdamW::new(warmup_linear(1e-3, 0.2)).global_clipnorm(1.0)),
+    optimizer: || adamw(recipe()),
     policy: "float32",
     sync_every: 1,
     accumulation: 1,
@@ -48,27 +47,14 @@ fn adamw(optimizer: impl IntoOptimizer) -> Optimizer {
     optimizer.into_optimizer().expect("valid numbers")
 }
 
-fn mirrored() -> Option<Strategy> {
-    Some(MirroredStrategy::logical(2).expect("two").strategy())
-}
-
 fn compiled(case: &Case) -> BertForSequenceClassification {
-    let strategy = (case.strategy)();
-    let _scope = strategy
-        .as_ref()
-        .map(|it| scope::enter(it).expect("no scope is active"));
-    set_global_policy(case.policy).expect("a policy");
-    let model = load(&tiny_bert(0.1));
-    set_global_policy("float32").expect("a policy");
-    let mut args: CompileArgs = plain_args().optimizer((case.optimizer)());
-    if case.sync_every > 1 {
-        args = args.sync_every(case.sync_every);
-    }
-    let args = args
-        .gradient_accumulation_steps(case.accumulation)
-        .steps_per_execution(case.steps_per_execution);
-    model.compile(args).expect("valid arguments");
-    model
+    let args = support::grouped(
+        plain_args().optimizer((case.optimizer)()),
+        case.sync_every,
+        case.accumulation,
+        case.steps_per_execution,
+    );
+    support::compiled((case.strategy)(), case.policy, args)
 }
 
 /// Eight batches an epoch, sixteen in all.
@@ -327,6 +313,81 @@ fn every_checkpoint_is_loaded_by_from_pretrained() {
     }
 }
 
+/// From every checkpoint the files beside it are loaded into a model that predicts what the run's own model predicts when
+/// it goes on from there.
+fn files_predict_what_the_run_predicts(case: &Case) {
+    let folder = TempDir::new().expect("a temporary folder");
+    trained(case, |args| {
+        args.checkpoint(folder.path()).every(4).keep_last(100)
+    })
+    .expect("it trains");
+    let texts = ["w10 w11 w15", "w40 w44", "w70 w71 w72 w73"];
+    let mut seen = Vec::new();
+    for path in steps_of(folder.path()) {
+        let model = compiled(case);
+        let args = FitArgs::new().epochs(2).batch_size(4).seed(3);
+        let args = args.validation_data_copied(&sentences(7)).verbose(false);
+        let run = model.start(&sentences(30), args.resume_from(&path));
+        let run = run.expect("it is complete");
+        let expected = model.predict(texts).expect("it is read");
+        drop(run);
+        let path = path.to_str().expect("UTF-8");
+        set_global_policy(case.policy).expect("a policy");
+        let loaded = BertForSequenceClassification::from_pretrained(path, 3).expect("it loads");
+        set_global_policy("float32").expect("a policy");
+        let found = loaded.predict(texts).expect("it predicts");
+        for (found, expected) in found.rows.iter().zip(&expected.rows) {
+            assert_eq!(found.label, expected.label, "{}: {path}", case.name);
+            let pairs = found.probabilities.iter().zip(&expected.probabilities);
+            for (found, expected) in pairs {
+                // Replicas that share the texts have smaller matrices, whose sums have another order.
+                let allowed = if case.name == CASE.name { 0.0 } else { 1e-6 };
+                let difference = (found - expected).abs();
+                assert!(
+                    difference <= allowed,
+                    "{}: {path}: {difference:e}",
+                    case.name
+                );
+            }
+        }
+        seen.push(found.rows[0].score);
+    }
+    assert!(seen.len() >= 4, "{}", case.name);
+    assert!(
+        seen.windows(2).all(|pair| pair[0] != pair[1]),
+        "it learns between two of them"
+    );
+}
+
+#[test]
+fn the_files_of_every_checkpoint_predict_what_the_run_predicts() {
+    let shards: fn() -> Option<Strategy> = || {
+        let servers = ParameterServerStrategy::logical(2, 3).expect("two and three");
+        let cut = servers.variable_partitioner(Partitioner::MinSize(64));
+        Some(cut.expect("a size above 0").synchronous().strategy())
+    };
+    for case in [
+        CASE,
+        Case {
+            name: "mirrored",
+            strategy: mirrored,
+            ..CASE
+        },
+        Case {
+            name: "shards",
+            strategy: shards,
+            ..CASE
+        },
+        Case {
+            name: "mixed_bfloat16",
+            policy: "mixed_bfloat16",
+            ..CASE
+        },
+    ] {
+        files_predict_what_the_run_predicts(&case);
+    }
+}
+
 #[test]
 fn the_files_of_each_epoch_are_written_as_ever() {
     let folder = written();
@@ -438,7 +499,7 @@ fn another_version_and_an_empty_folder_are_refused() {
     for name in ["step-10", "step-15", "step-16"] {
         let path = folder.path().join(name).join("manifest.json");
         let text = fs::read_to_string(&path).expect("it is there");
-        let later = text.replacen("\"format\": 1", "\"format\": 2", 1);
+        let later = text.replacen("\"format\": 2", "\"format\": 3", 1);
         assert_ne!(later, text);
         fs::write(&path, later).expect("room");
     }

@@ -7,21 +7,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use stratoscope_data::Dataset;
-use stratoscope_train::{AdamW, BertForSequenceClassification, FitArgs, warmup_linear};
+use stratoscope_train::{BertForSequenceClassification, FitArgs};
 use tempfile::TempDir;
 
-use crate::support::{heard, load, plain_args, sentences, tiny_bert, weights};
+use crate::support::{compiled, heard, plain_args, recipe, sentences, weights};
 
 /// Set in a process that a test has started: the folder of its checkpoints.
 const FOLDER: &str = "STRATOSCOPE_TEST_CHECKPOINTS";
 
 fn model() -> BertForSequenceClassification {
-    let model = load(&tiny_bert(0.1));
-    let optimizer = AdamW::new(warmup_linear(1e-3, 0.2)).global_clipnorm(1.0);
-    model
-        .compile(plain_args().optimizer(optimizer))
-        .expect("valid arguments");
-    model
+    compiled(None, "float32", plain_args().optimizer(recipe()))
 }
 
 fn args(data: &Dataset) -> FitArgs<'_> {
@@ -180,4 +175,75 @@ fn a_full_disk_stops_the_writing_and_not_the_training() {
         .filter(|name| name.starts_with(".unfinished"))
         .collect();
     assert!(left.is_empty(), "nothing half-written is left: {left:?}");
+}
+
+/// A run that goes on from earlier checkpoints, where no file may grow beyond 128 KB any more: the writing stops and is
+/// reported once, the training ends as ever, and the earlier checkpoints are as they were.
+#[test]
+fn a_disk_that_becomes_full_leaves_the_earlier_checkpoints() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let mut child = start(folder.path(), "");
+    let begun = Instant::now();
+    while newest(folder.path()).is_none_or(|step| step < 5) {
+        assert!(begun.elapsed() < Duration::from_secs(120));
+        thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().expect("it is our child");
+    child.wait().expect("it ends");
+    let _ = fs::remove_file(folder.path().join("result"));
+    let _ = fs::remove_file(folder.path().join("codes"));
+    let before = newest(folder.path()).expect("one is complete");
+    let mut child = start(folder.path(), "trap '' XFSZ; ulimit -f 250;");
+    assert!(child.wait().expect("it ends").success());
+    let codes = fs::read_to_string(folder.path().join("codes"));
+    assert_eq!(codes.expect("it ended"), "SC0525", "one warning");
+    assert_eq!(newest(folder.path()), Some(before), "the earlier one");
+    goes_on_from(folder.path());
+}
+
+/// The same on a file system that is full, where this user may make one: a folder in memory with room for some checkpoints.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_file_system_stops_the_writing_and_not_the_training() {
+    let (folder, copied) = (TempDir::new(), TempDir::new());
+    let (folder, copied) = (folder.expect("a folder"), copied.expect("a folder"));
+    let mut command = Command::new("unshare");
+    let script = "mount -t tmpfs -o size=1400k none \"$1\" || exit 77; \"$0\" \
+        checkpoints_killed::a_process_that_trains --exact --nocapture; status=$?; cp -r \"$1/.\" \"$2\"; exit $status";
+    command
+        .args(["-m", "sh", "-c", script])
+        .arg(std::env::current_exe().expect("this program"))
+        .args([folder.path(), copied.path()])
+        .env(FOLDER, folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let status = match command.status() {
+        Ok(status)
+            if status.code() != Some(77)
+                && (status.success() || newest(copied.path()).is_some()) =>
+        {
+            status
+        }
+        refused => {
+            eprintln!("skipped: no file system can be mounted: {refused:?}");
+            return;
+        }
+    };
+    assert!(status.success(), "{status}");
+    let codes = fs::read_to_string(copied.path().join("codes"));
+    assert_eq!(codes.expect("it ended"), "SC0525", "one warning");
+    let newest = newest(copied.path()).expect("there was room for one");
+    assert!(newest < 40, "it was not full");
+    goes_on_from(copied.path());
+}
+
+/// What is in the folder is sound, and leads to the bits of a run that was never disturbed.
+fn goes_on_from(folder: &Path) {
+    let (train, dev) = (sentences(40), sentences(7));
+    let expected = trained(args(&dev), &train);
+    let (found, notices) = heard(&["SC0526"], || {
+        trained(args(&dev).resume_from(folder), &train)
+    });
+    assert!(found == expected, "other bits");
+    assert!(notices.is_empty(), "{notices:?}");
 }

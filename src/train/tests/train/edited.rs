@@ -2,22 +2,16 @@
 //! know of them.
 
 use stratoscope_train::{
-    AdamW, BertForSequenceClassification, Clipping, FitArgs, History, Run, compare, pin, scale,
-    warmup_linear,
+    BertForSequenceClassification, Clipping, FitArgs, History, Run, compare, pin, scale,
 };
 use tempfile::TempDir;
 
-use crate::support::{load, plain_args, sentences, tiny_bert, weights};
+use crate::support::{self, heard, plain_args, recipe, sentences, weights};
 
 type Bert = BertForSequenceClassification;
 
 fn compiled() -> Bert {
-    let model = load(&tiny_bert(0.1));
-    let optimizer = AdamW::new(warmup_linear(1e-3, 0.2)).global_clipnorm(1.0);
-    model
-        .compile(plain_args().optimizer(optimizer))
-        .expect("valid arguments");
-    model
+    support::compiled(None, "float32", plain_args().optimizer(recipe()))
 }
 
 /// Eight batches an epoch, sixteen in all.
@@ -205,6 +199,227 @@ fn a_checkpoint_holds_the_changes() {
         assert_eq!(rates(&found), rates(&history));
         assert_eq!(edits(&found), edits(&history));
     }
+}
+
+/// The rows of the batches of an epoch, as callbacks cannot see them: step by step.
+fn rows_of_epoch(run: &Run<stratoscope_bert::SequenceClassifier>) -> Vec<Vec<usize>> {
+    let mut steps = Vec::new();
+    let epoch = || run.report().expect("no callback").position.epoch;
+    let begun = epoch();
+    while epoch() == begun && steps.len() < 100 {
+        let batch = run.batch().expect("a look");
+        if batch.examples.is_empty() {
+            break;
+        }
+        steps.push(batch.examples.iter().map(|it| it.row).collect());
+        run.step(1).expect("it steps");
+        if run.report().expect("no callback").position.step
+            == run.report().expect("no callback").position.steps
+        {
+            break;
+        }
+    }
+    steps
+}
+
+fn sizes(steps: &[Vec<usize>]) -> Vec<usize> {
+    steps.iter().map(Vec::len).collect()
+}
+
+fn sorted(steps: &[Vec<usize>]) -> Vec<usize> {
+    let mut rows = steps.concat();
+    rows.sort_unstable();
+    rows
+}
+
+/// Whatever the sizes are, an epoch has every example once, in its order.
+#[test]
+fn batches_of_another_size_go_on_in_the_same_order() {
+    let (_, whole) = started();
+    let order = rows_of_epoch(&whole).concat();
+    let (_, run) = started();
+    let mut steps: Vec<Vec<usize>> = Vec::new();
+    let mut take = |count: usize| {
+        for _ in 0..count {
+            let batch = run.batch().expect("a look");
+            steps.push(batch.examples.iter().map(|it| it.row).collect());
+            run.step(1).expect("it steps");
+        }
+    };
+    take(2);
+    let edit = run.set_batch_size(7).expect("a size");
+    assert_eq!(edit.to_string(), "after step 2: batches of 7 examples");
+    take(1);
+    run.set_batch_size(3).expect("a size");
+    let edit = run.set_accumulation(2).expect("a count");
+    assert_eq!(edit.to_string(), "after step 3: 2 batches a step");
+    take(1);
+    let edit = run
+        .drop_examples([order[22], order[0], order[22]])
+        .expect("known");
+    assert!(edit.what.starts_with("2 examples dropped: "), "{edit}");
+    let report = run.report().expect("no callback");
+    // 30 examples: 4, 4, 7, 6, and 8 of the 9 that were left.
+    assert_eq!((report.position.batch, report.position.batches), (5, 8));
+    take(2);
+    assert_eq!(sizes(&steps), [4, 4, 7, 6, 6, 2]);
+    let mut expected = order.clone();
+    expected.remove(22);
+    assert_eq!(steps.concat(), expected);
+    // The next epoch is without both, and in the new sizes: 28 examples are 9 batches and one more.
+    let second = rows_of_epoch(&run);
+    assert_eq!(sizes(&second), [6, 6, 6, 6, 4]);
+    let expected: Vec<usize> = (0..30)
+        .filter(|row| *row != order[22] && *row != order[0])
+        .collect();
+    assert_eq!(sorted(&second), expected);
+    let history = run.finish().expect("it steps");
+    assert_eq!((history.steps.len(), history.epochs.len()), (11, 2));
+    assert_eq!(history.counters.batches, 8 + 10);
+    assert_eq!(history.counters.optimizer_steps, 11);
+}
+
+/// A schedule over the run does not jump, and ends with the last step.
+#[test]
+fn a_schedule_goes_on_by_the_data() {
+    let whole = compiled().fit(&sentences(30), args()).expect("it trains");
+    let planned = rates(&whole);
+    let (_, run) = started();
+    run.step(8).expect("it steps");
+    run.set_batch_size(8).expect("a size");
+    assert_eq!(run.report().expect("no callback").position.steps, 12);
+    let history = run.finish().expect("it steps");
+    let every_second = planned[8..].iter().step_by(2);
+    let expected: Vec<f64> = planned[..8].iter().chain(every_second).copied().collect();
+    assert_eq!(rates(&history), expected);
+}
+
+/// Turned back behind, between and before changes of the batches, and resumed from checkpoints around them.
+#[test]
+fn changes_of_the_batches_are_replayed_dropped_and_written() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let model = compiled();
+    let with = args().checkpoint(folder.path()).every(2).keep_last(100);
+    let run = model.start(&sentences(30), with).expect("it is ready");
+    run.keep_snapshots(4, 1000).expect("the run is not over");
+    run.step(3).expect("it steps");
+    run.skip_batch().expect("there is one");
+    run.set_batch_size(5).expect("a size");
+    run.step(2).expect("it steps");
+    run.drop_examples([1, 17, 29]).expect("known");
+    run.set_accumulation(2).expect("a count");
+    run.step(3).expect("it steps");
+    let (at_eight, history) = (weights(&model), run.history().expect("no callback"));
+    run.set_batch_size(2).expect("a size");
+    run.step(2).expect("it steps");
+    for back in [8, 6, 4, 2] {
+        let rewound = run.rewind(back).expect("it was made");
+        assert_eq!(rewound.differs, None, "{rewound}");
+        let again = run.history().expect("no callback");
+        assert_eq!(losses(&again), losses(&history)[..back as usize]);
+        if back == 8 {
+            assert!(weights(&model) == at_eight, "{rewound}");
+            assert_eq!(edits(&again), edits(&history));
+        }
+    }
+    assert!(run.history().expect("no callback").edits.is_empty());
+    let finished = run.finish().expect("it steps");
+    let whole = compiled().fit(&sentences(30), args()).expect("it trains");
+    assert_eq!(losses(&finished), losses(&whole), "all changes are undone");
+    assert_eq!(finished.counters, whole.counters);
+}
+
+#[test]
+fn a_checkpoint_holds_changed_batches_and_the_data_map() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let model = compiled();
+    let with = args().checkpoint(folder.path()).every(2).keep_last(100);
+    let run = model.start(&sentences(30), with).expect("it is ready");
+    run.step(3).expect("it steps");
+    run.set_batch_size(5).expect("a size");
+    run.step(2).expect("it steps");
+    run.drop_examples([1, 17, 29]).expect("known");
+    run.set_accumulation(2).expect("a count");
+    let history = run.finish().expect("it steps");
+    let map = run.data_map().expect("no callback");
+    assert!(map.epochs == 2 && map.examples.len() > 20, "{}", map.epochs);
+    for step in [2, 4, 6, 8] {
+        let resumed = compiled();
+        let from = args().resume_from(folder.path().join(format!("step-{step}")));
+        let again = resumed.start(&sentences(30), from).expect("it goes on");
+        if step == 2 {
+            // Before the changes: they are made once more.
+            again.step(1).expect("it steps");
+            again.set_batch_size(5).expect("a size");
+            again.step(2).expect("it steps");
+        }
+        if step <= 4 {
+            again.until(5).expect("it steps");
+            again.drop_examples([1, 17, 29]).expect("known");
+            again.set_accumulation(2).expect("a count");
+        }
+        let found = again.finish().expect("it steps");
+        assert!(weights(&resumed) == weights(&model), "from step {step}");
+        assert_eq!(losses(&found), losses(&history));
+        assert_eq!(rates(&found), rates(&history));
+        assert_eq!(edits(&found), edits(&history));
+        // What the passes before the checkpoint have said is there.
+        assert_eq!(
+            again.data_map().expect("no callback"),
+            map,
+            "from step {step}"
+        );
+    }
+}
+
+/// A run that is given up goes on with `resume = true`, with its changes.
+#[test]
+fn a_run_that_is_given_up_keeps_its_changes() {
+    let change = |run: &Run<stratoscope_bert::SequenceClassifier>| {
+        run.step(3).expect("it steps");
+        run.set_batch_size(5).expect("a size");
+        run.set_learning_rate(scale(0.5)).expect("a factor");
+        run.step(1).expect("it steps");
+    };
+    let (reference, run) = started();
+    change(&run);
+    let whole = run.finish().expect("it steps");
+    let (model, run) = started();
+    change(&run);
+    drop(run);
+    let history = model
+        .fit(&sentences(30), args().resume(true))
+        .expect("it goes on");
+    assert_eq!(
+        (losses(&history), rates(&history)),
+        (losses(&whole), rates(&whole))
+    );
+    assert!(weights(&model) == weights(&reference));
+    assert_eq!(edits(&history), edits(&whole));
+}
+
+#[test]
+fn wrong_sizes_and_examples_are_refused_and_change_nothing() {
+    let (_, run) = started();
+    let code = |outcome: stratoscope_diagnostics::Result<stratoscope_train::Edit>| {
+        outcome.expect_err("it is refused").code
+    };
+    assert_eq!(code(run.set_batch_size(0)), "SC0103");
+    assert_eq!(code(run.set_accumulation(-1)), "SC0103");
+    assert_eq!(code(run.drop_examples([30])), "SC0522");
+    assert_eq!(code(run.drop_examples([-1, 3])), "SC0522");
+    assert_eq!(code(run.drop_examples([0_usize; 0])), "SC0522");
+    assert_eq!(code(run.drop_examples(0..30)), "SC0523");
+    assert!(run.history().expect("no callback").edits.is_empty());
+    let red: Vec<usize> = (0..30).filter(|row| row % 3 == 0).collect();
+    let (edit, notices) = heard(&["SC0524"], || run.drop_examples(red));
+    edit.expect("a warning only");
+    assert!(
+        notices.len() == 1 && notices[0].message.contains("`red`"),
+        "{notices:?}"
+    );
+    run.until(1_000).expect("it steps");
+    assert_eq!(code(run.set_batch_size(4)), "SC0103");
 }
 
 #[test]

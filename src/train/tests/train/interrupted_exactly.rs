@@ -6,14 +6,11 @@ use std::rc::Rc;
 
 use stratoscope_data::Dataset;
 use stratoscope_strategy::{
-    AsStrategy, CentralStorageStrategy, MirroredStrategy, ParameterServerStrategy, Strategy, scope,
+    AsStrategy, CentralStorageStrategy, ParameterServerStrategy, Strategy, scope,
 };
-use stratoscope_train::{
-    AdamW, BertForSequenceClassification, CompileArgs, FitArgs, History, interrupt, on_batch_end,
-    warmup_linear,
-};
+use stratoscope_train::{BertForSequenceClassification, FitArgs, History, interrupt, on_batch_end};
 
-use crate::support::{load, plain_args, sentences, tiny_bert, weights};
+use crate::support::{grouped, load, mirrored, plain_args, recipe, sentences, tiny_bert, weights};
 
 type Weights = Vec<(String, Vec<f32>)>;
 
@@ -35,27 +32,20 @@ const CASE: Case = Case {
     early_stopping: false,
 };
 
-fn mirrored(replicas: usize) -> Option<Strategy> {
-    let strategy = MirroredStrategy::logical(replicas).expect("logical devices");
-    Some(strategy.strategy())
-}
-
 /// A model that is trained until `interrupts` are used up: each is a number of batches after which one
 /// comes, counted from the beginning or from where the run was taken up.
 fn trained(case: &Case, interrupts: &[u64]) -> (Weights, History) {
+    let args = grouped(
+        plain_args().optimizer(recipe()),
+        case.sync_every,
+        case.accumulation,
+        case.steps_per_execution,
+    );
     let strategy = (case.strategy)();
     let _scope = strategy
         .as_ref()
         .map(|it| scope::enter(it).expect("no scope is active"));
     let model = load(&tiny_bert(0.1));
-    let optimizer = AdamW::new(warmup_linear(1e-3, 0.2)).global_clipnorm(1.0);
-    let mut args: CompileArgs = plain_args().optimizer(optimizer);
-    if case.sync_every > 1 {
-        args = args.sync_every(case.sync_every);
-    }
-    let args = args
-        .gradient_accumulation_steps(case.accumulation)
-        .steps_per_execution(case.steps_per_execution);
     model.compile(args).expect("valid arguments");
     let (train, dev) = (sentences(30), sentences(7));
     for (index, &batches) in interrupts.iter().enumerate() {
@@ -132,7 +122,7 @@ fn on_one_device() {
 
 #[test]
 fn on_mirrored_replicas() {
-    let (name, strategy) = ("mirrored", (|| mirrored(2)) as fn() -> Option<Strategy>);
+    let (name, strategy) = ("mirrored", mirrored as fn() -> Option<Strategy>);
     check(
         Case {
             name,
@@ -145,7 +135,7 @@ fn on_mirrored_replicas() {
 
 #[test]
 fn with_accumulation_in_the_middle_of_a_group() {
-    let (name, strategy) = ("accumulation", (|| mirrored(2)) as fn() -> Option<Strategy>);
+    let (name, strategy) = ("accumulation", mirrored as fn() -> Option<Strategy>);
     let accumulation = 3;
     check(
         Case {
@@ -160,7 +150,7 @@ fn with_accumulation_in_the_middle_of_a_group() {
 
 #[test]
 fn with_replicas_that_step_alone() {
-    let strategy = (|| mirrored(2)) as fn() -> Option<Strategy>;
+    let strategy = mirrored as fn() -> Option<Strategy>;
     for (name, accumulation, early_stopping) in [
         ("sync_every", 1, false),
         ("sync_every and accumulation", 2, false),
@@ -183,7 +173,7 @@ fn with_replicas_that_step_alone() {
 /// The request comes with the callback of an execution, and is heard one batch later.
 #[test]
 fn in_the_middle_of_an_execution() {
-    let strategy = (|| mirrored(2)) as fn() -> Option<Strategy>;
+    let strategy = mirrored as fn() -> Option<Strategy>;
     for sync_every in [1, 3] {
         let (name, steps_per_execution) = ("executions of three", 3);
         check(
@@ -226,7 +216,7 @@ fn under_strategies_with_one_copy() {
 /// read is the average of its replicas.
 #[test]
 fn reading_in_between_changes_nothing() {
-    let strategy = (|| mirrored(2)) as fn() -> Option<Strategy>;
+    let strategy = mirrored as fn() -> Option<Strategy>;
     let case = Case {
         name: "reading",
         strategy,
@@ -235,11 +225,10 @@ fn reading_in_between_changes_nothing() {
     };
     let (expected, _) = trained(&case, &[]);
 
-    let scoped = mirrored(2).expect("a strategy");
+    let scoped = mirrored().expect("a strategy");
     let _scope = scope::enter(&scoped).expect("no scope is active");
     let model = load(&tiny_bert(0.1));
-    let optimizer = AdamW::new(warmup_linear(1e-3, 0.2)).global_clipnorm(1.0);
-    let args = plain_args().optimizer(optimizer).sync_every(3);
+    let args = plain_args().optimizer(recipe()).sync_every(3);
     model.compile(args).expect("valid arguments");
     let (train, dev) = (sentences(30), sentences(7));
     let first = run(&case, &model, (&train, &dev), false, Some(4));

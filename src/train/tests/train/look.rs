@@ -658,3 +658,18 @@ fn a_confusion_matrix_counts_what_was_predicted() {
         "SC0103"
     );
 }
+
+/// The first data of a model that has no width yet may be that of a loop by hand.
+#[test]
+fn a_gradient_by_hand_makes_the_variables() {
+    let model = Sequential([Dense(4).seed(1), Dense(1).seed(2)]).expect("valid");
+    let args = CompileArgs::new().optimizer(SGD::new(0.1));
+    model.compile(args.loss(MeanSquaredError)).expect("valid");
+    let data = make_regression(8, 3, 3).expect("rows");
+    let found = model.gradients(&data).expect("good data");
+    assert_eq!(found.norms().len(), 4);
+    assert!(found.norm() > 0.0);
+    let text = Dataset::from_labelled([("a text", "a label")]);
+    let refused = model.gradients(&text).expect_err("it takes numbers");
+    assert_eq!(refused.code, "SC0411");
+}

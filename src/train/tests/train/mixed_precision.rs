@@ -1,5 +1,6 @@
 //! The mixed policies through whole runs: what is rounded, what is scaled, what is skipped.
 
+use stratoscope_bert::ops::{Bfloat16, bfloat16_on_cpu};
 use stratoscope_strategy::{MirroredStrategy, scope};
 use stratoscope_train::{
     AdamW, BertForSequenceClassification, Dense, FitArgs, History, SGD, Sequential,
@@ -17,7 +18,11 @@ fn model(policy: &str) -> BertForSequenceClassification {
     let args = plain_args().loss(cross_entropy());
     let receipt = model.compile(args.optimizer(AdamW::new(1e-3).global_clipnorm(1.0)));
     let receipt = receipt.expect("valid arguments").to_plain();
-    let finding = receipt.contains(&format!("{policy}, emulated"));
+    let way = match (policy, bfloat16_on_cpu()) {
+        ("mixed_bfloat16", Bfloat16::Native) => "native",
+        _ => "emulated",
+    };
+    let finding = receipt.contains(&format!("{policy}, {way}"));
     assert_eq!(finding, policy != "float32", "{receipt}");
     model
 }

@@ -1,15 +1,13 @@
 //! A run that is turned back stands at the very bits of the first time, and goes on to those of a run that never was.
 
 use stratoscope_strategy::{
-    AsStrategy, CentralStorageStrategy, MirroredStrategy, ParameterServerStrategy, Partitioner,
-    Strategy, scope,
+    AsStrategy, CentralStorageStrategy, ParameterServerStrategy, Partitioner, Strategy,
 };
 use stratoscope_train::{
-    Adam, AdamW, BertForSequenceClassification, CompileArgs, FitArgs, History, IntoOptimizer,
-    Optimizer, Run, set_global_policy, warmup_linear,
+    Adam, BertForSequenceClassification, FitArgs, History, IntoOptimizer, Optimizer, Run,
 };
 
-use crate::support::{heard, load, plain_args, sentences, tiny_bert, weights};
+use crate::support::{self, heard, mirrored, plain_args, recipe, sentences, weights};
 
 type Bert = BertForSequenceClassification;
 
@@ -28,10 +26,7 @@ struct Case {
 const CASE: Case = Case {
     name: "one device",
     strategy: || None,
-    optimizer: || {
-        let optimizer = AdamW::new(warmup_linear(1e-3, 0.2)).global_clipnorm(1.0);
-        optimizer.into_optimizer().expect("valid numbers")
-    },
+    optimizer: || recipe().into_optimizer().expect("valid numbers"),
     policy: "float32",
     sync_every: 1,
     accumulation: 1,
@@ -39,27 +34,14 @@ const CASE: Case = Case {
     steps_of_a_group: 1,
 };
 
-fn mirrored() -> Option<Strategy> {
-    Some(MirroredStrategy::logical(2).expect("two").strategy())
-}
-
 fn compiled(case: &Case) -> Bert {
-    let strategy = (case.strategy)();
-    let _scope = strategy
-        .as_ref()
-        .map(|it| scope::enter(it).expect("no scope is active"));
-    set_global_policy(case.policy).expect("a policy");
-    let model = load(&tiny_bert(0.1));
-    set_global_policy("float32").expect("a policy");
-    let mut args: CompileArgs = plain_args().optimizer((case.optimizer)());
-    if case.sync_every > 1 {
-        args = args.sync_every(case.sync_every);
-    }
-    let args = args
-        .gradient_accumulation_steps(case.accumulation)
-        .steps_per_execution(case.steps_per_execution);
-    model.compile(args).expect("valid arguments");
-    model
+    let args = support::grouped(
+        plain_args().optimizer((case.optimizer)()),
+        case.sync_every,
+        case.accumulation,
+        case.steps_per_execution,
+    );
+    support::compiled((case.strategy)(), case.policy, args)
 }
 
 /// Eight batches an epoch, sixteen in all.

@@ -186,6 +186,12 @@ fn the_update_ratio_is_that_of_the_step() {
         run.clear_breakpoints().expect("no condition");
         run.step(1).expect("a step");
         let after = weights(&model);
+        // What the card has foretold is what the update has measured, to the bit.
+        let made = run.update_ratios().expect("no callback");
+        assert_eq!(made.steps.last(), Some(&3), "{}", case.name);
+        let last = made.layers.iter().map(|it| (it.layer.as_str(), it.last()));
+        let foretold = found.iter().map(|it| (it.layer.as_str(), it.ratio));
+        assert!(last.eq(foretold), "{}: {made}, not {found:?}", case.name);
         assert!(found.iter().any(|it| it.layer == "classifier"), "{found:?}");
         assert!(
             found.iter().any(|it| it.layer.ends_with("layer.1")),
@@ -211,6 +217,37 @@ fn the_update_ratio_is_that_of_the_step() {
                 case.name
             );
         }
+    }
+}
+
+#[test]
+fn updates_are_measured_at_every_step_and_measuring_changes_nothing() {
+    for case in cases() {
+        let (expected, whole) = by_fit(&case);
+        let (model, run) = start(&case);
+        assert!(run.update_ratios().expect("no callback").steps.is_empty());
+        run.step(2).expect("steps");
+        let seen = run.update_ratios().expect("no callback");
+        // A step with the rate 0 changes nothing.
+        let recent = run.report().expect("no callback").recent;
+        let moving = recent.iter().filter(|it| it.learning_rate > 0.0);
+        assert_eq!(seen.steps.len(), moving.count(), "{}", case.name);
+        let ratios = seen.layers.iter().flat_map(|it| &it.ratios);
+        let mut ratios = ratios.filter(|it| !it.is_nan()).peekable();
+        assert!(
+            ratios.peek().is_some() && ratios.all(|it| *it > 0.0 && *it < 1.0),
+            "{seen}"
+        );
+        run.measure_updates(false).expect("the run is not over");
+        run.epoch().expect("an epoch");
+        let same = run.update_ratios().expect("no callback").steps;
+        assert_eq!(same, seen.steps, "{}", case.name);
+        assert_same(&run.finish().expect("it ends"), &whole, case.name);
+        assert!(weights(&model) == weights(&expected), "{}", case.name);
+        assert_eq!(
+            run.measure_updates(true).map_err(|it| it.code),
+            Err("SC0521".to_owned())
+        );
     }
 }
 

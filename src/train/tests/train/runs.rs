@@ -6,15 +6,13 @@ use std::rc::Rc;
 
 use stratoscope_data::Dataset;
 use stratoscope_diagnostics::Result;
-use stratoscope_strategy::{
-    AsStrategy, CentralStorageStrategy, MirroredStrategy, ParameterServerStrategy, Strategy, scope,
-};
+use stratoscope_strategy::{AsStrategy, CentralStorageStrategy, ParameterServerStrategy, Strategy};
 use stratoscope_train::{
-    AdamW, BertForSequenceClassification, CompileArgs, EvaluateArgs, FitArgs, History, Run, SGD,
-    StopReason, interrupt, on_batch_end, on_epoch_end, set_global_policy, warmup_linear,
+    BertForSequenceClassification, EvaluateArgs, FitArgs, History, Run, SGD, StopReason, interrupt,
+    on_batch_end, on_epoch_end,
 };
 
-use crate::support::{load, plain_args, sentences, tiny_bert, weights};
+use crate::support::{self, load, mirrored, plain_args, recipe, sentences, tiny_bert, weights};
 
 type Bert = BertForSequenceClassification;
 pub type BertRun = Run<stratoscope_bert::SequenceClassifier>;
@@ -39,14 +37,6 @@ pub const CASE: Case = Case {
     steps_per_execution: 1,
     early_stopping: false,
 };
-
-fn mirrored() -> Option<Strategy> {
-    Some(
-        MirroredStrategy::logical(2)
-            .expect("logical devices")
-            .strategy(),
-    )
-}
 
 fn central() -> Option<Strategy> {
     Some(CentralStorageStrategy::logical(2).expect("two").strategy())
@@ -130,24 +120,13 @@ pub fn cases() -> Vec<Case> {
 }
 
 pub fn compiled(case: &Case) -> Bert {
-    let strategy = (case.strategy)();
-    let _scope = strategy
-        .as_ref()
-        .map(|it| scope::enter(it).expect("no scope is active"));
-    set_global_policy(case.policy).expect("a policy");
-    let model = load(&tiny_bert(0.1));
-    set_global_policy("float32").expect("a policy");
-    let optimizer = AdamW::new(warmup_linear(1e-3, 0.2)).global_clipnorm(1.0);
-    let mut args: CompileArgs = plain_args().optimizer(optimizer);
-    if case.sync_every > 1 {
-        args = args.sync_every(case.sync_every);
-    }
-    let args = args
-        .gradient_accumulation_steps(case.accumulation)
-        .steps_per_execution(case.steps_per_execution)
-        .drop_unsupported(true);
-    model.compile(args).expect("valid arguments");
-    model
+    let args = support::grouped(
+        plain_args().optimizer(recipe()),
+        case.sync_every,
+        case.accumulation,
+        case.steps_per_execution,
+    );
+    support::compiled((case.strategy)(), case.policy, args.drop_unsupported(true))
 }
 
 pub fn args(case: &Case) -> FitArgs<'static> {

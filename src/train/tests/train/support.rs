@@ -11,11 +11,11 @@ use stratoscope_bert::{
 };
 use stratoscope_data::{Batch, Dataset, Encoding, Example, Label, Tokenize};
 use stratoscope_diagnostics::Diagnostic;
-use stratoscope_strategy::{Origin, scope};
+use stratoscope_strategy::{AsStrategy, MirroredStrategy, Origin, Strategy, scope};
 use stratoscope_train::events::Observer;
 use stratoscope_train::{
     AdamW, BertForSequenceClassification, CompileArgs, Files, Model, Network, RunContext,
-    SparseCategoricalCrossentropy, accuracy,
+    SparseCategoricalCrossentropy, accuracy, set_global_policy, warmup_linear,
 };
 use tempfile::TempDir;
 
@@ -100,6 +100,47 @@ pub fn plain_args() -> CompileArgs {
         .metrics([accuracy()])
 }
 
+/// AdamW with warm-up and global clipping.
+pub fn recipe() -> AdamW {
+    AdamW::new(warmup_linear(1e-3, 0.2)).global_clipnorm(1.0)
+}
+
+/// Two logical devices.
+pub fn mirrored() -> Option<Strategy> {
+    Some(MirroredStrategy::logical(2).expect("two").strategy())
+}
+
+/// The arguments with these groups of batches and steps.
+pub fn grouped(
+    args: CompileArgs,
+    sync_every: usize,
+    accumulation: usize,
+    steps_per_execution: usize,
+) -> CompileArgs {
+    let args = match sync_every {
+        1 => args,
+        steps => args.sync_every(steps),
+    };
+    args.gradient_accumulation_steps(accumulation)
+        .steps_per_execution(steps_per_execution)
+}
+
+/// The tiny BERT with dropout, under a strategy and a policy, compiled.
+pub fn compiled(
+    strategy: Option<Strategy>,
+    policy: &str,
+    args: CompileArgs,
+) -> BertForSequenceClassification {
+    let _scope = strategy
+        .as_ref()
+        .map(|it| scope::enter(it).expect("no scope is active"));
+    set_global_policy(policy).expect("a policy");
+    let model = load(&tiny_bert(0.1));
+    set_global_policy("float32").expect("a policy");
+    model.compile(args).expect("valid arguments");
+    model
+}
+
 /// The values of all weights of replica 0.
 pub fn weights<N: Network>(model: &Model<N>) -> Vec<(String, Vec<f32>)> {
     model.with_network(|network| {
@@ -120,7 +161,13 @@ pub const ROUNDING: f64 = 1e-5;
 /// Whether two losses or norms are equal but for [`ROUNDING`].
 #[track_caller]
 pub fn assert_near(found: f64, expected: f64) {
-    let allowed = ROUNDING * found.abs().max(expected.abs());
+    assert_near_by(found, expected, ROUNDING);
+}
+
+/// Whether two numbers differ by at most this share of them.
+#[track_caller]
+pub fn assert_near_by(found: f64, expected: f64, share: f64) {
+    let allowed = share * found.abs().max(expected.abs());
     assert!(
         (found - expected).abs() <= allowed,
         "{found}, not {expected} ± {allowed:e}"

@@ -565,7 +565,11 @@ fn the_plan_of_memory_is_made_of_shapes() {
         memory_plan(&model, 16, 16).of("activations"),
         2 * activations
     );
-    assert!(memory_plan(&model, 8, 32).of("activations") > 2 * activations);
+    // On the CPU no probabilities are kept, which would grow with the square of the length.
+    assert_eq!(
+        memory_plan(&model, 8, 32).of("activations"),
+        2 * activations
+    );
     assert!(plan.fits() || plan.free.is_none(), "{plan}");
     model.freeze("bert").expect("the body");
     model

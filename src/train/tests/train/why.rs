@@ -159,7 +159,7 @@ fn faults_of_a_network_of_ones_own() {
     check(
         &why(Fault::Slope),
         Phase::Backward,
-        "hidden.bias",
+        "root",
         "slope that is infinite",
     );
     check(
@@ -256,7 +256,7 @@ fn a_scaled_loss_overflows_in_float16() {
     check(
         &why,
         Phase::Backward,
-        "dense_1.bias",
+        "dense_1",
         "under the scale of the loss",
     );
 }

@@ -17,7 +17,7 @@ use crate::ops::portable::MASKED_SCORE;
 use crate::ops::stop::Asker;
 
 /// Query positions of a block.
-const ROWS: usize = 64;
+pub(super) const ROWS: usize = 64;
 
 /// Dimensions: B sequences, S positions, N heads of size D.
 #[derive(Clone, Copy, Debug)]
@@ -40,14 +40,14 @@ impl Dimensions {
     }
 
     /// Every head of every sequence, as (sequence, head).
-    fn tasks(self) -> impl IndexedParallelIterator<Item = (usize, usize)> {
+    pub(super) fn tasks(self) -> impl IndexedParallelIterator<Item = (usize, usize)> {
         let heads = self.heads;
         (0..self.batch * heads)
             .into_par_iter()
             .map(move |task| (task / heads, task % heads))
     }
 
-    fn blocks(self) -> impl Iterator<Item = Range<usize>> {
+    pub(super) fn blocks(self) -> impl Iterator<Item = Range<usize>> {
         let sequence = self.sequence;
         (0..sequence)
             .step_by(ROWS)
@@ -76,7 +76,7 @@ impl<'a> Projection<'a> {
 ///
 /// # Safety
 /// Each head of each sequence is used by one task, which uses one part of it at a time.
-unsafe fn head_mut<'a>(
+pub(super) unsafe fn head_mut<'a>(
     result: &'a MatrixMut,
     d: Dimensions,
     sequence: usize,

@@ -23,16 +23,20 @@ fn ask() {
     const M_TRIM_THRESHOLD: c_int = -1;
     const M_TOP_PAD: c_int = -2;
     const M_MMAP_THRESHOLD: c_int = -3;
+    const M_MMAP_MAX: c_int = -4;
+    const M_ARENA_MAX: c_int = -8;
 
     // SAFETY: the signature is that of glibc's malloc.h. `mallopt` may be called at any time and from any thread; a value
     // that it does not accept changes nothing.
     unsafe {
-        // Pieces up to the largest that glibc accepts here come from the heap; larger ones, such as
-        // the gradient of a word table, are still mapped and unmapped.
         mallopt(M_MMAP_THRESHOLD, 32 << 20);
+        // Larger pieces, such as the gradient of a word table, come from the heap too.
+        mallopt(M_MMAP_MAX, 0);
         mallopt(M_TRIM_THRESHOLD, c_int::MAX);
-        // The heaps of other threads are given up when a free neighbor has less room than this.
         mallopt(M_TOP_PAD, 64 << 20);
+        // Replicas compute on threads of their own. The heap of a further arena has at most 64 MiB, and glibc unmaps it
+        // whenever all of it is free; the main arena serves all threads.
+        mallopt(M_ARENA_MAX, 1);
     }
 }
 

@@ -12,6 +12,7 @@ mod unwritten;
 mod vectorized;
 
 pub(super) mod attention;
+pub(super) mod bf16;
 pub(super) mod dropout;
 pub(super) mod embedding;
 pub(super) mod gelu;

@@ -158,6 +158,11 @@ impl<'a> MatrixMut<'a> {
         }
     }
 
+    /// The first element, and the distance from one row to the next.
+    pub(super) fn raw(&mut self) -> (*mut f32, usize) {
+        (self.data, self.stride)
+    }
+
     /// Row `index`.
     ///
     /// # Safety

@@ -12,13 +12,13 @@ use rayon::prelude::*;
 use super::memory;
 
 /// The memory of a result that is not written yet.
-pub(in crate::ops) struct Unwritten {
+pub(in crate::ops) struct Unwritten<E = f32> {
     /// Empty, with room for `length` elements.
-    data: Vec<f32>,
+    data: Vec<E>,
     length: usize,
 }
 
-impl Unwritten {
+impl<E> Unwritten<E> {
     /// Memory for `length` elements.
     pub fn new(length: usize) -> Self {
         memory::keep_freed();
@@ -29,7 +29,7 @@ impl Unwritten {
     }
 
     /// The elements.
-    pub fn elements(&mut self) -> &mut [MaybeUninit<f32>] {
+    pub fn elements(&mut self) -> &mut [MaybeUninit<E>] {
         &mut self.data.spare_capacity_mut()[..self.length]
     }
 
@@ -37,7 +37,7 @@ impl Unwritten {
     ///
     /// # Safety
     /// Every one of [`Self::elements`] has been written.
-    pub unsafe fn written(mut self) -> Vec<f32> {
+    pub unsafe fn written(mut self) -> Vec<E> {
         // SAFETY: `new` reserved `length` elements, and the caller has written them.
         unsafe { self.data.set_len(self.length) };
         self.data
@@ -52,6 +52,15 @@ pub(in crate::ops) fn in_blocks<const N: usize, T: Send>(
     block: usize,
     write: impl Fn(usize, [&mut [f32]; N]) -> T + Sync,
 ) -> ([Vec<f32>; N], Vec<T>) {
+    in_blocks_of(length, block, write)
+}
+
+/// [`in_blocks`] with elements of another type.
+pub(in crate::ops) fn in_blocks_of<E: Copy + Default + Send, const N: usize, T: Send>(
+    length: usize,
+    block: usize,
+    write: impl Fn(usize, [&mut [E]; N]) -> T + Sync,
+) -> ([Vec<E>; N], Vec<T>) {
     let block = block.max(1);
     let mut results = [(); N].map(|()| Unwritten::new(length));
     let mut parts = results
@@ -62,7 +71,7 @@ pub(in crate::ops) fn in_blocks<const N: usize, T: Send>(
             .each_mut()
             .map(|parts| parts.next().unwrap_or_default())
     };
-    let blocks: Vec<[&mut [MaybeUninit<f32>]; N]> =
+    let blocks: Vec<[&mut [MaybeUninit<E>]; N]> =
         (0..length.div_ceil(block)).map(|_| next()).collect();
     let returned = blocks
         .into_par_iter()
@@ -75,8 +84,8 @@ pub(in crate::ops) fn in_blocks<const N: usize, T: Send>(
 }
 
 /// Writes zeros.
-fn cleared(block: &mut [MaybeUninit<f32>]) -> &mut [f32] {
-    block.fill(MaybeUninit::new(0.0));
+pub(super) fn cleared<E: Copy + Default>(block: &mut [MaybeUninit<E>]) -> &mut [E] {
+    block.fill(MaybeUninit::new(E::default()));
     // SAFETY: every element was written in the line above.
     unsafe { block.assume_init_mut() }
 }

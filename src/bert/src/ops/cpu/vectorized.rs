@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Which of the three is taken, the lowest first.
+/// What of the processor is used, the lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(in crate::ops) enum Level {
@@ -16,10 +16,13 @@ pub(in crate::ops) enum Level {
     Avx2,
     /// x86-64-v4, likewise: AVX-512 F, VL, BW and DQ.
     Avx512,
+    /// x86-64-v4 and AVX512-BF16, for products of bfloat16 numbers; loops are those of [`Self::Avx512`].
+    Avx512Bf16,
 }
 
 /// The variable that lowers the level, for tests of what other processors compute: `x86-64-v2`,
-/// `x86-64-v3` or `x86-64-v4`. It holds for the loops compiled by `vectorized!` and for optimizers;
+/// `x86-64-v3` or `x86-64-v4`. It holds for the loops compiled by `vectorized!`, for bfloat16 products, whose instructions
+/// none of the three names has, and for optimizers;
 /// burn's own operations and matrix products choose for themselves (`tests/other_processor.sh` runs
 /// them on an emulated processor).
 const LIMIT: &str = "STRATOSCOPE_CPU";
@@ -30,13 +33,18 @@ static LEVEL: AtomicU8 = AtomicU8::new(0);
 impl Level {
     /// All levels of this processor, the lowest first.
     pub fn of_this_processor() -> &'static [Self] {
-        const ALL: [Level; 3] = [Level::Baseline, Level::Avx2, Level::Avx512];
+        const ALL: [Level; 4] = [
+            Level::Baseline,
+            Level::Avx2,
+            Level::Avx512,
+            Level::Avx512Bf16,
+        ];
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::is_x86_feature_detected as has;
             let avx2 = has!("avx2") && has!("fma");
             if avx2 && has!("avx512f") && has!("avx512vl") && has!("avx512bw") && has!("avx512dq") {
-                return &ALL;
+                return if has!("avx512bf16") { &ALL } else { &ALL[..3] };
             }
             if avx2 {
                 return &ALL[..2];
@@ -69,6 +77,7 @@ pub(in crate::ops) fn level() -> Level {
         1 => Level::Baseline,
         2 => Level::Avx2,
         3 => Level::Avx512,
+        4 => Level::Avx512Bf16,
         _ => detected(),
     }
 }
@@ -81,7 +90,7 @@ fn detected() -> Level {
     if let (Some(given), Some(None)) = (&given, limit) {
         eprintln!("{LIMIT}={given} limits nothing: it is none of x86-64-v2, x86-64-v3, x86-64-v4");
     }
-    let limit = limit.flatten().unwrap_or(Level::Avx512);
+    let limit = limit.flatten().unwrap_or(Level::Avx512Bf16);
     let levels = Level::of_this_processor().iter();
     let allowed = levels.copied().rfind(|level| *level <= limit);
     allowed.unwrap_or(Level::Baseline).take()
@@ -120,7 +129,7 @@ macro_rules! vectorized {
                 use crate::ops::cpu::vectorized::{Level, level};
                 match level() {
                     // SAFETY: `Level::take` sets levels of this processor only, whose features were detected.
-                    Level::Avx512 => return unsafe { avx512($($argument),*) },
+                    Level::Avx512 | Level::Avx512Bf16 => return unsafe { avx512($($argument),*) },
                     // SAFETY: as for AVX-512.
                     Level::Avx2 => return unsafe { avx2($($argument),*) },
                     Level::Baseline => {}

@@ -6,15 +6,16 @@ use burn::backend::autodiff::ops::{Backward, OpsKind};
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn_flex::Flex;
 
-use super::FusedOps;
 use super::flex::{
     beside, dimensions, floats, indices as places, layer, normalize, project, rows, shape, tensor,
     with_last,
 };
 use super::gradients::*;
+use super::{FusedOps, bf16};
 use crate::ops::cpu::attention::{self, Inputs, Projection};
 use crate::ops::cpu::{gelu, linear};
 use crate::ops::key::Mask;
+use crate::ops::precision::in_bf16;
 
 impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
     fn fused_embedding(
@@ -47,6 +48,9 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
+        if in_bf16() {
+            return bf16::tracked_linear::<C>(x, weight, bias);
+        }
         let nodes = [x.node(), weight.node(), bias.node()];
         let (x, weight) = (x.into_primitive(), weight.into_primitive());
         let y = Flex::fused_linear(x.clone(), weight.clone(), bias.into_primitive());
@@ -65,6 +69,9 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
+        if in_bf16() {
+            return bf16::tracked_linear_gelu::<C>(x, weight, bias);
+        }
         let nodes = [x.node(), weight.node(), bias.node()];
         let (x, weight, bias) = (
             x.into_primitive(),
@@ -119,6 +126,9 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         beta: FloatTensor<Self>,
         eps: f64,
     ) -> FloatTensor<Self> {
+        if in_bf16() {
+            return bf16::tracked_normalize::<C, 3>([x, gamma, beta], None, eps, None);
+        }
         let nodes = [x.node(), gamma.node(), beta.node()];
         let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.into_primitive());
         let (y, kept) = normalize(&x, None, &gamma, &beta, eps, None);
@@ -140,6 +150,10 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         eps: f64,
         dropped: Option<Mask>,
     ) -> FloatTensor<Self> {
+        if in_bf16() {
+            let of_norm = [x, gamma, beta];
+            return bf16::tracked_normalize::<C, 4>(of_norm, Some(residual), eps, dropped);
+        }
         let nodes = [x.node(), gamma.node(), beta.node(), residual.node()];
         let [x, residual, gamma, beta] =
             [x, residual, gamma, beta].map(|tensor| tensor.into_primitive());
@@ -216,6 +230,12 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         heads: usize,
         dropped: Option<Mask>,
     ) -> FloatTensor<Self> {
+        if in_bf16() {
+            let weights = [query_weight, key_weight, value_weight];
+            let biases = [query_bias, key_bias, value_bias];
+            let mask = mask.into_primitive();
+            return bf16::tracked_self_attention::<C>(x, weights, biases, mask, heads, dropped);
+        }
         let nodes = [
             x.node(),
             query_weight.node(),

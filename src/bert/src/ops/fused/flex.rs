@@ -6,12 +6,13 @@ use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::tensor::{Bytes, DType, Shape};
 use burn_flex::{Flex, FlexTensor, Layout};
 
-use super::FusedOps;
+use super::{FusedOps, bf16};
 use crate::ops::cpu::attention::{self, Dimensions, Inputs, Projection};
 use crate::ops::cpu::linear::Layer;
 use crate::ops::cpu::product::MatrixMut;
 use crate::ops::cpu::{Unwritten, dropout, embedding, gelu, layer_norm, linear};
 use crate::ops::key::Mask;
+use crate::ops::precision::in_bf16;
 
 /// The elements of a float32 tensor, row-major.
 pub(super) struct Floats(FlexTensor);
@@ -171,6 +172,9 @@ impl FusedOps for Flex {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
+        if in_bf16() {
+            return bf16::linear(&x, &weight, &bias);
+        }
         let (w, b) = (floats(&weight), floats(&bias));
         let layer = layer(&w, &b, weight.layout().shape());
         tensor(
@@ -184,6 +188,9 @@ impl FusedOps for Flex {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
+        if in_bf16() {
+            return bf16::linear_gelu(&x, &weight, &bias);
+        }
         let (w, b) = (floats(&weight), floats(&bias));
         let layer = layer(&w, &b, weight.layout().shape());
         let (y, _) = linear::forward_gelu(&floats(&x), rows(&x), layer, false);
@@ -256,6 +263,11 @@ impl FusedOps for Flex {
         heads: usize,
         dropped: Option<Mask>,
     ) -> FloatTensor<Self> {
+        if in_bf16() {
+            let weights = [&query_weight, &key_weight, &value_weight];
+            let biases = [&query_bias, &key_bias, &value_bias];
+            return bf16::self_attention(&x, weights, biases, &mask, heads, dropped);
+        }
         let weights = [&query_weight, &key_weight, &value_weight].map(floats);
         let biases = [&query_bias, &key_bias, &value_bias].map(floats);
         let of_weight = query_weight.layout().shape();

@@ -167,6 +167,22 @@ pub(super) const RUNS: &[Situation] = &[
         "\"RuntimeError: Virtual devices cannot be modified after being initialized\"; for memory growth \"Physical devices \
          cannot be modified after being initialized\".",
     ),
+    row(
+        "SC0607",
+        "",
+        [Raises; 4],
+        "ResourceExhaustedError: OOM when allocating tensor with shape…",
+        "\"ResourceExhaustedError: OOM when allocating tensor with shape…\"; `torch.OutOfMemoryError` in PyTorch. On the CPU \
+         the operating system ends the process.",
+    ),
+    row(
+        "SC0608",
+        "",
+        [Raises; 4],
+        "ResourceExhaustedError: OOM when allocating tensor with shape…, and `fit` is over",
+        "`fit` ends with \"ResourceExhaustedError: OOM when allocating tensor with shape…\". The trainer of Hugging Face \
+         begins again with half the batch (`auto_find_batch_size`), which changes the global batch.",
+    ),
     row("SC0701", "", SILENT, SAYS_NOTHING, NOTHING_IS_SAID),
     row(
         "SC0702",
@@ -218,7 +234,29 @@ pub(super) const RUNS: &[Situation] = &[
         "",
         SILENT,
         "",
-        "TensorFlow has it. Without TF_CONFIG a MultiWorkerMirroredStrategy has one worker; there is no message.",
+        "TensorFlow has a TPUStrategy; it needs a TPU.",
+    ),
+    row(
+        "SC0805",
+        "",
+        [Depends; 4],
+        "TensorFlow raises a ValueError for some of these; for the same address twice it waits, with no message",
+        "An unknown task type, an index out of range and an unknown job are ValueErrors; the same address twice, or a worker \
+         that is missing, waits without a message.",
+    ),
+    row(
+        "SC0806",
+        "",
+        SILENT,
+        "TensorFlow trains with one worker, and there is no message",
+        "Without TF_CONFIG a MultiWorkerMirroredStrategy has one worker; there is no message.",
+    ),
+    row(
+        "SC0807",
+        "",
+        SILENT,
+        "TensorFlow waits, with no message",
+        "It waits for the missing worker; there is no message.",
     ),
     row(
         "SC0901",

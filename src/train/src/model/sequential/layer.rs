@@ -6,6 +6,7 @@
     reason = "layers are written with Keras's names, `Dense(10)`"
 )]
 
+use serde::{Deserialize, Serialize};
 use stratoscope_diagnostics::rules::InvalidSize;
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 
@@ -26,7 +27,7 @@ pub struct Layer {
 }
 
 /// What a layer does.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Kind {
     Dense { units: usize },
     Dropout { rate: f64 },
@@ -96,6 +97,20 @@ impl Layer {
             input_shape: None,
             seed: 0,
             problem: None,
+        }
+    }
+
+    /// Its description, for another process.
+    pub(super) fn written(&self) -> (Kind, Activation, u64) {
+        (self.kind, self.activation, self.seed)
+    }
+
+    /// From [`Self::written`].
+    pub(super) fn read((kind, activation, seed): (Kind, Activation, u64)) -> Self {
+        Self {
+            activation,
+            seed,
+            ..Self::new(kind)
         }
     }
 

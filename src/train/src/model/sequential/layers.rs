@@ -4,7 +4,7 @@
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use stratoscope_bert::mode::DropoutSite;
-use stratoscope_bert::{Mode, NamedParameter, named_parameters, ops, taps};
+use stratoscope_bert::{Mode, NamedParameter, named_parameters, operation, ops, taps};
 use stratoscope_data::{Batch, Dataset, RandomStream};
 use stratoscope_diagnostics::rules::{InvalidSize, TokenOutOfRange};
 use stratoscope_diagnostics::{Place, Result, Rule};
@@ -12,9 +12,11 @@ use stratoscope_diagnostics::{Place, Result, Rule};
 use super::layer::{Kind, Layer};
 use super::room;
 use crate::model::calls::Calls;
-use crate::network::Activation;
-use crate::network::{Network, Outputs, features};
+use crate::network::{Activation, Blueprint, Network, Outputs, features};
 use crate::report::summary::LayerRow;
+
+/// The family of its blueprints.
+pub(crate) const FAMILY: &str = "Sequential";
 
 /// A list of layers. Until it is built, it has none with variables.
 #[derive(Module, Debug)]
@@ -45,6 +47,26 @@ pub(super) struct Shape {
 }
 
 impl Layers {
+    /// The layers that a blueprint describes, on a device.
+    ///
+    /// # Errors
+    /// SC0915 for one that describes none.
+    pub(crate) fn of_blueprint(blueprint: &Blueprint, device: &Device) -> Result<Self> {
+        let described = blueprint.read::<(Vec<(Kind, Activation, u64)>, usize)>();
+        let (plan, width) = described.map_err(|reason| {
+            let rule = InvalidSize {
+                what: "the description of the layers".to_owned(),
+                given: reason,
+                expects: "one of this version".to_owned(),
+                place: None,
+            };
+            rule.error()
+        })?;
+        let layers = Self::new(plan.into_iter().map(Layer::read).collect())?;
+        layers.fits(width)?;
+        Ok(layers.build(width, device))
+    }
+
     /// Layers that wait for the width of their input.
     ///
     /// # Errors
@@ -189,7 +211,7 @@ impl Layers {
                 Some((rate, key)) => ops::dropout(x, rate, key),
                 None => x,
             },
-            (Kind::GlobalAveragePooling1D, ..) => x.mean_dim(1),
+            (Kind::GlobalAveragePooling1D, ..) => operation!("mean", [x], x.mean_dim(1)),
             (Kind::Flatten, ..) => {
                 let [rows, positions, width] = x.dims();
                 x.reshape([rows, 1, positions * width])
@@ -234,10 +256,10 @@ impl Network for Layers {
             Vec::new()
         };
         for index in 0..self.layers.len() {
-            x = self.layer(index, x, mode);
-            if let Some(name) = names.get(index) {
-                x = taps::tap(name, x);
-            }
+            x = match names.get(index) {
+                Some(name) => taps::within(name, || taps::output(self.layer(index, x, mode))),
+                None => self.layer(index, x, mode),
+            };
         }
         let outputs = x.dims()[2];
         x.reshape([rows, outputs])
@@ -311,6 +333,11 @@ impl Network for Layers {
             return Err(rule.error());
         }
         Ok(())
+    }
+
+    fn blueprint(&self, _: &Outputs) -> Option<Blueprint> {
+        let plan: Vec<_> = self.plan.iter().map(Layer::written).collect();
+        Blueprint::of(FAMILY, &(plan, self.input?))
     }
 
     fn layer_rows(&self) -> Option<Vec<LayerRow>> {

@@ -33,6 +33,7 @@ use crate::network::{Network, Outputs};
 
 pub use crate::network::{Activation, IntoActivation};
 pub use layer::{Dense, Dropout, Embedding, Flatten, GlobalAveragePooling1D, Layer};
+pub(crate) use layers::FAMILY;
 pub use layers::Layers;
 
 /// A model that is a list of layers.

@@ -6,7 +6,9 @@ mod attention;
 mod confusion;
 mod data_map;
 mod examples;
+mod hindsight;
 mod layers;
+mod ratios;
 mod statistics;
 mod svg;
 mod tensors;
@@ -16,10 +18,12 @@ pub use attention::AttentionMap;
 pub use confusion::ConfusionMatrix;
 pub use data_map::{DataMap, MappedExample};
 pub use examples::{BatchView, ExampleView, Piece, RankedExamples};
+pub use hindsight::{Collected, Direction, Hindsight, IntoCollected, Probe};
 pub(crate) use layers::layer_of;
+pub use ratios::{LayerRatios, UpdateRatios};
 pub use statistics::{Bin, Statistics};
 pub use tensors::{TensorRow, TensorStatistics};
-pub use why::{FirstNonFinite, Phase, Why};
+pub use why::{FirstNonFinite, Grown, Phase, Why};
 
 use stratoscope_render::html::escape;
 

@@ -86,6 +86,11 @@ pub struct TensorStatistics {
 }
 
 impl TensorStatistics {
+    /// Of no tensors: the run is over.
+    pub(crate) fn none(title: String) -> Self {
+        Self::new(title, Vec::new(), Vec::new(), Vec::new())
+    }
+
     pub(crate) fn new(
         title: String,
         rows: Vec<TensorRow>,
@@ -433,7 +438,7 @@ mod tests {
         assert!(!html.contains("<svg"), "front ends remove it");
         let plain = some().to_plain();
         assert!(plain.contains("all") && plain.contains("13.00"), "{plain}");
-        let none = TensorStatistics::new("none".to_owned(), Vec::new(), Vec::new(), Vec::new());
+        let none = TensorStatistics::none("none".to_owned());
         assert!(none.is_empty() && none.to_html().contains("none") && none.layers().is_empty());
     }
 }

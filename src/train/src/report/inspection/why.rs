@@ -45,6 +45,8 @@ pub struct FirstNonFinite {
     pub name: String,
     /// The layer: `bert.encoder.layer.3`.
     pub layer: String,
+    /// The operation that made it: `softmax`. `None` where only the outputs of a part of the network are known.
+    pub operation: Option<String>,
     /// The value: NaN or an infinity.
     pub value: f64,
     /// The example's row in the data set of the run, where it is of one.
@@ -53,6 +55,23 @@ pub struct FirstNonFinite {
     pub text: Option<String>,
     /// The word piece, and its position.
     pub piece: Option<(usize, String)>,
+}
+
+/// The operation at which numbers begin to be larger than they were.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grown {
+    /// The operation; `None` where only the outputs of a part of the network are known.
+    pub operation: Option<String>,
+    /// The part of the network: `bert.encoder.layer.3.intermediate`.
+    pub name: String,
+    /// The root mean square of what it puts out in the coming step.
+    pub now: f64,
+    /// The same for the same batch with the weights after step `step`.
+    pub before: f64,
+    /// How many steps had been made then.
+    pub step: u64,
+    /// The loss of the batch now, and with those weights.
+    pub loss: (f64, f64),
 }
 
 /// Why the coming step goes wrong, or that it does not.
@@ -64,6 +83,8 @@ pub struct Why {
     pub verdict: String,
     /// The first value that is not finite; `None` where all are.
     pub first: Option<FirstNonFinite>,
+    /// Where numbers have grown since an earlier step, in a step whose values are all finite.
+    pub grown: Option<Grown>,
     /// What was computed just before it, and it: the ranges of its inputs.
     pub trail: Vec<TensorRow>,
     /// Likely causes, the most likely one first.
@@ -74,19 +95,47 @@ pub struct Why {
     pub notes: Vec<String>,
 }
 
+impl Grown {
+    fn place(&self) -> Vec<(&'static str, String)> {
+        let mut place = Vec::new();
+        if let Some(operation) = &self.operation {
+            place.push(("operation", format!("`{operation}`")));
+        }
+        place.push(("in", format!("`{}`", self.name)));
+        place.push((
+            "root mean sq.",
+            format!(
+                "{} with the weights after step {}, {} now",
+                number(self.before),
+                self.step,
+                number(self.now)
+            ),
+        ));
+        place.push((
+            "loss",
+            format!("{} then, {} now", number(self.loss.1), number(self.loss.0)),
+        ));
+        place
+    }
+}
+
 impl Why {
     /// Where the value was found, a line each.
     fn place(&self) -> Vec<(&'static str, String)> {
+        if let Some(grown) = &self.grown {
+            return grown.place();
+        }
         let Some(first) = &self.first else {
             return Vec::new();
         };
-        let mut place = vec![
-            (
-                "found",
-                format!("{} {}", number(first.value), first.phase.words()),
-            ),
-            ("in", format!("`{}`", first.name)),
-        ];
+        let mut place = vec![(
+            "found",
+            format!("{} {}", number(first.value), first.phase.words()),
+        )];
+        if let Some(operation) = &first.operation {
+            place.push(("operation", format!("`{operation}`")));
+        }
+        place.push(("in", format!("`{}`", first.name)));
         if first.layer != first.name {
             place.push(("layer", format!("`{}`", first.layer)));
         }
@@ -111,7 +160,7 @@ impl Why {
                 number(own.min),
                 number(own.max),
                 percent(own.zeros, own.elements),
-                text::thousands(own.non_finite() as usize),
+                percent(own.non_finite(), own.elements),
             ]
         })
     }
@@ -143,7 +192,7 @@ impl Why {
                 "<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><caption \
                  style=\"text-align:left;font-size:12px\">What was computed, in this order</caption><thead><tr>",
             );
-            for name in ["output", "min", "max", "zero", "not finite"] {
+            for name in ["value", "min", "max", "zero", "not finite"] {
                 let _ = write!(html, "<th scope=\"col\" style=\"{HEAD}\">{name}</th>");
             }
             html.push_str("</tr></thead><tbody>");
@@ -222,11 +271,13 @@ mod tests {
                 phase: Phase::Forward,
                 name: "bert.<b>.output".to_owned(),
                 layer: "bert.<b>".to_owned(),
+                operation: Some("soft<i>max".to_owned()),
                 value: f64::NEG_INFINITY,
                 row: Some(3),
                 text: Some("a <i>".to_owned()),
                 piece: Some((2, "[UNK]".to_owned())),
             }),
+            grown: None,
             trail: vec![row("before", &[1.0, 0.0]), row("here", &[f32::NAN])],
             causes: vec!["too large".to_owned()],
             fixes: vec!["use `global_clipnorm`".to_owned()],
@@ -245,9 +296,25 @@ mod tests {
         assert!(!html.contains("<b>") && !html.contains("<i>"));
         let plain = why.to_plain();
         assert!(
-            plain.contains("before: 0 to 1.000, 50 % zero, 0 not finite"),
+            plain.contains("before: 0 to 1.000, 50 % zero, 0 % not finite"),
             "{plain}"
         );
+        assert!(html.contains("soft&lt;i&gt;max"), "{html}");
+        let grown = Why {
+            grown: Some(Grown {
+                operation: None,
+                name: "bert.pooler".to_owned(),
+                now: 12.0,
+                before: 2.0,
+                step: 4,
+                loss: (8.0, 0.5),
+            }),
+            first: None,
+            ..why.clone()
+        };
+        let plain = grown.to_plain();
+        let expected = "2.000 with the weights after step 4, 12.00 now";
+        assert!(plain.contains(expected), "{plain}");
         let fine = Why {
             first: None,
             trail: Vec::new(),

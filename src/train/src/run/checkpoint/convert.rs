@@ -11,13 +11,13 @@ use super::format::{
 };
 use crate::metric::Predicted;
 use crate::network::Network;
-use crate::report::counters::{Counters, Shape};
 use crate::report::history::{
     EpochRecord, Evaluation, ExecutionRecord, History, Measured, StepRecord,
 };
 use crate::report::run_report::StepPoint;
-use crate::run::edits::Dated;
-use crate::run::progress::{Execution, Progress};
+use crate::run::course::Courses;
+use crate::run::edits::{Change, Dated};
+use crate::run::progress::{Execution, Progress, RECENT};
 use crate::run::snapshot::Snapshot;
 use crate::step::exchange::LocalSgdState;
 use crate::step::loss_scale::LossScale;
@@ -61,6 +61,8 @@ pub(super) fn progress_of<N: Network>(
             })
             .collect(),
         best_accuracy: progress.best_accuracy.map(Bits::from),
+        example_epochs: progress.examples.saved().map(|(epoch, _)| epoch).collect(),
+        examples_full: progress.examples.is_full(),
         step: counts_of(&it.state, params),
     }
 }
@@ -70,7 +72,7 @@ fn counts_of<N: Network>(state: &SavedStep<N>, params: &[ParamId]) -> SavedCount
     SavedCounts {
         batches: state.batches,
         steps: state.steps,
-        counters: numbers_of(state.counters),
+        counters: state.counters,
         loss_scale: (scale.into(), finite),
         local_steps: state.local.steps,
         local_examples: state.local.examples.clone(),
@@ -155,52 +157,6 @@ fn execution_of(it: &Execution) -> SavedExecution {
     }
 }
 
-fn numbers_of(counters: Counters) -> [u64; 8] {
-    let Counters {
-        batches,
-        executions,
-        optimizer_steps,
-        all_reduces,
-        parameter_averages,
-        pushes,
-        staleness,
-        skipped_steps,
-    } = counters;
-    [
-        batches,
-        executions,
-        optimizer_steps,
-        all_reduces,
-        parameter_averages,
-        pushes,
-        staleness,
-        skipped_steps,
-    ]
-}
-
-fn counters_of(numbers: [u64; 8]) -> Counters {
-    let [
-        batches,
-        executions,
-        optimizer_steps,
-        all_reduces,
-        parameter_averages,
-        pushes,
-        staleness,
-        skipped_steps,
-    ] = numbers;
-    Counters {
-        batches,
-        executions,
-        optimizer_steps,
-        all_reduces,
-        parameter_averages,
-        pushes,
-        staleness,
-        skipped_steps,
-    }
-}
-
 impl From<LossSum> for Sum {
     fn from(it: LossSum) -> Self {
         Self {
@@ -221,7 +177,7 @@ impl From<Sum> for LossSum {
 
 /// What a run that goes on expects of what it reads.
 pub(super) struct Expected<'a> {
-    pub shape: &'a Shape,
+    pub courses: &'a Courses,
     /// One past the last epoch.
     pub epochs: u64,
     /// The names of the metrics.
@@ -232,9 +188,6 @@ pub(super) struct Expected<'a> {
     pub replicas: usize,
 }
 
-/// Steps of a card at most.
-const MOST_RECENT: usize = 20;
-
 /// A reason for which a file is not believed.
 pub(super) type Refused = String;
 
@@ -244,15 +197,19 @@ pub(super) fn progress_from<N: Network>(
     devices: String,
     expected: &Expected<'_>,
 ) -> Result<Progress<N>, Refused> {
-    let Expected { shape, epochs, .. } = expected;
+    let epochs = &expected.epochs;
+    let mut courses = expected.courses.clone();
+    for dated in &saved.edits {
+        if let Change::Turn(place, turn) = &dated.change {
+            courses.turn(*place, turn)?;
+        }
+    }
     let counts = &saved.step;
+    let batches = courses.batches(saved.epoch);
     let fits = saved.epoch <= *epochs
-        && saved.batch <= shape.batches_per_epoch
+        && saved.batch <= batches
         && (saved.epoch < *epochs || saved.batch == 0)
-        && (saved
-            .batch
-            .is_multiple_of(shape.gradient_accumulation_steps)
-            || saved.batch == shape.batches_per_epoch);
+        && (saved.batch == batches || courses.group(saved.epoch, saved.batch).start == saved.batch);
     if !fits {
         return Err(format!(
             "epoch {} and batch {} are no place of this run",
@@ -293,14 +250,15 @@ pub(super) fn progress_from<N: Network>(
         seconds: it.seconds.into(),
     });
     let begins_before = |it: &Execution| {
+        // Batches that were left out are not counted.
         let end = it.first_batch.checked_add(it.batches);
-        it.epoch == saved.epoch && end == Some(saved.batch)
+        it.epoch == saved.epoch && end.is_some_and(|end| end <= saved.batch)
     };
     if !execution.as_ref().is_none_or(begins_before) {
         return Err("the execution that is not over does not end where the run is".to_owned());
     }
     progress.execution = execution;
-    let recent = saved.recent.into_iter().rev().take(MOST_RECENT).rev();
+    let recent = saved.recent.into_iter().rev().take(RECENT).rev();
     progress.recent = recent
         .map(|(step, loss, norm, rate, accuracy)| StepPoint {
             step,
@@ -417,7 +375,7 @@ pub(super) fn counts_into<N: Network>(
     };
     state.batches = saved.batches;
     state.steps = saved.steps;
-    state.counters = counters_of(saved.counters);
+    state.counters = saved.counters;
     state.values.updates = saved.updates;
     for ((_, at), &saved) in state.values.fetched.iter_mut().zip(&saved.fetched) {
         *at = saved;

@@ -12,10 +12,11 @@
 use serde::{Deserialize, Serialize};
 use stratoscope_strategy::Checksum;
 
+use crate::report::counters::Counters;
 use crate::run::edits::Dated;
 
 /// The version of the format.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 /// The version of the program.
 pub(crate) const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
@@ -111,6 +112,10 @@ pub(crate) struct SavedProgress {
     /// The latest steps: number, loss, gradient norm, rate.
     pub recent: Vec<(u64, Bits, Bits, Bits, Option<Bits>)>,
     pub best_accuracy: Option<Bits>,
+    /// The epochs of which `examples.0` and so on say what was said of each example.
+    pub example_epochs: Vec<u64>,
+    /// Whether later epochs were not recorded for want of room.
+    pub examples_full: bool,
     pub step: SavedCounts,
 }
 
@@ -128,7 +133,7 @@ pub(crate) struct Sum {
 pub(crate) struct SavedCounts {
     pub batches: u64,
     pub steps: u64,
-    pub counters: [u64; 8],
+    pub counters: Counters,
     pub loss_scale: (Bits, u64),
     pub local_steps: u64,
     pub local_examples: Vec<usize>,

@@ -10,6 +10,7 @@ mod convert;
 mod folder;
 mod format;
 mod made_with;
+mod moments;
 mod tensors;
 
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ use self::tensors::Layout;
 use crate::context::warnings::notice;
 use crate::metric::names;
 use crate::network::Network;
-use crate::report::counters::Shape;
+use crate::run::course::Courses;
 use crate::run::edits::Dated;
 use crate::run::progress::Progress;
 use crate::run::snapshot::Snapshot;
@@ -229,7 +230,8 @@ pub(crate) struct Resuming<'a, N: Network> {
     /// The model, compiled and with its variables.
     pub state: &'a ModelState<N>,
     pub settings: &'a StepSettings,
-    pub shape: &'a Shape,
+    /// The batches of the run before any change.
+    pub courses: &'a Courses,
     /// One past the last epoch.
     pub epochs: u64,
     pub made_with: &'a [(String, String)],
@@ -270,6 +272,24 @@ impl<N: Network> Resuming<'_, N> {
         Err(none_is_complete(folder, &unusable))
     }
 
+    /// The earliest or the latest complete one that this run has written after at most so many steps, in its folder. One
+    /// that does not belong to what the run has become since, or is damaged, is passed over.
+    pub(crate) fn until(
+        &self,
+        checkpoints: &Checkpoints,
+        (step, earliest): (u64, bool),
+        belongs: impl Fn(&Resumed<N>) -> bool,
+    ) -> Option<Resumed<N>> {
+        let (mut found, _) = folder::list(&checkpoints.folder).ok()?;
+        found.retain(|it| it.body.run == checkpoints.run && it.body.step <= step);
+        found.sort_by_key(|it| match earliest {
+            true => it.body.step,
+            false => u64::MAX - it.body.step,
+        });
+        let mut read = found.iter().filter_map(|it| self.read(it).ok());
+        read.find(|resumed| belongs(resumed))
+    }
+
     fn read(&self, one: &Found) -> std::result::Result<Resumed<N>, Unusable> {
         let mut files = one.verified(&[PROGRESS, STATE])?.into_iter();
         let (Some(progress), Some(tensors)) = (files.next(), files.next()) else {
@@ -301,7 +321,7 @@ impl<N: Network> Resuming<'_, N> {
         let replicas = &self.state.step.replicas;
         let params = params(self.state);
         let expected = Expected {
-            shape: self.shape,
+            courses: self.courses,
             epochs: self.epochs,
             metrics: &names(&self.settings.compiled.metrics),
             params: &params,
@@ -309,14 +329,20 @@ impl<N: Network> Resuming<'_, N> {
         };
         let in_progress = |reason| (PROGRESS, reason);
         let mut state = self.state.step.saved();
+        state.values = replicas.saved_apart();
         convert::counts_into(&saved.step, &expected, &mut state).map_err(in_progress)?;
         let (moments, has_best) = (saved.step.moments.clone(), saved.has_best);
+        let logged = (saved.example_epochs.clone(), saved.examples_full);
         let progress = convert::progress_from::<N>(saved, self.devices.clone(), &expected);
         let mut progress = progress.map_err(in_progress)?;
         let layout = layout(self.state, self.settings);
-        let like = has_best.then(|| replicas.first().clone());
+        let like = has_best.then(|| replicas.apart(replicas.first()));
         let best = tensors::read(file, &mut state, like, &layout, &moments);
         progress.best = best.map_err(|reason| (STATE, reason))?;
+        state.values.take_running();
+        let logged = (logged.0.as_slice(), logged.1);
+        let log = tensors::examples(file, logged, self.courses.examples());
+        progress.examples = log.map_err(|reason| (STATE, reason))?;
         Ok((state, progress))
     }
 }
@@ -332,14 +358,19 @@ fn listed(unusable: &[Unusable]) -> Vec<(String, String)> {
     listed.collect()
 }
 
-/// SC0526 as a warning, where the one that is used is not the newest.
+/// SC0526 as a warning, where others in the folder are damaged. What another version wrote is of another run, which
+/// nobody asked for.
 fn report_damaged(folder: &Path, unusable: &[Unusable], used: &Found) -> Result<()> {
-    if unusable.is_empty() {
+    let damaged = unusable
+        .iter()
+        .filter(|it| matches!(it, Unusable::Damaged { .. }));
+    let damaged: Vec<Unusable> = damaged.cloned().collect();
+    if damaged.is_empty() {
         return Ok(());
     }
     let rule = DamagedCheckpoint {
         folder: folder.display().to_string(),
-        unusable: listed(unusable),
+        unusable: listed(&damaged),
         used: Some(used.path.display().to_string()),
     };
     notice(rule.diagnostic())

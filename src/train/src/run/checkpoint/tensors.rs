@@ -7,6 +7,7 @@
 //! | `second_moment.0.classifier.bias` | what the optimizer keeps beside it ([`Kept`]), flat |
 //! | `best.classifier.bias` | the variable after the best epoch, which early stopping returns to |
 //! | `metrics.0.confusion_matrix` | what copy 0 of the metrics' state has counted |
+//! | `examples.2` | what the training passes of epoch 2 have said of each example ([`ExampleLog`]) |
 //!
 //! Copies that are equal, because all of them make every update, are written once. A tensor is read from its device when
 //! it is written, one after the other.
@@ -23,6 +24,8 @@ use safetensors::tensor::{Dtype, View, serialize_to_file};
 use stratoscope_strategy::VariableRecord;
 
 use super::convert::Refused;
+use super::moments::moments_from;
+use crate::inspect::{ExampleLog, SAVED_BYTES};
 use crate::network::Network;
 use crate::optimizer::{Kept, OptimizerState};
 use crate::run::snapshot::Snapshot;
@@ -134,6 +137,18 @@ impl Collect<'_> {
         module.visit(self);
     }
 
+    /// What is on the host anyway.
+    fn counted(&mut self, name: String, (dtype, shape): (Dtype, Vec<usize>), bytes: Vec<u8>) {
+        let entry = Entry {
+            dtype,
+            shape,
+            length: bytes.len(),
+            read: Box::new(move || Ok(bytes.clone())),
+            problem: self.problem,
+        };
+        self.found.insert(name, entry);
+    }
+
     fn moments(&mut self, copy: usize, state: &OptimizerState) {
         for record in self.layout.records {
             for kept in Kept::ALL {
@@ -187,15 +202,12 @@ pub(super) fn write<N: Network>(
     let counted = state.tallies.as_ref().map(|tallies| tallies.states());
     for (copy, counted) in counted.into_iter().flatten().enumerate() {
         for (name, shape, bytes) in counted.into_iter().filter(|(.., bytes)| !bytes.is_empty()) {
-            let entry = Entry {
-                dtype: Dtype::U64,
-                shape,
-                length: bytes.len(),
-                read: Box::new(move || Ok(bytes.clone())),
-                problem: &problem,
-            };
-            collect.found.insert(of_metrics(copy, name), entry);
+            collect.counted(of_metrics(copy, name), (Dtype::U64, shape), bytes);
         }
+    }
+    for (epoch, bytes) in snapshot.progress.examples.saved() {
+        let shape = vec![bytes.len() / SAVED_BYTES, SAVED_BYTES];
+        collect.counted(of_examples(epoch), (Dtype::U8, shape), bytes);
     }
     let written = serialize_to_file(&collect.found, None, path);
     drop(collect);
@@ -210,14 +222,48 @@ fn of_metrics(copy: usize, name: &str) -> String {
     format!("metrics.{copy}.{}", name.trim_start_matches("metrics."))
 }
 
+fn of_examples(epoch: u64) -> String {
+    format!("examples.{epoch}")
+}
+
+/// What the training passes of these epochs have said of each example of the run.
+///
+/// # Errors
+/// Why the file is not believed.
+pub(super) fn examples(
+    bytes: &[u8],
+    (epochs, is_full): (&[u64], bool),
+    examples: usize,
+) -> Result<ExampleLog, Refused> {
+    let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
+    let of_epoch = |&epoch: &u64| {
+        let name = of_examples(epoch);
+        let found = file.tensor(&name).map_err(|error| error.to_string())?;
+        match found.data().len() == examples * SAVED_BYTES {
+            true => Ok((epoch, found.data())),
+            false => Err(format!("`{name}` is of another size")),
+        }
+    };
+    let each: Vec<(u64, &[u8])> = epochs
+        .iter()
+        .map(of_epoch)
+        .collect::<Result<_, Refused>>()?;
+    Ok(ExampleLog::from_saved(each, is_full))
+}
+
 /// The tensors of a file that were not taken yet.
-struct Tensors<'b> {
+pub(super) struct Tensors<'b> {
     left: HashMap<String, safetensors::tensor::TensorView<'b>>,
 }
 
 impl<'b> Tensors<'b> {
     /// The bytes of a tensor of this type and shape.
-    fn take(&mut self, name: &str, of: DType, shape: &[usize]) -> Result<&'b [u8], Refused> {
+    pub(super) fn take(
+        &mut self,
+        name: &str,
+        of: DType,
+        shape: &[usize],
+    ) -> Result<&'b [u8], Refused> {
         let found = self.left.remove(name);
         let found = found.ok_or_else(|| format!("`{name}` is missing"))?;
         if Some(found.dtype()) != dtype(of) || found.shape() != shape {
@@ -231,7 +277,7 @@ impl<'b> Tensors<'b> {
         Ok(found.data())
     }
 
-    fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         self.left.contains_key(name)
     }
 }
@@ -280,7 +326,7 @@ impl ModuleMapper for Fill<'_, '_> {
     }
 }
 
-fn tensor<const D: usize>(
+pub(super) fn tensor<const D: usize>(
     bytes: &[u8],
     shape: Vec<usize>,
     dtype: DType,
@@ -343,6 +389,9 @@ pub(super) fn read<N: Network>(
         state.tallies = Some(counted.ok_or("the counts of the metrics are of another kind")?);
         tensors.left.retain(|name, _| !name.starts_with("metrics."));
     }
+    tensors
+        .left
+        .retain(|name, _| !name.starts_with("examples."));
     match tensors.left.keys().next() {
         Some(name) => Err(format!("`{name}` belongs to no variable of the model")),
         None => Ok(best),
@@ -366,64 +415,5 @@ fn filled<N: Network>(
     match fill.problem {
         Some(problem) => Err(problem),
         None => Ok(module),
-    }
-}
-
-/// What the optimizer keeps beside each copy; `steps`: of each copy.
-fn moments_from<N: Network>(
-    state: &SavedStep<N>,
-    steps: &[u64],
-    layout: &Layout<'_>,
-    tensors: &mut Tensors<'_>,
-    file: &SafeTensors<'_>,
-) -> Result<Vec<OptimizerState>, Refused> {
-    let mut all = Vec::new();
-    for (copy, (module, &steps)) in state.values.modules.iter().zip(steps).enumerate() {
-        let mut moments = OptimizerState::after(steps);
-        let mut places = Places(HashMap::new());
-        module.visit(&mut places);
-        for record in layout.records {
-            let Some((device, dtype, count)) = places.0.get(&record.param) else {
-                continue;
-            };
-            for kept in Kept::ALL {
-                let written = copy.min(layout.copies - 1);
-                let name = format!("{}.{written}.{}", kept.name(), record.name);
-                if *count == 0 || file.tensor(&name).is_err() {
-                    continue;
-                }
-                let bytes = match tensors.has(&name) {
-                    true => tensors.take(&name, *dtype, &[*count])?,
-                    // A copy that is equal has taken it; its size is that of this one.
-                    false => file
-                        .tensor(&name)
-                        .map_err(|error| error.to_string())?
-                        .data(),
-                };
-                if bytes.len() != count * dtype.size() {
-                    return Err(format!("`{name}` is of another size"));
-                }
-                moments.keep(
-                    record.param,
-                    kept,
-                    tensor(bytes, vec![*count], *dtype, device),
-                );
-            }
-        }
-        all.push(moments);
-    }
-    Ok(all)
-}
-
-/// Where the variables of a module are, their type and their number of elements.
-struct Places(HashMap<ParamId, (Device, DType, usize)>);
-
-impl ModuleVisitor for Places {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let value = param.val();
-        // Moments do not record gradients.
-        let device = value.device().inner();
-        let count = value.shape().num_elements();
-        self.0.insert(param.id, (device, value.dtype(), count));
     }
 }

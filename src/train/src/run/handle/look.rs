@@ -10,10 +10,11 @@ use crate::count::IntoCount;
 use crate::inspect::{self, Inspection, Ranking};
 use crate::network::Network;
 use crate::report::inspection::{
-    AttentionMap, BatchView, DataMap, RankedExamples, TensorStatistics, Why,
+    AttentionMap, BatchView, DataMap, LayerRatios, RankedExamples, TensorStatistics, UpdateRatios,
+    Why,
 };
 use crate::run::epochs::Drive;
-use crate::run::run_state::RunState;
+use crate::run::run_state::{Phase, RunState};
 use crate::run::state::ModelState;
 use crate::step::forward::BatchOutputs;
 use crate::step::head::Head;
@@ -115,9 +116,14 @@ impl<N: Network> Run<N> {
         (N::calls().data_map)(self)
     }
 
-    /// Why the coming step has a value that is not finite: the step is replayed with a tap at every output, and the first
-    /// such value is named, with its layer, its example, what it was computed from, and what helps. A step without one
-    /// is said to have none.
+    /// Why the coming step has a value that is not finite: the step is replayed with taps after every operation, forward and
+    /// backward, and the first such value is named, with its operation, layer and example, what it was computed from, the
+    /// likely cause and what helps. Where all are finite but the loss has grown, the operation is named at which numbers
+    /// begin to be larger than with the weights of an earlier snapshot.
+    ///
+    /// Operations are known in the networks of this library. In one of your own they are those that are written as
+    /// [`operation!`](crate::operation), and [`tap`](crate::tap) hands out a value; without either, the outputs and the
+    /// gradients of the parameters are looked at.
     ///
     /// # Errors
     /// As [`Self::batch`].
@@ -125,8 +131,120 @@ impl<N: Network> Run<N> {
         (N::calls().why)(self)
     }
 
+    /// How much each of the latest steps, at most 20, has changed the layers: the norm of the update as a share of that of
+    /// the weights. On the CPU it is measured in the update itself, at every step.
+    ///
+    /// # Errors
+    /// SC0121 in a callback of this run.
+    pub fn update_ratios(&self) -> Result<UpdateRatios> {
+        (N::calls().update_ratios)(self)
+    }
+
+    /// Whether each step from now on measures what [`Self::update_ratios`] shows. It does unless `false` is said, since it
+    /// costs less than a hundredth of a step; `tests/bench/bench.py --runs` compares.
+    ///
+    /// # Errors
+    /// SC0521 for a run that is finished; SC0121 in a callback of this run.
+    pub fn measure_updates(&self, is_measured: bool) -> Result<()> {
+        (N::calls().measure_updates)(self, is_measured)
+    }
+
+    pub(crate) fn update_ratios_here(&self) -> Result<UpdateRatios> {
+        self.read("update_ratios", |_, run| {
+            let steps = &run.progress.ratios;
+            let mut layers: Vec<LayerRatios> = Vec::new();
+            for (at, step) in steps.iter().enumerate() {
+                for it in step.layers.iter() {
+                    let known = layers.iter().position(|layer| layer.layer == it.layer);
+                    let place = known.unwrap_or_else(|| {
+                        layers.push(LayerRatios {
+                            layer: it.layer.clone(),
+                            ratios: vec![f64::NAN; steps.len()],
+                        });
+                        layers.len() - 1
+                    });
+                    layers[place].ratios[at] = it.ratio;
+                }
+            }
+            let note = match (steps.is_empty(), run.settings.measures_updates) {
+                (false, _) => None,
+                (true, false) => Some("not measured: `run.measure_updates(false)?` was called"),
+                (true, true) if run.progress.history.steps.is_empty() => {
+                    Some("no step is made yet")
+                }
+                (true, true) => Some(
+                    "measured in the update on the CPU only, and not read from a checkpoint; \
+                     `run.updates()?` computes the coming one anywhere",
+                ),
+            };
+            Ok(UpdateRatios {
+                steps: steps.iter().map(|it| it.step).collect(),
+                layers,
+                notes: note.map(str::to_owned).into_iter().collect(),
+            })
+        })
+    }
+
+    pub(crate) fn measure_updates_here(&self, is_measured: bool) -> Result<()> {
+        self.with("measure_updates", |_, run| {
+            run.base.measures_updates = is_measured;
+            run.settings.measures_updates = is_measured;
+            Ok(())
+        })
+    }
+
     pub(crate) fn why_here(&self) -> Result<Why> {
-        self.look("why", |look, _| look.why())
+        let why = self.look("why", |look, _| look.why())?;
+        let is_over = self.read("why", |_, run| Ok(run.phase == Phase::Over))?;
+        match why.first.is_some() || is_over {
+            true => Ok(why),
+            false => self.with_growth(why),
+        }
+    }
+
+    /// Where numbers have grown since the snapshot with the lowest loss, if they have.
+    fn with_growth(&self, why: Why) -> Result<Why> {
+        let _listening = Listening::begin();
+        self.with("why", |lease, run| {
+            let lowest = run.lowest_loss(lease.step.steps);
+            let coming = run.coming_step(lease)?;
+            let (Some((step, loss)), Some(coming)) = (lowest, coming) else {
+                return Ok(why);
+            };
+            let look = |model: &ModelState<N>| {
+                let inspection = Inspection {
+                    step: &model.step,
+                    settings: &run.settings,
+                    files: &model.files,
+                    first_batch: coming.number,
+                    batches: &coming.batches,
+                };
+                inspection.reference()
+            };
+            let Some(now) = look(lease)? else {
+                return Ok(why);
+            };
+            let ring = run.snapshots.as_ref();
+            let found = ring.and_then(|ring| ring.nearest(step, |_| true));
+            let Some(snapshot) = found.filter(|_| now.loss > inspect::WORTH_A_LOOK * loss) else {
+                return Ok(why);
+            };
+            let held = lease.step.saved();
+            lease.step.restore(&snapshot.state)?;
+            let earlier = look(lease);
+            lease.step.restore(&held)?;
+            let Some(earlier) = earlier? else {
+                return Ok(why);
+            };
+            let inspection = Inspection {
+                step: &lease.step,
+                settings: &run.settings,
+                files: &lease.files,
+                first_batch: coming.number,
+                batches: &coming.batches,
+            };
+            Ok(inspection.with_growth(why, &now, &earlier))
+        })
     }
 
     pub(crate) fn batch_here(&self) -> Result<BatchView> {
@@ -161,7 +279,7 @@ impl<N: Network> Run<N> {
             Ranking::Best => "best",
         };
         self.look(call, |look, run| {
-            let batch_size = run.plan.batch_size;
+            let batch_size = run.courses.batch_size();
             inspect::ranked(look, &run.data.train, batch_size, (ranking, count))
         })
     }
@@ -195,8 +313,23 @@ impl<N: Network> Run<N> {
                 first_batch: number,
                 batches: &batches,
             };
-            look(&inspection, run)
+            let replicas = &model.step.replicas;
+            replicas.undisturbed(|| look(&inspection, run))
         })
+    }
+}
+
+impl<N: Network> RunState<'_, N> {
+    /// The earlier snapshot before the step with the lowest loss: how many steps had been made, and the loss.
+    fn lowest_loss(&self, made: u64) -> Option<(u64, f64)> {
+        let ring = self.snapshots.as_ref()?;
+        let earlier = ring.steps().filter(|step| *step < made);
+        let loss = |step: u64| {
+            let mut steps = self.progress.history.steps.iter();
+            let after = steps.find(|record| record.step == step + 1)?;
+            Some((step, after.loss))
+        };
+        earlier.filter_map(loss).min_by(|a, b| a.1.total_cmp(&b.1))
     }
 }
 

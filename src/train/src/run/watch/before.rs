@@ -28,8 +28,11 @@ pub(crate) struct Before<'a> {
     /// Checked and tokenized.
     pub data: &'a Prepared,
     pub batch_size: usize,
+    /// Examples of a batch that are computed at once.
+    pub at_once: usize,
     pub batches_per_epoch: u64,
     pub epochs: u64,
+    pub recompute: bool,
 }
 
 impl Before<'_> {
@@ -56,8 +59,8 @@ impl Before<'_> {
         findings.into_iter().flatten().try_for_each(notice)?;
         let length = self.data.train.report().longest;
         let length = length.min(self.data.train.max_length());
-        let batch_size = self.batch_size.min(self.data.train.len());
-        memory::check(state, batch_size, length)
+        let at_once = self.at_once.min(self.data.train.len());
+        memory::check(state, at_once, length, self.recompute)
     }
 
     /// The rates of the run.

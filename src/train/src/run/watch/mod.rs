@@ -236,6 +236,7 @@ mod tests {
         let part = PartOutputs {
             outputs: outputs.to_vec(),
             loss: 0.0,
+            squares: None,
         };
         vec![(batch, part)]
     }

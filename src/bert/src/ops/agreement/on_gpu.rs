@@ -1,0 +1,247 @@
+//! The kernels for GPUs against the portable forms on the same device: outputs and every gradient.
+
+use burn::tensor::Device;
+
+use super::*;
+
+/// An adapter; Mesa's software one is enough. `None`, and a line that is counted, without one.
+fn adapter() -> Option<Device> {
+    let found = Device::enumerate(DeviceType::Wgpu).into_iter().next();
+    if found.is_none() {
+        println!("skipped: wgpu finds no adapter");
+    }
+    found.map(|device| device.autodiff())
+}
+
+/// The case on another device.
+fn moved(case: &Case, device: &Device) -> Case {
+    fn all<const D: usize>(tensors: &[Tensor<D>], device: &Device) -> Vec<Tensor<D>> {
+        let copy = |tensor: &Tensor<D>| Tensor::from_data(tensor.to_data(), device);
+        tensors.iter().map(copy).collect()
+    }
+    Case {
+        threes: all(&case.threes, device),
+        twos: all(&case.twos, device),
+        ones: all(&case.ones, device),
+    }
+}
+
+fn compare(
+    what: &str,
+    case: &Case,
+    kernel: impl Fn(&Case) -> Tensor<3>,
+    portable: impl Fn(&Case) -> Tensor<3>,
+) {
+    let Some(device) = adapter() else { return };
+    let case = moved(case, &device);
+    let (found, expected) = (run(&case, kernel), run(&case, portable));
+    assert_close(what, &found.output, &expected.output, 1e-5);
+    let gradients = found.gradients.iter().zip(&expected.gradients);
+    for (index, (found, expected)) in gradients.enumerate() {
+        assert_close(&format!("{what}, gradient {index}"), found, expected, 1e-4);
+    }
+}
+
+#[test]
+fn norm_on_a_gpu_agrees() {
+    for shape in [[1, 1, 1], [2, 3, 5], [3, 7, 64], [5, 61, 130], [2, 40, 384]] {
+        let [.., columns] = shape;
+        let case = Case {
+            threes: vec![values(shape, 1), values(shape, 2)],
+            twos: vec![],
+            ones: vec![values([columns], 3), values([columns], 4)],
+        };
+        let parts = |c: &Case| {
+            let [x, residual] = [0, 1].map(|index| c.threes[index].clone());
+            let [gamma, beta] = [0, 1].map(|index| c.ones[index].clone());
+            (x, residual, gamma, beta)
+        };
+        for mask in [None, Mask::new(RATE, KEY)] {
+            compare(
+                "dropout, sum and LayerNorm",
+                &case,
+                |c| {
+                    let (x, residual, gamma, beta) = parts(c);
+                    gpu::normalize(x, Some(residual), gamma, beta, 1e-3, mask)
+                },
+                |c| {
+                    let (x, residual, gamma, beta) = parts(c);
+                    let x = match mask {
+                        Some(mask) => portable::dropout(x, mask),
+                        None => x,
+                    };
+                    portable::layer_norm(x + residual, gamma, beta, 1e-3)
+                },
+            );
+        }
+        let case = Case {
+            threes: vec![values(shape, 1)],
+            ..case
+        };
+        compare(
+            "LayerNorm",
+            &case,
+            |c| {
+                let (gamma, beta) = (c.ones[0].clone(), c.ones[1].clone());
+                gpu::normalize(c.threes[0].clone(), None, gamma, beta, 1e-3, None)
+            },
+            |c| {
+                let (gamma, beta) = (c.ones[0].clone(), c.ones[1].clone());
+                portable::layer_norm(c.threes[0].clone(), gamma, beta, 1e-3)
+            },
+        );
+    }
+}
+
+#[test]
+fn dropout_on_a_gpu_agrees() {
+    let mask = Mask::new(RATE, KEY).expect("a rate above 0");
+    for shape in [[1, 1, 1], [3, 7, 65], [4, 40, 384]] {
+        let case = Case {
+            threes: vec![values(shape, 1)],
+            twos: vec![],
+            ones: vec![],
+        };
+        compare(
+            "dropout",
+            &case,
+            |c| gpu::dropout(c.threes[0].clone(), mask),
+            |c| portable::dropout(c.threes[0].clone(), mask),
+        );
+    }
+}
+
+#[test]
+fn linear_on_a_gpu_agrees() {
+    for (shape, outputs) in [([1, 2, 3], 2), ([2, 3, 5], 7), ([5, 61, 17], 133)] {
+        let case = linear_case(shape, outputs);
+        let inputs = |c: &Case| (c.threes[0].clone(), c.twos[0].clone(), c.ones[0].clone());
+        compare(
+            "linear",
+            &case,
+            |c| {
+                let (x, weight, bias) = inputs(c);
+                gpu::linear(x, weight, bias)
+            },
+            |c| {
+                let (x, weight, bias) = inputs(c);
+                portable::linear(x, weight, bias)
+            },
+        );
+        compare(
+            "linear and GELU",
+            &case,
+            |c| {
+                let (x, weight, bias) = inputs(c);
+                gpu::linear_gelu(x, weight, bias)
+            },
+            |c| {
+                let (x, weight, bias) = inputs(c);
+                portable::gelu(portable::linear(x, weight, bias))
+            },
+        );
+    }
+}
+
+#[test]
+fn attention_on_a_gpu_agrees() {
+    for ([batch, sequence, hidden], heads) in [
+        ([1, 2, 4], 2),
+        ([3, 5, 8], 4),
+        ([4, 3, 6], 1),
+        ([2, 70, 32], 4),
+    ] {
+        let shape = [batch, sequence, hidden];
+        let case = Case {
+            threes: vec![values(shape, 1), values(shape, 2), values(shape, 3)],
+            twos: vec![],
+            ones: vec![],
+        };
+        let mask = |c: &Case| {
+            let ones = ragged(batch, sequence);
+            Tensor::from_data(ones.to_data(), &c.threes[0].device())
+        };
+        for dropped in [None, Mask::new(RATE, KEY)] {
+            let attend = |c: &Case, form: fn(_, _, _, _, _, _) -> Tensor<3>| {
+                let [q, k, v] = [0, 1, 2].map(|index| c.threes[index].clone());
+                form(q, k, v, heads, mask(c), dropped)
+            };
+            compare(
+                "attention",
+                &case,
+                |c| attend(c, gpu::attention),
+                |c| attend(c, portable::attention),
+            );
+        }
+    }
+}
+
+/// Enough rows that a launch has its cubes in two dimensions, and that partial sums have their full number.
+#[test]
+fn many_rows_on_a_gpu_agree() {
+    let shape = [1, 70_000, 3];
+    let case = Case {
+        threes: vec![values(shape, 1), values(shape, 2)],
+        twos: vec![],
+        ones: vec![values([3], 3), values([3], 4)],
+    };
+    let parts = |c: &Case| {
+        let [x, residual] = [0, 1].map(|index| c.threes[index].clone());
+        let [gamma, beta] = [0, 1].map(|index| c.ones[index].clone());
+        (x, residual, gamma, beta)
+    };
+    let Some(device) = adapter() else { return };
+    let there = moved(&case, &device);
+    let found = run(&there, |c| {
+        let (x, residual, gamma, beta) = parts(c);
+        gpu::normalize(x, Some(residual), gamma, beta, 1e-3, None)
+    });
+    let expected = run(&case, |c| {
+        let (x, residual, gamma, beta) = parts(c);
+        portable::layer_norm(x + residual, gamma, beta, 1e-3)
+    });
+    assert_close("many rows", &found.output, &expected.output, 1e-4);
+    let gradients = found.gradients.iter().zip(&expected.gradients);
+    for (index, (found, expected)) in gradients.enumerate() {
+        assert_close(
+            &format!("many rows, gradient {index}"),
+            found,
+            expected,
+            1e-3,
+        );
+    }
+}
+
+/// What a mask drops has a probability of 0, and a gradient of 0; on every device it is the same.
+#[test]
+fn kernels_drop_what_the_cpu_drops() {
+    let Some(device) = adapter() else { return };
+    let mask = Mask::new(RATE, KEY).expect("a rate above 0");
+    let of_cpu = |count: usize| {
+        let ones = Tensor::<3>::ones([1, 1, count], &Device::flex());
+        numbers(dropout(ones, RATE, KEY))
+    };
+    let same = |what: &str, found: &[f32], expected: &[f32]| {
+        let dropped = |values: &[f32]| values.iter().map(|&it| it == 0.0).collect::<Vec<_>>();
+        assert_eq!(dropped(found), dropped(expected), "{what}");
+    };
+    let shape = [3, 37, 70];
+    let [x, residual, weights] = [1, 2, 3].map(|salt| {
+        let numbers: Tensor<3> = values(shape, salt);
+        Tensor::<3>::from_data(numbers.to_data(), &device)
+    });
+    let x = x.require_grad();
+    let (gamma, beta) = (Tensor::ones([70], &device), Tensor::zeros([70], &device));
+    let y = gpu::normalize(x.clone(), Some(residual), gamma, beta, 1e-3, Some(mask));
+    let gradients = (y * weights).sum().backward();
+    let found = numbers(x.grad(&gradients).expect("it is tracked"));
+    same("LayerNorm", &found, &of_cpu(3 * 37 * 70));
+
+    let scores = Tensor::<4>::zeros([2, 3, 5, 70], &device);
+    let tokens = Tensor::<2>::ones([2, 70], &device);
+    let kept = stratoscope_gpu::masked_softmax(scores, tokens, 1.0, Some(mask.into()));
+    let (found, expected) = (numbers(kept), of_cpu(2 * 3 * 5 * 70));
+    same("softmax", &found, &expected);
+    let expected: Vec<f32> = expected.iter().map(|it| it / 70.0).collect();
+    assert_close("softmax", &found, &expected, 1e-6);
+}

@@ -1,0 +1,101 @@
+//! The operations with kernels for wgpu and CUDA (`stratoscope_gpu`): products are burn's, what lies between them is one
+//! launch each. Shapes and meanings are those of the functions in [`super`].
+
+use burn::tensor::{DType, FloatDType, Tensor};
+use stratoscope_gpu::{self as kernels, Dropped};
+
+use super::key::Mask;
+use super::portable::split;
+use super::precision::in_f16;
+use crate::taps;
+
+/// Whether a tensor is one the kernels take. Where somebody looks at single operations there are none.
+pub(super) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
+    !taps::is_by_operation() && kernels::takes(tensor)
+}
+
+impl From<Mask> for Dropped {
+    fn from(mask: Mask) -> Self {
+        Self {
+            first: mask.first,
+            second: mask.second,
+            threshold: mask.threshold,
+            scale: mask.scale,
+        }
+    }
+}
+
+pub(super) fn linear(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
+    by_rows(x, |x| kernels::linear(factor(x), factor(weight), bias))
+}
+
+pub(super) fn linear_gelu(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
+    by_rows(x, |x| kernels::linear_gelu(factor(x), factor(weight), bias))
+}
+
+/// What a product multiplies: float16 under that precision, so that products read and keep 16 bits.
+pub(super) fn factor<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
+    match in_f16() && tensor.dtype() != DType::F16 {
+        true => tensor.cast(FloatDType::F16),
+        false => tensor,
+    }
+}
+
+/// What a product put out, in float32.
+fn widened<const D: usize>(product: Tensor<D>) -> Tensor<D> {
+    match in_f16() {
+        true => product.cast(FloatDType::F32),
+        false => product,
+    }
+}
+
+/// A layer over all rows of a batch at once.
+fn by_rows(x: Tensor<3>, layer: impl FnOnce(Tensor<2>) -> Tensor<2>) -> Tensor<3> {
+    let [batch, sequence, inputs] = x.dims();
+    let y = layer(x.reshape([batch * sequence, inputs]));
+    let [_, outputs] = y.dims();
+    y.reshape([batch, sequence, outputs])
+}
+
+/// Whether rows of x fit the kernels of LayerNorm.
+pub(super) fn fits_a_row(x: &Tensor<3>) -> bool {
+    kernels::fits_a_row(x.dims()[2])
+}
+
+pub(super) fn normalize(
+    x: Tensor<3>,
+    residual: Option<Tensor<3>>,
+    gamma: Tensor<1>,
+    beta: Tensor<1>,
+    eps: f64,
+    dropped: Option<Mask>,
+) -> Tensor<3> {
+    match residual {
+        Some(residual) => {
+            let dropped = dropped.map(Dropped::from);
+            kernels::add_layer_norm(x, residual, gamma, beta, eps, dropped)
+        }
+        None => kernels::layer_norm(x, gamma, beta, eps),
+    }
+}
+
+pub(super) fn dropout(x: Tensor<3>, mask: Mask) -> Tensor<3> {
+    kernels::dropout(x, mask.into())
+}
+
+pub(super) fn attention(
+    query: Tensor<3>,
+    key: Tensor<3>,
+    value: Tensor<3>,
+    heads: usize,
+    mask: Tensor<2>,
+    dropped: Option<Mask>,
+) -> Tensor<3> {
+    let [batch, sequence, hidden] = query.dims();
+    let scale = 1.0 / ((hidden / heads) as f64).sqrt();
+    let [query, key, value] = [query, key, value].map(|x| split(factor(x), heads));
+    let scores = widened(query.matmul(key.swap_dims(2, 3)));
+    let kept = kernels::masked_softmax(scores, mask, scale, dropped.map(Dropped::from));
+    let mixed = widened(factor(kept).matmul(value));
+    mixed.swap_dims(1, 2).reshape([batch, sequence, hidden])
+}

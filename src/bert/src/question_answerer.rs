@@ -1,0 +1,51 @@
+//! Where in a text the answer begins and ends: the network of transformers' `BertForQuestionAnswering`. Checkpoint keys
+//! `bert.*` and `qa_outputs`. Source: Devlin et al. 2019, section 4.2; transformers v4.57.1 `modeling_bert.py`,
+//! `BertForQuestionAnswering`. Dimensions: B sequences, S positions, H = hidden_size.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+use crate::batch::BatchTensors;
+use crate::body::Body;
+use crate::config::BertConfig;
+use crate::heads::BertNetwork;
+use crate::linear::Linear;
+use crate::mode::Mode;
+use crate::parameters::Parameters;
+use crate::taps;
+
+/// The body, and a dense layer that gives each token two numbers.
+#[derive(Module, Debug)]
+pub struct QuestionAnswerer {
+    /// The body.
+    pub bert: Body,
+    /// H → 2.
+    pub qa_outputs: Linear,
+}
+
+impl QuestionAnswerer {
+    /// How well the answer begins at each position, then how well it ends there.
+    ///
+    /// # Shapes
+    /// ids, mask and types [B, S] → logits [B, 2, S]
+    pub fn forward(&self, batch: BatchTensors, mode: Mode) -> Tensor<3> {
+        let hidden = self.bert.forward(batch, mode).last_hidden_state();
+        let logits = taps::within("qa_outputs", || {
+            taps::output(self.qa_outputs.forward(hidden))
+        });
+        logits.swap_dims(1, 2)
+    }
+}
+
+impl BertNetwork for QuestionAnswerer {
+    const ARCHITECTURE: &'static str = "BertForQuestionAnswering";
+
+    fn new(parameters: &mut Parameters, config: &BertConfig) -> Self {
+        let bert = Body::new(&mut parameters.enter("bert"), config);
+        let mut inside = parameters.enter("qa_outputs");
+        Self {
+            bert,
+            qa_outputs: Linear::new(&mut inside, config.hidden_size, 2),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! A class for each token: the network of transformers' `BertForTokenClassification`. Checkpoint keys `bert.*` and
+//! `classifier`. Source: Devlin et al. 2019, section 5.3 (named entities); transformers v4.57.1 `modeling_bert.py`,
+//! `BertForTokenClassification`. Dimensions: B sequences, S positions, H = hidden_size, C = num_labels.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+use crate::batch::BatchTensors;
+use crate::body::{Body, BodyOutput};
+use crate::config::BertConfig;
+use crate::heads::BertNetwork;
+use crate::linear::Linear;
+use crate::mode::{DropoutSite, Mode};
+use crate::ops;
+use crate::parameters::Parameters;
+use crate::taps;
+
+/// The body, and a dense layer on each of its outputs.
+#[derive(Module, Debug)]
+pub struct TokenClassifier {
+    /// The body.
+    pub bert: Body,
+    /// H → C.
+    pub classifier: Linear,
+    #[module(skip)]
+    classifier_dropout: f64,
+}
+
+/// The logits and the intermediate results.
+#[derive(Clone, Debug)]
+pub struct TokenClassifierOutput {
+    /// The outputs of the body.
+    pub bert: BodyOutput,
+    /// Before any softmax, [B, S, C].
+    pub logits: Tensor<3>,
+}
+
+impl TokenClassifier {
+    /// # Shapes
+    /// ids, mask and types [B, S] → logits [B, S, C]
+    pub fn forward(&self, batch: BatchTensors, mode: Mode) -> Tensor<3> {
+        self.forward_all(batch, mode).logits
+    }
+
+    /// [`Self::forward`] with all intermediate results.
+    pub fn forward_all(&self, batch: BatchTensors, mode: Mode) -> TokenClassifierOutput {
+        let bert = self.bert.forward(batch, mode);
+        let hidden = bert.last_hidden_state();
+        let logits = taps::within("classifier", || {
+            let hidden = match mode.dropout(self.classifier_dropout, DropoutSite::Head) {
+                Some((rate, key)) => ops::dropout(hidden, rate, key),
+                None => hidden,
+            };
+            taps::output(self.classifier.forward(hidden))
+        });
+        TokenClassifierOutput { bert, logits }
+    }
+}
+
+impl BertNetwork for TokenClassifier {
+    const ARCHITECTURE: &'static str = "BertForTokenClassification";
+
+    fn new(parameters: &mut Parameters, config: &BertConfig) -> Self {
+        let bert = Body::new(&mut parameters.enter("bert"), config);
+        let mut inside = parameters.enter("classifier");
+        Self {
+            bert,
+            classifier: Linear::new(&mut inside, config.hidden_size, config.num_labels()),
+            classifier_dropout: config.classifier_dropout(),
+        }
+    }
+}

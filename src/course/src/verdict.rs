@@ -1,0 +1,114 @@
+//! [`Verdict`]: what a check found, as a card.
+
+use std::fmt::Write;
+
+use stratoscope_render::html::{escape, prose};
+use stratoscope_render::text;
+
+use crate::lessons;
+
+/// How far an exercise is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Still to be filled in.
+    Open,
+    /// Filled in, and not right.
+    Wrong,
+    /// Right; of a prediction: made.
+    Right,
+}
+
+impl State {
+    /// The word on a card and in a report.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Open => "still to be filled in",
+            Self::Wrong => "not yet right",
+            Self::Right => "right",
+        }
+    }
+
+    /// Translucent, so that it holds on light and on dark ground.
+    fn color(self) -> &'static str {
+        match self {
+            Self::Open => "#808080",
+            Self::Wrong => "#d9822b",
+            Self::Right => "#2e9e5b",
+        }
+    }
+}
+
+/// What a check found: the state of the exercise, and what there is to see.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use = "a verdict is shown where it is the cell's last expression, without `;`, or by `display(&verdict)`"]
+pub struct Verdict {
+    /// The exercise: `3.2`.
+    pub exercise: String,
+    /// How far it is.
+    pub state: State,
+    /// Name and text of each line.
+    pub lines: Vec<(&'static str, String)>,
+}
+
+impl Verdict {
+    /// A verdict, which is entered in the report of its lesson.
+    pub fn new(exercise: &str, state: State, lines: Vec<(&'static str, String)>) -> Self {
+        lessons::enter(exercise, state);
+        Self {
+            exercise: exercise.to_owned(),
+            state,
+            lines,
+        }
+    }
+
+    /// Whether the exercise is done.
+    pub fn is_right(&self) -> bool {
+        self.state == State::Right
+    }
+
+    /// The text of the card in one line, for tests.
+    #[cfg(test)]
+    pub(crate) fn words(&self) -> String {
+        let plain = self.to_plain();
+        plain.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    fn title(&self) -> String {
+        let name = lessons::title(&self.exercise).map_or(String::new(), |it| format!(" ({it})"));
+        format!("exercise {}{name}: {}", self.exercise, self.state.word())
+    }
+
+    /// The card as text, at most 100 columns wide.
+    pub fn to_plain(&self) -> String {
+        let mut plain = self.title();
+        for (name, value) in &self.lines {
+            for (index, line) in text::wrap(value, 84).into_iter().enumerate() {
+                let name = if index == 0 { name } else { "" };
+                // Writing to a string cannot fail.
+                let _ = write!(plain, "\n  {name:<10}  {line}");
+            }
+        }
+        plain
+    }
+
+    /// The card as static HTML with inline styles only.
+    pub fn to_html(&self) -> String {
+        let mut html = format!(
+            "<div style=\"border-left:4px solid {};padding:2px 0 2px 12px;margin:4px 0;font-size:13px\">\
+             <div style=\"font-weight:600;margin:2px 0\">{}</div>",
+            self.state.color(),
+            escape(&self.title())
+        );
+        for (name, value) in &self.lines {
+            let _ = write!(
+                html,
+                "<div style=\"display:flex;line-height:1.5\"><div style=\"flex:0 0 96px;opacity:0.75\">{}</div>\
+                 <div>{}</div></div>",
+                escape(name),
+                prose(value)
+            );
+        }
+        html.push_str("</div>");
+        html
+    }
+}

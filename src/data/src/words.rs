@@ -1,0 +1,200 @@
+//! Tagged words as tokens: which token gets the tag of its word. The first token of a word does; its further tokens,
+//! special tokens and tokens in no word get −100, which no loss and no metric counts. This is the alignment of Hugging
+//! Face's example for token classification (`label_all_tokens` off).
+
+use std::ops::Range;
+
+use stratoscope_diagnostics::Result;
+
+use crate::annotation::Word;
+use crate::batch::TokenLabels;
+use crate::dataset::Dataset;
+use crate::encoded::{Encoded, EncodedExample, Targets};
+use crate::example::Example;
+use crate::problem;
+use crate::tags::TagScheme;
+use crate::tokenize::{Encoding, Piece, Tokenize};
+
+/// The words of an example, and the token that each begins with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alignment {
+    /// The bytes of each word in the text.
+    pub words: Vec<Range<usize>>,
+    /// The place of each word's first token; `None` for a word that was cut off or has no token.
+    pub first_tokens: Vec<Option<usize>>,
+}
+
+impl Alignment {
+    /// Of an example and its tokens: its own words, else those of the tokenizer.
+    pub fn of(example: &Example, pieces: &[Option<Piece>]) -> Self {
+        let words: Vec<Range<usize>> = match example.words() {
+            Some(words) => words.iter().map(|word| word.range.clone()).collect(),
+            None => words_of(pieces),
+        };
+        let mut first_tokens = vec![None; words.len()];
+        // Both are in the order of the text.
+        let mut word = 0;
+        for (at, piece) in pieces.iter().enumerate() {
+            let Some(piece) = piece.as_ref().filter(|piece| !piece.in_pair) else {
+                continue;
+            };
+            while words
+                .get(word)
+                .is_some_and(|range| range.end <= piece.range.start)
+            {
+                word += 1;
+            }
+            let is_in = words
+                .get(word)
+                .is_some_and(|range| range.start < piece.range.end);
+            if is_in && first_tokens[word].is_none() {
+                first_tokens[word] = Some(at);
+            }
+        }
+        Self {
+            words,
+            first_tokens,
+        }
+    }
+
+    /// The class of each of `length` tokens.
+    fn targets(&self, words: &[Word], length: usize) -> Vec<i32> {
+        let mut targets = vec![TokenLabels::IGNORED; length];
+        for (word, first) in words.iter().zip(&self.first_tokens) {
+            if let (Some(tag), Some(target)) = (word.tag, first.and_then(|at| targets.get_mut(at)))
+            {
+                *target = tag as i32;
+            }
+        }
+        targets
+    }
+}
+
+/// The words that a tokenizer sees in a text.
+fn words_of(pieces: &[Option<Piece>]) -> Vec<Range<usize>> {
+    let mut words: Vec<(u32, Range<usize>)> = Vec::new();
+    for piece in pieces.iter().flatten().filter(|piece| !piece.in_pair) {
+        match words.last_mut() {
+            Some((word, range)) if *word == piece.word => range.end = piece.range.end,
+            _ => words.push((piece.word, piece.range.clone())),
+        }
+    }
+    words.into_iter().map(|(_, range)| range).collect()
+}
+
+impl Dataset {
+    /// Tokenizes examples of tagged words, in parallel, truncated to `max_length` tokens: the first token of each word
+    /// has its tag as target. Examples without words have no target.
+    ///
+    /// # Errors
+    /// As [`tokenize`](Self::tokenize); SC0910 for a tokenizer that does not say where its tokens stand.
+    pub fn tokenize_words(&self, tokenizer: &dyn Tokenize, max_length: usize) -> Result<Encoded> {
+        if tokenizer.encode_pieces("a", None, 3).is_none() {
+            return Err(problem::no_places(&self.source));
+        }
+        let encode = |index: usize, example: &Example| {
+            let pieces = tokenizer.encode_pieces(&example.text, None, max_length);
+            let (
+                Encoding {
+                    ids,
+                    type_ids,
+                    truncated,
+                },
+                pieces,
+            ) = pieces.unwrap_or_default();
+            let targets = match example.words() {
+                Some(words) => {
+                    let aligned = Alignment::of(example, &pieces);
+                    Targets::Tokens(aligned.targets(words, ids.len()).into())
+                }
+                None => Targets::Label,
+            };
+            EncodedExample {
+                targets,
+                ids,
+                type_ids,
+                features: example.features.clone(),
+                label: None,
+                window: None,
+                index,
+                truncated,
+            }
+        };
+        let encoded = self.tokenize_by(tokenizer, max_length, encode)?;
+        Ok(encoded.with_scheme(TagScheme::of(&self.label_names)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::Labels;
+    use crate::tokenize::letters::Letters;
+
+    fn data() -> Dataset {
+        let sentences = [(vec!["ab", "c"], vec!["B-X", "O"]), (vec!["d"], vec!["O"])];
+        Dataset::from_words(sentences).expect("a tag for each word")
+    }
+
+    #[test]
+    fn the_first_token_of_a_word_has_its_tag() {
+        let encoded = data().tokenize_words(&Letters, 64).expect("it has places");
+        // [ a b _ c ]: the space is a token of no word.
+        let expected = Targets::Tokens([-100, 1, -100, -100, 0, -100].into());
+        assert_eq!(encoded.get(0).map(|it| it.targets.clone()), Some(expected));
+        let batch = encoded.batch(2).expect("2").next().expect("a batch");
+        let Labels::Tokens(labels) = &batch.labels else {
+            panic!("{:?}", batch.labels);
+        };
+        assert_eq!(labels.classes[6..], [-100, 0, -100, -100, -100, -100]);
+        assert_eq!((labels.counted(), labels.weight), (3, 2.0 / 3.0));
+        // A part of the batch counts its tokens as the whole batch does.
+        let part = batch.split(2).remove(1);
+        let Labels::Tokens(own) = &part.labels else {
+            panic!("{:?}", part.labels);
+        };
+        assert_eq!(
+            (own.counted(), own.weight, part.labels.len()),
+            (1, 2.0 / 3.0, 1)
+        );
+        let parts = batch.in_parts_of(1);
+        let Labels::Tokens(own) = &parts[1].labels else {
+            panic!("{:?}", parts[1].labels);
+        };
+        assert_eq!((own.seq, &own.classes[..]), (3, &[-100, 0, -100][..]));
+    }
+
+    #[test]
+    fn words_that_were_cut_off_have_no_token() {
+        let data = data();
+        let (_, pieces) = Letters.encode_pieces("ab c", None, 3).expect("places");
+        let aligned = Alignment::of(&data[0], &pieces);
+        assert_eq!(aligned.first_tokens, [Some(1), None]);
+        let encoded = data.tokenize_words(&Letters, 3).expect("it has places");
+        assert_eq!(encoded.report().truncated_rows, 1);
+    }
+
+    #[test]
+    fn a_text_without_words_has_those_of_the_tokenizer() {
+        let example = Example::new("ab c");
+        let (_, pieces) = Letters
+            .encode_pieces(&example.text, None, 64)
+            .expect("places");
+        let aligned = Alignment::of(&example, &pieces);
+        // The tokenizer of the test counts the space to the word that follows.
+        assert_eq!(aligned.words, [0..2, 2..4]);
+    }
+
+    #[test]
+    fn tags_take_the_numbers_of_another_split() {
+        let train = data();
+        let dev = Dataset::from_words([(vec!["x"], vec!["B-X"])]).expect("a tag");
+        let dev = dev.with_labels_of(&train).expect("a known tag");
+        assert_eq!(dev[0].words().map(|words| words[0].tag), Some(Some(1)));
+        assert_eq!(train.class_counts(), [2, 1]);
+        let other = Dataset::from_words([(vec!["x"], vec!["B-Y"])]).expect("a tag");
+        let problem = other.with_labels_of(&train).expect_err("an unknown tag");
+        assert_eq!(problem.code, "SC0913");
+        assert!(format!("{problem:?}").contains("B-Y"));
+    }
+}

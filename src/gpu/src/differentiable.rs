@@ -1,0 +1,331 @@
+//! The operations with gradients, on tensors.
+
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, Cube, Dispatch, backend_extension};
+use burn::tensor::Tensor;
+
+use crate::kernels::mask::Dropped;
+use crate::operations::Kernels;
+
+/// The most columns of a row that [`layer_norm`] takes: each unit of a cube keeps its share of them in registers.
+const MOST_COLUMNS: usize = 4096;
+
+/// Whether rows of so many columns fit the kernels of LayerNorm.
+pub fn fits_a_row(columns: usize) -> bool {
+    (1..=MOST_COLUMNS).contains(&columns)
+}
+
+/// Normalizes the last dimension to mean 0 and variance 1, then scales by `gamma` and shifts by `beta`.
+///
+/// # Shapes
+/// x [B, S, H], H as in [`fits_a_row`]; gamma and beta `[H]` → [B, S, H]
+pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f64) -> Tensor<3> {
+    Tensor::from_dispatch(Dispatch::gpu_layer_norm(
+        x.into_dispatch(),
+        gamma.into_dispatch(),
+        beta.into_dispatch(),
+        eps as f32,
+    ))
+}
+
+/// [`layer_norm`] of `dropout(x) + residual`; element i of the mask is that of the flat index i.
+pub fn add_layer_norm(
+    x: Tensor<3>,
+    residual: Tensor<3>,
+    gamma: Tensor<1>,
+    beta: Tensor<1>,
+    eps: f64,
+    dropped: Option<Dropped>,
+) -> Tensor<3> {
+    Tensor::from_dispatch(Dispatch::gpu_add_layer_norm(
+        x.into_dispatch(),
+        residual.into_dispatch(),
+        gamma.into_dispatch(),
+        beta.into_dispatch(),
+        eps as f32,
+        dropped,
+    ))
+}
+
+/// `dropout(softmax(scores · scale + mask))`, where mask 0 is padding.
+///
+/// # Shapes
+/// scores [B, N, S, T]; mask [B, T], 1 = token, 0 = padding → [B, N, S, T]
+pub fn masked_softmax(
+    scores: Tensor<4>,
+    mask: Tensor<2>,
+    scale: f64,
+    dropped: Option<Dropped>,
+) -> Tensor<4> {
+    Tensor::from_dispatch(Dispatch::gpu_masked_softmax(
+        scores.into_dispatch(),
+        mask.into_dispatch(),
+        scale as f32,
+        dropped,
+    ))
+}
+
+/// Sets dropped elements to 0 and multiplies the others by the mask's factor; element i of the mask is that of the flat
+/// index i. Nothing is kept for the way back.
+pub fn dropout<const D: usize>(x: Tensor<D>, dropped: Dropped) -> Tensor<D> {
+    Tensor::from_dispatch(Dispatch::gpu_dropout(x.into_dispatch(), dropped))
+}
+
+/// Shapes and meanings are those of the functions above.
+#[backend_extension(Cube, Autodiff)]
+trait Differentiable: Backend {
+    fn gpu_layer_norm(
+        x: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        eps: f32,
+    ) -> FloatTensor<Self>;
+
+    fn gpu_add_layer_norm(
+        x: FloatTensor<Self>,
+        residual: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        eps: f32,
+        dropped: Option<Dropped>,
+    ) -> FloatTensor<Self>;
+
+    fn gpu_masked_softmax(
+        scores: FloatTensor<Self>,
+        mask: FloatTensor<Self>,
+        scale: f32,
+        dropped: Option<Dropped>,
+    ) -> FloatTensor<Self>;
+
+    fn gpu_dropout(x: FloatTensor<Self>, dropped: Dropped) -> FloatTensor<Self>;
+}
+
+impl Differentiable for Cube {
+    fn gpu_layer_norm(
+        x: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        eps: f32,
+    ) -> FloatTensor<Self> {
+        Self::normalize(x, gamma, beta, eps).0
+    }
+
+    fn gpu_add_layer_norm(
+        x: FloatTensor<Self>,
+        residual: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        eps: f32,
+        dropped: Option<Dropped>,
+    ) -> FloatTensor<Self> {
+        Self::add_normalize(x, residual, gamma, beta, eps, dropped).0
+    }
+
+    fn gpu_masked_softmax(
+        scores: FloatTensor<Self>,
+        mask: FloatTensor<Self>,
+        scale: f32,
+        dropped: Option<Dropped>,
+    ) -> FloatTensor<Self> {
+        Self::softmax_of_scores(scores, mask, scale, dropped).1
+    }
+
+    fn gpu_dropout(x: FloatTensor<Self>, dropped: Dropped) -> FloatTensor<Self> {
+        Self::drop_out(x, dropped)
+    }
+}
+
+impl<C: CheckpointStrategy> Differentiable for Autodiff<Cube, C> {
+    fn gpu_layer_norm(
+        x: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        eps: f32,
+    ) -> FloatTensor<Self> {
+        let nodes = [x.node(), gamma.node(), beta.node()];
+        let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.into_primitive());
+        let (output, normalized, inverse) = Cube::normalize(x, gamma.clone(), beta, eps);
+        let prepared = NormBackward.prepare::<C>(nodes).compute_bound().stateful();
+        match prepared {
+            OpsKind::Tracked(prep) => {
+                let state = NormState {
+                    normalized,
+                    inverse,
+                    gamma,
+                    dropped: None,
+                };
+                prep.finish(state, output)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(output),
+        }
+    }
+
+    fn gpu_add_layer_norm(
+        x: FloatTensor<Self>,
+        residual: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        eps: f32,
+        dropped: Option<Dropped>,
+    ) -> FloatTensor<Self> {
+        let nodes = [x.node(), gamma.node(), beta.node(), residual.node()];
+        let [x, residual, gamma, beta] =
+            [x, residual, gamma, beta].map(|tensor| tensor.into_primitive());
+        let (output, normalized, inverse) =
+            Cube::add_normalize(x, residual, gamma.clone(), beta, eps, dropped);
+        let prepared = NormBackward.prepare::<C>(nodes).compute_bound().stateful();
+        match prepared {
+            OpsKind::Tracked(prep) => {
+                let state = NormState {
+                    normalized,
+                    inverse,
+                    gamma,
+                    dropped,
+                };
+                prep.finish(state, output)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(output),
+        }
+    }
+
+    fn gpu_masked_softmax(
+        scores: FloatTensor<Self>,
+        mask: FloatTensor<Self>,
+        scale: f32,
+        dropped: Option<Dropped>,
+    ) -> FloatTensor<Self> {
+        let nodes = [scores.node()];
+        let (scores, mask) = (scores.into_primitive(), mask.into_primitive());
+        let (probabilities, kept) = Cube::softmax_of_scores(scores, mask.clone(), scale, dropped);
+        let prepared = SoftmaxBackward
+            .prepare::<C>(nodes)
+            .compute_bound()
+            .stateful();
+        match prepared {
+            OpsKind::Tracked(prep) => {
+                let state = SoftmaxState {
+                    probabilities,
+                    mask,
+                    scale,
+                    dropped,
+                };
+                prep.finish(state, kept)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(kept),
+        }
+    }
+
+    fn gpu_dropout(x: FloatTensor<Self>, dropped: Dropped) -> FloatTensor<Self> {
+        let nodes = [x.node()];
+        let output = Cube::drop_out(x.into_primitive(), dropped);
+        let prepared = DropoutBackward
+            .prepare::<C>(nodes)
+            .compute_bound()
+            .stateful();
+        match prepared {
+            OpsKind::Tracked(prep) => prep.finish(dropped, output),
+            OpsKind::UnTracked(prep) => prep.finish(output),
+        }
+    }
+}
+
+/// A tensor of the backend under autodiff.
+type Primitive = FloatTensor<Cube>;
+
+/// LayerNorm, with parents x, gamma, beta and, where there is one, the residual.
+#[derive(Debug)]
+struct NormBackward;
+
+#[derive(Clone, Debug)]
+struct NormState {
+    normalized: Primitive,
+    inverse: Primitive,
+    gamma: Primitive,
+    dropped: Option<Dropped>,
+}
+
+impl<const N: usize> Backward<Cube, N> for NormBackward {
+    type State = NormState;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, N>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let gradient = grads.consume::<Cube>(&ops.node);
+        let NormState {
+            normalized,
+            inverse,
+            gamma,
+            dropped,
+        } = ops.state;
+        let (x, sum, gamma, beta) =
+            Cube::normalize_backward(gradient, normalized, inverse, gamma, dropped);
+        for (parent, gradient) in ops.parents.into_iter().zip([x, gamma, beta, sum]) {
+            if let Some(parent) = parent {
+                grads.register::<Cube>(parent.id, gradient);
+            }
+        }
+    }
+}
+
+/// Dropout: the mask is computed again.
+#[derive(Debug)]
+struct DropoutBackward;
+
+impl Backward<Cube, 1> for DropoutBackward {
+    type State = Dropped;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 1>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let gradient = grads.consume::<Cube>(&ops.node);
+        if let [Some(parent)] = ops.parents {
+            grads.register::<Cube>(parent.id, Cube::drop_out(gradient, ops.state));
+        }
+    }
+}
+
+/// The probabilities of an attention: keeps those before dropout, and the mask's numbers.
+#[derive(Debug)]
+struct SoftmaxBackward;
+
+#[derive(Clone, Debug)]
+struct SoftmaxState {
+    probabilities: Primitive,
+    mask: Primitive,
+    scale: f32,
+    dropped: Option<Dropped>,
+}
+
+impl Backward<Cube, 1> for SoftmaxBackward {
+    type State = SoftmaxState;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 1>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let gradient = grads.consume::<Cube>(&ops.node);
+        if let [Some(parent)] = ops.parents {
+            let SoftmaxState {
+                probabilities,
+                mask,
+                scale,
+                dropped,
+            } = ops.state;
+            let result =
+                Cube::softmax_of_scores_backward(gradient, probabilities, mask, scale, dropped);
+            grads.register::<Cube>(parent.id, result);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Σ x² of several tensors, in two launches for all of them.
+
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::prelude::*;
+
+use super::{UNITS, cube_number, cubes, matrix, sum_over_units, unit_number, units, unwritten};
+
+/// Elements for one unit.
+const ELEMENTS_PER_UNIT: usize = 64;
+/// Cubes of a launch at most: each leaves one number for each tensor.
+const MOST_CUBES: usize = 1024;
+
+/// One number for each tensor, in their order.
+pub fn of_each(tensors: Vec<CubeTensor>) -> CubeTensor {
+    let tensors: Vec<CubeTensor> = tensors.into_iter().map(|it| matrix(it).0).collect();
+    let count = tensors.len();
+    let lengths = tensors.iter().map(|it| it.meta.shape().num_elements());
+    let number = lengths
+        .max()
+        .unwrap_or(0)
+        .div_ceil(UNITS * ELEMENTS_PER_UNIT)
+        .clamp(1, MOST_CUBES);
+    let partial = unwritten(&tensors[0], [count, number]);
+    let totals = unwritten(&tensors[0], [count]);
+    let client = partial.client.clone();
+    let mut inputs = SequenceArg::new();
+    for tensor in tensors {
+        inputs.push(tensor.into_tensor_arg());
+    }
+    squares_of_parts::launch(
+        &client,
+        cubes(number),
+        units(UNITS),
+        inputs,
+        partial.clone().into_tensor_arg(),
+        number,
+        count,
+        UNITS,
+    );
+    sum_rows::launch(
+        &client,
+        cubes(count),
+        units(UNITS),
+        partial.into_tensor_arg(),
+        totals.clone().into_tensor_arg(),
+        number,
+        UNITS,
+    );
+    totals
+}
+
+#[cube(launch)]
+fn squares_of_parts(
+    inputs: &Sequence<OwnedTensor<f32>>,
+    partial: &mut Tensor<f32>,
+    number: usize,
+    #[comptime] count: usize,
+    #[comptime] units: usize,
+) {
+    let cube = cube_number();
+    if cube >= number {
+        terminate!();
+    }
+    let unit = unit_number(units);
+    let stride = number * units;
+    let mut room = Shared::<[f32]>::new_slice(units);
+    #[unroll]
+    for index in 0..count {
+        let input = inputs.index(index);
+        let length = input.len();
+        let mut sum = 0.0f32;
+        let mut at = unit;
+        while at < length {
+            let value = input[at];
+            sum += value * value;
+            at += stride;
+        }
+        let sum = sum_over_units(sum, &mut room, units);
+        if UNIT_POS_X == 0 {
+            partial[index * number + cube] = sum;
+        }
+    }
+}
+
+/// The sum of each row, by one cube.
+#[cube(launch)]
+fn sum_rows(
+    rows: &Tensor<f32>,
+    totals: &mut Tensor<f32>,
+    columns: usize,
+    #[comptime] units: usize,
+) {
+    let row = cube_number();
+    if row >= totals.len() {
+        terminate!();
+    }
+    let mut room = Shared::<[f32]>::new_slice(units);
+    let mut sum = 0.0f32;
+    let mut column = UNIT_POS_X as usize;
+    while column < columns {
+        sum += rows[row * columns + column];
+        column += units;
+    }
+    let sum = sum_over_units(sum, &mut room, units);
+    if UNIT_POS_X == 0 {
+        totals[row] = sum;
+    }
+}

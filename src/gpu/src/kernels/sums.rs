@@ -1,0 +1,70 @@
+//! The sum of each column over many rows, in two launches: kernels that pass over all rows leave one row of partial
+//! sums for each group of rows, and this adds those up.
+
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::prelude::*;
+
+use super::{UNITS, cubes, unit_number, units, unwritten};
+
+/// Groups that the rows are divided into, at most; each leaves a row of partial sums.
+const MOST_GROUPS: usize = 256;
+/// Rows of a group, at least, so that partial sums are few beside the rows.
+const FEWEST_ROWS: usize = 8;
+
+/// Rows of one group, and how many groups there are.
+pub fn groups(rows: usize) -> (usize, usize) {
+    let rows_per_group = rows.div_ceil(MOST_GROUPS).max(FEWEST_ROWS);
+    (rows_per_group, rows.div_ceil(rows_per_group).max(1))
+}
+
+/// [groups, N · columns] → N times `[columns]`, N being 1 or 2
+pub fn sum_groups<const N: usize>(
+    partial: CubeTensor,
+    groups: usize,
+    columns: usize,
+) -> [CubeTensor; N] {
+    let totals = std::array::from_fn(|_| unwritten(&partial, [columns]));
+    let totals: [CubeTensor; N] = totals;
+    let (first, last) = (totals[0].clone(), totals[N - 1].clone());
+    let client = partial.client.clone();
+    sum_columns::launch(
+        &client,
+        cubes((N * columns).div_ceil(UNITS)),
+        units(UNITS),
+        partial.into_tensor_arg(),
+        first.into_tensor_arg(),
+        last.into_tensor_arg(),
+        groups,
+        columns,
+        N,
+        UNITS,
+    );
+    totals
+}
+
+#[cube(launch)]
+#[allow(clippy::too_many_arguments)]
+fn sum_columns(
+    partial: &Tensor<f32>,
+    first: &mut Tensor<f32>,
+    last: &mut Tensor<f32>,
+    groups: usize,
+    columns: usize,
+    #[comptime] parts: usize,
+    #[comptime] units: usize,
+) {
+    let at = unit_number(units);
+    let width = columns * parts;
+    if at >= width {
+        terminate!();
+    }
+    let mut sum = 0.0f32;
+    for group in 0..groups {
+        sum += partial[group * width + at];
+    }
+    if at < columns {
+        first[at] = sum;
+    } else {
+        last[at - columns] = sum;
+    }
+}

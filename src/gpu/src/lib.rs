@@ -1,0 +1,50 @@
+//! What runs on GPUs only: fused operations of the encoder and the optimizer as kernels in CubeCL, one source for WGSL
+//! (wgpu) and CUDA, and a guard over burn's fusion of matrix products.
+//!
+//! Every operation has a portable form elsewhere, composed of burn's operations, which is its reference and its
+//! fallback. A function here takes tensors that [`takes`] accepts: float32, on a CubeCL device.
+
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
+
+mod differentiable;
+mod guard;
+mod kernels;
+mod launches;
+mod linear;
+mod operations;
+mod optimizer;
+mod sum;
+
+pub use differentiable::{add_layer_norm, dropout, fits_a_row, layer_norm, masked_softmax};
+pub use guard::guard_products;
+pub use kernels::mask::{Dropped, MIX_A, MIX_B, SPREAD};
+pub use launches::{Launches, count_launches};
+pub use linear::{linear, linear_gelu};
+pub use optimizer::{AdamStep, Flat, Slots, adam, squares};
+pub use sum::sum;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use burn::backend::DispatchDevice;
+use burn::tensor::{DType, Device, Tensor};
+
+/// Whether the kernels are used; see [`set_enabled`].
+static ENABLED: AtomicBool = AtomicBool::new(true);
+
+/// Turns the kernels off (or on again) in the whole process, so that the portable forms run: to compare the two.
+pub fn set_enabled(enabled: bool) {
+    ENABLED.store(enabled, Ordering::Relaxed);
+}
+
+/// Whether a tensor is one the kernels take: float32, on wgpu or CUDA, and the kernels are not turned off.
+pub fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
+    ENABLED.load(Ordering::Relaxed) && tensor.dtype() == DType::F32 && is_gpu(&tensor.device())
+}
+
+fn is_gpu(device: &Device) -> bool {
+    match device.as_dispatch() {
+        DispatchDevice::Cube(_) => true,
+        DispatchDevice::Autodiff(device) => matches!(**device, DispatchDevice::Cube(_)),
+        _ => false,
+    }
+}

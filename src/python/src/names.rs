@@ -1,0 +1,272 @@
+//! What the names of a cell stand for: `tf.keras.layers.Dense`, `layers.Dense` and an imported `Dense` are all
+//! `keras.layers.Dense`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{Statement, StatementKind, Value, each_statement};
+
+/// Names that notebooks import in another cell.
+const USUAL: &[(&str, &str)] = &[
+    ("tf", "tensorflow"),
+    ("tensorflow", "tensorflow"),
+    ("keras", "keras"),
+    ("layers", "keras.layers"),
+    ("models", "keras.models"),
+    ("optimizers", "keras.optimizers"),
+    ("losses", "keras.losses"),
+    ("metrics", "keras.metrics"),
+    ("callbacks", "keras.callbacks"),
+    ("np", "numpy"),
+    ("pd", "pandas"),
+    ("plt", "matplotlib.pyplot"),
+    ("tfds", "tensorflow_datasets"),
+    ("tfa", "tensorflow_addons"),
+    ("datasets", "datasets"),
+    ("transformers", "transformers"),
+    ("torch", "torch"),
+    ("nn", "torch.nn"),
+];
+
+/// Modules of Keras by their older and inner names.
+const SAME: &[(&str, &str)] = &[
+    ("tensorflow.compat.v1.", "tensorflow."),
+    ("tensorflow.compat.v2.", "tensorflow."),
+    ("tensorflow.python.keras.", "keras."),
+    ("tensorflow.keras.", "keras."),
+    ("tf_keras.", "keras."),
+    ("keras.api.", "keras."),
+    ("keras.src.", "keras."),
+    ("tensorflow.optimizers.", "keras.optimizers."),
+    ("tensorflow.losses.", "keras.losses."),
+    ("tensorflow.metrics.", "keras.metrics."),
+    ("tensorflow_addons.optimizers.", "keras.optimizers."),
+    ("keras.optimizers.legacy.", "keras.optimizers."),
+    ("keras.optimizers.experimental.", "keras.optimizers."),
+    ("keras.models.", "keras."),
+];
+
+/// Classes and functions that are known without their module.
+const CLASSES: &[(&str, &[&str])] = &[
+    ("keras.", &["Sequential", "Input"]),
+    (
+        "keras.layers.",
+        &[
+            "Dense",
+            "Dropout",
+            "Embedding",
+            "Flatten",
+            "GlobalAveragePooling1D",
+            "InputLayer",
+            "Activation",
+            "Softmax",
+            "ReLU",
+            "Conv1D",
+            "Conv2D",
+            "LSTM",
+            "GRU",
+            "BatchNormalization",
+            "LayerNormalization",
+            "MaxPooling2D",
+        ],
+    ),
+    (
+        "keras.optimizers.",
+        &["Adam", "AdamW", "SGD", "RMSprop", "Adagrad"],
+    ),
+    (
+        "keras.losses.",
+        &[
+            "SparseCategoricalCrossentropy",
+            "CategoricalCrossentropy",
+            "BinaryCrossentropy",
+            "MeanSquaredError",
+            "MeanAbsoluteError",
+        ],
+    ),
+    (
+        "keras.callbacks.",
+        &[
+            "EarlyStopping",
+            "ModelCheckpoint",
+            "ReduceLROnPlateau",
+            "TensorBoard",
+        ],
+    ),
+    (
+        "keras.optimizers.schedules.",
+        &["ExponentialDecay", "CosineDecay", "PolynomialDecay"],
+    ),
+    (
+        "tensorflow.distribute.",
+        &[
+            "MirroredStrategy",
+            "OneDeviceStrategy",
+            "CentralStorageStrategy",
+            "ParameterServerStrategy",
+            "MultiWorkerMirroredStrategy",
+            "TPUStrategy",
+        ],
+    ),
+    ("datasets.", &["load_dataset"]),
+    (
+        "transformers.",
+        &["AutoTokenizer", "BertTokenizer", "BertTokenizerFast"],
+    ),
+];
+
+/// The names of a cell.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    imports: BTreeMap<String, String>,
+    assigned: BTreeSet<String>,
+}
+
+impl Names {
+    /// Reads the imports and assignments of a cell.
+    pub fn of(statements: &[Statement]) -> Self {
+        let mut names = Self::default();
+        each_statement(statements, &mut |statement| match &statement.kind {
+            StatementKind::Import(imports) => {
+                for import in imports {
+                    names
+                        .imports
+                        .insert(import.name.clone(), import.path.clone());
+                }
+            }
+            StatementKind::Assign(targets, _) => {
+                for target in targets {
+                    target.visit(&mut |value| {
+                        names.assigned.extend(value.name().map(str::to_owned));
+                    });
+                }
+            }
+            StatementKind::Function(it) => {
+                names.assigned.insert(it.name.clone());
+            }
+            StatementKind::Class(it) => {
+                names.assigned.insert(it.name.clone());
+            }
+            _ => {}
+        });
+        names
+    }
+
+    /// The full name of `a.b.c`, if its first name is a module or a class of a library.
+    pub fn full(&self, value: &Value) -> Option<String> {
+        let path = value.path()?;
+        let (first, rest) = path.split_first()?;
+        let mut full = match self.imports.get(*first) {
+            Some(path) => path.clone(),
+            None if self.assigned.contains(*first) => return None,
+            None => usual(first)?,
+        };
+        for name in rest {
+            full.push('.');
+            full += name;
+        }
+        Some(same(full))
+    }
+
+    /// The full name of what a call calls.
+    pub fn called(&self, value: &Value) -> Option<String> {
+        self.full(&value.call()?.function)
+    }
+
+    /// Whether a name is imported or assigned in the cell.
+    pub fn has(&self, name: &str) -> bool {
+        self.imports.contains_key(name) || self.assigned.contains(name)
+    }
+
+    /// Whether a library is imported.
+    pub fn imports(&self, library: &str) -> bool {
+        let is_of = |path: &String| {
+            path == library
+                || path
+                    .strip_prefix(library)
+                    .is_some_and(|rest| rest.starts_with('.'))
+        };
+        self.imports.values().any(is_of)
+    }
+}
+
+fn usual(name: &str) -> Option<String> {
+    if let Some((_, full)) = USUAL.iter().find(|(short, _)| *short == name) {
+        return Some((*full).to_owned());
+    }
+    if name.starts_with("TFBert") || name.starts_with("TFAuto") || name.starts_with("TFDistil") {
+        return Some(format!("transformers.{name}"));
+    }
+    let (module, _) = CLASSES
+        .iter()
+        .find(|(_, classes)| classes.contains(&name))?;
+    Some(format!("{module}{name}"))
+}
+
+fn same(mut full: String) -> String {
+    for (from, to) in SAME {
+        if let Some(rest) = full.strip_prefix(from) {
+            full = format!("{to}{rest}");
+        }
+    }
+    if full == "keras.layers.Input" {
+        return "keras.Input".to_owned();
+    }
+    // `from transformers.models.bert import …`.
+    if full.starts_with("transformers.") {
+        let class = full
+            .split('.')
+            .find(|it| it.starts_with(|c: char| c.is_uppercase()));
+        if let Some(start) = class.and_then(|class| full.find(class)) {
+            full = format!("transformers.{}", &full[start..]);
+        }
+    }
+    full
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::program;
+
+    fn check(text: &str, expected: &[Option<&str>]) {
+        let program = program(text).expect("it is Python");
+        let names = Names::of(&program.statements);
+        let mut found = Vec::new();
+        for statement in &program.statements {
+            if let StatementKind::Expression(value) = &statement.kind {
+                found.push(names.full(value));
+            }
+        }
+        let found: Vec<Option<&str>> = found.iter().map(Option::as_deref).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn one_class_has_many_names() {
+        let dense = Some("keras.layers.Dense");
+        check("import tensorflow as tf\ntf.keras.layers.Dense", &[dense]);
+        check(
+            "import tensorflow as t\nt.compat.v1.keras.layers.Dense",
+            &[dense],
+        );
+        check(
+            "from tensorflow.keras import layers as l\nl.Dense",
+            &[dense],
+        );
+        check("from keras.layers import Dense as D\nD", &[dense]);
+        check(
+            "import tensorflow.keras\ntensorflow.keras.layers.Dense",
+            &[dense],
+        );
+        check(
+            "tf.keras.layers.Dense\nlayers.Dense\nDense",
+            &[dense, dense, dense],
+        );
+        check("Dense = 3\nDense\nmodel.fit", &[None, None]);
+        check(
+            "tf.keras.optimizers.legacy.Adam",
+            &[Some("keras.optimizers.Adam")],
+        );
+        check("tf.keras.models.Sequential", &[Some("keras.Sequential")]);
+    }
+}

@@ -1,0 +1,239 @@
+//! Assignments: one name, several names, and parts of a model that are frozen.
+
+use stratoscope_diagnostics::CellSpan;
+
+use super::source::Loaded;
+use super::thing::{Pipeline, Thing};
+use super::{Translator, Why, text};
+use crate::model::{Kind, Value};
+
+impl Translator<'_> {
+    pub(crate) fn assign(
+        &mut self,
+        target: &Value,
+        value: &Value,
+        span: CellSpan,
+    ) -> Result<(), Why> {
+        match &target.kind {
+            Kind::Name(name) => self.assign_name(name, value, span),
+            Kind::Tuple(targets) | Kind::List(targets) => self.assign_several(targets, value, span),
+            Kind::Attribute(object, name) if name == "trainable" => {
+                self.trainable(object, value, span)
+            }
+            _ => Err("only names are assigned here".to_owned()),
+        }
+    }
+
+    fn assign_name(&mut self, name: &str, value: &Value, span: CellSpan) -> Result<(), Why> {
+        if let Some(loaded) = self.loaded(value) {
+            let loaded = loaded?;
+            if loaded.wanted.is_empty() {
+                let (rust, thing) = self.named_splits(name, &loaded);
+                self.push(rust, span);
+                self.things.insert(name.to_owned(), thing);
+                return Ok(());
+            }
+        }
+        let (rust, thing) = match self.roles.get(name).map(String::as_str) {
+            Some("metrics") if value.elements().is_some() || value.text().is_some() => {
+                (self.metrics(value)?, Thing::Metrics)
+            }
+            Some("loss") if value.text().is_some() => {
+                let loss = self.loss(value)?;
+                (loss.rust.clone(), Thing::Loss(loss))
+            }
+            Some("optimizer") if value.text().is_some() => {
+                (self.optimizer(value)?, Thing::Optimizer)
+            }
+            _ => self.made(value)?,
+        };
+        if let Thing::Data(data) = &thing {
+            return self.assign_data(name, value, data.clone(), span);
+        }
+        if rust.is_empty() {
+            self.things.insert(name.to_owned(), thing);
+            return Ok(());
+        }
+        let is_plain = matches!(
+            thing,
+            Thing::Int(_)
+                | Thing::Float
+                | Thing::Text
+                | Thing::Bool
+                | Thing::Texts
+                | Thing::List
+                | Thing::Value
+        );
+        let is_again =
+            self.depth > 0 && self.things.contains_key(name) && self.changing.contains(name);
+        let head = match (is_again, is_plain && self.changing.contains(name)) {
+            (true, _) => String::new(),
+            (false, true) => "let mut ".to_owned(),
+            (false, false) => "let ".to_owned(),
+        };
+        self.push(format!("{head}{} = {rust};", text::name(name)), span);
+        let thing = match thing {
+            Thing::Int(_) if self.changing.contains(name) => Thing::Int(None),
+            thing => thing,
+        };
+        if matches!(thing, Thing::Strategy) {
+            self.strategies.push(name.to_owned());
+        }
+        self.remember_constant(name, &rust, &thing);
+        self.things.insert(name.to_owned(), thing);
+        Ok(())
+    }
+
+    /// A step of a pipeline: what it says about `fit!` stands in a comment, unless the data set itself changes.
+    fn assign_data(
+        &mut self,
+        name: &str,
+        value: &Value,
+        data: Pipeline,
+        span: CellSpan,
+    ) -> Result<(), Why> {
+        let rust = text::name(name);
+        let mut parts = Vec::new();
+        self.of_pipeline("fit", &data, &mut parts);
+        let mut known = vec!["shuffle = false".to_owned()];
+        if let Some(Thing::Data(before)) = self.things.get(name) {
+            self.of_pipeline("fit", before, &mut known);
+        }
+        parts.retain(|part| !known.contains(part));
+        if data.rust != rust {
+            self.push(format!("let {rust} = {};", self.own(&data)), span);
+        }
+        if self.is_data(value) && !parts.is_empty() {
+            let has_line = data.rust != rust;
+            let line = format!("// Arguments of `fit!`: {}.", parts.join(", "));
+            match has_line {
+                true => self.push_alone(line),
+                false => self.push(line, span),
+            }
+        } else if data.rust == rust {
+            self.push(
+                "// Nothing to write: `fit!` reads ahead and keeps what it has tokenized.",
+                span,
+            );
+        }
+        let data = Pipeline { rust, ..data };
+        self.things.insert(name.to_owned(), Thing::Data(data));
+        Ok(())
+    }
+
+    /// `loss, accuracy = model.evaluate(…)`, `dataset, info = tfds.load(…)`.
+    fn assign_several(
+        &mut self,
+        targets: &[Value],
+        value: &Value,
+        span: CellSpan,
+    ) -> Result<(), Why> {
+        if let Some(loaded) = self.loaded(value) {
+            return self.assign_splits(targets, value, &loaded?, span);
+        }
+        let names: Option<Vec<&str>> = targets.iter().map(Value::name).collect();
+        if let (Some((object, call)), Some([loss, rest @ ..])) =
+            (value.method("evaluate"), names.as_deref())
+        {
+            let evaluation = self.evaluate(object, call)?;
+            self.push(format!("let evaluation = {evaluation}?;"), span);
+            self.push_alone(format!("let {} = evaluation.loss;", text::name(loss)));
+            self.things.insert((*loss).to_owned(), Thing::Float);
+            for (place, name) in rest.iter().enumerate() {
+                // The metrics in the order of `compile!`; one with an empty denominator has no value.
+                let rust = text::name(name);
+                self.push_alone(format!(
+                    "let {rust} = evaluation.metrics[{place}].value.unwrap_or(f64::NAN);"
+                ));
+                self.things.insert((*name).to_owned(), Thing::Float);
+            }
+            return Ok(());
+        }
+        match (value.elements(), names) {
+            (Some(values), Some(names)) if values.len() == names.len() => {
+                let mut made = Vec::new();
+                for value in values {
+                    made.push(self.typed(value)?);
+                }
+                let left: Vec<String> = names.iter().map(|name| text::name(name)).collect();
+                let right: Vec<&str> = made.iter().map(|it| it.rust.as_str()).collect();
+                self.push(
+                    format!("let ({}) = ({});", left.join(", "), right.join(", ")),
+                    span,
+                );
+                for (name, made) in names.iter().zip(&made) {
+                    self.things.insert((*name).to_owned(), Thing::of(made.kind));
+                }
+                Ok(())
+            }
+            _ => match self.made(value) {
+                Err(why) => Err(why),
+                Ok(_) => Err("its parts have no counterparts here".to_owned()),
+            },
+        }
+    }
+
+    /// `dataset, info = tfds.load(…)`, `train, test = load_dataset(…)`.
+    fn assign_splits(
+        &mut self,
+        targets: &[Value],
+        value: &Value,
+        loaded: &Loaded,
+        span: CellSpan,
+    ) -> Result<(), Why> {
+        let mut targets = targets;
+        let has_info = value.call().and_then(|it| it.keyword("with_info"));
+        if has_info.is_some_and(|it| it.value.kind == Kind::Bool(true))
+            && let [data, info] = targets
+        {
+            if let Some(info) = info.name() {
+                self.things.insert(info.to_owned(), Thing::Folded);
+            }
+            targets = match data.elements() {
+                Some(several) => several,
+                None => std::slice::from_ref(data),
+            };
+        }
+        if let ([data], true) = (targets, loaded.wanted.is_empty()) {
+            let name = data.name().ok_or("only names are assigned here")?;
+            let (rust, thing) = self.named_splits(name, loaded);
+            self.push(rust, span);
+            self.things.insert(name.to_owned(), thing);
+            return Ok(());
+        }
+        let wanted: Vec<&str> = loaded.wanted.iter().map(String::as_str).collect();
+        let names: Option<Vec<&str>> = targets.iter().map(Value::name).collect();
+        let names = names.ok_or("only names are assigned here")?;
+        if wanted != loaded.splits || names.len() != wanted.len() {
+            return Err(format!(
+                "its splits here are {}",
+                loaded.splits.join(" and ")
+            ));
+        }
+        let written: Vec<String> = names.iter().map(|name| text::name(name)).collect();
+        self.push(
+            format!("let ({}) = {};", written.join(", "), loaded.rust),
+            span,
+        );
+        for name in names {
+            let mut data = Pipeline::of(text::name(name));
+            data.is_tensorflow = loaded.is_tensorflow;
+            self.things.insert(name.to_owned(), Thing::Data(data));
+        }
+        Ok(())
+    }
+
+    /// `model.bert.trainable = False`.
+    fn trainable(&mut self, object: &Value, value: &Value, span: CellSpan) -> Result<(), Why> {
+        let (Kind::Attribute(model, part), Kind::Bool(flag)) = (&object.kind, &value.kind) else {
+            return Err("a part of BERT is frozen by the names of its variables: `model.freeze(\"bert.embeddings\")?`".to_owned());
+        };
+        if !self.facts(model).is_none_or(|facts| facts.is_bert) {
+            return Err("the layers of a `Sequential` are not frozen by a name".to_owned());
+        }
+        let model = self.model_name(model)?;
+        let method = if *flag { "unfreeze" } else { "freeze" };
+        self.push(format!("{model}.{method}({})?;", text::text(part)), span);
+        Ok(())
+    }
+}

@@ -1,0 +1,264 @@
+//! Statements.
+
+use std::collections::BTreeMap;
+
+use stratoscope_diagnostics::CellSpan;
+
+use super::compile::Around;
+use super::thing::Thing;
+use super::{Translator, Why, text};
+use crate::Line;
+use crate::model::{Call, Kind, Statement, StatementKind, Value, each_statement, each_value};
+
+/// Where a model that is made outside of the scope is made instead.
+pub(crate) enum Place {
+    /// In the scope that its `compile` stands in.
+    InScope,
+    /// In a scope around its `compile`.
+    AroundCompile,
+}
+
+impl Translator<'_> {
+    /// Translates the statements of a block.
+    pub(crate) fn block(&mut self, statements: &[Statement]) {
+        let moved = match self.depth {
+            0 => self.moved(statements),
+            _ => BTreeMap::new(),
+        };
+        for statement in statements {
+            self.comments_before(statement.span.start);
+            let before = self.translation.lines.len();
+            let free = self.translation.free.len();
+            if let Some(name) = made_name(statement)
+                && moved.contains_key(&statement.span.start)
+            {
+                self.hold_back(statement, &name);
+                continue;
+            }
+            let wraps = matches!(moved.get(&statement.span.start), Some(Place::AroundCompile));
+            if let Err(why) = self.statement(statement, wraps) {
+                self.translation.free.truncate(free);
+                self.fail(statement, before, why);
+            }
+            self.comment_behind(statement, before);
+        }
+    }
+
+    /// What a statement that is not translated would have made is missing from here on.
+    fn fail(&mut self, statement: &Statement, before: usize, why: Why) {
+        let is_comment = |line: &Line| line.is_comment;
+        let kept: Vec<Line> = self
+            .translation
+            .lines
+            .drain(before..)
+            .filter(is_comment)
+            .collect();
+        self.translation.lines.extend(kept);
+        self.skip_comments(statement.span.end);
+        self.leave(statement.span, why);
+        let line = self.line(statement.span.start);
+        let mut missing = Vec::new();
+        each_statement(
+            std::slice::from_ref(statement),
+            &mut |inner| match &inner.kind {
+                StatementKind::Assign(targets, _) => {
+                    for target in targets {
+                        target.visit(&mut |value| missing.extend(value.name().map(str::to_owned)));
+                    }
+                }
+                StatementKind::Augment(target, _, _) => {
+                    missing.extend(target.name().map(str::to_owned))
+                }
+                StatementKind::Function(it) => missing.push(it.name.clone()),
+                StatementKind::Class(it) => missing.push(it.name.clone()),
+                _ => {}
+            },
+        );
+        for name in missing {
+            self.things.insert(name, Thing::Missing(line));
+        }
+    }
+
+    fn statement(&mut self, statement: &Statement, wraps: bool) -> Result<(), Why> {
+        let span = statement.span;
+        match &statement.kind {
+            StatementKind::Import(imports) => {
+                let is_torch = |path: &str| {
+                    path.starts_with("torch")
+                        || path.ends_with(".Trainer")
+                        || path.ends_with("TrainingArguments")
+                };
+                self.translation.is_torch |= imports.iter().any(|import| is_torch(&import.path));
+                Ok(())
+            }
+            StatementKind::Nothing => Ok(()),
+            StatementKind::Assign(targets, value) => match targets.as_slice() {
+                [target] => self.assign(target, value, span),
+                _ => Err("one value for several names is not translated".to_owned()),
+            },
+            StatementKind::Augment(target, op, value) => {
+                let name = target.name().ok_or("only names are changed in place")?;
+                let (left, right) = (self.typed(target)?, self.typed(value)?);
+                if left.kind != right.kind || !matches!(*op, "+" | "-" | "*") {
+                    return Err("the types of its numbers are not known, or differ".to_owned());
+                }
+                self.push(format!("{} {op}= {};", text::name(name), right.rust), span);
+                Ok(())
+            }
+            StatementKind::Expression(value) => self.expression(value, span, wraps),
+            StatementKind::With(items, body) => self.with(items, body, span),
+            StatementKind::For(target, items, body) => {
+                self.for_loop(statement, target, items, body)
+            }
+            StatementKind::While(condition, body) => {
+                let condition = self.condition(condition)?;
+                self.nested(format!("while {} {{", condition.rust), body, span)?;
+                self.push_alone("}");
+                Ok(())
+            }
+            StatementKind::If(branches) => self.branches(branches, span),
+            StatementKind::Try(it) => self.attempt(it, span),
+            StatementKind::Function(it) => self.function(it, span),
+            StatementKind::Class(it) => self.class(it, span),
+            StatementKind::Return(_) => Err("`return` stands in a function only".to_owned()),
+            StatementKind::Raise => Err("errors are values here: `?` returns one".to_owned()),
+            StatementKind::Leave(word) => {
+                self.push(format!("{word};"), span);
+                Ok(())
+            }
+            StatementKind::Escape(command) => {
+                let is_install = command.contains("pip ") || command.contains("conda ");
+                match is_install {
+                    true => self.note(
+                        span,
+                        "nothing is installed: the names of the DSL are there from the start",
+                    ),
+                    false => self.note(span, "lines for IPython are not taken over"),
+                }
+                Ok(())
+            }
+            StatementKind::Other(what) => Err(format!("{what} has no counterpart here")),
+        }
+    }
+
+    /// A value alone: a call of something that acts.
+    fn expression(&mut self, value: &Value, span: CellSpan, wraps: bool) -> Result<(), Why> {
+        let Some(call) = value.call() else {
+            return self.shown(value, span);
+        };
+        if let Some(full) = self.names.full(&call.function) {
+            return self.library_call(&full, call, span);
+        }
+        if let Kind::Attribute(object, method) = &call.function.kind {
+            if method == "add"
+                && let Some(added) = self.add_layer(object, call)
+            {
+                return added;
+            }
+            self.materialize(object, method)?;
+            return self.method(value, object, method, call, span, wraps);
+        }
+        match call.function.name() {
+            Some("print") if !self.names.has("print") => {
+                let line = self.print(call)?;
+                self.push(line, span);
+                Ok(())
+            }
+            Some(name) => match self.things.get(name).cloned() {
+                Some(Thing::Body(function)) => {
+                    self.block(&function.body);
+                    Ok(())
+                }
+                _ => self.shown(value, span),
+            },
+            None => self.shown(value, span),
+        }
+    }
+
+    fn shown(&mut self, value: &Value, span: CellSpan) -> Result<(), Why> {
+        let (rust, _) = self.made(value)?;
+        match rust.is_empty() {
+            true => Err("it has no counterpart of its own".to_owned()),
+            false => {
+                self.push(format!("{};", rust.trim_end_matches(".clone()")), span);
+                Ok(())
+            }
+        }
+    }
+
+    fn method(
+        &mut self,
+        value: &Value,
+        object: &Value,
+        method: &str,
+        call: &Call,
+        span: CellSpan,
+        wraps: bool,
+    ) -> Result<(), Why> {
+        match method {
+            "compile" if wraps => {
+                let strategy = self.strategies.last().cloned().unwrap_or_default();
+                let compiled = self.compile(object, call, Around::Plain)?;
+                self.push_alone(format!("scope!({}, {{", text::name(&strategy)));
+                self.depth += 1;
+                self.release(object);
+                self.push_compile(object, &compiled, span);
+                self.depth -= 1;
+                self.push_alone("});");
+                Ok(())
+            }
+            "compile" => {
+                let compiled = self.compile(object, call, Around::Plain)?;
+                self.release(object);
+                self.push_compile(object, &compiled, span);
+                Ok(())
+            }
+            "summary" => {
+                let model = self.model_name(object)?;
+                self.push(format!("println!(\"{{}}\", {model}.summary());"), span);
+                Ok(())
+            }
+            "build" => {
+                let model = self.model_name(object)?;
+                let shape = call.argument("input_shape", 0).ok_or("`build` gets no shape")?;
+                let shape = self.shape(shape)?;
+                if let Some(Thing::Model(facts)) = object.name().and_then(|it| self.things.get_mut(it)) {
+                    facts.is_built = true;
+                }
+                self.push(format!("{model}.build({shape})?;"), span);
+                Ok(())
+            }
+            "save_pretrained" => {
+                let model = self.model_name(object)?;
+                let folder = call.argument("save_directory", 0).ok_or("it names no folder")?;
+                let folder = self.value(folder)?;
+                self.push(format!("{model}.save_pretrained({folder})?;"), span);
+                Ok(())
+            }
+            "save" | "save_weights" | "load_weights" => Err(
+                "`checkpoint = \"folder\"` of `fit!` saves the weights, `model.save_pretrained(\"folder\")?` those of BERT".to_owned(),
+            ),
+            _ => self.shown(value, span),
+        }
+    }
+}
+
+/// The name that a statement gives to one value.
+fn made_name(statement: &Statement) -> Option<String> {
+    match &statement.kind {
+        StatementKind::Assign(targets, _) => match targets.as_slice() {
+            [one] => one.name().map(str::to_owned),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether a name stands in a statement.
+pub(crate) fn mentions(statement: &Statement, name: &str) -> bool {
+    let mut found = false;
+    each_value(std::slice::from_ref(statement), &mut |value| {
+        found |= value.name() == Some(name)
+    });
+    found
+}

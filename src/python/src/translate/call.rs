@@ -1,0 +1,295 @@
+//! What a call makes: a strategy, a model, an optimizer, a data set, and the other things that have a counterpart.
+
+use super::number::Typed;
+use super::pretrained::POINTER;
+use super::source::Loaded;
+use super::thing::{CallbackKind, Pipeline, Thing};
+use super::{Translator, Why, text};
+use crate::model::{Call, Kind, Value};
+
+/// A value as Rust, and what it is. The Rust is empty for what becomes a part of something else.
+pub(crate) type Made = (String, Thing);
+
+impl Translator<'_> {
+    /// What a value makes.
+    pub(crate) fn made(&mut self, value: &Value) -> Result<Made, Why> {
+        if let Some(found) = self.chained(value) {
+            let (layers, input) = found?;
+            return Ok((String::new(), Thing::Layers(layers, input)));
+        }
+        if let Kind::Comprehension(it) = &value.kind
+            && let Some(call) = it.element.call()
+            && super::tape::is_zero(call)
+        {
+            // The sum of gradients that `fit!` makes for itself.
+            return Ok((String::new(), Thing::Folded));
+        }
+        if self.is_data(value) || self.loaded_name(value) {
+            let data = self.pipeline(value)?;
+            return Ok((data.rust.clone(), Thing::Data(data)));
+        }
+        match (value.call(), self.names.called(value)) {
+            (Some(call), Some(full)) => self.made_by_library(value, &full, call),
+            (Some(call), None) => self.made_by_cell(value, call),
+            (None, _) => {
+                if let Kind::Text(_) | Kind::List(_) | Kind::Name(_) = value.kind
+                    && let Some(full) = self.names.full(value)
+                {
+                    return self.made_by_name(value, &full);
+                }
+                let typed = self.typed(value)?;
+                let thing = match &value.kind {
+                    Kind::Int(_) => Thing::Int(value.integer()),
+                    Kind::List(values) if values.iter().all(|it| it.text().is_some()) => {
+                        Thing::Texts
+                    }
+                    Kind::List(_) => Thing::List,
+                    Kind::Name(name) => self.things.get(name).cloned().unwrap_or(Thing::Value),
+                    _ => Thing::of(typed.kind),
+                };
+                let rust = match (&value.kind, &thing) {
+                    (Kind::Name(_), Thing::Int(_) | Thing::Float | Thing::Bool) => typed.rust,
+                    (Kind::Name(_), _) => format!("{}.clone()", typed.rust),
+                    _ => typed.rust,
+                };
+                Ok((rust, thing))
+            }
+        }
+    }
+
+    /// A call that is a value in an expression.
+    pub(crate) fn made_value(&mut self, value: &Value) -> Result<Typed, Why> {
+        let (rust, thing) = self.made(value)?;
+        match rust.is_empty() {
+            true if matches!(thing, Thing::Folded) => Err("it has no counterpart here".to_owned()),
+            true => Err(format!("{} is no value of its own here", thing.word())),
+            false => Ok(Typed::new(rust, thing.kind())),
+        }
+    }
+
+    fn loaded_name(&self, value: &Value) -> bool {
+        matches!(
+            self.names.called(value).as_deref(),
+            Some("tensorflow_datasets.load" | "datasets.load_dataset")
+        )
+    }
+
+    fn made_by_name(&mut self, value: &Value, full: &str) -> Result<Made, Why> {
+        if full.starts_with("keras.losses.") {
+            let loss = self.loss(value)?;
+            return Ok((loss.rust.clone(), Thing::Loss(loss)));
+        }
+        if full == "tensorflow.data.AUTOTUNE" || full.ends_with("experimental.AUTOTUNE") {
+            return Ok((String::new(), Thing::Folded));
+        }
+        Err(format!("`{full}` has no counterpart here"))
+    }
+
+    fn made_by_library(&mut self, value: &Value, full: &str, call: &Call) -> Result<Made, Why> {
+        let last = full.rsplit('.').next().unwrap_or_default();
+        if let Some(rest) = full.strip_prefix("tensorflow.distribute.")
+            && last.ends_with("Strategy")
+            && !rest.contains("get_strategy")
+        {
+            return Ok((self.strategy(last, call)?, Thing::Strategy));
+        }
+        if full == "keras.Sequential" {
+            let (layers, input) = self.listed(call)?;
+            if layers.is_empty() {
+                return Ok((String::new(), Thing::Layers(layers, input)));
+            }
+            let (rust, facts) = self.sequential(layers, input, call.span)?;
+            return Ok((rust, Thing::Model(facts)));
+        }
+        if full == "keras.Model" {
+            let outputs = call
+                .argument("outputs", 1)
+                .ok_or("the model has no outputs")?;
+            let found = self
+                .chained(outputs)
+                .ok_or("its outputs are no chain of layers of this cell")?;
+            let (layers, input) = found?;
+            let (rust, facts) = self.sequential(layers, input, call.span)?;
+            return Ok((rust, Thing::Model(facts)));
+        }
+        if let Some(class) = full.strip_prefix("keras.layers.") {
+            let class = class.rsplit('.').next().unwrap_or_default().to_owned();
+            return Ok((String::new(), Thing::Layer(self.layer(&class, call)?)));
+        }
+        if full.contains(".schedules.") {
+            return Ok((self.schedule(full, call)?, Thing::Schedule));
+        }
+        if full.starts_with("keras.optimizers.")
+            || full == "transformers.AdamWeightDecay"
+            || last == "LossScaleOptimizer"
+        {
+            return Ok((self.optimizer_call(full, call)?, Thing::Optimizer));
+        }
+        if full.starts_with("keras.losses.") {
+            let loss = self.loss(value)?;
+            return Ok((loss.rust.clone(), Thing::Loss(loss)));
+        }
+        if full.starts_with("keras.metrics.") {
+            return Ok((self.metric(value)?, Thing::Metrics));
+        }
+        if full.starts_with("keras.callbacks.") {
+            let kind = self.callback(full, call)?;
+            let rust = match &kind {
+                CallbackKind::Element(rust) => rust.clone(),
+                CallbackKind::Checkpoint(_) => String::new(),
+            };
+            return Ok((rust, Thing::Callback(kind)));
+        }
+        if let Some(class) = full
+            .strip_prefix("transformers.")
+            .and_then(|it| it.strip_suffix(".from_pretrained"))
+        {
+            return self.from_pretrained(&class.to_owned(), call);
+        }
+        self.other_library(full, call)
+    }
+
+    fn other_library(&mut self, full: &str, call: &Call) -> Result<Made, Why> {
+        let first = full.split('.').next().unwrap_or_default();
+        let is_array = matches!(
+            full,
+            "numpy.array" | "numpy.asarray" | "tensorflow.constant"
+        );
+        if let (true, Some(list)) = (
+            is_array,
+            call.arguments.first().filter(|it| it.elements().is_some()),
+        ) {
+            return Ok((self.value(list)?, Thing::List));
+        }
+        if full.ends_with(".list_physical_devices") || full.ends_with(".list_logical_devices") {
+            self.note(
+                call.span,
+                "`devices()` lists the devices; a strategy takes all of the best kind",
+            );
+            return Ok((String::new(), Thing::Folded));
+        }
+        Err(match first {
+            "torch" | "pytorch_lightning" | "accelerate" | "peft" => POINTER.to_owned(),
+            "transformers" if full.contains("Train") => POINTER.to_owned(),
+            "transformers" if full.ends_with("create_optimizer") => {
+                "there is no `create_optimizer` here; `AdamW::new(warmup_linear(5e-5, 0.1))` warms up and decays over \
+                 the run"
+                    .to_owned()
+            }
+            "numpy" => "there is no numpy here; `make_classification(rows, features, classes, seed)?` and \
+                        `make_regression(rows, features, seed)?` make data to try"
+                .to_owned(),
+            "pandas" => "there is no pandas here; `Dataset::csv(\"….csv\")?` reads a file, `csv_with` names its columns".to_owned(),
+            "keras" if full.starts_with("keras.datasets.") => {
+                let name = full.split('.').nth(2).unwrap_or_default();
+                format!(
+                    "the data set `{name}` is not here; `make_classification(rows, features, classes, seed)?` makes \
+                     one to try"
+                )
+            }
+            _ => format!("`{full}` has no counterpart here"),
+        })
+    }
+
+    /// Functions and classes of the cell, and methods of its things.
+    fn made_by_cell(&mut self, value: &Value, call: &Call) -> Result<Made, Why> {
+        if let Kind::Attribute(object, method) = &call.function.kind {
+            return self.made_by_method(object, method, call);
+        }
+        let Some(name) = call.function.name() else {
+            return Err("the call is not translated".to_owned());
+        };
+        match self.things.get(name).cloned() {
+            Some(Thing::Builder(facts)) => {
+                let mut values = Vec::new();
+                for argument in &call.arguments {
+                    values.push(self.value(argument)?);
+                }
+                for keyword in &call.keywords {
+                    values.push(self.value(&keyword.value)?);
+                }
+                let facts = super::thing::ModelFacts {
+                    scope: self.scopes.last().cloned(),
+                    span: call.span,
+                    ..facts
+                };
+                Ok((
+                    format!("{}({})?", text::name(name), values.join(", ")),
+                    Thing::Model(facts),
+                ))
+            }
+            Some(Thing::Class(layers)) => {
+                let (rust, facts) = self.sequential(layers, None, call.span)?;
+                Ok((rust, Thing::Model(facts)))
+            }
+            Some(Thing::Tokenizer) => Ok((String::new(), Thing::Encodings(self.encodings(call)?))),
+            Some(Thing::Missing(_)) => Err(self.name(name).err().unwrap_or_default()),
+            None if name.to_lowercase().contains("tokenizer") && !self.names.has(name) => {
+                Ok((String::new(), Thing::Encodings(self.encodings(call)?)))
+            }
+            Some(other) => Err(format!(
+                "`{name}` is {}, whose call is not translated",
+                other.word()
+            )),
+            None => {
+                let _ = value;
+                Err(format!("what `{name}(…)` makes is not known from the cell"))
+            }
+        }
+    }
+
+    fn made_by_method(&mut self, object: &Value, method: &str, call: &Call) -> Result<Made, Why> {
+        self.materialize(object, method)?;
+        match method {
+            "fit" => Ok((format!("{}?", self.fit(object, call)?), Thing::History)),
+            "evaluate" => Ok((
+                format!("{}?", self.evaluate(object, call)?),
+                Thing::Evaluation,
+            )),
+            "predict" => Ok((self.predict(object, call)?, Thing::Value)),
+            "summary" => {
+                let model = self.model_name(object)?;
+                Ok((format!("{model}.summary()"), Thing::Value))
+            }
+            "result" | "numpy" | "history" => Err(format!("`.{method}()` has no counterpart here")),
+            _ => {
+                if let Some(Thing::Missing(_)) =
+                    object.name().and_then(|name| self.things.get(name))
+                {
+                    self.value(object)?;
+                }
+                Err(format!("`.{method}(…)` has no counterpart here"))
+            }
+        }
+    }
+
+    /// Gives the splits of a data set their names: `let (dataset_train, dataset_validation) = …;`.
+    pub(crate) fn named_splits(&self, name: &str, loaded: &Loaded) -> (String, Thing) {
+        let names = loaded
+            .splits
+            .iter()
+            .map(|split| (*split, text::name(&format!("{name}_{split}"))));
+        let names: Vec<(&'static str, String)> = names.collect();
+        let variables: Vec<&str> = names.iter().map(|(_, name)| name.as_str()).collect();
+        let pattern = match variables.as_slice() {
+            [one] => (*one).to_owned(),
+            many => format!("({})", many.join(", ")),
+        };
+        (
+            format!("let {pattern} = {};", loaded.rust),
+            Thing::Splits(names, loaded.is_tensorflow),
+        )
+    }
+
+    /// A data set under another name: what it is made from stays.
+    pub(crate) fn own(&self, data: &Pipeline) -> String {
+        let is_name = data
+            .rust
+            .chars()
+            .all(|it| it.is_alphanumeric() || it == '_' || it == '#');
+        match is_name {
+            true => format!("{}.clone()", data.rust),
+            false => data.rust.clone(),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Callbacks.
+
+use super::thing::{CallbackKind, Thing};
+use super::{Translator, Why, text};
+use crate::model::{Call, Kind, Value};
+
+impl Translator<'_> {
+    /// `tf.keras.callbacks.EarlyStopping(…)`.
+    pub(crate) fn callback(&mut self, full: &str, call: &Call) -> Result<CallbackKind, Why> {
+        let name = full.rsplit('.').next().unwrap_or_default();
+        match name {
+            "EarlyStopping" => self.early_stopping(call),
+            "ModelCheckpoint" => {
+                let path = call.argument("filepath", 0).ok_or("it names no file")?;
+                let path = path
+                    .text()
+                    .ok_or("the file of the checkpoint is not written out")?;
+                let folder = folder(path);
+                self.note(
+                    call.span,
+                    format!(
+                        "`checkpoint` names a folder: the weights of the last epoch are in `{folder}/last`, those of the \
+                         best one in `{folder}/best`"
+                    ),
+                );
+                Ok(CallbackKind::Checkpoint(text::text(&folder)))
+            }
+            "History" | "ProgbarLogger" | "TerminateOnNaN" | "BaseLogger" => {
+                Err(format!("`fit!` does what `{name}` does without it"))
+            }
+            "TensorBoard" | "CSVLogger" => Err(format!(
+                "there is no `{name}` here: `fit!` shows the table, and its history has `plot()`"
+            )),
+            "ReduceLROnPlateau" | "LearningRateScheduler" => Err(format!(
+                "there is no `{name}` here; a schedule is given to the optimizer, such as `warmup_linear(5e-5, 0.1)`"
+            )),
+            other => Err(format!("there is no callback `{other}` here")),
+        }
+    }
+
+    fn early_stopping(&mut self, call: &Call) -> Result<CallbackKind, Why> {
+        if call.has_starred {
+            return Err("the arguments of the callback are not written out".to_owned());
+        }
+        let mut written = "EarlyStopping::new()".to_owned();
+        let mut restores = false;
+        let names = [
+            "monitor",
+            "min_delta",
+            "patience",
+            "verbose",
+            "mode",
+            "baseline",
+            "restore_best_weights",
+        ];
+        let mut values: Vec<(&str, &Value)> = names.iter().copied().zip(&call.arguments).collect();
+        for keyword in &call.keywords {
+            values.push((keyword.name.as_str(), &keyword.value));
+        }
+        for (name, value) in values {
+            match name {
+                "monitor" => {
+                    let monitor = value
+                        .text()
+                        .ok_or("what it monitors is not written as a text")?;
+                    let monitor = monitor
+                        .replace("_acc", "_accuracy")
+                        .replace("_accuracyuracy", "_accuracy");
+                    written += &format!(".monitor({})", text::text(&monitor));
+                }
+                "patience" => written += &format!(".patience({})", self.value(value)?),
+                "min_delta" => written += &format!(".min_delta({})", self.float(value)?),
+                "restore_best_weights" => restores = value.kind == Kind::Bool(true),
+                "verbose" | "name" => {}
+                "mode" if matches!(value.text(), Some("auto" | "min" | "max")) => {}
+                _ if value.kind == Kind::None => {}
+                other => return Err(format!("`EarlyStopping` has no `{other}` here")),
+            }
+        }
+        if !restores {
+            written += ".restore_best_weights(false)";
+        }
+        Ok(CallbackKind::Element(written))
+    }
+
+    /// The argument `callbacks` as arguments of `fit!`.
+    pub(crate) fn callbacks(&mut self, value: &Value) -> Vec<String> {
+        let one = [value.clone()];
+        let values = value.elements().unwrap_or(&one).to_vec();
+        let (mut elements, mut arguments) = (Vec::new(), Vec::new());
+        for value in &values {
+            let kind = match value.name().and_then(|name| self.things.get(name)) {
+                Some(Thing::Callback(kind)) => {
+                    // A callback by its name, as its own line has made it.
+                    match kind {
+                        CallbackKind::Element(_) => {
+                            value.name().map(|it| CallbackKind::Element(text::name(it)))
+                        }
+                        kind => Some(kind.clone()),
+                    }
+                    .ok_or(String::new())
+                }
+                Some(Thing::Missing(line)) => Err(format!("line {line} is not translated")),
+                _ => match self.names.called(value).zip(value.call()) {
+                    Some((full, call)) if full.starts_with("keras.callbacks.") => {
+                        self.callback(&full, call)
+                    }
+                    _ => Err("it is no callback that is known from the cell".to_owned()),
+                },
+            };
+            match kind {
+                Ok(CallbackKind::Element(element)) => elements.push(element),
+                Ok(CallbackKind::Checkpoint(folder)) => {
+                    arguments.push(format!("checkpoint = {folder}"))
+                }
+                Err(why) => self.leave(value.span, why),
+            }
+        }
+        if !elements.is_empty() {
+            arguments.insert(0, format!("callbacks = [{}]", elements.join(", ")));
+        }
+        arguments
+    }
+}
+
+/// A folder by the name of a checkpoint file: `best.keras` is `best`.
+fn folder(path: &str) -> String {
+    let plain = path.split('{').next().unwrap_or_default();
+    let plain = plain.trim_end_matches(['-', '_', '.', '/']);
+    let plain = plain.strip_suffix(".weights.h5").unwrap_or(plain);
+    let (head, last) = plain.rsplit_once('/').unwrap_or(("", plain));
+    let last = last.split('.').next().unwrap_or_default();
+    match (head, last) {
+        ("", "") => "checkpoints".to_owned(),
+        ("", last) => last.to_owned(),
+        (head, "") => head.to_owned(),
+        (head, last) => format!("{head}/{last}"),
+    }
+}

@@ -1,0 +1,307 @@
+//! Blocks: scopes, loops, conditions.
+
+use stratoscope_diagnostics::CellSpan;
+
+use super::number::Type;
+use super::thing::Thing;
+use super::{Translator, Why, text};
+use crate::model::{Kind, Statement, StatementKind, Value, each_value};
+
+impl Translator<'_> {
+    /// `with strategy.scope():`.
+    pub(crate) fn with(
+        &mut self,
+        items: &[(Value, Option<Value>)],
+        body: &[Statement],
+        span: CellSpan,
+    ) -> Result<(), Why> {
+        let [(value, None)] = items else {
+            return Err("`with` is translated for `strategy.scope()`".to_owned());
+        };
+        let Some((object, _)) = value.method("scope") else {
+            let full = self.names.called(value).unwrap_or_default();
+            return Err(match full.as_str() {
+                "tensorflow.device" => "a device is chosen by a strategy: `OneDeviceStrategy::new(cpu(0))?` and its scope".to_owned(),
+                "tensorflow.GradientTape" => "a step by hand is `model.gradients(&batch)?` and `model.apply(gradients)?`".to_owned(),
+                _ => "`with` is translated for `strategy.scope()`".to_owned(),
+            });
+        };
+        let name = object.name().ok_or("the strategy is no name")?.to_owned();
+        let strategy = match self.things.get(&name) {
+            Some(Thing::Strategy | Thing::Missing(_)) => self.value(object)?,
+            Some(other) => return Err(format!("`{name}` is {}, no strategy", other.word())),
+            None => {
+                let rust = self.value(object)?;
+                self.free(&name, "a strategy, such as `MirroredStrategy::logical(2)?`")?;
+                rust
+            }
+        };
+        let head = CellSpan {
+            start: span.start,
+            end: value.span.end,
+        };
+        let first = self.translation.lines.len();
+        self.push(format!("scope!({strategy}, {{"), head);
+        self.depth += 1;
+        self.scopes.push(name);
+        self.block(body);
+        self.comments_before(span.end);
+        self.scopes.pop();
+        self.depth -= 1;
+        if self.translation.lines[first + 1..]
+            .iter()
+            .all(|line| line.is_comment)
+        {
+            // Nothing is left in it.
+            self.translation.lines.remove(first);
+            for line in &mut self.translation.lines[first..] {
+                line.depth = self.depth;
+            }
+            return Ok(());
+        }
+        self.push_alone("});");
+        Ok(())
+    }
+
+    /// A block that is translated as a whole, or not at all: without one of its statements it would do something else.
+    pub(crate) fn nested(
+        &mut self,
+        head: String,
+        body: &[Statement],
+        span: CellSpan,
+    ) -> Result<(), Why> {
+        let left = self.translation.left.len();
+        let first_line = body.first().map_or(span.end, |it| it.span.start);
+        let head_span = CellSpan {
+            start: span.start,
+            end: first_line.max(span.start + 1),
+        };
+        let end = self.text[head_span.start..head_span.end].trim_end().len() + head_span.start;
+        self.push(
+            head,
+            CellSpan {
+                start: span.start,
+                end,
+            },
+        );
+        self.depth += 1;
+        self.block(body);
+        self.depth -= 1;
+        match self.translation.left.get(left) {
+            None => Ok(()),
+            Some(first) => {
+                let why = format!(
+                    "line {} in it is not translated: {}",
+                    first.lines.0, first.why
+                );
+                self.translation.left.truncate(left);
+                Err(why)
+            }
+        }
+    }
+
+    /// `for target in items:`.
+    pub(crate) fn for_loop(
+        &mut self,
+        statement: &Statement,
+        target: &Value,
+        items: &Value,
+        body: &[Statement],
+    ) -> Result<(), Why> {
+        if only_configures(body) {
+            self.note(
+                statement.span,
+                "nothing to write: memory of a GPU is taken as it is needed",
+            );
+            self.skip_comments(statement.span.end);
+            return Ok(());
+        }
+        if let Some(tape) = self.tape_in(body) {
+            return self.tape_loop(statement, items, body, tape);
+        }
+        let (pattern, list, kinds) = self.iterated(target, items)?;
+        for (name, kind) in kinds {
+            self.things.insert(name, Thing::of(kind));
+        }
+        self.nested(format!("for {pattern} in {list} {{"), body, statement.span)?;
+        self.push_alone("}");
+        Ok(())
+    }
+
+    /// The pattern and the items of a loop, and the types of its names.
+    fn iterated(
+        &mut self,
+        target: &Value,
+        items: &Value,
+    ) -> Result<(String, String, Vec<(String, Type)>), Why> {
+        let call = items.call();
+        let called = call
+            .and_then(|call| call.function.name())
+            .filter(|name| !self.names.has(name));
+        match (target.name(), called, call) {
+            (Some(name), Some("range"), Some(call)) => {
+                let bounds = self.range(call.arguments.as_slice())?;
+                let pattern = match self.uses.get(name).is_some_and(|uses| *uses > 1) {
+                    true => text::name(name),
+                    false => format!("_{}", name.trim_start_matches('_')),
+                };
+                let pattern = if pattern == "_" || name == "_" {
+                    "_".to_owned()
+                } else {
+                    pattern
+                };
+                Ok((pattern, bounds, vec![(name.to_owned(), Type::Int)]))
+            }
+            (None, Some("enumerate"), Some(call)) => {
+                let (Kind::Tuple(names), [list]) = (&target.kind, call.arguments.as_slice()) else {
+                    return Err("this `enumerate` is not translated".to_owned());
+                };
+                let [index, item] = names.as_slice() else {
+                    return Err("this `enumerate` is not translated".to_owned());
+                };
+                let (index, item) = (
+                    index.name().ok_or("a name is expected")?,
+                    item.name().ok_or("a name is expected")?,
+                );
+                let kind = self.kind_of_items(list);
+                let list = self.iterable(list)?;
+                let names = vec![(index.to_owned(), Type::Int), (item.to_owned(), kind)];
+                Ok((
+                    format!("({}, {})", text::name(index), text::name(item)),
+                    format!("{list}.iter().enumerate()"),
+                    names,
+                ))
+            }
+            (Some(name), _, _) => {
+                let kind = self.kind_of_items(items);
+                let list = self.iterable(items)?;
+                Ok((
+                    text::name(name),
+                    format!("&{list}"),
+                    vec![(name.to_owned(), kind)],
+                ))
+            }
+            _ => Err("this loop is not translated".to_owned()),
+        }
+    }
+
+    fn iterable(&mut self, items: &Value) -> Result<String, Why> {
+        let is_list = match items.name() {
+            Some(name) => matches!(
+                self.things.get(name),
+                Some(Thing::List | Thing::Texts | Thing::Missing(_))
+            ),
+            None => matches!(items.kind, Kind::List(_)),
+        };
+        match is_list {
+            true => self.value(items),
+            false => Err("it goes over something that is no list of the cell".to_owned()),
+        }
+    }
+
+    fn kind_of_items(&self, items: &Value) -> Type {
+        let is_texts = match items.name() {
+            Some(name) => matches!(self.things.get(name), Some(Thing::Texts)),
+            None => items
+                .elements()
+                .is_some_and(|it| it.iter().all(|it| it.text().is_some())),
+        };
+        if is_texts { Type::Text } else { Type::Unknown }
+    }
+
+    /// `range(…)` as Rust's.
+    fn range(&mut self, bounds: &[Value]) -> Result<String, Why> {
+        let mut written = Vec::new();
+        for bound in bounds {
+            let typed = self.typed(bound)?;
+            written.push(typed.operand());
+        }
+        match (written.as_slice(), bounds.get(2).map(Value::integer)) {
+            ([end], _) => Ok(format!("0..{end}")),
+            ([start, end], _) => Ok(format!("{start}..{end}")),
+            ([start, end, step], Some(Some(by))) if by > 0 => {
+                Ok(format!("({start}..{end}).step_by({step})"))
+            }
+            _ => Err("the step of `range` is not a positive number that is written".to_owned()),
+        }
+    }
+
+    /// `if … elif … else`.
+    pub(crate) fn branches(
+        &mut self,
+        branches: &[(Option<Value>, Vec<Statement>)],
+        span: CellSpan,
+    ) -> Result<(), Why> {
+        if branches.iter().all(|(_, body)| only_configures(body)) {
+            self.note(
+                span,
+                "nothing to write: memory of a GPU is taken as it is needed",
+            );
+            self.skip_comments(span.end);
+            return Ok(());
+        }
+        // `if __name__ == "__main__":` is always true in a cell.
+        if let [(Some(condition), body)] = branches
+            && let Kind::Binary(left, "==", right) = &condition.kind
+            && left.name() == Some("__name__")
+            && right.text() == Some("__main__")
+        {
+            self.block(body);
+            return Ok(());
+        }
+        for (index, (condition, body)) in branches.iter().enumerate() {
+            let word = if index == 0 { "if" } else { "} else if" };
+            let head = match condition {
+                Some(condition) => format!("{word} {} {{", self.condition(condition)?.rust),
+                None => "} else {".to_owned(),
+            };
+            let start = condition
+                .as_ref()
+                .map_or(body.first().map_or(span.start, |it| it.span.start), |it| {
+                    it.span.start
+                });
+            self.nested(
+                head,
+                body,
+                CellSpan {
+                    start,
+                    end: span.end,
+                },
+            )?;
+        }
+        self.push_alone("}");
+        Ok(())
+    }
+}
+
+/// Whether a block only sets how GPUs take their memory, and says so.
+fn only_configures(body: &[Statement]) -> bool {
+    let mut sets = false;
+    each_value(body, &mut |value| {
+        if let Kind::Attribute(_, name) = &value.kind {
+            sets |= name == "set_memory_growth";
+        }
+    });
+    fn is_of_it(statement: &Statement) -> bool {
+        match &statement.kind {
+            StatementKind::Expression(value) => {
+                let is_print = value
+                    .call()
+                    .is_some_and(|call| call.function.name() == Some("print"));
+                let path = value.call().and_then(|call| call.function.path());
+                is_print || path.is_some_and(|path| path.contains(&"config"))
+            }
+            StatementKind::Nothing => true,
+            StatementKind::Assign(_, value) => {
+                let path = value.call().and_then(|call| call.function.path());
+                path.is_some_and(|path| path.contains(&"config"))
+            }
+            StatementKind::For(..) | StatementKind::If(_) | StatementKind::Try(_) => statement
+                .blocks()
+                .iter()
+                .all(|block| block.iter().all(is_of_it)),
+            _ => false,
+        }
+    }
+    sets && body.iter().all(is_of_it)
+}

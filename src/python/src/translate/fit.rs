@@ -1,0 +1,275 @@
+//! `model.fit(…)`, `model.evaluate(…)`, `model.predict(…)`.
+
+use stratoscope_diagnostics::arguments;
+
+use super::thing::{Pipeline, Thing};
+use super::{Translator, Why, text};
+use crate::model::{Call, Kind, Value};
+
+/// Arguments of Keras's `fit` and `evaluate` that set nothing here.
+const NOTHING: &[&str] = &[
+    "workers",
+    "use_multiprocessing",
+    "max_queue_size",
+    "validation_batch_size",
+    "return_dict",
+];
+
+impl Translator<'_> {
+    /// `fit!(model, data, …)` without its `?`.
+    pub(crate) fn fit(&mut self, model: &Value, call: &Call) -> Result<String, Why> {
+        let rust = self.model_name(model)?;
+        let names = [
+            "x",
+            "y",
+            "batch_size",
+            "epochs",
+            "verbose",
+            "callbacks",
+            "validation_split",
+            "validation_data",
+            "shuffle",
+            "class_weight",
+            "sample_weight",
+            "initial_epoch",
+            "steps_per_epoch",
+            "validation_steps",
+        ];
+        self.train("fit", &rust, call, &names)
+    }
+
+    /// `evaluate!(model, data, …)` without its `?`.
+    pub(crate) fn evaluate(&mut self, model: &Value, call: &Call) -> Result<String, Why> {
+        let rust = self.model_name(model)?;
+        let names = [
+            "x",
+            "y",
+            "batch_size",
+            "verbose",
+            "sample_weight",
+            "steps",
+            "callbacks",
+        ];
+        self.train("evaluate", &rust, call, &names)
+    }
+
+    fn train(
+        &mut self,
+        name: &str,
+        model: &str,
+        call: &Call,
+        names: &[&str],
+    ) -> Result<String, Why> {
+        if call.has_starred {
+            return Err(format!("the arguments of `{name}` are not written out"));
+        }
+        let given = |name: &str| {
+            let place = names.iter().position(|it| *it == name)?;
+            call.argument(name, place)
+                .filter(|it| it.kind != Kind::None)
+        };
+        let x = given("x").ok_or(format!("`{name}` gets no data"))?;
+        let data = self.data_of(x, given("y"))?;
+        let mut parts = Vec::new();
+        for (place, value) in call.arguments.iter().enumerate().skip(2) {
+            if let Some(argument) = names.get(place) {
+                self.fit_argument(name, argument, value, &mut parts)?;
+            }
+        }
+        for keyword in &call.keywords {
+            let argument = keyword.name.as_str();
+            if matches!(argument, "x" | "y") || keyword.value.kind == Kind::None {
+                continue;
+            }
+            let is_known = names.contains(&argument)
+                || NOTHING.contains(&argument)
+                || arguments::call(name)
+                    .is_some_and(|table| arguments::find(table.arguments, argument).is_some());
+            match is_known {
+                true => self.fit_argument(name, argument, &keyword.value, &mut parts)?,
+                false => self.argument_of(name, keyword, &mut parts),
+            }
+        }
+        self.of_pipeline(name, &data, &mut parts);
+        if name == "fit"
+            && let Some(seed) = self.seed.clone()
+        {
+            add(&mut parts, "seed", seed);
+        }
+        let order = arguments::call(name).map_or(&[][..], |table| table.arguments);
+        parts.sort_by_key(|part| {
+            let name = part.split(" = ").next().unwrap_or_default();
+            order.iter().position(|argument| argument.name == name)
+        });
+        Ok(text::call(
+            &format!("{name}!"),
+            &format!("{model}, {}", data.rust),
+            &parts,
+            "",
+        ))
+    }
+
+    /// What the pipeline of a data set says about `fit!`.
+    pub(crate) fn of_pipeline(&self, name: &str, data: &Pipeline, parts: &mut Vec<String>) {
+        if let Some(batch) = &data.batch {
+            // Keras does not look at `batch_size` for a data set of batches.
+            parts.retain(|part| !part.starts_with("batch_size = "));
+            add(parts, "batch_size", batch.clone());
+        }
+        if let Some(length) = &data.max_length {
+            add(parts, "max_length", length.clone());
+        }
+        if name == "fit"
+            && let Some(shuffle) = data.shuffle
+        {
+            parts.retain(|part| !part.starts_with("shuffle = "));
+            if !shuffle {
+                add(parts, "shuffle", "false".to_owned());
+            }
+        }
+    }
+
+    fn fit_argument(
+        &mut self,
+        call: &str,
+        name: &str,
+        value: &Value,
+        parts: &mut Vec<String>,
+    ) -> Result<(), Why> {
+        match name {
+            name if NOTHING.contains(&name) => {}
+            "verbose" => {
+                if value.integer() == Some(0) || value.kind == Kind::Bool(false) {
+                    add(parts, "verbose", "false".to_owned());
+                }
+            }
+            "callbacks" if call == "fit" => parts.extend(self.callbacks(value)),
+            "validation_data" => {
+                let data = match value.elements() {
+                    Some([x, y, ..]) => self.data_of(x, Some(y))?,
+                    _ => self.data_of(value, None)?,
+                };
+                add(parts, "validation_data", data.rust);
+            }
+            "class_weight" => add(parts, "class_weight", self.class_weight(value)?),
+            "sample_weight" | "callbacks" => {
+                let why = arguments::explained(call, name).unwrap_or("it has no counterpart here");
+                self.leave(value.span, why.to_owned());
+            }
+            "validation_split" => add(parts, name, self.float(value)?),
+            "shuffle" => match value.kind {
+                Kind::Bool(_) => add(parts, name, self.value(value)?),
+                _ => return Err("`shuffle` is `True` or `False` here".to_owned()),
+            },
+            name => {
+                let rust = self.value(value)?;
+                if let Some(free) = value.name()
+                    && !self.things.contains_key(free)
+                {
+                    self.free(free, "a whole number, such as `3`")?;
+                }
+                add(parts, name, rust);
+            }
+        }
+        Ok(())
+    }
+
+    /// `{0: 1.0, 1: 3.0}` as `[(0, 1.0), (1, 3.0)]`.
+    fn class_weight(&mut self, value: &Value) -> Result<String, Why> {
+        match &value.kind {
+            Kind::Dict(items) => {
+                let mut written = Vec::new();
+                for (class, weight) in items {
+                    written.push(format!("({}, {})", self.value(class)?, self.float(weight)?));
+                }
+                Ok(format!("[{}]", written.join(", ")))
+            }
+            Kind::Text(_) => self.value(value),
+            _ => Err("`class_weight` is not written out".to_owned()),
+        }
+    }
+
+    /// `model.predict(data)?`.
+    pub(crate) fn predict(&mut self, model: &Value, call: &Call) -> Result<String, Why> {
+        let rust = self.model_name(model)?;
+        let x = call.argument("x", 0).ok_or("`predict` gets no data")?;
+        for keyword in &call.keywords {
+            if !matches!(
+                keyword.name.as_str(),
+                "x" | "batch_size" | "verbose" | "steps"
+            ) {
+                self.leave_argument(keyword, "`predict` takes the data only".to_owned());
+            }
+        }
+        let data = match &x.kind {
+            Kind::List(values) if values.iter().all(|it| it.text().is_some()) => {
+                let texts = self.value(x)?;
+                texts.trim_start_matches("vec!").to_owned()
+            }
+            _ => self.data_of(x, None)?.rust,
+        };
+        let data = match x.name().map(|name| self.things.get(name)) {
+            Some(Some(Thing::List | Thing::Value)) => format!("Dataset::from_features(&{data})?"),
+            Some(_) => format!("&{data}"),
+            None => data,
+        };
+        Ok(format!("{rust}.predict({data})?"))
+    }
+
+    /// The data of `fit`: a data set, or arrays.
+    pub(crate) fn data_of(&mut self, x: &Value, y: Option<&Value>) -> Result<Pipeline, Why> {
+        let Some(y) = y else {
+            return self.pipeline(x);
+        };
+        if let Some(Thing::Encodings(encodings)) = self.encodings_of(x) {
+            return self.of_encodings(&encodings, y);
+        }
+        let is_texts = matches!(
+            x.name().and_then(|name| self.things.get(name)),
+            Some(Thing::Texts)
+        ) || x
+            .name()
+            .and_then(|name| self.known.variables.get(name))
+            .is_some_and(|kind| {
+                kind.contains("String") || kind.contains("str>") || kind.contains("&str")
+            });
+        if is_texts {
+            let texts = self.value(x)?;
+            return self.of_texts(&texts, None, y);
+        }
+        let (rows, targets) = (
+            self.array(
+                x,
+                "rows of numbers, such as `vec![[1.0_f32, 2.0], [3.0, 4.0]]`",
+            )?,
+            self.array(
+                y,
+                "a label for each row: integers for classes, floats for numbers to be predicted",
+            )?,
+        );
+        Ok(Pipeline::of(format!(
+            "Dataset::from_arrays({rows}, {targets})?"
+        )))
+    }
+
+    fn array(&mut self, value: &Value, what: &str) -> Result<String, Why> {
+        let rust = self.value(value)?;
+        match value.name() {
+            Some(name) => {
+                if !self.things.contains_key(name) {
+                    self.free(name, what)?;
+                }
+                Ok(format!("&{rust}"))
+            }
+            None => Ok(rust),
+        }
+    }
+}
+
+/// Adds an argument unless it is there.
+pub(crate) fn add(parts: &mut Vec<String>, name: &str, value: String) {
+    let start = format!("{name} = ");
+    if !parts.iter().any(|part| part.starts_with(&start)) {
+        parts.push(start + &value);
+    }
+}

@@ -1,0 +1,374 @@
+//! The same program as a cell of a notebook: statement by statement, each line with the lines of Python that it stands for.
+//!
+//! What a name of the Python cell is (a strategy, a model, a data set, …) is a [`Thing`]. A statement that has no
+//! counterpart is left out and named, and so is every statement that needs what it would have made: nothing is guessed.
+//! The mistakes that our rules know are found on the way, since they need the same knowledge.
+
+mod assign;
+mod block;
+mod call;
+mod callback;
+mod chain;
+mod compile;
+mod control;
+mod data;
+mod fit;
+mod function;
+mod layer;
+mod library;
+mod loss;
+mod number;
+mod optimizer;
+mod pretrained;
+mod source;
+mod strategy;
+mod tape;
+mod tape_loop;
+mod text;
+pub(crate) mod thing;
+mod trial;
+mod value;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stratoscope_diagnostics::{CellSpan, Diagnostic};
+
+use crate::model::{Kind, Statement, StatementKind, each_statement, each_value};
+use crate::names::Names;
+use crate::parse::Program;
+use crate::{Known, Left, Line, Note, Translation};
+use thing::Thing;
+
+/// Why something is not translated, to follow a colon.
+pub(crate) type Why = String;
+
+/// Translates one cell.
+pub(crate) struct Translator<'a> {
+    text: &'a str,
+    names: Names,
+    known: &'a Known,
+    /// What the names of the cell are.
+    things: BTreeMap<String, Thing>,
+    /// The strategies whose scopes the statement stands in.
+    scopes: Vec<String>,
+    /// The strategies that were made so far.
+    strategies: Vec<String>,
+    /// How often a name is read.
+    uses: BTreeMap<String, usize>,
+    /// Names whose values change after they are made.
+    changing: BTreeSet<String>,
+    /// Names that are given to an argument of `compile` or `fit` of this name.
+    roles: BTreeMap<String, String>,
+    /// Names of the cell's globals that a function may not see.
+    in_function: bool,
+    /// The program distributes a loop by hand.
+    distributes: bool,
+    /// The lines that make a model, held back until the scope that its `compile` stands in.
+    held_back: BTreeMap<String, Vec<Line>>,
+    depth: usize,
+    comments: Vec<CellSpan>,
+    /// The comments that are in the cell already.
+    next_comment: usize,
+    /// Values of the cell that functions may use: they are written out there.
+    constants: BTreeMap<String, String>,
+    seed: Option<String>,
+    translation: Translation,
+}
+
+/// Translates a program and checks it.
+pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Translation {
+    let statements = &program.statements;
+    let names = Names::of(statements);
+    let mut translator = Translator {
+        text,
+        names,
+        known,
+        things: BTreeMap::new(),
+        scopes: Vec::new(),
+        strategies: Vec::new(),
+        uses: BTreeMap::new(),
+        changing: changing(statements),
+        roles: roles(statements),
+        in_function: false,
+        distributes: distributes(statements),
+        held_back: BTreeMap::new(),
+        depth: 0,
+        comments: program.comments.clone(),
+        next_comment: 0,
+        constants: BTreeMap::new(),
+        seed: None,
+        translation: Translation::default(),
+    };
+    translator.uses = uses(statements);
+    translator.translation.is_keras = translator.is_keras(statements);
+    translator.block(statements);
+    translator.rest_of_comments();
+    translator.translation
+}
+
+/// How often each name is read.
+fn uses(statements: &[Statement]) -> BTreeMap<String, usize> {
+    let mut uses: BTreeMap<String, usize> = BTreeMap::new();
+    each_statement(statements, &mut |statement| {
+        let targets = match &statement.kind {
+            StatementKind::Assign(targets, _) => targets.len(),
+            _ => 0,
+        };
+        for value in statement.values().into_iter().skip(targets) {
+            value.visit(&mut |value| {
+                if let Some(name) = value.name() {
+                    *uses.entry(name.to_owned()).or_default() += 1;
+                }
+            });
+        }
+    });
+    uses
+}
+
+/// Names that are changed in place, or assigned again in a block that does not make them.
+fn changing(statements: &[Statement]) -> BTreeSet<String> {
+    let mut changing = BTreeSet::new();
+    each_statement(statements, &mut |statement| {
+        if let StatementKind::Augment(target, _, _) = &statement.kind {
+            changing.extend(target.name().map(str::to_owned));
+        }
+        let is_loop = matches!(
+            statement.kind,
+            StatementKind::For(..) | StatementKind::While(..) | StatementKind::If(_)
+        );
+        if is_loop {
+            for block in statement.blocks() {
+                each_statement(block, &mut |inner| {
+                    if let StatementKind::Assign(targets, _) = &inner.kind {
+                        changing
+                            .extend(targets.iter().filter_map(|it| it.name().map(str::to_owned)));
+                    }
+                });
+            }
+        }
+    });
+    changing
+}
+
+/// What names are given to: `metrics` in `model.compile(metrics=wanted)` for `wanted`.
+fn roles(statements: &[Statement]) -> BTreeMap<String, String> {
+    let mut roles = BTreeMap::new();
+    each_value(statements, &mut |value| {
+        let is_compile = value.method("compile").is_some();
+        if let (true, Some(call)) = (is_compile, value.call()) {
+            for keyword in &call.keywords {
+                if let Some(name) = keyword.value.name() {
+                    roles.insert(name.to_owned(), keyword.name.clone());
+                }
+            }
+        }
+    });
+    roles
+}
+
+/// Whether a loop by hand gives its batches to the replicas.
+fn distributes(statements: &[Statement]) -> bool {
+    let mut found = false;
+    each_value(statements, &mut |value| {
+        if let Kind::Attribute(_, name) = &value.kind {
+            found |= matches!(
+                name.as_str(),
+                "run"
+                    | "experimental_run_v2"
+                    | "experimental_distribute_dataset"
+                    | "distribute_datasets_from_function"
+            );
+        }
+    });
+    found
+}
+
+impl Translator<'_> {
+    /// Whether the cell uses a library that this product has a counterpart for.
+    fn is_keras(&self, statements: &[Statement]) -> bool {
+        let libraries = [
+            "tensorflow",
+            "keras",
+            "tf_keras",
+            "transformers",
+            "datasets",
+        ];
+        let mut found = libraries.iter().any(|library| self.names.imports(library));
+        each_value(statements, &mut |value| {
+            let is_of_keras = |full: String| {
+                let first = full.split('.').next().unwrap_or_default().to_owned();
+                libraries.contains(&first.as_str()) || first == "tensorflow_datasets"
+            };
+            found |= self.names.full(value).is_some_and(is_of_keras);
+            found |= value.call().is_some_and(|call| {
+                ["Sequential", "Dense"]
+                    .iter()
+                    .any(|name| call.function.name() == Some(name))
+            });
+            found |= ["compile", "fit"].iter().any(|name| {
+                value
+                    .method(name)
+                    .is_some_and(|(object, _)| object.name().is_some())
+            });
+        });
+        found
+    }
+
+    /// The number of the line of a byte, counted from 1.
+    pub(crate) fn line(&self, at: usize) -> usize {
+        1 + self.text.as_bytes()[..at.min(self.text.len())]
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count()
+    }
+
+    /// The first and the last line of a range.
+    pub(crate) fn lines(&self, span: CellSpan) -> (usize, usize) {
+        (
+            self.line(span.start),
+            self.line(span.end.max(span.start + 1) - 1),
+        )
+    }
+
+    /// The text of a range.
+    pub(crate) fn source(&self, span: CellSpan) -> &str {
+        self.text.get(span.start..span.end).unwrap_or_default()
+    }
+
+    /// Adds a line to the cell.
+    pub(crate) fn push(&mut self, text: impl Into<String>, span: CellSpan) {
+        let python = Some(self.lines(span));
+        let text = text.into();
+        for (index, text) in text.lines().enumerate() {
+            let inner = text.len() - text.trim_start_matches("    ").len();
+            let more = (text.len() - text.trim_start().len()).min(inner.max(0)) / 4;
+            self.translation.lines.push(Line {
+                depth: self.depth + more,
+                text: text.trim_start().to_owned(),
+                python: python.filter(|_| index == 0),
+                is_comment: text.trim_start().starts_with("//"),
+            });
+        }
+    }
+
+    /// Adds a line that stands for no line of Python.
+    pub(crate) fn push_alone(&mut self, text: impl Into<String>) {
+        let text: String = text.into();
+        let is_comment = text.starts_with("//");
+        let text = if is_comment {
+            text::comment(&text)
+        } else {
+            text
+        };
+        self.translation.lines.push(Line {
+            depth: self.depth,
+            text,
+            python: None,
+            is_comment,
+        });
+    }
+
+    /// Something that is different here, in words.
+    pub(crate) fn note(&mut self, span: CellSpan, text: impl Into<String>) {
+        let note = Note {
+            line: self.line(span.start),
+            text: text.into(),
+        };
+        if !self.translation.notes.contains(&note) {
+            self.translation.notes.push(note);
+        }
+    }
+
+    /// A mistake that a rule knows.
+    pub(crate) fn find(&mut self, diagnostic: Diagnostic) {
+        if !self.translation.findings.contains(&diagnostic) {
+            self.translation.findings.push(diagnostic);
+        }
+    }
+
+    /// What is left out, and why.
+    pub(crate) fn leave(&mut self, span: CellSpan, why: impl Into<String>) {
+        let lines = self.lines(span);
+        let source = self.source(span);
+        let first = source.lines().next().unwrap_or_default().trim().to_owned();
+        let why = why.into();
+        let where_ = match lines {
+            (first, last) if first == last => format!("line {first}"),
+            (first, last) => format!("lines {first} to {last}"),
+        };
+        let shown = stratoscope_render::text::excerpt(&first, 60);
+        self.push_alone(format!("// Not translated, {where_}, `{shown}`: {why}."));
+        if let Some(line) = self.translation.lines.last_mut() {
+            line.python = Some(lines);
+        }
+        self.translation.left.push(Left {
+            lines,
+            python: first,
+            why,
+        });
+    }
+
+    /// Adds the comments that stand on lines of their own before a place.
+    pub(crate) fn comments_before(&mut self, at: usize) {
+        while let Some(span) = self.comments.get(self.next_comment).copied() {
+            if span.start >= at {
+                break;
+            }
+            self.next_comment += 1;
+            let start = self.text[..span.start].rfind('\n').map_or(0, |it| it + 1);
+            if self.text[start..span.start].trim().is_empty() {
+                let words = self.source(span).trim_start_matches('#').trim().to_owned();
+                if !words.is_empty() && !words.starts_with("!/") {
+                    self.push_alone(format!("// {words}"));
+                }
+            }
+        }
+    }
+
+    /// The comment behind a statement goes behind its last line.
+    fn comment_behind(&mut self, statement: &Statement, before: usize) {
+        let at = statement.span.end;
+        let is_simple = statement.blocks().is_empty();
+        if is_simple {
+            self.skip_comments(at);
+        }
+        let Some(span) = self.comments.get(self.next_comment).copied() else {
+            return;
+        };
+        if span.start < at || self.text[at..span.start].contains('\n') {
+            return;
+        }
+        self.next_comment += 1;
+        let words = self.source(span).trim_start_matches('#').trim().to_owned();
+        let has_line = is_simple && self.translation.lines.len() > before;
+        if let (true, Some(line)) = (has_line, self.translation.lines.last_mut())
+            && !words.is_empty()
+        {
+            match line.is_comment {
+                true => self.push_alone(format!("// {words}")),
+                false => line.text += &format!(" // {}", text::comment(&words)),
+            }
+        }
+    }
+
+    /// Comments inside of what became something else say nothing any more.
+    pub(crate) fn skip_comments(&mut self, to: usize) {
+        while self
+            .comments
+            .get(self.next_comment)
+            .is_some_and(|it| it.start < to)
+        {
+            self.next_comment += 1;
+        }
+    }
+
+    fn rest_of_comments(&mut self) {
+        self.depth = 0;
+        self.comments_before(usize::MAX);
+    }
+}
+
+/// What a cell of PyTorch or of the Trainer is answered.
+pub(crate) fn pointer() -> &'static str {
+    pretrained::POINTER
+}

@@ -1,0 +1,303 @@
+//! Optimizers and schedules.
+
+use stratoscope_diagnostics::arguments;
+use stratoscope_diagnostics::arguments::IdentifierKind;
+use stratoscope_diagnostics::check::suggest;
+
+use super::number::Type;
+use super::thing::Thing;
+use super::{Translator, Why};
+use crate::model::{Call, Kind, Value};
+use crate::rules;
+
+/// Keras's default rates.
+fn usual_rate(name: &str) -> &'static str {
+    if name == "SGD" { "0.01" } else { "1e-3" }
+}
+
+impl Translator<'_> {
+    /// What stands for the argument `optimizer`: a name, a text or a call.
+    pub(crate) fn optimizer(&mut self, value: &Value) -> Result<String, Why> {
+        if let Some(text) = value.text() {
+            let known = arguments::OPTIMIZERS
+                .iter()
+                .find(|it| it.name.eq_ignore_ascii_case(text));
+            let Some(known) = known else {
+                self.unknown(IdentifierKind::Optimizer, text, value.span);
+                return Err(format!(
+                    "there is no optimizer `{text}` here; there are Adam, AdamW and SGD"
+                ));
+            };
+            self.defaults(known.name, value);
+            return Ok(format!("{}::new({})", known.name, usual_rate(known.name)));
+        }
+        if let Some(name) = value.name() {
+            let rust = self.value(value)?;
+            self.free_optimizer(name)?;
+            return Ok(match self.uses.get(name).is_some_and(|uses| *uses > 1) {
+                true => format!("{rust}.clone()"),
+                false => rust,
+            });
+        }
+        match self.names.called(value).zip(value.call()) {
+            Some((full, call)) => self.optimizer_call(&full, call),
+            None => Err("the optimizer is not written as a name, a text or a call".to_owned()),
+        }
+    }
+
+    fn free_optimizer(&mut self, name: &str) -> Result<(), Why> {
+        match self.things.get(name) {
+            Some(Thing::Optimizer) => Ok(()),
+            Some(other) => Err(format!("`{name}` is {}, no optimizer", other.word())),
+            None => self.free(name, "an optimizer, such as `AdamW::new(5e-5)`"),
+        }
+    }
+
+    /// `tf.keras.optimizers.Adam(…)`.
+    pub(crate) fn optimizer_call(&mut self, full: &str, call: &Call) -> Result<String, Why> {
+        let given = full.rsplit('.').next().unwrap_or_default();
+        if given == "LossScaleOptimizer" {
+            let inner = call
+                .argument("optimizer", 0)
+                .or(call.argument("inner_optimizer", 0));
+            let inner = inner.ok_or("it has no optimizer inside")?;
+            self.note(
+                call.span,
+                "under `mixed_float16` the loss is always scaled: no optimizer is wrapped",
+            );
+            return self.optimizer(inner);
+        }
+        if call.has_starred {
+            return Err("the arguments of the optimizer are not written out".to_owned());
+        }
+        let has_decay = call
+            .keyword("weight_decay")
+            .is_some_and(|it| it.value.kind != Kind::None);
+        let name = match given {
+            "Adam" if has_decay => "AdamW",
+            "AdamWeightDecay" => "AdamW",
+            name => name,
+        };
+        let Some(known) = arguments::optimizer(name) else {
+            return Err(format!(
+                "there is no optimizer `{given}` here; there are Adam, AdamW and SGD"
+            ));
+        };
+        let rate = call
+            .argument("learning_rate", 0)
+            .or(call.keyword("lr").map(|it| &it.value));
+        let rate = match rate {
+            Some(rate) => self.rate(rate)?,
+            None => usual_rate(name).to_owned(),
+        };
+        let mut written = format!("{name}::new({rate})");
+        self.optimizer_keywords(given, known, call, &mut written)?;
+        if name == "AdamW" && given != "AdamWeightDecay" {
+            if given == "Adam" {
+                written += ".decay_all_parameters(true)";
+                self.note(
+                    call.span,
+                    "Keras's `Adam` with `weight_decay` is `AdamW` that decays all weights",
+                );
+            } else if !has_decay {
+                self.note(
+                    call.span,
+                    "without `weight_decay` Keras's `AdamW` has 0.004 for all weights, ours 0.01 without biases and \
+                     LayerNorm",
+                );
+            }
+        }
+        Ok(written)
+    }
+
+    /// The arguments of an optimizer as its methods.
+    fn optimizer_keywords(
+        &mut self,
+        given: &str,
+        known: &'static arguments::Optimizer,
+        call: &Call,
+        written: &mut String,
+    ) -> Result<(), Why> {
+        for keyword in &call.keywords {
+            let argument = match keyword.name.as_str() {
+                "learning_rate" | "name" => continue,
+                "lr" => {
+                    let found =
+                        rules::unknown_optimizer_argument(given, keyword, &["learning_rate"]);
+                    self.find(found);
+                    continue;
+                }
+                "weight_decay_rate" if given == "AdamWeightDecay" => "weight_decay",
+                "exclude_from_weight_decay" => "exclude_from_weight_decay",
+                other => other,
+            };
+            if keyword.value.kind == Kind::None {
+                continue;
+            }
+            let argument = match arguments::find(known.arguments, argument) {
+                Some(argument) => argument,
+                None => match self.unknown_method(given, known, keyword) {
+                    Some(argument) => argument,
+                    None => continue,
+                },
+            };
+            let value = match argument.accepts {
+                arguments::Accepts::Number(_) => self.float(&keyword.value)?,
+                _ => self.value(&keyword.value)?,
+            };
+            *written += &format!(".{}({value})", argument.name);
+            if argument.name == "clipnorm" {
+                let found = rules::clipnorm(keyword);
+                self.find(found);
+            }
+        }
+        Ok(())
+    }
+
+    fn defaults(&mut self, name: &str, value: &Value) {
+        if name == "AdamW" {
+            self.note(
+                value.span,
+                "Keras's `AdamW` has a `weight_decay` of 0.004 for all weights, ours 0.01 without biases and LayerNorm",
+            );
+        }
+    }
+
+    fn unknown_method(
+        &mut self,
+        given: &str,
+        known: &'static arguments::Optimizer,
+        keyword: &crate::model::Keyword,
+    ) -> Option<&'static arguments::Argument> {
+        /// Arguments of Keras's optimizers that are none here.
+        const OF_KERAS: &[&str] = &[
+            "jit_compile",
+            "loss_scale_factor",
+            "gradient_accumulation_steps",
+            "decay",
+            "rho",
+            "is_legacy_optimizer",
+            "adaptive_epsilon",
+            "include_in_weight_decay",
+            "weight_decay",
+        ];
+        let names: Vec<&str> = known.arguments.iter().map(|it| it.name).collect();
+        match OF_KERAS.contains(&keyword.name.as_str()) {
+            true => {
+                let name = &keyword.name;
+                let why = match name.as_str() {
+                    "gradient_accumulation_steps" => {
+                        "it is an argument of `compile!` here, and is left out of the optimizer"
+                            .to_owned()
+                    }
+                    _ => format!(
+                        "`{}` has no `{name}` here: it is made without it",
+                        known.name
+                    ),
+                };
+                self.leave_argument(keyword, why);
+            }
+            false => {
+                let found = rules::unknown_optimizer_argument(given, keyword, &names);
+                self.find(found);
+                let similar = suggest::similar(&keyword.name, names.iter().copied());
+                let meant = similar
+                    .first()
+                    .and_then(|name| arguments::find(known.arguments, name));
+                match meant {
+                    Some(meant) => {
+                        let text =
+                            format!("SC0504: `{}` is written `{}`", keyword.name, meant.name);
+                        self.correct(keyword.span, text);
+                        return Some(meant);
+                    }
+                    None => {
+                        let why = format!("`{given}` has no argument of this name");
+                        self.leave_argument(keyword, why);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// A learning rate: a number, a schedule, or a name.
+    fn rate(&mut self, value: &Value) -> Result<String, Why> {
+        if let Some((full, call)) = self.names.called(value).zip(value.call())
+            && full.contains(".schedules.")
+        {
+            return self.schedule(&full, call);
+        }
+        if let Some(name) = value.name() {
+            return match self.things.get(name) {
+                Some(Thing::Schedule | Thing::Float | Thing::Value) => self.value(value),
+                Some(Thing::Int(_)) => self.float(value),
+                None => {
+                    let rust = self.value(value)?;
+                    self.free(name, "a learning rate, such as `5e-5`")?;
+                    Ok(rust)
+                }
+                Some(Thing::Missing(_)) => self.value(value),
+                Some(other) => Err(format!("`{name}` is {}, no learning rate", other.word())),
+            };
+        }
+        match self.typed(value)?.kind {
+            Type::Int | Type::Float => self.float(value),
+            _ => Err("the learning rate is no number or schedule".to_owned()),
+        }
+    }
+
+    /// `tf.keras.optimizers.schedules.ExponentialDecay(…)`.
+    pub(crate) fn schedule(&mut self, full: &str, call: &Call) -> Result<String, Why> {
+        let name = full.rsplit('.').next().unwrap_or_default();
+        let (operands, methods): (&[&str], &[&str]) = match name {
+            "ExponentialDecay" => (
+                &["initial_learning_rate", "decay_steps", "decay_rate"],
+                &["staircase"],
+            ),
+            "CosineDecay" => (&["initial_learning_rate", "decay_steps"], &["alpha"]),
+            "PolynomialDecay" => (
+                &["initial_learning_rate", "decay_steps"],
+                &["end_learning_rate", "power", "cycle"],
+            ),
+            other => {
+                return Err(format!(
+                    "there is no schedule `{other}` here; there are `ExponentialDecay`, `CosineDecay`, \
+                     `PolynomialDecay` and `warmup_linear`"
+                ));
+            }
+        };
+        if call.has_starred {
+            return Err("the arguments of the schedule are not written out".to_owned());
+        }
+        let all: Vec<&str> = operands.iter().chain(methods).copied().collect();
+        let odd = call.keywords.iter().find(|it| {
+            !all.contains(&it.name.as_str()) && it.name != "name" && it.value.kind != Kind::None
+        });
+        if let Some(odd) = odd {
+            return Err(format!("`{name}` has no `{}` here", odd.name));
+        }
+        let mut values = Vec::new();
+        for (place, operand) in operands.iter().enumerate() {
+            let value = call
+                .argument(operand, place)
+                .ok_or(format!("`{operand}` is missing"))?;
+            values.push(match *operand {
+                "decay_steps" => self.value(value)?,
+                _ => self.float(value)?,
+            });
+        }
+        let mut written = format!("{name}::new({})", values.join(", "));
+        for (place, method) in methods.iter().enumerate() {
+            let Some(value) = call.argument(method, operands.len() + place) else {
+                continue;
+            };
+            let value = match *method {
+                "staircase" | "cycle" => self.value(value)?,
+                _ => self.float(value)?,
+            };
+            written += &format!(".{method}({value})");
+        }
+        Ok(written)
+    }
+}

@@ -1,0 +1,106 @@
+//! Strategies and their devices.
+
+use stratoscope_diagnostics::rules::StrategyNotAvailable;
+use stratoscope_diagnostics::{Place, Rule};
+
+use super::{Translator, Why};
+use crate::model::{Call, Kind, Value};
+
+impl Translator<'_> {
+    /// `tf.distribute.MirroredStrategy(…)`.
+    pub(crate) fn strategy(&mut self, name: &str, call: &Call) -> Result<String, Why> {
+        if call.has_starred {
+            return Err("the arguments of the strategy are not written out".to_owned());
+        }
+        let devices = match name {
+            "OneDeviceStrategy" => call.argument("device", 0),
+            "MirroredStrategy" => call.argument("devices", 0),
+            "CentralStorageStrategy" => call.argument("compute_devices", 0),
+            _ => None,
+        };
+        let devices = devices.filter(|it| it.kind != Kind::None);
+        let devices = devices.map(|it| self.devices(it)).transpose()?;
+        let mut written = match (name, devices) {
+            ("MirroredStrategy", None) => "MirroredStrategy::new()?".to_owned(),
+            ("MirroredStrategy" | "CentralStorageStrategy", Some(devices)) => {
+                format!("{name}::on([{}])?", devices.join(", "))
+            }
+            ("OneDeviceStrategy", Some(devices)) if devices.len() == 1 => {
+                format!("OneDeviceStrategy::new({})?", devices[0])
+            }
+            ("OneDeviceStrategy", _) => return Err("it names no device".to_owned()),
+            ("CentralStorageStrategy", None) => {
+                self.note(
+                    call.span,
+                    "TensorFlow takes all GPUs; here it is two logical devices",
+                );
+                "CentralStorageStrategy::logical(2)?".to_owned()
+            }
+            ("ParameterServerStrategy", _) => {
+                self.note(
+                    call.span,
+                    "there is no cluster here: it is two workers and one server, logical devices of this machine",
+                );
+                "ParameterServerStrategy::logical(2, 1)?".to_owned()
+            }
+            ("TPUStrategy", _) => {
+                self.note(
+                    call.span,
+                    "there is no TPU here: it is the topology of one, eight cores, computed by the CPU",
+                );
+                "TpuStrategy::simulated()?".to_owned()
+            }
+            (other, _) => {
+                let facts = StrategyNotAvailable {
+                    given: other.to_owned(),
+                    place: Place::Span(call.function.span),
+                };
+                self.find(facts.diagnostic());
+                return Err(format!("there is no `{other}` here"));
+            }
+        };
+        if let Some(ops) = call.keyword("cross_device_ops") {
+            let full = self.names.called(&ops.value).unwrap_or_default();
+            let pattern = match full.rsplit('.').next().unwrap_or_default() {
+                "NcclAllReduce" => "Ring",
+                "HierarchicalCopyAllReduce" => "Tree",
+                "ReductionToOneDevice" => "Centralized",
+                _ => return Err("its `cross_device_ops` has no counterpart".to_owned()),
+            };
+            let made = written.trim_end_matches('?').to_owned();
+            written = format!("{made}?.cross_device_ops(CrossDeviceOps::{pattern})");
+        }
+        Ok(written)
+    }
+
+    /// The devices of a list, or of one text.
+    fn devices(&mut self, value: &Value) -> Result<Vec<String>, Why> {
+        let one = [value.clone()];
+        let values = value.elements().unwrap_or(&one);
+        let devices = values.iter().map(|value| {
+            let name = value.text().ok_or("the devices are not written out")?;
+            let device = device(name).ok_or(format!("`{name}` is no device that is known"))?;
+            if device.starts_with("wgpu") {
+                self.note(
+                    value.span,
+                    "a GPU is `wgpu(0)` here, or `cuda(0)` with CUDA: `%devices` lists them",
+                );
+            }
+            Ok(device)
+        });
+        devices.collect()
+    }
+}
+
+/// `cpu(0)` of `/CPU:0`, `cpu:0`, `/job:localhost/device:CPU:0`.
+pub(crate) fn device(given: &str) -> Option<String> {
+    let name = given.to_ascii_lowercase();
+    let name = name.rsplit('/').next()?.trim_start_matches("device:");
+    let (kind, number) = name.split_once(':').unwrap_or((name, "0"));
+    let number: usize = number.parse().ok()?;
+    match kind {
+        "cpu" => Some(format!("cpu({number})")),
+        "gpu" | "cuda" => Some(format!("wgpu({number})")),
+        _ => None,
+    }
+}

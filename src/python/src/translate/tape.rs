@@ -1,0 +1,280 @@
+//! Steps by hand: what a `GradientTape` computes and what is done with its gradients.
+
+use stratoscope_diagnostics::CellSpan;
+
+use super::Translator;
+use super::thing::Thing;
+use crate::model::{Call, Kind, Statement, StatementKind, Value, each_statement, each_value};
+
+/// A step by hand.
+#[derive(Clone, Debug)]
+pub(crate) struct Tape {
+    /// The `with` of the tape.
+    pub span: CellSpan,
+    /// The model that is called.
+    pub model: Option<Value>,
+    /// Its loss.
+    pub loss: TapeLoss,
+    /// What the loss is divided by.
+    pub divides_loss: bool,
+    /// The optimizer that applies the gradients.
+    pub optimizer: Option<Value>,
+    /// A method of the optimizer that clips as the step does, and its number.
+    pub clip: Option<(&'static str, Value)>,
+    /// Metrics that are updated in it.
+    pub metrics: Vec<Value>,
+}
+
+/// The loss of a step.
+#[derive(Clone, Debug)]
+pub(crate) enum TapeLoss {
+    /// `model(…, labels=…).loss`: that of Hugging Face's head.
+    Head,
+    /// A function or an object that is called.
+    Called(Box<Value>),
+    /// Not known.
+    Unknown,
+}
+
+impl Translator<'_> {
+    /// The step of a block: a tape in it, or a function with one that it calls.
+    pub(crate) fn tape_in(&self, body: &[Statement]) -> Option<Tape> {
+        let mut found = None;
+        each_statement(body, &mut |statement| {
+            if let StatementKind::With(items, inside) = &statement.kind
+                && found.is_none()
+                && let [(value, name)] = items.as_slice()
+                && self.names.called(value).as_deref() == Some("tensorflow.GradientTape")
+            {
+                let tape = name.as_ref().and_then(Value::name).unwrap_or_default();
+                found = Some(self.tape(statement.span, tape, inside, body));
+            }
+        });
+        if found.is_some() {
+            return found;
+        }
+        each_value(body, &mut |value| {
+            if let Some(name) = value.name()
+                && found.is_none()
+                && let Some(Thing::Step(tape)) = self.things.get(name)
+            {
+                found = Some((**tape).clone());
+            }
+        });
+        found
+    }
+
+    fn tape(&self, span: CellSpan, tape: &str, inside: &[Statement], body: &[Statement]) -> Tape {
+        let mut step = Tape {
+            span,
+            model: None,
+            loss: TapeLoss::Unknown,
+            divides_loss: false,
+            optimizer: None,
+            clip: None,
+            metrics: Vec::new(),
+        };
+        let mut target = None;
+        let (clip, metrics) = (&mut step.clip, &mut step.metrics);
+        let (optimizer, model) = (&mut step.optimizer, &mut step.model);
+        each_value(body, &mut |value| {
+            let Some(call) = value.call() else {
+                return;
+            };
+            if let Kind::Attribute(object, method) = &call.function.kind {
+                match method.as_str() {
+                    "gradient" if object.name() == Some(tape) => target = call.arguments.first(),
+                    "apply_gradients" => *optimizer = optimizer.take().or(Some((**object).clone())),
+                    "update_state" => metrics.push((**object).clone()),
+                    _ => {}
+                }
+            }
+            let full = self.names.full(&call.function).unwrap_or_default();
+            let (method, place) = match full.as_str() {
+                "tensorflow.clip_by_global_norm" => ("global_clipnorm", "clip_norm"),
+                "tensorflow.clip_by_norm" => ("clipnorm", "clip_norm"),
+                "tensorflow.clip_by_value" => ("clipvalue", "clip_value_max"),
+                _ => return,
+            };
+            let index = if method == "clipvalue" { 2 } else { 1 };
+            if let Some(value) = call.argument(place, index) {
+                *clip = Some((method, value.clone()));
+            }
+        });
+        each_value(inside, &mut |value| {
+            let is_model = |call: &&Call| match call
+                .function
+                .name()
+                .map(|name| (name, self.things.get(name)))
+            {
+                Some((_, Some(Thing::Model(_)))) => true,
+                Some((name, None)) => {
+                    !self.names.has(name) && name.to_lowercase().contains("model")
+                }
+                _ => false,
+            };
+            if let Some(call) = value.call().filter(is_model) {
+                *model = model.take().or(Some(call.function.clone()));
+            }
+        });
+        if let Some(target) = target {
+            self.loss_of_tape(target, inside, &mut step, 0);
+        }
+        step
+    }
+
+    /// Follows a loss to the function that computes it.
+    fn loss_of_tape(&self, value: &Value, inside: &[Statement], step: &mut Tape, depth: usize) {
+        if depth > 8 {
+            return;
+        }
+        match &value.kind {
+            Kind::Name(name) => {
+                let mut made = None;
+                each_statement(inside, &mut |statement| {
+                    if let StatementKind::Assign(targets, value) = &statement.kind
+                        && targets.iter().any(|it| it.name() == Some(name))
+                    {
+                        let is_itself = value.name() == Some(name);
+                        made = Some(value).filter(|_| !is_itself);
+                    }
+                });
+                if let Some(made) = made {
+                    self.loss_of_tape(made, inside, step, depth + 1);
+                }
+            }
+            Kind::Attribute(_, name) if name == "loss" => step.loss = TapeLoss::Head,
+            Kind::Index(_, index) if index.text() == Some("loss") || index.integer() == Some(0) => {
+                step.loss = TapeLoss::Head;
+            }
+            Kind::Binary(left, op, _) if *op == "/" || *op == "*" => {
+                step.divides_loss |= *op == "/";
+                self.loss_of_tape(left, inside, step, depth + 1);
+            }
+            Kind::Call(call) => {
+                let full = self.names.full(&call.function).unwrap_or_default();
+                let is_mean = full.starts_with("tensorflow.reduce_")
+                    || full.ends_with("compute_average_loss");
+                let is_scaled = matches!(&call.function.kind, Kind::Attribute(_, name) if name == "get_scaled_loss");
+                match call.arguments.first() {
+                    Some(inner) if is_mean || is_scaled => {
+                        self.loss_of_tape(inner, inside, step, depth + 1)
+                    }
+                    _ => step.loss = TapeLoss::Called(Box::new(call.function.clone())),
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a loop by hand does with the gradients of several steps.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Accumulation {
+    /// How many steps, as `N` in `(step + 1) % N == 0`.
+    pub steps: Option<Value>,
+    /// Where the sum is made anew in every step.
+    pub made_anew: Option<CellSpan>,
+    /// Where a gradient is added that is not divided.
+    pub added: Option<CellSpan>,
+    /// The sum is divided somewhere.
+    pub is_divided: bool,
+}
+
+/// Reads the accumulation of a loop whose body this is.
+pub(crate) fn accumulation(body: &[Statement], tape: &Tape) -> Option<Accumulation> {
+    let mut found = Accumulation {
+        is_divided: tape.divides_loss,
+        ..Accumulation::default()
+    };
+    let mut sums: Vec<String> = Vec::new();
+    each_statement(body, &mut |statement| {
+        match &statement.kind {
+            StatementKind::If(branches) => {
+                for condition in branches.iter().filter_map(|(it, _)| it.as_ref()) {
+                    if let Kind::Binary(left, "==", _) = &condition.kind
+                        && let Kind::Binary(_, "%", steps) = &left.kind
+                    {
+                        found.steps = Some((**steps).clone());
+                    }
+                }
+            }
+            StatementKind::Augment(target, "+", value) => {
+                if let Some(name) = indexed(target) {
+                    sums.push(name.to_owned());
+                    let is_divided = matches!(&value.kind, Kind::Binary(_, "/", _));
+                    found.is_divided |= is_divided;
+                    if !is_divided {
+                        found.added = Some(statement.span);
+                    }
+                }
+            }
+            StatementKind::Assign(targets, value) => {
+                // `sums = [sum + gradient for sum, gradient in zip(sums, gradients)]`, and division of all.
+                if let (Some(name), Kind::Comprehension(it)) =
+                    (targets.first().and_then(Value::name), &value.kind)
+                {
+                    let is_sum = matches!(&it.element.kind, Kind::Binary(_, "+", _));
+                    found.is_divided |= matches!(&it.element.kind, Kind::Binary(_, "/", _));
+                    if is_sum {
+                        sums.push(name.to_owned());
+                        found.added = Some(statement.span);
+                    }
+                }
+            }
+            _ => {}
+        }
+    });
+    each_value(body, &mut |value| {
+        if let Kind::Comprehension(it) = &value.kind {
+            found.is_divided |= matches!(&it.element.kind, Kind::Binary(_, "/", _));
+        }
+    });
+    found.steps.as_ref()?;
+    if sums.is_empty() {
+        return None;
+    }
+    // In the block of the step itself, not under the condition, the sum is made anew each time.
+    if let Some(block) = block_of_tape(body, tape.span) {
+        for statement in block {
+            if let StatementKind::Assign(targets, value) = &statement.kind
+                && targets.iter().any(|it| {
+                    it.name()
+                        .is_some_and(|name| sums.iter().any(|sum| sum == name))
+                })
+                && let Kind::Comprehension(it) = &value.kind
+                && it.element.call().is_some_and(is_zero)
+            {
+                found.made_anew = Some(statement.span);
+            }
+        }
+    }
+    Some(found)
+}
+
+/// `sums[i]`.
+fn indexed(target: &Value) -> Option<&str> {
+    match &target.kind {
+        Kind::Index(object, _) => object.name(),
+        Kind::Name(name) => Some(name),
+        _ => None,
+    }
+}
+
+pub(super) fn is_zero(call: &Call) -> bool {
+    match call.function.path() {
+        Some(path) => path.last().is_some_and(|name| name.contains("zeros")),
+        None => false,
+    }
+}
+
+/// The block that a tape stands in directly.
+fn block_of_tape(body: &[Statement], tape: CellSpan) -> Option<&[Statement]> {
+    if body.iter().any(|it| it.span == tape) {
+        return Some(body);
+    }
+    let blocks = body.iter().flat_map(Statement::blocks);
+    blocks
+        .into_iter()
+        .find_map(|block| block_of_tape(block, tape))
+}

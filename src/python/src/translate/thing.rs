@@ -1,0 +1,185 @@
+//! What a name of the Python cell is.
+
+use stratoscope_diagnostics::CellSpan;
+
+use super::layer::Layer;
+use super::tape::Tape;
+
+/// What a name is known to be.
+#[derive(Clone, Debug)]
+pub(crate) enum Thing {
+    /// A strategy.
+    Strategy,
+    /// A model.
+    Model(ModelFacts),
+    /// The layers of a model that is not made yet, and the shape of its input.
+    Layers(Vec<Layer>, Option<String>),
+    /// One layer, not applied.
+    Layer(Layer),
+    /// A function that returns a model.
+    Builder(ModelFacts),
+    /// A subclass of `Model` that is a chain of layers: the layers.
+    Class(Vec<Layer>),
+    /// A function with a step by hand.
+    Step(Box<Tape>),
+    /// A function without parameters and result: its statements stand where it is called.
+    Body(Box<crate::model::Function>),
+    /// An optimizer.
+    Optimizer,
+    /// A loss.
+    Loss(LossFacts),
+    /// A metric or a list of them.
+    Metrics,
+    /// A schedule.
+    Schedule,
+    /// A callback, as an element of `callbacks`.
+    Callback(CallbackKind),
+    /// A tokenizer.
+    Tokenizer,
+    /// Texts that a tokenizer has read.
+    Encodings(Encodings),
+    /// A function that only tokenizes what it gets.
+    Tokenizes(Option<String>, CellSpan),
+    /// A data set.
+    Data(Pipeline),
+    /// The parts of a data set, names of splits and of variables; whether it is one of `tf.data`.
+    Splits(Vec<(&'static str, String)>, bool),
+    /// What `fit` returns.
+    History,
+    /// What `evaluate` returns.
+    Evaluation,
+    /// A whole number; its value, where it is written.
+    Int(Option<i64>),
+    /// Another number.
+    Float,
+    /// A text.
+    Text,
+    /// A condition.
+    Bool,
+    /// A list of texts.
+    Texts,
+    /// A list of other things.
+    List,
+    /// A value that is translated and no more is known of.
+    Value,
+    /// Nothing is made for it: what it stands for is part of something else.
+    Folded,
+    /// It is not translated; the line.
+    Missing(usize),
+}
+
+/// What is known of a model.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelFacts {
+    /// Where it is made.
+    pub span: CellSpan,
+    /// BERT, whose heads have logits.
+    pub is_bert: bool,
+    /// The activation of its last layer; `None` where it is not known.
+    pub activation: Option<String>,
+    /// Its outputs.
+    pub outputs: Option<i64>,
+    /// Its variables exist.
+    pub is_built: bool,
+    /// The strategy whose scope it was made in.
+    pub scope: Option<String>,
+    /// Its `compile!` in the cell.
+    pub compiled: Option<Compiled>,
+}
+
+/// A `compile!` of the cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Compiled {
+    /// Its first line.
+    pub line: usize,
+    /// How many lines it has.
+    pub count: usize,
+    /// Its arguments.
+    pub parts: Vec<String>,
+}
+
+/// What is known of a loss.
+#[derive(Clone, Debug)]
+pub(crate) struct LossFacts {
+    /// Its type.
+    pub name: String,
+    /// As Rust.
+    pub rust: String,
+    /// Whether it takes logits; `None` for one that has no such setting.
+    pub from_logits: Option<bool>,
+    /// What is underlined when this is wrong.
+    pub span: CellSpan,
+}
+
+/// Callbacks, and those that are arguments of `fit!`.
+#[derive(Clone, Debug)]
+pub(crate) enum CallbackKind {
+    /// An element of the list, as Rust.
+    Element(String),
+    /// `checkpoint = …`.
+    Checkpoint(String),
+}
+
+/// What a tokenizer was given.
+#[derive(Clone, Debug)]
+pub(crate) struct Encodings {
+    /// The texts.
+    pub texts: String,
+    /// The second texts.
+    pub pair: Option<String>,
+    /// The greatest length in tokens.
+    pub max_length: Option<String>,
+}
+
+/// A data set and what it sets in `fit!`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pipeline {
+    /// It as Rust.
+    pub rust: String,
+    /// `batch_size`.
+    pub batch: Option<String>,
+    /// `max_length`.
+    pub max_length: Option<String>,
+    /// `Some(false)`: made by a pipeline without `shuffle`.
+    pub shuffle: Option<bool>,
+    /// It is one of `tf.data`, whose maps see no texts.
+    pub is_tensorflow: bool,
+}
+
+impl Pipeline {
+    /// A data set that is this.
+    pub fn of(rust: impl Into<String>) -> Self {
+        Self {
+            rust: rust.into(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Thing {
+    /// What it is in words, for a name that is not what is expected.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Strategy => "a strategy",
+            Self::Model(_) => "a model",
+            Self::Layers(..) | Self::Layer(_) => "a layer",
+            Self::Builder(_) | Self::Tokenizes(..) | Self::Step(_) | Self::Body(_) => "a function",
+            Self::Class(_) => "a class",
+            Self::Optimizer => "an optimizer",
+            Self::Loss(_) => "a loss",
+            Self::Metrics => "a metric",
+            Self::Schedule => "a schedule",
+            Self::Callback(_) => "a callback",
+            Self::Tokenizer => "a tokenizer",
+            Self::Encodings(_) => "tokens",
+            Self::Data(_) | Self::Splits(..) => "a data set",
+            Self::History => "a history",
+            Self::Evaluation => "an evaluation",
+            Self::Int(_) | Self::Float => "a number",
+            Self::Text => "a text",
+            Self::Bool => "a condition",
+            Self::Texts | Self::List => "a list",
+            Self::Value | Self::Folded | Self::Missing(_) => "a value",
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! No text ends the kernel: any text, and cells that are cut, doubled and shuffled, have an answer or none.
+
+use proptest::prelude::*;
+use stratoscope_python::{Known, answer, cells};
+
+/// All cells of the tables.
+fn tables() -> Vec<String> {
+    let text = concat!(include_str!("articles.md"), include_str!("cells.md"));
+    let blocks = text.split("```python\n").skip(1);
+    blocks
+        .filter_map(|block| Some(block.split_once("\n```")?.0.to_owned()))
+        .collect()
+}
+
+fn check(text: &str) {
+    if let Some(answer) = answer(text, &Known::default()) {
+        let count = text.lines().count();
+        for left in &answer.translation.left {
+            assert!(left.lines.1 <= count.max(1), "{text}");
+        }
+        let _ = (answer.cell(), answer.as_note());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    #[test]
+    fn any_text(text in "\\PC{0,200}") {
+        check(&text);
+    }
+
+    #[test]
+    fn any_lines(lines in prop::collection::vec("[ ]{0,4}(model|x|with|for|def|tf\\.|\\.fit|\\(|\\)|\\[|=|:|'a'|\"|#|1|,| ){0,12}", 0..12)) {
+        check(&lines.join("\n"));
+    }
+
+    #[test]
+    fn cells_that_are_cut(index in 0..10_000_usize, from in 0.0..1.0_f64, to in 0.0..1.0_f64) {
+        let cells = tables();
+        let cell = &cells[index % cells.len()];
+        let place = |share: f64| {
+            let mut at = (cell.len() as f64 * share) as usize;
+            while !cell.is_char_boundary(at) {
+                at -= 1;
+            }
+            at
+        };
+        let (from, to) = (place(from.min(to)), place(from.max(to)));
+        check(&cell[..from]);
+        check(&format!("{}{}", &cell[..from], &cell[to..]));
+    }
+
+    #[test]
+    fn lines_that_are_left_out_or_doubled(index in 0..10_000_usize, picks in prop::collection::vec(any::<bool>(), 40)) {
+        let cells = tables();
+        let cell = &cells[index % cells.len()];
+        let kept = |wanted: bool| -> String {
+            let lines = cell.lines().zip(picks.iter().cycle());
+            lines.filter(|(_, pick)| **pick == wanted).map(|(line, _)| line.to_owned() + "\n").collect()
+        };
+        check(&kept(true));
+        check(&(kept(true) + &kept(false)));
+    }
+
+    #[test]
+    fn cells_of_a_notebook(a in 0..10_000_usize, b in 0..10_000_usize, other in "\\PC{0,60}") {
+        let tables = tables();
+        let given = [tables[a % tables.len()].clone(), other, tables[b % tables.len()].clone()];
+        assert_eq!(cells(&given).cells.len(), 3);
+    }
+}

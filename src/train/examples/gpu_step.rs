@@ -1,0 +1,219 @@
+//! What one training step asks of a GPU: kernels launched and bytes moved with burn's operations alone and with this
+//! project's kernels, and the time of a step in both ways.
+//!
+//! ```text
+//! cargo run --example gpu_step -- --batch 8 --seq 32
+//! ```
+//!
+//! AdamW with warm-up and global clipping, dropout on. One JSON line for each way; `--kernels` lists the launches by name.
+//! Each way runs in two processes of its own: one is timed, the other logs what each operation reads and writes.
+
+#[path = "shared/moved.rs"]
+mod moved;
+#[path = "shared/tiny.rs"]
+mod tiny;
+
+use std::error::Error;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use stratoscope_data::Dataset;
+use stratoscope_gpu::{Launches, count_launches, set_enabled};
+use stratoscope_strategy::device::choice;
+use stratoscope_train::{
+    AdamW, BertForSequenceClassification, CompileArgs, FitArgs, SparseCategoricalCrossentropy,
+    warmup_linear,
+};
+
+const WARMUP: usize = 2;
+const LABELS: usize = 8;
+
+/// Names of the two ways on the command line of a measuring process, and what they are.
+const WAYS: [(&str, &str); 2] = [("burn", "burn's operations"), ("ours", "our kernels")];
+/// Around what is logged of the counted step.
+const BEGIN: &str = "the counted step begins";
+const END: &str = "the counted step has ended";
+
+const USAGE: &str =
+    "usage: gpu_step [--model NAME] [--device NAME] [--batch N] [--seq N] [--steps N] [--kernels]
+
+  --model NAME   tiny (the default: a network of the tests' sizes) or a checkpoint
+  --device NAME  wgpu:0, cuda:0, … (default wgpu:0)
+  --batch N      rows of a step (default 8)
+  --seq N        tokens of a row (default 32)
+  --steps N      measured steps (default 5)
+  --kernels      also the launches of one step by the kernel's name";
+
+fn main() -> ExitCode {
+    let Err(problem) = run() else {
+        return ExitCode::SUCCESS;
+    };
+    eprintln!("gpu_step: {problem}");
+    ExitCode::FAILURE
+}
+
+/// The arguments of the command line.
+struct Arguments {
+    model: String,
+    device: String,
+    batch: usize,
+    seq: usize,
+    steps: usize,
+    kernels: bool,
+    /// Of a measuring process: one of [`WAYS`].
+    way: Option<String>,
+}
+
+/// `None` for `--help`.
+fn arguments() -> Result<Option<Arguments>, String> {
+    let mut known = Arguments {
+        model: "tiny".to_owned(),
+        device: "wgpu:0".to_owned(),
+        batch: 8,
+        seq: 32,
+        steps: 5,
+        kernels: false,
+        way: None,
+    };
+    let mut words = std::env::args().skip(1);
+    while let Some(name) = words.next() {
+        let number = match name.as_str() {
+            "-h" | "--help" => return Ok(None),
+            "--kernels" => {
+                known.kernels = true;
+                continue;
+            }
+            "--device" | "--model" | "--way" => {
+                let value = words.next();
+                let value = value.ok_or_else(|| format!("{name} needs a name\n{USAGE}"))?;
+                match name.as_str() {
+                    "--device" => known.device = value,
+                    "--way" => known.way = Some(value),
+                    _ => known.model = value,
+                }
+                continue;
+            }
+            "--batch" => &mut known.batch,
+            "--seq" => &mut known.seq,
+            "--steps" => &mut known.steps,
+            _ => return Err(format!("there is no option {name}\n{USAGE}")),
+        };
+        let value = words.next().and_then(|value| value.parse().ok());
+        let value = value.filter(|&value| value > 0);
+        *number = value.ok_or_else(|| format!("{name} needs a number above 0\n{USAGE}"))?;
+    }
+    Ok(Some(known))
+}
+
+/// What was measured in one way.
+struct Measured {
+    launches: Launches,
+    seconds: f64,
+    losses: Vec<f64>,
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let Some(arguments) = arguments()? else {
+        println!("{USAGE}");
+        return Ok(());
+    };
+    if arguments.way.is_some() {
+        return one_way(&arguments);
+    }
+    for (way, in_words) in WAYS {
+        let (timed, _) = process(way, false)?;
+        let (_, log) = process(way, true)?;
+        let log = log.split_once(BEGIN).map_or("", |(_, rest)| rest);
+        let log = log.split_once(END).map_or("", |(log, _)| log);
+        let mut row: serde_json::Value = serde_json::from_str(timed.lines().next().unwrap_or(""))?;
+        row["way"] = in_words.into();
+        row["bytes"] = moved::bytes(log).into();
+        println!("{row}");
+        timed.lines().skip(1).for_each(|line| println!("{line}"));
+    }
+    Ok(())
+}
+
+/// Runs this program with the same arguments for one way; what it prints, and what it logs.
+fn process(way: &str, is_logged: bool) -> Result<(String, String), Box<dyn Error>> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(std::env::args().skip(1)).args(["--way", way]);
+    if is_logged {
+        command
+            .args(["--steps", "1"])
+            .env("BURN_FUSION_LOG", "full");
+    }
+    let output = command.stdin(Stdio::null()).output()?;
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    if !output.status.success() {
+        return Err(format!("measuring {way} failed:\n{log}").into());
+    }
+    Ok((String::from_utf8(output.stdout)?, log))
+}
+
+fn one_way(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
+    choice::choose(&arguments.device)?;
+    let folder = tiny::bert(128)?;
+    let model = match arguments.model.as_str() {
+        "tiny" => folder.path().to_string_lossy().into_owned(),
+        name => name.to_owned(),
+    };
+    set_enabled(arguments.way.as_deref() != Some(WAYS[0].0));
+    let measured = measure(&model, arguments)?;
+    println!(
+        "{}",
+        serde_json::json!({
+            "model": arguments.model, "device": arguments.device, "batch": arguments.batch,
+            "seq": arguments.seq, "launches": measured.launches.total(),
+            "seconds": measured.seconds, "losses": measured.losses,
+        })
+    );
+    if arguments.kernels {
+        let mut kernels: Vec<_> = measured.launches.by_kernel.into_iter().collect();
+        kernels.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        for (kernel, count) in kernels {
+            println!("{count:6} {kernel}");
+        }
+    }
+    Ok(())
+}
+
+fn measure(model: &str, arguments: &Arguments) -> Result<Measured, Box<dyn Error>> {
+    let Arguments {
+        batch, seq, steps, ..
+    } = *arguments;
+    // Each word is one word piece or more, and there are more words than `--seq`: truncation makes all rows equally long.
+    let row = |row: usize| -> String {
+        let words = (0..seq).map(|word| format!("w{}", 10 + (row * 7 + word * 3) % 90));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let rows = batch * (steps + WARMUP + 1);
+    let labelled = (0..rows).map(|index| (row(index), format!("label {}", index % LABELS)));
+    let data = Dataset::from_labelled(labelled);
+
+    let model = BertForSequenceClassification::from_pretrained(model, LABELS)?;
+    let args = CompileArgs::new()
+        .optimizer(AdamW::new(warmup_linear(5e-5, 0.1)).global_clipnorm(1.0))
+        .loss(SparseCategoricalCrossentropy { from_logits: true });
+    model.compile(args)?;
+    let args = FitArgs::new().batch_size(batch).max_length(seq);
+    let run = model.start(&data, args.verbose(false))?;
+    run.step(WARMUP)?;
+    let mut seconds = Vec::new();
+    for _ in 0..steps {
+        let begun = Instant::now();
+        run.step(1)?;
+        seconds.push(begun.elapsed().as_secs_f64());
+    }
+    seconds.sort_by(f64::total_cmp);
+    eprintln!("{BEGIN}");
+    let (outcome, launches) = count_launches(|| run.step(1));
+    eprintln!("{END}");
+    outcome?;
+    let history = run.history()?;
+    Ok(Measured {
+        launches,
+        seconds: seconds[seconds.len() / 2],
+        losses: history.executions.iter().map(|it| it.loss).collect(),
+    })
+}

@@ -1,0 +1,56 @@
+//! What is seen of a step that is replayed: every output of a layer and every gradient, with the bits of the run.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use stratoscope_bert::taps::{Sighting, Taps};
+use stratoscope_diagnostics::Result;
+
+use super::Inspection;
+use crate::network::Network;
+use crate::report::inspection::{Direction, Probe, Statistics};
+
+impl<N: Network> Inspection<'_, N> {
+    /// Runs the step forward and backward, a batch at a time, and gives all that is seen of it to `each`, in the order of
+    /// computing, replica by replica. What is kept at one time is what one batch computes.
+    ///
+    /// # Errors
+    /// SC0520 if it is interrupted, SC0907 if a device fails.
+    pub(crate) fn probe(&self, each: &mut dyn FnMut(&Probe)) -> Result<()> {
+        let step = self.number();
+        for (micro_batch, batch) in self.batches.iter().enumerate() {
+            let replicas = self.step.replicas.len();
+            let seen: Vec<Arc<Mutex<Vec<Probe>>>> = (0..replicas).map(|_| Arc::default()).collect();
+            let taps = seen.iter().enumerate().map(|(replica, seen)| {
+                let seen = Arc::clone(seen);
+                Taps::of_layers(move |sighting| {
+                    let probe = probe(sighting, (step, micro_batch, replica));
+                    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                    seen.push(probe);
+                })
+            });
+            let taps: Vec<Taps> = taps.collect();
+            self.watched(micro_batch, batch, &taps, "hindsight")?;
+            for own in &seen {
+                let own = std::mem::take(&mut *own.lock().unwrap_or_else(PoisonError::into_inner));
+                own.iter().for_each(&mut *each);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn probe(sighting: &Sighting<'_>, (step, micro_batch, replica): (u64, usize, usize)) -> Probe {
+    Probe {
+        name: sighting.layer.to_owned(),
+        step,
+        direction: match sighting.is_gradient {
+            true => Direction::Backward,
+            false => Direction::Forward,
+        },
+        micro_batch,
+        replica,
+        shape: sighting.shape.to_vec(),
+        elements: sighting.elements.to_vec(),
+        statistics: Statistics::of(sighting.elements),
+    }
+}

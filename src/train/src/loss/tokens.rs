@@ -1,0 +1,98 @@
+//! Labels of tokens, for losses of classes: the tokens that have a class are examples, each counted with the weight of the
+//! batch.
+
+use burn::tensor::{Int, Tensor, TensorData};
+use stratoscope_bert::operation;
+use stratoscope_data::{Labels, SpanLabels, TokenLabels};
+
+/// The outputs of the tokens that have a class, and their classes; `None` where there is none.
+///
+/// # Shapes
+/// outputs [B, S·C], labels [B, S] → [N, C] and N classes
+pub(crate) fn labeled(outputs: &Tensor<2>, labels: &TokenLabels) -> Option<(Tensor<2>, Labels)> {
+    let [rows, width] = outputs.dims();
+    let outputs = outputs.clone();
+    let classes = width / labels.seq.max(1);
+    let has_class = |at: &usize| labels.classes[*at] != TokenLabels::IGNORED;
+    let places: Vec<i32> = (0..labels.classes.len())
+        .filter(has_class)
+        .map(|at| at as i32)
+        .collect();
+    if places.is_empty() {
+        return None;
+    }
+    let picked = places
+        .iter()
+        .map(|&at| labels.classes[at as usize])
+        .collect();
+    let count = places.len();
+    let places = TensorData::new(places, [count]);
+    let places = Tensor::<1, Int>::from_data(places, &outputs.device().inner());
+    let shape = [rows * labels.seq, classes];
+    let outputs = operation!("tokens with a class", [outputs], {
+        outputs.reshape(shape).select(0, places)
+    });
+    Some((outputs, Labels::Classes(picked)))
+}
+
+/// Begin and end of an answer, each a class among the positions. Padding takes part, as in the reference.
+///
+/// # Shapes
+/// outputs [B, 2·S] → [2·B, S] and 2·B classes
+pub(crate) fn of_spans(outputs: &Tensor<2>, labels: &SpanLabels) -> (Tensor<2>, Labels) {
+    let [rows, width] = outputs.dims();
+    let outputs = outputs.clone().reshape([2 * rows, width / 2]);
+    (
+        outputs,
+        Labels::Classes(labels.spans.as_flattened().to_vec()),
+    )
+}
+
+/// The loss of a batch without any token that has a class: 0, with a gradient of 0.
+pub(crate) fn nothing(outputs: &Tensor<2>) -> Tensor<1> {
+    outputs.clone().sum().mul_scalar(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use crate::{IntoLoss, SparseCategoricalCrossentropy};
+
+    use super::*;
+
+    #[test]
+    fn the_mean_over_tokens_on_any_number_of_replicas() {
+        let loss = SparseCategoricalCrossentropy { from_logits: true };
+        let loss = loss.into_loss().expect("a loss");
+        // Two rows of three tokens and two classes; three tokens count.
+        let outputs: Vec<f32> = (0..12).map(|i| 0.3 * (i * i % 7) as f32).collect();
+        let classes = vec![-100, 1, 0, -100, 0, -100];
+        let sum = |outputs: &[f32], classes: Vec<i32>, rows: usize| {
+            let labels = Labels::Tokens(TokenLabels {
+                classes,
+                seq: 3,
+                weight: 2.0 / 3.0,
+                scheme: None,
+            });
+            let outputs = TensorData::new(outputs.to_vec(), [rows, 6]);
+            let outputs = Tensor::<2>::from_data(outputs, &Device::flex());
+            f64::from(loss.sum(outputs, &labels).into_scalar::<f32>())
+        };
+        let whole = sum(&outputs, classes.clone(), 2);
+        let parts = sum(&outputs[..6], classes[..3].to_vec(), 1)
+            + sum(&outputs[6..], classes[3..].to_vec(), 1);
+        assert!((whole - parts).abs() < 1e-6, "{whole} {parts}");
+        // −log softmax of two numbers, by hand.
+        let cost = |token: usize, class: usize| {
+            let pair = [
+                f64::from(outputs[2 * token]),
+                f64::from(outputs[2 * token + 1]),
+            ];
+            (pair[0].exp() + pair[1].exp()).ln() - pair[class]
+        };
+        let mean = (cost(1, 1) + cost(2, 0) + cost(4, 0)) / 3.0;
+        assert!((whole / 2.0 - mean).abs() < 1e-6, "{whole} {mean}");
+        assert_eq!(sum(&outputs[..6], vec![-100; 3], 1), 0.0);
+    }
+}

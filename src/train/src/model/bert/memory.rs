@@ -1,0 +1,155 @@
+//! What a training step of BERT takes beside weights and moments, from what the operations keep for the backward pass.
+//!
+//! Numbers of float32, for T = B·S tokens, H = hidden_size, F = intermediate_size, N heads. Of each encoder layer is kept:
+//!
+//! | operation | on the CPU (`ops::fused`) | on GPUs (`ops::gpu`) |
+//! | --- | --- | --- |
+//! | `self_attention` | its input T·H, the projections 3·T·H, 2·T·N for the softmax | the same input and projections, the probabilities T·N·S, and with dropout once more T·N·S after it |
+//! | `linear` after the heads | its input T·H | T·H |
+//! | `add_layer_norm` | the normalized rows T·H | T·H, and the deviation of each row, T |
+//! | `linear_gelu` | its input T·H and the derivative T·F | T·H and the product T·F |
+//! | `linear` back to H | its input T·F | T·F |
+//! | `add_layer_norm` | T·H | T·H and T |
+//!
+//! While the backward pass goes down, it frees what is kept and makes gradients. So the most is needed at one of three
+//! times: when it begins in the uppermost layer, when it has reached the lowest one, or at its end, when all gradients are
+//! there. In the middle of a layer it also needs the gradients of the widened rows, T·F + T·H, and the two large weights'.
+//! Under a mixed policy the rounded weights are kept too. In bfloat16 on the CPU (`ops::cpu::bf16`) they are not; what is
+//! kept, but for the softmax, takes half, and the gradients of the widened rows are there in float32, rounded and packed.
+//! In float16 on GPUs what products read takes half, normalized rows and probabilities before dropout do not.
+
+use stratoscope_bert::BertConfig;
+
+use crate::network::StepShape;
+use crate::report::memory_plan::StepMemory;
+
+/// A float32.
+const ELEMENT: u64 = 4;
+/// Ids, segments and the mask of a token, as tensors and as places in the tables.
+const OF_A_TOKEN: u64 = 36;
+
+/// Sizes of a network and of a step.
+struct Sizes {
+    tokens: u64,
+    length: u64,
+    hidden: u64,
+    intermediate: u64,
+    heads: u64,
+    on_cpu: bool,
+    in_bfloat16: bool,
+    in_float16: bool,
+    /// Whether probabilities have dropout; on GPUs they are kept before it and after it.
+    drops: bool,
+}
+
+impl Sizes {
+    /// What is kept of a layer for a token, its input included.
+    fn of_a_layer(&self) -> u64 {
+        let (hidden, wide) = (self.hidden, self.intermediate);
+        match self.on_cpu {
+            true => self.kept(8 * hidden + 2 * wide) + 2 * self.heads,
+            false => {
+                let scores = self.heads * self.length;
+                match self.in_float16 {
+                    true => 5 * hidden + wide + scores + scores / 2 + 2,
+                    false => 8 * hidden + 2 * wide + (1 + u64::from(self.drops)) * scores + 2,
+                }
+            }
+        }
+    }
+
+    /// So many numbers that are kept on the CPU, in numbers of float32.
+    fn kept(&self, numbers: u64) -> u64 {
+        match self.in_bfloat16 {
+            true => numbers / 2,
+            false => numbers,
+        }
+    }
+
+    /// What the backward pass of a layer needs beside that, for a token.
+    fn beside(&self) -> u64 {
+        match self.on_cpu {
+            true if self.in_bfloat16 => self.hidden + 2 * self.intermediate,
+            true => self.hidden + self.intermediate,
+            // What an operation has read is freed when the queue of the device has come so far.
+            false => self.hidden + 2 * self.intermediate,
+        }
+    }
+
+    /// The weights of a layer that are rounded under a mixed policy.
+    fn weights(&self) -> u64 {
+        4 * self.hidden * self.hidden + 2 * self.hidden * self.intermediate
+    }
+}
+
+/// The three times of a backward pass.
+pub(super) fn of_a_step(config: &BertConfig, step: &StepShape<'_>) -> Vec<StepMemory> {
+    let sizes = Sizes {
+        tokens: (step.examples as u64).saturating_mul(step.length as u64),
+        length: step.length as u64,
+        hidden: config.hidden_size as u64,
+        intermediate: config.intermediate_size as u64,
+        heads: config.num_attention_heads as u64,
+        on_cpu: step.on_cpu,
+        in_bfloat16: step.in_bfloat16,
+        in_float16: step.in_float16,
+        drops: config.attention_probs_dropout_prob > 0.0,
+    };
+    let layer = |index: usize| format!("bert.encoder.layer.{index}.");
+    let trained = |prefix: &str| (step.trained)(prefix);
+    let embeddings = trained("bert.embeddings.");
+    // A layer keeps something if it or anything below is trained.
+    let all = config.num_hidden_layers;
+    let first = match embeddings {
+        0 => (0..all)
+            .find(|&index| trained(&layer(index)) > 0)
+            .unwrap_or(all),
+        _ => 0,
+    };
+    let kept = (all - first) as u64;
+    let of_layers = match (step.recompute, kept) {
+        (_, 0) => 0,
+        (true, kept) => kept * sizes.hidden + sizes.of_a_layer() - sizes.hidden,
+        (false, kept) => kept * sizes.of_a_layer(),
+    };
+    let of_embeddings = u64::from(embeddings > 0) * sizes.kept(sizes.hidden);
+    let bytes = |of_a_token: u64| {
+        let numbers = of_a_token.saturating_mul(ELEMENT) + OF_A_TOKEN;
+        sizes.tokens.saturating_mul(numbers)
+    };
+    let (beside, some) = match kept {
+        0 => (0, 0),
+        _ => (sizes.beside(), 1),
+    };
+    let rounded_size = if step.in_float16 {
+        ELEMENT / 2
+    } else {
+        ELEMENT
+    };
+    // A layer that is computed again has its rounded weights for itself.
+    let rounded = match (step.rounds, step.recompute) {
+        (false, _) => 0,
+        (true, true) => some * sizes.weights() * rounded_size,
+        (true, false) => kept * sizes.weights() * rounded_size,
+    };
+    let of_the_head = trained("") - embeddings - trained("bert.encoder.");
+    let lowest = trained(&format!("{}attention.", layer(first)));
+    let wide = some * 2 * sizes.hidden * sizes.intermediate * ELEMENT;
+    vec![
+        StepMemory {
+            when: "when the backward pass begins",
+            activations: bytes(of_embeddings + of_layers + beside),
+            gradients: of_the_head + wide + rounded,
+        },
+        StepMemory {
+            when: "when the backward pass is in the lowest layer",
+            activations: bytes(of_embeddings + some * sizes.of_a_layer() + beside),
+            gradients: trained("") - embeddings - lowest + some * rounded / kept.max(1),
+        },
+        StepMemory {
+            when: "when all gradients are there",
+            activations: bytes(3 * of_embeddings),
+            gradients: trained(""),
+        },
+    ]
+}

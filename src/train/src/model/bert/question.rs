@@ -1,0 +1,116 @@
+//! BERT that marks the answer to a question in a text, as a model.
+
+use std::path::{Path, PathBuf};
+
+use burn::tensor::{Device, Tensor};
+use stratoscope_bert::{
+    BatchTensors, BertNetwork, LoadOptions, Mode, NamedParameter, QuestionAnswerer, checkpoint,
+    named_parameters,
+};
+use stratoscope_data::{Batch, Dataset};
+use stratoscope_diagnostics::Result;
+use stratoscope_strategy::Origin;
+
+use super::{BertFiles, load};
+use crate::arguments::IntoCount;
+use crate::model::Model;
+use crate::model::calls::Calls;
+use crate::network::{Activation, Blueprint, Network};
+use crate::predict::Predictions;
+
+/// BERT that marks an answer in a text.
+pub type BertForQuestionAnswering = Model<QuestionAnswerer>;
+
+impl Network for QuestionAnswerer {
+    type Files = BertFiles;
+
+    /// S numbers for where the answer begins, then S for where it ends.
+    fn logits(&self, batch: &Batch, mode: Mode, device: &Device) -> Tensor<2> {
+        let logits = self.forward(BatchTensors::from_batch(batch, device), mode);
+        let [rows, two, length] = logits.dims();
+        logits.reshape([rows, two * length])
+    }
+
+    fn parameters(&self) -> Vec<NamedParameter> {
+        named_parameters(self)
+    }
+
+    fn can_be_saved(&self) -> bool {
+        true
+    }
+
+    fn save(&self, files: &BertFiles, folder: &Path) -> Result<Vec<PathBuf>> {
+        checkpoint::save(folder, self, &files.config, &files.tokenizer)
+    }
+
+    fn blueprint(&self, files: &BertFiles) -> Option<Blueprint> {
+        Blueprint::of(Self::ARCHITECTURE, &files.config)
+    }
+
+    fn output_activation(&self) -> Option<Activation> {
+        Some(Activation::Linear)
+    }
+
+    fn follows_policy() -> bool {
+        true
+    }
+
+    fn can_recompute() -> bool {
+        true
+    }
+
+    #[inline(never)]
+    fn calls() -> Calls<Self> {
+        Calls::compiled_here()
+    }
+}
+
+impl Model<QuestionAnswerer> {
+    /// Loads a checkpoint. A head that it lacks is new.
+    ///
+    /// # Errors
+    /// The checkpoint's own diagnostics; SC0907 if a device does not take its copy.
+    #[track_caller]
+    pub fn from_pretrained(name: &str) -> Result<Self> {
+        load(name, &LoadOptions::new().num_labels(2), Origin::current())
+    }
+
+    /// The same with every choice that there is, such as the seed of a new head.
+    ///
+    /// # Errors
+    /// As [`Self::from_pretrained`].
+    #[track_caller]
+    pub fn from_pretrained_with(name: &str, options: &LoadOptions) -> Result<Self> {
+        load(name, &options.clone().num_labels(2), Origin::current())
+    }
+
+    /// How many tokens two windows of a text share that is longer than `max_length`. Default: a third of `max_length`, at
+    /// most 128.
+    ///
+    /// # Errors
+    /// SC0121 in a callback of the model's own run; SC0103 for a count below 0.
+    pub fn set_stride(&self, tokens: impl IntoCount) -> Result<()> {
+        let tokens = tokens.into_count();
+        let Some(stride) = tokens.value().and_then(|it| usize::try_from(it).ok()) else {
+            let given = tokens.to_string();
+            let problem = crate::problem::bad_value(
+                "set_stride",
+                "tokens",
+                given,
+                "an integer ≥ 0".to_owned(),
+            );
+            return Err(Box::new(problem));
+        };
+        self.free_state("set_stride")?.files.stride = Some(stride);
+        Ok(())
+    }
+
+    /// The answer to a question in a text. Several at once: `predict(Dataset::from_pairs([(question, text), …]))`.
+    ///
+    /// # Errors
+    /// As [`predict`](Model::predict).
+    #[track_caller]
+    pub fn answer(&self, question: &str, context: &str) -> Result<Predictions> {
+        self.predict(Dataset::from_pairs([(question, context)]))
+    }
+}

@@ -1,0 +1,103 @@
+//! BERT with a class for each token, as a model: named entities, parts of speech.
+
+use std::path::{Path, PathBuf};
+
+use burn::tensor::{Device, Tensor};
+use stratoscope_bert::{
+    BatchTensors, BertNetwork, LoadOptions, Mode, NamedParameter, TokenClassifier, checkpoint,
+    named_parameters,
+};
+use stratoscope_data::Batch;
+use stratoscope_diagnostics::Result;
+use stratoscope_strategy::Origin;
+
+use super::{BertFiles, labels_of_a_head, load, load_labels};
+use crate::arguments::IntoCount;
+use crate::model::Model;
+use crate::model::calls::Calls;
+use crate::network::{Activation, Blueprint, Network};
+
+/// BERT with a class for each token.
+pub type BertForTokenClassification = Model<TokenClassifier>;
+
+impl Network for TokenClassifier {
+    type Files = BertFiles;
+
+    /// S rows of C numbers, in one row for each example.
+    fn logits(&self, batch: &Batch, mode: Mode, device: &Device) -> Tensor<2> {
+        let logits = self.forward(BatchTensors::from_batch(batch, device), mode);
+        let [rows, length, classes] = logits.dims();
+        logits.reshape([rows, length * classes])
+    }
+
+    fn parameters(&self) -> Vec<NamedParameter> {
+        named_parameters(self)
+    }
+
+    fn can_be_saved(&self) -> bool {
+        true
+    }
+
+    fn save(&self, files: &BertFiles, folder: &Path) -> Result<Vec<PathBuf>> {
+        checkpoint::save(folder, self, &files.config, &files.tokenizer)
+    }
+
+    fn blueprint(&self, files: &BertFiles) -> Option<Blueprint> {
+        Blueprint::of(Self::ARCHITECTURE, &files.config)
+    }
+
+    fn output_activation(&self) -> Option<Activation> {
+        Some(Activation::Linear)
+    }
+
+    fn follows_policy() -> bool {
+        true
+    }
+
+    fn can_recompute() -> bool {
+        true
+    }
+
+    #[inline(never)]
+    fn calls() -> Calls<Self> {
+        Calls::compiled_here()
+    }
+}
+
+impl Model<TokenClassifier> {
+    /// Loads a checkpoint, with a head of `num_labels` outputs for each token. The tags get their names from the first
+    /// data that it is trained on. A head that the checkpoint has for another number of tags is an error; one it lacks is
+    /// new.
+    ///
+    /// # Errors
+    /// SC0915 for a number of labels that is not at least 1; the checkpoint's own diagnostics; SC0907 if a device does not
+    /// take its copy.
+    #[track_caller]
+    pub fn from_pretrained(name: &str, num_labels: impl IntoCount) -> Result<Self> {
+        let origin = Origin::current();
+        let num_labels = labels_of_a_head(num_labels)?;
+        load(name, &LoadOptions::new().num_labels(num_labels), origin)
+    }
+
+    /// The same with the names of the tags, in the order of the outputs: `train.label_names`.
+    ///
+    /// # Errors
+    /// As [`Self::from_pretrained`].
+    #[track_caller]
+    pub fn from_pretrained_labels<L: Into<String>>(
+        name: &str,
+        labels: impl IntoIterator<Item = L>,
+    ) -> Result<Self> {
+        let origin = Origin::current();
+        load_labels(name, labels.into_iter().map(Into::into).collect(), origin)
+    }
+
+    /// The same with every choice that there is, such as the seed of a new head.
+    ///
+    /// # Errors
+    /// The checkpoint's own diagnostics; SC0907 if a device does not take its copy.
+    #[track_caller]
+    pub fn from_pretrained_with(name: &str, options: &LoadOptions) -> Result<Self> {
+        load(name, options, Origin::current())
+    }
+}

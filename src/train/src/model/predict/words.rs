@@ -1,0 +1,222 @@
+//! The answers of a head that answers each word: a tag for every word, and the entities that the tags make.
+
+use std::fmt::Write;
+
+use stratoscope_data::{Alignment, Dataset, Example, TagScheme, Tokenize};
+use stratoscope_render::text;
+
+use super::{Marked, Prediction, Predictions};
+use crate::report::html::escape;
+use crate::step::head::{most_probable, softmax};
+
+/// What decodes the outputs of a data set.
+pub(super) struct Decoder<'a> {
+    pub tokenizer: &'a dyn Tokenize,
+    pub label_names: &'a [String],
+    pub scheme: TagScheme,
+    pub max_length: usize,
+}
+
+impl Decoder<'_> {
+    /// The answer for an example, by its outputs: S rows of a number for each tag, padding included.
+    pub fn answer(&self, example: Example, outputs: &[f32]) -> Prediction {
+        let pieces = self
+            .tokenizer
+            .encode_pieces(&example.text, None, self.max_length);
+        let (_, pieces) = pieces.unwrap_or_default();
+        let aligned = Alignment::of(&example, &pieces);
+        let classes = self.label_names.len();
+        // A word that was cut off has no output: it is in no entity.
+        let outside = self
+            .label_names
+            .iter()
+            .position(|name| name == "O")
+            .unwrap_or(usize::MAX);
+        let answer = |first: &Option<usize>| {
+            let row = first.and_then(|at| outputs.get(at * classes..(at + 1) * classes));
+            let probabilities = row.map(softmax).unwrap_or_default();
+            match most_probable(&probabilities) {
+                Some(tag) => (tag, probabilities[tag]),
+                None => (outside, 0.0),
+            }
+        };
+        let answers: Vec<(usize, f64)> = aligned.first_tokens.iter().map(answer).collect();
+        let marked = |label: &str, words: std::ops::Range<usize>| {
+            let bytes = aligned.words[words.start].start..aligned.words[words.end - 1].end;
+            let scores = answers[words].iter().map(|(_, score)| score);
+            let count = scores.len() as f64;
+            Marked {
+                label: label.to_owned(),
+                text: example.text[bytes.clone()].to_owned(),
+                start: bytes.start,
+                end: bytes.end,
+                score: scores.sum::<f64>() / count,
+            }
+        };
+        let tags: Vec<usize> = answers.iter().map(|(tag, _)| *tag).collect();
+        let name = |tag: usize| self.label_names.get(tag).map_or("O", String::as_str);
+        let words = (0..tags.len())
+            .map(|at| marked(name(tags[at]), at..at + 1))
+            .collect();
+        let entities = self.scheme.entities(&tags).into_iter();
+        let marks: Vec<Marked> = entities
+            .map(|entity| marked(&self.scheme.types()[entity.of_type], entity.words))
+            .collect();
+        let label = marks
+            .iter()
+            .map(|mark| format!("{} ({})", mark.text, mark.label));
+        Prediction {
+            label: label.collect::<Vec<_>>().join(", "),
+            class: None,
+            score: answers.iter().map(|(_, score)| *score).fold(1.0, f64::min),
+            probabilities: Vec::new(),
+            marks,
+            answer: None,
+            words,
+            text: example.text,
+            pair: None,
+        }
+    }
+}
+
+/// Colors that read on light and on dark pages, a type each in turn.
+const COLORS: [&str; 8] = [
+    "#3b82c455",
+    "#e0803055",
+    "#4caf7055",
+    "#b05cc055",
+    "#c9a22755",
+    "#d9534f55",
+    "#2aa1a155",
+    "#8a7a6a55",
+];
+
+impl Predictions {
+    /// Whether each word was answered.
+    pub(super) fn are_words(&self) -> bool {
+        self.rows.iter().any(|row| !row.words.is_empty())
+    }
+
+    /// The tags of every text, a word each.
+    pub fn tags(&self) -> Vec<Vec<&str>> {
+        let rows = self.rows.iter();
+        rows.map(|row| row.words.iter().map(|word| word.label.as_str()).collect())
+            .collect()
+    }
+
+    /// The texts with their entities in color, a paragraph each, as static HTML with inline styles only.
+    pub(super) fn words_to_html(&self) -> String {
+        let mut types: Vec<&str> = Vec::new();
+        let mut html = String::from("<div style=\"font-size:13px;line-height:2.1\">");
+        for row in &self.rows {
+            html.push_str("<div style=\"margin:2px 0\">");
+            let mut end = 0;
+            for mark in &row.marks {
+                let place = types.iter().position(|known| *known == mark.label);
+                let place = place.unwrap_or_else(|| {
+                    types.push(&mark.label);
+                    types.len() - 1
+                });
+                html.push_str(&escape(row.text.get(end..mark.start).unwrap_or_default()));
+                // Writing to a string cannot fail.
+                let _ = write!(
+                    html,
+                    "<span style=\"background-color:{};border-radius:4px;padding:2px 5px\" title=\"{:.1} %\">{} \
+                     <b style=\"font-size:10px\">{}</b></span>",
+                    COLORS[place % COLORS.len()],
+                    100.0 * mark.score,
+                    escape(&mark.text),
+                    escape(&mark.label)
+                );
+                end = mark.end;
+            }
+            html.push_str(&escape(row.text.get(end..).unwrap_or_default()));
+            html.push_str("</div>");
+        }
+        html.push_str("</div>");
+        html
+    }
+
+    /// The texts with their entities in brackets, a line each.
+    pub(super) fn words_to_plain(&self) -> String {
+        let mut plain = String::new();
+        for row in &self.rows {
+            let mut end = 0;
+            for mark in &row.marks {
+                plain.push_str(row.text.get(end..mark.start).unwrap_or_default());
+                let _ = write!(
+                    plain,
+                    "[{} {} {:.0} %]",
+                    mark.text,
+                    mark.label,
+                    100.0 * mark.score
+                );
+                end = mark.end;
+            }
+            plain.push_str(row.text.get(end..).unwrap_or_default());
+            plain.push('\n');
+        }
+        text::visible(&plain)
+    }
+
+    /// Which tags were taken for which, by the words of `data`; `None` where words differ.
+    pub(super) fn counts_of_words(&self, data: &Dataset) -> Option<Vec<Vec<u64>>> {
+        let classes = self.label_names.len();
+        let mut counts = vec![vec![0; classes]; classes];
+        let place = |name: &str| self.label_names.iter().position(|known| known == name);
+        for (example, row) in data.examples.iter().zip(&self.rows) {
+            let words = example.words()?;
+            if words.len() != row.words.len() {
+                return None;
+            }
+            for (word, answer) in words.iter().zip(&row.words) {
+                let own = place(data.label_names.get(word.tag?)?)?;
+                counts[own][place(&answer.label)?] += 1;
+            }
+        }
+        Some(counts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entities_are_marked_in_the_text() {
+        let mark = |label: &str, text: &str, start: usize| Marked {
+            label: label.to_owned(),
+            text: text.to_owned(),
+            start,
+            end: start + text.len(),
+            score: 0.987,
+        };
+        let row = Prediction {
+            text: "a <b> in London".to_owned(),
+            pair: None,
+            label: String::new(),
+            class: None,
+            score: 0.9,
+            probabilities: Vec::new(),
+            marks: vec![mark("PER", "<b>", 2), mark("LOC", "London", 9)],
+            answer: None,
+            words: vec![mark("O", "a", 0)],
+        };
+        let predictions = Predictions {
+            rows: vec![row],
+            label_names: vec!["O".to_owned()],
+        };
+        assert_eq!(
+            predictions.to_plain(),
+            "a [<b> PER 99 %] in [London LOC 99 %]\n"
+        );
+        let html = predictions.to_html();
+        assert!(
+            html.contains("&lt;b&gt; <b style")
+                && !html.contains("<b>")
+                && !html.contains("class="),
+            "{html}"
+        );
+        assert_eq!(predictions.tags(), [["O"]]);
+    }
+}

@@ -1,0 +1,150 @@
+//! Adam's update on a GPU: the variables are taken out of the module, updated by one kernel for as many of them as the
+//! device binds at once, and put back. Nothing is read. Other rules, AMSGrad, and clipping of each tensor by its own norm
+//! run as tensor operations (`step`).
+
+use std::collections::HashMap;
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::optim::GradientsParams;
+use burn::tensor::{Device, Tensor, TensorData};
+use stratoscope_gpu::{self as kernels, AdamStep, Flat, Slots};
+
+use super::step::{Moments, Update, adam_step};
+use super::{AdamRule, Clipping, UpdateRule};
+
+/// Whether variables on a GPU are changed where they lie under such an optimizer.
+pub(crate) fn changes_in_place(rule: &UpdateRule, clipping: Clipping) -> bool {
+    let is_known = matches!(rule, UpdateRule::Adam(rule) if !rule.amsgrad);
+    is_known && !matches!(clipping, Clipping::PerTensor(_))
+}
+
+/// Updates what can be updated so, and removes its gradients. `module` must be the only owner of its weights, so that they
+/// are changed where they lie.
+pub(super) fn apply<M: Module>(
+    module: M,
+    gradients: &mut GradientsParams,
+    moments: &mut HashMap<ParamId, Moments>,
+    update: &Update,
+    time: u64,
+) -> M {
+    let UpdateRule::Adam(rule) = update.rule else {
+        return module;
+    };
+    let changes = changes_in_place(&update.rule, update.clipping);
+    if !changes || !has_a_gradient_there(&module, gradients) {
+        return module;
+    }
+    let mut take = Take {
+        gradients,
+        moments,
+        update,
+        taken: [Vec::new(), Vec::new()],
+    };
+    let module = module.map(&mut take);
+    let [kept, decayed] = take.taken;
+    let mut updated = HashMap::new();
+    for (group, decays) in [(kept, false), (decayed, true)] {
+        let step = numbers(update, &rule, decays, time);
+        let (ids, slots): (Vec<ParamId>, Vec<Slots>) = group.into_iter().unzip();
+        updated.extend(ids.into_iter().zip(kernels::adam(slots, step)));
+    }
+    module.map(&mut Put { updated, moments })
+}
+
+/// The step's numbers as the kernel takes them.
+fn numbers(update: &Update, rule: &AdamRule, decays: bool, time: u64) -> AdamStep {
+    let step = adam_step(update, rule, decays, time);
+    AdamStep {
+        factor: update.factor as f32,
+        limit: update.clipping.limit().unwrap_or(f64::INFINITY) as f32,
+        keep: step.keep,
+        first: step.first,
+        beta_2: step.beta_2,
+        second: step.second,
+        root: step.root,
+        epsilon: step.epsilon,
+        size: step.size,
+    }
+}
+
+/// Whether a variable has a gradient on a GPU.
+fn has_a_gradient_there<M: Module>(module: &M, gradients: &GradientsParams) -> bool {
+    struct Search<'a>(&'a GradientsParams, bool);
+    impl ModuleVisitor for Search<'_> {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let Self(gradients, found) = self;
+            let gradient = || gradients.get::<D>(param.id);
+            *found = *found || gradient().is_some_and(|it| kernels::takes(&it));
+        }
+    }
+    let mut search = Search(gradients, false);
+    module.visit(&mut search);
+    search.1
+}
+
+/// Takes variables with a gradient on a GPU out of their places.
+struct Take<'a> {
+    gradients: &'a mut GradientsParams,
+    moments: &'a mut HashMap<ParamId, Moments>,
+    update: &'a Update,
+    /// Those that do not decay, and those that do.
+    taken: [Vec<(ParamId, Slots)>; 2],
+}
+
+impl ModuleMapper for Take<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let is_there = |it: &Tensor<D>| kernels::takes(it);
+        if !(self.gradients.get::<D>(param.id)).is_some_and(|it| is_there(&it)) {
+            return param;
+        }
+        let Some(gradient) = self.gradients.remove::<D>(param.id).and_then(Flat::new) else {
+            return param;
+        };
+        let (id, tensor, mapper) = param.consume();
+        let trained = tensor.is_require_grad();
+        let weights = tensor.inner();
+        let (device, count) = (weights.device(), weights.shape().num_elements());
+        let kept = self.moments.entry(id).or_default();
+        let moment = |kept: Option<Tensor<1>>| {
+            Flat::new(kept.unwrap_or_else(|| Tensor::zeros([count], &device)))
+        };
+        let (first, second) = (moment(kept.first.take()), moment(kept.second.take()));
+        let place = Tensor::from_data(TensorData::zeros::<f32, _>([0; D]), &Device::flex());
+        let decays = !self.update.undecayed.contains(&id);
+        if let (Some(weights), Some(first), Some(second)) = (Flat::new(weights), first, second) {
+            let slots = Slots {
+                weights,
+                first,
+                second,
+                gradient: Some(gradient),
+            };
+            self.taken[usize::from(decays)].push((id, slots));
+        }
+        let place = if trained { place.require_grad() } else { place };
+        Param::from_mapped_value(id, place, mapper)
+    }
+}
+
+/// Puts variables back.
+struct Put<'a> {
+    updated: HashMap<ParamId, Slots>,
+    moments: &'a mut HashMap<ParamId, Moments>,
+}
+
+impl ModuleMapper for Put<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let Some(slots) = self.updated.remove(&param.id) else {
+            return param;
+        };
+        let (id, place, mapper) = param.consume();
+        let kept = self.moments.entry(id).or_default();
+        kept.first = Some(slots.first.into_tensor());
+        kept.second = Some(slots.second.into_tensor());
+        let tensor = Tensor::from_inner(slots.weights.into_tensor::<D>());
+        let tensor = match place.is_require_grad() {
+            true => tensor.require_grad(),
+            false => tensor,
+        };
+        Param::from_mapped_value(id, tensor, mapper)
+    }
+}

@@ -1,0 +1,158 @@
+//! `run.fork()?`: a second run from here. It has weights, optimizer state, counts and place in the data of its own, and a
+//! model of its own, so that both can be driven in turn and [compared](super::compare).
+//!
+//! Nothing is copied at once: tensors are shared until one of the two updates them, and data and snapshots stay shared.
+//! A fork that is not changed makes the same steps to the same bits, because all of its random numbers are functions of
+//! seed, batch and replica.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use stratoscope_diagnostics::rules::ForkHasLess;
+use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_strategy::Origin;
+
+use crate::arguments::{FitPlan, Validation};
+use crate::callbacks::Callbacks;
+use crate::context::RunContext;
+use crate::context::ledger::Ledger;
+use crate::context::warnings::{begin_call, notice};
+use crate::network::{Files, Network};
+use crate::report::run_report::ForkOf;
+use crate::run::handle::{Owned, Run};
+use crate::run::pace::Pace;
+use crate::run::run_state::RunState;
+use crate::run::state::{ModelState, SharedModel};
+use crate::step::StepState;
+use crate::step::gradients::ByHand;
+
+impl<N: Network> Run<N> {
+    /// A second run that stands where this one stands, on a model of its own ([`Run::model`]). Both go on by themselves;
+    /// changes to one are none to the other. Callbacks and checkpoints stay with this run.
+    ///
+    /// # Errors
+    /// SC0530 as a note where the run has callbacks or checkpoints; SC0907 if a device fails; SC0521 for a run that is
+    /// finished; SC0121 in a callback of this run.
+    #[track_caller]
+    pub fn fork(&self) -> Result<Self> {
+        (N::calls().fork)(self, Origin::current())
+    }
+
+    pub(crate) fn fork_here(&self, origin: Origin) -> Result<Self> {
+        begin_call();
+        self.with("fork", |lease, run| {
+            let rule = ForkHasLess {
+                callbacks: run.callbacks.len(),
+                folder: (run.plan.checkpoint.as_ref()).map(|folder| folder.display().to_string()),
+            };
+            if rule.callbacks > 0 || rule.folder.is_some() {
+                notice(rule.diagnostic())?;
+            }
+            let saved = lease.step.saved();
+            let mut step = StepState::new(lease.step.replicas.forked()?, lease.step.policy);
+            step.restore(&saved)?;
+            step.recomputed = lease.step.recomputed;
+            run.forks += 1;
+            let label = match run.label() {
+                "" => format!("fork {}", run.forks),
+                own => format!("{own}.{}", run.forks),
+            };
+            let of = ForkOf {
+                label,
+                step: saved.steps,
+                bytes: saved.bytes(),
+            };
+            let bytes = of.bytes;
+            let state = forked_run(run, of);
+            let model = SharedModel::new(forked_model(lease, step, origin));
+            model.occupied.reserve();
+            Ok(Self::holding(Owned {
+                model: Arc::new(model),
+                bytes,
+                state: RefCell::new(state),
+            }))
+        })
+    }
+}
+
+fn forked_model<N: Network>(
+    from: &ModelState<N>,
+    step: StepState<N>,
+    origin: Origin,
+) -> ModelState<N> {
+    let entry = format!("a fork of {}, {origin}", from.files.model_name());
+    let state = ModelState {
+        step,
+        files: from.files.clone(),
+        compiled: from.compiled.clone(),
+        saved_run: None,
+        alone: from.alone,
+        has_learned: from.has_learned,
+        by_hand: ByHand::default(),
+        ledger: Ledger::open(entry, RunContext::current().alive()),
+        made: origin,
+    };
+    state.enter_in_ledger();
+    state
+}
+
+fn forked_run<N: Network>(run: &RunState<'static, N>, of: ForkOf) -> RunState<'static, N> {
+    let context = RunContext::current();
+    let number = context.next_run();
+    let mut started = run.started.clone();
+    started.run = number;
+    RunState {
+        number,
+        plan: forked_plan(&run.plan),
+        callbacks: Callbacks::new(),
+        observer: context.observer_of_a_run(run.plan.verbose),
+        data: run.data.clone(),
+        settings: run.settings.clone(),
+        base: run.base.clone(),
+        edits: run.edits.clone(),
+        skipped: run.skipped.clone(),
+        courses: run.courses.clone(),
+        shape: run.shape,
+        part: run.part,
+        signature: run.signature.clone(),
+        progress: run.progress.clone(),
+        pace: Pace::default(),
+        started,
+        pauses_between_steps: true,
+        phase: run.phase,
+        keeping: None,
+        snapshots: run.snapshots.clone(),
+        breakpoints: run.breakpoints.clone(),
+        passed: run.passed,
+        stop: None,
+        fork_of: Some(of),
+        forks: 0,
+    }
+}
+
+/// The plan without what cannot be shared: callbacks and folders. Validation data is tokenized by now.
+fn forked_plan(plan: &FitPlan<'static>) -> FitPlan<'static> {
+    FitPlan {
+        initial_epoch: plan.initial_epoch,
+        epochs: plan.epochs,
+        batch_size: plan.batch_size,
+        choice: plan.choice,
+        steps_per_epoch: plan.steps_per_epoch,
+        validation: Validation::None,
+        validation_steps: plan.validation_steps,
+        validation_freq: plan.validation_freq.clone(),
+        shuffle: plan.shuffle,
+        seed: plan.seed,
+        max_length: plan.max_length,
+        class_weight: plan.class_weight.clone(),
+        callbacks: Callbacks::new(),
+        stopping: plan.stopping.clone(),
+        checkpoint: None,
+        every: None,
+        keep_last: plan.keep_last,
+        resume: false,
+        resume_from: None,
+        recompute: plan.recompute,
+        verbose: plan.verbose,
+    }
+}

@@ -1,0 +1,322 @@
+//! `run.hindsight(40..50, |tap| …)`: past steps are replayed with probes that nobody had set. The nearest snapshot before
+//! them is restored, or the nearest checkpoint where no snapshot is, the steps from there are made again, and before each
+//! of those that are asked for the step is run with taps. Then everything is put back: the run stands where it stood.
+
+use std::ops::{Bound, RangeBounds};
+
+use stratoscope_diagnostics::rules::StepNotHeld;
+use stratoscope_diagnostics::{Diagnostic, Result, Rule};
+use stratoscope_render::text;
+
+use crate::context::RunContext;
+use crate::context::interrupt::Listening;
+use crate::inspect::Inspection;
+use crate::network::Network;
+use crate::problem;
+use crate::report::inspection::{Collected, Direction, Hindsight, IntoCollected, Probe};
+use crate::run::checkpoint::{Resumed, Resuming};
+use crate::run::edits::Dated;
+use crate::run::epochs::{Goal, Pause};
+use crate::run::handle::Run;
+use crate::run::lease::Lease;
+use crate::run::rewind::first_difference;
+use crate::run::run_state::{Phase, RunState};
+use crate::run::snapshot::Snapshot;
+use crate::step::forward::interrupted;
+
+/// What a closure makes of a value.
+pub(crate) type Each<'e> = dyn FnMut(&Probe) -> Option<f64> + 'e;
+
+impl<N: Network> Run<N> {
+    /// Replays steps that were made, with probes that nobody had set: the closure gets every output of a layer and every
+    /// gradient of each step, with its name, statistics and elements, and the numbers that it returns are collected. Steps
+    /// are counted from 1, as in the history; the step that comes next may be the last. The run stands afterwards where it
+    /// stood, and on the CPU the values have the bits that they had.
+    ///
+    /// # Errors
+    /// SC0531 for steps that were not made or cannot be replayed any more; SC0915 for none; SC0520 if it is interrupted;
+    /// SC0521 for a run that is finished; SC0121 in a callback of this run; SC0907 if a device fails.
+    pub fn hindsight<R: IntoCollected>(
+        &self,
+        steps: impl RangeBounds<u64>,
+        mut each: impl FnMut(&Probe) -> R,
+    ) -> Result<Hindsight> {
+        let steps = (steps.start_bound().cloned(), steps.end_bound().cloned());
+        (N::calls().hindsight)(self, steps, &mut |probe| each(probe).into_collected())
+    }
+
+    pub(crate) fn hindsight_here(
+        &self,
+        steps: (Bound<u64>, Bound<u64>),
+        each: &mut Each<'_>,
+    ) -> Result<Hindsight> {
+        let _listening = Listening::begin();
+        self.with("hindsight", |lease, run| {
+            let (first, last) = asked(steps, lease.step.steps)?;
+            let replayable = run.replayable(lease);
+            let is_to_come = last > lease.step.steps + 1;
+            let begin = run.begin_of(lease, first - 1).filter(|_| !is_to_come);
+            let Some(snapshot) = begin else {
+                return Err(not_held((first, last), replayable, lease.step.steps));
+            };
+            replayed(lease, run, (first, last), &snapshot, each)
+        })
+    }
+}
+
+/// The first and the last step that are asked for, of a run that has made so many.
+fn asked((from, to): (Bound<u64>, Bound<u64>), made: u64) -> Result<(u64, u64)> {
+    let first = match from {
+        Bound::Included(step) => step,
+        Bound::Excluded(step) => step.saturating_add(1),
+        Bound::Unbounded => 1,
+    };
+    let last = match to {
+        Bound::Included(step) => step,
+        Bound::Excluded(step) => step.saturating_sub(1),
+        Bound::Unbounded => made.max(first),
+    };
+    if first == 0 || last < first {
+        let given = format!("{first} to {last}");
+        let expects = "a range of steps, counted from 1, such as `1..11`";
+        return Err(Box::new(problem::bad_value(
+            "hindsight",
+            "steps",
+            given,
+            expects,
+        )));
+    }
+    Ok((first, last))
+}
+
+/// SC0531.
+fn not_held((first, last): (u64, u64), replayable: (u64, u64), made: u64) -> Box<Diagnostic> {
+    StepNotHeld {
+        first,
+        last,
+        replayable,
+        made,
+    }
+    .error()
+}
+
+/// What a run has that a replay must not touch.
+struct Aside<N: Network> {
+    at: Snapshot<N>,
+    edits: Vec<Dated>,
+}
+
+impl<N: Network> RunState<'static, N> {
+    /// The first and the last step that can be replayed: from the oldest snapshot or checkpoint to the step that comes next.
+    fn replayable(&self, lease: &Lease<'_, N>) -> (u64, u64) {
+        let of_ring = self.snapshots.as_ref().and_then(|ring| ring.steps().next());
+        let of_disk = self
+            .checkpointed(lease, u64::MAX, true)
+            .map(|it| it.state.steps);
+        let made = lease.step.steps;
+        let oldest = of_ring.into_iter().chain(of_disk).min().unwrap_or(made);
+        (oldest.min(made) + 1, made + 1)
+    }
+
+    /// The latest state after at most so many steps: a snapshot, or a checkpoint.
+    fn begin_of(&self, lease: &Lease<'_, N>, step: u64) -> Option<Snapshot<N>> {
+        if step >= lease.step.steps {
+            let here = || Snapshot::of(&lease.step, &self.progress, self.edits.len());
+            return (step == lease.step.steps).then(here);
+        }
+        let ring = self.snapshots.as_ref();
+        let found = ring.and_then(|ring| ring.nearest(step, |_| true));
+        found
+            .cloned()
+            .or_else(|| self.checkpointed(lease, step, false))
+    }
+}
+
+impl<N: Network> RunState<'static, N> {
+    /// The latest checkpoint of this run after at most so many steps, or the earliest. One of another future, from before
+    /// the run was turned back, has other losses or changes.
+    fn checkpointed(&self, lease: &Lease<'_, N>, step: u64, earliest: bool) -> Option<Snapshot<N>> {
+        let keeping = self.keeping.as_ref()?;
+        let mut courses = self.courses.clone();
+        courses.forget_turns();
+        let resuming = Resuming {
+            state: lease,
+            settings: &self.base,
+            courses: &courses,
+            epochs: self.plan.epochs,
+            made_with: &keeping.made_with,
+            devices: self.progress.history.devices.clone(),
+        };
+        let step = step.min(lease.step.steps);
+        let (edits, history) = (&self.edits, &self.progress.history);
+        let belongs = |resumed: &Resumed<N>| {
+            let steps = resumed.progress.history.steps.iter();
+            edits.starts_with(&resumed.edits) && first_difference(&history.steps, steps).is_none()
+        };
+        let resumed = resuming.until(&keeping.checkpoints, (step, earliest), belongs)?;
+        Some(Snapshot {
+            edits: resumed.edits.len(),
+            state: resumed.state,
+            progress: resumed.progress,
+        })
+    }
+}
+
+/// Replays, and puts everything back, also after an error.
+fn replayed<N: Network>(
+    lease: &mut Lease<'_, N>,
+    run: &mut RunState<'static, N>,
+    steps: (u64, u64),
+    snapshot: &Snapshot<N>,
+    each: &mut Each<'_>,
+) -> Result<Hindsight> {
+    let aside = Aside {
+        at: Snapshot::of(&lease.step, &run.progress, run.edits.len()),
+        edits: run.edits.clone(),
+    };
+    let callbacks = std::mem::take(&mut run.callbacks);
+    let silent = RunContext::current().observer_of_a_run(false);
+    let observer = std::mem::replace(&mut run.observer, silent);
+    let (keeping, ring) = (run.keeping.take(), run.snapshots.take());
+    let (breakpoints, passed) = (run.breakpoints.take(), run.passed.take());
+    let stop = run.stop.take();
+    let phase = std::mem::replace(&mut run.phase, Phase::Going);
+
+    let looked = looked(lease, run, steps, snapshot, &aside, each);
+    let back = put_back(lease, run, &aside);
+
+    run.phase = phase;
+    run.stop = stop;
+    (run.breakpoints, run.passed) = (breakpoints, passed);
+    (run.keeping, run.snapshots) = (keeping, ring);
+    run.observer = observer;
+    run.callbacks = callbacks;
+    let hindsight = looked?;
+    back?;
+    Ok(hindsight)
+}
+
+/// The changes and the state of before.
+fn put_back<N: Network>(
+    lease: &mut Lease<'_, N>,
+    run: &mut RunState<'static, N>,
+    aside: &Aside<N>,
+) -> Result<()> {
+    run.unmake_after(0);
+    for dated in &aside.edits {
+        run.make(lease, &dated.change)?;
+    }
+    run.edits.clone_from(&aside.edits);
+    aside.at.restore(&mut lease.step, &mut run.progress)
+}
+
+fn looked<N: Network>(
+    lease: &mut Lease<'_, N>,
+    run: &mut RunState<'static, N>,
+    (first, last): (u64, u64),
+    snapshot: &Snapshot<N>,
+    aside: &Aside<N>,
+    each: &mut Each<'_>,
+) -> Result<Hindsight> {
+    run.unmake_after(0);
+    snapshot.restore(&mut lease.step, &mut run.progress)?;
+    let mut made = 0;
+    while made < snapshot.edits {
+        // Of a change that the snapshot holds this is once more to no effect.
+        run.make(lease, &aside.edits[made].change)?;
+        made += 1;
+    }
+    let mut values = Vec::new();
+    let mut outputs: Vec<String> = Vec::new();
+    for step in first..=last {
+        let upcoming = |made: usize| aside.edits.get(made).filter(|dated| dated.step < step);
+        while let Some(dated) = upcoming(made) {
+            advance(lease, run, dated.step)?;
+            run.make(lease, &dated.change)?;
+            made += 1;
+        }
+        advance(lease, run, step - 1)?;
+        // Workers that push alone make several steps at once.
+        if lease.step.steps != step - 1 {
+            continue;
+        }
+        let Some(coming) = run.coming_step(lease)? else {
+            break;
+        };
+        let inspection = Inspection {
+            step: &lease.step,
+            settings: &run.settings,
+            files: &lease.files,
+            first_batch: coming.number,
+            batches: &coming.batches,
+        };
+        // The step itself comes afterwards, in its turn.
+        let replicas = &lease.step.replicas;
+        let probed = || {
+            inspection.probe(&mut |probe| {
+                let is_output = probe.direction == Direction::Forward;
+                if is_output && !outputs.contains(&probe.name) {
+                    outputs.push(probe.name.clone());
+                }
+                if let Some(value) = each(probe) {
+                    values.push(Collected {
+                        step: probe.step,
+                        name: probe.name.clone(),
+                        direction: probe.direction,
+                        micro_batch: probe.micro_batch,
+                        replica: probe.replica,
+                        value,
+                    });
+                }
+            })
+        };
+        replicas.undisturbed(probed)?;
+    }
+    Ok(Hindsight {
+        steps: (first, last),
+        values,
+        outputs,
+        notes: notes(run, snapshot, aside),
+    })
+}
+
+/// Makes steps until so many are made.
+fn advance<N: Network>(
+    lease: &mut Lease<'_, N>,
+    run: &mut RunState<'static, N>,
+    step: u64,
+) -> Result<()> {
+    match run.drive(lease, Goal::UntilStep(step))? {
+        Pause::Interrupted => {
+            let made = usize::try_from(lease.step.steps).unwrap_or(usize::MAX);
+            Err(interrupted(
+                "hindsight",
+                made,
+                usize::try_from(step).unwrap_or(usize::MAX),
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn notes<N: Network>(
+    run: &RunState<'static, N>,
+    snapshot: &Snapshot<N>,
+    aside: &Aside<N>,
+) -> Vec<String> {
+    let from = snapshot.state.steps;
+    let replayed = run.progress.history.steps.iter();
+    let replayed: Vec<_> = replayed.filter(|it| it.step > from).collect();
+    let steps = text::count(replayed.len(), "step");
+    let mut notes = vec![format!(
+        "replayed from the state after step {from}, {steps} again; the run stands after step {}",
+        aside.at.state.steps
+    )];
+    let earlier = &aside.at.progress.history.steps;
+    if let Some((step, before, now)) = first_difference(earlier, replayed.into_iter()) {
+        notes.push(format!(
+            "the replay is not exact: step {step} had the loss {before:.6} and has {now:.6} here"
+        ));
+    }
+    notes
+}

@@ -1,0 +1,360 @@
+//! What the chief asks of a worker in a step, and the answers. They are written with every bit of their numbers. What
+//! comes is checked against the network that it is for before it is used.
+
+use serde::{Deserialize, Serialize};
+use stratoscope_data::{Batch, Labels, SpanLabels, TokenLabels};
+use stratoscope_workers::{Fault, Outcome};
+
+use super::super::backward::{Dropout, Pass};
+use crate::arguments::class_weight::ClassWeights;
+use crate::context::mixed_precision::Policy;
+use crate::loss::Loss;
+use crate::network::Blueprint;
+use crate::optimizer::{Averaging, Clipping, Update, UpdateRule};
+
+/// The most rows and tokens of a batch that a worker takes.
+const MOST_TOKENS: usize = 1 << 28;
+
+/// A request to a worker.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// Build this network, unless it has it.
+    Model(Model),
+    /// Take the chief's values, which come as a broadcast of this number.
+    Values {
+        collective: u64,
+        /// The elements of each variable, in the order of the network.
+        lengths: Vec<usize>,
+        /// Which tensors are kept beside each variable, a bit each.
+        kept: Vec<u8>,
+        trainable: Vec<bool>,
+        /// Steps that the optimizer has made.
+        steps: u64,
+    },
+    /// Run parts of a batch forward and backward and keep the gradients.
+    Batch {
+        /// Whether gradients that were kept are of another step.
+        begins: bool,
+        pass: WirePass,
+        parts: Vec<Part>,
+    },
+    /// Reduce the gradients, by a collective of this number.
+    Exchange {
+        collective: u64,
+        /// What the gradients of each replica of the worker are multiplied with.
+        weights: Vec<(usize, f32)>,
+        /// What they are divided by first.
+        scale: f64,
+        /// Which variables have gradients.
+        present: Vec<bool>,
+    },
+    /// Update the weights with what was reduced.
+    Update(WireUpdate),
+    /// The checksum of each variable.
+    Checksums,
+}
+
+/// A model, for its workers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Model {
+    pub number: u64,
+    pub blueprint: Blueprint,
+    pub policy: Policy,
+}
+
+/// An answer of a worker.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Response {
+    Done,
+    /// What the replicas computed, and for how many seconds; the update before it counts, too.
+    Outputs(Vec<Outputs>, f64),
+    /// Gradients were reduced; so many bytes of them were sent.
+    Exchanged(u64),
+    Checksums(Vec<u64>),
+}
+
+/// What a replica computed for its part.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Outputs {
+    pub replica: usize,
+    pub outputs: Vec<f32>,
+    pub loss: f64,
+}
+
+/// A replica's part of a batch.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Part {
+    pub replica: usize,
+    /// The examples that the replica sees in the whole step.
+    pub share: usize,
+    pub batch: WireBatch,
+}
+
+/// A [`Batch`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct WireBatch {
+    ids: Vec<i32>,
+    mask: Vec<i32>,
+    type_ids: Vec<i32>,
+    features: Vec<f32>,
+    labels: WireLabels,
+    rows: Vec<usize>,
+    seq: usize,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum WireLabels {
+    Absent,
+    Classes(Vec<i32>),
+    Values(Vec<f32>),
+    /// Classes of tokens, and what the loss of one counts.
+    Tokens(Vec<i32>, f32),
+    /// Where answers begin and end.
+    Spans(Vec<[i32; 2]>),
+}
+
+/// A [`Pass`] without what the policy decides.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct WirePass {
+    loss: Loss,
+    class_weights: Option<ClassWeights>,
+    /// Seed and number of the dropout masks.
+    masks: Option<(u64, u64)>,
+    scale: f64,
+    recompute: bool,
+}
+
+/// An [`Update`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct WireUpdate {
+    pub rule: UpdateRule,
+    pub clipping: Clipping,
+    pub averaging: Option<Averaging>,
+    pub factor: f64,
+    pub rate: f64,
+    /// Whether weight decay leaves a variable alone, in the order of the network.
+    pub undecayed: Vec<bool>,
+}
+
+fn encoded(value: &impl Serialize) -> Outcome<Vec<u8>> {
+    rmp_serde::to_vec(value).map_err(super::failed)
+}
+
+fn decoded<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Outcome<T> {
+    rmp_serde::from_slice(bytes).map_err(|error| Fault::Refused(error.to_string()))
+}
+
+impl Request {
+    pub(crate) fn encoded(&self) -> Outcome<Vec<u8>> {
+        encoded(self)
+    }
+
+    pub(crate) fn decoded(bytes: &[u8]) -> Outcome<Self> {
+        decoded(bytes)
+    }
+
+    /// What a worker does with it, in words.
+    pub(crate) fn name(bytes: &[u8]) -> &'static str {
+        // The name of the variant stands in the first bytes.
+        let begin = &bytes[..bytes.len().min(16)];
+        let has = |name: &str| {
+            begin
+                .windows(name.len())
+                .any(|part| part == name.as_bytes())
+        };
+        [
+            ("Model", "builds the model"),
+            ("Values", "takes the weights"),
+            ("Batch", "computes a batch"),
+            ("Exchange", "reduces gradients"),
+            ("Update", "updates the weights"),
+            ("Checksums", "compares the weights"),
+        ]
+        .into_iter()
+        .find(|(variant, _)| has(variant))
+        .map_or("works", |(_, words)| words)
+    }
+}
+
+impl Response {
+    pub(crate) fn encoded(&self) -> Outcome<Vec<u8>> {
+        encoded(self)
+    }
+
+    pub(crate) fn decoded(bytes: &[u8]) -> Outcome<Self> {
+        decoded(bytes)
+    }
+}
+
+impl WireBatch {
+    pub(crate) fn of(batch: &Batch) -> Self {
+        Self {
+            ids: batch.ids.clone(),
+            mask: batch.mask.clone(),
+            type_ids: batch.type_ids.clone(),
+            features: batch.features.clone(),
+            labels: match &batch.labels {
+                Labels::Absent => WireLabels::Absent,
+                Labels::Classes(classes) => WireLabels::Classes(classes.clone()),
+                Labels::Values(values) => WireLabels::Values(values.clone()),
+                Labels::Spans(spans) => WireLabels::Spans(spans.spans.clone()),
+                Labels::Tokens(tokens) => WireLabels::Tokens(tokens.classes.clone(), tokens.weight),
+            },
+            rows: batch.rows.clone(),
+            seq: batch.seq,
+        }
+    }
+
+    /// The batch, if its parts fit together.
+    pub(crate) fn checked(self) -> Outcome<Batch> {
+        let rows = self.rows.len();
+        let tokens = rows.checked_mul(self.seq).filter(|&it| it <= MOST_TOKENS);
+        let labels = match &self.labels {
+            WireLabels::Absent => rows,
+            WireLabels::Classes(classes) => classes.len(),
+            WireLabels::Values(values) => values.len(),
+            WireLabels::Spans(spans) => spans.len(),
+            WireLabels::Tokens(classes, _) if tokens == Some(classes.len()) => rows,
+            WireLabels::Tokens(..) => usize::MAX,
+        };
+        let lengths = [self.ids.len(), self.mask.len(), self.type_ids.len()];
+        let fits = tokens.is_some_and(|tokens| lengths == [tokens; 3])
+            && rows > 0
+            && labels == rows
+            && self.features.len().is_multiple_of(rows);
+        if !fits {
+            return Err(Fault::Refused(
+                "a batch whose parts do not fit together".to_owned(),
+            ));
+        }
+        Ok(Batch {
+            ids: self.ids,
+            mask: self.mask,
+            type_ids: self.type_ids,
+            features: self.features,
+            labels: match self.labels {
+                WireLabels::Absent => Labels::Absent,
+                WireLabels::Classes(classes) => Labels::Classes(classes),
+                WireLabels::Values(values) => Labels::Values(values),
+                WireLabels::Spans(spans) => Labels::Spans(SpanLabels {
+                    windows: vec![0; spans.len()],
+                    spans,
+                    passages: None,
+                }),
+                WireLabels::Tokens(classes, weight) => Labels::Tokens(TokenLabels {
+                    classes,
+                    seq: self.seq,
+                    weight,
+                    // Entities are counted by the chief.
+                    scheme: None,
+                }),
+            },
+            rows: self.rows,
+            seq: self.seq,
+        })
+    }
+}
+
+impl WirePass {
+    pub(crate) fn of(pass: &Pass) -> Self {
+        Self {
+            loss: pass.loss,
+            class_weights: pass.class_weights.clone(),
+            masks: match pass.dropout {
+                Dropout::Masks { seed, batch } => Some((seed, batch)),
+                Dropout::Off => None,
+            },
+            scale: pass.scale,
+            recompute: pass.recompute,
+        }
+    }
+
+    pub(crate) fn pass(self, policy: Policy) -> Pass {
+        Pass {
+            loss: self.loss,
+            class_weights: self.class_weights,
+            dropout: match self.masks {
+                Some((seed, batch)) => Dropout::Masks { seed, batch },
+                None => Dropout::Off,
+            },
+            precision: policy.precision(),
+            scale: self.scale,
+            recompute: self.recompute,
+        }
+    }
+}
+
+impl WireUpdate {
+    pub(crate) fn of(update: &Update, undecayed: Vec<bool>) -> Self {
+        Self {
+            rule: update.rule,
+            clipping: update.clipping,
+            averaging: update.averaging,
+            factor: update.factor,
+            rate: update.rate,
+            undecayed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn batch() -> Batch {
+        Batch {
+            ids: vec![5, 6, 7, 0],
+            mask: vec![1, 1, 1, 0],
+            type_ids: vec![0; 4],
+            features: Vec::new(),
+            labels: Labels::Values(vec![f32::MIN_POSITIVE, -0.0]),
+            rows: vec![3, 9],
+            seq: 2,
+        }
+    }
+
+    #[test]
+    fn a_batch_keeps_its_bits_and_is_checked() {
+        let part = Part {
+            replica: 1,
+            share: 2,
+            batch: WireBatch::of(&batch()),
+        };
+        let bytes = encoded(&part).expect("written");
+        let part: Part = decoded(&bytes).expect("read");
+        assert_eq!(part.batch.checked(), Ok(batch()));
+        let wrong = Batch { seq: 3, ..batch() };
+        let refused = WireBatch::of(&wrong).checked();
+        assert!(matches!(refused, Err(Fault::Refused(_))), "{refused:?}");
+    }
+
+    #[test]
+    fn requests_say_what_they_are() {
+        let bytes = Request::Checksums.encoded().expect("written");
+        assert_eq!(Request::name(&bytes), "compares the weights");
+        let request = Request::Batch {
+            begins: true,
+            pass: WirePass {
+                loss: Loss::MeanSquaredError(crate::loss::MeanSquaredError),
+                class_weights: None,
+                masks: None,
+                scale: 1.0,
+                recompute: false,
+            },
+            parts: Vec::new(),
+        };
+        let bytes = request.encoded().expect("written");
+        assert_eq!(Request::name(&bytes), "computes a batch");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_request_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = Request::decoded(&bytes);
+            let _ = Response::decoded(&bytes);
+            let _ = Request::name(&bytes);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The workers of a model, as its steps see them: requests, answers, and what goes wrong with them.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use stratoscope_data::Batch;
+use stratoscope_diagnostics::Diagnostic;
+use stratoscope_workers::{Fault, Team};
+
+use super::message::{Part, Request, Response, WireBatch, WirePass};
+use crate::network::Blueprint;
+use crate::step::backward::Pass;
+use crate::step::forward::{BatchOutputs, PartOutputs};
+
+/// The processes of a model's other replicas, as its steps see them.
+pub(crate) struct Remote {
+    pub team: Arc<Team>,
+    /// Tells the models of a job apart.
+    pub model: u64,
+    pub blueprint: Blueprint,
+    /// The group that has the values; 0: nobody has them.
+    pub generation: u64,
+    /// Which values it has.
+    pub synced: u64,
+    /// The workers of the group, and the replicas of each; those of this process come first.
+    pub seats: Vec<usize>,
+    pub ranges: Vec<Range<usize>>,
+    /// The batches of the step that is going on.
+    pub log: Vec<Logged>,
+    /// Whether the group has gradients that were reduced.
+    pub is_reduced: bool,
+    /// Numbers the collectives.
+    pub collectives: u64,
+    pub compared_at: u64,
+    /// When the update of the step that is going on began.
+    pub updates_since: Option<Instant>,
+}
+
+/// A batch of the step that is going on, to be computed again if it must be.
+#[derive(Clone)]
+pub(crate) struct Logged {
+    pub batch: Batch,
+    pub shares: Vec<usize>,
+    pub pass: Pass,
+}
+
+/// What went wrong at a worker, or in the group as a whole.
+pub(crate) struct Broken {
+    pub seat: Option<usize>,
+    pub fault: Fault,
+}
+
+impl Broken {
+    pub fn at(seat: usize) -> impl Fn(Fault) -> Self {
+        move |fault| Self {
+            seat: Some(seat),
+            fault,
+        }
+    }
+
+    pub fn of_group(fault: Fault) -> Self {
+        Self { seat: None, fault }
+    }
+}
+
+/// What is tried with the group may end with the run's own error, or be tried again with another group.
+pub(crate) type Attempt<T> = std::result::Result<T, Failed>;
+
+pub(crate) enum Failed {
+    Run(Box<Diagnostic>),
+    Group(Broken),
+}
+
+impl From<Box<Diagnostic>> for Failed {
+    fn from(problem: Box<Diagnostic>) -> Self {
+        Self::Run(problem)
+    }
+}
+
+impl From<Broken> for Failed {
+    fn from(broken: Broken) -> Self {
+        Self::Group(broken)
+    }
+}
+
+impl Remote {
+    pub fn new(team: Arc<Team>, blueprint: Blueprint) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self {
+            team,
+            model: NEXT.fetch_add(1, Ordering::Relaxed),
+            blueprint,
+            generation: 0,
+            synced: 0,
+            seats: Vec::new(),
+            ranges: Vec::new(),
+            log: Vec::new(),
+            is_reduced: false,
+            collectives: 0,
+            compared_at: 0,
+            updates_since: None,
+        }
+    }
+
+    /// The replicas of this process.
+    pub fn own(&self) -> Range<usize> {
+        self.ranges.first().cloned().unwrap_or(0..0)
+    }
+
+    /// The workers and their replicas.
+    pub fn others(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let ranges = self.ranges.iter().skip(1).cloned();
+        self.seats.iter().copied().zip(ranges)
+    }
+
+    pub fn next_collective(&mut self) -> u64 {
+        self.collectives += 1;
+        self.collectives
+    }
+
+    /// Sends a request to a worker.
+    pub fn send(
+        &self,
+        seat: usize,
+        number: u64,
+        request: &Request,
+    ) -> std::result::Result<(), Broken> {
+        let sent = request
+            .encoded()
+            .and_then(|bytes| self.team.send(seat, number, bytes));
+        sent.map_err(Broken::at(seat))
+    }
+
+    /// The answer of a worker. It may take as long as the worker gives signs of life.
+    pub fn answer(&self, seat: usize, number: u64) -> std::result::Result<Response, Broken> {
+        let answer = self.team.answer(seat, number, &|| false);
+        let response = answer.and_then(|bytes| Response::decoded(&bytes));
+        response.map_err(Broken::at(seat))
+    }
+
+    /// The same request for all, with its answers.
+    pub fn ask_all(&self, request: &Request) -> std::result::Result<Vec<Response>, Broken> {
+        let number = self.team.next_number();
+        for &seat in &self.seats {
+            self.send(seat, number, request)?;
+        }
+        let answers = self.seats.iter().map(|&seat| self.answer(seat, number));
+        answers.collect()
+    }
+
+    /// Sends every worker its parts of a batch, and returns the number of the request.
+    pub fn send_parts(
+        &mut self,
+        parts: &[Option<Batch>],
+        logged: &Logged,
+        begins: bool,
+    ) -> std::result::Result<u64, Broken> {
+        self.is_reduced = false;
+        let number = self.team.next_number();
+        let wire = WirePass::of(&logged.pass);
+        for (seat, range) in self.others() {
+            let of_replica = |replica: usize| {
+                parts[replica].as_ref().map(|part| Part {
+                    replica,
+                    share: logged.shares[replica],
+                    batch: WireBatch::of(part),
+                })
+            };
+            let request = Request::Batch {
+                begins,
+                pass: wire.clone(),
+                parts: range.filter_map(of_replica).collect(),
+            };
+            self.send(seat, number, &request)?;
+        }
+        Ok(number)
+    }
+
+    /// What the workers have computed for the parts that are `elsewhere`, added to `outputs`, and for how long, added to
+    /// `computed`.
+    pub fn take_outputs(
+        &self,
+        number: u64,
+        mut elsewhere: Vec<Option<Batch>>,
+        outputs: &mut BatchOutputs,
+        computed: &mut Vec<(usize, usize, Duration)>,
+    ) -> std::result::Result<(), Broken> {
+        for (seat, range) in self.others() {
+            let refused = |what: &str| Broken::at(seat)(Fault::Refused(what.to_owned()));
+            let Response::Outputs(found, seconds) = self.answer(seat, number)? else {
+                return Err(refused("another answer"));
+            };
+            let busy = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+            let parts = elsewhere[range.clone()].iter().flatten();
+            computed.push((seat, parts.map(|part| part.rows.len()).sum(), busy));
+            let mut found = found.into_iter();
+            for replica in range {
+                let Some(part) = elsewhere[replica].take() else {
+                    continue;
+                };
+                let output = found.next().filter(|it| it.replica == replica);
+                let output = output.ok_or_else(|| refused("the outputs of other parts"))?;
+                let output = PartOutputs {
+                    outputs: output.outputs,
+                    loss: output.loss,
+                    squares: None,
+                };
+                outputs.push((part, output));
+            }
+        }
+        Ok(())
+    }
+
+    /// The group is formed anew before anything else is tried. A worker whose work fails is taken for lost.
+    pub fn give_up(&mut self, broken: &Broken) {
+        self.generation = 0;
+        match (broken.seat, &broken.fault) {
+            (Some(seat), Fault::Failed(_) | Fault::Refused(_)) => {
+                self.team.lose(seat, broken.fault.clone());
+            }
+            _ => self.team.dissolve(),
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The heads of BERT against the reference: outputs, loss and every gradient, through the batches and the losses that
+//! training uses. Limits are those of `tests/parity/README.md`.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use burn::optim::GradientsParams;
+use burn::tensor::{Device, DeviceType};
+use safetensors::{Dtype, SafeTensors};
+use stratoscope_bert::{
+    BertNetwork, LoadOptions, Mode, QuestionAnswerer, TokenClassifier, checkpoint, gradient,
+    named_parameters,
+};
+use stratoscope_data::{Batch, Labels, SpanLabels, TokenLabels};
+use stratoscope_train::{IntoLoss, Network};
+
+use crate::support::{cross_entropy, fixtures};
+
+const FORWARD: f64 = 1e-5;
+const GRADIENT: f64 = 1e-6;
+const GRADIENT_OF_PEAK: f64 = 1e-4;
+
+/// The tensors of a case.
+pub struct Case(BTreeMap<String, Vec<f64>>);
+
+impl Case {
+    fn read(folder: &str) -> Self {
+        let path = fixtures().join(folder).join("case.safetensors");
+        let bytes = fs::read(path).expect("the fixture's file");
+        let tensors = SafeTensors::deserialize(&bytes).expect("a safetensors file");
+        let values = tensors.iter().map(|(name, view)| {
+            let data = view.data();
+            let values = match view.dtype() {
+                Dtype::F32 => data
+                    .as_chunks::<4>()
+                    .0
+                    .iter()
+                    .map(|it| f64::from(f32::from_le_bytes(*it)))
+                    .collect(),
+                Dtype::I64 => data
+                    .as_chunks::<8>()
+                    .0
+                    .iter()
+                    .map(|it| i64::from_le_bytes(*it) as f64)
+                    .collect(),
+                other => panic!("{name} is {other:?}"),
+            };
+            (name.to_owned(), values)
+        });
+        Self(values.collect())
+    }
+
+    fn get(&self, name: &str) -> &[f64] {
+        self.0
+            .get(name)
+            .unwrap_or_else(|| panic!("no `{name}` in the case"))
+    }
+
+    fn integers(&self, name: &str) -> Vec<i32> {
+        self.get(name).iter().map(|&value| value as i32).collect()
+    }
+
+    /// Its 4 rows of 16 positions as a batch with these labels.
+    fn batch(&self, labels: Labels) -> Batch {
+        Batch {
+            ids: self.integers("input.input_ids"),
+            mask: self.integers("input.attention_mask"),
+            type_ids: self.integers("input.token_type_ids"),
+            features: Vec::new(),
+            labels,
+            rows: (0..4).collect(),
+            seq: 16,
+        }
+    }
+}
+
+fn largest_difference(found: &[f64], expected: &[f64]) -> (f64, f64) {
+    assert_eq!(found.len(), expected.len());
+    let difference = |(found, expected): (&f64, &f64)| (found - expected).abs();
+    let differences = found.iter().zip(expected).map(difference);
+    let peak = expected
+        .iter()
+        .fold(0.0, |peak: f64, value| peak.max(value.abs()));
+    (differences.fold(0.0, f64::max), peak)
+}
+
+/// Compares outputs, loss and every gradient of a head.
+fn check<N: BertNetwork + Network>(
+    folder: &str,
+    labels: Labels,
+    outputs: &[&str],
+    device: &Device,
+) {
+    let case = Case::read(folder);
+    let path = fixtures().join(folder);
+    let device = device.clone().autodiff();
+    let loaded = checkpoint::load_network_as::<N>(&path, &LoadOptions::new(), &device);
+    let network = loaded.expect("the fixture loads").network;
+    let batch = case.batch(labels);
+    let logits = network.logits(&batch, Mode::Eval, &device);
+    // As training does: a sum over examples, divided by their number.
+    let loss = cross_entropy().into_loss().expect("a loss");
+    let loss = loss
+        .sum(logits.clone(), &batch.labels)
+        .div_scalar(batch.size() as f64);
+    let gradients = GradientsParams::from_grads(loss.backward(), &network);
+
+    let numbers = |data: burn::tensor::TensorData| -> Vec<f64> {
+        data.iter::<f32>().map(f64::from).collect()
+    };
+    let width = case.get(outputs[0]).len() / batch.size();
+    let rows = (0..batch.size()).flat_map(|row| {
+        let of_row = |name: &&str| case.get(name)[row * width..(row + 1) * width].to_vec();
+        outputs.iter().flat_map(of_row).collect::<Vec<_>>()
+    });
+    let expected: Vec<f64> = rows.collect();
+    let (difference, _) = largest_difference(&numbers(logits.into_data()), &expected);
+    assert!(
+        difference <= FORWARD,
+        "{folder}: outputs are off by {difference:e}"
+    );
+    let (difference, _) = largest_difference(&numbers(loss.into_data()), case.get("loss"));
+    assert!(
+        difference <= FORWARD,
+        "{folder}: the loss is off by {difference:e}"
+    );
+
+    let facts = fs::read_to_string(path.join("case.json")).expect("the fixture's file");
+    let facts: serde_json::Value = serde_json::from_str(&facts).expect("JSON");
+    let parameters = named_parameters(&network);
+    for parameter in &parameters {
+        let name = format!("grad.{}", parameter.name);
+        let found = gradient(&network, &gradients, &parameter.name).expect("a gradient");
+        let (difference, peak) = largest_difference(&numbers(found), case.get(&name));
+        assert!(difference <= GRADIENT, "{folder}, {name}: {difference:e}");
+        if facts["zero_gradients"].get(&name).is_none() {
+            assert!(
+                difference <= GRADIENT_OF_PEAK * peak,
+                "{folder}, {name}: {difference:e} of {peak:e}"
+            );
+        }
+    }
+    let expected = case
+        .0
+        .keys()
+        .filter(|name| name.starts_with("grad."))
+        .count();
+    assert_eq!(parameters.len(), expected, "as many as in the reference");
+}
+
+fn token_labels() -> Labels {
+    let case = Case::read("token-classification");
+    let classes = case.integers("input.labels");
+    let counted = classes
+        .iter()
+        .filter(|&&class| class != TokenLabels::IGNORED)
+        .count();
+    Labels::Tokens(TokenLabels {
+        classes,
+        seq: 16,
+        weight: 4.0 / counted as f32,
+        scheme: None,
+    })
+}
+
+#[test]
+fn token_classification_is_the_reference() {
+    check::<TokenClassifier>(
+        "token-classification",
+        token_labels(),
+        &["logits"],
+        &Device::flex(),
+    );
+}
+
+fn span_labels() -> Labels {
+    let case = Case::read("question-answering");
+    let (starts, ends) = (
+        case.integers("input.start_positions"),
+        case.integers("input.end_positions"),
+    );
+    Labels::Spans(SpanLabels {
+        spans: starts
+            .into_iter()
+            .zip(ends)
+            .map(|(start, end)| [start, end])
+            .collect(),
+        windows: (0..4).collect(),
+        passages: None,
+    })
+}
+
+const SPANS: [&str; 2] = ["start_logits", "end_logits"];
+
+#[test]
+fn question_answering_is_the_reference() {
+    check::<QuestionAnswerer>("question-answering", span_labels(), &SPANS, &Device::flex());
+}
+
+/// One test, since the first step compiles every kernel anew.
+#[test]
+fn heads_on_wgpu() {
+    let Some(device) = Device::enumerate(DeviceType::Wgpu).into_iter().next() else {
+        println!("skipped: wgpu finds no adapter");
+        return;
+    };
+    check::<TokenClassifier>("token-classification", token_labels(), &["logits"], &device);
+    check::<QuestionAnswerer>("question-answering", span_labels(), &SPANS, &device);
+}

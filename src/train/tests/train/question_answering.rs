@@ -1,0 +1,179 @@
+//! `BertForQuestionAnswering` from questions and texts to answers: training, long texts, strategies, prediction, saving,
+//! and what is wrong with data.
+
+use stratoscope_data::Dataset;
+use stratoscope_strategy::{
+    AsStrategy, CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy, Strategy, cpu, scope,
+};
+use stratoscope_train::{
+    AdamW, BertForQuestionAnswering, CompileArgs, EvaluateArgs, FitArgs, MeanSquaredError, SGD,
+    accuracy, answer_f1, exact_match,
+};
+use tempfile::TempDir;
+
+use crate::support::{
+    assert_near_weights, cross_entropy, load, plain_args, sentences, tiny_bert, weights,
+};
+
+/// Texts of ten to fifty words with one of w80 to w99 among them, which is the answer to `w5`; a third has none.
+fn asked(count: usize) -> Dataset {
+    let row = |row: usize| {
+        let length = 10 + (row * 13) % 41;
+        let place = (row * 7) % length;
+        let has_answer = row % 3 != 2;
+        let word = |at: usize| match at == place && has_answer {
+            true => format!("w{}", 80 + (row * 11) % 20),
+            false => format!("w{}", 10 + (row * 5 + at * 3) % 30),
+        };
+        let context: Vec<String> = (0..length).map(word).collect();
+        let answer = match has_answer {
+            true => context[place].clone(),
+            false => String::new(),
+        };
+        ("w5 w6".to_owned(), context.join(" "), answer)
+    };
+    Dataset::from_questions((0..count).map(row)).expect("the answers are there")
+}
+
+fn answerer(folder: &TempDir) -> BertForQuestionAnswering {
+    let path = folder.path().to_str().expect("a path in UTF-8");
+    BertForQuestionAnswering::from_pretrained(path).expect("the fixture loads")
+}
+
+fn args() -> CompileArgs {
+    CompileArgs::new()
+        .optimizer(AdamW::new(0.01))
+        .loss(cross_entropy())
+        .metrics([exact_match(), answer_f1()])
+}
+
+#[test]
+fn it_learns_to_mark_answers_by_its_metrics() {
+    let (train, dev) = (asked(120), asked(160).skip(120));
+    let model = answerer(&tiny_bert(0.0));
+    model.compile(args()).expect("valid arguments");
+    let fit = FitArgs::new()
+        .batch_size(8)
+        .epochs(12)
+        .seed(3)
+        .verbose(false);
+    let history = model.fit(&train, fit).expect("it trains");
+    assert!(
+        history.epochs.last().expect("an epoch").loss < 0.5,
+        "{history:?}"
+    );
+    let evaluated = |size: usize| {
+        let args = EvaluateArgs::new().batch_size(size).verbose(false);
+        model.evaluate(&dev, args).expect("it is evaluated")
+    };
+    let found = evaluated(8);
+    let value = |name: &str| {
+        let found = found.metrics.iter().find(|it| it.name == name);
+        found.and_then(|it| it.value).expect("it is measured")
+    };
+    assert!(value("exact_match") > 0.85, "{found:?}");
+    assert!(value("answer_f1") >= value("exact_match"), "{found:?}");
+    assert_eq!(evaluated(3).metrics, found.metrics);
+
+    // In windows of 10 tokens, most of which lack the answer, the same questions have answers.
+    let short = EvaluateArgs::new()
+        .batch_size(8)
+        .max_length(10)
+        .verbose(false);
+    let windows = model.evaluate(&dev, short).expect("it is evaluated");
+    assert!(windows.examples > 2 * dev.len(), "{windows:?}");
+
+    let answer = model
+        .answer("w5 w6", "w12 w13 w88 w14")
+        .expect("it answers");
+    let found = answer.rows[0]
+        .answer
+        .as_ref()
+        .and_then(|it| it.found.as_ref());
+    let found = found.expect("there is one");
+    assert_eq!(
+        (found.text.as_str(), found.start, found.end),
+        ("w88", 8, 11),
+        "{answer}"
+    );
+    assert!(answer.to_html().contains("w88</span>") && answer.to_plain().contains("→ w88"));
+    let none = model
+        .answer("w5 w6", "w12 w13 w14 w15 w17 w20 w22 w23 w24 w25")
+        .expect("it answers");
+    assert!(none.to_plain().contains("no answer in this text"), "{none}");
+    // The answer of a long text is found in whichever window it is.
+    let long: Vec<String> = (0..150)
+        .map(|at| format!("w{}", 10 + (at * 3) % 30))
+        .collect();
+    let long = format!("{} w91 {}", long.join(" "), long.join(" "));
+    let answer = model.answer("w5 w6", &long).expect("it answers");
+    assert_eq!(answer.rows[0].label, "w91");
+
+    let folder = TempDir::new().expect("a temporary folder");
+    model.save_pretrained(folder.path()).expect("room");
+    let config = std::fs::read_to_string(folder.path().join("config.json")).expect("it is written");
+    assert!(config.contains("BertForQuestionAnswering"), "{config}");
+    let pairs = || Dataset::from_pairs([("w5 w6", "w12 w99 w14"), ("w5 w6", "w20 w21 w85")]);
+    let loaded = answerer(&folder).predict(pairs()).expect("it answers");
+    assert_eq!(loaded, model.predict(pairs()).expect("it answers"));
+}
+
+#[test]
+fn strategies_have_the_weights_and_metrics_of_one_device() {
+    let run = |strategy: &Strategy| {
+        let _scope = scope::enter(strategy).expect("no scope is active");
+        let model = answerer(&tiny_bert(0.0));
+        model
+            .compile(args().optimizer(SGD::new(0.5)))
+            .expect("valid arguments");
+        let fit = FitArgs::new().batch_size(4).seed(5).verbose(false);
+        let history = model.fit(&asked(13), fit).expect("it trains");
+        (weights(&model), history.epochs[0].metrics.clone())
+    };
+    let one = OneDeviceStrategy::new(cpu(0)).expect("a processor");
+    let (expected, measured) = run(&one.strategy());
+    let two = MirroredStrategy::logical(2).expect("logical devices");
+    let (mirrored, of_two) = run(&two.strategy());
+    assert_near_weights(&mirrored, &expected);
+    assert_eq!(of_two, measured, "answers are counted alike");
+    let central = CentralStorageStrategy::logical(2).expect("logical devices");
+    assert!(
+        run(&central.strategy()).0 == mirrored,
+        "the same bits as mirrored"
+    );
+}
+
+#[test]
+fn bad_questions_losses_and_metrics_are_refused() {
+    let model = answerer(&tiny_bert(0.0));
+    model.compile(args()).expect("valid arguments");
+    let fit = || FitArgs::new().batch_size(4).verbose(false);
+    let problem = model.fit(&sentences(6), fit()).expect_err("it is refused");
+    let shown = format!("{problem:?}");
+    assert!(
+        problem.code == "SC0431" && shown.contains("BertForSequenceClassification"),
+        "{shown}"
+    );
+    let classifier = load(&tiny_bert(0.0));
+    classifier.compile(plain_args()).expect("valid arguments");
+    let problem = classifier.fit(&asked(4), fit()).expect_err("it is refused");
+    let shown = format!("{problem:?}");
+    assert!(
+        problem.code == "SC0431" && shown.contains("BertForQuestionAnswering"),
+        "{shown}"
+    );
+    let problem = model.predict("w5 w6").expect_err("there is no text");
+    assert!(problem.code == "SC0431" && format!("{problem:?}").contains("from_pairs"));
+    // Losses and metrics of other heads.
+    let refused = |args: CompileArgs| model.compile(args).expect_err("it is refused");
+    assert_eq!(refused(args().metrics([accuracy()])).code, "SC0103");
+    assert_eq!(refused(args().loss(MeanSquaredError)).code, "SC0309");
+    let weighted = fit().class_weight([1.0, 2.0]);
+    assert_eq!(
+        model
+            .fit(&asked(4), weighted)
+            .expect_err("it is refused")
+            .code,
+        "SC0103"
+    );
+}

@@ -1,0 +1,388 @@
+//! The all-reduce over TCP: a chain that is closed to a ring, in pieces that follow each other.
+//!
+//! A textbook ring adds each part of a buffer in another order, so that its sums depend on how many take part. Here every
+//! piece goes the same way: member 0 sends it to member 1, which adds its own and sends it on; the last member has the
+//! sum, and sends it around to all. The additions are those of one process that adds replica after replica, to the bit,
+//! whatever the number of members. Each member sends a piece at most twice, as in a ring (2 · P bytes against
+//! 2 · P · (n − 1) / n), and since pieces follow each other all members work at the same time.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+
+use parking_lot::Mutex;
+
+use crate::collective::Collective;
+use crate::fault::{Fault, Outcome};
+use crate::frame::Kind;
+use crate::link::{Closer, Link};
+
+/// Elements of a piece.
+const PIECE: usize = 1 << 16;
+
+/// This process in a group that is connected by TCP.
+pub struct Chain {
+    position: usize,
+    size: usize,
+    /// From the member before, and to the one behind; none in a group of one.
+    hops: Option<(Link, Link)>,
+    aborter: Aborter,
+}
+
+/// Ends what a [`Chain`] does, from any thread.
+#[derive(Clone, Debug)]
+pub struct Aborter(Arc<Aborted>);
+
+#[derive(Debug)]
+struct Aborted {
+    is_aborted: AtomicBool,
+    closers: Vec<Closer>,
+    /// Bytes of gradients and values that were sent.
+    bytes: AtomicU64,
+}
+
+impl Aborter {
+    /// Whoever waits in the collective gets [`Fault::Aborted`].
+    pub fn abort(&self) {
+        self.0.is_aborted.store(true, Ordering::SeqCst);
+        self.0.closers.iter().for_each(Closer::close);
+    }
+
+    /// Whether it was.
+    pub fn is_aborted(&self) -> bool {
+        self.0.is_aborted.load(Ordering::SeqCst)
+    }
+
+    /// The bytes that this member has sent in the group.
+    pub fn bytes_sent(&self) -> u64 {
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for Chain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chain({} of {})", self.position, self.size)
+    }
+}
+
+impl Chain {
+    /// A group of one.
+    pub fn alone() -> Self {
+        Self {
+            position: 0,
+            size: 1,
+            hops: None,
+            aborter: Aborter::of(Vec::new()),
+        }
+    }
+
+    /// Member `position` of `size`, at least 2, with the links from the member before it and to the one behind it.
+    ///
+    /// # Errors
+    /// The process has no more file descriptors.
+    pub fn new(position: usize, size: usize, left: Link, right: Link) -> Outcome<Self> {
+        let closers = vec![left.closer()?, right.closer()?];
+        Ok(Self {
+            position,
+            size,
+            hops: Some((left, right)),
+            aborter: Aborter::of(closers),
+        })
+    }
+
+    /// What ends it from another thread.
+    pub fn aborter(&self) -> Aborter {
+        self.aborter.clone()
+    }
+
+    /// What became of an operation: after a fault the chain can do nothing more, and its neighbors notice.
+    fn ended<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
+        outcome.map_err(|fault| {
+            let was_aborted = self.aborter.is_aborted();
+            self.aborter.abort();
+            match was_aborted {
+                true => Fault::Aborted,
+                false => fault,
+            }
+        })
+    }
+
+    fn count(&self) {
+        let sent = self
+            .hops
+            .as_ref()
+            .map_or(0, |(_, right)| right.bytes_sent());
+        self.aborter.0.bytes.store(sent, Ordering::Relaxed);
+    }
+}
+
+impl Aborter {
+    fn of(closers: Vec<Closer>) -> Self {
+        Self(Arc::new(Aborted {
+            is_aborted: AtomicBool::new(false),
+            closers,
+            bytes: AtomicU64::new(0),
+        }))
+    }
+}
+
+impl Collective for Chain {
+    fn position(&self) -> usize {
+        self.position
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn all_reduce(&mut self, step: u64, values: &mut [Vec<f32>]) -> Outcome<()> {
+        let Some((first, others)) = values.split_first_mut() else {
+            return Err(Fault::refused("an all-reduce of no values"));
+        };
+        if others.iter().any(|other| other.len() != first.len()) {
+            return Err(Fault::refused("values of different lengths"));
+        }
+        if self.aborter.is_aborted() {
+            return Err(Fault::Aborted);
+        }
+        let Some((left, right)) = &mut self.hops else {
+            for other in &*others {
+                add(first, other);
+            }
+            return Ok(());
+        };
+        let cells: Vec<Mutex<&mut [f32]>> = first.chunks_mut(PIECE).map(Mutex::new).collect();
+        let pieces = Pieces {
+            step,
+            position: self.position,
+            size: self.size,
+            cells,
+            others,
+            aborter: &self.aborter,
+        };
+        let (queue, waiting) = mpsc::channel();
+        let pieces = &pieces;
+        let outcome = std::thread::scope(|scope| {
+            let sending = scope.spawn(move || pieces.ends(pieces.send(right, &waiting)));
+            let received = pieces.ends(pieces.receive(left, queue));
+            let sent = sending.join();
+            let sent = sent.unwrap_or_else(|_| Err(Fault::Failed("sending panicked".to_owned())));
+            // The end of one thread ends the other: what was said first is what happened.
+            match (received, sent) {
+                (Err(Fault::Aborted), Err(fault)) => Err(fault),
+                (received, sent) => received.and(sent),
+            }
+        });
+        self.count();
+        self.ended(outcome)
+    }
+
+    fn broadcast(&mut self, step: u64, values: &mut [f32]) -> Outcome<()> {
+        if self.aborter.is_aborted() {
+            return Err(Fault::Aborted);
+        }
+        let (is_first, is_last) = (self.position == 0, self.position + 1 == self.size);
+        let Some((left, right)) = &mut self.hops else {
+            return Ok(());
+        };
+        let mut bytes = Vec::new();
+        let mut pass = || -> Outcome<()> {
+            for piece in values.chunks_mut(PIECE) {
+                if !is_first {
+                    read(left, (Kind::Values, step), piece)?;
+                }
+                if !is_last {
+                    write(right, (Kind::Values, step), piece, &mut bytes)?;
+                }
+            }
+            Ok(())
+        };
+        let outcome = pass();
+        self.count();
+        self.ended(outcome)
+    }
+
+    fn barrier(&mut self, step: u64) -> Outcome<()> {
+        self.all_reduce(step, &mut [vec![0.0]])
+    }
+
+    fn bytes_sent(&self) -> u64 {
+        self.aborter.bytes_sent()
+    }
+
+    fn abort(&self) {
+        self.aborter.abort();
+    }
+}
+
+/// The pieces of an all-reduce, which one thread receives and another sends.
+struct Pieces<'a> {
+    step: u64,
+    position: usize,
+    size: usize,
+    /// Of the member's first value; they become the sums.
+    cells: Vec<Mutex<&'a mut [f32]>>,
+    /// The member's other values.
+    others: &'a [Vec<f32>],
+    aborter: &'a Aborter,
+}
+
+impl Pieces<'_> {
+    /// The fault of one thread ends the other one.
+    fn ends(&self, outcome: Outcome<()>) -> Outcome<()> {
+        outcome.map_err(|fault| match self.aborter.is_aborted() {
+            true => Fault::Aborted,
+            false => {
+                self.aborter.0.closers.iter().for_each(Closer::close);
+                fault
+            }
+        })
+    }
+
+    fn is_first(&self) -> bool {
+        self.position == 0
+    }
+
+    fn is_last(&self) -> bool {
+        self.position + 1 == self.size
+    }
+
+    /// Whether sums are sent on: from the last member around to the one before it.
+    fn forwards(&self) -> bool {
+        (self.position + 1) % self.size != self.size - 1
+    }
+
+    /// Adds this member's values to a piece that holds the sum so far, or its own first value.
+    fn add_others(&self, index: usize, sum: &mut [f32]) {
+        let start = index * PIECE;
+        for other in self.others {
+            add(sum, &other[start..start + sum.len()]);
+        }
+    }
+
+    /// What comes from the member before.
+    fn receive(&self, left: &mut Link, queue: Sender<(Kind, usize)>) -> Outcome<()> {
+        let count = self.cells.len();
+        let (mut partials, mut totals) = (
+            if self.is_first() { count } else { 0 },
+            if self.is_last() { count } else { 0 },
+        );
+        let mut came = Vec::new();
+        while partials < count || totals < count {
+            let frame = left.receive()?;
+            if frame.step != self.step {
+                let (found, own) = (frame.step, self.step);
+                return Err(Fault::refused(format!(
+                    "a piece of step {found}, not {own}"
+                )));
+            }
+            let (is_total, index) = match frame.kind {
+                Kind::Partial if partials < count => (false, partials),
+                Kind::Total if totals < count => (true, totals),
+                kind => return Err(Fault::refused(format!("{kind:?} in an all-reduce"))),
+            };
+            let mut cell = self.cells[index].lock();
+            decode(&frame.payload, cell.len(), &mut came)?;
+            if is_total {
+                cell.copy_from_slice(&came);
+                totals += 1;
+                if self.forwards() {
+                    let _ = queue.send((Kind::Total, index));
+                }
+            } else {
+                add(&mut cell, &came);
+                self.add_others(index, &mut cell);
+                partials += 1;
+                let kind = match self.is_last() {
+                    true => Kind::Total,
+                    false => Kind::Partial,
+                };
+                let _ = queue.send((kind, index));
+            }
+        }
+        Ok(())
+    }
+
+    /// What goes to the member behind. The first member begins; the others send what has come.
+    fn send(&self, right: &mut Link, queue: &Receiver<(Kind, usize)>) -> Outcome<()> {
+        let mut bytes = Vec::new();
+        let begins = if self.is_first() { self.cells.len() } else { 0 };
+        for index in 0..begins {
+            {
+                let mut cell = self.cells[index].lock();
+                self.add_others(index, &mut cell);
+                write(right, (Kind::Partial, self.step), &cell, &mut bytes)?;
+            }
+            // Sums are not kept waiting by what is begun.
+            while let Ok(item) = queue.try_recv() {
+                self.send_one(right, item, &mut bytes)?;
+            }
+        }
+        for item in queue {
+            self.send_one(right, item, &mut bytes)?;
+        }
+        Ok(())
+    }
+
+    fn send_one(
+        &self,
+        right: &mut Link,
+        (kind, index): (Kind, usize),
+        bytes: &mut Vec<u8>,
+    ) -> Outcome<()> {
+        let cell = self.cells[index].lock();
+        write(right, (kind, self.step), &cell, bytes)
+    }
+}
+
+fn add(sum: &mut [f32], other: &[f32]) {
+    for (sum, other) in sum.iter_mut().zip(other) {
+        *sum += *other;
+    }
+}
+
+fn write(
+    link: &mut Link,
+    (kind, step): (Kind, u64),
+    values: &[f32],
+    bytes: &mut Vec<u8>,
+) -> Outcome<()> {
+    bytes.clear();
+    bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    link.send(kind, step, bytes)
+}
+
+/// The values of a payload, which must be as many as expected.
+fn decode(payload: &[u8], expected: usize, values: &mut Vec<f32>) -> Outcome<()> {
+    let (words, rest) = payload.as_chunks::<4>();
+    if words.len() != expected || !rest.is_empty() {
+        return Err(Fault::refused(format!(
+            "{} bytes for {expected} numbers",
+            payload.len()
+        )));
+    }
+    values.clear();
+    values.extend(words.iter().map(|word| f32::from_le_bytes(*word)));
+    Ok(())
+}
+
+/// Receives a frame of this kind and step into `values`.
+fn read(link: &mut Link, (kind, step): (Kind, u64), values: &mut [f32]) -> Outcome<()> {
+    let frame = link.receive()?;
+    if (frame.kind, frame.step) != (kind, step) {
+        let found = frame.kind;
+        return Err(Fault::refused(format!("{found:?} of step {}", frame.step)));
+    }
+    let (words, rest) = frame.payload.as_chunks::<4>();
+    if words.len() != values.len() || !rest.is_empty() {
+        return Err(Fault::refused("another number of values"));
+    }
+    for (value, word) in values.iter_mut().zip(words) {
+        *value = f32::from_le_bytes(*word);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

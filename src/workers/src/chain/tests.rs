@@ -1,0 +1,167 @@
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::key::JobKey;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Chains of threads, connected over loopback.
+fn group(size: usize, patience: Duration) -> Vec<Chain> {
+    let key = JobKey::new().expect("a key");
+    if size == 1 {
+        return vec![Chain::alone()];
+    }
+    // Link i goes from member i to member i + 1.
+    let mut links: Vec<(Link, Link)> = Vec::new();
+    for _ in 0..size {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("its address");
+        let own = key.clone();
+        let dialed = std::thread::spawn(move || Link::dial(address, &own, patience));
+        let (socket, _) = listener.accept().expect("a visitor");
+        let accepted = Link::accept(socket, &key, patience).expect("of this job");
+        let dialed = dialed.join().expect("no panic").expect("connected");
+        links.push((dialed, accepted));
+    }
+    let (mut rights, mut lefts): (Vec<Link>, Vec<Link>) = links.into_iter().unzip();
+    lefts.rotate_right(1);
+    let hops = lefts.drain(..).zip(rights.drain(..)).enumerate();
+    hops.map(|(position, (left, right))| Chain::new(position, size, left, right))
+        .collect::<Outcome<_>>()
+        .expect("connected")
+}
+
+fn numbers(replica: usize, elements: usize) -> Vec<f32> {
+    let number = |i: usize| {
+        let x = ((i * 7919 + replica * 104_729) % 10_007) as f32;
+        (x - 5000.0) * 1.37e-3
+    };
+    (0..elements).map(number).collect()
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+/// However six values are divided over processes, the sum has the bits of one process.
+#[test]
+fn the_sum_has_the_bits_of_one_process() {
+    for elements in [1, 7, PIECE, 3 * PIECE + 11] {
+        let mut expected = numbers(0, elements);
+        for replica in 1..6 {
+            add(&mut expected, &numbers(replica, elements));
+        }
+        for division in [
+            vec![6],
+            vec![1, 5],
+            vec![3, 3],
+            vec![2, 1, 3],
+            vec![1, 2, 2, 1],
+            vec![1; 6],
+        ] {
+            let mut next = 0;
+            let mut members = Vec::new();
+            for (chain, &count) in group(division.len(), PATIENCE).into_iter().zip(&division) {
+                let own: Vec<Vec<f32>> = (next..next + count)
+                    .map(|replica| numbers(replica, elements))
+                    .collect();
+                next += count;
+                members.push(std::thread::spawn(move || {
+                    let (mut chain, mut own) = (chain, own);
+                    for step in 0..2 {
+                        let mut again = own.clone();
+                        chain.all_reduce(step, &mut again)?;
+                        if step == 1 {
+                            own = again;
+                        }
+                    }
+                    chain.barrier(2)?;
+                    Ok::<_, Fault>(own.swap_remove(0))
+                }));
+            }
+            for member in members {
+                let found = member.join().expect("no panic").expect("reduced");
+                assert_eq!(bits(&found), bits(&expected), "{division:?} {elements}");
+            }
+        }
+    }
+}
+
+#[test]
+fn all_get_the_values_of_the_first() {
+    let elements = 2 * PIECE + 3;
+    let members = group(3, PATIENCE).into_iter().map(|mut chain| {
+        std::thread::spawn(move || {
+            let mut own = numbers(chain.position(), elements);
+            chain.broadcast(9, &mut own).map(|()| own)
+        })
+    });
+    for member in members.collect::<Vec<_>>() {
+        let found = member.join().expect("no panic").expect("sent");
+        assert_eq!(bits(&found), bits(&numbers(0, elements)));
+    }
+}
+
+/// A member that never comes: the others end when the links' patience does, or at once when it is gone or aborts.
+#[test]
+fn a_missing_member_ends_the_collective_for_all() {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Missing {
+        Silent,
+        Gone,
+        Aborts,
+    }
+    for missing in [Missing::Silent, Missing::Gone, Missing::Aborts] {
+        let patience = Duration::from_millis(700);
+        let mut chains = group(3, patience);
+        let absent = chains.remove(1);
+        let since = Instant::now();
+        let members: Vec<_> = chains
+            .into_iter()
+            .map(|mut chain| {
+                std::thread::spawn(move || chain.all_reduce(0, &mut [numbers(0, 5 * PIECE)]))
+            })
+            .collect();
+        match missing {
+            Missing::Silent => {}
+            Missing::Gone => drop(absent.hops.expect("a group of three")),
+            Missing::Aborts => absent.abort(),
+        }
+        for member in members {
+            member
+                .join()
+                .expect("no panic")
+                .expect_err("one is missing");
+        }
+        let limit = match missing {
+            Missing::Silent => patience * 4,
+            _ => patience,
+        };
+        assert!(since.elapsed() < limit, "{:?}", since.elapsed());
+    }
+}
+
+#[test]
+fn members_in_different_steps_refuse_each_other() {
+    let members: Vec<_> = group(2, PATIENCE)
+        .into_iter()
+        .map(|mut chain| {
+            std::thread::spawn(move || {
+                let step = chain.position() as u64;
+                let outcome = chain.all_reduce(step, &mut [numbers(0, 10)]);
+                (outcome, chain.all_reduce(5, &mut [numbers(0, 10)]))
+            })
+        })
+        .collect();
+    let found: Vec<_> = members
+        .into_iter()
+        .map(|it| it.join().expect("no panic"))
+        .collect();
+    let refused = |outcome: &Outcome<()>| matches!(outcome, Err(Fault::Refused(_)));
+    assert!(found.iter().any(|(first, _)| refused(first)), "{found:?}");
+    for (first, second) in &found {
+        assert!(first.is_err());
+        assert_eq!(second, &Err(Fault::Aborted), "it must be formed anew");
+    }
+}

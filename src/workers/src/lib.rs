@@ -1,0 +1,37 @@
+//! Worker processes of a job, and the collectives between them. The crate knows neither models nor tensors: it moves
+//! buffers of numbers and commands between processes that hold the same key.
+//!
+//! - [`key`], [`link`], [`frame`], [`hello`], [`listener`]: authenticated connections, and what is refused on them.
+//! - [`collective`] with its engine over TCP, [`chain`]: sums in a fixed order.
+//! - [`team`] is the chief's side of a job, [`worker`] a worker's.
+//!
+//! Start reading at [`team`].
+
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
+
+pub mod chain;
+pub mod cluster;
+pub mod collective;
+pub mod fault;
+pub mod frame;
+pub mod hello;
+pub mod key;
+pub mod link;
+pub mod listener;
+mod message;
+pub mod settings;
+pub mod tally;
+pub mod team;
+pub mod worker;
+
+pub use chain::Chain;
+pub use cluster::Cluster;
+pub use collective::Collective;
+pub use fault::{Fault, Outcome};
+pub use hello::Process;
+pub use key::JobKey;
+pub use message::Pulse;
+pub use settings::Settings;
+pub use tally::{Done, Straggler, Tally};
+pub use team::{Event, Formed, Launch, NotBegun, NotFormed, Policy, SeatView, Source, Team, What};
+pub use worker::{Place, Work, serve};

@@ -1,0 +1,28 @@
+//! How long processes of a job wait for each other.
+
+use std::time::Duration;
+
+/// The times of a job, the same in all of its processes, and what they are built from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How often a worker gives a sign of life.
+    pub heartbeat: Duration,
+    /// After how long without one it counts as lost; also the deadline of every hop and every handshake.
+    pub patience: Duration,
+    /// How long workers may take to come when a job begins.
+    pub start: Duration,
+    /// Processes of another build are refused: what they compute would differ.
+    pub build: String,
+}
+
+impl Settings {
+    /// The times by default: a sign of life every half second, lost after 3 s, half a minute to come.
+    pub fn new(build: impl Into<String>) -> Self {
+        Self {
+            heartbeat: Duration::from_millis(500),
+            patience: Duration::from_secs(3),
+            start: Duration::from_secs(30),
+            build: build.into(),
+        }
+    }
+}

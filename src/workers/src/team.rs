@@ -1,0 +1,358 @@
+//! The chief's side of a job: which workers there are, who of them is lost and who comes in their place, and the group
+//! that they form.
+//!
+//! The chief is member 0 of every group; the workers have *seats* 1, 2, …. A thread reads what each worker says; one that
+//! closes its connection, or says nothing for the patience of the job, is lost: it is killed where this process started
+//! it, the collective that is going on is ended for all, and somebody else may take the seat. Nothing here blocks on a
+//! worker that is gone.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use stratoscope_os::private_folder::{PrivateFolder, fresh_name};
+use stratoscope_os::temporary_folder;
+
+use crate::chain::{Aborter, Chain};
+use crate::fault::{Fault, Outcome};
+use crate::frame::Kind;
+use crate::hello::Process;
+use crate::key::JobKey;
+use crate::link::{Closer, Link};
+use crate::listener::{Listener, Visitor};
+use crate::message::{self, Answer, Pulse};
+use crate::settings::Settings;
+use crate::tally::Tally;
+
+mod form;
+mod members;
+mod talk;
+#[cfg(test)]
+mod tests;
+mod types;
+
+pub use form::{Formed, NotFormed};
+pub use members::{CHIEF_VARIABLE, KEY_VARIABLE, MEMBER_VARIABLE, place_in_environment};
+pub use types::{Event, Launch, NotBegun, Policy, SeatView, Source, What};
+
+/// How often who waits looks around.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A job, seen from its chief. Dropping it ends the job and the processes that it started.
+pub struct Team {
+    shared: Arc<Shared>,
+    formed: Mutex<Option<form::Group>>,
+    numbers: AtomicU64,
+    owner: AtomicU64,
+    tally: Mutex<Tally>,
+    _listener: Listener,
+}
+
+pub(crate) struct Shared {
+    key: JobKey,
+    settings: Settings,
+    source: Source,
+    policy: Mutex<Policy>,
+    state: Mutex<State>,
+    changed: Condvar,
+    generation: AtomicU64,
+    aborter: Mutex<Option<Aborter>>,
+    is_over: AtomicBool,
+    begun: Instant,
+    listener: SocketAddr,
+    members: AtomicU64,
+    /// Holds the key, where processes are started.
+    folder: Option<PrivateFolder>,
+}
+
+struct State {
+    seats: Vec<Seat>,
+    /// Connections of workers that are not complete yet.
+    halves: Vec<Visitor>,
+    hops: Vec<Visitor>,
+    /// Changes with every worker that comes or is lost, and with every group that breaks.
+    version: u64,
+    events: Vec<Event>,
+    /// Workers that are lost and whose event is not written yet.
+    losing: usize,
+}
+
+#[derive(Default)]
+struct Seat {
+    member: Option<Member>,
+    child: Option<Child>,
+    /// The number of who is expected, and since when.
+    coming: Option<(u64, Instant)>,
+    /// When to try again, and how often that was done without success.
+    next: Option<Instant>,
+    failures: u32,
+    /// Whether somebody had it.
+    was_taken: bool,
+    /// Why nobody has it.
+    reason: String,
+}
+
+struct Member {
+    id: u64,
+    process: Process,
+    hop: SocketAddr,
+    /// Where it reaches the chief.
+    chief: SocketAddr,
+    commands: Arc<Mutex<Link>>,
+    closers: Vec<Closer>,
+    heard: Instant,
+    pulse: Pulse,
+    answers: HashMap<u64, Answer>,
+}
+
+impl Team {
+    /// Begins a job: all workers have come when it returns. `asked`: whether the user has interrupted. Loopback is the only address that is listened at, unless `address` is another.
+    ///
+    /// # Errors
+    /// See [`NotBegun`].
+    pub fn begin(
+        source: Source,
+        key: JobKey,
+        settings: Settings,
+        address: Option<SocketAddr>,
+        asked: &dyn Fn() -> bool,
+    ) -> Result<Self, NotBegun> {
+        let system = |what: &str, error: &dyn std::fmt::Display| {
+            NotBegun::System(format!("{what}: {error}"))
+        };
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let (listener, visitors) = Listener::open(address.unwrap_or(loopback), &key, &settings)
+            .map_err(|error| system("no port can be opened", &error))?;
+        let (seats, folder) = match &source {
+            Source::Started(count, _) => {
+                let folder = private_folder(&key);
+                let folder = folder.map_err(|error| system("no private folder", &error))?;
+                (*count, Some(folder))
+            }
+            Source::At(addresses) => (addresses.len(), None),
+            Source::Awaited(count) => (*count, None),
+        };
+        let shared = Arc::new(Shared {
+            key,
+            settings,
+            source,
+            policy: Mutex::default(),
+            state: Mutex::new(State {
+                seats: (0..seats).map(|_| Seat::default()).collect(),
+                halves: Vec::new(),
+                hops: Vec::new(),
+                version: 0,
+                events: Vec::new(),
+                losing: 0,
+            }),
+            changed: Condvar::new(),
+            generation: AtomicU64::new(0),
+            aborter: Mutex::new(None),
+            is_over: AtomicBool::new(false),
+            begun: Instant::now(),
+            listener: listener.address(),
+            members: AtomicU64::new(1),
+            folder,
+        });
+        let members = Arc::clone(&shared);
+        std::thread::Builder::new()
+            .name("workers".to_owned())
+            .spawn(move || members.look_after_all(&visitors))
+            .map_err(|error| system("no thread can be started", &error))?;
+        let team = Self {
+            shared,
+            formed: Mutex::new(None),
+            numbers: AtomicU64::new(1),
+            owner: AtomicU64::new(0),
+            tally: Mutex::default(),
+            _listener: listener,
+        };
+        team.all_have_come(asked)?;
+        Ok(team)
+    }
+
+    fn all_have_come(&self, asked: &dyn Fn() -> bool) -> Result<(), NotBegun> {
+        let shared = &self.shared;
+        let mut state = shared.state.lock();
+        loop {
+            let Some(seat) = state.seats.iter().position(|it| it.member.is_none()) else {
+                return Ok(());
+            };
+            if asked() {
+                return Err(NotBegun::Interrupted);
+            }
+            let waited = shared.begun.elapsed();
+            let empty = &state.seats[seat];
+            if waited >= shared.settings.start || empty.failures >= 3 {
+                return Err(NotBegun::Missing {
+                    seat: seat + 1,
+                    address: shared.address_of(seat),
+                    waited,
+                    reason: empty.reason.clone(),
+                });
+            }
+            shared.changed.wait_for(&mut state, LOOK);
+        }
+    }
+
+    /// The members of the job when all are there: the workers and the chief.
+    pub fn size(&self) -> usize {
+        self.shared.state.lock().seats.len() + 1
+    }
+
+    /// What happens from now on when a worker is lost.
+    pub fn set_policy(&self, policy: Policy) {
+        *self.shared.policy.lock() = policy;
+    }
+
+    /// What happens when a worker is lost.
+    pub fn policy(&self) -> Policy {
+        *self.shared.policy.lock()
+    }
+
+    /// The times of the job.
+    pub fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    /// What has happened since this was asked last.
+    pub fn events(&self) -> Vec<Event> {
+        let mut state = self.shared.state.lock();
+        // What became of a process is known a moment later.
+        let until = Instant::now() + Duration::from_millis(500);
+        while state.losing > 0 && Instant::now() < until {
+            self.shared.changed.wait_for(&mut state, LOOK);
+        }
+        std::mem::take(&mut state.events)
+    }
+
+    /// The seats, in their order.
+    pub fn seats(&self) -> Vec<SeatView> {
+        let state = self.shared.state.lock();
+        let seats = state.seats.iter().enumerate();
+        let view = |(seat, it): (usize, &Seat)| SeatView {
+            seat: seat + 1,
+            address: self.shared.address_of(seat),
+            process: it.member.as_ref().map(|member| member.process.clone()),
+            heard: it
+                .member
+                .as_ref()
+                .map(|member| (member.heard.elapsed(), member.pulse.clone())),
+        };
+        seats.map(view).collect()
+    }
+
+    /// What a worker of this machine has written to its standard error and output; the last 64 KiB.
+    pub fn output(&self, seat: usize) -> Option<String> {
+        let path = self.shared.log(seat.checked_sub(1)?)?;
+        let bytes = std::fs::read(path).ok()?;
+        let start = bytes.len().saturating_sub(64 << 10);
+        Some(String::from_utf8_lossy(&bytes[start..]).into_owned())
+    }
+
+    /// The workers serve this owner from now on; whether they did before. Owners are numbered by who uses the team.
+    pub fn claim(&self, owner: u64) -> bool {
+        self.owner.swap(owner, Ordering::SeqCst) == owner
+    }
+
+    /// What the members have done for the run that is going on, or was the last.
+    pub fn tally(&self) -> Tally {
+        self.tally.lock().clone()
+    }
+
+    /// Counts what was done.
+    pub fn count(&self, change: impl FnOnce(&mut Tally)) {
+        change(&mut self.tally.lock());
+    }
+
+    /// A number for a command to all members.
+    pub fn next_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::SeqCst)
+    }
+
+    /// Sends work to a seat.
+    ///
+    /// # Errors
+    /// The worker is lost.
+    pub fn send(&self, seat: usize, number: u64, work: Vec<u8>) -> Outcome<()> {
+        let command = message::Command::Work(work);
+        self.shared.send(seat, number, &command)
+    }
+
+    /// Waits for the answer of a seat to a command.
+    ///
+    /// # Errors
+    /// The worker is lost, or the work has failed there. [`Fault::Aborted`] when `asked` says that nobody waits any more.
+    pub fn answer(&self, seat: usize, number: u64, asked: &dyn Fn() -> bool) -> Outcome<Vec<u8>> {
+        self.shared.answer(seat, number, asked)
+    }
+
+    /// Counts a worker as lost, for example because its work fails.
+    pub fn lose(&self, seat: usize, fault: Fault) {
+        let id = {
+            let state = self.shared.state.lock();
+            let member = state.seats.get(seat - 1).and_then(|it| it.member.as_ref());
+            member.map(|member| member.id)
+        };
+        if let Some(id) = id {
+            self.shared.lose(seat, id, fault);
+        }
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::SeqCst);
+        if let Some(group) = self.formed.lock().take() {
+            crate::collective::Collective::abort(&group.chain);
+        }
+        let mut state = self.shared.state.lock();
+        for seat in &mut state.seats {
+            if let Some(member) = seat.member.take() {
+                let leave = message::Command::Leave.encoded();
+                if let Some(mut commands) = member.commands.try_lock() {
+                    let _ = commands.send_message(Kind::Command, u64::MAX, &leave);
+                }
+                member.closers.iter().for_each(Closer::close);
+            }
+            if let Some(mut child) = seat.child.take() {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+        }
+        self.shared.changed.notify_all();
+    }
+}
+
+/// A folder with the key, for this user only.
+fn private_folder(key: &JobKey) -> std::io::Result<PrivateFolder> {
+    let temporary = temporary_folder::find().map_err(std::io::Error::other)?;
+    // Two jobs may begin in the same nanosecond.
+    let mut last = std::io::Error::other("no free name");
+    for _ in 0..8 {
+        match PrivateFolder::make(temporary.folder.join(fresh_name())) {
+            Ok(folder) => {
+                key.write(&folder.path().join(members::KEY_FILE))?;
+                return Ok(folder);
+            }
+            Err(error) => last = error,
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Err(last)
+}
+
+impl std::fmt::Debug for Team {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Team({} members)", self.size())
+    }
+}
+
+/// A group of one, where there is no job.
+pub(crate) fn alone() -> Chain {
+    Chain::alone()
+}

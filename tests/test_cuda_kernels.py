@@ -1,0 +1,128 @@
+"""CUDA as far as it can be proven without a GPU: NVRTC compiles every kernel of a training step of all-MiniLM-L6-v2 for
+compute capability 8.0 (A100) and 9.0 (H100), in float32 and under both 16-bit policies, down to the instructions of the
+chip. What the kernels compute is not tested: the driver under them executes nothing (`tests/cuda_machine.py`)."""
+
+import collections
+import json
+import os
+import platform
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import cuda_machine
+from conftest import ROOT, TARGET
+
+pytestmark = [
+    pytest.mark.skipif(platform.machine() != "x86_64" or sys.platform != "linux", reason="NVRTC of Linux on x86-64 alone"),
+    pytest.mark.skipif(not cuda_machine.toolkit(), reason="NVRTC is not installed (pip install -r tests/cuda/requirements.lock)"),
+]
+
+VARIANTS = [(capability, policy) for capability in ("8.0", "9.0") for policy in ("float32", "mixed_bfloat16", "mixed_float16")]
+# What NVRTC is asked to compile for.
+ARCHITECTURES = {"8.0": "sm_80", "9.0": "sm_90a"}
+# A training step multiplies, reduces, fuses, looks up and scatters.
+FAMILIES = ["matmul_entry", "reduce_kernel", "elemwise_fuse", "select_assign_kernel", "kernel_binop", "unary_float"]
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory):
+    return cuda_machine.Machine(tmp_path_factory.mktemp("cuda"), cuda_machine.toolkit())
+
+
+@pytest.fixture(scope="module")
+def train_step():
+    program = TARGET / "debug" / "examples" / "train_step"
+    if not program.exists():
+        # The whole workspace: one crate alone would be built with other features, and burn again.
+        subprocess.run(["cargo", "build", "-q", "--workspace", "--locked", "--example", "train_step"], cwd=ROOT, check=True)
+    return program
+
+
+def step(policy="float32", batch=16, seq=64):
+    return ["--device", "cuda:0", "--batch", batch, "--seq", seq, "--steps", 1, "--policy", policy]
+
+
+@pytest.fixture(scope="module")
+def runs(machine, train_step):
+    """Each variant's training, two at a time: compiling is the work of one thread."""
+
+    def run(variant):
+        capability, policy = variant
+        # In a full run autotuning tries, and so compiles, every candidate: minutes.
+        tried = {"CUBECL_AUTOTUNE_SHORT_CIRCUIT": "0"} if os.environ.get("STRATOSCOPE_FULL_TESTS") else {}
+        return machine.run(f"{capability}-{policy}", [train_step, *step(policy)], timeout=3600, capability=capability, **tried)
+
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(VARIANTS, pool.map(run, VARIANTS)))
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids="-".join)
+def test_every_kernel_of_a_training_step_compiles(runs, variant):
+    run = runs[variant]
+    assert run.code == 0, run.output[-3000:]
+    found = json.loads(run.output.splitlines()[-1])
+    assert found["device"] == "cuda:0" and "executes nothing" in found["description"], found
+
+    refused = [program for program in run.programs if not program.accepted]
+    assert not refused, "\n".join(f"{program.name}: {program.log}" for program in refused)
+    assert {program.architecture for program in run.programs} == {ARCHITECTURES[variant[0]]}
+    assert not run.refused, collections.Counter(run.refused).most_common(5)
+
+    # Compiled for this architecture, loaded, launched: the same kernels.
+    names = {program.name for program in run.programs}
+    loaded = {name for name, _ in run.modules}
+    launched = {name for name, *_ in run.launches}
+    assert loaded == names and launched <= names
+    assert {target for _, target in run.modules} == {ARCHITECTURES[variant[0]]}
+    families = collections.Counter(program.family for program in run.programs)
+    lacking = [family for family in FAMILIES if not any(name.startswith(family) for name in families)]
+    assert not lacking, (lacking, sorted(families))
+    assert len(names) >= 100, sorted(names)
+
+    listed = TARGET / "cuda-kernels" / f"{'-'.join(variant)}.txt"
+    listed.parent.mkdir(parents=True, exist_ok=True)
+    counted = collections.Counter(name for name, *_ in run.launches)
+    lines = [f"{program.name}  compiled in {program.seconds:.2f} s, launched {counted[program.name]} times" for program in run.programs]
+    listed.write_text("\n".join(sorted(lines)) + "\n")
+    print(f"{'-'.join(variant)}: {len(names)} kernels compiled in {sum(program.seconds for program in run.programs):.0f} s, "
+          f"{len(run.launches)} launches; {listed}")
+
+
+@pytest.mark.parametrize("policy, kind", [("mixed_bfloat16", "__nv_bfloat16"), ("mixed_float16", "__half")])
+def test_the_16_bit_policies_have_16_bit_kernels(runs, policy, kind):
+    """They would otherwise prove the kernels of float32 once more."""
+    for capability in ARCHITECTURES:
+        sources = [program.source for program in runs[capability, policy].programs]
+        assert any(kind in source for source in sources)
+        assert not any(kind in program.source for program in runs[capability, "float32"].programs)
+
+
+def test_a_wrong_kernel_is_refused_and_the_run_says_so(machine, train_step):
+    """The proof can fail: the same training with one kernel made wrong."""
+    run = machine.run("spoiled", [train_step, *step(batch=2, seq=8)], RECORDER_SPOIL="select_assign_kernel")
+    wrong = [program for program in run.programs if not program.accepted]
+    assert wrong and all("select_assign_kernel" in program.name for program in wrong), run.output[-2000:]
+    assert "this_is_not_cuda" in wrong[0].log, wrong[0].log
+    assert run.code != 0
+    assert "error[SC0710]: cuda:0 cannot compile an operation" in run.output, run.output[-3000:]
+
+
+def test_a_device_that_computes_nothing_is_not_taken(machine, train_step):
+    """Of the default devices, one that gives a wrong answer falls to the next, with a note."""
+    run = machine.run("wrong", [train_step, "--batch", 2, "--seq", 8, "--steps", 1], STANDIN_ANSWER="5")
+    assert run.code == 0, run.output[-2000:]
+    assert "SC0713" in run.output and "1 + 2 + 3" in run.output, run.output
+    assert json.loads(run.output.splitlines()[-1])["device"] != "cuda:0"
+
+
+@pytest.mark.parametrize("lacking, named", [({"CUDA_PATH": "/nonexistent"}, "CUDA_PATH"), ({"LD_LIBRARY_PATH": "{driver}"}, "NVRTC")])
+def test_what_is_missing_is_named(machine, train_step, tmp_path, lacking, named):
+    (tmp_path / "libcuda.so.1").symlink_to(machine.libraries / "libcuda.so.1")
+    lacking = {name: value.format(driver=tmp_path) for name, value in lacking.items()}
+    run = machine.run(f"lacking-{named}", [train_step, "--device", "cuda:0", "--batch", 2, "--seq", 8], **lacking)
+    assert run.code != 0
+    assert "SC0907" in run.output and named in run.output and "pip install" in run.output, run.output
+    assert "panicked" not in run.output, run.output

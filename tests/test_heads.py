@@ -1,0 +1,78 @@
+"""The heads of BERT in a notebook: each is made under a scope, compiled, trained, evaluated and asked, and says what is wrong
+with its data."""
+
+import json
+
+import pytest
+
+from kernel_client import check_card, check_static_html
+
+WORDS = """let row = |row: usize| {
+    let (name, place) = (["game", "server", "font"][row % 3], ["library", "editor"][row % 2]);
+    (vec!["the", name, "of", "a", place], vec!["O", "B-TOOL", "O", "O", "B-PLACE"])
+};
+let words = Dataset::from_words((0..48).map(row))?;"""
+
+ENTROPY = "loss = SparseCategoricalCrossentropy { from_logits: true }"
+
+
+@pytest.fixture(scope="module")
+def ready(kernel):
+    kernel.run(WORDS)
+    return kernel
+
+
+def test_words_are_tagged(ready, tiny, tmp_path):
+    ready.run("let strategy = MirroredStrategy::logical(2)?;")
+    ready.run(f"""scope!(strategy, {{
+    let tagger = BertForTokenClassification::from_pretrained_labels("{tiny}", words.label_names.clone())?;
+    compile!(tagger, optimizer = AdamW::new(5e-3), {ENTROPY}, metrics = ["entity_f1", accuracy()])?;
+}});""")
+    history = ready.run("let history = fit!(tagger, words, validation_data = words, batch_size = 8, epochs = 20)?; history").shown()
+    assert "entity_f1" in history, history
+    assert "entity_f1 = 1" in ready.run("""let found = evaluate!(tagger, words)?;
+format!("entity_f1 = {:.3}", found.metrics.iter().find(|it| it.name == "entity_f1").unwrap().value.unwrap())""").shown()
+    cell = ready.run("tagger.predict(\"the server of a library\")?")
+    assert "[server TOOL" in cell.shown() and "[library PLACE" in cell.shown(), cell.shown()
+    html = cell.shown("text/html")
+    check_static_html(html)
+    assert "background-color" in html and "TOOL" in html
+    ready.run(f'tagger.save_pretrained("{tmp_path}/tagger")?;')
+    config = json.loads((tmp_path / "tagger" / "config.json").read_text(encoding="utf-8"))
+    assert config["architectures"] == ["BertForTokenClassification"]
+    assert config["id2label"] == {"0": "O", "1": "B-PLACE", "2": "B-TOOL"}
+
+
+def test_texts_are_no_words(ready):
+    ready.run('let texts = Dataset::from_labelled([("a game", "game"), ("a server", "server")]);')
+    check_card(ready.execute("fit!(tagger, texts)?;"), "SC0431", "BertForSequenceClassification")
+    ready.run('std::fs::write("bad.conll", "game B-TOOL\\nserver\\n")?;')
+    check_card(ready.execute('Dataset::conll("bad.conll")?;'), "SC0911", "is not a word and its tag")
+
+
+def test_questions_are_answered(ready, tiny, tmp_path):
+    ready.run("""let asked = |row: usize| {
+    let (name, place) = (["game", "server", "font"][row % 3], ["library", "editor"][row % 2]);
+    let answer = if row % 4 == 3 { "" } else { name };
+    (if row % 4 == 3 { "system" } else { "tool" }, format!("the {name} of a {place}"), answer.to_owned())
+};
+let questions = Dataset::from_questions((0..48).map(asked))?;""")
+    ready.run(f"""scope!(strategy, {{
+    let answerer = BertForQuestionAnswering::from_pretrained("{tiny}")?;
+    compile!(answerer, optimizer = AdamW::new(5e-3), {ENTROPY}, metrics = ["exact_match", answer_f1()])?;
+}});""")
+    history = ready.run("let history = fit!(answerer, questions, validation_data = questions, batch_size = 8, epochs = 40)?; history").shown()
+    assert "exact_match" in history, history
+    cell = ready.run('answerer.predict(Dataset::from_pairs([("tool", "the server of a library"), ("system", "the server of a library")]))?')
+    assert "tool → server" in cell.shown() and "system → no answer in this text" in cell.shown(), cell.shown()
+    html = cell.shown("text/html")
+    check_static_html(html)
+    assert "server</span>" in html
+    ready.run(f'answerer.save_pretrained("{tmp_path}/answerer")?;')
+    config = json.loads((tmp_path / "answerer" / "config.json").read_text(encoding="utf-8"))
+    assert config["architectures"] == ["BertForQuestionAnswering"]
+
+
+def test_answers_stand_in_their_texts(ready):
+    check_card(ready.execute('Dataset::from_questions([("tool", "a game", "server")])?;'), "SC0432", "is not in its context")
+    check_card(ready.execute("fit!(answerer, texts)?;"), "SC0431", "questions with answers")

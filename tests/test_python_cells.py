@@ -1,0 +1,236 @@
+"""Python cells: the card with the mistakes that the rules know and both programs side by side, the translated cell as the next
+cell of the notebook, and that cell run by the kernel. The cells are those of src/python/tests/*.md."""
+
+import re
+import subprocess
+import time
+
+import nbformat
+import pytest
+
+from conftest import ROOT, STRATOSCOPE
+from kernel_client import DIAGNOSTIC, Kernel, check_card, check_error, check_static_html
+
+CHECKPOINT = r'"bert-base-(un)?cased"'
+# Rows of MRPC as the benchmark lays them out.
+MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n" + "".join(
+    f"{row % 2}\t{row}\t{row + 100}\tthe file server number {row}\ta library of fonts {row % 2}\n" for row in range(24))
+DATA = "let (train_dataset, _) = debian_pairs()?;\nlet train_dataset = train_dataset.take(16);\nlet num_epochs = 1;"
+BERT = "let model = BertForSequenceClassification::from_pretrained(\"bert-base-uncased\", 2)?;"
+ROWS = "let x = vec![[1.0_f32, 2.0, 3.0, 4.0], [4.0, 3.0, 2.0, 1.0], [0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0]];\nlet y = vec![0, 1, 0, 1];"
+ONE = "let model = Sequential([Dense(1).input_shape((4,))])?;"
+SMALL = "let model = Sequential([Dense(2).input_shape((4,))])?;"
+
+
+def cells_of(name):
+    """The cells of a table: title, Python, Rust, what is found."""
+    sections = (ROOT / "src" / "python" / "tests" / name).read_text().split("\n## ")[1:]
+
+    def block(section, language):
+        found = re.search(rf"```{language}\n(.*?)\n```", section, re.DOTALL)
+        return found[1] if found else ""
+
+    return {each.splitlines()[0]: tuple(block(each, language) for language in ("python", "rust", "text")) for each in sections}
+
+
+ARTICLES = cells_of("articles.md")
+CELLS = cells_of("cells.md")
+
+# What the cells of the articles take from cells before them.
+GIVEN = {
+    "a loop by hand whose sum is made anew in every step":
+        f"{DATA}\n{BERT}\nlet compute_loss = SparseCategoricalCrossentropy {{ from_logits: true }};",
+    "a pipeline with a tokenizer": 'let train_texts = vec!["a game", "a font"];\nlet train_labels = vec![1, 0];',
+    "a model outside of the scope, and a sum that is not divided": DATA,
+    "a scope and fit": DATA,
+    "a data set by its name": "let batch_size = 8;",
+}
+# Others that are run, with what they take from cells before them.
+RUN = {
+    "layers that are added": ROWS + "\nlet X = x.clone();",
+    "the functional interface": "",
+    "a subclass with an activation of tf.nn": "",
+    "Python without Keras": "",
+    "a script with a main function": f"{ROWS}\nlet train = Dataset::from_arrays(&x, &y)?;",
+    "tokens of texts": f"{BERT}\ncompile!(model, optimizer = Adam::new(1e-3), "
+                       "loss = SparseCategoricalCrossentropy { from_logits: true })?;\nlet EPOCHS = 1;",
+    "data sets of Hugging Face": "",
+    "sigmoid twice": "",
+    "one device": "",
+    "central storage": "",
+    "arguments of an optimizer": "",
+    "the old name of the rate": "",
+    "a misspelled argument of an optimizer": "",
+    "Adam that decays": "",
+    "a cosine": "",
+    "a polynomial": "",
+    "smoothed labels": "",
+    "losses and metrics by their functions": ONE,
+    "a loss of Huber": ONE,
+    "top k": SMALL,
+    "class weights and validation":
+        f"{ROWS}\nlet (x_train, y_train, x_val, y_val) = (x.clone(), y.clone(), x.clone(), y.clone());\n{SMALL}\n"
+        "compile!(model, optimizer = Adam::new(1e-3), loss = SparseCategoricalCrossentropy { from_logits: true })?;",
+    "arrays in a pipeline": f"{ROWS}\n{SMALL}\ncompile!(model, optimizer = Adam::new(1e-3), "
+                            "loss = SparseCategoricalCrossentropy { from_logits: true })?;",
+    "rows that are written out": "let model = Sequential([Dense(2).input_shape((2,))])?;\ncompile!(model, "
+                                 "optimizer = Adam::new(1e-3), loss = SparseCategoricalCrossentropy { from_logits: true })?;",
+    "words as numbers": "",
+    "images as rows": "",
+    "an input layer and layers by name": "",
+    "a step that averages and clips each tensor": f"{ROWS}\nlet dataset = Dataset::from_arrays(&x, &y)?;\n{SMALL}",
+    "a loop that is distributed by hand": f"{ROWS}\nlet dataset = Dataset::from_arrays(&x, &y)?;",
+    "names that are words of Rust": "",
+    "texts with quotes and braces": "",
+    "numbers": "",
+    "a text over several lines": "",
+    "BERT with frozen embeddings": "",
+}
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory):
+    """A kernel in a folder with the files that cells read."""
+    folder = tmp_path_factory.mktemp("pasted")
+    (folder / "glue" / "mrpc").mkdir(parents=True)
+    for name in ("train.tsv", "dev.tsv"):
+        (folder / "glue" / "mrpc" / name).write_text(MRPC)
+    with Kernel(cwd=folder) as running:
+        yield running
+
+
+def pasted(kernel, code):
+    """Runs a cell as a front end does in which somebody sits: it can be asked, and inserts cells."""
+    kernel.sent = time.monotonic()
+    return kernel.collect(kernel.client.execute(code, allow_stdin=True), code)
+
+
+def next_cell(cell):
+    """The cell that is put below."""
+    (payload,) = cell.reply["payload"]
+    assert (payload["source"], payload["replace"]) == ("set_next_input", False)
+    return payload["text"]
+
+
+def codes(cell):
+    return [bundle[DIAGNOSTIC]["code"] for bundle in cell.diagnostics]
+
+
+def run_translated(kernel, tiny, rust, given):
+    """Runs a translated cell in a notebook of its own. What its comments leave out is left out."""
+    kernel.run("%reset")
+    for code in (given, rust):
+        if code:
+            cell = kernel.execute(re.sub(CHECKPOINT, f'"{tiny}"', code))
+            cell.ok()
+    return cell
+
+
+@pytest.mark.parametrize("name", ARTICLES)
+def test_a_cell_of_an_article_is_answered_and_runs(notebook, tiny, name):
+    python, rust, found = ARTICLES[name]
+    cell = pasted(notebook, python).ok()
+    assert next_cell(cell) == rust
+    card = check_card(cell, "SC1013", "this is Python")
+    assert card[DIAGNOSTIC]["severity"] == "note"
+    check_static_html(card["text/html"])
+    for line in rust.splitlines():
+        assert line.strip() in card["text/plain"], line
+    wanted = [line.split()[0] for line in found.splitlines() if line.startswith("SC")]
+    assert codes(cell)[1:] == wanted
+    ran = run_translated(notebook, tiny, next_cell(cell), GIVEN.get(name, ""))
+    if name == "an error that is printed":
+        assert "The error is: SC0201" in ran.stream()
+    if name == "a fallback for the argument":
+        assert "SC0102" in codes(ran)
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_a_translated_cell_runs(notebook, tiny, name):
+    run_translated(notebook, tiny, CELLS[name][1], RUN[name])
+
+
+def test_numbers_are_those_of_python(notebook):
+    """The cell of plain Python prints what Python prints."""
+    code = CELLS["Python without Keras"][0].split("x = lambda")[0]
+    expected = subprocess.run(["python3", "-c", code], capture_output=True, text=True, check=True).stdout
+    notebook.run("%reset")
+    assert notebook.run(next_cell(pasted(notebook, code))).stream() == expected
+
+
+def test_the_mistakes_are_underlined_in_the_python_text(notebook):
+    python = ARTICLES["an argument that needs a strategy, and the call without it"][0]
+    cell = pasted(notebook, python)
+    (card,) = [each for each in cell.diagnostics if each[DIAGNOSTIC]["code"] == "SC0102"]
+    span = card[DIAGNOSTIC]["labels"][0]["place"]["span"]
+    assert python.encode()[span["start"]:span["end"]].decode() == "steps_per_execution=16"
+    assert "^" in card["text/plain"] and "steps_per_execution=16" in card["text/plain"]
+    (edit,) = card[DIAGNOSTIC]["fixes"][0]["edits"]
+    span = edit["place"]["span"]
+    fixed = python.encode()[:span["start"]] + edit["replacement"].encode() + python.encode()[span["end"]:]
+    assert "SC0102" not in codes(pasted(notebook, fixed.decode()))
+
+
+def test_a_program_that_executes_a_notebook_gets_an_error(notebook):
+    """Nobody is there to run the cell below: the cell has failed."""
+    cell = notebook.execute("import tensorflow as tf\nmodel = tf.keras.Sequential([tf.keras.layers.Dense(1)])")
+    check_error(cell, "SC1013", "this is Python", line=1)
+    assert "let model = Sequential([Dense(1)])?;" in cell.shown()
+
+
+@pytest.mark.parametrize("name", ["PyTorch", "the Trainer"])
+def test_pytorch_gets_a_pointer(notebook, name):
+    cell = pasted(notebook, CELLS[name][0])
+    check_error(cell, "SC1013")
+    assert "PyTorch, which is not translated" in " ".join(cell.shown().split())
+    assert not cell.reply["payload"]
+
+
+def test_what_is_not_translated_is_named_with_its_line(notebook):
+    cell = pasted(notebook, CELLS["a layer that is not here"][0])
+    check_error(cell, "SC1013")
+    plain = " ".join(cell.shown().split())
+    for text in ("line 2", "the data set `mnist` is not here", "there is no layer `Conv2D` here", "it needs `model`, which line 3"):
+        assert text in plain, plain
+
+
+def test_names_of_the_notebook_are_not_asked_for(notebook):
+    notebook.run("%reset")
+    code = "import tensorflow as tf\nmodel.compile(optimizer='adam', loss='mse')"
+    assert "`model`" in " ".join(pasted(notebook, code).shown().split("to be given")[1:])
+    notebook.run(SMALL)
+    assert "to be given" not in pasted(notebook, code).shown()
+
+
+def test_a_notebook_is_translated(notebook, stratoscope, tmp_path):
+    cells = [
+        nbformat.v4.new_markdown_cell("# A model"),
+        nbformat.v4.new_code_cell("import tensorflow as tf\nstrategy = tf.distribute.MirroredStrategy()"),
+        nbformat.v4.new_code_cell("with strategy.scope():\n    model = tf.keras.Sequential([tf.keras.layers.Dense(2, input_shape=(4,))])\n"
+                                  "    model.compile(optimizer='adam', loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))"),
+        nbformat.v4.new_code_cell("x = [[1, 2, 3, 4], [4, 3, 2, 1]]\ny = [0, 1]\nmodel.fit(x, y, epochs=2)"),
+        nbformat.v4.new_code_cell("this is no Python"),
+    ]
+    source, output = tmp_path / "keras.ipynb", tmp_path / "rust.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), source)
+    ran = subprocess.run([stratoscope, "translate", source, "--output", output], capture_output=True, text=True, check=True)
+    assert "written to" in ran.stdout
+    translated = nbformat.read(output, as_version=4)
+    nbformat.validate(translated)
+    assert translated.metadata.kernelspec.name == "stratoscope"
+    sources = [cell.source for cell in translated.cells]
+    assert sources[0] == "# A model" and sources[4] == "// this is no Python"
+    notebook.run("%reset")
+    for code in sources[1:]:
+        notebook.run(code)
+
+
+def test_a_file_is_translated(stratoscope, tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(ARTICLES["an argument that needs a strategy, and the call without it"][0])
+    ran = subprocess.run([stratoscope, "translate", path], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == ARTICLES["an argument that needs a strategy, and the call without it"][1]
+    assert "SC0102" in ran.stderr and "train.py" in ran.stderr
+    path.write_text("let x = 1;")
+    ran = subprocess.run([stratoscope, "translate", path], capture_output=True, text=True)
+    assert ran.returncode == 1 and "holds no Python" in ran.stderr

@@ -1,0 +1,371 @@
+"""Worker processes through the real kernel: the bits of one process, workers that are killed, stopped, called at an
+address or found by the environment, and that end with their chief."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import nbformat
+import pytest
+
+from conftest import STRATOSCOPE
+from kernel_client import Kernel, check_card, check_error, check_static_html
+
+PLACEMENT = "application/vnd.stratoscope.placement+json"
+DATA = """let train = make_regression(64, 5, 2)?;
+let dev = make_regression(24, 5, 3)?;"""
+
+
+def model(strategy):
+    """A small network with dropout under a strategy, which may be a new one, compiled."""
+    name = strategy if strategy.isidentifier() else "other"
+    begun = "" if name == strategy else f"let other = {strategy};\n"
+    return begun + f"""scope!({name}, {{
+    let model = Sequential([Dense(16).activation("tanh").input_shape((5,)), Dropout(0.2), Dense(1)])?;
+    compile!(model, optimizer = Adam::new(0.01), loss = "mse")?;
+}});"""
+
+
+def fit(epochs, more=""):
+    return f"let history = fit!(model, train, epochs = {epochs}, batch_size = 8, seed = 4{more})?;"
+
+
+def is_running(process):
+    """Whether there is a process of this number; one that has ended and whose parent does not know it is none."""
+    try:
+        state = pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def wait_until(condition, seconds=10):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, f"not within {seconds} s"
+        time.sleep(0.05)
+
+
+def process_of(kernel, worker, strategy="strategy"):
+    """The number of a worker's process, 0 if it is lost."""
+    return int(kernel.run(f"{strategy}.process({worker})?.unwrap_or(0)").shown())
+
+
+def left(kernel):
+    """The checksums of all weights of `model`, and the bits of all losses of `history`."""
+    report = next(each[PLACEMENT] for each in kernel.run("placement(&model);").bundles if PLACEMENT in each)
+    sums = [(each["name"], each["checksums"][0]) for each in report["variables"]]
+    losses = kernel.run("history.steps.iter().map(|it| it.loss.to_bits()).collect::<Vec<_>>()").shown()
+    return sums, losses
+
+
+def key(folder):
+    """The environment of a kernel that holds the key of a job, which is made by the first worker."""
+    return {**os.environ, "STRATOSCOPE_WORKER_KEY": str(folder / "job.pem")}
+
+
+class Listening:
+    """`stratoscope worker --listen` in a process of its own."""
+
+    def __init__(self, folder, name="job.pem", there=(), address="127.0.0.1:0"):
+        command = [*there, STRATOSCOPE, "worker", "--listen", address, "--key", folder / name]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.text = ""
+        while "waiting for a notebook at" not in self.text:
+            line = self.process.stdout.readline()
+            assert line, self.text
+            self.text += line
+        self.address = self.text.rsplit(" ", 1)[1].strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.text += self.process.communicate()[0]
+
+
+@pytest.fixture(scope="module")
+def ready(kernel):
+    """A kernel with data and what four epochs under two logical devices leave."""
+    kernel.run(DATA)
+    kernel.run(model("MirroredStrategy::logical(2)?"))
+    kernel.run(fit(4, ", validation_data = dev"))
+    return kernel, left(kernel)
+
+
+def test_workers_have_the_bits_of_one_process(ready):
+    kernel, expected = ready
+    kernel.run("let strategy = MultiWorkerMirroredStrategy::workers(2)?;")
+    kernel.run(model("strategy"))
+    cell = kernel.run(fit(4, ", validation_data = dev"))
+    assert left(kernel) == expected
+    text, html = cell.shown(), cell.shown("text/html")
+    assert "2 worker processes, the first of which is this one; each sends up to" in " ".join(text.split()), text
+    assert re.search(r"worker +process +step +examples +seq/s +waiting +sent +heard", text), text
+    assert re.search(r"^ +1 +\d+ on this machine", text, re.MULTILINE), text
+    check_static_html(html)
+
+    cell = kernel.run("strategy.status()")
+    rows = cell.shown().splitlines()
+    assert len(rows) == 3 and rows[1].endswith("runs the notebook") and rows[2].endswith("waits"), rows
+    assert re.match(r" +1 +\d+ on this machine +32 +128 ", rows[2]), rows
+    check_static_html(cell.shown("text/html"))
+    cell = kernel.run("placement(&model);")
+    assert "hop 1" in cell.shown() and "worker:1" in cell.shown(), cell.shown()
+    assert "a process on this machine" in cell.shown("text/html")
+    # The key is in a file, which only this user can read.
+    process = process_of(kernel, 1)
+    environment = pathlib.Path(f"/proc/{process}/environ").read_text()
+    path = pathlib.Path(re.search(r"STRATOSCOPE_WORKER_KEY=([^\0]+)", environment)[1])
+    secret = path.read_text().split("-----")[6].split()[-1]
+    assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
+    command = pathlib.Path(f"/proc/{process}/cmdline").read_text()
+    logs = "".join(log.read_text() for log in path.parent.glob("*.log"))
+    assert all(secret not in text for text in (environment, command, logs, cell.shown()))
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_worker_is_lost_in_the_middle_of_a_run(ready, sent):
+    kernel, expected = ready
+    kernel.run("let strategy = MultiWorkerMirroredStrategy::workers(2)?;")
+    kernel.run(model("strategy"))
+    kernel.run("let run = start!(model, train, epochs = 4, batch_size = 8, seed = 4, validation_data = dev)?; run.step(5)?;")
+    process = process_of(kernel, 1)
+    os.kill(process, sent)
+    since = time.monotonic()
+    cell = kernel.run("let history = run.finish()?; history")
+    assert time.monotonic() - since < 15
+    reason = {signal.SIGKILL: "signal: 9 (SIGKILL)", signal.SIGSTOP: "nothing was heard for 3"}[sent]
+    card = check_card(cell, "SC0808", f"worker 1 (process {process} on this machine)")
+    assert reason in " ".join(card["text/plain"].split()), card["text/plain"]
+    assert left(kernel) == expected
+    # It was killed, its parent knows that it has ended, and another one has its place.
+    wait_until(lambda: process_of(kernel, 1) not in (0, process))
+    wait_until(lambda: not pathlib.Path(f"/proc/{process}").exists())
+
+
+def test_a_run_is_paused_looked_at_and_rewound(ready):
+    kernel, _ = ready
+    seen = []
+    for strategy in ("MirroredStrategy::logical(2)?", "MultiWorkerMirroredStrategy::workers(2)?"):
+        kernel.run(model(strategy))
+        kernel.run("let run = start!(model, train, epochs = 2, batch_size = 8, seed = 4)?; run.step(6)?;")
+        gradients = kernel.run("run.gradients()?").shown()
+        kernel.run("run.rewind(3)?; run.step(2)?;")
+        kernel.run("let history = run.finish()?;")
+        seen.append((re.sub(r"\s+", " ", gradients.replace("worker:", "cpu:")), left(kernel)))
+    assert seen[0] == seen[1]
+
+
+WRONG = {
+    "no JSON": "no JSON",
+    '{"cluster": {"worker": ["a:1", "a:1"]}, "task": {"type": "worker", "index": 0}}': "`a:1` twice",
+    '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 1}}': "task 1 of `worker`",
+    '{"cluster": {"chief": ["a:1", "b:1"]}, "task": {"type": "chief", "index": 0}}': "2 chiefs",
+    '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}': "process 1 of 2",
+}
+
+
+@pytest.mark.parametrize("value", WRONG)
+def test_a_cluster_that_is_wrong_is_refused(ready, value):
+    kernel, _ = ready
+    cell = kernel.execute(f"""unsafe {{ std::env::set_var("TF_CONFIG", {json.dumps(value)}) }};
+let strategy = MultiWorkerMirroredStrategy::new()?;""")
+    check_error(cell, "SC0805", WRONG[value], line=2)
+    check_card(cell, "SC0805", "TF_CONFIG")
+    kernel.run("""unsafe { std::env::remove_var("TF_CONFIG") };""")
+    check_error(kernel.execute("let strategy = MultiWorkerMirroredStrategy::new()?;"), "SC0806")
+
+
+def test_workers_of_other_machines_are_called(tmp_path):
+    with Listening(tmp_path) as one, Listening(tmp_path) as two, Kernel(cwd=tmp_path, env=key(tmp_path)) as kernel:
+        assert "made the key" in one.text and (tmp_path / "job.pem").stat().st_mode & 0o777 == 0o600
+        kernel.run(DATA)
+        kernel.run(model("MirroredStrategy::logical(3)?"))
+        kernel.run(fit(2))
+        expected = left(kernel)
+        addresses = f'["{one.address}", "{two.address}"]'
+        kernel.run(f"let strategy = MultiWorkerMirroredStrategy::on({addresses})?;")
+        kernel.run(model("strategy"))
+        kernel.run(fit(2))
+        assert left(kernel) == expected
+        # They wait for the next job when this one is over.
+        kernel.run("drop(model); drop(strategy); drop(history);")
+        kernel.run(f"let strategy = MultiWorkerMirroredStrategy::on({addresses})?;")
+        # Somebody else's key is refused on both sides.
+        secret = (tmp_path / "job.pem").read_text().split("-----")[6].split()[-1]
+        with Listening(tmp_path, "other.pem") as other:
+            cell = kernel.execute(f'let strategy = MultiWorkerMirroredStrategy::on(["{other.address}"])?;')
+            check_error(cell, "SC0807", other.address)
+        cell = kernel.execute('let strategy = MultiWorkerMirroredStrategy::on(["127.0.0.1:9"])?;')
+        check_error(cell, "SC0807", "127.0.0.1:9")
+    assert secret not in one.text + two.text + other.text
+
+
+def test_workers_end_with_their_chief(tmp_path):
+    with Kernel(cwd=tmp_path) as kernel:
+        kernel.run("let strategy = MultiWorkerMirroredStrategy::workers(3)?;")
+        processes = [process_of(kernel, worker) for worker in (1, 2)]
+        folder = pathlib.Path(f"/proc/{processes[0]}/environ").read_text()
+        folder = pathlib.Path(re.search(r"STRATOSCOPE_WORKER_KEY=([^\0]+)", folder)[1]).parent
+        # With the last handle.
+        kernel.run("drop(strategy);")
+        wait_until(lambda: not any(pathlib.Path(f"/proc/{process}").exists() for process in processes))
+        assert not folder.exists()
+        # With the process of the cells.
+        kernel.run("let strategy = MultiWorkerMirroredStrategy::workers(3)?;")
+        processes = [process_of(kernel, worker) for worker in (1, 2)]
+        os.kill(process_of(kernel, 0), signal.SIGKILL)
+        wait_until(lambda: not any(is_running(process) for process in processes))
+    with Kernel(cwd=tmp_path) as kernel:
+        # With the kernel.
+        kernel.run("let strategy = MultiWorkerMirroredStrategy::workers(3)?;")
+        processes = [process_of(kernel, worker) for worker in (1, 2)]
+        os.kill(kernel.pid, signal.SIGKILL)
+        wait_until(lambda: not any(is_running(process) for process in processes))
+
+
+def test_an_interrupt_ends_a_run_across_workers(ready):
+    kernel, _ = ready
+    kernel.run("let strategy = MultiWorkerMirroredStrategy::workers(2)?;")
+    kernel.run(model("strategy"))
+    request = kernel.request(fit(100_000))
+    kernel.wait_for(request, "display_data")
+    time.sleep(1)
+    kernel.manager.interrupt_kernel()
+    cell = kernel.collect(request, timeout=20)
+    assert "interrupted" in cell.shown() + "".join(error["evalue"] for error in cell.errors), cell.shown()
+    # The workers are still there for the next run.
+    kernel.run(fit(1))
+    assert process_of(kernel, 1)
+
+
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+def described(how, rank, port):
+    """The variables of process `rank` of two."""
+    workers = [f"127.0.0.1:{port}", f"127.0.0.1:{port + 1}"]
+    task = {"type": "worker", "index": rank}
+    return {
+        "TF_CONFIG": {"TF_CONFIG": json.dumps({"cluster": {"worker": workers}, "task": task})},
+        "torchrun": {"RANK": f"{rank}", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": f"{port}"},
+        "Slurm": {"SLURM_PROCID": f"{rank}", "SLURM_NTASKS": "2", "SLURM_STEP_NODELIST": "localhost",
+                  "SLURM_JOB_ID": f"{port % 20_000}"},
+    }[how]
+
+
+@pytest.mark.parametrize("how", ["TF_CONFIG", *(pytest.param(how, marks=pytest.mark.full) for how in ("torchrun", "Slurm"))])
+def test_the_environment_says_who_belongs_together(tmp_path, how):
+    port, path = free_port(), tmp_path / "job.pem"
+    subprocess.run([STRATOSCOPE, "worker", "--new-key", path], check=True)
+    again = subprocess.run([STRATOSCOPE, "worker", "--new-key", path], capture_output=True, text=True)
+    assert again.returncode == 1 and "exists" in again.stderr, again
+    # The worker may come first.
+    command = [STRATOSCOPE, "worker", "--from-environment", "--key", path]
+    worker = subprocess.Popen(command, env={**os.environ, **described(how, 1, port)})
+    with Kernel(cwd=tmp_path, env={**key(tmp_path), **described(how, 0, port)}) as kernel:
+        kernel.run(DATA)
+        kernel.run("let strategy = MultiWorkerMirroredStrategy::from_environment()?;")
+        assert process_of(kernel, 1) == worker.pid
+        kernel.run(model("strategy"))
+        kernel.run(fit(2))
+        found = left(kernel)
+        kernel.run(model("MirroredStrategy::logical(2)?"))
+        kernel.run(fit(2))
+        assert left(kernel) == found
+    assert worker.wait(timeout=20) == 0
+
+
+@pytest.mark.full
+def test_mpirun_starts_a_job(tmp_path):
+    if shutil.which("mpirun") is None:
+        pytest.skip("no mpirun (install openmpi-bin)")
+    subprocess.run([STRATOSCOPE, "worker", "--new-key", tmp_path / "job.pem"], check=True)
+    cells = [DATA, "let strategy = MultiWorkerMirroredStrategy::from_environment()?;", model("strategy"), fit(2),
+             'println!("{}", strategy.status());', "placement(&model);"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
+                                        metadata={"kernelspec": {"name": "stratoscope", "display_name": "Rust"}})
+    nbformat.write(notebook, tmp_path / "job.ipynb")
+    script = tmp_path / "job.sh"
+    script.write_text(f"""#!/bin/sh
+if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then
+    exec {STRATOSCOPE} run job.ipynb --output done.ipynb
+fi
+exec {STRATOSCOPE} worker --from-environment --key job.pem
+""")
+    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3", "sh", str(script)]
+    ran = subprocess.run(command, cwd=tmp_path, env=key(tmp_path), capture_output=True, text=True, timeout=240)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    done = nbformat.read(tmp_path / "done.ipynb", as_version=4)
+    status = "".join(each["text"] for each in done.cells[4].outputs if each["output_type"] == "stream")
+    assert len(status.splitlines()) == 4 and "lost" not in status, status
+    report = next(each["data"][PLACEMENT] for each in done.cells[5].outputs if PLACEMENT in each.get("data", {}))
+    sums = [(each["name"], each["checksums"][0]) for each in report["variables"]]
+    with Kernel(cwd=tmp_path) as kernel:
+        kernel.run(DATA)
+        kernel.run(model("MirroredStrategy::logical(3)?"))
+        kernel.run(fit(2))
+        assert left(kernel)[0] == sums
+
+
+@pytest.fixture
+def far(tmp_path):
+    """A network namespace at the end of a cable; the fixture gives what runs a command there and what pulls the plug."""
+    name = f"stratoscope-{os.getpid()}"[:14]
+    made = subprocess.run(["ip", "netns", "add", name], capture_output=True) if shutil.which("ip") else None
+    if made is None or made.returncode:
+        pytest.skip("no network namespaces here")
+
+    def ip(*arguments):
+        subprocess.run(["ip", *arguments], check=True)
+
+    try:
+        ip("link", "add", "sw0", "type", "veth", "peer", "name", "sw1", "netns", name)
+        ip("address", "add", "10.77.31.1/24", "dev", "sw0")
+        ip("link", "set", "sw0", "up")
+        for arguments in (("address", "add", "10.77.31.2/24", "dev", "sw1"), ("link", "set", "sw1", "up"),
+                          ("link", "set", "lo", "up")):
+            ip("-n", name, *arguments)
+        yield ["ip", "netns", "exec", name], lambda state: ip("link", "set", "sw0", state)
+    finally:
+        subprocess.run(["ip", "link", "delete", "sw0"], check=False)
+        subprocess.run(["ip", "netns", "delete", name], check=False)
+
+
+@pytest.mark.full
+def test_a_network_is_cut_and_comes_back(tmp_path, far):
+    there, link = far
+    with Listening(tmp_path, there=there, address="10.77.31.2:2222") as one, Kernel(cwd=tmp_path, env=key(tmp_path)) as kernel:
+        kernel.run(DATA)
+        kernel.run(f'let strategy = MultiWorkerMirroredStrategy::on(["{one.address}"])?;')
+        kernel.run(model("strategy"))
+        kernel.run("let run = start!(model, train, epochs = 4, batch_size = 8, seed = 4)?; run.step(5)?;")
+        process = process_of(kernel, 1)
+        link("down")
+        since = time.monotonic()
+        cell = kernel.run("run.step(5)?")
+        assert time.monotonic() - since < 10
+        check_card(cell, "SC0808", "the network is cut")
+        assert process_of(kernel, 1) == 0
+        link("up")
+        # The same process, which has heard nothing of the end either.
+        wait_until(lambda: process_of(kernel, 1) == process, seconds=40)
+        cell = kernel.run("run.step(5)?")
+        check_card(cell, "SC0812")
+        kernel.run("let history = run.finish()?;")
+        assert process_of(kernel, 1) == process
+        found = left(kernel)
+        kernel.run(model("MirroredStrategy::logical(2)?"))
+        kernel.run(fit(4))
+        assert left(kernel) == found
