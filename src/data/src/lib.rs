@@ -2,7 +2,7 @@
 //!
 //! A [`Dataset`] holds [`Example`]s and the names of their classes. It comes from a file
 //! ([`Dataset::tsv`], [`Dataset::csv`], [`Dataset::jsonl`], [`Dataset::conll`]), from a benchmark's folder ([`Glue`]),
-//! or ships with the crate ([`debian_sections`], [`debian_pairs`]). [`pipeline`] has the transformations before
+//! or ships with the crate ([`debian_sections`], [`debian_pairs`], [`debian_entities`], [`debian_questions`]). [`pipeline`] has the transformations before
 //! training. [`Dataset::tokenize`] encodes it once, by any tokenizer that implements [`Tokenize`], into an [`Encoded`]
 //! data set; each epoch is then `shuffle` → `batch` → `prefetch`:
 //!
@@ -75,7 +75,7 @@ pub use numeric::{IntoTarget, Target, make_classification, make_regression};
 pub use prefetch::Prefetch;
 pub use questions::{Passages, Window};
 pub use random::{RandomStream, permutation};
-pub use source::{Columns, Glue, debian_pairs, debian_sections};
+pub use source::{Columns, Glue, debian_entities, debian_pairs, debian_questions, debian_sections};
 pub use tags::{Entity, TagScheme};
 pub use tokenize::{Encoding, Piece, Tokenize};
 pub use words::Alignment;

@@ -1,9 +1,12 @@
 //! Files in every format, good and bad: what is read, and which diagnostic says what is wrong.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use stratoscope_data::{Columns, Dataset, Glue, Label, debian_pairs, debian_sections};
+use stratoscope_data::{
+    Columns, Dataset, Glue, Label, debian_entities, debian_pairs, debian_questions, debian_sections,
+};
 use stratoscope_diagnostics::{Diagnostic, Place, Result};
 use tempfile::TempDir;
 
@@ -56,6 +59,25 @@ fn the_embedded_sets_are_whole() {
     assert_eq!(train.label_names, ["different_source", "same_source"]);
     assert_eq!(train.overlap(&dev), []);
     assert!(train.examples.iter().all(|example| example.pair.is_some()));
+
+    let (train, dev) = debian_entities().unwrap();
+    assert_eq!((train.len(), dev.len()), (800, 200));
+    let tags = ["O", "B-PACKAGE", "B-PURPOSE", "I-PURPOSE", "B-SECTION"];
+    assert_eq!(train.label_names, tags);
+    assert_eq!(dev.label_names, tags);
+    assert_eq!(train.overlap(&dev), []);
+
+    // Every answer stands in its paragraph, or the reader refuses it.
+    let (train, dev) = debian_questions().unwrap();
+    assert_eq!((train.len(), dev.len()), (1280, 400));
+    let contexts = |data: &Dataset| -> BTreeSet<String> {
+        data.examples
+            .iter()
+            .filter_map(|it| it.pair.clone())
+            .collect()
+    };
+    assert_eq!((contexts(&train).len(), contexts(&dev).len()), (320, 100));
+    assert!(contexts(&train).is_disjoint(&contexts(&dev)));
 }
 
 #[test]

@@ -14,7 +14,9 @@ pub use crate::progress::{Plot, placement};
 pub use crate::{compile, evaluate, fit, scope, start};
 
 pub use burn::tensor::{Device, Int, Tensor, TensorData};
-pub use stratoscope_data::{Dataset, Example, Glue, Label, debian_pairs, debian_sections};
+pub use stratoscope_data::{
+    Dataset, Example, Glue, Label, debian_entities, debian_pairs, debian_questions, debian_sections,
+};
 // Custom models, and numbers to train them on.
 pub use stratoscope_bert::Mode;
 pub use stratoscope_data::{Batch, make_classification, make_regression};

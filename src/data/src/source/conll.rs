@@ -47,7 +47,7 @@ impl Dataset {
     }
 
     /// Reads text in memory; `source` names it in messages.
-    fn conll_text(source: &str, content: &str) -> Result<Self> {
+    pub(super) fn conll_text(source: &str, content: &str) -> Result<Self> {
         let sentences = sentences(source, content)?;
         if sentences.is_empty() {
             return Err(problem::empty(source, CALL));

@@ -1,5 +1,4 @@
-//! The two data sets that ship with the crate, made from Debian's package index. Their provenance
-//! is in `data/README.md`.
+//! The data sets that ship with the crate, made from Debian's package index. Their provenance is in `data/README.md`.
 
 use stratoscope_diagnostics::Result;
 
@@ -33,4 +32,32 @@ pub fn debian_pairs() -> Result<(Dataset, Dataset)> {
     let train = read("debian_pairs, train", train)?;
     let dev = read("debian_pairs, dev", dev)?;
     glue::named(train, dev, ["different_source", "same_source"])
+}
+
+/// Requests about Debian packages, word by word, with three kinds of entities: `PACKAGE`, `SECTION` and `PURPOSE` (a short
+/// description). Names and descriptions are real, the sentences around them are written for the set. 800 sentences for
+/// training and 200 for validation, which have no package in common.
+///
+/// # Errors
+/// None in practice: the text is part of the program, and a test reads it.
+pub fn debian_entities() -> Result<(Dataset, Dataset)> {
+    let train = include_str!("../../data/debian-entities/train.conll");
+    let dev = include_str!("../../data/debian-entities/dev.conll");
+    let train = Dataset::conll_text("debian_entities, train", train)?;
+    let dev = Dataset::conll_text("debian_entities, dev", dev)?.with_labels_of(&train)?;
+    Ok((train, dev))
+}
+
+/// Questions about paragraphs that describe three Debian packages each, as in SQuAD 2.0: the answer is a name, a section or
+/// a description of the paragraph, and one question in four has none. 1280 questions for training and 400 for
+/// validation, which have no package in common.
+///
+/// # Errors
+/// None in practice: the text is part of the program, and a test reads it.
+pub fn debian_questions() -> Result<(Dataset, Dataset)> {
+    let train = include_str!("../../data/debian-questions/train.json");
+    let dev = include_str!("../../data/debian-questions/dev.json");
+    let train = Dataset::squad_text("debian_questions, train", train)?;
+    let dev = Dataset::squad_text("debian_questions, dev", dev)?;
+    Ok((train, dev))
 }

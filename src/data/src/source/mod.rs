@@ -24,7 +24,7 @@ use crate::example::{Example, Label};
 use crate::problem;
 
 pub use columns::Columns;
-pub use debian::{debian_pairs, debian_sections};
+pub use debian::{debian_entities, debian_pairs, debian_questions, debian_sections};
 pub use glue::Glue;
 
 use columns::{LabelColumn, Missing};

@@ -59,7 +59,7 @@ impl Dataset {
         Self::squad_text(&path.display().to_string(), &content)
     }
 
-    fn squad_text(source: &str, content: &str) -> Result<Self> {
+    pub(super) fn squad_text(source: &str, content: &str) -> Result<Self> {
         let file: File = serde_json::from_str(content).map_err(|error| {
             let reason = error.to_string();
             let reason = reason.split(" at line ").next().unwrap_or_default();

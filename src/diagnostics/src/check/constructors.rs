@@ -49,13 +49,15 @@ const BUILDERS: &[Builder] = &[
 ];
 
 /// Functions of the prelude whose operands have no names.
-const FUNCTIONS: [&str; 24] = [
+const FUNCTIONS: [&str; 26] = [
     "bert_warmup",
     "constant",
     "cpu",
     "csv",
     "cuda",
+    "debian_entities",
     "debian_pairs",
+    "debian_questions",
     "debian_sections",
     "from_arrays",
     "from_examples",

@@ -100,7 +100,8 @@ fn the_file_is_written_whole_or_not_at_all() {
     let written = Notebook::read(&path).expect("is a notebook");
     assert_eq!(written.cells()[0]["outputs"][0]["text"], json!(["a\n"]));
 
-    let nowhere = Some(folder.path().join("no/such/folder.ipynb"));
+    // A file cannot be a folder.
+    let nowhere = Some(path.join("folder.ipynb"));
     let arguments = RunArguments {
         notebook: path.clone(),
         output: nowhere,

@@ -1,13 +1,15 @@
 //! `BertForQuestionAnswering` from questions and texts to answers: training, long texts, strategies, prediction, saving,
 //! and what is wrong with data.
 
+use std::sync::{Arc, Mutex};
+
 use stratoscope_data::Dataset;
 use stratoscope_strategy::{
     AsStrategy, CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy, Strategy, cpu, scope,
 };
 use stratoscope_train::{
-    AdamW, BertForQuestionAnswering, CompileArgs, EvaluateArgs, FitArgs, MeanSquaredError, SGD,
-    accuracy, answer_f1, exact_match,
+    AdamW, BertForQuestionAnswering, Callback, CompileArgs, EvaluateArgs, ExecutionRecord, FitArgs,
+    Flow, MeanSquaredError, SGD, accuracy, answer_f1, exact_match,
 };
 use tempfile::TempDir;
 
@@ -141,6 +143,42 @@ fn strategies_have_the_weights_and_metrics_of_one_device() {
         run(&central.strategy()).0 == mirrored,
         "the same bits as mirrored"
     );
+}
+
+/// Calls the head's own methods at the end of a step, and keeps what they answered.
+struct AtBatchEnd {
+    model: BertForQuestionAnswering,
+    codes: Arc<Mutex<Vec<Option<String>>>>,
+}
+
+impl Callback for AtBatchEnd {
+    fn on_batch_end(&mut self, _execution: &ExecutionRecord) -> Flow {
+        let answers = [
+            self.model.answer("w5 w6", "w12 w88 w14").map(drop),
+            self.model.set_stride(4),
+        ];
+        let codes = answers.map(|it| it.err().map(|problem| problem.code));
+        *self.codes.lock().expect("no panic") = codes.to_vec();
+        Flow::Continue
+    }
+}
+
+#[test]
+fn in_a_callback_it_answers_and_keeps_its_stride() {
+    let model = answerer(&tiny_bert(0.0));
+    model.compile(args()).expect("valid arguments");
+    let codes = Arc::new(Mutex::new(Vec::new()));
+    let at = AtBatchEnd {
+        model: model.clone(),
+        codes: Arc::clone(&codes),
+    };
+    let fit = FitArgs::new().batch_size(4).verbose(false).callbacks(at);
+    model.fit(&asked(4), fit).expect("it trains");
+    let codes = std::mem::take(&mut *codes.lock().expect("no panic"));
+    assert_eq!(codes, [None, Some("SC0121".to_owned())]);
+    model.set_stride(4).expect("the run is over");
+    let problem = model.set_stride(-1).expect_err("below 0");
+    assert_eq!(problem.code, "SC0103");
 }
 
 #[test]
