@@ -124,7 +124,7 @@ if [ ${#failed[@]} -gt 0 ]; then
     printf 'FAILED. %s\n' "$summary"
     exit 1
 fi
-if [ "$total" -gt 0 ] && [ "${CI:-}" = true ]; then
+if [ "$total" -gt 0 ] && [ "$in_ci" = true ]; then
     printf 'FAILED, since in CI nothing may be skipped. %s\n' "$summary"
     exit 1
 fi

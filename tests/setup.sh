@@ -12,6 +12,9 @@ stratoscope=$target/debug/stratoscope
 
 # The install step and the tests do not depend on the caller's Python settings.
 unset PYTHONHOME PYTHONPATH
+# rust-analyzer's crates read CI while they are compiled: with it, cargo would compile them once more.
+in_ci=${CI:-}
+unset CI
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 
