@@ -245,6 +245,20 @@ def test_a_scope_is_a_value_too(strategy):
     strategy.run(f"let model = scope!(strategy, {{ {made} }});\n{COMPILE}")
 
 
+def test_a_scope_in_a_loop_keeps_what_it_makes(strategy):
+    """As at the top of a cell: what the scope's `let`s bind is there after it, until the block ends."""
+    cell = strategy.run(f"""use stratoscope::strategy::scope::depth;
+for turn in 0..2 {{
+    scope!(strategy, {{
+        {BUILT}
+        scope!(strategy, {{ let inside = depth(); }});
+        {COMPILE}
+    }});
+    println!("{{turn}} {{}} {{inside}} {{}}", model.placement()?.devices.len(), depth());
+}}""")
+    assert cell.stream().split("\n")[:2] == ["0 2 2 0", "1 2 2 0"], cell.stream()
+
+
 def test_a_default_acts_from_the_next_cell_on(strategy):
     strategy.run(f"strategy.set_default();\n{BUILT}")
     assert devices(strategy) == 1, "not in the cell that sets it"

@@ -288,6 +288,24 @@ impl Editor<'_> {
         self.replace(closing.start..whole.end, "}");
     }
 
+    /// `scope!(strategy, { statements; })` within a block, which keeps what the `let`s bind →
+    /// `let _scope_7 = guard(&(strategy))?; statements; drop(_scope_7)`
+    fn open_in_block(&mut self, scope: &Scope, whole: &Range<usize>) {
+        let strategy = self.range(scope.strategy.span());
+        let braces = scope.block.brace_token.span;
+        let (opening, closing) = (self.range(braces.open()), self.range(braces.close()));
+        // By its place, since scopes may be within each other.
+        let guard = format!("_scope_{}", whole.start);
+        let enter = format!("let {guard} = ::stratoscope::cell::guard(&(");
+        self.replace(whole.start..strategy.start, enter);
+        self.replace(strategy.end..opening.end, "))?;");
+        for statement in &scope.block.stmts {
+            self.visit_stmt(statement);
+        }
+        let leave = format!("::core::mem::drop({guard})");
+        self.replace(closing.start..whole.end, leave);
+    }
+
     /// `scope!(strategy, { statements })` → `enter(&(strategy))?; statements leave();`
     fn open(&mut self, scope: &Scope, statement: &Range<usize>, shows: bool) {
         let strategy = self.range(scope.strategy.span());
@@ -366,10 +384,12 @@ impl<'ast> Visit<'ast> for Editor<'_> {
     }
 
     fn visit_stmt_macro(&mut self, statement: &'ast syn::StmtMacro) {
-        // Inside a block: its `let`s live no longer than the block anyway.
         if let Some(scope) = opened_scope(&statement.mac) {
             let whole = self.range(statement.mac.span());
-            self.guard(&scope, &whole);
+            match scope.is_value() {
+                true => self.guard(&scope, &whole),
+                false => self.open_in_block(&scope, &whole),
+            }
         }
     }
 
@@ -541,6 +561,11 @@ mod tests {
         check(
             "if x { scope!(a, { f() }) } else { 2 }",
             "§begin(7);§at(1, 1);§show(if x { { let _scope = §guard(&(a))?; f() } } else { 2 });",
+        );
+        check(
+            "if x { scope!(a, { let m = f(); }); g(m); }",
+            "§begin(7);§at(1, 1);§show(if x { let _scope_7 = §guard(&(a))?; let m = f(); \
+             ::core::mem::drop(_scope_7); g(m); });",
         );
         check(
             "static A: u8 = 1;",

@@ -9,6 +9,18 @@ pub struct Scope {
     pub block: Block,
 }
 
+impl Scope {
+    /// Whether the body ends with a value, as a block does; otherwise it is a list of statements.
+    pub fn is_value(&self) -> bool {
+        match self.block.stmts.last() {
+            Some(Stmt::Expr(_, semicolon)) => semicolon.is_none(),
+            Some(Stmt::Macro(statement)) => statement.semi_token.is_none(),
+            Some(Stmt::Local(_) | Stmt::Item(_)) => false,
+            None => true,
+        }
+    }
+}
+
 /// The operands of `called` if it is `scope!(strategy, { … })`.
 pub fn opened_scope(called: &Macro) -> Option<Scope> {
     if called.path.segments.last()?.ident != "scope" {
