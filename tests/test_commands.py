@@ -154,6 +154,23 @@ def test_run_refuses_invalid_notebooks(command, tmp_path, content):
     assert path.read_text() == content, "what cannot be read is not overwritten"
 
 
+def test_parameters_are_bound_behind_their_defaults(command, tmp_path):
+    path = notebook(tmp_path / "small.ipynb", "let epochs = 1;\nlet name = \"a\";", 'format!("{name}: {epochs}")')
+    made = nbformat.read(path, as_version=4)
+    made.cells[1].metadata["tags"] = ["parameters"]
+    nbformat.write(made, path)
+    finished = command("run", path, "-p", "epochs=3", "--parameter", "name=all-MiniLM-L6-v2", "--output", "out.ipynb")
+    assert finished.returncode == 0, finished.stderr
+    executed = nbformat.read(tmp_path / "out.ipynb", as_version=4)
+    nbformat.validate(executed)
+    assert executed.cells[2].metadata["tags"] == ["injected-parameters"]
+    assert executed.cells[3].outputs[0].data["text/plain"] == '"all-MiniLM-L6-v2: 3"'
+    finished = command("run", path, "-p", "epoch=3")
+    assert finished.returncode != 0 and "did you mean `epochs`?" in finished.stderr, finished.stderr
+    finished = command("run", path, "-p", "epochs")
+    assert finished.returncode == 2 and "NAME=VALUE" in finished.stderr, finished.stderr
+
+
 def test_run_says_that_a_notebook_is_missing(command, tmp_path):
     finished = command("run", tmp_path / "none.ipynb")
     assert finished.returncode != 0

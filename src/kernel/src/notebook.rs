@@ -6,6 +6,7 @@
 mod expected;
 mod file;
 mod output_path;
+mod parameters;
 mod record;
 mod stop;
 
@@ -18,6 +19,7 @@ use anyhow::Context;
 
 use expected::{Expected, Verdict};
 pub use file::Notebook;
+use parameters::Parameter;
 use record::Recorder;
 use stop::Stop;
 use stratoscope_os::console::{say, warn};
@@ -40,6 +42,10 @@ pub struct RunArguments {
     /// `raises-exception`, and `expect:CODE` if it must fail with this code
     #[arg(long)]
     pub allow_errors: bool,
+    /// Bind a variable anew, behind the cell that is tagged `parameters`; may be repeated. A number, `true`, `false` and what stands in
+    /// brackets or quotes is Rust, anything else a string
+    #[arg(short, long = "parameter", value_name = "NAME=VALUE")]
+    pub parameters: Vec<Parameter>,
 }
 
 /// The exit code of a process that SIGTERM ended, as shells report it.
@@ -61,6 +67,7 @@ enum Ended {
 /// The notebook cannot be read, or the executed one cannot be written.
 pub fn run(arguments: &RunArguments, backend: Box<dyn Backend>) -> anyhow::Result<ExitCode> {
     let mut notebook = Notebook::read(&arguments.notebook)?;
+    parameters::inject(&mut notebook, &arguments.parameters)?;
     let output = &output_path::of(arguments)?;
     let session = Arc::new(Session::start(backend));
     let stop = Stop::on_signals(Arc::clone(&session))?;

@@ -120,6 +120,19 @@ impl Notebook {
         cell["execution_count"] = Value::Null;
     }
 
+    /// Puts a code cell with this tag, which is its identifier too, before the cell at `index`.
+    pub fn insert_code(&mut self, index: usize, text: &str, tag: &str) {
+        let mut cell = json!({"cell_type": "code", "execution_count": null, "metadata": {"tags": [tag]},
+            "outputs": [], "source": text});
+        // Identifiers came with format 4.5.
+        if self.json["nbformat_minor"].as_u64() >= Some(5) {
+            cell["id"] = tag.into();
+        }
+        if let Some(cells) = self.json["cells"].as_array_mut() {
+            cells.insert(index, cell);
+        }
+    }
+
     /// Makes this product the kernel of the notebook.
     pub fn set_kernel(&mut self) {
         self.json["metadata"]["kernelspec"] = json!({"display_name": "Rust (stratoscope)", "language": "rust", "name": "stratoscope"});

@@ -88,7 +88,7 @@ mod tests {
             notebook: notebook.clone(),
             output: output.map(PathBuf::from),
             inplace,
-            allow_errors: false,
+            ..RunArguments::default()
         };
         assert_eq!(of(&arguments(None, true)).expect("a path"), notebook);
         let folder = tempfile::tempdir().expect("a folder");
