@@ -128,9 +128,18 @@ mod tests {
     /// Where the sources of the evcxr lie that the workspace is built with, and its version.
     fn evcxr() -> (PathBuf, String) {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
+        let rustc = Command::new("rustc").arg("-vV").output();
+        let rustc = String::from_utf8(rustc.expect("rustc starts").stdout).expect("is text");
+        let mut lines = rustc.lines();
+        let host = lines.find_map(|line| line.strip_prefix("host: "));
+        // Crates for other platforms were never downloaded.
         let output = Command::new(env!("CARGO"))
             .args(["metadata", "--offline", "--locked", "--format-version", "1"])
-            .arg("--manifest-path")
+            .args([
+                "--filter-platform",
+                host.expect("it is named"),
+                "--manifest-path",
+            ])
             .arg(manifest)
             .output()
             .expect("cargo starts");

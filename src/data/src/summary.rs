@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use stratoscope_render::html::escape;
 use stratoscope_render::text;
 
+use crate::annotation::Word;
 use crate::dataset::Dataset;
 use crate::example::{Example, Label};
+use crate::tags::{Entity, TagScheme};
 
 /// How many examples are shown.
 const SHOWN_EXAMPLES: usize = 5;
@@ -52,11 +54,15 @@ impl Dataset {
         if !self.label_names.is_empty() {
             let counts = self.class_counts();
             let largest = counts.iter().copied().max().unwrap_or(0).max(1);
+            let (class, counted) = match self.is_tagged() {
+                true => ("tag", "words"),
+                false => ("class", "examples"),
+            };
             let _ = write!(
                 html,
                 "<table style=\"border-collapse:collapse;margin-bottom:8px\"><tr>\
-                 <th style=\"{HEAD}\">class</th><th style=\"{HEAD}\">name</th>\
-                 <th style=\"{HEAD}\">examples</th><th style=\"{HEAD}\"></th></tr>"
+                 <th style=\"{HEAD}\">{class}</th><th style=\"{HEAD}\">name</th>\
+                 <th style=\"{HEAD}\">{counted}</th><th style=\"{HEAD}\"></th></tr>"
             );
             for (class, (name, count)) in self.label_names.iter().zip(counts).enumerate() {
                 let bar = (120 * count).div_ceil(largest);
@@ -151,31 +157,62 @@ impl Dataset {
         })
     }
 
-    /// `2000 examples, 8 classes`.
+    /// `2000 examples, 8 classes`; `800 sentences of 6968 words, 5 tags`; `1280 questions, 320 of them without an answer`.
     fn headline(&self) -> String {
-        let noun = if self.is_paired() {
-            "pairs"
-        } else {
-            "examples"
-        };
+        if self.is_tagged() {
+            let words: usize = self.class_counts().iter().sum();
+            let sentences = text::count(self.len(), "sentence");
+            let (words, tags) = (
+                text::count(words, "word"),
+                text::count(self.num_labels(), "tag"),
+            );
+            return format!("{sentences} of {words}, {tags}");
+        }
+        let answers = self.examples.iter().filter_map(Example::answers);
+        let without = answers.clone().filter(|answers| answers.is_empty()).count();
+        if answers.count() == self.len() && !self.is_empty() {
+            let questions = text::count(self.len(), "question");
+            return format!(
+                "{questions}, {} of them without an answer",
+                text::thousands(without)
+            );
+        }
+        let noun = if self.is_paired() { "pair" } else { "example" };
         let labels = match self.num_labels() {
             0 if self.is_labelled() => "a number each".to_owned(),
             0 => "no labels".to_owned(),
             classes => format!("{classes} classes"),
         };
-        format!("{} {noun}, {labels}", self.len())
+        format!("{}, {labels}", text::count(self.len(), noun))
     }
 
     fn is_labelled(&self) -> bool {
-        self.examples.iter().any(|example| example.label.is_some())
+        let is_labelled =
+            |example: &Example| example.label.is_some() || example.annotation.is_some();
+        self.examples.iter().any(is_labelled)
     }
 
+    /// Of all examples or, where words are tagged, of all words.
     fn percent(&self, count: usize) -> f64 {
-        100.0 * count as f64 / self.len().max(1) as f64
+        let all = match self.is_tagged() {
+            true => self.class_counts().iter().sum(),
+            false => self.len(),
+        };
+        100.0 * count as f64 / all.max(1) as f64
     }
 
-    /// The name of the class, the number, or nothing.
+    /// The name of the class, the number, the entities, the answer, or nothing.
     fn label_text(&self, example: &Example) -> String {
+        if let Some(words) = example.words() {
+            return self.entities_text(&example.text, words);
+        }
+        if let Some(answers) = example.answers() {
+            let context = example.pair.as_deref().unwrap_or_default();
+            let first = answers
+                .first()
+                .and_then(|answer| context.get(answer.range.clone()));
+            return first.unwrap_or("no answer").to_owned();
+        }
         match example.label {
             Some(Label::Class(class)) => match self.label_names.get(class) {
                 Some(name) => name.clone(),
@@ -184,6 +221,30 @@ impl Dataset {
             Some(Label::Value(value)) => value.to_string(),
             None => String::new(),
         }
+    }
+}
+
+impl Dataset {
+    /// `hexchat (PACKAGE), net (SECTION)`
+    fn entities_text(&self, text: &str, words: &[Word]) -> String {
+        let scheme = TagScheme::of(&self.label_names);
+        let tags: Vec<usize> = words
+            .iter()
+            .map(|word| word.tag.unwrap_or(usize::MAX))
+            .collect();
+        let named = |entity: &Entity| {
+            let (first, last) = (&words[entity.words.start], &words[entity.words.end - 1]);
+            let part = text
+                .get(first.range.start..last.range.end)
+                .unwrap_or_default();
+            format!("{part} ({})", scheme.types()[entity.of_type])
+        };
+        scheme
+            .entities(&tags)
+            .iter()
+            .map(named)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 
@@ -307,6 +368,8 @@ fn shorten(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use stratoscope_diagnostics::Result;
+
     use super::*;
 
     #[test]
@@ -348,8 +411,45 @@ rows in memory: 3 examples, 2 classes
         assert!(
             unlabelled
                 .to_plain()
-                .starts_with("pairs in memory: 1 pairs, no labels")
+                .starts_with("pairs in memory: 1 pair, no labels")
         );
+    }
+
+    #[test]
+    fn tagged_words_and_answers_are_shown() -> Result<()> {
+        let words = Dataset::from_words([
+            (
+                vec!["Ada", "Lovelace", "lived", "in", "London"],
+                vec!["B-PER", "I-PER", "O", "O", "B-LOC"],
+            ),
+            (vec!["it", "rains"], vec!["O", "O"]),
+        ])?;
+        let shown = words.to_plain();
+        assert!(
+            shown.starts_with("words in memory: 2 sentences of 7 words, 4 tags"),
+            "{shown}"
+        );
+        assert!(shown.contains("  O           4   57.1 %"), "{shown}");
+        assert!(
+            shown.contains("in London  → Ada Lovelace (PER), London (LOC)\n"),
+            "{shown}"
+        );
+        assert!(shown.ends_with("it rains"), "{shown}");
+        assert!(words.to_html().contains("London (LOC)"));
+        let questions = Dataset::from_questions([
+            ("Who?", "Ada wrote it.", "Ada"),
+            ("When?", "Ada wrote it.", ""),
+        ])?;
+        let shown = questions.to_plain();
+        assert!(
+            shown.contains(": 2 questions, 1 of them without an answer\n"),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("Who? | Ada wrote it.  → Ada\n") && shown.ends_with("→ no answer"),
+            "{shown}"
+        );
+        Ok(())
     }
 
     #[test]

@@ -25,11 +25,12 @@ pub struct Alignment {
 }
 
 impl Alignment {
-    /// Of an example and its tokens: its own words, else those of the tokenizer.
+    /// Of an example and its tokens: its own words, else those that the tokenizer sees, with signs inside of a word as part
+    /// of it: `micro-editor` is one word, `London.` two.
     pub fn of(example: &Example, pieces: &[Option<Piece>]) -> Self {
         let words: Vec<Range<usize>> = match example.words() {
             Some(words) => words.iter().map(|word| word.range.clone()).collect(),
-            None => words_of(pieces),
+            None => words_of(&example.text, pieces),
         };
         let mut first_tokens = vec![None; words.len()];
         // Both are in the order of the text.
@@ -70,8 +71,9 @@ impl Alignment {
     }
 }
 
-/// The words that a tokenizer sees in a text.
-fn words_of(pieces: &[Option<Piece>]) -> Vec<Range<usize>> {
+/// The words of a text. A tokenizer sees every sign of punctuation as a word of its own; one that stands between letters or
+/// digits, without spaces, joins them.
+fn words_of(text: &str, pieces: &[Option<Piece>]) -> Vec<Range<usize>> {
     let mut words: Vec<(u32, Range<usize>)> = Vec::new();
     for piece in pieces.iter().flatten().filter(|piece| !piece.in_pair) {
         match words.last_mut() {
@@ -79,7 +81,24 @@ fn words_of(pieces: &[Option<Piece>]) -> Vec<Range<usize>> {
             _ => words.push((piece.word, piece.range.clone())),
         }
     }
-    words.into_iter().map(|(_, range)| range).collect()
+    let has_letters = |range: &Range<usize>| {
+        let word = text.get(range.clone()).unwrap_or_default();
+        word.chars().any(char::is_alphanumeric)
+    };
+    let mut joined: Vec<Range<usize>> = Vec::with_capacity(words.len());
+    for (_, word) in words {
+        if let [.., before, sign] = &joined[..] {
+            let touch = before.end == sign.start && sign.end == word.start;
+            if touch && !has_letters(sign) && has_letters(before) && has_letters(&word) {
+                joined.pop();
+                let last = joined.len() - 1;
+                joined[last].end = word.end;
+                continue;
+            }
+        }
+        joined.push(word);
+    }
+    joined
 }
 
 impl Dataset {
@@ -183,6 +202,42 @@ mod tests {
         let aligned = Alignment::of(&example, &pieces);
         // The tokenizer of the test counts the space to the word that follows.
         assert_eq!(aligned.words, [0..2, 2..4]);
+    }
+
+    #[test]
+    fn a_sign_within_a_word_joins_it() {
+        let text = "see micro-editor (a/b/c), 3.5 - x.";
+        let parts = [
+            "see", "micro", "-", "editor", "(", "a", "/", "b", "/", "c", ")", ",", "3", ".", "5",
+            "-", "x", ".",
+        ];
+        let mut at = 0;
+        let piece = |(word, part): (usize, &&str)| {
+            let start = at + text[at..].find(*part).expect("it stands there");
+            at = start + part.len();
+            let word = word as u32;
+            Some(Piece {
+                word,
+                range: start..at,
+                in_pair: false,
+            })
+        };
+        let pieces: Vec<_> = parts.iter().enumerate().map(piece).collect();
+        let words = words_of(text, &pieces);
+        let words: Vec<&str> = words.into_iter().map(|range| &text[range]).collect();
+        let expected = [
+            "see",
+            "micro-editor",
+            "(",
+            "a/b/c",
+            ")",
+            ",",
+            "3.5",
+            "-",
+            "x",
+            ".",
+        ];
+        assert_eq!(words, expected);
     }
 
     #[test]

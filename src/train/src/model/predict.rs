@@ -246,7 +246,7 @@ impl Predictions {
         if self.are_words() {
             let counts = self.counts_of_words(data);
             let matrix = counts.and_then(|counts| ConfusionMatrix::new(counts, &self.label_names));
-            return matrix.ok_or_else(|| {
+            return matrix.map(ConfusionMatrix::of_words).ok_or_else(|| {
                 let expects = "the tagged words that were predicted".to_owned();
                 Box::new(bad("other words or other tags".to_owned(), expects))
             });

@@ -20,6 +20,9 @@ pub struct ConfusionMatrix {
     pub label_names: Vec<String>,
     /// Row by row: `counts[label][predicted]`.
     pub counts: Vec<Vec<u64>>,
+    /// What is counted: `example` or `word`.
+    #[serde(skip)]
+    noun: &'static str,
 }
 
 impl ConfusionMatrix {
@@ -33,7 +36,16 @@ impl ConfusionMatrix {
         (!counts.is_empty()).then_some(Self {
             label_names,
             counts,
+            noun: "example",
         })
+    }
+
+    /// The same of words.
+    pub(crate) fn of_words(self) -> Self {
+        Self {
+            noun: "word",
+            ..self
+        }
     }
 
     /// Examples with this label that were taken for `predicted`; `None` for a class that does not exist.
@@ -41,7 +53,7 @@ impl ConfusionMatrix {
         self.counts.get(label)?.get(predicted).copied()
     }
 
-    /// All examples.
+    /// All examples, or words.
     pub fn examples(&self) -> u64 {
         self.counts.iter().flatten().sum()
     }
@@ -74,7 +86,7 @@ impl ConfusionMatrix {
             .map_or_else(|| "undefined".to_owned(), number);
         format!(
             "confusion matrix of {}: lines are labels, columns predictions; accuracy {accuracy}",
-            text::count(self.examples() as usize, "example")
+            text::count(self.examples() as usize, self.noun)
         )
     }
 
