@@ -120,7 +120,11 @@ impl ModuleMapper for Take<'_> {
             };
             self.taken[usize::from(decays)].push((id, slots));
         }
-        let place = if trained { place.require_grad() } else { place };
+        // Only a tensor of the autodiff device remembers that it is trained.
+        let place = match trained {
+            true => Tensor::from_inner(place).require_grad(),
+            false => place,
+        };
         Param::from_mapped_value(id, place, mapper)
     }
 }
