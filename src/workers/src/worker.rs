@@ -85,6 +85,7 @@ pub fn serve(
                 let (hello, commands, answers) = pair(&came, &mut waiting, settings)?;
                 let mut session = Session::new(key, settings, hello.member, came);
                 session.chief = Some(hello.process);
+                session.early = std::mem::take(&mut waiting);
                 // The next chief may come before the last one is known to be gone.
                 let _ = session.run(commands, answers, work);
                 waiting.append(&mut session.early);
@@ -105,7 +106,8 @@ fn local_address(other: SocketAddr) -> Outcome<std::net::IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
-/// The two connections of the next chief.
+/// The two connections of the next chief. Hops that have come stay in `waiting`: a chief connects to its neighbor as soon as
+/// it is welcomed, which may be while the worker ends the session before.
 fn pair(
     visitors: &Receiver<Visitor>,
     waiting: &mut Vec<Visitor>,
@@ -120,7 +122,7 @@ fn pair(
             if let Some(other) = waiting.iter().rposition(answers) {
                 let (high, low) = (at.max(other), at.min(other));
                 let (second, first) = (waiting.remove(high), waiting.remove(low));
-                waiting.clear();
+                waiting.retain(|it| it.hello.role == Role::Hop);
                 let (commands, answers) = match first.hello.role {
                     Role::Commands => (first, second),
                     _ => (second, first),
@@ -286,6 +288,7 @@ impl<'a> Session<'a> {
 
     /// Connects to the member behind, and waits for the one before.
     fn form(&mut self, form: &Form) -> Outcome<Chain> {
+        let since = Instant::now();
         self.shared.abort();
         let hello = Hello::new(self.settings, Role::Hop, self.member, form.generation);
         let (right, _) = hello.dial(form.right, self.key, self.settings)?;
@@ -311,6 +314,10 @@ impl<'a> Session<'a> {
             let is_over = self.shared.is_over.load(Ordering::SeqCst);
             if is_over || self.shared.aborted.load(Ordering::SeqCst) >= form.generation {
                 return Err(Fault::Aborted);
+            }
+            // The one before may need its whole patience to be connected, and so did this one.
+            if since.elapsed() >= self.settings.patience * 3 {
+                return Err(Fault::Silent(since.elapsed()));
             }
             match self.visitors.recv_timeout(LOOK) {
                 Ok(visitor) => self.early.push(visitor),
