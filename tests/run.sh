@@ -60,7 +60,7 @@ step() {
 rust_tests() {
     local log=$results/rust.log status=0
     if cargo nextest --version >/dev/null 2>&1; then
-        cargo nextest run --workspace --locked --no-fail-fast --success-output final 2>&1 | tee "$log" || status=$?
+        cargo nextest run --config-file tests/nextest.toml --workspace --locked --no-fail-fast --success-output final 2>&1 | tee "$log" || status=$?
     else
         cargo test --workspace --locked --no-fail-fast --lib --bins --tests -- --nocapture 2>&1 | tee "$log" || status=$?
     fi
