@@ -1,6 +1,8 @@
 //! Builds a report from replicas. Checksums are read from the devices; everything else is known without that.
 
-use burn::module::Module;
+use std::collections::HashMap;
+
+use burn::module::{Module, ParamId};
 use stratoscope_diagnostics::Result;
 
 use super::PlacementReport;
@@ -72,6 +74,25 @@ impl PlacementReport {
         let sums = replicas.checksums()?;
         let variables = replicas.records().iter().zip(sums).map(row).collect();
         Ok(Self::empty(Some(strategy), devices, variables))
+    }
+
+    /// Adds the copies that another process has, at the device of a replica.
+    pub fn add_copies(&mut self, replica: usize, sums: &HashMap<ParamId, Checksum>) {
+        let mut devices = self.devices.iter();
+        let Some(device) = devices.position(|it| it.replica == Some(replica)) else {
+            return;
+        };
+        for row in &mut self.variables {
+            let sum = row.param.and_then(|param| sums.get(&param));
+            if let (Some(&checksum), None) = (sum, row.on(device)) {
+                row.copies.push(VariableCopy {
+                    device,
+                    bytes: row.bytes,
+                    rows: None,
+                    checksum,
+                });
+            }
+        }
     }
 
     fn empty(

@@ -86,7 +86,7 @@ impl<N: Network> Model<N> {
             frozen: state.frozen(),
         }));
         state.saved_run = None;
-        let mut receipt = receipt(&state)?;
+        let mut receipt = receipt(&mut state)?;
         receipt.settings.extend(note_on_scope(&state));
         Ok(receipt)
     }

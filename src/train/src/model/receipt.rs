@@ -12,7 +12,7 @@ use crate::report::receipt::CompileReceipt;
 use crate::run::state::ModelState;
 use crate::schedule::{IntoSchedule, Schedule, short};
 
-pub(crate) fn receipt<N: Network>(state: &ModelState<N>) -> Result<CompileReceipt> {
+pub(crate) fn receipt<N: Network>(state: &mut ModelState<N>) -> Result<CompileReceipt> {
     let mut settings = Vec::new();
     let mut add = |name: &str, value: String| settings.push((name.to_owned(), value));
     if let Some(compiled) = &state.compiled {

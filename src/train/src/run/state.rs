@@ -86,8 +86,14 @@ impl<N: Network> ModelState<N> {
         }
     }
 
-    pub(crate) fn placement(&self) -> Result<PlacementReport> {
-        let report = PlacementReport::of(&self.step.replicas)?.titled(self.files.model_name());
+    pub(crate) fn placement(&mut self) -> Result<PlacementReport> {
+        let mut report = PlacementReport::of(&self.step.replicas)?.titled(self.files.model_name());
+        // A network that cannot travel is an error of `fit!`; until then nobody else has a copy.
+        if self.step.takes_workers(&self.files).is_ok() {
+            for (worker, sums) in self.step.sums_at_workers() {
+                report.add_copies(worker, &sums);
+            }
+        }
         let Some(compiled) = &self.compiled else {
             return Ok(report);
         };

@@ -103,6 +103,42 @@ fn four_workers_have_the_bits_of_four_logical_devices() {
     }
 }
 
+/// The copies in a placement are those of the processes, which have them before the first step.
+#[test]
+fn a_placement_has_the_copies_of_all_workers() {
+    let strategy = workers(3);
+    let model = sequential(&strategy, CompileArgs::new().optimizer(Adam::new(0.01)));
+    let data = make_regression(24, 5, 1).expect("numbers");
+    let shown = |model: &Model<_>| {
+        let report = model.placement().expect("readable");
+        for row in &report.variables {
+            let devices: Vec<usize> = row.copies.iter().map(|it| it.device).collect();
+            assert_eq!(devices, [0, 1, 2], "{report}");
+            assert!(row.is_equal(), "{report}");
+        }
+        assert!(!report.to_string().contains("no copy"), "{report}");
+        report.variables[0].copies[0].checksum
+    };
+    let before = shown(&model);
+    let fit = FitArgs::new().batch_size(6).verbose(false);
+    model.fit(&data, fit).expect("it trains");
+    assert_ne!(shown(&model), before);
+    // Whoever is gone has no copy.
+    let strategy = strategy.replace_lost(false);
+    let process = strategy.process(2).expect("a worker").expect("it lives");
+    signal(process, libc::SIGKILL);
+    while strategy.process(2).expect("a worker").is_some() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let report = model.placement().expect("readable");
+    let row = &report.variables[0];
+    assert_eq!(row.copies.len(), 2, "{report}");
+    assert!(
+        row.is_equal() && report.to_string().contains("no copy"),
+        "{report}"
+    );
+}
+
 fn sequential(
     strategy: &impl AsStrategy,
     args: CompileArgs,

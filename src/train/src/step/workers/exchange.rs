@@ -1,12 +1,13 @@
 //! What the workers exchange: values, gradients, updates, checksums.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use burn::module::ParamId;
 use burn::optim::GradientsParams;
 use stratoscope_diagnostics::rules::WorkersDiffer;
 use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_strategy::Checksum;
 use stratoscope_workers::{Collective, Fault};
 
 use super::message::{Model, Request, Response, WireUpdate};
@@ -181,6 +182,36 @@ impl<N: Network> StepState<N> {
                 tally.of(0).busy += busy.unwrap_or_default();
             });
         }
+    }
+
+    /// The checksums of the variables at each worker. Workers that do not have the present values yet get them first, unless a
+    /// step is going on. A worker that cannot be reached has no copy: the next step reports it.
+    pub(crate) fn sums_at_workers(&mut self) -> Vec<(usize, HashMap<ParamId, Checksum>)> {
+        if self.workers.is_none() {
+            return Vec::new();
+        }
+        if self.accumulated.is_empty() {
+            self.remote().log.clear();
+            let _ = self.persistently(|_| Ok(()));
+        }
+        let changes = self.replicas.changes();
+        let remote = self.remote();
+        if remote.generation == 0 || remote.synced != changes {
+            return Vec::new();
+        }
+        let Ok(answers) = remote.ask_all(&Request::Checksums) else {
+            return Vec::new();
+        };
+        let variables = flat::variables(self.replicas.first());
+        let of_worker = |(&seat, answer): (&usize, Response)| {
+            let Response::Checksums(sums) = answer else {
+                return None;
+            };
+            let sums = variables.iter().zip(sums);
+            Some((seat, sums.map(|(it, sum)| (it.id, Checksum(sum))).collect()))
+        };
+        let seats = self.remote().seats.clone();
+        seats.iter().zip(answers).filter_map(of_worker).collect()
     }
 
     /// Compares the copies of all workers with this one's, every so many steps and when a run ends.
