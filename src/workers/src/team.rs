@@ -106,7 +106,8 @@ struct Member {
     closers: Vec<Closer>,
     heard: Instant,
     pulse: Pulse,
-    answers: HashMap<u64, Answer>,
+    /// For each command that was sent to it and whose answer somebody wants: the answer, once it has come.
+    answers: HashMap<u64, Option<Answer>>,
 }
 
 impl Team {

@@ -28,9 +28,11 @@ impl Shared {
 
     pub(super) fn send(&self, seat: usize, number: u64, command: &message::Command) -> Outcome<()> {
         let (id, commands) = {
-            let state = self.state.lock();
-            let member = state.seats.get(seat - 1).and_then(|it| it.member.as_ref());
+            let mut state = self.state.lock();
+            let seat = state.seats.get_mut(seat - 1);
+            let member = seat.and_then(|it| it.member.as_mut());
             let member = member.ok_or(Fault::Closed)?;
+            member.answers.insert(number, None);
             (member.id, Arc::clone(&member.commands))
         };
         let bytes = command.encoded();
@@ -51,7 +53,9 @@ impl Shared {
                 .get_mut(seat - 1)
                 .and_then(|it| it.member.as_mut());
             let member = member.ok_or(Fault::Closed)?;
-            if let Some(answer) = member.answers.remove(&number) {
+            // Who has the seat now may not be who was sent the command.
+            let answer = member.answers.get_mut(&number).ok_or(Fault::Closed)?;
+            if let Some(answer) = answer.take() {
                 // Of commands before this one nobody wants an answer any more.
                 member.answers.retain(|&other, _| other > number);
                 return answer;
@@ -85,7 +89,9 @@ impl Shared {
                     Ok(answer) => {
                         // It says so itself, half a second later.
                         WAITS.clone_into(&mut member.pulse.doing);
-                        member.answers.insert(frame.step, answer);
+                        if let Some(wanted) = member.answers.get_mut(&frame.step) {
+                            *wanted = Some(answer);
+                        }
                     }
                     Err(fault) => break fault,
                 },

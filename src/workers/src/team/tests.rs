@@ -162,6 +162,16 @@ fn processes_add_what_one_process_adds() {
     assert!(team.bytes_sent() > 5 * 4 * ELEMENTS as u64);
 }
 
+/// Nobody waits for the answer of a worker that was never asked: it has taken the seat of one that was.
+#[test]
+fn who_was_not_asked_does_not_answer() {
+    let team = started(1);
+    let number = team.next_number();
+    let none = team.answer(1, number, &|| false);
+    assert_eq!(none.expect_err("nobody answers"), Fault::Closed);
+    assert_eq!(step(&team, 1), 2);
+}
+
 /// `SIGKILL` and `SIGSTOP`: found in less than 5 s, the step is made by who is left, and somebody takes the seat.
 #[test]
 fn who_is_killed_or_hangs_is_lost_and_replaced() {
