@@ -113,10 +113,14 @@ fn a_placement_has_the_copies_of_all_workers() {
         let report = model.placement().expect("readable");
         for row in &report.variables {
             let devices: Vec<usize> = row.copies.iter().map(|it| it.device).collect();
-            assert_eq!(devices, [0, 1, 2], "{report}");
-            assert!(row.is_equal(), "{report}");
+            assert_eq!(devices, [0, 1, 2], "{}", report.to_plain());
+            assert!(row.is_equal(), "{}", report.to_plain());
         }
-        assert!(!report.to_string().contains("no copy"), "{report}");
+        assert!(
+            !report.to_plain().contains("no copy"),
+            "{}",
+            report.to_plain()
+        );
         report.variables[0].copies[0].checksum
     };
     let before = shown(&model);
@@ -132,10 +136,11 @@ fn a_placement_has_the_copies_of_all_workers() {
     }
     let report = model.placement().expect("readable");
     let row = &report.variables[0];
-    assert_eq!(row.copies.len(), 2, "{report}");
+    assert_eq!(row.copies.len(), 2, "{}", report.to_plain());
     assert!(
-        row.is_equal() && report.to_string().contains("no copy"),
-        "{report}"
+        row.is_equal() && report.to_plain().contains("no copy"),
+        "{}",
+        report.to_plain()
     );
 }
 
