@@ -7,11 +7,10 @@ import pytest
 
 from kernel_client import check_card, check_static_html
 
-WORDS = """let row = |row: usize| {
+WORDS = """let words = Dataset::from_words((0..48).map(|row| {
     let (name, place) = (["game", "server", "font"][row % 3], ["library", "editor"][row % 2]);
     (vec!["the", name, "of", "a", place], vec!["O", "B-TOOL", "O", "O", "B-PLACE"])
-};
-let words = Dataset::from_words((0..48).map(row))?;"""
+}))?;"""
 
 ENTROPY = "loss = SparseCategoricalCrossentropy { from_logits: true }"
 
@@ -26,7 +25,7 @@ def test_words_are_tagged(ready, tiny, tmp_path):
     ready.run("let strategy = MirroredStrategy::logical(2)?;")
     ready.run(f"""scope!(strategy, {{
     let tagger = BertForTokenClassification::from_pretrained_labels("{tiny}", words.label_names.clone())?;
-    compile!(tagger, optimizer = AdamW::new(5e-3), {ENTROPY}, metrics = ["entity_f1", accuracy()])?;
+    compile!(tagger, optimizer = AdamW::new(5e-3), {ENTROPY}, metrics = ["entity_f1", "accuracy"])?;
 }});""")
     history = ready.run("let history = fit!(tagger, words, validation_data = words, batch_size = 8, epochs = 20)?; history").shown()
     assert "entity_f1" in history, history
@@ -51,15 +50,14 @@ def test_texts_are_no_words(ready):
 
 
 def test_questions_are_answered(ready, tiny, tmp_path):
-    ready.run("""let asked = |row: usize| {
+    ready.run("""let questions = Dataset::from_questions((0..48).map(|row| {
     let (name, place) = (["game", "server", "font"][row % 3], ["library", "editor"][row % 2]);
     let answer = if row % 4 == 3 { "" } else { name };
     (if row % 4 == 3 { "system" } else { "tool" }, format!("the {name} of a {place}"), answer.to_owned())
-};
-let questions = Dataset::from_questions((0..48).map(asked))?;""")
+}))?;""")
     ready.run(f"""scope!(strategy, {{
     let answerer = BertForQuestionAnswering::from_pretrained("{tiny}")?;
-    compile!(answerer, optimizer = AdamW::new(5e-3), {ENTROPY}, metrics = ["exact_match", answer_f1()])?;
+    compile!(answerer, optimizer = AdamW::new(5e-3), {ENTROPY}, metrics = ["exact_match", "answer_f1"])?;
 }});""")
     history = ready.run("let history = fit!(answerer, questions, validation_data = questions, batch_size = 8, epochs = 40)?; history").shown()
     assert "exact_match" in history, history

@@ -304,7 +304,7 @@ def seconds_of(pid):
 
 def test_a_compiler_that_is_killed(kernel):
     kernel.run("let precious = 3;")
-    functions = "\n".join(f"fn g{n}(x: u64) -> String {{ format!(\"{{x}} {n}\") }}" for n in range(1500))
+    functions = "\n".join(f"fn g{n}(x: u64) -> String {{ format!(\"{{x}} {n}\") }}" for n in range(8000))
     request = kernel.request(functions)
     # The process that compiles the cell uses the processor, the one that waits does not.
     deadline = time.monotonic() + 30

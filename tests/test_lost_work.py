@@ -283,7 +283,7 @@ def test_a_cell_that_is_nested_too_deeply_is_refused(kernel, part):
 
 
 def test_the_time_to_compile_grows_with_the_statements(kernel):
-    code = "\n".join(f"let number{index} = {index};" for index in range(800))
+    code = "\n".join(f"let number{index} = {index};" for index in range(1600))
     request = kernel.request(code)
     time.sleep(1)
     pressed = time.monotonic()
@@ -294,8 +294,8 @@ def test_the_time_to_compile_grows_with_the_statements(kernel):
     assert cell.errors[0]["ename"] == "Interrupted"
     assert value(kernel, "kept") == '"kept"'
     kernel.execute(code, timeout=100).ok()
-    assert value(kernel, "number799") == "799"
-    kernel.execute("%reset " + " ".join(f"number{index}" for index in range(800)))
+    assert value(kernel, "number1599") == "1599"
+    kernel.execute("%reset " + " ".join(f"number{index}" for index in range(1600)))
 
 
 def test_statics_keep_their_values(kernel):

@@ -87,6 +87,11 @@ def test_another_compiler_is_named_with_the_command_that_installs_the_right_one(
         finished = other_compiler(*arguments)
         output = " ".join(without_ansi(finished.stdout + finished.stderr).split())
         assert finished.returncode != 0 and "SC1003" in output, output
+        if arguments[0] == "run":
+            # The card is in the executed notebook.
+            executed = json.loads((tmp_path / "first.executed.ipynb").read_text())
+            (card,) = [out["data"] for out in executed["cells"][0]["outputs"] if out["output_type"] == "display_data"]
+            output += " ".join("".join(card["text/plain"]).split())
         assert command in output and "or build stratoscope with your compiler" in output
         assert "Diagnostic {" not in output and "panicked" not in output
     assert not (tmp_path / "cache").exists(), "nothing is unpacked that nobody can use"

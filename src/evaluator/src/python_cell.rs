@@ -60,7 +60,7 @@ fn python(text: &str, known: CellContext) -> Option<Answer> {
         .filter(|found| found.severity == Severity::Error);
     let is_open = errors.clone().all(|found| found.code == UNFINISHED);
     let is_spelled = found.iter().any(|found| found.code == SPELLING);
-    let binds = is_spelled && binds_without_let(text, &known);
+    let binds = is_spelled && binds_without_let(text);
     if !is_known && !is_open && !binds {
         return None;
     }
@@ -72,12 +72,13 @@ fn python(text: &str, known: CellContext) -> Option<Answer> {
     (is_known || is_python).then_some(answer)
 }
 
-/// `model = Sequential([…])  # hidden`, where there is no `model`: correct spelling alone would not make it Rust.
-fn binds_without_let(text: &str, known: &CellContext) -> bool {
+/// `model = Sequential([…])  # hidden`: correct spelling alone would not make it Rust. Whether there is a `model` already
+/// does not matter: cells are run again.
+fn binds_without_let(text: &str) -> bool {
     text.lines().any(|line| {
         line.split_once(" = ").is_some_and(|(name, _)| {
             let is_name = name.chars().all(|it| it.is_alphanumeric() || it == '_');
-            is_name && !name.is_empty() && !known.variables.contains_key(name)
+            is_name && !name.is_empty()
         })
     })
 }
