@@ -1,5 +1,7 @@
-"""The notebooks on four well-known explanations, and that on WebGPU. Each is executed as a whole; a cell either runs, or fails with the
+"""The notebooks on four well-known explanations, on WebGPU and on heads. Each is executed as a whole; a cell either runs, or fails with the
 diagnostic that it demonstrates."""
+
+import re
 
 import pytest
 
@@ -13,6 +15,8 @@ NOTEBOOKS = {
                            {"SC0506", "SC0502", "SC0508", "SC0403", "SC0701", "SC0302"}),
     "one_or_many_devices": (["SC0201", "SC0806", "SC0114"], {"SC0512"}),
     "webgpu": (["SC0712"], {"SC0407", "SC0501"}),
+    "token_classification": ([], set()),
+    "question_answering": (["SC0432"], set()),
 }
 
 
@@ -140,3 +144,27 @@ def test_a_small_bert_converges_on_wgpu(run):
     history = cell.outputs[-1].data["text/plain"]
     assert history_column(history, "accuracy")[-1] >= 0.9, history
     assert history_column(history, "val accuracy")[-1] >= 0.8, history
+
+
+def first_validation_metric(table):
+    """After the second epoch: its column follows those of the epoch, the batch, the loss, two metrics and the validation loss."""
+    (row,) = re.findall(r"^ *2 +\d+/.*", table, re.MULTILINE)
+    return float(row.replace("★", "").split()[6])
+
+
+def test_words_are_tagged_in_texts_that_were_never_seen(run):
+    executed = run("token_classification")
+    assert first_validation_metric(executed.shown("fit!(tagger")) >= 0.95
+    shown = executed.shown("hexchat from net")
+    assert "[hexchat PACKAGE" in shown and "[net SECTION" in shown and "[micro-editor PACKAGE" in shown, shown
+    assert "my sound stopped working after lunch\n" in shown + "\n", "no entity"
+    assert [line.split() for line in executed.printed("audacious")] == [["PACKAGE", "audacious"], ["SECTION", "sound"]]
+
+
+def test_answers_are_found_or_missing(run):
+    executed = run("question_answering")
+    assert first_validation_metric(executed.shown("fit!(answerer")) >= 0.7
+    assert "→ hexchat" in executed.shown("an IRC client with tabs?")
+    shown = executed.shown("What does firefox provide?")
+    assert "What does firefox provide? → no answer in this text" in shown and "→ net" in shown, shown
+    assert "→ net" in executed.shown("split_whitespace")
