@@ -60,6 +60,7 @@ COMMANDS = {
     "cargo nextest run --workspace -E 'test(wgpu) or test(adapter)'": None,  # a part of tests/run.sh
     "cargo run --example bfloat16 -- --batch 16 --seq 64": None,  # measurements: they link burn once more each
     "cargo run --example bfloat16 -- --batch 8 --seq 512": None,
+    "cargo run --example replica_cost -- --batch 32 --seq 20 --steps 15": None,
     "cargo run --example fine_tune -- --device cuda:0": None,  # needs a GPU
     "cargo run --example fine_tune -- --seeds 5 --policy mixed_bfloat16": None,  # an hour
     "cargo run --example train_step -- --batch 16 --seq 64 --policy mixed_bfloat16": None,
