@@ -106,24 +106,22 @@ impl Predictions {
 
     /// The texts with their entities in color, a paragraph each, as static HTML with inline styles only.
     pub(super) fn words_to_html(&self) -> String {
-        let mut types: Vec<&str> = Vec::new();
+        // A type has the same color in every prediction of a model.
+        let scheme = TagScheme::of(&self.label_names);
         let mut html = String::from("<div style=\"font-size:13px;line-height:2.1\">");
         for row in &self.rows {
             html.push_str("<div style=\"margin:2px 0\">");
             let mut end = 0;
             for mark in &row.marks {
-                let place = types.iter().position(|known| *known == mark.label);
-                let place = place.unwrap_or_else(|| {
-                    types.push(&mark.label);
-                    types.len() - 1
-                });
+                let mut types = scheme.types().iter();
+                let place = types.position(|known| *known == mark.label);
                 html.push_str(&escape(row.text.get(end..mark.start).unwrap_or_default()));
                 // Writing to a string cannot fail.
                 let _ = write!(
                     html,
                     "<span style=\"background-color:{};border-radius:4px;padding:2px 5px\" title=\"{:.1} %\">{} \
                      <b style=\"font-size:10px\">{}</b></span>",
-                    COLORS[place % COLORS.len()],
+                    COLORS[place.unwrap_or_default() % COLORS.len()],
                     100.0 * mark.score,
                     escape(&mark.text),
                     escape(&mark.label)
