@@ -42,6 +42,14 @@ system_packages() {
     fi
 }
 
+# NVIDIA's compiler of CUDA kernels, which needs no GPU; for Linux on x86-64 alone.
+cuda_compiler() {
+    [ "$(uname -s)-$(uname -m)" = Linux-x86_64 ] || return 0
+    say "NVRTC into .venv (65 MB)"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r tests/cuda/requirements.lock ||
+        printf 'not installed: NVRTC; the tests that need it are skipped\n' >&2
+}
+
 # Runs a step and records a failure, so that one run reports all failures.
 failed=()
 step() {
@@ -99,6 +107,7 @@ export STRATOSCOPE_DEVICE=${STRATOSCOPE_DEVICE:-cpu}
 find_rust
 step "formatting" cargo fmt --all --check
 make_venv
+cuda_compiler
 build
 install_kernel
 step "Rust tests" rust_tests

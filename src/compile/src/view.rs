@@ -5,8 +5,8 @@
 //! and most of them say nothing about the types that cells use. The view is a folder with one tiny
 //! manifest for each crate whose types matter: ours and burn's public ones. The `path` in ours points
 //! at the *real* sources, which may change and must not disagree; burn's lie beside the manifest, in
-//! [`outline`]. Their only dependencies are each other. What a source names beyond that stays unknown to rust-analyzer,
-//! which tolerates that. These crates are not compiled (see [`crate::wrapper`]). Beside them
+//! `outline`. Their only dependencies are each other. What a source names beyond that stays unknown to rust-analyzer,
+//! which tolerates that. These crates are not compiled (see `crate::wrapper`). Beside them
 //! lies the [`standard_library`] in outline.
 
 use std::collections::{BTreeMap, BTreeSet};

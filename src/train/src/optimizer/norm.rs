@@ -109,10 +109,10 @@ pub(crate) fn sum_of_squares<const D: usize>(tensor: Tensor<D>) -> Squares {
 }
 
 /// The tensor for a kernel, or itself where the kernels do not take it.
-fn flattened<const D: usize>(tensor: Tensor<D>) -> Result<Flat, Tensor<D>> {
+fn flattened<const D: usize>(tensor: Tensor<D>) -> Result<Flat, Box<Tensor<D>>> {
     match kernels::takes(&tensor) {
-        true => Flat::new(tensor.clone()).ok_or(tensor),
-        false => Err(tensor),
+        true => Flat::new(tensor.clone()).ok_or_else(|| Box::new(tensor)),
+        false => Err(Box::new(tensor)),
     }
 }
 

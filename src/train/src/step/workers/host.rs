@@ -97,7 +97,7 @@ impl<N: Network> Replica<N> {
         for part in parts {
             let batch = part.batch.checked()?;
             let accumulated = self.accumulated.entry(part.replica);
-            let accumulated = accumulated.or_insert_with(GradientsAccumulator::new);
+            let accumulated = accumulated.or_default();
             let place = (network, &device, part.replica);
             let share = (&batch, part.share.max(1));
             let computed = pass_of_replica(place, share, accumulated, (&pass, false), &never);
