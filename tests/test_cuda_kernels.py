@@ -80,7 +80,7 @@ def test_every_kernel_of_a_training_step_compiles(runs, variant):
     families = collections.Counter(program.family for program in run.programs)
     lacking = [family for family in FAMILIES if not any(name.startswith(family) for name in families)]
     assert not lacking, (lacking, sorted(families))
-    assert len(names) >= 100, sorted(names)
+    assert len(names) >= 80, sorted(names)
 
     listed = TARGET / "cuda-kernels" / f"{'-'.join(variant)}.txt"
     listed.parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ def test_a_device_that_computes_nothing_is_not_taken(machine, train_step):
     """Of the default devices, one that gives a wrong answer falls to the next, with a note."""
     run = machine.run("wrong", [train_step, "--batch", 2, "--seq", 8, "--steps", 1], STANDIN_ANSWER="5")
     assert run.code == 0, run.output[-2000:]
-    assert "SC0713" in run.output and "1 + 2 + 3" in run.output, run.output
+    assert "SC0713: the default device is" in run.output and "cuda:0 did not start" in run.output, run.output
     assert json.loads(run.output.splitlines()[-1])["device"] != "cuda:0"
 
 

@@ -11,7 +11,10 @@ pub fn check_batch_gradient(gradient: impl Fn(f64, &[(f64, f64)]) -> f64) -> Ver
     judged("2.1", "batch_gradient", || of_batch(&gradient))
 }
 
-fn of_batch(gradient: &dyn Fn(f64, &[(f64, f64)]) -> f64) -> Result<String, Fault> {
+/// The mean loss of some examples, or its gradient, at a weight.
+type OfExamples<'a> = dyn Fn(f64, &[(f64, f64)]) -> f64 + 'a;
+
+fn of_batch(gradient: &OfExamples<'_>) -> Result<String, Fault> {
     let mut random = Random::new(21);
     for _ in 0..TRIES {
         let w = random.short(-2.0, 2.0);
@@ -63,7 +66,10 @@ pub fn check_combine(combine: impl Fn(&[(f64, usize)]) -> f64) -> Verdict {
     judged("2.2", "combine", || of_combine(&combine))
 }
 
-fn of_combine(combine: &dyn Fn(&[(f64, usize)]) -> f64) -> Result<String, Fault> {
+/// What parts with their sizes are together.
+type OfParts<'a> = dyn Fn(&[(f64, usize)]) -> f64 + 'a;
+
+fn of_combine(combine: &OfParts<'_>) -> Result<String, Fault> {
     let mut random = Random::new(22);
     for _ in 0..TRIES {
         let count = random.integer(2, 4);

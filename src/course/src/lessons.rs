@@ -204,7 +204,7 @@ mod tests {
             assert!(right(number).is_right());
         }
         let lesson = report(3);
-        let shown = lesson.map_or_else(|it| it.0, |it| it).to_plain();
+        let shown = lesson.unwrap_or_else(|it| it.0).to_plain();
         assert!(shown.contains("3.2   an all-reduce as a tree"), "{shown}");
     }
 

@@ -47,9 +47,10 @@ pub fn check_local_sgd(program: impl Fn(&[(f64, f64)], f64, usize, usize) -> Vec
     judged("7.1", "local_sgd", || of_local_sgd(&program))
 }
 
-fn of_local_sgd(
-    program: &dyn Fn(&[(f64, f64)], f64, usize, usize) -> Vec<f64>,
-) -> Result<String, Fault> {
+/// The weights after some local steps: examples, rate, steps, and steps between two averages.
+type Program<'a> = dyn Fn(&[(f64, f64)], f64, usize, usize) -> Vec<f64> + 'a;
+
+fn of_local_sgd(program: &Program<'_>) -> Result<String, Fault> {
     let mut random = Random::new(71);
     for attempted in 0..TRIES {
         let count = random.integer(2, 3);

@@ -353,7 +353,7 @@ mod tests {
         let kept = package.kept(&folder).expect("makes");
         assert_eq!(kept, folder.join(KEPT));
         assert_eq!(fs::metadata(&kept).expect("is there").mode() & 0o777, 0o700);
-        assert_eq!(package.remove(), [folder.clone()]);
+        assert_eq!(package.remove(), std::slice::from_ref(&folder));
         assert!(!folder.exists());
     }
 

@@ -52,7 +52,7 @@ fn read(text: &str) -> Option<Program> {
         .tokens()
         .iter()
         .filter(|token| token.kind() == TokenKind::Comment)
-        .map(|token| span(token))
+        .map(span)
         .collect();
     let Mod::Module(module) = parsed.syntax() else {
         return None;

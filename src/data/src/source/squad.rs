@@ -149,10 +149,8 @@ mod tests {
                 .map(|answer| answer.range.clone())
                 .collect::<Vec<_>>()
         });
-        assert_eq!(
-            ranges.collect::<Vec<_>>(),
-            [vec![0..4], vec![5..13], vec![]]
-        );
+        let ranges: Vec<_> = ranges.flatten().collect();
+        assert_eq!(ranges, [0..4, 5..13], "the third has no answer");
         assert_eq!(data[2].pair.as_deref(), Some("Zoë wrote it"));
     }
 

@@ -144,7 +144,7 @@ impl Translator<'_> {
             .strip_prefix("transformers.")
             .and_then(|it| it.strip_suffix(".from_pretrained"))
         {
-            return self.from_pretrained(&class.to_owned(), call);
+            return self.pretrained(class, call);
         }
         self.other_library(full, call)
     }

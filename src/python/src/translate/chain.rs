@@ -5,12 +5,12 @@ use super::thing::Thing;
 use super::{Translator, Why};
 use crate::model::{Call, Kind, Value};
 
+/// Layers, one behind the other, and the name of their input.
+pub(crate) type Chain = (Vec<Layer>, Option<String>);
+
 impl Translator<'_> {
     /// The layers behind a value that is the output of layers; `None` where it is none.
-    pub(crate) fn chained(
-        &mut self,
-        value: &Value,
-    ) -> Option<Result<(Vec<Layer>, Option<String>), Why>> {
+    pub(crate) fn chained(&mut self, value: &Value) -> Option<Result<Chain, Why>> {
         if let Some(path) = value.path() {
             return match self.things.get(&path.join(".")) {
                 Some(Thing::Layers(layers, input)) => Some(Ok((layers.clone(), input.clone()))),
@@ -117,7 +117,7 @@ impl Translator<'_> {
                     .ok_or("the input has no shape")?;
                 Ok(Thing::Layers(Vec::new(), Some(self.shape(shape)?)))
             }
-            Some(class) => Ok(Thing::Layer(self.layer(&class.to_owned(), call)?)),
+            Some(class) => Ok(Thing::Layer(self.layer(class, call)?)),
             None if full == "keras.Input" => {
                 let (layers, shape) = self.input(call)?;
                 Ok(Thing::Layers(layers, shape))

@@ -7,6 +7,9 @@ use super::thing::Thing;
 use super::{Translator, Why, text};
 use crate::model::{Kind, Statement, StatementKind, Value, each_value};
 
+/// The pattern of a loop, its items, and its names with their types.
+type Iterated = (String, String, Vec<(String, Type)>);
+
 impl Translator<'_> {
     /// `with strategy.scope():`.
     pub(crate) fn with(
@@ -129,11 +132,7 @@ impl Translator<'_> {
     }
 
     /// The pattern and the items of a loop, and the types of its names.
-    fn iterated(
-        &mut self,
-        target: &Value,
-        items: &Value,
-    ) -> Result<(String, String, Vec<(String, Type)>), Why> {
+    fn iterated(&mut self, target: &Value, items: &Value) -> Result<Iterated, Why> {
         let call = items.call();
         let called = call
             .and_then(|call| call.function.name())

@@ -140,11 +140,11 @@ impl Translator<'_> {
                     let is_scope = items
                         .iter()
                         .any(|(value, _)| value.method("scope").is_some());
-                    let models = body.iter().filter_map(|inner| match &inner.kind {
+                    let mut models = body.iter().filter_map(|inner| match &inner.kind {
                         StatementKind::Expression(value) => compiled_model(value),
                         _ => None,
                     });
-                    let model = models.last().filter(|_| is_scope);
+                    let model = models.next_back().filter(|_| is_scope);
                     (model, Place::InScope)
                 }
                 _ => (None, Place::InScope),

@@ -241,7 +241,7 @@ impl Translator<'_> {
         let text = text.into();
         for (index, text) in text.lines().enumerate() {
             let inner = text.len() - text.trim_start_matches("    ").len();
-            let more = (text.len() - text.trim_start().len()).min(inner.max(0)) / 4;
+            let more = (text.len() - text.trim_start().len()).min(inner) / 4;
             self.translation.lines.push(Line {
                 depth: self.depth + more,
                 text: text.trim_start().to_owned(),

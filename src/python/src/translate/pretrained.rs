@@ -14,11 +14,7 @@ const CLASSIFIERS: &[&str] = &[
 
 impl Translator<'_> {
     /// `transformers.Class.from_pretrained(…)`.
-    pub(crate) fn from_pretrained(
-        &mut self,
-        class: &str,
-        call: &Call,
-    ) -> Result<(String, Thing), Why> {
+    pub(crate) fn pretrained(&mut self, class: &str, call: &Call) -> Result<(String, Thing), Why> {
         let name = call
             .argument("pretrained_model_name_or_path", 0)
             .ok_or("it names no checkpoint")?;

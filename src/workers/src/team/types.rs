@@ -11,7 +11,7 @@ use crate::message::Pulse;
 
 /// How the processes of a job on this machine are started.
 pub trait Launch: Send + Sync {
-    /// The command of a worker. It finds the chief in its environment ([`place_in_environment`]).
+    /// The command of a worker. It finds the chief in its environment ([`place_in_environment`](crate::team::place_in_environment)).
     ///
     /// # Errors
     /// Its program is not there.

@@ -53,16 +53,15 @@ impl Driver {
         type Version = unsafe extern "C" fn(*mut c_int) -> c_int;
         // SAFETY: the driver API of CUDA defines both functions with these signatures; `cuInit` requires 0, the
         // version is written to a valid pointer.
-        let status = unsafe {
+        let (status, number) = unsafe {
             let version: Symbol<Version> = driver.function(b"cuDriverGetVersion")?;
             let mut number = 0;
             version(&raw mut number);
             let init: Symbol<Init> = driver.function(b"cuInit")?;
             let status = init(0);
-            drop((version, init));
-            driver.version = number;
-            status
+            (status, number)
         };
+        driver.version = number;
         match status {
             0 => Ok(driver),
             100 => wrong(
