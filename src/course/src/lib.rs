@@ -4,7 +4,7 @@
 //! A function that still has its `todo!()` is an exercise to be filled in, not an error: a check catches the panic and says so.
 //! The crate knows numbers only. Checks of functions over models are in the facade, which also draws the cards.
 //!
-//! Start reading at [`attempt`], then [`one_step`] for a lesson's checks.
+//! Start reading at [`mod@attempt`], then [`one_step`] for a lesson's checks.
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
