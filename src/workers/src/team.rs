@@ -11,6 +11,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -49,6 +50,8 @@ pub struct Team {
     numbers: AtomicU64,
     owner: AtomicU64,
     tally: Mutex<Tally>,
+    /// The thread that looks after the members.
+    looks: Option<JoinHandle<()>>,
     _listener: Listener,
 }
 
@@ -65,8 +68,8 @@ pub(crate) struct Shared {
     begun: Instant,
     listener: SocketAddr,
     members: AtomicU64,
-    /// Holds the key, where processes are started.
-    folder: Option<PrivateFolder>,
+    /// Holds the key, where processes are started and the job is not over.
+    folder: Mutex<Option<PrivateFolder>>,
 }
 
 struct State {
@@ -157,10 +160,10 @@ impl Team {
             begun: Instant::now(),
             listener: listener.address(),
             members: AtomicU64::new(1),
-            folder,
+            folder: Mutex::new(folder),
         });
         let members = Arc::clone(&shared);
-        std::thread::Builder::new()
+        let looks = std::thread::Builder::new()
             .name("workers".to_owned())
             .spawn(move || members.look_after_all(&visitors))
             .map_err(|error| system("no thread can be started", &error))?;
@@ -170,6 +173,7 @@ impl Team {
             numbers: AtomicU64::new(1),
             owner: AtomicU64::new(0),
             tally: Mutex::default(),
+            looks: Some(looks),
             _listener: listener,
         };
         team.all_have_come(asked)?;
@@ -249,8 +253,8 @@ impl Team {
 
     /// What a worker of this machine has written to its standard error and output; the last 64 KiB.
     pub fn output(&self, seat: usize) -> Option<String> {
-        let path = self.shared.log(seat.checked_sub(1)?)?;
-        let bytes = std::fs::read(path).ok()?;
+        let log = members::log_file(seat.checked_sub(1)?);
+        let bytes = std::fs::read(self.shared.folder()?.join(log)).ok()?;
         let start = bytes.len().saturating_sub(64 << 10);
         Some(String::from_utf8_lossy(&bytes[start..]).into_owned())
     }
@@ -308,6 +312,10 @@ impl Team {
 impl Drop for Team {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::SeqCst);
+        // It must not start a process for a seat that is emptied below.
+        if let Some(looks) = self.looks.take() {
+            let _ = looks.join();
+        }
         if let Some(group) = self.formed.lock().take() {
             crate::collective::Collective::abort(&group.chain);
         }
@@ -325,7 +333,10 @@ impl Drop for Team {
                 let _ = child.wait();
             }
         }
+        drop(state);
         self.shared.changed.notify_all();
+        // Threads that hear the end of their connection still hold `shared`: the key is removed now.
+        *self.shared.folder.lock() = None;
     }
 }
 

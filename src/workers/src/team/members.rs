@@ -32,6 +32,11 @@ pub const KEY_VARIABLE: &str = "STRATOSCOPE_WORKER_KEY";
 
 pub(super) const KEY_FILE: &str = "key.pem";
 
+/// What the worker of a seat has written, in the folder with the key.
+pub(super) fn log_file(index: usize) -> String {
+    format!("worker-{}.log", index + 1)
+}
+
 /// The longest pause between two attempts to fill a seat.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -265,17 +270,15 @@ impl Shared {
         id: u64,
         launch: &dyn Launch,
     ) -> io::Result<std::process::Child> {
-        let folder = self.folder.as_ref();
+        let folder = self.folder();
         let folder = folder.ok_or_else(|| io::Error::other("there is no folder"))?;
-        let log = self
-            .log(index)
-            .ok_or_else(|| io::Error::other("there is no log"))?;
+        let log = folder.join(log_file(index));
         let log = File::options().create(true).append(true).open(log)?;
         let mut command = launch.command(index + 1)?;
         command
             .env(CHIEF_VARIABLE, self.listener.to_string())
             .env(MEMBER_VARIABLE, id.to_string())
-            .env(KEY_VARIABLE, folder.path().join(KEY_FILE))
+            .env(KEY_VARIABLE, folder.join(KEY_FILE))
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);
@@ -285,8 +288,8 @@ impl Shared {
 
     /// The end of what a process wrote, to say why it has ended.
     fn last_words(&self, index: usize) -> String {
-        let text = self.log(index).and_then(|path| std::fs::read(path).ok());
-        let text = text.unwrap_or_default();
+        let folder = self.folder().unwrap_or_default();
+        let text = std::fs::read(folder.join(log_file(index))).unwrap_or_default();
         let text = String::from_utf8_lossy(&text[text.len().saturating_sub(4096)..]).into_owned();
         match text
             .lines()

@@ -21,9 +21,10 @@ impl Shared {
         }
     }
 
-    pub(super) fn log(&self, seat: usize) -> Option<std::path::PathBuf> {
-        let folder = self.folder.as_ref()?;
-        Some(folder.path().join(format!("worker-{}.log", seat + 1)))
+    /// The folder with the key; `None` where no process is started, and once the job is over.
+    pub(super) fn folder(&self) -> Option<std::path::PathBuf> {
+        let folder = self.folder.lock();
+        folder.as_ref().map(|it| it.path().to_owned())
     }
 
     pub(super) fn send(&self, seat: usize, number: u64, command: &message::Command) -> Outcome<()> {

@@ -164,6 +164,27 @@ fn processes_add_what_one_process_adds() {
 
 /// Nobody waits for the answer of a worker that was never asked: it has taken the seat of one that was.
 #[test]
+fn nothing_is_left_of_a_job_that_is_over() {
+    for _ in 0..20 {
+        let team = started(2);
+        let folder = team.shared.folder().expect("a folder");
+        let processes: Vec<_> = (1..=2).filter_map(|seat| process(&team, seat)).collect();
+        assert!(folder.join(members::KEY_FILE).exists() && processes.len() == 2);
+        let shared = Arc::clone(&team.shared);
+        drop(team);
+        assert!(!folder.exists(), "the key is removed with the job");
+        for process in processes {
+            assert!(!std::path::Path::new(&format!("/proc/{process}")).exists());
+        }
+        let seats = &shared.state.lock().seats;
+        assert!(
+            seats.iter().all(|it| it.child.is_none()),
+            "nobody is started again"
+        );
+    }
+}
+
+#[test]
 fn who_was_not_asked_does_not_answer() {
     let team = started(1);
     let number = team.next_number();
