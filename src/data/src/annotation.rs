@@ -98,8 +98,16 @@ impl Dataset {
     pub fn from_words<W: AsRef<str>, T: AsRef<str>>(
         sentences: impl IntoIterator<Item = (Vec<W>, Vec<T>)>,
     ) -> Result<Self> {
-        const SOURCE: &str = "words in memory";
         let sentences: Vec<(Vec<W>, Vec<T>)> = sentences.into_iter().collect();
+        Self::of_sentences("words in memory", "Dataset::from_words", &sentences)
+    }
+
+    /// [`Self::from_words`] of a source, for the call that read it.
+    pub(crate) fn of_sentences<W: AsRef<str>, T: AsRef<str>>(
+        source: &str,
+        call: &str,
+        sentences: &[(Vec<W>, Vec<T>)],
+    ) -> Result<Self> {
         for (row, (words, tags)) in sentences.iter().enumerate() {
             let reason = match words.iter().any(|word| word.as_ref().trim().is_empty()) {
                 _ if words.len() != tags.len() => {
@@ -112,15 +120,10 @@ impl Dataset {
                 true => format!("row {row} has an empty word"),
                 false => continue,
             };
-            return Err(problem::unreadable(
-                "Dataset::from_words",
-                SOURCE,
-                None,
-                reason,
-            ));
+            return Err(problem::unreadable(call, source, None, reason));
         }
         if sentences.is_empty() {
-            return Err(problem::empty(SOURCE, "Dataset::from_words"));
+            return Err(problem::empty(source, call));
         }
         let tags = sentences.iter().flat_map(|(_, tags)| tags);
         let names = sorted_tags(tags.map(AsRef::as_ref));
@@ -132,7 +135,7 @@ impl Dataset {
         Ok(Self::from_examples(
             examples.collect::<Vec<_>>(),
             names.clone(),
-            SOURCE,
+            source,
         ))
     }
 

@@ -31,19 +31,20 @@ struct Paragraph {
 }
 
 #[derive(Deserialize)]
-struct Question {
-    question: String,
+pub(super) struct Question {
+    pub(super) question: String,
     #[serde(default)]
-    answers: Vec<Given>,
+    pub(super) answers: Vec<Given>,
     #[serde(default)]
-    is_impossible: bool,
+    pub(super) is_impossible: bool,
 }
 
+/// A right answer, as a file has it.
 #[derive(Deserialize)]
-struct Given {
-    text: String,
+pub(super) struct Given {
+    pub(super) text: String,
     /// In characters.
-    answer_start: usize,
+    pub(super) answer_start: usize,
 }
 
 impl Dataset {
@@ -77,16 +78,7 @@ impl Dataset {
                 // The parser does not say where it was: this many bytes at least.
                 reading.row(examples.len() * asked.question.len() % content.len().max(1))?;
                 let row = examples.len();
-                let answer = |given: &Given| given.placed(source, row, asked, &paragraph.context);
-                let answers: Result<Vec<Answer>> = match asked.is_impossible {
-                    true => Ok(Vec::new()),
-                    false => asked.answers.iter().map(answer).collect(),
-                };
-                examples.push(Example::of_question(
-                    &asked.question,
-                    &paragraph.context,
-                    answers?,
-                ));
+                examples.push(asked.example(source, row, &paragraph.context)?);
             }
         }
         reading.finished();
@@ -94,6 +86,21 @@ impl Dataset {
             return Err(problem::empty(source, CALL));
         }
         Ok(Self::from_examples(examples, Vec::new(), source))
+    }
+}
+
+impl Question {
+    /// The question about a text, as row `row` of a source.
+    ///
+    /// # Errors
+    /// SC0432 for an answer that does not stand where the file says.
+    pub(super) fn example(&self, source: &str, row: usize, context: &str) -> Result<Example> {
+        let answer = |given: &Given| given.placed(source, row, self, context);
+        let answers: Result<Vec<Answer>> = match self.is_impossible {
+            true => Ok(Vec::new()),
+            false => self.answers.iter().map(answer).collect(),
+        };
+        Ok(Example::of_question(&self.question, context, answers?))
     }
 }
 

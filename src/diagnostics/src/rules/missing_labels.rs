@@ -66,9 +66,14 @@ impl Rule for MissingLabels {
             "no label",
         )
         .why("an empty text would become a class of its own, without a name");
-        let reader = ["Dataset::tsv", "Dataset::csv", "Dataset::jsonl"]
-            .into_iter()
-            .find(|reader| *reader == self.call);
+        let reader = [
+            "Dataset::tsv",
+            "Dataset::csv",
+            "Dataset::jsonl",
+            "Dataset::parquet",
+        ]
+        .into_iter()
+        .find(|reader| *reader == self.call);
         match reader {
             Some(reader) => diagnostic
                 .evidence("file", self.source.clone())
