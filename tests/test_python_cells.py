@@ -2,6 +2,7 @@
 cell of the notebook, and that cell run by the kernel. The cells are those of src/python/tests/*.md."""
 
 import re
+import shutil
 import subprocess
 import time
 
@@ -76,6 +77,7 @@ RUN = {
     "rows that are written out": "let model = Sequential([Dense(2).input_shape((2,))])?;\ncompile!(model, "
                                  "optimizer = Adam::new(1e-3), loss = SparseCategoricalCrossentropy { from_logits: true })?;",
     "words as numbers": "",
+    "tasks of GLUE, Parquet and text files": "",
     "images as rows": "",
     "an input layer and layers by name": "",
     "a step that averages and clips each tensor": f"{ROWS}\nlet dataset = Dataset::from_arrays(&x, &y)?;\n{SMALL}",
@@ -95,6 +97,15 @@ def notebook(tmp_path_factory):
     (folder / "glue" / "mrpc").mkdir(parents=True)
     for name in ("train.tsv", "dev.tsv"):
         (folder / "glue" / "mrpc" / name).write_text(MRPC)
+    (folder / "glue" / "sst2").mkdir()
+    for name in ("train.tsv", "dev.tsv"):
+        (folder / "glue" / "sst2" / name).write_text("sentence\tlabel\na fine film\t1\nslow\t0\n")
+    (folder / "glue" / "mnli").mkdir()
+    for name in ("train.tsv", "dev_matched.tsv", "dev_mismatched.tsv"):
+        rows = "sentence1\tsentence2\tgold_label\nIt is red.\tIt is blue.\tcontradiction\n"
+        (folder / "glue" / "mnli" / name).write_text(rows)
+    shutil.copy(ROOT / "src/data/tests/files/reviews.parquet", folder)
+    (folder / "lines.txt").write_text("a line\nanother\n")
     with Kernel(cwd=folder) as running:
         yield running
 

@@ -162,6 +162,125 @@ fn mrpc_is_read_in_both_layouts() {
     assert!(train.source.ends_with("train.tsv"), "{}", train.source);
 }
 
+/// Each task of GLUE: its folder's files, the call, and what the first row of the last split becomes.
+#[test]
+fn the_tasks_of_glue() {
+    type Read = fn(&std::path::Path) -> Result<(Dataset, Dataset)>;
+    let mnli: Read = |folder| Glue::mnli(folder).map(|(train, _, other)| (train, other));
+    let cases: [(&str, Read, &[&str], &str, Option<&str>); 8] = [
+        (
+            "gj04\t1\t\tIt rains.\ngj04\t0\t*\tRains it \"yes.\n",
+            |folder| Glue::cola(folder),
+            &["unacceptable", "acceptable"],
+            "It rains.",
+            None,
+        ),
+        (
+            "sentence\tlabel\na fine film \t1\nslow \t0\n",
+            |folder| Glue::sst2(folder),
+            &["negative", "positive"],
+            "a fine film ",
+            None,
+        ),
+        (
+            "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t2\t3\tHow?\tIn which way?\t1\n2\t4\t5\tWhy?\tWhen?\t0\n",
+            |folder| Glue::qqp(folder),
+            &["not_duplicate", "duplicate"],
+            "How?",
+            Some("In which way?"),
+        ),
+        (
+            "index\tgenre\tsentence1\tsentence2\tscore\n0\tnews\tA plane.\tAn airplane.\t4.800\n",
+            |folder| Glue::stsb(folder),
+            &[],
+            "A plane.",
+            Some("An airplane."),
+        ),
+        (
+            "index\tgenre\tsentence1\tsentence2\tlabel1\tgold_label\n0\tfiction\tIt is red.\tIt is blue.\tneutral\tcontradiction\n1\tfiction\tIt is red.\tIt has a color.\tneutral\tentailment\n",
+            mnli,
+            &["entailment", "neutral", "contradiction"],
+            "It is red.",
+            Some("It is blue."),
+        ),
+        (
+            "index\tquestion\tsentence\tlabel\n0\tWho?\tAda did.\tentailment\n",
+            |folder| Glue::qnli(folder),
+            &["entailment", "not_entailment"],
+            "Who?",
+            Some("Ada did."),
+        ),
+        (
+            "index\tsentence1\tsentence2\tlabel\n0\tA cat sat.\tA dog sat.\tnot_entailment\n",
+            |folder| Glue::rte(folder),
+            &["entailment", "not_entailment"],
+            "A cat sat.",
+            Some("A dog sat."),
+        ),
+        (
+            "index\tsentence1\tsentence2\tlabel\n0\tIt fell.\tThe cup fell.\t1\n",
+            |folder| Glue::wnli(folder),
+            &["not_entailment", "entailment"],
+            "It fell.",
+            Some("The cup fell."),
+        ),
+    ];
+    for (content, read, names, text, pair) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [
+            "train.tsv",
+            "dev.tsv",
+            "dev_matched.tsv",
+            "dev_mismatched.tsv",
+        ] {
+            fs::write(folder.path().join(name), content).unwrap();
+        }
+        let (train, dev) = read(folder.path()).unwrap_or_else(|error| panic!("{content}: {error}"));
+        assert_eq!(
+            (&train.label_names[..], train.len()),
+            (&dev.label_names[..], dev.len())
+        );
+        assert_eq!(dev.label_names, names, "{content}");
+        assert_eq!((dev[0].text.as_str(), dev[0].pair.as_deref()), (text, pair));
+        match names {
+            [] => assert_eq!(dev[0].label, Some(Label::Value(4.8))),
+            ["entailment", "neutral", _] => assert_eq!(dev[0].class(), Some(2)),
+            [_, "not_entailment"] => assert_eq!(dev[0].class(), Some(usize::from(text != "Who?"))),
+            _ => assert_eq!(dev[0].class(), Some(1), "{content}"),
+        }
+        // A class of another task is named.
+        if !names.is_empty() {
+            let other = content
+                .replace("\t1\n", "\t7\n").replace("gj04\t1", "gj04\t7")
+                .replace("entailment\n", "maybe\n");
+            fs::write(folder.path().join("train.tsv"), other).unwrap();
+            let refused = read(folder.path())
+                .map(|(train, _)| train)
+                .expect_err("an unknown class");
+            assert!(
+                ["SC0913"].contains(&refused.code.as_str()),
+                "{content}: {refused}"
+            );
+        }
+    }
+}
+
+#[test]
+fn lines_of_text() {
+    let (_folder, path) = file(
+        "lines.txt",
+        "first line\r\n\n  \nsecond \"line\"\twith a tab\n",
+    );
+    let data = Dataset::text(&path).unwrap();
+    assert_eq!(data.len(), 2);
+    assert_eq!(data[1].text, "second \"line\"\twith a tab");
+    assert_eq!((data[1].line, data[1].label), (Some(4), None));
+    let (_folder, path) = file("empty.txt", "\n\n");
+    check(Dataset::text(path), "SC0914", None, &["empty.txt"]);
+    let (_folder, path) = file("latin.txt", b"fine\ncaf\xe9\n");
+    check(Dataset::text(path), "SC0911", Some(2), &["UTF-8"]);
+}
+
 #[test]
 fn a_ragged_row_is_named_by_its_line() {
     let (_folder, path) = file("t.tsv", "text\tlabel\na\tx\nb\nc\n");

@@ -2,7 +2,6 @@
 
 use stratoscope_diagnostics::Result;
 
-use super::glue;
 use crate::dataset::Dataset;
 
 /// Short descriptions of Debian packages with the archive section of the package as the class, one of 8: `admin`, `fonts`,
@@ -30,8 +29,9 @@ pub fn debian_pairs() -> Result<(Dataset, Dataset)> {
     let dev = include_str!("../../data/debian-pairs/dev.tsv");
     let read = |split, text| Dataset::tsv_text("debian_pairs", split, text);
     let train = read("debian_pairs, train", train)?;
-    let dev = read("debian_pairs, dev", dev)?;
-    glue::named(train, dev, ["different_source", "same_source"])
+    let dev = read("debian_pairs, dev", dev)?.with_labels_of(&train)?;
+    let names = ["different_source", "same_source"];
+    Ok((train.rename_labels(names)?, dev.rename_labels(names)?))
 }
 
 /// Requests about Debian packages, word by word, with three kinds of entities: `PACKAGE`, `SECTION` and `PURPOSE` (a short

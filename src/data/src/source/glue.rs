@@ -1,48 +1,190 @@
-//! The folders of the GLUE benchmark (Wang et al. 2018), as its download script lays them out.
+//! The folders of the GLUE benchmark (Wang et al. 2018), as its download script lays them out: nine tasks, each with
+//! columns of its own. The classes have the numbers and names of the benchmark's data card at Hugging Face.
 
 use std::path::{Path, PathBuf};
 
 use stratoscope_diagnostics::Result;
 
-use super::Columns;
+use super::{Columns, tsv};
 use crate::dataset::Dataset;
 
-/// Reads the tasks of the GLUE benchmark.
+/// Reads the tasks of the GLUE benchmark: `Glue::sst2("glue/SST-2")?` is its training and its validation split.
 #[derive(Clone, Copy, Debug)]
 pub struct Glue;
 
-/// The classes of MRPC by number, with the names of the benchmark's data card.
-const MRPC_LABELS: [&str; 2] = ["not_equivalent", "equivalent"];
+/// How the files of a task are written.
+struct Task {
+    text: &'static str,
+    pair: Option<&'static str>,
+    label: &'static str,
+    /// What stands in the files for each class, in the order of their numbers; nothing for a number to predict.
+    classes: &'static [&'static str],
+    /// The names of the classes.
+    names: &'static [&'static str],
+}
+
+const NAMED: [&str; 2] = ["0", "1"];
+const ENTAILED: [&str; 2] = ["entailment", "not_entailment"];
+const INFERRED: [&str; 3] = ["entailment", "neutral", "contradiction"];
+/// CoLA's files have no header.
+const COLA_HEADER: &str = "source\tlabel\tmark\tsentence";
+
+impl Task {
+    const fn of_texts(
+        text: &'static str,
+        pair: Option<&'static str>,
+        label: &'static str,
+        classes: &'static [&'static str],
+        names: &'static [&'static str],
+    ) -> Self {
+        Self {
+            text,
+            pair,
+            label,
+            classes,
+            names,
+        }
+    }
+
+    fn columns(&self) -> Columns {
+        let columns = Columns::new().text(self.text);
+        let columns = match self.pair {
+            Some(pair) => columns.pair(pair),
+            None => columns,
+        };
+        match self.classes {
+            [] => columns.value(self.label),
+            _ => columns.label(self.label),
+        }
+    }
+
+    /// The classes numbered and named.
+    fn named(&self, data: Dataset) -> Result<Dataset> {
+        if self.classes.is_empty() {
+            return Ok(data);
+        }
+        let classes = self.classes.iter().map(|&class| class.to_owned());
+        data.with_label_names(&classes.collect::<Vec<_>>())?
+            .rename_labels(self.names.iter().copied())
+    }
+
+    fn file(&self, path: PathBuf) -> Result<Dataset> {
+        self.named(Dataset::tsv_with(path, &self.columns())?)
+    }
+
+    fn splits(&self, folder: impl AsRef<Path>) -> Result<(Dataset, Dataset)> {
+        let folder = folder.as_ref();
+        let train = self.file(folder.join("train.tsv"))?;
+        Ok((train, self.file(folder.join("dev.tsv"))?))
+    }
+}
 
 impl Glue {
+    /// The Corpus of Linguistic Acceptability: is a sentence grammatical? Its metric is `mcc()`.
+    ///
+    /// # Errors
+    /// As [`Dataset::tsv`]; SC0913 for a class that the task does not have.
+    pub fn cola(folder: impl AsRef<Path>) -> Result<(Dataset, Dataset)> {
+        const NAMES: [&str; 2] = ["unacceptable", "acceptable"];
+        let task = Task::of_texts("sentence", None, "label", &NAMED, &NAMES);
+        let read = |name: &str| {
+            let path = folder.as_ref().join(name);
+            task.named(tsv::without_header(&path, COLA_HEADER, &task.columns())?)
+        };
+        Ok((read("train.tsv")?, read("dev.tsv")?))
+    }
+
+    /// The Stanford Sentiment Treebank, two classes: is a phrase of a review positive?
+    ///
+    /// # Errors
+    /// As [`Self::cola`].
+    pub fn sst2(folder: impl AsRef<Path>) -> Result<(Dataset, Dataset)> {
+        const NAMES: [&str; 2] = ["negative", "positive"];
+        Task::of_texts("sentence", None, "label", &NAMED, &NAMES).splits(folder)
+    }
+
     /// The Microsoft Research Paraphrase Corpus: do two sentences mean the same? Reads `train.tsv`
     /// and `dev.tsv` of the folder or, where these are missing, the corpus's own
     /// `msr_paraphrase_train.txt` and `msr_paraphrase_test.txt`.
     ///
     /// # Errors
-    /// As [`Dataset::tsv`]; SC0913 if the second file has a class that the first has not.
+    /// As [`Self::cola`].
     pub fn mrpc(folder: impl AsRef<Path>) -> Result<(Dataset, Dataset)> {
+        const NAMES: [&str; 2] = ["not_equivalent", "equivalent"];
+        let task = Task::of_texts("#1 String", Some("#2 String"), "Quality", &NAMED, &NAMES);
         let folder = folder.as_ref();
-        let file = |glue: &str, original: &str| -> PathBuf {
+        let file = |glue: &str, original: &str| {
             let (glue, original) = (folder.join(glue), folder.join(original));
-            if !glue.exists() && original.exists() {
-                original
-            } else {
-                glue
+            match !glue.exists() && original.exists() {
+                true => task.file(original),
+                false => task.file(glue),
             }
         };
-        let columns = Columns::new()
-            .text("#1 String")
-            .pair("#2 String")
-            .label("Quality");
-        let train = Dataset::tsv_with(file("train.tsv", "msr_paraphrase_train.txt"), &columns)?;
-        let dev = Dataset::tsv_with(file("dev.tsv", "msr_paraphrase_test.txt"), &columns)?;
-        named(train, dev, MRPC_LABELS)
+        let train = file("train.tsv", "msr_paraphrase_train.txt")?;
+        Ok((train, file("dev.tsv", "msr_paraphrase_test.txt")?))
     }
-}
 
-/// The two splits of a task with two classes, numbered alike and named.
-pub(super) fn named(train: Dataset, dev: Dataset, names: [&str; 2]) -> Result<(Dataset, Dataset)> {
-    let dev = dev.with_labels_of(&train)?;
-    Ok((train.rename_labels(names)?, dev.rename_labels(names)?))
+    /// Quora Question Pairs: do two questions ask the same?
+    ///
+    /// # Errors
+    /// As [`Self::cola`].
+    pub fn qqp(folder: impl AsRef<Path>) -> Result<(Dataset, Dataset)> {
+        const NAMES: [&str; 2] = ["not_duplicate", "duplicate"];
+        let pair = Some("question2");
+        Task::of_texts("question1", pair, "is_duplicate", &NAMED, &NAMES).splits(folder)
+    }
+
+    /// The Semantic Textual Similarity Benchmark: how alike are two sentences, from 0 to 5? A regression, with
+    /// `pearson()` and `spearman()`.
+    ///
+    /// # Errors
+    /// As [`Dataset::tsv`].
+    pub fn stsb(folder: impl AsRef<Path>) -> Result<(Dataset, Dataset)> {
+        Task::of_texts("sentence1", Some("sentence2"), "score", &[], &[]).splits(folder)
+    }
+
+    /// Multi-Genre Natural Language Inference: does the first sentence entail or contradict the second, or neither? The
+    /// training split, and the validation splits of the same genres (`dev_matched.tsv`) and of others
+    /// (`dev_mismatched.tsv`).
+    ///
+    /// # Errors
+    /// As [`Self::cola`].
+    pub fn mnli(folder: impl AsRef<Path>) -> Result<(Dataset, Dataset, Dataset)> {
+        let pair = Some("sentence2");
+        let task = Task::of_texts("sentence1", pair, "gold_label", &INFERRED, &INFERRED);
+        let read = |name: &str| task.file(folder.as_ref().join(name));
+        Ok((
+            read("train.tsv")?,
+            read("dev_matched.tsv")?,
+            read("dev_mismatched.tsv")?,
+        ))
+    }
+
+    /// Question-answering inference, from SQuAD: does a sentence hold the answer of a question?
+    ///
+    /// # Errors
+    /// As [`Self::cola`].
+    pub fn qnli(folder: impl AsRef<Path>) -> Result<(Dataset, Dataset)> {
+        let pair = Some("sentence");
+        Task::of_texts("question", pair, "label", &ENTAILED, &ENTAILED).splits(folder)
+    }
+
+    /// Recognizing Textual Entailment: does the first sentence entail the second?
+    ///
+    /// # Errors
+    /// As [`Self::cola`].
+    pub fn rte(folder: impl AsRef<Path>) -> Result<(Dataset, Dataset)> {
+        let pair = Some("sentence2");
+        Task::of_texts("sentence1", pair, "label", &ENTAILED, &ENTAILED).splits(folder)
+    }
+
+    /// Winograd Natural Language Inference: does a sentence follow in which a pronoun is replaced?
+    ///
+    /// # Errors
+    /// As [`Self::cola`].
+    pub fn wnli(folder: impl AsRef<Path>) -> Result<(Dataset, Dataset)> {
+        const NAMES: [&str; 2] = ["not_entailment", "entailment"];
+        let pair = Some("sentence2");
+        Task::of_texts("sentence1", pair, "label", &NAMED, &NAMES).splits(folder)
+    }
 }

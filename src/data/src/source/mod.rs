@@ -7,6 +7,7 @@ mod csv;
 mod debian;
 mod glue;
 mod jsonl;
+mod lines;
 mod parquet;
 mod squad;
 mod tsv;

@@ -45,14 +45,28 @@ impl Dataset {
     }
 }
 
-/// Splits the text at line ends and tabs. Empty lines at the end are not rows.
+/// Reads a file whose first line is a row; `header` is the line that it lacks.
+pub(super) fn without_header(path: &Path, header: &str, columns: &Columns) -> Result<Dataset> {
+    let text = read_text(CALL, path)?;
+    let source = path.display().to_string();
+    rows(CALL, &source, header, &text, 1)?.dataset(columns)
+}
+
+/// A text whose first line is the header.
 fn table(call: &'static str, source: &str, text: &str) -> Result<Table> {
+    let (header, text) = text.split_once('\n').unwrap_or((text, ""));
+    let header = header.strip_suffix('\r').unwrap_or(header);
+    if header.trim().is_empty() {
+        return Err(problem::empty(source, call));
+    }
+    rows(call, source, header, text, 2)
+}
+
+/// Splits the text at line ends and tabs; its first line is line `first` of the file. Empty lines at the end are not rows.
+fn rows(call: &'static str, source: &str, header: &str, text: &str, first: usize) -> Result<Table> {
     let fields = |line: &str| line.split('\t').map(str::to_owned).collect::<Vec<_>>();
-    let mut lines = text.trim_end_matches(['\n', '\r']).lines();
-    let header = match lines.next() {
-        Some(line) if !line.trim().is_empty() => fields(line),
-        _ => return Err(problem::empty(source, call)),
-    };
+    let header = fields(header);
+    let lines = text.trim_end_matches(['\n', '\r']).lines();
     let mut field_count = FieldCount::new(&header);
     let mut rows = Vec::new();
     let mut reading = Reading::begin(text.len());
@@ -60,9 +74,8 @@ fn table(call: &'static str, source: &str, text: &str) -> Result<Table> {
     for (index, line) in lines.enumerate() {
         reading.row(offset)?;
         offset += line.len() + 1;
-        // Line 1 is the header.
         let row = TableRow {
-            line: index + 2,
+            line: index + first,
             fields: fields(line),
         };
         if field_count.accepts(source, &row) {

@@ -49,7 +49,7 @@ const BUILDERS: &[Builder] = &[
 ];
 
 /// Functions of the prelude whose operands have no names.
-const FUNCTIONS: [&str; 26] = [
+const FUNCTIONS: [&str; 27] = [
     "bert_warmup",
     "constant",
     "cpu",
@@ -71,6 +71,7 @@ const FUNCTIONS: [&str; 26] = [
     "logical",
     "make_classification",
     "make_regression",
+    "parquet",
     "set_global_policy",
     "sleep",
     "tsv",

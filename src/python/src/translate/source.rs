@@ -50,16 +50,14 @@ impl Translator<'_> {
         };
         let files = text_of(call.keyword("data_files").map(|it| &it.value));
         let (rust, splits) = match (name.as_str(), files) {
-            ("glue/mrpc", _) => {
-                self.note(
-                    call.span,
-                    "nothing is downloaded: the folder `glue/mrpc` must hold MRPC's `train.tsv` and `dev.tsv`, or its \
-                     `msr_paraphrase_train.txt` and `msr_paraphrase_test.txt`",
-                );
-                (
-                    "Glue::mrpc(\"glue/mrpc\")?".to_owned(),
-                    vec!["train", "validation"],
-                )
+            (glue, _) if task_of(glue).is_some() => {
+                let task = task_of(glue).unwrap_or_default();
+                self.note(call.span, format!("nothing is downloaded: {}", files_of(task)));
+                let splits = match task {
+                    "mnli" => vec!["train", "validation_matched", "validation_mismatched"],
+                    _ => vec!["train", "validation"],
+                };
+                (format!("Glue::{task}(\"glue/{task}\")?"), splits)
             }
             ("csv", Some(file)) => (
                 format!("Dataset::csv({})?", text::text(&file)),
@@ -69,10 +67,18 @@ impl Translator<'_> {
                 format!("Dataset::jsonl({})?", text::text(&file)),
                 vec!["train"],
             ),
+            ("parquet", Some(file)) => (
+                format!("Dataset::parquet({})?", text::text(&file)),
+                vec!["train"],
+            ),
+            ("text", Some(file)) => (
+                format!("Dataset::text({})?", text::text(&file)),
+                vec!["train"],
+            ),
             (other, _) => {
                 return Err(format!(
                     "the data set `{other}` is not here; saved as a file it is read by `Dataset::csv(\"….csv\")?`, \
-                     `tsv` or `jsonl`, and `debian_sections()?` is one to try"
+                     `tsv`, `jsonl` or `parquet`, and `debian_sections()?` is one to try"
                 ));
             }
         };
@@ -83,6 +89,27 @@ impl Translator<'_> {
             is_tensorflow,
         })
     }
+}
+
+/// The task of GLUE that a name stands for.
+fn task_of(name: &str) -> Option<&str> {
+    const TASKS: [&str; 9] = [
+        "cola", "sst2", "mrpc", "qqp", "stsb", "mnli", "qnli", "rte", "wnli",
+    ];
+    let task = name.strip_prefix("glue/")?;
+    TASKS.contains(&task).then_some(task)
+}
+
+/// The files that the folder of a task must hold.
+fn files_of(task: &str) -> String {
+    let files = match task {
+        "mrpc" => {
+            "MRPC's `train.tsv` and `dev.tsv`, or its `msr_paraphrase_train.txt` and `msr_paraphrase_test.txt`"
+        }
+        "mnli" => "`train.tsv`, `dev_matched.tsv` and `dev_mismatched.tsv` of GLUE's MNLI",
+        _ => "the `train.tsv` and `dev.tsv` of GLUE",
+    };
+    format!("the folder `glue/{task}` must hold {files}")
 }
 
 /// The place of a split by any of its names.
