@@ -166,8 +166,15 @@ fn mrpc_is_read_in_both_layouts() {
 #[test]
 fn the_tasks_of_glue() {
     type Read = fn(&std::path::Path) -> Result<(Dataset, Dataset)>;
+    type Case = (
+        &'static str,
+        Read,
+        &'static [&'static str],
+        &'static str,
+        Option<&'static str>,
+    );
     let mnli: Read = |folder| Glue::mnli(folder).map(|(train, _, other)| (train, other));
-    let cases: [(&str, Read, &[&str], &str, Option<&str>); 8] = [
+    let cases: [Case; 8] = [
         (
             "gj04\t1\t\tIt rains.\ngj04\t0\t*\tRains it \"yes.\n",
             |folder| Glue::cola(folder),
@@ -251,7 +258,8 @@ fn the_tasks_of_glue() {
         // A class of another task is named.
         if !names.is_empty() {
             let other = content
-                .replace("\t1\n", "\t7\n").replace("gj04\t1", "gj04\t7")
+                .replace("\t1\n", "\t7\n")
+                .replace("gj04\t1", "gj04\t7")
                 .replace("entailment\n", "maybe\n");
             fs::write(folder.path().join("train.tsv"), other).unwrap();
             let refused = read(folder.path())

@@ -52,7 +52,10 @@ impl Translator<'_> {
         let (rust, splits) = match (name.as_str(), files) {
             (glue, _) if task_of(glue).is_some() => {
                 let task = task_of(glue).unwrap_or_default();
-                self.note(call.span, format!("nothing is downloaded: {}", files_of(task)));
+                self.note(
+                    call.span,
+                    format!("nothing is downloaded: {}", files_of(task)),
+                );
                 let splits = match task {
                     "mnli" => vec!["train", "validation_matched", "validation_mismatched"],
                     _ => vec!["train", "validation"],
