@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT, STRATOSCOPE
 from kernel_client import DIAGNOSTIC, Kernel, check_card, check_error, check_static_html
 
-CHECKPOINT = r'"bert-base-(un)?cased"'
+CHECKPOINT = r'"(bert-base-(un)?cased|roberta-base)"'
 # Rows of MRPC as the benchmark lays them out.
 MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n" + "".join(
     f"{row % 2}\t{row}\t{row + 100}\tthe file server number {row}\ta library of fonts {row % 2}\n" for row in range(24))
@@ -78,6 +78,7 @@ RUN = {
                                  "optimizer = Adam::new(1e-3), loss = SparseCategoricalCrossentropy { from_logits: true })?;",
     "words as numbers": "",
     "tasks of GLUE, Parquet and text files": "",
+    "a RoBERTa": "",
     "images as rows": "",
     "an input layer and layers by name": "",
     "a step that averages and clips each tensor": f"{ROWS}\nlet dataset = Dataset::from_arrays(&x, &y)?;\n{SMALL}",

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use stratoscope_diagnostics::Result;
 
+use crate::family::Family;
 use crate::problem;
 
 mod read;
@@ -31,7 +32,7 @@ pub struct BertConfig {
     pub hidden_dropout_prob: f64,
     /// Dropout of the attention probabilities; 0 up to, not including, 1.
     pub attention_probs_dropout_prob: f64,
-    /// The longest sequence the model has positions for.
+    /// The longest sequence the model has positions for: of RoBERTa two fewer than its file says.
     pub max_position_embeddings: usize,
     /// The number of segment types, at least 1: a BERT for sentence pairs has 2.
     pub type_vocab_size: usize,
@@ -51,6 +52,9 @@ pub struct BertConfig {
     pub binary_labels: Option<[String; 2]>,
     /// The names of the architectures in the file, such as `BertForSequenceClassification`.
     pub architectures: Vec<String>,
+    /// What the file describes: BERT, or a model whose weights BERT's layers can hold.
+    #[serde(default)]
+    pub family: Family,
     /// The file as it was read.
     #[serde(skip)]
     file: Map<String, Value>,

@@ -42,7 +42,10 @@ impl Embeddings {
         let word_embeddings = table("word_embeddings", config.vocab_size, config.pad_token_id);
         let position_embeddings =
             table("position_embeddings", config.max_position_embeddings, None);
-        let token_type_embeddings = table("token_type_embeddings", config.type_vocab_size, None);
+        // A model without segments has one type, whose vector is zero and gets no gradient.
+        let untrained = (!config.family.has_types()).then_some(0);
+        let token_type_embeddings =
+            table("token_type_embeddings", config.type_vocab_size, untrained);
         Self {
             word_embeddings,
             position_embeddings,

@@ -35,6 +35,7 @@
 
 pub mod batch;
 pub mod config;
+pub mod family;
 pub mod mode;
 pub mod parameters;
 
@@ -66,12 +67,14 @@ pub mod source;
 pub mod taps;
 pub mod tokenizer;
 
+mod layout;
 mod problem;
 
 pub use batch::BatchTensors;
 pub use bert::{Bert, BertOutput};
 pub use checkpoint::{LoadOptions, LoadReport, Loaded, LoadedNetwork, Origin};
 pub use config::BertConfig;
+pub use family::Family;
 pub use heads::BertNetwork;
 pub use mode::Mode;
 pub use names::{NamedParameter, gradient, named_parameters};

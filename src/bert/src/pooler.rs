@@ -3,20 +3,23 @@
 //! scope `pooler`. Dimensions: B sequences, S positions, H = hidden_size.
 
 use burn::module::Module;
-use burn::tensor::{Tensor, activation};
+use burn::tensor::Tensor;
 
 use crate::config::BertConfig;
+use crate::family::Family;
 use crate::linear::Linear;
 use crate::operation;
 use crate::ops;
 use crate::parameters::Parameters;
 use crate::taps;
 
-/// The first token's vector through a dense layer and tanh.
+/// The first token's vector through a dense layer and tanh (DistilBERT: ReLU).
 #[derive(Module, Debug)]
 pub struct Pooler {
     /// H → H.
     pub dense: Linear,
+    #[module(skip)]
+    family: Family,
 }
 
 impl Pooler {
@@ -25,6 +28,7 @@ impl Pooler {
         let mut inside = parameters.enter("dense");
         Self {
             dense: Linear::new(&mut inside, config.hidden_size, config.hidden_size),
+            family: config.family,
         }
     }
 
@@ -34,7 +38,7 @@ impl Pooler {
         let [batch, _, hidden_size] = hidden_states.dims();
         let first_token = hidden_states.slice([0..batch, 0..1]); // [B, 1, H]
         let dense = taps::within("dense", || self.dense.forward(first_token));
-        let pooled = operation!("tanh", [dense], activation::tanh(dense));
+        let pooled = operation!("activation", [dense], self.family.pooled(dense));
         let pooled = ops::rounded(pooled);
         taps::output(pooled.reshape([batch, hidden_size]))
     }

@@ -1,6 +1,7 @@
-//! WordPiece tokenization, by the `tokenizers` crate: text ↔ ids. A word that is not in the vocabulary is split into the
-//! longest pieces that are (`embeddings` → `em`, `##bed`, `##ding`, `##s`). The tokenizer is read from
-//! `tokenizer.json`, else from `vocab.txt` with the settings of `tokenizer_config.json`.
+//! Tokenization by the `tokenizers` crate: text ↔ ids. BERT's WordPiece splits a word that is not in the vocabulary into the
+//! longest pieces that are (`embeddings` → `em`, `##bed`, `##ding`, `##s`); RoBERTa's byte-level BPE and XLM-RoBERTa's
+//! Unigram have pieces of their own. The tokenizer is read from `tokenizer.json`, else from `vocab.txt` with the
+//! settings of `tokenizer_config.json`.
 //! Source: Devlin et al. 2019, section 3; google-research/bert@eedf571 `tokenization.py`.
 
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use tokenizers::normalizers::BertNormalizer;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::processors::bert::BertProcessing;
 use tokenizers::utils::truncation::{TruncationParams, truncate_encodings};
-use tokenizers::{AddedToken, ModelWrapper, Tokenizer};
+use tokenizers::{AddedToken, ModelWrapper, PostProcessor, Tokenizer};
 
 mod validate;
 
@@ -28,6 +29,8 @@ const LARGEST_FILE: u64 = 256 << 20;
 #[derive(Clone, Debug)]
 pub struct BertTokenizer {
     inner: Arc<Inner>,
+    /// Whether the model has one segment type: all tokens are of type 0.
+    has_one_type: bool,
 }
 
 #[derive(Debug)]
@@ -43,7 +46,7 @@ struct Inner {
     bytes: OnceLock<usize>,
 }
 
-/// The names of the special tokens, as `tokenizer_config.json` may change them.
+/// The names of the special tokens, as `tokenizer_config.json` may change them; else WordPiece's or those of the others.
 struct Special {
     cls: String,
     sep: String,
@@ -67,7 +70,6 @@ impl BertTokenizer {
     /// SC0902 if the files are absent or cannot be read, SC0910 if they do not describe a WordPiece tokenizer.
     pub fn from_folder(folder: &Path) -> Result<Self> {
         let config = read_config(folder)?;
-        let special = Special::of(&config);
         let json = folder.join("tokenizer.json");
         let (path, tokenizer) = if json.exists() {
             let bytes = read_bytes(&json, LARGEST_FILE)?;
@@ -78,28 +80,37 @@ impl BertTokenizer {
         } else {
             let vocabulary = folder.join("vocab.txt");
             let text = read_text(&vocabulary, LARGEST_FILE)?;
+            let special = Special::of(&config, true);
             let tokenizer = validate::guarded(|| from_vocabulary(&text, &config, &special))
                 .and_then(|tokenizer| tokenizer.map_err(|error| error.to_string()))
                 .map_err(|reason| problem::tokenizer(&vocabulary, reason))?;
             (vocabulary, tokenizer)
         };
-        Self::check(tokenizer, config, &special, &path)
+        Self::check(tokenizer, config, &path)
     }
 
-    /// Checks that a tokenizer is a BERT's, so that encoding cannot fail later.
-    fn check(
-        mut tokenizer: Tokenizer,
-        config: Value,
-        special: &Special,
-        path: &Path,
-    ) -> Result<Self> {
+    /// For a model of so many segment types.
+    pub(crate) fn with_types(self, types: usize) -> Self {
+        Self {
+            has_one_type: types == 1,
+            ..self
+        }
+    }
+
+    /// Checks that a tokenizer has what the models need, so that encoding cannot fail later.
+    fn check(mut tokenizer: Tokenizer, config: Value, path: &Path) -> Result<Self> {
         let refuse = |reason: String| problem::tokenizer(path, reason);
-        let ModelWrapper::WordPiece(model) = tokenizer.get_model() else {
-            return Err(refuse(
-                "it is not a WordPiece tokenizer, which BERT needs".to_owned(),
-            ));
+        let special = Special::of(&config, is_word_piece(&tokenizer));
+        let unk = match tokenizer.get_model() {
+            ModelWrapper::WordPiece(model) => model.unk_token.clone(),
+            ModelWrapper::BPE(model) => model.unk_token.clone().unwrap_or(special.unk.clone()),
+            ModelWrapper::Unigram(_) => special.unk.clone(),
+            ModelWrapper::WordLevel(_) => {
+                return Err(refuse(
+                    "it has whole words only: WordPiece, BPE and Unigram are read".to_owned(),
+                ));
+            }
         };
-        let unk = model.unk_token.clone();
         let id = |token: &str| {
             let id = tokenizer.token_to_id(token);
             id.ok_or_else(|| refuse(format!("its vocabulary has no `{token}`")))
@@ -127,6 +138,7 @@ impl BertTokenizer {
         };
         let tokenizer = Self {
             inner: Arc::new(inner),
+            has_one_type: false,
         };
         validate::probe(&tokenizer).map_err(refuse)?;
         Ok(tokenizer)
@@ -148,10 +160,17 @@ impl BertTokenizer {
     /// SC0908 for the first file that cannot be written.
     pub fn save(&self, folder: &Path, model_max_length: usize) -> Result<Vec<PathBuf>> {
         create_folder(folder)?;
-        let special = Special::of(&self.inner.config);
+        let is_word_piece = is_word_piece(&self.inner.tokenizer);
+        let special = Special::of(&self.inner.config, is_word_piece);
         let mut config = self.inner.config.clone();
         if let Some(fields) = config.as_object_mut() {
-            fields.insert("tokenizer_class".to_owned(), json!("BertTokenizer"));
+            // Files of other kinds say what they are, or leave it to `tokenizer.json`.
+            if is_word_piece {
+                fields.insert("tokenizer_class".to_owned(), json!("BertTokenizer"));
+            } else {
+                let class = json!("PreTrainedTokenizerFast");
+                fields.entry("tokenizer_class").or_insert(class);
+            }
             fields
                 .entry("model_max_length")
                 .or_insert(json!(model_max_length));
@@ -166,20 +185,23 @@ impl BertTokenizer {
         let text = self.inner.tokenizer.to_string(false).map_err(|error| {
             problem::not_saved(&folder.join("tokenizer.json"), error.to_string())
         })?;
-        Ok(vec![
+        let mut written = vec![
             write(folder, "tokenizer.json", text.as_bytes())?,
             write(
                 folder,
                 "tokenizer_config.json",
                 format!("{config:#}\n").as_bytes(),
             )?,
-            write(folder, "vocab.txt", self.vocabulary().as_bytes())?,
             write(
                 folder,
                 "special_tokens_map.json",
                 format!("{map:#}\n").as_bytes(),
             )?,
-        ])
+        ];
+        if is_word_piece {
+            written.push(write(folder, "vocab.txt", self.vocabulary().as_bytes())?);
+        }
+        Ok(written)
     }
 
     /// One token per line, in the order of the ids. An id without a token has an empty line.
@@ -203,11 +225,24 @@ impl BertTokenizer {
     ) -> tokenizers::Result<Encoding> {
         let (encoding, truncated) = self.cut_encoding(text, pair, max_length)?;
         let length = encoding.len().min(max_length);
-        Ok(Encoding {
+        Ok(self.encoded(&encoding, length, truncated))
+    }
+
+    fn encoded(
+        &self,
+        encoding: &tokenizers::Encoding,
+        length: usize,
+        truncated: usize,
+    ) -> Encoding {
+        let mut type_ids = encoding.get_type_ids()[..length].to_vec();
+        if self.has_one_type {
+            type_ids.fill(0);
+        }
+        Encoding {
             ids: encoding.get_ids()[..length].to_vec(),
-            type_ids: encoding.get_type_ids()[..length].to_vec(),
+            type_ids,
             truncated,
-        })
+        }
     }
 
     /// The same with the place of each token in its text.
@@ -231,12 +266,7 @@ impl BertTokenizer {
                 })
             });
         let pieces = pieces.take(length).collect();
-        let encoding = Encoding {
-            ids: encoding.get_ids()[..length].to_vec(),
-            type_ids: encoding.get_type_ids()[..length].to_vec(),
-            truncated,
-        };
-        Ok((encoding, pieces))
+        Ok((self.encoded(&encoding, length, truncated), pieces))
     }
 
     /// Encodes without special tokens, truncates, then adds them; also returns how many tokens were cut. `tokenizers`
@@ -254,8 +284,10 @@ impl BertTokenizer {
             encoding.as_ref().map_or(0, |encoding| encoding.len())
         };
         let whole = first.len() + length_of(&second);
-        // [CLS] text [SEP], and one more [SEP] after a pair.
-        let added = if pair.is_some() { 3 } else { 2 };
+        // BERT: [CLS] text [SEP], and one more [SEP] after a pair.
+        let added = tokenizer
+            .get_post_processor()
+            .map_or(0, |it| it.added_tokens(pair.is_some()));
         let room = TruncationParams {
             max_length: max_length.saturating_sub(added),
             ..TruncationParams::default() // longest first, from the right, no overlap
@@ -318,21 +350,27 @@ impl Tokenize for BertTokenizer {
 }
 
 impl Special {
-    /// A special token is written as its text or as an object with its text as `content`.
-    fn of(config: &Value) -> Self {
-        let name = |key: &str, default: &str| {
+    /// A special token is written as its text or as an object with its text as `content`. Where it is not written, it is
+    /// what BERT calls it, with WordPiece, or what RoBERTa does.
+    fn of(config: &Value, is_word_piece: bool) -> Self {
+        let name = |key: &str, of_bert: &str, of_roberta: &str| {
             let value = &config[key];
             let text = value.as_str().or_else(|| value["content"].as_str());
+            let default = if is_word_piece { of_bert } else { of_roberta };
             text.unwrap_or(default).to_owned()
         };
         Self {
-            cls: name("cls_token", "[CLS]"),
-            sep: name("sep_token", "[SEP]"),
-            pad: name("pad_token", "[PAD]"),
-            unk: name("unk_token", "[UNK]"),
-            mask: name("mask_token", "[MASK]"),
+            cls: name("cls_token", "[CLS]", "<s>"),
+            sep: name("sep_token", "[SEP]", "</s>"),
+            pad: name("pad_token", "[PAD]", "<pad>"),
+            unk: name("unk_token", "[UNK]", "<unk>"),
+            mask: name("mask_token", "[MASK]", "<mask>"),
         }
     }
+}
+
+fn is_word_piece(tokenizer: &Tokenizer) -> bool {
+    matches!(tokenizer.get_model(), ModelWrapper::WordPiece(_))
 }
 
 /// `tokenizer_config.json`, or an empty object if there is none.

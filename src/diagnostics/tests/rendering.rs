@@ -154,9 +154,9 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             reason: "the header announces 90 868 376 bytes, the file has 1 048 576".into(),
         }),
         example(ArchitectureMismatch {
-            path: "roberta-base/config.json".into(),
+            path: "albert-base-v2/config.json".into(),
             field: "model_type".into(),
-            found: "roberta".into(),
+            found: "albert".into(),
             accepted: vec!["bert".into()],
         }),
         example(TensorMismatch {

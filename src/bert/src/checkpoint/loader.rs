@@ -8,6 +8,7 @@ use stratoscope_diagnostics::{Diagnostic, Result};
 
 use super::report::{LoadReport, LoadedTensor, Origin};
 use super::tensor_file::TensorFile;
+use crate::layout::Layout;
 use crate::problem::{self, Missing};
 
 /// Tensors that some checkpoints contain and that are computed, not trained.
@@ -29,6 +30,7 @@ pub(crate) enum Filled {
 pub(crate) struct Loader {
     file: TensorFile,
     new_head: bool,
+    layout: Layout,
     has_prefix: bool,
     used: BTreeSet<String>,
     rows: Vec<LoadedTensor>,
@@ -41,13 +43,16 @@ pub(crate) struct Loader {
 
 impl Loader {
     /// Reads from `file`; with `new_head` the file's head is ignored.
-    pub fn new(file: TensorFile, new_head: bool) -> Self {
+    pub fn new(file: TensorFile, new_head: bool, layout: Layout) -> Self {
         let tensors = file.names().count();
         let work = Work::begin(("loading", "loaded"), tensors, Unit::Things("tensor"));
-        let has_prefix = file.names().any(|name| name.starts_with("bert."));
+        let has_prefix = file
+            .names()
+            .any(|name| name.starts_with(layout.family.prefix()));
         Self {
             file,
             new_head,
+            layout,
             has_prefix,
             used: BTreeSet::new(),
             rows: Vec::new(),
@@ -68,11 +73,15 @@ impl Loader {
             self.interruption = Some(interruption);
             return Filled::Refused;
         }
+        let Some(in_file) = self.layout.name(name) else {
+            // A tensor that this kind of model has not: zeros, in the tables that have one.
+            return Filled::New;
+        };
         let is_head = !name.starts_with("bert.");
         let candidate = match is_head && self.new_head {
             true => None,
             false => self
-                .candidates(name)
+                .candidates(&in_file)
                 .into_iter()
                 .find(|name| self.file.shape(name).is_some()),
         };
@@ -94,13 +103,20 @@ impl Loader {
         };
         let found_shape = self.file.shape(&found).unwrap_or_default().to_vec();
         self.used.insert(found.clone());
-        if found_shape != shape {
+        let unused = self.layout.unused_rows(name);
+        let mut expected = shape.to_vec();
+        if let Some(rows) = expected.first_mut() {
+            *rows += unused;
+        }
+        if found_shape != expected {
             self.wrong_shapes
-                .push((name.to_owned(), shape.to_vec(), found_shape));
+                .push((name.to_owned(), expected, found_shape));
             return Filled::Refused;
         }
         match self.file.values(&found) {
-            Ok(Some(values)) => {
+            Ok(Some(mut values)) => {
+                let width: usize = shape[1..].iter().product();
+                values.drain(..unused * width);
                 self.record(name, shape, Origin::Loaded);
                 Filled::Values(values)
             }
@@ -152,11 +168,13 @@ impl Loader {
     }
 
     /// The names a parameter may have in the file: with and without `bert.`, and with the names
-    /// that TensorFlow gave to LayerNorm's parameters.
+    /// that TensorFlow gave to LayerNorm's parameters. `name`: the family's.
     fn candidates(&self, name: &str) -> Vec<String> {
         let name = match self.has_prefix {
             true => name,
-            false => name.strip_prefix("bert.").unwrap_or(name),
+            false => name
+                .strip_prefix(self.layout.family.prefix())
+                .unwrap_or(name),
         };
         let in_tensorflow = name
             .strip_suffix("LayerNorm.weight")

@@ -16,6 +16,7 @@ use stratoscope_diagnostics::work::{Unit, Work};
 
 use crate::config::BertConfig;
 use crate::heads::BertNetwork;
+use crate::layout::Layout;
 use crate::parameters::Store;
 use crate::problem;
 use crate::sequence_classifier::SequenceClassifier;
@@ -103,7 +104,7 @@ pub fn load_as<N: BertNetwork>(
     device: &Device,
 ) -> Result<Loaded<N>> {
     let config = configuration(folder, options)?;
-    let tokenizer = BertTokenizer::from_folder(folder)?;
+    let tokenizer = BertTokenizer::from_folder(folder)?.with_types(config.type_vocab_size);
     if tokenizer.vocab_size() > config.vocab_size {
         return Err(problem::vocabulary(
             &folder.join("vocab.txt"),
@@ -167,11 +168,15 @@ fn fill<N: BertNetwork>(
 ) -> Result<LoadedNetwork<N>> {
     let file = TensorFile::open_in(folder)?;
     // The head of a checkpoint for another task has the same name and is not usable here.
-    let other_head = config
-        .architectures
-        .iter()
-        .any(|name| name.starts_with("BertFor") && name != N::ARCHITECTURE);
-    let mut loader = Loader::new(file, options.new_head || other_head);
+    let other_head = config.architectures.iter().any(|name| {
+        let is_a_task = name.starts_with(&config.family.class("BertFor"));
+        is_a_task && *name != config.family.class(N::ARCHITECTURE)
+    });
+    let mut loader = Loader::new(
+        file,
+        options.new_head || other_head,
+        Layout::of::<N>(&config),
+    );
     let network = {
         let mut store = Store::new(device, config.initializer_range, options.seed);
         store = store.with_loader(&mut loader);

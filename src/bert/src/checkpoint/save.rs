@@ -11,6 +11,7 @@ use stratoscope_diagnostics::work::{Unit, Work};
 
 use crate::config::BertConfig;
 use crate::heads::BertNetwork;
+use crate::layout::Layout;
 use crate::names::named_values;
 use crate::problem;
 use crate::tokenizer::BertTokenizer;
@@ -42,7 +43,11 @@ pub fn save_network<N: BertNetwork>(
 ) -> Result<Vec<PathBuf>> {
     create_folder(folder)?;
     let path = folder.join("model.safetensors");
-    let values = named_values(network);
+    let layout = Layout::of::<N>(config);
+    let values = named_values(network).into_iter();
+    let values: Vec<_> = values
+        .filter_map(|(name, data)| Some((layout.name(&name)?, layout.as_in_file(&name, data))))
+        .collect();
     let failed = |reason: String| problem::not_saved(&path, reason);
     let views = values.iter().map(|(name, data)| {
         let view = TensorView::new(Dtype::F32, data.shape().to_vec(), data.as_bytes());

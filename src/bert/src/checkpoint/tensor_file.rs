@@ -1,54 +1,72 @@
-//! A safetensors file. Everything is validated first: the header's length against the file's,
-//! each tensor's offsets against the data, each shape against its bytes.
-//! Format: huggingface/safetensors, `README.md`, section "Format".
+//! The tensors of a model: one safetensors file, or several with an index. Everything is validated first: the header's
+//! length against the file's, each tensor's offsets against the data, each shape against its bytes, each name of the
+//! index against the file it stands in.
+//! Formats: huggingface/safetensors, `README.md`, section "Format"; `model.safetensors.index.json` as transformers'
+//! `save_pretrained(max_shard_size=…)` writes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::{DType, TensorData};
 use safetensors::{Dtype, SafeTensors};
+use serde::Deserialize;
 use stratoscope_diagnostics::Result;
 
 use crate::problem;
 
 /// More than any BERT, which has a few gigabytes at most.
 const LARGEST_FILE: u64 = 64 << 30;
+const LARGEST_INDEX: u64 = 64 << 20;
+/// A model is divided into a few files.
+const MOST_FILES: usize = 1024;
+const INDEX: &str = "model.safetensors.index.json";
 
-/// The tensors of one file.
+/// The tensors of a model.
 #[derive(Debug)]
 pub struct TensorFile {
     path: PathBuf,
-    bytes: Vec<u8>,
+    files: Vec<Vec<u8>>,
     tensors: BTreeMap<String, Entry>,
 }
 
 #[derive(Debug)]
 struct Entry {
+    /// Which of the files it is in.
+    file: usize,
     dtype: Dtype,
     shape: Vec<usize>,
     data: Range<usize>,
 }
 
+/// `model.safetensors.index.json`.
+#[derive(Deserialize)]
+struct Index {
+    /// The name of the file of each tensor.
+    weight_map: BTreeMap<String, String>,
+}
+
 impl TensorFile {
-    /// Opens `model.safetensors` in a folder.
+    /// Opens `model.safetensors` in a folder, or the files that its index names.
     ///
     /// # Errors
     /// SC0902 if it is absent or damaged.
     pub fn open_in(folder: &Path) -> Result<Self> {
         let path = folder.join("model.safetensors");
-        if !path.exists() {
-            let has = |name: &str| folder.join(name).exists();
-            let fix = if has("model.safetensors.index.json") {
-                "the checkpoint is divided into several files, which is not supported: save it with `max_shard_size=\"20GB\"`"
-            } else if has("pytorch_model.bin") {
-                "the folder has `pytorch_model.bin`, a Python pickle, which can run code: convert it with `model.save_pretrained(folder, safe_serialization=True)`"
-            } else {
-                "give the folder of a complete checkpoint"
-            };
-            return Err(problem::absent(&path, fix));
+        if path.exists() {
+            return Self::open(&path);
         }
-        Self::open(&path)
+        let index = folder.join(INDEX);
+        if index.exists() {
+            return Self::open_indexed(&index, folder);
+        }
+        let fix = match folder.join("pytorch_model.bin").exists() {
+            true => {
+                "the folder has `pytorch_model.bin`, a Python pickle, which can run code: convert it with `model.save_pretrained(folder, safe_serialization=True)`"
+            }
+            false => "give the folder of a complete checkpoint",
+        };
+        Err(problem::absent(&path, fix))
     }
 
     /// Opens a file.
@@ -56,27 +74,77 @@ impl TensorFile {
     /// # Errors
     /// SC0902 if it cannot be read or is damaged.
     pub fn open(path: &Path) -> Result<Self> {
-        let bytes = super::read_bytes(path, LARGEST_FILE)?;
+        let mut file = Self {
+            path: path.to_owned(),
+            files: Vec::new(),
+            tensors: BTreeMap::new(),
+        };
+        file.add(path)?;
+        Ok(file)
+    }
+
+    fn open_indexed(path: &Path, folder: &Path) -> Result<Self> {
+        let text = super::read_text(path, LARGEST_INDEX)?;
+        let malformed = |reason: String| problem::malformed(path, reason);
+        let Index { weight_map } = serde_json::from_str(&text)
+            .map_err(|error| malformed(format!("it is no index of tensors: {error}")))?;
+        let names: BTreeSet<&String> = weight_map.values().collect();
+        if names.is_empty() || names.len() > MOST_FILES {
+            let reason = format!(
+                "it names {} files, 1 to {MOST_FILES} are expected",
+                names.len()
+            );
+            return Err(malformed(reason));
+        }
+        let mut whole = Self {
+            path: path.to_owned(),
+            files: Vec::new(),
+            tensors: BTreeMap::new(),
+        };
+        let names: Vec<&String> = names.into_iter().collect();
+        for &name in &names {
+            // The files are in the folder: an index that was downloaded must not name others.
+            if Path::new(name).file_name() != Some(name.as_ref()) {
+                return Err(malformed(format!("`{name}` is no name of a file")));
+            }
+            whole.add(&folder.join(name))?;
+        }
+        let is_elsewhere = |tensor: &String, name: &String| {
+            let entry = whole.tensors.get(tensor);
+            entry.and_then(|entry| names.get(entry.file)) != Some(&name)
+        };
+        match weight_map
+            .iter()
+            .find(|(tensor, name)| is_elsewhere(tensor, name))
+        {
+            Some((tensor, name)) => Err(malformed(format!("`{tensor}` is not in `{name}`"))),
+            None => Ok(whole),
+        }
+    }
+
+    /// Adds the tensors of a file.
+    fn add(&mut self, path: &Path) -> Result<()> {
+        let held: u64 = self.files.iter().map(|it| it.len() as u64).sum();
+        let bytes = super::read_bytes(path, LARGEST_FILE.saturating_sub(held))?;
         let parsed = SafeTensors::deserialize(&bytes)
             .map_err(|error| problem::malformed(path, reason(&bytes, &error.to_string())))?;
         let start = bytes.as_ptr() as usize;
-        let tensors = parsed.iter().map(|(name, view)| {
+        for (name, view) in parsed.iter() {
             let data = view.data();
             let offset = data.as_ptr() as usize - start;
-            let data = offset..offset + data.len();
             let entry = Entry {
+                file: self.files.len(),
                 dtype: view.dtype(),
                 shape: view.shape().to_vec(),
-                data,
+                data: offset..offset + data.len(),
             };
-            (name.to_owned(), entry)
-        });
-        let tensors = tensors.collect();
-        Ok(Self {
-            path: path.to_owned(),
-            bytes,
-            tensors,
-        })
+            if self.tensors.insert(name.to_owned(), entry).is_some() {
+                let reason = format!("`{name}` is in another file, too");
+                return Err(problem::malformed(path, reason));
+            }
+        }
+        self.files.push(bytes);
+        Ok(())
     }
 
     /// Where it is.
@@ -110,7 +178,7 @@ impl TensorFile {
             Dtype::F64 => DType::F64,
             _ => return Err(refuse()),
         };
-        let bytes = self.bytes[entry.data.clone()].to_vec();
+        let bytes = self.files[entry.file][entry.data.clone()].to_vec();
         let values =
             TensorData::try_from_bytes_vec(bytes, [entry.shape.iter().product::<usize>()], dtype)
                 .and_then(|data| data.convert::<f32>().try_into_vec::<f32>())

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use stratoscope_diagnostics::Result;
 
 use super::{BertConfig, MOST_LABELS};
+use crate::family::Family;
 use crate::problem;
 
 impl BertConfig {
@@ -22,25 +23,34 @@ impl BertConfig {
                 "it is JSON, but not an object".to_owned(),
             ));
         };
-        check_architecture(&file, path)?;
-        let fields = Fields { file: &file, path };
+        let family = check_architecture(&file, path)?;
+        let fields = Fields {
+            file: &file,
+            path,
+            family,
+        };
+        let pad_token_id = fields.optional_index("pad_token_id", Some(family.default_pad()))?;
+        let first_position = family.first_position(pad_token_id);
         let config = Self {
             vocab_size: fields.size("vocab_size", 30_522)?,
             hidden_size: fields.size("hidden_size", 768)?,
-            num_hidden_layers: fields.size("num_hidden_layers", 12)?,
+            num_hidden_layers: fields.size("num_hidden_layers", family.default_layers())?,
             num_attention_heads: fields.size("num_attention_heads", 12)?,
             intermediate_size: fields.size("intermediate_size", 3072)?,
             hidden_dropout_prob: fields.number("hidden_dropout_prob", 0.1)?,
             attention_probs_dropout_prob: fields.number("attention_probs_dropout_prob", 0.1)?,
-            max_position_embeddings: fields.size("max_position_embeddings", 512)?,
-            type_vocab_size: fields.size("type_vocab_size", 2)?,
+            max_position_embeddings: fields
+                .size("max_position_embeddings", 512 + first_position)?
+                .saturating_sub(first_position),
+            type_vocab_size: fields.size("type_vocab_size", family.default_types())?,
             initializer_range: fields.number("initializer_range", 0.02)?,
             layer_norm_eps: fields.number("layer_norm_eps", 1e-12)?,
-            pad_token_id: fields.optional_index("pad_token_id", Some(0))?,
+            pad_token_id,
             classifier_dropout: fields.optional_number("classifier_dropout")?,
             labels: fields.labels()?,
             binary_labels: binary_labels(&file),
             architectures: strings(file.get("architectures")),
+            family,
             file,
         };
         config.check_in(path)?;
@@ -60,29 +70,35 @@ fn binary_labels(file: &Map<String, Value>) -> Option<[String; 2]> {
     Some(names.unwrap_or_else(|_| ["0".to_owned(), "1".to_owned()]))
 }
 
-/// Refuses other architectures, and BERT options that are not implemented.
-fn check_architecture(file: &Map<String, Value>, path: &Path) -> Result<()> {
+/// The kind of model. Refuses other architectures, and options that are not implemented.
+fn check_architecture(file: &Map<String, Value>, path: &Path) -> Result<Family> {
     let refuse = |field: &str, found: String, accepted: &[&str]| {
         Err(problem::unsupported(path, field, found, accepted))
     };
     let model_type = file.get("model_type").and_then(Value::as_str);
-    if model_type.is_some_and(|model_type| model_type != "bert") {
+    let known = |name: &str| Family::ALL.into_iter().find(|it| it.model_type() == name);
+    let Some(family) = model_type.map_or(Some(Family::Bert), known) else {
+        let names = Family::ALL.map(Family::model_type);
         return refuse(
             "model_type",
             model_type.unwrap_or_default().to_owned(),
-            &["bert"],
+            &names,
         );
-    }
+    };
     let architectures = strings(file.get("architectures"));
-    if let Some(other) = architectures.iter().find(|name| !name.starts_with("Bert")) {
+    let prefix = family.class_prefix();
+    if let Some(other) = architectures.iter().find(|name| !name.starts_with(prefix)) {
+        let classes = ["Model", "ForSequenceClassification", "For…"];
+        let classes = classes.map(|class| format!("{prefix}{class}"));
         return refuse(
             "architectures",
             other.clone(),
-            &["BertModel", "BertForSequenceClassification", "BertFor…"],
+            &classes.each_ref().map(String::as_str),
         );
     }
+    let activation = family.field("hidden_act").unwrap_or("hidden_act");
     for (field, supported) in [
-        ("hidden_act", "gelu"),
+        (activation, "gelu"),
         ("position_embedding_type", "absolute"),
     ] {
         let found = file.get(field).filter(|value| !value.is_null());
@@ -96,7 +112,7 @@ fn check_architecture(file: &Map<String, Value>, path: &Path) -> Result<()> {
             return refuse(field, "true".to_owned(), &["false"]);
         }
     }
-    Ok(())
+    Ok(family)
 }
 
 /// A JSON value for a message: strings without quotes.
@@ -116,18 +132,20 @@ fn strings(value: Option<&Value>) -> Vec<String> {
 struct Fields<'a> {
     file: &'a Map<String, Value>,
     path: &'a Path,
+    family: Family,
 }
 
 impl Fields<'_> {
-    /// The field, unless it is absent or null.
+    /// The field by BERT's name, unless it is absent or null.
     fn given(&self, name: &str) -> Option<&Value> {
+        let name = self.family.field(name)?;
         self.file.get(name).filter(|value| !value.is_null())
     }
 
     fn invalid<T>(&self, name: &str, value: &Value, expected: &str) -> Result<T> {
         Err(problem::invalid_configuration(
             self.path,
-            name,
+            self.family.field(name).unwrap_or(name),
             plain(value),
             expected,
         ))

@@ -41,7 +41,7 @@ fn absent_fields_have_the_reference_defaults() {
 
 #[test]
 fn other_architectures_are_named() {
-    check_refused(r#"{"model_type": "distilbert"}"#, "SC0903", "distilbert");
+    check_refused(r#"{"model_type": "albert"}"#, "SC0903", "albert");
     check_refused(r#"{"model_type": "gpt2", "n_embd": 768}"#, "SC0903", "gpt2");
     check_refused(
         r#"{"architectures": ["RobertaModel"]}"#,

@@ -9,11 +9,14 @@ impl BertConfig {
     /// values now in force.
     pub fn to_json(&self, architecture: &str) -> String {
         let mut file = self.file.clone();
+        let family = self.family;
         let mut set = |name: &str, value: Value| {
-            file.insert(name.to_owned(), value);
+            if let Some(name) = family.field(name) {
+                file.insert(name.to_owned(), value);
+            }
         };
-        set("architectures", json!([architecture]));
-        set("model_type", json!("bert"));
+        set("architectures", json!([family.class(architecture)]));
+        set("model_type", json!(family.model_type()));
         set("vocab_size", json!(self.vocab_size));
         set("hidden_size", json!(self.hidden_size));
         set("num_hidden_layers", json!(self.num_hidden_layers));
@@ -27,7 +30,7 @@ impl BertConfig {
         );
         set(
             "max_position_embeddings",
-            json!(self.max_position_embeddings),
+            json!(self.max_position_embeddings + family.first_position(self.pad_token_id)),
         );
         set("type_vocab_size", json!(self.type_vocab_size));
         set("initializer_range", json!(self.initializer_range));

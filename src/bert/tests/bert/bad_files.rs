@@ -183,6 +183,78 @@ fn absent_files_are_named_with_what_to_do() {
     check(folder.path(), "SC0902", &["not a regular file"]);
 }
 
+/// Divides the weights into two files with an index, as `save_pretrained(max_shard_size=…)` does.
+fn divide(folder: &Path) -> serde_json::Value {
+    let whole = fs::read(folder.join("model.safetensors")).unwrap();
+    fs::remove_file(folder.join("model.safetensors")).unwrap();
+    let file = SafeTensors::deserialize(&whole).unwrap();
+    let mut names = serde_json::Map::new();
+    for part in 0..2 {
+        let name = format!("model-{:05}-of-00002.safetensors", part + 1);
+        let tensors = file.iter().enumerate();
+        let tensors = tensors.filter(|(at, _)| at % 2 == part).map(|(_, it)| it);
+        let tensors: Vec<_> = tensors.collect();
+        for (tensor, _) in &tensors {
+            names.insert((*tensor).to_owned(), name.clone().into());
+        }
+        fs::write(folder.join(name), serialize(tensors, None).unwrap()).unwrap();
+    }
+    serde_json::json!({"metadata": {"total_size": 1}, "weight_map": names})
+}
+
+#[test]
+fn weights_in_several_files() {
+    let whole = copy();
+    let folder = copy();
+    let index = folder.path().join("model.safetensors.index.json");
+    let content = divide(folder.path());
+    fs::write(&index, content.to_string()).unwrap();
+    let values = |folder: &Path| {
+        let loaded = checkpoint::load_network(folder, &LoadOptions::new(), &Device::flex());
+        stratoscope_bert::names::named_values(&loaded.unwrap().network)
+    };
+    assert_eq!(values(folder.path()), values(whole.path()));
+
+    let write = |content: &serde_json::Value| fs::write(&index, content.to_string()).unwrap();
+    let mut elsewhere = content.clone();
+    elsewhere["weight_map"]["classifier.bias"] =
+        match content["weight_map"]["classifier.bias"].as_str() {
+            Some("model-00001-of-00002.safetensors") => "model-00002-of-00002.safetensors".into(),
+            _ => "model-00001-of-00002.safetensors".into(),
+        };
+    write(&elsewhere);
+    check(
+        folder.path(),
+        "SC0902",
+        &["`classifier.bias` is not in `model-"],
+    );
+    let mut outside = content.clone();
+    outside["weight_map"]["classifier.bias"] = "../model.safetensors".into();
+    write(&outside);
+    check(
+        folder.path(),
+        "SC0902",
+        &["`../model.safetensors` is no name of a file"],
+    );
+    write(&serde_json::json!({"weight_map": {}}));
+    check(folder.path(), "SC0902", &["it names 0 files"]);
+    write(&serde_json::json!([1]));
+    check(folder.path(), "SC0902", &["no index of tensors"]);
+    write(&content);
+    fs::copy(
+        folder.path().join("model-00001-of-00002.safetensors"),
+        folder.path().join("model-00002-of-00002.safetensors"),
+    )
+    .unwrap();
+    check(folder.path(), "SC0902", &["is in another file, too"]);
+    fs::remove_file(folder.path().join("model-00001-of-00002.safetensors")).unwrap();
+    check(
+        folder.path(),
+        "SC0902",
+        &["model-00001-of-00002.safetensors", "does not exist"],
+    );
+}
+
 #[test]
 fn half_precision_is_converted() {
     let whole = copy();
@@ -339,8 +411,8 @@ fn another_number_of_labels_is_said_and_can_be_had() {
 #[test]
 fn foreign_checkpoints_are_recognized() {
     let folder = copy();
-    set(folder.path(), "model_type", "distilbert".into());
-    check(folder.path(), "SC0903", &["model_type", "distilbert"]);
+    set(folder.path(), "model_type", "albert".into());
+    check(folder.path(), "SC0903", &["model_type", "albert"]);
     // The configuration of a BERT beside the weights of something else.
     let folder = copy();
     rewrite(folder.path(), &mut |name, dtype, shape, data| {

@@ -3,6 +3,7 @@
 mod bad_files;
 mod bad_tokenizers;
 mod bfloat16;
+mod families;
 mod fixtures;
 mod minilm;
 mod parity;

@@ -23,18 +23,18 @@ impl Rule for ArchitectureMismatch {
         name: "architecture-mismatch",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "A checkpoint whose `config.json` describes another architecture than BERT, or a variant of BERT \
-                that is not supported.",
+        finds: "A checkpoint whose `config.json` describes another architecture than BERT, DistilBERT and RoBERTa, or a \
+                variant that is not supported.",
         why: "Tensors with the same name and shape can have another meaning: the model would load and compute \
               wrong results.",
-        bad: "let model = BertForSequenceClassification::from_pretrained(\"./roberta\", 8)?;",
+        bad: "let model = BertForSequenceClassification::from_pretrained(\"./albert\", 8)?;",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
         tensorflow: tensorflow::page("SC0903"),
     };
 
-    const GIVEN: &'static [&'static str] = &["model.save_pretrained(\"roberta\")?;\n\
-         let config = std::fs::read_to_string(\"roberta/config.json\")?;\n\
-         std::fs::write(\"roberta/config.json\", config.replace(\"\\\"bert\\\"\", \"\\\"roberta\\\"\"))?;"];
+    const GIVEN: &'static [&'static str] = &["model.save_pretrained(\"albert\")?;\n\
+         let config = std::fs::read_to_string(\"albert/config.json\")?;\n\
+         std::fs::write(\"albert/config.json\", config.replace(\"\\\"bert\\\"\", \"\\\"albert\\\"\"))?;"];
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
@@ -45,7 +45,7 @@ impl Rule for ArchitectureMismatch {
         ))
         .label(Place::file(&self.path, None), format!("`{}`", self.field))
         .why("tensors with the same name can have another meaning in another architecture")
-        .fix("load a BERT checkpoint, such as \"all-MiniLM-L6-v2\" or \"bert-base-uncased\"")
+        .fix("load a BERT checkpoint, such as \"all-MiniLM-L6-v2\" or \"bert-base-uncased\", or one of DistilBERT or RoBERTa")
         .tensorflow(Quote::of("SC0903"))
     }
 }

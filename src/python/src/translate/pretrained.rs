@@ -7,6 +7,10 @@ use crate::model::{Call, Kind, Value};
 /// Classes whose `from_pretrained` is BERT's classifier.
 const CLASSIFIERS: &[&str] = &[
     "TFBertForSequenceClassification",
+    "TFDistilBertForSequenceClassification",
+    "TFRobertaForSequenceClassification",
+    "TFXLMRobertaForSequenceClassification",
+    "TFCamembertForSequenceClassification",
     "TFAutoModelForSequenceClassification",
     "BertForSequenceClassification",
     "AutoModelForSequenceClassification",
@@ -41,8 +45,14 @@ impl Translator<'_> {
         if !class.starts_with("TF") {
             return Err(POINTER.to_owned());
         }
+        if !class.contains("TFBert") && !class.contains("Auto") {
+            self.note(call.span, "the checkpoint says which kind of model it is");
+        }
         if class.contains("Auto") {
-            self.note(call.span, "the checkpoint must be one of BERT");
+            self.note(
+                call.span,
+                "the checkpoint must be one of BERT, DistilBERT or RoBERTa",
+            );
         }
         let mut labels = "2".to_owned();
         let mut outputs = Some(2);

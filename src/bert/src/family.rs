@@ -1,0 +1,276 @@
+//! Models whose weights BERT's layers can hold: what they call BERT's fields and tensors, and where they differ. Source:
+//! transformers v4.57.1, `modeling_distilbert.py`, `modeling_roberta.py` and the configurations beside them.
+
+use burn::tensor::{Tensor, activation};
+use serde::{Deserialize, Serialize};
+
+/// A kind of model. A checkpoint is saved as what it was read as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Family {
+    /// BERT itself.
+    #[default]
+    Bert,
+    /// Sanh et al. 2019: no segments; the first token's vector goes through a dense layer and ReLU.
+    DistilBert,
+    /// Liu et al. 2019: positions are counted from the number after the padding token's; no segments.
+    Roberta,
+    /// Conneau et al. 2020: RoBERTa of many languages.
+    XlmRoberta,
+    /// Martin et al. 2020: RoBERTa of French.
+    Camembert,
+}
+
+/// The layers of DistilBERT: BERT's path below a layer, and its own.
+const DISTILBERT_LAYER: [(&str, &str); 8] = [
+    ("attention.self.query.", "attention.q_lin."),
+    ("attention.self.key.", "attention.k_lin."),
+    ("attention.self.value.", "attention.v_lin."),
+    ("attention.output.dense.", "attention.out_lin."),
+    ("attention.output.LayerNorm.", "sa_layer_norm."),
+    ("intermediate.dense.", "ffn.lin1."),
+    ("output.dense.", "ffn.lin2."),
+    ("output.LayerNorm.", "output_layer_norm."),
+];
+
+impl Family {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Bert,
+        Self::DistilBert,
+        Self::Roberta,
+        Self::XlmRoberta,
+        Self::Camembert,
+    ];
+
+    /// What `model_type` says in `config.json`.
+    pub fn model_type(self) -> &'static str {
+        match self {
+            Self::Bert => "bert",
+            Self::DistilBert => "distilbert",
+            Self::Roberta => "roberta",
+            Self::XlmRoberta => "xlm-roberta",
+            Self::Camembert => "camembert",
+        }
+    }
+
+    /// What the names of its classes begin with.
+    pub(crate) fn class_prefix(self) -> &'static str {
+        match self {
+            Self::Bert => "Bert",
+            Self::DistilBert => "DistilBert",
+            Self::Roberta => "Roberta",
+            Self::XlmRoberta => "XLMRoberta",
+            Self::Camembert => "Camembert",
+        }
+    }
+
+    /// The name of its class for a class of BERT: `BertForTokenClassification` → `RobertaForTokenClassification`.
+    pub(crate) fn class(self, of_bert: &str) -> String {
+        let task = of_bert.strip_prefix("Bert").unwrap_or(of_bert);
+        format!("{}{task}", self.class_prefix())
+    }
+
+    /// Whether it is RoBERTa in any language.
+    fn is_roberta(self) -> bool {
+        matches!(self, Self::Roberta | Self::XlmRoberta | Self::Camembert)
+    }
+
+    /// What its `config.json` calls a field of BERT's; `None` where it has no such field.
+    pub(crate) fn field(self, of_bert: &str) -> Option<&str> {
+        match (self, of_bert) {
+            (Self::DistilBert, "hidden_size") => Some("dim"),
+            (Self::DistilBert, "num_hidden_layers") => Some("n_layers"),
+            (Self::DistilBert, "num_attention_heads") => Some("n_heads"),
+            (Self::DistilBert, "intermediate_size") => Some("hidden_dim"),
+            (Self::DistilBert, "hidden_act") => Some("activation"),
+            (Self::DistilBert, "hidden_dropout_prob") => Some("dropout"),
+            (Self::DistilBert, "attention_probs_dropout_prob") => Some("attention_dropout"),
+            (Self::DistilBert, "classifier_dropout") => Some("seq_classif_dropout"),
+            (Self::DistilBert, "type_vocab_size" | "layer_norm_eps") => None,
+            _ => Some(of_bert),
+        }
+    }
+
+    /// The layers where the file does not say.
+    pub(crate) fn default_layers(self) -> usize {
+        match self {
+            Self::DistilBert => 6,
+            _ => 12,
+        }
+    }
+
+    /// The segment types where the file does not say.
+    pub(crate) fn default_types(self) -> usize {
+        match self {
+            Self::DistilBert => 1,
+            _ => 2,
+        }
+    }
+
+    /// The padding token where the file does not say.
+    pub(crate) fn default_pad(self) -> usize {
+        usize::from(self.is_roberta())
+    }
+
+    /// The number of the first position: the entries of the table before it are not used.
+    pub(crate) fn first_position(self, pad: Option<usize>) -> usize {
+        match self.is_roberta() {
+            true => pad.unwrap_or(1) + 1,
+            false => 0,
+        }
+    }
+
+    /// Whether segment types are learned; else their vectors are zero and stay so.
+    pub(crate) fn has_types(self) -> bool {
+        self != Self::DistilBert
+    }
+
+    /// What the names of the body's tensors begin with.
+    pub(crate) fn prefix(self) -> &'static str {
+        match self {
+            Self::Bert => "bert.",
+            Self::DistilBert => "distilbert.",
+            Self::Roberta | Self::XlmRoberta | Self::Camembert => "roberta.",
+        }
+    }
+
+    /// Its name of a tensor of `architecture`, a class of BERT; `None` where it has no such tensor.
+    pub(crate) fn tensor(self, of_bert: &str, architecture: &str) -> Option<String> {
+        let body = of_bert.strip_prefix("bert.");
+        match self {
+            Self::Bert => Some(of_bert.to_owned()),
+            Self::DistilBert => {
+                let Some(body) = body else {
+                    return Some(of_bert.to_owned());
+                };
+                if let Some(part) = body.strip_prefix("pooler.dense.") {
+                    return Some(format!("pre_classifier.{part}"));
+                }
+                if body.starts_with("embeddings.token_type_embeddings.") {
+                    return None;
+                }
+                let Some(layers) = body.strip_prefix("encoder.layer.") else {
+                    return Some(format!("distilbert.{body}"));
+                };
+                let (layer, path) = layers.split_once('.')?;
+                let mut renamed = DISTILBERT_LAYER.iter();
+                let path = renamed.find_map(|(bert, own)| {
+                    path.strip_prefix(bert).map(|part| format!("{own}{part}"))
+                })?;
+                Some(format!("distilbert.transformer.layer.{layer}.{path}"))
+            }
+            Self::Roberta | Self::XlmRoberta | Self::Camembert => {
+                // The head is two layers; BERT's pooler does what the first does.
+                let is_classifier = architecture == "BertForSequenceClassification";
+                let head = |prefix: &str, layer: &str| {
+                    let part = of_bert.strip_prefix(prefix)?;
+                    Some(format!("classifier.{layer}.{part}"))
+                };
+                match body {
+                    Some(_) if is_classifier && of_bert.starts_with("bert.pooler.dense.") => {
+                        head("bert.pooler.dense.", "dense")
+                    }
+                    Some(body) => Some(format!("roberta.{body}")),
+                    None if is_classifier => {
+                        head("classifier.", "out_proj").or_else(|| Some(of_bert.to_owned()))
+                    }
+                    None => Some(of_bert.to_owned()),
+                }
+            }
+        }
+    }
+
+    /// What follows the dense layer on the first token's vector.
+    pub(crate) fn pooled(self, dense: Tensor<3>) -> Tensor<3> {
+        match self {
+            Self::DistilBert => activation::relu(dense),
+            _ => activation::tanh(dense),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_tensors() {
+        let classifier = "BertForSequenceClassification";
+        let tagger = "BertForTokenClassification";
+        let layer = "bert.encoder.layer.3.";
+        let cases = [
+            (
+                Family::Bert,
+                classifier,
+                "bert.pooler.dense.bias",
+                Some("bert.pooler.dense.bias"),
+            ),
+            (
+                Family::DistilBert,
+                classifier,
+                "classifier.bias",
+                Some("classifier.bias"),
+            ),
+            (
+                Family::DistilBert,
+                classifier,
+                "bert.pooler.dense.bias",
+                Some("pre_classifier.bias"),
+            ),
+            (
+                Family::DistilBert,
+                tagger,
+                "bert.embeddings.LayerNorm.bias",
+                Some("distilbert.embeddings.LayerNorm.bias"),
+            ),
+            (
+                Family::DistilBert,
+                tagger,
+                "bert.embeddings.token_type_embeddings.weight",
+                None,
+            ),
+            (
+                Family::Roberta,
+                classifier,
+                "classifier.bias",
+                Some("classifier.out_proj.bias"),
+            ),
+            (
+                Family::Roberta,
+                classifier,
+                "bert.pooler.dense.bias",
+                Some("classifier.dense.bias"),
+            ),
+            (
+                Family::Camembert,
+                tagger,
+                "classifier.bias",
+                Some("classifier.bias"),
+            ),
+            (
+                Family::XlmRoberta,
+                tagger,
+                "bert.pooler.dense.bias",
+                Some("roberta.pooler.dense.bias"),
+            ),
+        ];
+        for (family, architecture, of_bert, expected) in cases {
+            let found = family.tensor(of_bert, architecture);
+            assert_eq!(found.as_deref(), expected, "{family:?} {of_bert}");
+        }
+        let of_layer =
+            |family: Family, path: &str| family.tensor(&format!("{layer}{path}"), tagger);
+        for (bert, own) in DISTILBERT_LAYER {
+            let expected = format!("distilbert.transformer.layer.3.{own}weight");
+            assert_eq!(
+                of_layer(Family::DistilBert, &format!("{bert}weight")),
+                Some(expected)
+            );
+        }
+        let query = of_layer(Family::Roberta, "attention.self.query.bias");
+        assert_eq!(
+            query.as_deref(),
+            Some("roberta.encoder.layer.3.attention.self.query.bias")
+        );
+    }
+}

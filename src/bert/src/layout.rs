@@ -1,0 +1,52 @@
+//! How the tensors of a network are kept in a file: their names there, and rows of tables that the network does not use.
+
+use burn::tensor::TensorData;
+
+use crate::config::BertConfig;
+use crate::family::Family;
+use crate::heads::BertNetwork;
+
+/// The layout of a model's file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    pub(crate) family: Family,
+    architecture: &'static str,
+    first_position: usize,
+}
+
+impl Layout {
+    pub(crate) fn of<N: BertNetwork>(config: &BertConfig) -> Self {
+        Self {
+            family: config.family,
+            architecture: N::ARCHITECTURE,
+            first_position: config.family.first_position(config.pad_token_id),
+        }
+    }
+
+    /// The name of a parameter in the file; `None` where it is not in it.
+    pub(crate) fn name(&self, parameter: &str) -> Option<String> {
+        self.family.tensor(parameter, self.architecture)
+    }
+
+    /// The rows at the beginning of a parameter's tensor in the file that the parameter does not have.
+    pub(crate) fn unused_rows(&self, parameter: &str) -> usize {
+        match parameter.ends_with("embeddings.position_embeddings.weight") {
+            true => self.first_position,
+            false => 0,
+        }
+    }
+
+    /// The values as the file has them: unused rows are zero.
+    pub(crate) fn as_in_file(&self, parameter: &str, values: TensorData) -> TensorData {
+        let unused = self.unused_rows(parameter);
+        if unused == 0 {
+            return values;
+        }
+        let mut shape = values.shape().to_vec();
+        let width: usize = shape[1..].iter().product();
+        let mut rows = vec![0.0_f32; unused * width];
+        rows.extend(values.iter::<f32>());
+        shape[0] += unused;
+        TensorData::new(rows, shape)
+    }
+}
