@@ -272,8 +272,8 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             expects: "a multiple of `num_attention_heads`, which is 12".into(),
         }),
         example(TokenizerUnusable {
-            path: "bpe-tokenizer/tokenizer.json".into(),
-            reason: "it describes a BPE tokenizer".into(),
+            path: "word-list/tokenizer.json".into(),
+            reason: "it has whole words only: WordPiece, BPE and Unigram are read".into(),
         }),
         example(DownloadFailed {
             name: "bert-base-uncased".into(),

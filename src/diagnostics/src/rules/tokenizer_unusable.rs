@@ -3,12 +3,12 @@
 use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
-/// Tokenizer files that give no WordPiece tokenizer.
+/// Tokenizer files that give no tokenizer of word pieces.
 #[derive(Clone, Debug)]
 pub struct TokenizerUnusable {
     /// The file.
     pub path: String,
-    /// What is wrong with it: `it is a BPE tokenizer`.
+    /// What is wrong with it: `its vocabulary has no `[PAD]``.
     pub reason: String,
 }
 
@@ -19,23 +19,23 @@ impl Rule for TokenizerUnusable {
         severity: Severity::Error,
         stage: Stage::Load,
         finds: "A checkpoint whose `tokenizer.json` or `vocab.txt` is damaged, or describes another kind of \
-                tokenizer than WordPiece.",
+                tokenizer than WordPiece, BPE and Unigram.",
         why: "With another tokenizer than in pretraining, the token ids have no meaning for the model.",
-        bad: "let tokenizer = BertTokenizer::from_pretrained(\"./bpe-tokenizer\")?;",
+        bad: "let tokenizer = BertTokenizer::from_pretrained(\"./word-list\")?;",
         good: "let tokenizer = BertTokenizer::from_pretrained(\"all-MiniLM-L6-v2\")?;",
         tensorflow: tensorflow::page("SC0910"),
     };
 
-    const GIVEN: &'static [&'static str] = &["model.save_pretrained(\"bpe-tokenizer\")?;\n\
-         let bpe = r#\"{\"version\": \"1.0\", \"model\": {\"type\": \"BPE\", \"vocab\": {}, \"merges\": []}}\"#;\n\
-         std::fs::write(\"bpe-tokenizer/tokenizer.json\", bpe)?;"];
+    const GIVEN: &'static [&'static str] = &["model.save_pretrained(\"word-list\")?;\n\
+         let words = r#\"{\"version\": \"1.0\", \"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}, \"unk_token\": \"a\"}}\"#;\n\
+         std::fs::write(\"word-list/tokenizer.json\", words)?;"];
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
             "`{}` is not a usable tokenizer: {}",
             self.path, self.reason
         ))
-        .label(Place::file(&self.path, None), "not a WordPiece tokenizer")
+        .label(Place::file(&self.path, None), "not a usable tokenizer")
         .why("with another tokenizer than in pretraining, the token ids have no meaning for the model")
         .fix("download `tokenizer.json` or `vocab.txt` of the same checkpoint")
     }
