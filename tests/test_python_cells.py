@@ -79,6 +79,7 @@ RUN = {
     "words as numbers": "",
     "tasks of GLUE, Parquet and text files": "",
     "a RoBERTa": "",
+    "RMSprop and Lion": "",
     "images as rows": "",
     "an input layer and layers by name": "",
     "a step that averages and clips each tensor": f"{ROWS}\nlet dataset = Dataset::from_arrays(&x, &y)?;\n{SMALL}",

@@ -336,6 +336,10 @@ impl Tokenize for BertTokenizer {
             .collect()
     }
 
+    fn has_segments(&self) -> bool {
+        !self.has_one_type
+    }
+
     fn pad_id(&self) -> u32 {
         self.inner.pad_id
     }

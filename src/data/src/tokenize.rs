@@ -25,6 +25,11 @@ pub trait Tokenize: Send + Sync {
     /// The vocabulary's entry for each id.
     fn tokens(&self, ids: &[u32]) -> Vec<String>;
 
+    /// Whether segment types tell the second text of a pair from the first.
+    fn has_segments(&self) -> bool {
+        true
+    }
+
     /// The id that pads short rows.
     fn pad_id(&self) -> u32;
 

@@ -71,7 +71,7 @@ const CLASSES: &[(&str, &[&str])] = &[
     ),
     (
         "keras.optimizers.",
-        &["Adam", "AdamW", "SGD", "RMSprop", "Adagrad"],
+        &["Adam", "AdamW", "SGD", "RMSprop", "Lion", "Adagrad"],
     ),
     (
         "keras.losses.",

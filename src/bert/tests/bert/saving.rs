@@ -105,8 +105,8 @@ fn a_model_survives_saving_with_its_labels_and_its_tokenizer() {
         "model.safetensors",
         "tokenizer.json",
         "tokenizer_config.json",
-        "vocab.txt",
         "special_tokens_map.json",
+        "vocab.txt",
     ];
     assert_eq!(names, expected);
 

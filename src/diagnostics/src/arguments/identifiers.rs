@@ -172,7 +172,7 @@ const METRICS_TOO: &[(&str, &[&str])] = &[
 ];
 
 /// Texts for `optimizer`.
-pub const OPTIMIZER_NAMES: &[&str] = &["adamw", "adam", "sgd"];
+pub const OPTIMIZER_NAMES: &[&str] = &["adamw", "adam", "sgd", "rmsprop", "lion"];
 
 /// What stands in for a name of another library: the text to write and a sentence.
 pub fn foreign_identifier(
@@ -236,12 +236,9 @@ pub fn foreign_identifier(
             "spearman",
             "it is computed over the whole split, not per batch",
         ),
-        (
-            IdentifierKind::Optimizer,
-            "rmsprop" | "adagrad" | "adamax" | "nadam" | "lamb" | "lion",
-        ) => (
+        (IdentifierKind::Optimizer, "adagrad" | "adamax" | "nadam" | "lamb" | "adafactor") => (
             "adamw",
-            "BERT is fine-tuned with AdamW; the optimizers here are Adam, AdamW and SGD",
+            "BERT is fine-tuned with AdamW; the optimizers here are Adam, AdamW, SGD, RMSprop and Lion",
         ),
         _ => return None,
     })

@@ -19,7 +19,7 @@ pub use identifiers::{
     IdentifierKind, LOSS_TYPES, LOSSES, METRICS, OPTIMIZER_NAMES, foreign_identifier,
 };
 pub use kind::Kind;
-pub use optimizers::{ADAM, ADAMW, OPTIMIZERS, Optimizer, SGD, optimizer};
+pub use optimizers::{ADAM, ADAMW, LION, OPTIMIZERS, Optimizer, RMSPROP, SGD, optimizer};
 
 /// One argument of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]

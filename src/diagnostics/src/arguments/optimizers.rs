@@ -9,8 +9,7 @@ pub struct Optimizer {
     pub name: &'static str,
     /// Its methods, one argument each.
     pub arguments: &'static [Argument],
-    /// The rate that it is usually given here, as code: of AdamW that of BERT's recipe, of the others
-    /// Keras's default.
+    /// The rate that it is usually given here, as code: of AdamW and Lion one for BERT, of the others Keras's default.
     pub usual_rate: &'static str,
 }
 
@@ -30,6 +29,16 @@ pub const OPTIMIZERS: &[Optimizer] = &[
         name: "SGD",
         arguments: SGD,
         usual_rate: "0.01",
+    },
+    Optimizer {
+        name: "RMSprop",
+        arguments: RMSPROP,
+        usual_rate: "1e-3",
+    },
+    Optimizer {
+        name: "Lion",
+        arguments: LION,
+        usual_rate: "1e-5",
     },
 ];
 
@@ -80,6 +89,91 @@ pub const SGD: &[Argument] = &[
     EMA_MOMENTUM,
     EMA_OVERWRITE_FREQUENCY,
 ];
+
+/// Methods of `RMSprop::new(rate)`.
+pub const RMSPROP: &[Argument] = &[
+    RHO,
+    MOMENTUM,
+    EPSILON_INSIDE,
+    CENTERED,
+    CLIPNORM,
+    GLOBAL_CLIPNORM,
+    CLIPVALUE,
+    USE_EMA,
+    EMA_MOMENTUM,
+    EMA_OVERWRITE_FREQUENCY,
+];
+
+/// Methods of `Lion::new(rate)`.
+pub const LION: &[Argument] = &[
+    BETA_1_OF_LION,
+    BETA_2_OF_LION,
+    DECAY_OF_LION,
+    DECAY_ALL,
+    EXCLUDE,
+    CLIPNORM,
+    GLOBAL_CLIPNORM,
+    CLIPVALUE,
+    USE_EMA,
+    EMA_MOMENTUM,
+    EMA_OVERWRITE_FREQUENCY,
+];
+
+const RHO: Argument = Argument::new(
+    "rho",
+    "number from 0, below 1",
+    "0.9",
+    "Keras; PyTorch has 0.99",
+    Accepts::Number(Interval::BelowOne),
+    "The decay rate of the mean of the squared gradients. 0 uses the last gradient alone.",
+);
+
+const EPSILON_INSIDE: Argument = Argument::new(
+    "epsilon",
+    "number > 0",
+    "1e-7",
+    "Keras; PyTorch adds 1e-8 outside the root",
+    Accepts::Number(Interval::Positive),
+    "Added inside the square root. It affects the step only where gradients are tiny.",
+);
+
+const CENTERED: Argument = Argument::new(
+    "centered",
+    "bool",
+    "false",
+    "Keras, PyTorch",
+    Accepts::Flag,
+    "Divides by the root of the variance of the gradients instead of their mean square. It stores one more number per \
+     weight.",
+);
+
+const BETA_1_OF_LION: Argument = Argument::new(
+    "beta_1",
+    "number from 0, below 1",
+    "0.9",
+    "Keras; Chen et al. 2023",
+    Accepts::Number(Interval::BelowOne),
+    "The share of the momentum in the direction of a step; the rest is the gradient's.",
+);
+
+const BETA_2_OF_LION: Argument = Argument::new(
+    "beta_2",
+    "number from 0, below 1",
+    "0.99",
+    "Keras; Chen et al. 2023",
+    Accepts::Number(Interval::BelowOne),
+    "The decay rate of the momentum. 0 keeps the last gradient alone.",
+);
+
+const DECAY_OF_LION: Argument = Argument::new(
+    "weight_decay",
+    "number ≥ 0",
+    "0",
+    "Keras",
+    Accepts::Number(Interval::NotNegative),
+    "Decoupled: `w -= rate · decay · w` before the step. As Lion's rate is 3 to 10 times smaller than AdamW's, the decay is that \
+     much larger. Biases and LayerNorm are excluded unless `decay_all_parameters(true)` is given.",
+);
 
 const ONE_CLIP: &str =
     "gradients are clipped in one way; with two, the result would depend on their order";

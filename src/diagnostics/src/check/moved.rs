@@ -59,6 +59,8 @@ pub(super) fn to_optimizer(
         "adamw" => ("AdamW", "1e-3"),
         "adam" => ("Adam", "1e-3"),
         "sgd" => ("SGD", "0.01"),
+        "rmsprop" => ("RMSprop", "1e-3"),
+        "lion" => ("Lion", "1e-4"),
         _ => {
             let is_variable = syn::parse_str::<syn::Ident>(&written.value).is_ok();
             let known = OPTIMIZERS

@@ -32,7 +32,7 @@ use Treatment::{
 /// A row: an argument of a call, and what the versions of [`Profile::ALL`] do with it, in that order.
 #[derive(Clone, Copy, Debug)]
 pub struct ArgumentOf {
-    /// `compile`, `fit`, `evaluate`, `Adam`, `AdamW`, `SGD`.
+    /// `compile`, `fit`, `evaluate`, `Adam`, `AdamW`, `SGD`, `RMSprop`.
     pub call: &'static str,
     /// The argument's name.
     pub name: &'static str,
@@ -197,6 +197,22 @@ pub const ARGUMENTS: &[ArgumentOf] = &[
     row("SGD", "gradient_accumulation_steps", KERAS_3),
     row("SGD", "lr", LR),
     row("SGD", "decay", DECAY),
+    row("RMSprop", "learning_rate", EVERY),
+    row("RMSprop", "rho", EVERY),
+    row("RMSprop", "momentum", EVERY),
+    row("RMSprop", "epsilon", EVERY),
+    row("RMSprop", "centered", EVERY),
+    row("RMSprop", "clipnorm", EVERY),
+    row("RMSprop", "clipvalue", EVERY),
+    row("RMSprop", "global_clipnorm", GLOBAL),
+    row("RMSprop", "weight_decay", SINCE_TF_KERAS),
+    row("RMSprop", "use_ema", SINCE_TF_KERAS),
+    row("RMSprop", "ema_momentum", SINCE_TF_KERAS),
+    row("RMSprop", "ema_overwrite_frequency", SINCE_TF_KERAS),
+    row("RMSprop", "loss_scale_factor", KERAS_3),
+    row("RMSprop", "gradient_accumulation_steps", KERAS_3),
+    row("RMSprop", "lr", LR),
+    row("RMSprop", "decay", DECAY),
     // `keras.optimizers.AdamW` came with Keras 2.12: an older TensorFlow has no such optimizer to give
     // an argument to.
     row("AdamW", "learning_rate", ADAMW),

@@ -228,6 +228,8 @@ fn written(kind: IdentifierKind) -> &'static [&'static str] {
             "AdamW::new(5e-5)",
             "Adam::new(1e-3)",
             "SGD::new(1e-2)",
+            "RMSprop::new(1e-3)",
+            "Lion::new(1e-5)",
         ],
         IdentifierKind::Loss => &[
             "SparseCategoricalCrossentropy { from_logits: true }",

@@ -188,7 +188,11 @@ impl Translator<'_> {
                 {
                     Type::Int
                 }
-                "Adam" | "AdamW" | "SGD" if is(call.argument("learning_rate", 0)) => Type::Float,
+                "Adam" | "AdamW" | "SGD" | "RMSprop" | "Lion"
+                    if is(call.argument("learning_rate", 0)) =>
+                {
+                    Type::Float
+                }
                 "from_pretrained" if is(call.arguments.first()) => Type::Text,
                 "from_pretrained" if is(call.keyword("num_labels").map(|it| &it.value)) => {
                     Type::Int

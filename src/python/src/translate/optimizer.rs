@@ -12,7 +12,11 @@ use crate::rules;
 
 /// Keras's default rates.
 fn usual_rate(name: &str) -> &'static str {
-    if name == "SGD" { "0.01" } else { "1e-3" }
+    match name {
+        "SGD" => "0.01",
+        "Lion" => "1e-4",
+        _ => "1e-3",
+    }
 }
 
 impl Translator<'_> {
@@ -25,7 +29,7 @@ impl Translator<'_> {
             let Some(known) = known else {
                 self.unknown(IdentifierKind::Optimizer, text, value.span);
                 return Err(format!(
-                    "there is no optimizer `{text}` here; there are Adam, AdamW and SGD"
+                    "there is no optimizer `{text}` here; there are Adam, AdamW, SGD, RMSprop and Lion"
                 ));
             };
             self.defaults(known.name, value);
@@ -80,7 +84,7 @@ impl Translator<'_> {
         };
         let Some(known) = arguments::optimizer(name) else {
             return Err(format!(
-                "there is no optimizer `{given}` here; there are Adam, AdamW and SGD"
+                "there is no optimizer `{given}` here; there are Adam, AdamW, SGD, RMSprop and Lion"
             ));
         };
         let rate = call

@@ -125,7 +125,7 @@ pub(super) fn pieces(files: &impl Files, part: &Batch, row: usize) -> Vec<Piece>
 
 /// The text of word pieces without what the model adds to each text; two texts have a bar between them.
 pub(super) fn decoded(files: &impl Files, pieces: &[Piece]) -> String {
-    const ADDED: [&str; 3] = ["[CLS]", "[SEP]", "[PAD]"];
+    const ADDED: [&str; 6] = ["[CLS]", "[SEP]", "[PAD]", "<s>", "</s>", "<pad>"];
     let of_segment = |second: bool| {
         let own = pieces
             .iter()

@@ -1,7 +1,7 @@
 //! The arithmetic of a step on the float32 slices of the CPU backend: one pass over weights, moments
 //! and gradients, in parallel, each element on its own. So the result is the same bits on any
 //! number of threads. Formulas and their order are PyTorch's (`torch/optim/adamw.py`,
-//! `_single_tensor_adam`) for Adam and Keras's for SGD.
+//! `_single_tensor_adam`) for Adam and Keras's for the others.
 
 use rayon::prelude::*;
 
@@ -275,6 +275,172 @@ fn momentum_block(
     }
 }
 
+/// RMSprop at one step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct RmspropStep {
+    pub rate: f32,
+    pub rho: f32,
+    pub momentum: f32,
+    pub epsilon: f32,
+}
+
+impl RmspropStep {
+    pub fn new(rule: &super::RmspropRule, rate: f64) -> Self {
+        Self {
+            rate: rate as f32,
+            rho: rule.rho as f32,
+            momentum: rule.momentum as f32,
+            epsilon: rule.epsilon as f32,
+        }
+    }
+}
+
+/// Slices of equal length. `velocity` is empty without momentum, `means` unless it is centered.
+pub(super) fn rmsprop(
+    weights: &mut [f32],
+    velocity: &mut [f32],
+    squares: &mut [f32],
+    means: &mut [f32],
+    gradients: &[f32],
+    pass: Pass,
+    step: RmspropStep,
+) -> Change {
+    let count = weights.len();
+    let (velocity, means) = (Blocks::of(velocity, count), Blocks::of(means, count));
+    let blocks = weights
+        .par_chunks_mut(BLOCK)
+        .zip(squares.par_chunks_mut(BLOCK))
+        .zip(gradients.par_chunks(BLOCK))
+        .zip(velocity.0.into_par_iter().zip(means.0));
+    let changes = blocks.map(|(((weights, squares), gradients), (velocity, means))| {
+        updated(weights, pass.is_measured, |weights, at| {
+            let part = |values: &mut [f32]| match values.is_empty() {
+                true => 0..0,
+                false => at.clone(),
+            };
+            let (velocity_at, means_at) = (part(velocity), part(means));
+            rmsprop_block(
+                weights,
+                &mut velocity[velocity_at],
+                &mut squares[at.clone()],
+                &mut means[means_at],
+                &gradients[at],
+                pass.prepare,
+                step,
+            );
+        })
+    });
+    let changes: Vec<Change> = changes.collect();
+    changes.into_iter().sum()
+}
+
+/// The blocks of a slice; as many empty ones where it is empty.
+struct Blocks<'a>(Vec<&'a mut [f32]>);
+
+impl<'a> Blocks<'a> {
+    fn of(values: &'a mut [f32], count: usize) -> Self {
+        match values.is_empty() {
+            true => Self((0..count.div_ceil(BLOCK)).map(|_| &mut [][..]).collect()),
+            false => Self(values.chunks_mut(BLOCK).collect()),
+        }
+    }
+}
+
+fn rmsprop_block(
+    weights: &mut [f32],
+    velocity: &mut [f32],
+    squares: &mut [f32],
+    means: &mut [f32],
+    gradients: &[f32],
+    prepare: Prepare,
+    step: RmspropStep,
+) {
+    let others = 1.0 - step.rho;
+    for (i, (weight, square)) in weights.iter_mut().zip(squares).enumerate() {
+        let gradient = prepare.of::<true>(gradients[i]);
+        *square = step.rho * *square + others * (gradient * gradient);
+        let spread = match means.get_mut(i) {
+            Some(mean) => {
+                *mean = step.rho * *mean + others * gradient;
+                *square - *mean * *mean
+            }
+            None => *square,
+        };
+        let move_by = step.rate * gradient / (spread + step.epsilon).sqrt();
+        *weight -= match velocity.get_mut(i) {
+            Some(velocity) => {
+                *velocity = step.momentum * *velocity + move_by;
+                *velocity
+            }
+            None => move_by,
+        };
+    }
+}
+
+/// Lion at one step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct LionStep {
+    pub rate: f32,
+    pub beta_1: f32,
+    pub beta_2: f32,
+    /// 1 − rate · weight decay.
+    pub keep: f32,
+}
+
+impl LionStep {
+    pub fn new(rule: &super::LionRule, rate: f64, decay: f64) -> Self {
+        Self {
+            rate: rate as f32,
+            beta_1: rule.beta_1 as f32,
+            beta_2: rule.beta_2 as f32,
+            keep: (1.0 - rate * decay) as f32,
+        }
+    }
+}
+
+/// Slices of equal length.
+pub(super) fn lion(
+    weights: &mut [f32],
+    momentum: &mut [f32],
+    gradients: &[f32],
+    pass: Pass,
+    step: LionStep,
+) -> Change {
+    let states = weights
+        .par_chunks_mut(BLOCK)
+        .zip(momentum.par_chunks_mut(BLOCK));
+    let changes =
+        (states.zip(gradients.par_chunks(BLOCK))).map(|((weights, momentum), gradients)| {
+            updated(weights, pass.is_measured, |weights, at| {
+                let momentum = &mut momentum[at.clone()];
+                lion_block(weights, momentum, &gradients[at], pass.prepare, step);
+            })
+        });
+    let changes: Vec<Change> = changes.collect();
+    changes.into_iter().sum()
+}
+
+fn lion_block(
+    weights: &mut [f32],
+    momentum: &mut [f32],
+    gradients: &[f32],
+    prepare: Prepare,
+    step: LionStep,
+) {
+    for ((weight, momentum), &gradient) in weights.iter_mut().zip(momentum).zip(gradients) {
+        let gradient = prepare.of::<true>(gradient);
+        let direction = step.beta_1 * *momentum + (1.0 - step.beta_1) * gradient;
+        // Not `signum`, which is 1 for 0; NaN stays NaN.
+        let sign = match direction {
+            positive if positive > 0.0 => 1.0,
+            negative if negative < 0.0 => -1.0,
+            other => other,
+        };
+        *weight = *weight * step.keep - step.rate * sign;
+        *momentum = step.beta_2 * *momentum + (1.0 - step.beta_2) * gradient;
+    }
+}
+
 /// What happens to one element of a variable.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Elementwise {
@@ -285,6 +451,14 @@ pub(super) enum Elementwise {
     Sgd(SgdStep),
     /// Kept is the velocity.
     Momentum(SgdStep),
+    /// Kept are the velocity, the mean square and the mean gradient; of the first and the last, what there is.
+    Rmsprop {
+        step: RmspropStep,
+        has_momentum: bool,
+        is_centered: bool,
+    },
+    /// Kept is the momentum.
+    Lion(LionStep),
 }
 
 /// The change that an update would make, to the bit; nothing is written. `kept` is what is kept beside the weights,
@@ -312,6 +486,16 @@ pub(super) fn rehearsal(
             Elementwise::Momentum(step) => {
                 momentum_block(weights, first, gradients, prepare, step);
             }
+            Elementwise::Rmsprop {
+                step,
+                has_momentum,
+                is_centered,
+            } => {
+                let velocity = if has_momentum { first } else { &mut [] };
+                let means = if is_centered { largest } else { &mut [] };
+                rmsprop_block(weights, velocity, second, means, gradients, prepare, step);
+            }
+            Elementwise::Lion(step) => lion_block(weights, first, gradients, prepare, step),
         }
     })
 }
@@ -514,6 +698,99 @@ mod tests {
         assert!((weight[0] - 0.8).abs() < 1e-6, "{}", weight[0]);
     }
 
+    fn rmsprop_rule(has_momentum: bool, is_centered: bool) -> Elementwise {
+        let rule = super::super::RmspropRule {
+            rho: 0.9,
+            momentum: 0.5,
+            epsilon: 1e-7,
+            centered: is_centered,
+        };
+        Elementwise::Rmsprop {
+            step: RmspropStep::new(&rule, 1e-3),
+            has_momentum,
+            is_centered,
+        }
+    }
+
+    /// Keras's formulas in f64, with the numbers of three steps.
+    #[test]
+    fn rmsprop_and_lion_are_their_definitions() {
+        let gradients = [0.3_f64, -0.2, 0.05, 1.0];
+        let (rate, rho, momentum, epsilon) = (0.01, 0.9, 0.5, 1e-7);
+        for (has_momentum, is_centered) in
+            [(false, false), (true, false), (false, true), (true, true)]
+        {
+            let (mut weight, mut square, mut mean, mut moved) = (0.5, 0.0, 0.0, 0.0);
+            let mut found = [0.5_f32];
+            let (mut v, mut m, mut u) = ([0.0_f32], [0.0_f32], [0.0_f32]);
+            let rule = super::super::RmspropRule {
+                rho,
+                momentum,
+                epsilon,
+                centered: is_centered,
+            };
+            for &gradient in &gradients {
+                square = rho * square + (1.0 - rho) * gradient * gradient;
+                mean = rho * mean + (1.0 - rho) * gradient;
+                let spread = if is_centered {
+                    square - mean * mean
+                } else {
+                    square
+                };
+                let step = rate * gradient / f64::sqrt(spread + epsilon);
+                moved = if has_momentum {
+                    momentum * moved + step
+                } else {
+                    step
+                };
+                weight -= moved;
+                let velocity = if has_momentum { &mut u[..] } else { &mut [] };
+                let means = if is_centered { &mut m[..] } else { &mut [] };
+                let step = RmspropStep::new(&rule, rate);
+                rmsprop(
+                    &mut found,
+                    velocity,
+                    &mut v,
+                    means,
+                    &[gradient as f32],
+                    PLAIN,
+                    step,
+                );
+            }
+            assert!(
+                (f64::from(found[0]) - weight).abs() < 1e-6,
+                "{} {weight}",
+                found[0]
+            );
+        }
+        let rule = super::super::LionRule {
+            beta_1: 0.9,
+            beta_2: 0.5,
+            weight_decay: 0.1,
+            decay_all: false,
+        };
+        let step = LionStep::new(&rule, 0.01, rule.weight_decay);
+        let (mut weight, mut kept) = ([0.5_f32], [0.0_f32]);
+        // Directions: 0.03; 0.9 · 0.15 − 0.02 > 0; 0; the momentum is 0.15, −0.025, −0.0125.
+        let mut expected = 0.5_f64;
+        for (gradient, sign) in [(0.3_f32, 1.0), (-0.2, 1.0), (0.0, -1.0), (0.1125, 0.0)] {
+            lion(&mut weight, &mut kept, &[gradient], PLAIN, step);
+            expected = expected * (1.0 - 0.001) - 0.01 * sign;
+            // 0.9 · −0.0125 + 0.1 · 0.1125 is 0 but for its rounding.
+            let close = if sign == 0.0 { 0.0101 } else { 1e-6 };
+            assert!(
+                (f64::from(weight[0]) - expected).abs() < close,
+                "{weight:?} {expected}"
+            );
+        }
+        let (mut weight, mut kept) = ([0.5_f32], [0.0_f32]);
+        lion(&mut weight, &mut kept, &[0.0], PLAIN, step);
+        assert!(
+            (weight[0] - 0.4995).abs() < 1e-6,
+            "without a direction it only decays"
+        );
+    }
+
     /// For every rule: an update that is measured has the bits of one that is not, and a rehearsal its change.
     #[test]
     fn a_change_is_measured_and_foretold() {
@@ -544,6 +821,15 @@ mod tests {
             Elementwise::AmsGrad(adam_step),
             Elementwise::Sgd(sgd_step),
             Elementwise::Momentum(sgd_step),
+            rmsprop_rule(false, false),
+            rmsprop_rule(true, false),
+            rmsprop_rule(true, true),
+            Elementwise::Lion(LionStep {
+                rate: 1e-2,
+                beta_1: 0.9,
+                beta_2: 0.99,
+                keep: 0.999,
+            }),
         ];
         for rule in rules {
             let made = |is_measured: bool| {
@@ -566,6 +852,23 @@ mod tests {
                     Elementwise::Momentum(step) => {
                         sgd_with_momentum(&mut weights, first, &gradients, pass, step)
                     }
+                    Elementwise::Rmsprop {
+                        step,
+                        has_momentum,
+                        is_centered,
+                    } => {
+                        let velocity = if has_momentum { first } else { &mut [] };
+                        // Not so large that the spread is below zero.
+                        largest.iter_mut().for_each(|it| *it *= 0.1);
+                        let means = if is_centered {
+                            &mut largest[..]
+                        } else {
+                            &mut []
+                        };
+                        let weights = &mut weights[..];
+                        rmsprop(weights, velocity, second, means, &gradients, pass, step)
+                    }
+                    Elementwise::Lion(step) => lion(&mut weights, first, &gradients, pass, step),
                 };
                 (weights, change)
             };
@@ -585,7 +888,12 @@ mod tests {
                     "{rule:?}: {found} {expected}"
                 );
             }
-            let kept = [Some(&old[1][..]), Some(&squares[..]), Some(&squares[..])];
+            let tenth: Vec<f32> = squares.iter().map(|it| it * 0.1).collect();
+            let largest = match rule {
+                Elementwise::Rmsprop { .. } => &tenth,
+                _ => &squares,
+            };
+            let kept = [Some(&old[1][..]), Some(&squares[..]), Some(&largest[..])];
             let foretold = rehearsal(&old[0], kept, &gradients, PLAIN.prepare, rule);
             assert_eq!(foretold, change, "{rule:?}");
         }

@@ -1,7 +1,7 @@
 //! Optimizers: how a gradient becomes a step.
 //!
-//! [`AdamW`], [`Adam`] and [`SGD`] are the builders that a cell writes, a file each; `builder` has the methods that all
-//! three share. They resolve to an [`Optimizer`], with all defaults filled in and all values checked. [`OptimizerState`]
+//! [`AdamW`], [`Adam`], [`SGD`], [`RMSprop`] and [`Lion`] are the builders that a cell writes, a file each; `builder` has the
+//! methods that all share. They resolve to an [`Optimizer`], with all defaults filled in and all values checked. [`OptimizerState`]
 //! holds the moments of one replica, on the device of its weights; `step` applies an update to its module, `kernel` does
 //! the arithmetic.
 
@@ -14,9 +14,11 @@ mod average;
 mod change;
 mod clip;
 mod kernel;
+mod lion;
 mod norm;
 mod on_gpu;
 mod rehearse;
+mod rmsprop;
 mod saved;
 mod sgd;
 mod step;
@@ -36,6 +38,8 @@ pub use adam::Adam;
 pub use adamw::AdamW;
 pub use average::Averaging;
 pub use clip::Clipping;
+pub use lion::Lion;
+pub use rmsprop::RMSprop;
 pub use sgd::SGD;
 pub use step::OptimizerState;
 
@@ -55,6 +59,10 @@ pub enum UpdateRule {
     Adam(AdamRule),
     /// Stochastic gradient descent.
     Sgd(SgdRule),
+    /// RMSprop.
+    Rmsprop(RmspropRule),
+    /// Lion.
+    Lion(LionRule),
 }
 
 /// The numbers of Adam, and of AdamW where there is a decay.
@@ -83,11 +91,43 @@ pub struct SgdRule {
     pub nesterov: bool,
 }
 
+/// The numbers of RMSprop.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RmspropRule {
+    /// How slowly the mean of the squared gradients moves.
+    pub rho: f64,
+    /// The share of the last step that is taken again.
+    pub momentum: f64,
+    /// Added inside the square root.
+    pub epsilon: f64,
+    /// Whether the square of the mean gradient is taken from the mean square.
+    pub centered: bool,
+}
+
+/// The numbers of Lion.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LionRule {
+    /// The share of the momentum in the direction of a step.
+    pub beta_1: f64,
+    /// How slowly the momentum moves.
+    pub beta_2: f64,
+    /// Decoupled: `w -= rate · decay · w`, before the step.
+    pub weight_decay: f64,
+    /// Whether biases and LayerNorm decay too.
+    pub decay_all: bool,
+}
+
 /// A tensor that an optimizer keeps beside each trained weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
-    /// SGD's momentum.
+    /// The momentum of SGD and RMSprop.
     Velocity,
+    /// Lion's momentum.
+    Momentum,
+    /// RMSprop's mean of the squared gradients.
+    MeanSquare,
+    /// RMSprop's mean of the gradients, where it is centered.
+    MeanGradient,
     /// Adam's mean of the gradients.
     M,
     /// Adam's mean of the squared gradients.
@@ -103,6 +143,9 @@ impl Slot {
     pub fn name(self) -> &'static str {
         match self {
             Self::Velocity => "velocity",
+            Self::Momentum => "momentum",
+            Self::MeanSquare => "mean square",
+            Self::MeanGradient => "mean gradient",
             Self::M => "Adam m",
             Self::V => "Adam v",
             Self::LargestV => "largest v",
@@ -133,14 +176,21 @@ pub struct Optimizer {
 }
 
 impl Optimizer {
-    /// What is kept beside each trained weight: two moments for Adam, one for SGD with momentum, a
-    /// third for AMSGrad, the average of the weights for `use_ema`.
+    /// What is kept beside each trained weight: two moments for Adam, one for Lion and SGD with momentum, one to three for
+    /// RMSprop, a third for AMSGrad, the average of the weights for `use_ema`.
     pub fn slots(&self) -> Vec<Slot> {
         let mut slots = match self.rule {
             UpdateRule::Adam(rule) if rule.amsgrad => vec![Slot::M, Slot::V, Slot::LargestV],
             UpdateRule::Adam(_) => vec![Slot::M, Slot::V],
             UpdateRule::Sgd(SgdRule { momentum, .. }) if momentum != 0.0 => vec![Slot::Velocity],
             UpdateRule::Sgd(_) => Vec::new(),
+            UpdateRule::Rmsprop(rule) => {
+                let velocity = (rule.momentum != 0.0).then_some(Slot::Velocity);
+                let mean = rule.centered.then_some(Slot::MeanGradient);
+                let slots = [velocity, Some(Slot::MeanSquare), mean];
+                slots.into_iter().flatten().collect()
+            }
+            UpdateRule::Lion(_) => vec![Slot::Momentum],
         };
         slots.extend(self.averaging.map(|_| Slot::Average));
         slots
@@ -150,7 +200,8 @@ impl Optimizer {
     pub fn weight_decay(&self) -> f64 {
         match self.rule {
             UpdateRule::Adam(rule) => rule.weight_decay,
-            UpdateRule::Sgd(_) => 0.0,
+            UpdateRule::Lion(rule) => rule.weight_decay,
+            UpdateRule::Sgd(_) | UpdateRule::Rmsprop(_) => 0.0,
         }
     }
 
@@ -158,7 +209,12 @@ impl Optimizer {
     pub(crate) fn excludes(&self, variable: &NamedParameter) -> bool {
         match (&self.excluded, self.rule) {
             (Some(names), _) => names.iter().any(|name| variable.name.contains(name)),
-            (None, UpdateRule::Adam(rule)) if rule.decay_all => false,
+            (None, UpdateRule::Adam(AdamRule { decay_all, .. }))
+            | (None, UpdateRule::Lion(LionRule { decay_all, .. }))
+                if decay_all =>
+            {
+                false
+            }
             (None, _) => variable.is_undecayed(),
         }
     }
@@ -168,14 +224,30 @@ impl fmt::Display for Optimizer {
     /// As it would be written, with what is in force: `AdamW::new(5e-5).weight_decay(0.01)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}::new({})", self.name, self.schedule)?;
+        let decay = |f: &mut fmt::Formatter<'_>, weight_decay: f64, all: bool| {
+            write!(f, ".weight_decay({weight_decay})")?;
+            if all {
+                f.write_str(".decay_all_parameters(true)")?;
+            }
+            match &self.excluded {
+                Some(names) => write!(f, ".exclude_from_weight_decay({names:?})"),
+                None => Ok(()),
+            }
+        };
         match self.rule {
             UpdateRule::Adam(rule) if self.name == "AdamW" => {
-                write!(f, ".weight_decay({})", rule.weight_decay)?;
-                if rule.decay_all {
-                    f.write_str(".decay_all_parameters(true)")?;
+                decay(f, rule.weight_decay, rule.decay_all)?;
+            }
+            UpdateRule::Lion(rule) if rule.weight_decay != 0.0 => {
+                decay(f, rule.weight_decay, rule.decay_all)?;
+            }
+            UpdateRule::Rmsprop(rule) => {
+                write!(f, ".rho({})", rule.rho)?;
+                if rule.momentum != 0.0 {
+                    write!(f, ".momentum({})", rule.momentum)?;
                 }
-                if let Some(names) = &self.excluded {
-                    write!(f, ".exclude_from_weight_decay({names:?})")?;
+                if rule.centered {
+                    f.write_str(".centered(true)")?;
                 }
             }
             UpdateRule::Sgd(SgdRule { momentum, nesterov }) if momentum != 0.0 => {
@@ -200,7 +272,7 @@ impl fmt::Display for Optimizer {
 /// What `compile!` takes as its optimizer: one of the types, or a text that names one.
 #[diagnostic::on_unimplemented(
     message = "expected an optimizer, got `{Self}`",
-    label = "`AdamW::new(5e-5)`, `Adam::new(…)`, `SGD::new(…)`, or a text such as \"adamw\""
+    label = "`AdamW::new(5e-5)`, `Adam::new(…)`, `SGD::new(…)`, `RMSprop::new(…)`, `Lion::new(…)`, or a text such as \"adamw\""
 )]
 pub trait IntoOptimizer {
     /// The optimizer, checked.
@@ -218,12 +290,14 @@ impl IntoOptimizer for Optimizer {
 }
 
 impl IntoOptimizer for &str {
-    /// With Keras's default rate: 0.001 for Adam and AdamW, 0.01 for SGD.
+    /// With Keras's default rate: 0.001 for Adam, AdamW and RMSprop, 0.01 for SGD, 0.0001 for Lion.
     fn into_optimizer(self) -> Result<Optimizer> {
         let optimizer = match self.to_ascii_lowercase().as_str() {
             "adamw" => AdamW::new(KERAS_ADAM_RATE).into_optimizer(),
             "adam" => Adam::new(KERAS_ADAM_RATE).into_optimizer(),
             "sgd" => SGD::new(KERAS_SGD_RATE).into_optimizer(),
+            "rmsprop" => RMSprop::new(KERAS_ADAM_RATE).into_optimizer(),
+            "lion" => Lion::new(KERAS_LION_RATE).into_optimizer(),
             _ => Err(crate::problem::unknown_optimizer(self)),
         };
         optimizer.map(|optimizer| Optimizer {
@@ -239,10 +313,12 @@ impl IntoOptimizer for String {
     }
 }
 
-/// Keras's default rate of Adam and AdamW.
+/// Keras's default rate of Adam, AdamW and RMSprop.
 const KERAS_ADAM_RATE: f64 = 1e-3;
 /// Keras's default rate of SGD.
 const KERAS_SGD_RATE: f64 = 1e-2;
+/// Keras's default rate of Lion.
+const KERAS_LION_RATE: f64 = 1e-4;
 
 /// Which optimizer value this is: clones share it, a changed one has its own. It remembers the
 /// model that trains with it, since moments belong to one model's variables, and the strategy in
@@ -390,6 +466,16 @@ mod tests {
         );
         check("AdamW", Ok("AdamW::new(1e-3).weight_decay(0.01)"));
         check("sgd", Ok("SGD::new(1e-2)"));
+        check("RMSprop", Ok("RMSprop::new(1e-3).rho(0.9)"));
+        let centered = RMSprop::new(0.1).momentum(0.5).centered(true);
+        let written = "RMSprop::new(1e-1).rho(0.9).momentum(0.5).centered(true)";
+        check(centered, Ok(written));
+        check("lion", Ok("Lion::new(1e-4)"));
+        let decayed = Lion::new(1e-5)
+            .weight_decay(0.1)
+            .exclude_from_weight_decay(["bias"]);
+        let written = "Lion::new(1e-5).weight_decay(0.1).exclude_from_weight_decay([\"bias\"])";
+        check(decayed, Ok(written));
     }
 
     #[test]
@@ -406,6 +492,10 @@ mod tests {
             Err("SC0118"),
         );
         check("adma", Err("SC0105"));
+        check(RMSprop::new(0.1).rho(1.0), Err("SC0103"));
+        check(RMSprop::new(0.1).epsilon(0.0), Err("SC0103"));
+        check(Lion::new(0.1).beta_2(-0.1), Err("SC0103"));
+        check(Lion::new(0.1).weight_decay(f64::NAN), Err("SC0103"));
         check(SGD::new(0.1).ema_momentum(1.01), Err("SC0103"));
         check(SGD::new(0.1).ema_momentum(f64::NAN), Err("SC0103"));
         check(Adam::new(0.1).ema_overwrite_frequency(0), Err("SC0103"));

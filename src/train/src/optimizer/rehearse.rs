@@ -10,9 +10,9 @@ use burn_flex::{Flex, FlexTensor};
 
 use super::UpdateRule;
 use super::change::Changes;
-use super::kernel::{self, Elementwise};
+use super::kernel::{self, Elementwise, RmspropStep};
 use super::norm::{floats, is_flex};
-use super::step::{OptimizerState, Update, adam_step, prepare, sgd_step};
+use super::step::{OptimizerState, Update, adam_step, lion_step, prepare, sgd_step};
 
 /// The change of each variable that has a gradient, in the order of the module; `None` where one of them is not float32 on
 /// the CPU.
@@ -83,6 +83,12 @@ impl ModuleVisitor for Rehearsal<'_> {
                 true => Elementwise::Sgd(sgd_step(update, &rule)),
                 false => Elementwise::Momentum(sgd_step(update, &rule)),
             },
+            UpdateRule::Rmsprop(rule) => Elementwise::Rmsprop {
+                step: RmspropStep::new(&rule, update.rate),
+                has_momentum: rule.momentum != 0.0,
+                is_centered: rule.centered,
+            },
+            UpdateRule::Lion(rule) => Elementwise::Lion(lion_step(update, &rule, decay)),
         };
         let (weights, gradient) = (floats(&weights), floats(&gradient));
         let change = kernel::rehearsal(&weights, slices, &gradient, prepare, rule);

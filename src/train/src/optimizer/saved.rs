@@ -8,11 +8,11 @@ use super::OptimizerState;
 /// Which of the tensors that are kept beside a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// Adam's mean of the gradients, or SGD's velocity.
+    /// Adam's mean of the gradients, Lion's momentum, or a velocity.
     First,
-    /// Adam's mean of the squared gradients.
+    /// The mean of the squared gradients.
     Second,
-    /// The largest second moment so far (AMSGrad).
+    /// The largest second moment so far (AMSGrad), or RMSprop's mean of the gradients.
     Largest,
     /// The moving average of the parameter.
     Average,

@@ -12,10 +12,10 @@ use burn_flex::{Flex, FlexTensor};
 
 use super::average::{Overwrite, average};
 use super::change::{Change, Changes};
-use super::kernel::{self, AdamStep, Pass, Prepare, SgdStep};
+use super::kernel::{self, AdamStep, LionStep, Pass, Prepare, RmspropStep, SgdStep};
 use super::norm::{floats, is_flex, of_tensor};
 use super::on_gpu;
-use super::{AdamRule, Averaging, Clipping, SgdRule, Slot, UpdateRule};
+use super::{AdamRule, Averaging, Clipping, LionRule, SgdRule, Slot, UpdateRule};
 
 /// The moments of one replica, made at the first step, beside the weights. A clone shares the tensors until one of
 /// the two makes a step.
@@ -26,7 +26,8 @@ pub struct OptimizerState {
     pub(super) moments: HashMap<ParamId, Moments>,
 }
 
-/// What is kept beside one parameter, flat. SGD has only the first moment, its velocity.
+/// What is kept beside one parameter, flat. The first is SGD's and RMSprop's velocity and Lion's momentum, too; the
+/// second RMSprop's mean square, the largest its mean gradient.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Moments {
     pub first: Option<Tensor<1>>,
@@ -44,9 +45,9 @@ impl OptimizerState {
     /// The bytes that are kept for a parameter in a slot; 0 before the first step.
     pub fn bytes(&self, id: ParamId, slot: Slot) -> u64 {
         let kept = self.moments.get(&id).and_then(|moments| match slot {
-            Slot::Velocity | Slot::M => moments.first.as_ref(),
-            Slot::V => moments.second.as_ref(),
-            Slot::LargestV => moments.largest.as_ref(),
+            Slot::Velocity | Slot::Momentum | Slot::M => moments.first.as_ref(),
+            Slot::V | Slot::MeanSquare => moments.second.as_ref(),
+            Slot::LargestV | Slot::MeanGradient => moments.largest.as_ref(),
             Slot::Average => moments.average.as_ref(),
         });
         kept.map_or(0, |tensor| tensor.dims()[0] * tensor.dtype().size()) as u64
@@ -282,6 +283,38 @@ fn on_slices<const D: usize>(
                 },
             );
         }
+        UpdateRule::Rmsprop(rule) => {
+            let step = RmspropStep::new(&rule, update.rate);
+            let squares = moments.second.get_or_insert_with(|| zeros(count));
+            // What is not kept has no elements.
+            let (mut none, mut no_mean) = (zeros(0), zeros(0));
+            let velocity = match rule.momentum == 0.0 {
+                true => &mut none,
+                false => moments.first.get_or_insert_with(|| zeros(count)),
+            };
+            let means = match rule.centered {
+                false => &mut no_mean,
+                true => moments.largest.get_or_insert_with(|| zeros(count)),
+            };
+            in_place(velocity, |velocity| {
+                in_place(squares, |squares| {
+                    in_place(means, |means| {
+                        let gradient = &gradient[..];
+                        let made = kernel::rmsprop(
+                            weights, velocity, squares, means, gradient, pass, step,
+                        );
+                        change = Some(made);
+                    });
+                });
+            });
+        }
+        UpdateRule::Lion(rule) => {
+            let step = lion_step(update, &rule, decay);
+            let momentum = moments.first.get_or_insert_with(|| zeros(count));
+            in_place(momentum, |momentum| {
+                change = Some(kernel::lion(weights, momentum, &gradient, pass, step));
+            });
+        }
     });
     change
 }
@@ -293,6 +326,15 @@ pub(super) fn adam_step(update: &Update, rule: &AdamRule, decay: bool, time: u64
         false => 0.0,
     };
     AdamStep::new(rule, update.rate, decay, time)
+}
+
+/// Lion's numbers for a variable that decays or not.
+pub(super) fn lion_step(update: &Update, rule: &LionRule, decay: bool) -> LionStep {
+    let decay = match decay || rule.decay_all {
+        true => rule.weight_decay,
+        false => 0.0,
+    };
+    LionStep::new(rule, update.rate, decay)
 }
 
 pub(super) fn sgd_step(update: &Update, rule: &SgdRule) -> SgdStep {
@@ -390,6 +432,41 @@ fn on_tensors<const D: usize>(
             };
             *weights = weights.clone() + moved;
             moments.first = Some(flat(velocity));
+        }
+        UpdateRule::Rmsprop(rule) => {
+            let step = RmspropStep::new(&rule, update.rate);
+            let others = 1.0 - step.rho;
+            let square = moment(moments.second.take()).mul_scalar(step.rho)
+                + (gradient.clone() * gradient.clone()).mul_scalar(others);
+            let spread = match rule.centered {
+                false => square.clone(),
+                true => {
+                    let mean = moment(moments.largest.take()).mul_scalar(step.rho)
+                        + gradient.clone().mul_scalar(others);
+                    let spread = square.clone() - mean.clone() * mean.clone();
+                    moments.largest = Some(flat(mean));
+                    spread
+                }
+            };
+            let root = spread.add_scalar(step.epsilon).sqrt();
+            let mut move_by = gradient.clone().mul_scalar(step.rate) / root;
+            if rule.momentum != 0.0 {
+                move_by = moment(moments.first.take()).mul_scalar(step.momentum) + move_by;
+                moments.first = Some(flat(move_by.clone()));
+            }
+            *weights = weights.clone() - move_by;
+            moments.second = Some(flat(square));
+        }
+        UpdateRule::Lion(rule) => {
+            let step = lion_step(update, &rule, decay);
+            let momentum = moment(moments.first.take());
+            let direction = momentum.clone().mul_scalar(step.beta_1)
+                + gradient.clone().mul_scalar(1.0 - step.beta_1);
+            *weights =
+                weights.clone().mul_scalar(step.keep) - direction.sign().mul_scalar(step.rate);
+            let momentum =
+                momentum.mul_scalar(step.beta_2) + gradient.clone().mul_scalar(1.0 - step.beta_2);
+            moments.first = Some(flat(momentum));
         }
     }
 }

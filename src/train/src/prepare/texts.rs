@@ -141,7 +141,7 @@ pub(super) fn one_segment(
     let mut written = false;
     for (at, example) in data.examples.iter().enumerate() {
         let in_text = example.pair.is_none() && example.text.contains(SEPARATOR);
-        if !in_text && example.pair.is_none() {
+        if !in_text && (example.pair.is_none() || !tokenizer.has_segments()) {
             continue;
         }
         let Some(row) = encoded.get(at) else { continue };
