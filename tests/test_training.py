@@ -214,6 +214,26 @@ compile!(shares, optimizer = SGD::new(0.1), loss = Huber { delta: 2.0 }, metrics
     check_error(kernel.execute("compile!(line, optimizer = SGD::new(0.1), metrics = [auc()], strategy = none)?;"), "SC0310")
 
 
+@pytest.mark.parametrize("optimizer, kept", [
+    ("RMSprop::new(0.01).momentum(0.5).centered(true)", ["velocity", "mean square", "mean gradient"]),
+    ("Lion::new(0.001).weight_decay(0.1)", ["momentum"]),
+    ('"rmsprop"', ["mean square"]),
+])
+def test_other_optimizers_learn_and_their_variables_are_placed(kernel, optimizer, kept):
+    kernel.run("let rows = make_regression(64, 3, 1)?;\nlet two = MirroredStrategy::logical(2)?;")
+    shown = kernel.run(f"""scope!(two, {{
+    let line = Sequential([Dense(8).activation("tanh").seed(1), Dense(1).seed(2)])?;
+    compile!(line, optimizer = {optimizer}, loss = MeanSquaredError)?;
+}});
+let course = fit!(line, rows, epochs = 8, batch_size = 16)?;
+println!("{{}}", course.epochs[7].loss < course.epochs[0].loss);
+placement(&line);""").shown()
+    for name in kept:
+        assert name in shown, shown
+    assert "equal on all 2 replicas" in shown, shown
+    assert kernel.run("course.epochs[7].loss < course.epochs[0].loss").shown() == "true"
+
+
 def result(cell):
     """The plain text of the cell's value."""
     return cell.of_kind("execute_result")[0]["data"]["text/plain"]

@@ -150,6 +150,28 @@ const EXPECTED: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "RMSprop",
+        &[
+            ("learning_rate", "aaaa"),
+            ("momentum", "aaaa"),
+            ("rho", "aaaa"),
+            ("epsilon", "aaaa"),
+            ("centered", "aaaa"),
+            ("clipnorm", "aaaa"),
+            ("clipvalue", "aaaa"),
+            ("global_clipnorm", "?aaa"),
+            ("weight_decay", "uuaa"),
+            ("use_ema", "uuaa"),
+            ("ema_momentum", "uuaa"),
+            ("ema_overwrite_frequency", "uuaa"),
+            ("loss_scale_factor", "uuua"),
+            ("gradient_accumulation_steps", "uuua"),
+            ("lr", "ddlu"),
+            ("decay", "aarl"),
+            ("beta_1", "uuuu"),
+        ],
+    ),
+    (
         // There is no AdamW before Keras 2.12.
         "AdamW",
         &[

@@ -153,7 +153,7 @@ const BETA_1_OF_LION: Argument = Argument::new(
     "0.9",
     "Keras; Chen et al. 2023",
     Accepts::Number(Interval::BelowOne),
-    "The share of the momentum in the direction of a step; the rest is the gradient's.",
+    "The share of the momentum in the direction of a step. The rest is the gradient's.",
 );
 
 const BETA_2_OF_LION: Argument = Argument::new(

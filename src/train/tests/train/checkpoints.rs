@@ -10,8 +10,8 @@ use stratoscope_strategy::{
 };
 use stratoscope_train::{
     Adam, AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, History,
-    IntoOptimizer, MeanSquaredError, Optimizer, SGD, Sequential, pearson, set_global_policy,
-    warmup_linear,
+    IntoOptimizer, Lion, MeanSquaredError, Optimizer, RMSprop, SGD, Sequential, pearson,
+    set_global_policy, warmup_linear,
 };
 use tempfile::TempDir;
 
@@ -34,7 +34,7 @@ struct Case {
 const CASE: Case = Case {
     name: "one device",
     strategy: || None,
-    optimizer: || adamw(recipe()),
+    optimizer: || valid(recipe()),
     policy: "float32",
     sync_every: 1,
     accumulation: 1,
@@ -43,7 +43,7 @@ const CASE: Case = Case {
     every: 3,
 };
 
-fn adamw(optimizer: impl IntoOptimizer) -> Optimizer {
+fn valid(optimizer: impl IntoOptimizer) -> Optimizer {
     optimizer.into_optimizer().expect("valid numbers")
 }
 
@@ -152,6 +152,20 @@ fn on_one_device() {
 }
 
 #[test]
+fn with_rmsprop_and_lion() {
+    check(&Case {
+        name: "centered RMSprop",
+        optimizer: || valid(RMSprop::new(1e-3).momentum(0.9).centered(true)),
+        ..CASE
+    });
+    check(&Case {
+        name: "Lion",
+        optimizer: || valid(Lion::new(1e-3).weight_decay(0.1)),
+        ..CASE
+    });
+}
+
+#[test]
 fn on_mirrored_replicas_with_accumulation_and_executions_of_several_batches() {
     check(&Case {
         name: "mirrored",
@@ -178,7 +192,7 @@ fn with_replicas_that_step_alone_and_the_best_weights() {
 #[test]
 fn with_every_tensor_that_an_optimizer_keeps() {
     let averaged: fn() -> Optimizer = || {
-        adamw(
+        valid(
             Adam::new(1e-3)
                 .amsgrad(true)
                 .use_ema(true)
@@ -192,7 +206,7 @@ fn with_every_tensor_that_an_optimizer_keeps() {
     });
     check(&Case {
         name: "momentum",
-        optimizer: || adamw(SGD::new(0.05).momentum(0.9).nesterov(true)),
+        optimizer: || valid(SGD::new(0.05).momentum(0.9).nesterov(true)),
         every: 7,
         ..CASE
     });
@@ -471,7 +485,7 @@ fn another_run_is_refused_and_what_differs_is_named() {
     check(&CASE, &["batch_size"], &|args| args.batch_size(8));
     check(&CASE, &["early_stopping"], &|args| args.early_stopping(1));
     let slower = Case {
-        optimizer: || adamw(AdamW::new(warmup_linear(1e-4, 0.2)).global_clipnorm(1.0)),
+        optimizer: || valid(AdamW::new(warmup_linear(1e-4, 0.2)).global_clipnorm(1.0)),
         ..CASE
     };
     check(&slower, &["optimizer"], &|args| args);

@@ -15,9 +15,9 @@ use stratoscope_strategy::{
 use stratoscope_train::{
     Adam, AdamW, BertForSequenceClassification, BinaryCrossentropy, CategoricalCrossentropy,
     CompileArgs, Dense, Dropout, Embedding, EvaluateArgs, FitArgs, Flatten, GlobalAveragePooling1D,
-    Hinge, Huber, IntoLoss, IntoOptimizer, KlDivergence, Layer, LogCosh, Loss, MeanAbsoluteError,
-    MeanSquaredError, Model, Network, Outputs, SGD, Sequential, SquaredHinge, accuracy, features,
-    set_global_policy, warmup_linear,
+    Hinge, Huber, IntoLoss, IntoOptimizer, KlDivergence, Layer, Lion, LogCosh, Loss,
+    MeanAbsoluteError, MeanSquaredError, Model, Network, Outputs, RMSprop, SGD, Sequential,
+    SquaredHinge, accuracy, features, set_global_policy, warmup_linear,
 };
 
 use crate::support::{
@@ -138,6 +138,13 @@ fn optimizers_on_wgpu() {
         "AdamW" => adamw().global_clipnorm(1.0).into_optimizer(),
         "every variable decays" => adamw().decay_all_parameters(true).into_optimizer(),
         "EMA" => average().into_optimizer(),
+        "RMSprop" => RMSprop::new(0.02).epsilon(0.01).into_optimizer(),
+        "centered RMSprop" => RMSprop::new(0.02)
+            .epsilon(0.01)
+            .momentum(0.5)
+            .centered(true)
+            .into_optimizer(),
+        "Lion" => Lion::new(0.01).weight_decay(0.1).into_optimizer(),
         _ => average().ema_overwrite_frequency(2).into_optimizer(),
     };
     let names = [
@@ -152,6 +159,9 @@ fn optimizers_on_wgpu() {
         "AdamW",
         "every variable decays",
         "EMA",
+        "RMSprop",
+        "centered RMSprop",
+        "Lion",
         "EMA that overwrites",
     ];
     for name in names {

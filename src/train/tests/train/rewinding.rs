@@ -4,7 +4,8 @@ use stratoscope_strategy::{
     AsStrategy, CentralStorageStrategy, ParameterServerStrategy, Partitioner, Strategy,
 };
 use stratoscope_train::{
-    Adam, BertForSequenceClassification, FitArgs, History, IntoOptimizer, Optimizer, Run,
+    Adam, BertForSequenceClassification, FitArgs, History, IntoOptimizer, Lion, Optimizer, RMSprop,
+    Run,
 };
 
 use crate::support::{self, heard, mirrored, plain_args, recipe, sentences, weights};
@@ -145,6 +146,27 @@ fn with_averages_and_amsgrad() {
                 .amsgrad(true)
                 .use_ema(true)
                 .ema_momentum(0.5);
+            optimizer.into_optimizer().expect("valid numbers")
+        },
+        ..CASE
+    });
+}
+
+#[test]
+fn with_rmsprop_and_lion() {
+    check(&Case {
+        name: "centered RMSprop",
+        optimizer: || {
+            let optimizer = RMSprop::new(1e-3).momentum(0.9).centered(true);
+            optimizer.into_optimizer().expect("valid numbers")
+        },
+        ..CASE
+    });
+    check(&Case {
+        name: "Lion",
+        strategy: mirrored,
+        optimizer: || {
+            let optimizer = Lion::new(1e-3).weight_decay(0.1).global_clipnorm(1.0);
             optimizer.into_optimizer().expect("valid numbers")
         },
         ..CASE
