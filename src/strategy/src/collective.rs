@@ -317,10 +317,10 @@ impl ModuleVisitor for Push<'_> {
 
 /// The transfers of an all-reduce that was computed by worker processes: `elements` float32 numbers of every replica.
 pub(crate) fn reduced_by_workers(
+    operation: Operation,
     ops: CrossDeviceOps,
     replicas: usize,
-    elements: usize,
-    tensors: usize,
+    (elements, tensors): (usize, usize),
 ) -> Done {
     let size = Size {
         elements,
@@ -328,7 +328,6 @@ pub(crate) fn reduced_by_workers(
     };
     let mut log = TransferLog::default();
     patterns::all_reduce(ops, vec![size; replicas], &mut log);
-    let operation = Operation::AllReduce;
     Done::new(operation, ops, replicas, size.bytes(), log, tensors)
 }
 

@@ -18,6 +18,8 @@ use crate::fault::{Fault, Outcome};
 use crate::frame::Kind;
 use crate::link::{Closer, Link};
 
+mod gather;
+
 /// Elements of a piece.
 const PIECE: usize = 1 << 16;
 
@@ -199,6 +201,22 @@ impl Collective for Chain {
             Ok(())
         };
         let outcome = pass();
+        self.count();
+        self.ended(outcome)
+    }
+
+    fn gather(&mut self, step: u64, own: &[f32]) -> Outcome<Vec<Vec<f32>>> {
+        if self.aborter.is_aborted() {
+            return Err(Fault::Aborted);
+        }
+        let Some((left, right)) = &mut self.hops else {
+            return Ok(Vec::new());
+        };
+        // Everything goes on to the right, and so around to the first member, which sends nothing.
+        let outcome = match self.position.checked_sub(1) {
+            None => gather::take(left, step, self.size - 1),
+            Some(before) => gather::pass((left, right), step, before, own).map(|()| Vec::new()),
+        };
         self.count();
         self.ended(outcome)
     }

@@ -26,6 +26,13 @@ pub trait Collective: Send {
     /// As [`Self::all_reduce`].
     fn broadcast(&mut self, step: u64, values: &mut [f32]) -> Outcome<()>;
 
+    /// The values of the other members, at the first member, in their order; nothing elsewhere. The first member's own are
+    /// not used.
+    ///
+    /// # Errors
+    /// As [`Self::all_reduce`].
+    fn gather(&mut self, step: u64, own: &[f32]) -> Outcome<Vec<Vec<f32>>>;
+
     /// Returns when every member has called it.
     ///
     /// # Errors

@@ -90,6 +90,9 @@ impl<N: Network> ModelState<N> {
         let mut report = PlacementReport::of(&self.step.replicas)?.titled(self.files.model_name());
         // A network that cannot travel is an error of `fit!`; until then nobody else has a copy.
         if self.step.takes_workers(&self.files).is_ok() {
+            if self.step.workers.is_some() {
+                report.without_copies_of_others();
+            }
             for (worker, sums) in self.step.sums_at_workers() {
                 report.add_copies(worker, &sums);
             }

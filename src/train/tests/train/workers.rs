@@ -19,6 +19,8 @@ use stratoscope_workers::Launch;
 
 use crate::support::{compiled, heard, id_model, plain_args, recipe, sentences, weights};
 
+mod local;
+
 /// Not a test: a worker of the tests below.
 #[test]
 fn worker_process() {

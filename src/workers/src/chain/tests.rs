@@ -165,3 +165,32 @@ fn members_in_different_steps_refuse_each_other() {
         assert_eq!(second, &Err(Fault::Aborted), "it must be formed anew");
     }
 }
+
+/// Rows of any length come to the first member, in the order of the members and with all bits.
+#[test]
+fn rows_come_to_the_first_member() {
+    let row = |member: usize| match member {
+        0 | 2 => Vec::new(),
+        member => [vec![-0.0; 3], numbers(member, member * PIECE + 5)].concat(),
+    };
+    for size in [1, 2, 4] {
+        let members = group(size, PATIENCE).into_iter().enumerate();
+        let members: Vec<_> = members
+            .map(|(member, mut chain)| {
+                std::thread::spawn(move || {
+                    let rows = chain.gather(1, &row(member));
+                    chain.barrier(2).and(rows)
+                })
+            })
+            .collect();
+        for (member, thread) in members.into_iter().enumerate() {
+            let rows = thread.join().expect("no panic").expect("gathered");
+            let found: Vec<_> = rows.iter().map(|row| bits(row)).collect();
+            let expected: Vec<_> = match member {
+                0 => (1..size).map(|other| bits(&row(other))).collect(),
+                _ => Vec::new(),
+            };
+            assert_eq!(found, expected, "member {member} of {size}");
+        }
+    }
+}
