@@ -73,7 +73,11 @@ impl<M: Module + 'static> Replicas<M> {
     ) {
         let ops = self.strategy.as_ref().map(Strategy::cross_device_ops);
         let ops = ops.unwrap_or_default();
-        let size = (elements, tensors);
+        let bytes = match (operation, self.strategy.as_ref()) {
+            (Operation::AllReduce, Some(strategy)) => strategy.gradient_bytes(),
+            _ => size_of::<f32>(),
+        };
+        let size = (elements, tensors, bytes);
         let done = collective::reduced_by_workers(operation, ops, self.len(), size);
         self.collectives.done(done, start);
     }

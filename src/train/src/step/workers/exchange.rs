@@ -101,6 +101,7 @@ impl<N: Network> StepState<N> {
             }
         }
         let remote = self.remote();
+        let precision = remote.team.policy().gradients;
         let collective = remote.next_collective();
         let number = remote.team.next_number();
         for (seat, range) in remote.others() {
@@ -109,10 +110,11 @@ impl<N: Network> StepState<N> {
                 weights: range.map(|replica| (replica, weight(replica))).collect(),
                 scale,
                 present: present.clone(),
+                precision,
             };
             remote.send(seat, number, &request)?;
         }
-        let sent = remote.all_reduced(number, collective, &mut rows)?;
+        let sent = remote.all_reduced(number, collective, &mut rows, precision)?;
         let team = &remote.team;
         team.count(|tally| {
             tally.wall += since.elapsed();

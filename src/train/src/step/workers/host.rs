@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use burn::optim::{GradientsAccumulator, GradientsParams};
 use stratoscope_bert::ops::Stop;
 use stratoscope_strategy::{LogicalDevice, Origin, Replicas, Strategy};
-use stratoscope_workers::{Collective, Fault, Outcome};
+use stratoscope_workers::{Collective, Fault, Outcome, Precision};
 
 use super::message::{
     KeptBy, Norm, Outputs, Part, Request, Response, StatePart, WirePass, WireUpdate,
@@ -145,7 +145,7 @@ impl<N: Network> Replica<N> {
         &mut self,
         collective: u64,
         weights: &[(usize, f32)],
-        (scale, present): (f64, Vec<bool>),
+        (scale, precision, present): (f64, Precision, Vec<bool>),
         group: &mut dyn Collective,
     ) -> Outcome<()> {
         let network = self.placed.first();
@@ -161,7 +161,7 @@ impl<N: Network> Replica<N> {
             rows.push(flat::weighted(network, gradients, &present, *weight)?);
         }
         self.accumulated.clear();
-        group.all_reduce(collective, &mut rows)?;
+        group.all_reduce(collective, &mut rows, precision)?;
         self.reduced = Some((rows.swap_remove(0), present));
         Ok(())
     }
@@ -223,7 +223,7 @@ impl<N: Network> Replica<N> {
             None => Err(failed("an average of replicas of another worker")),
         };
         let mut rows = weights.iter().map(row).collect::<Outcome<Vec<_>>>()?;
-        group.all_reduce(collective, &mut rows)?;
+        group.all_reduce(collective, &mut rows, Precision::Float32)?;
         for (network, _) in self.alone.values_mut() {
             *network = flat::with_trainable(network, &rows[0])?;
         }
@@ -284,9 +284,10 @@ impl<N: Network> Hosted for Replica<N> {
                 weights,
                 scale,
                 present,
+                precision,
             } => {
                 let before = group.bytes_sent();
-                self.exchange(collective, &weights, (scale, present), group)?;
+                self.exchange(collective, &weights, (scale, precision, present), group)?;
                 return Ok(Response::Exchanged(group.bytes_sent() - before));
             }
             Request::Update(update) => {

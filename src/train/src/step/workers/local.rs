@@ -17,10 +17,10 @@ use stratoscope_bert::ops::Stop;
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::SavedValues;
 use stratoscope_strategy::collective::Operation;
-use stratoscope_workers::{Collective, Fault};
+use stratoscope_workers::{Collective, Fault, Precision};
 
 use super::message::{KeptBy, Request, Response, StatePart};
-use super::{Attempt, Broken, Failed, Logged, flat, unstable};
+use super::{Attempt, Broken, Failed, Logged, flat, ranges, unstable};
 use crate::network::Network;
 use crate::optimizer::{OptimizerState, global_norm};
 use crate::step::finite::NonFinite;
@@ -230,7 +230,7 @@ impl<N: Network> StepState<N> {
             };
             remote.send(seat, number, &request)?;
         }
-        let sent = remote.all_reduced(number, collective, &mut rows)?;
+        let sent = remote.all_reduced(number, collective, &mut rows, Precision::Float32)?;
         remote.team.count(|tally| {
             tally.wall += since.elapsed();
             for (member, bytes) in sent {
@@ -356,7 +356,7 @@ impl<N: Network> StepState<N> {
         let remote = self.remote();
         remote.generation = 0;
         remote.seats.clear();
-        remote.ranges = vec![0..replicas];
+        remote.ranges = ranges(replicas, 1);
         let repeated = self.begins_whole().map_err(Failed::from);
         let repeated = repeated
             .and_then(|()| self.repeat_steps())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use stratoscope_data::{Batch, Labels, SpanLabels, TokenLabels};
-use stratoscope_workers::{Fault, Outcome};
+use stratoscope_workers::{Fault, Outcome, Precision};
 
 use super::super::backward::{Dropout, Pass};
 use super::flat::Variable;
@@ -51,6 +51,8 @@ pub(crate) enum Request {
         scale: f64,
         /// Which variables have gradients.
         present: Vec<bool>,
+        /// How they travel.
+        precision: Precision,
     },
     /// Update the weights with what was reduced.
     Update(WireUpdate),

@@ -44,7 +44,7 @@ use crate::network::{Files, Network};
 pub(crate) use self::host::{Hosted, Replica};
 pub(crate) use self::local::Since;
 pub(crate) use self::message::{Model, Request};
-pub(crate) use self::notices::bytes_of_a_step;
+pub(crate) use self::notices::bytes_sent;
 pub(crate) use self::remote::Remote;
 
 /// How often a step is tried while workers come and go.

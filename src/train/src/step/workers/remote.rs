@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use stratoscope_data::Batch;
 use stratoscope_diagnostics::Diagnostic;
-use stratoscope_workers::{Collective, Fault, Team};
+use stratoscope_workers::{Collective, Fault, Precision, Team};
 
 use super::message::{Part, Request, Response, WireBatch, WirePass};
 use crate::network::Blueprint;
@@ -219,10 +219,11 @@ impl Remote {
         number: u64,
         collective: u64,
         rows: &mut [Vec<f32>],
+        precision: Precision,
     ) -> std::result::Result<Vec<(usize, u64)>, Broken> {
         let reduced = self.team.together(|chain| {
             let before = chain.bytes_sent();
-            chain.all_reduce(collective, rows)?;
+            chain.all_reduce(collective, rows, precision)?;
             Ok(chain.bytes_sent() - before)
         });
         let mut sent = vec![(0, reduced.map_err(Broken::of_group)?)];
