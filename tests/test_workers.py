@@ -164,6 +164,52 @@ def test_a_run_is_paused_looked_at_and_rewound(ready):
     assert seen[0] == seen[1]
 
 
+def test_replicas_step_alone_and_a_worker_is_lost_meanwhile(ready):
+    kernel, _ = ready
+
+    def alone(strategy):
+        return model(strategy).replace('loss = "mse"', 'loss = "mse", sync_every = 25')
+
+    kernel.run(alone("MirroredStrategy::logical(2)?"))
+    kernel.run(fit(4, ", validation_data = dev"))
+    expected = left(kernel)
+    kernel.run("let strategy = MultiWorkerMirroredStrategy::workers(2)?;")
+    kernel.run(alone("strategy"))
+    receipt = kernel.run('compile!(model, optimizer = Adam::new(0.01), loss = "mse", sync_every = 25)?').shown()
+    assert re.search(r"each sends up to [\d.]+ KiB every 25 steps, [\d.]+ ms at 1 Gb/s", " ".join(receipt.split())), receipt
+    kernel.run("let run = start!(model, train, epochs = 4, batch_size = 8, seed = 4, validation_data = dev)?; run.step(3)?;")
+    # Between two averages; the others go on from where it was.
+    process = process_of(kernel, 1)
+    os.kill(process, signal.SIGKILL)
+    cell = kernel.run("let history = run.finish()?; history")
+    check_card(cell, "SC0808", f"worker 1 (process {process} on this machine)")
+    assert "parameter average" in cell.shown(), cell.shown()
+    assert left(kernel) == expected
+
+
+def test_gradients_travel_in_half_of_the_bytes(ready):
+    kernel, _ = ready
+    sent, weights = [], []
+    for dtype in ("float32", "bfloat16"):
+        kernel.run(f'let strategy = MultiWorkerMirroredStrategy::workers(3)?.gradient_dtype("{dtype}")?;')
+        kernel.run(model("strategy"))
+        receipt = kernel.run('compile!(model, optimizer = Adam::new(0.01), loss = "mse")?').shown()
+        receipt = " ".join(receipt.split())
+        said = re.search(r"each sends up to ([\d.]+) (B|KiB) a step, [\d.]+ ms at 1 Gb/s", receipt)
+        assert said, receipt
+        kernel.run(fit(1))
+        bytes_of = "strategy.status().tally().members.iter().map(|it| it.bytes).collect::<Vec<_>>()"
+        sent.append(json.loads(kernel.run(bytes_of).shown()))
+        report = next(each[PLACEMENT] for each in kernel.run("placement(&model);").bundles if PLACEMENT in each)
+        assert all(len(set(each["checksums"])) == 1 and len(each["checksums"]) == 3 for each in report["variables"])
+        weights.append(left(kernel)[0])
+    assert [2 * each for each in sent[1]] == sent[0]
+    assert weights[0] != weights[1]
+    cell = kernel.execute('let strategy = MultiWorkerMirroredStrategy::workers(2)?.gradient_dtype("float16")?;')
+    check_error(cell, "SC0103", "bfloat16")
+    check_card(cell, "SC0103", "would become 0")
+
+
 WRONG = {
     "no JSON": "no JSON",
     '{"cluster": {"worker": ["a:1", "a:1"]}, "task": {"type": "worker", "index": 0}}': "`a:1` twice",

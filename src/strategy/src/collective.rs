@@ -315,20 +315,20 @@ impl ModuleVisitor for Push<'_> {
     }
 }
 
-/// The transfers of an all-reduce that was computed by worker processes: `elements` float32 numbers of every replica.
+/// The transfers of an all-reduce that was computed by worker processes: `elements` numbers of every replica, of so many
+/// bytes each.
 pub(crate) fn reduced_by_workers(
+    operation: Operation,
     ops: CrossDeviceOps,
     replicas: usize,
-    elements: usize,
-    tensors: usize,
+    (elements, tensors, bytes_each): (usize, usize, usize),
 ) -> Done {
     let size = Size {
         elements,
-        bytes_each: size_of::<f32>(),
+        bytes_each,
     };
     let mut log = TransferLog::default();
     patterns::all_reduce(ops, vec![size; replicas], &mut log);
-    let operation = Operation::AllReduce;
     Done::new(operation, ops, replicas, size.bytes(), log, tensors)
 }
 
@@ -372,7 +372,16 @@ pub(crate) fn planned(strategy: &Strategy, records: &[VariableRecord]) -> Vec<Co
     }
     let ops = strategy.cross_device_ops();
     let trainable = || records.iter().filter(|record| record.trainable);
-    let bytes = trainable().map(|record| record.bytes).sum();
+    // Workers may send numbers of 16 bits.
+    let each = |record: &VariableRecord, elements: usize| match strategy.team() {
+        Some(_) => strategy.gradient_bytes(),
+        None => record.bytes as usize / elements.max(1),
+    };
+    let of = |record: &VariableRecord| {
+        let elements = record.shape.iter().product();
+        (elements * each(record, elements)) as u64
+    };
+    let bytes = trainable().map(of).sum();
     let mut log = TransferLog::default();
     let central = match strategy.kind() {
         StrategyKind::OneDevice => return Vec::new(),
@@ -383,7 +392,7 @@ pub(crate) fn planned(strategy: &Strategy, records: &[VariableRecord]) -> Vec<Co
         let elements: usize = record.shape.iter().product();
         let size = Size {
             elements,
-            bytes_each: record.bytes as usize / elements.max(1),
+            bytes_each: each(record, elements),
         };
         if central {
             let row = elements / record.num_rows().max(1);

@@ -17,6 +17,9 @@ use crate::collective::Collective;
 use crate::fault::{Fault, Outcome};
 use crate::frame::Kind;
 use crate::link::{Closer, Link};
+use crate::precision::Precision;
+
+mod gather;
 
 /// Elements of a piece.
 const PIECE: usize = 1 << 16;
@@ -136,7 +139,12 @@ impl Collective for Chain {
         self.size
     }
 
-    fn all_reduce(&mut self, step: u64, values: &mut [Vec<f32>]) -> Outcome<()> {
+    fn all_reduce(
+        &mut self,
+        step: u64,
+        values: &mut [Vec<f32>],
+        precision: Precision,
+    ) -> Outcome<()> {
         let Some((first, others)) = values.split_first_mut() else {
             return Err(Fault::refused("an all-reduce of no values"));
         };
@@ -147,8 +155,10 @@ impl Collective for Chain {
             return Err(Fault::Aborted);
         }
         let Some((left, right)) = &mut self.hops else {
+            precision.round(first);
             for other in &*others {
                 add(first, other);
+                precision.round(first);
             }
             return Ok(());
         };
@@ -159,6 +169,7 @@ impl Collective for Chain {
             size: self.size,
             cells,
             others,
+            precision,
             aborter: &self.aborter,
         };
         let (queue, waiting) = mpsc::channel();
@@ -203,8 +214,24 @@ impl Collective for Chain {
         self.ended(outcome)
     }
 
+    fn gather(&mut self, step: u64, own: &[f32]) -> Outcome<Vec<Vec<f32>>> {
+        if self.aborter.is_aborted() {
+            return Err(Fault::Aborted);
+        }
+        let Some((left, right)) = &mut self.hops else {
+            return Ok(Vec::new());
+        };
+        // Everything goes on to the right, and so around to the first member, which sends nothing.
+        let outcome = match self.position.checked_sub(1) {
+            None => gather::take(left, step, self.size - 1),
+            Some(before) => gather::pass((left, right), step, before, own).map(|()| Vec::new()),
+        };
+        self.count();
+        self.ended(outcome)
+    }
+
     fn barrier(&mut self, step: u64) -> Outcome<()> {
-        self.all_reduce(step, &mut [vec![0.0]])
+        self.all_reduce(step, &mut [vec![0.0]], Precision::Float32)
     }
 
     fn bytes_sent(&self) -> u64 {
@@ -225,6 +252,7 @@ struct Pieces<'a> {
     cells: Vec<Mutex<&'a mut [f32]>>,
     /// The member's other values.
     others: &'a [Vec<f32>],
+    precision: Precision,
     aborter: &'a Aborter,
 }
 
@@ -258,6 +286,7 @@ impl Pieces<'_> {
         let start = index * PIECE;
         for other in self.others {
             add(sum, &other[start..start + sum.len()]);
+            self.precision.round(sum);
         }
     }
 
@@ -283,7 +312,8 @@ impl Pieces<'_> {
                 kind => return Err(Fault::refused(format!("{kind:?} in an all-reduce"))),
             };
             let mut cell = self.cells[index].lock();
-            decode(&frame.payload, cell.len(), &mut came)?;
+            came.resize(cell.len(), 0.0);
+            decode(&frame.payload, &mut came, self.precision)?;
             if is_total {
                 cell.copy_from_slice(&came);
                 totals += 1;
@@ -292,6 +322,7 @@ impl Pieces<'_> {
                 }
             } else {
                 add(&mut cell, &came);
+                self.precision.round(&mut cell);
                 self.add_others(index, &mut cell);
                 partials += 1;
                 let kind = match self.is_last() {
@@ -311,8 +342,10 @@ impl Pieces<'_> {
         for index in 0..begins {
             {
                 let mut cell = self.cells[index].lock();
+                self.precision.round(&mut cell);
                 self.add_others(index, &mut cell);
-                write(right, (Kind::Partial, self.step), &cell, &mut bytes)?;
+                let kind = (Kind::Partial, self.step);
+                write_as(self.precision, right, kind, &cell, &mut bytes)?;
             }
             // Sums are not kept waiting by what is begun.
             while let Ok(item) = queue.try_recv() {
@@ -332,7 +365,7 @@ impl Pieces<'_> {
         bytes: &mut Vec<u8>,
     ) -> Outcome<()> {
         let cell = self.cells[index].lock();
-        write(right, (kind, self.step), &cell, bytes)
+        write_as(self.precision, right, (kind, self.step), &cell, bytes)
     }
 }
 
@@ -342,29 +375,31 @@ fn add(sum: &mut [f32], other: &[f32]) {
     }
 }
 
-fn write(
+fn write(link: &mut Link, kind: (Kind, u64), values: &[f32], bytes: &mut Vec<u8>) -> Outcome<()> {
+    write_as(Precision::Float32, link, kind, values, bytes)
+}
+
+fn write_as(
+    precision: Precision,
     link: &mut Link,
     (kind, step): (Kind, u64),
     values: &[f32],
     bytes: &mut Vec<u8>,
 ) -> Outcome<()> {
-    bytes.clear();
-    bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    precision.encode(values, bytes);
     link.send(kind, step, bytes)
 }
 
 /// The values of a payload, which must be as many as expected.
-fn decode(payload: &[u8], expected: usize, values: &mut Vec<f32>) -> Outcome<()> {
-    let (words, rest) = payload.as_chunks::<4>();
-    if words.len() != expected || !rest.is_empty() {
-        return Err(Fault::refused(format!(
-            "{} bytes for {expected} numbers",
-            payload.len()
-        )));
+fn decode(payload: &[u8], values: &mut [f32], precision: Precision) -> Outcome<()> {
+    match precision.decode(payload, values) {
+        true => Ok(()),
+        false => Err(Fault::refused(format!(
+            "{} bytes for {} numbers",
+            payload.len(),
+            values.len()
+        ))),
     }
-    values.clear();
-    values.extend(words.iter().map(|word| f32::from_le_bytes(*word)));
-    Ok(())
 }
 
 /// Receives a frame of this kind and step into `values`.
@@ -374,14 +409,7 @@ fn read(link: &mut Link, (kind, step): (Kind, u64), values: &mut [f32]) -> Outco
         let found = frame.kind;
         return Err(Fault::refused(format!("{found:?} of step {}", frame.step)));
     }
-    let (words, rest) = frame.payload.as_chunks::<4>();
-    if words.len() != values.len() || !rest.is_empty() {
-        return Err(Fault::refused("another number of values"));
-    }
-    for (value, word) in values.iter_mut().zip(words) {
-        *value = f32::from_le_bytes(*word);
-    }
-    Ok(())
+    decode(&frame.payload, values, Precision::Float32)
 }
 
 #[cfg(test)]

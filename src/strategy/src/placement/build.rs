@@ -76,6 +76,13 @@ impl PlacementReport {
         Ok(Self::empty(Some(strategy), devices, variables))
     }
 
+    /// Leaves out what this process stores for replicas of other processes, which have copies of their own.
+    pub fn without_copies_of_others(&mut self) {
+        for row in &mut self.variables {
+            row.copies.truncate(1);
+        }
+    }
+
     /// Adds the copies that another process has, at the device of a replica.
     pub fn add_copies(&mut self, replica: usize, sums: &HashMap<ParamId, Checksum>) {
         let mut devices = self.devices.iter();

@@ -63,11 +63,22 @@ impl<M: Module + 'static> Replicas<M> {
         Ok(values)
     }
 
-    /// Counts an all-reduce of so many numbers in so many tensors that worker processes have computed since `start`.
-    pub fn reduced_by_workers(&self, elements: usize, tensors: usize, start: Instant) {
+    /// Counts an all-reduce, or another such operation, of so many numbers in so many tensors that worker processes have
+    /// computed since `start`.
+    pub fn reduced_by_workers(
+        &self,
+        operation: Operation,
+        (elements, tensors): (usize, usize),
+        start: Instant,
+    ) {
         let ops = self.strategy.as_ref().map(Strategy::cross_device_ops);
         let ops = ops.unwrap_or_default();
-        let done = collective::reduced_by_workers(ops, self.len(), elements, tensors);
+        let bytes = match (operation, self.strategy.as_ref()) {
+            (Operation::AllReduce, Some(strategy)) => strategy.gradient_bytes(),
+            _ => size_of::<f32>(),
+        };
+        let size = (elements, tensors, bytes);
+        let done = collective::reduced_by_workers(operation, ops, self.len(), size);
         self.collectives.done(done, start);
     }
 

@@ -26,7 +26,8 @@ use crate::variable::{VariableKind, VariableRecord};
 pub(super) enum Storage<M> {
     /// A full copy on every replica; one replica is the simplest case.
     Mirrored,
-    /// A full copy in the process of every worker, of which the one of this process is here.
+    /// A full copy in the process of every worker, of which the one of this process is here. With local SGD the copies of
+    /// all are stored here ([`Replicas::store_all`]), as if they were mirrored.
     Apart,
     /// One copy of each variable.
     Central {
@@ -151,6 +152,28 @@ impl<M: Module + 'static> Replicas<M> {
                 .map(|(home, device)| shards::split(module, homes, home, device))
                 .collect(),
         }
+    }
+
+    /// Under worker processes: whether this process stores the copies of all replicas, or that of its own alone. Local SGD
+    /// needs all, since replicas that step alone differ. The copies share their memory until they do. Does nothing under
+    /// other strategies.
+    pub fn store_all(&mut self, all: bool) {
+        let strategy = self.strategy.as_ref();
+        if strategy.is_none_or(|it| it.kind() != StrategyKind::MultiWorkerMirrored) {
+            return;
+        }
+        match (&self.storage, all) {
+            (Storage::Apart, true) => {
+                self.storage = Storage::Mirrored;
+                self.modules = vec![self.modules[0].clone(); self.devices.len()];
+            }
+            (Storage::Mirrored, false) => {
+                self.storage = Storage::Apart;
+                self.modules.truncate(1);
+            }
+            _ => return,
+        }
+        self.values_changed();
     }
 
     /// A full copy of the variables, on a device.

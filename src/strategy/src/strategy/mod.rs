@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde::{Deserialize, Serialize};
 use stratoscope_render::text;
-use stratoscope_workers::Team;
+use stratoscope_workers::{Precision, Team};
 
 pub use self::central_storage::CentralStorageStrategy;
 pub use self::mirrored::{IntoReplicaCount, MirroredStrategy};
@@ -207,6 +207,14 @@ impl Strategy {
     /// The processes that compute the replicas, where they have processes of their own.
     pub fn team(&self) -> Option<&Arc<Team>> {
         self.0.team.as_ref()
+    }
+
+    /// The bytes in which a number of a gradient travels between worker processes.
+    pub fn gradient_bytes(&self) -> usize {
+        let precision = self
+            .team()
+            .map_or(Precision::Float32, |team| team.policy().gradients);
+        precision.bytes()
     }
 
     /// Whether each replica stores a copy of every variable, which it can update by itself.

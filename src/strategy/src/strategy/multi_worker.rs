@@ -12,12 +12,13 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use stratoscope_diagnostics::rules::{InvalidCluster, WorkersDidNotCome};
+use stratoscope_diagnostics::rules::{InvalidArgumentValue, InvalidCluster, WorkersDidNotCome};
 use stratoscope_diagnostics::work::{Listening, Unit, Work, requested};
-use stratoscope_diagnostics::{Diagnostic, Result, Rule};
+use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 use stratoscope_workers::team::KEY_VARIABLE;
 use stratoscope_workers::{
-    Cluster, JobKey, Launch, NotBegun, Policy, Process, SeatView, Settings as Times, Source, Team,
+    Cluster, JobKey, Launch, NotBegun, Policy, Precision, Process, SeatView, Settings as Times,
+    Source, Team,
 };
 
 use super::workers::Workers;
@@ -227,6 +228,27 @@ impl MultiWorkerMirroredStrategy {
         self
     }
 
+    /// In which numbers gradients travel between workers: `"float32"`, the default, or `"bfloat16"`, which halves the bytes
+    /// of a step. Each gradient, and the sum behind each worker's addition, is rounded to bfloat16; additions are of
+    /// float32 in the order of the replicas, and every worker makes its update with the same sum. Weights, moments and the
+    /// averages of `sync_every` travel as float32.
+    ///
+    /// # Errors
+    /// SC0103 for another text.
+    pub fn gradient_dtype(self, dtype: &str) -> Result<Self> {
+        let gradients = match dtype {
+            "float32" => Precision::Float32,
+            "bfloat16" => Precision::Bfloat16,
+            _ => return Err(no_wire_type(dtype)),
+        };
+        let team = self.team();
+        team.set_policy(Policy {
+            gradients,
+            ..team.policy()
+        });
+        Ok(self)
+    }
+
     /// The workers: who they are, when each was last heard and what it did.
     pub fn status(&self) -> Workers {
         Workers::of(self.team())
@@ -302,6 +324,28 @@ fn invalid(
         expects: expects.into(),
     }
     .error()
+}
+
+/// SC0103.
+fn no_wire_type(given: &str) -> Box<Diagnostic> {
+    let expects = "\"float32\" or \"bfloat16\"".to_owned();
+    let finding = InvalidArgumentValue {
+        call: "gradient_dtype".to_owned(),
+        argument: "dtype".to_owned(),
+        given: format!("{given:?}"),
+        expects,
+        place: Place::argument("gradient_dtype", "dtype"),
+        replacement: None,
+        arguments: Vec::new(),
+    };
+    let finding = finding.diagnostic();
+    Box::new(match given {
+        "float16" => finding.why(
+            "gradients are often smaller than float16's smallest number and would become 0; bfloat16 has the exponents \
+             of float32",
+        ),
+        _ => finding,
+    })
 }
 
 /// The address of `host:port`.

@@ -9,7 +9,9 @@
 use burn::tensor::DType;
 use stratoscope_data::Labels;
 use stratoscope_render::text;
-use stratoscope_strategy::{Origin, PlacementReport, Strategy, VariableKind, VariableRecord};
+use stratoscope_strategy::{
+    Origin, PlacementReport, Strategy, StrategyKind, VariableKind, VariableRecord,
+};
 
 use super::{Metric, Tally};
 
@@ -55,7 +57,10 @@ impl Tallies {
         if metrics.is_empty() {
             return report;
         }
-        let states: Vec<_> = self.copies.iter().map(Tally::state).collect();
+        let states: Vec<_> = match self.is_of_the_chief() {
+            true => vec![self.read().state()],
+            false => self.copies.iter().map(Tally::state).collect(),
+        };
         let names: Vec<&str> = metrics.iter().map(|metric| metric.name()).collect();
         let counted = format!("the counts for {}, kept on the host", names.join(", "));
         let variables = 0..states[0].len();
@@ -75,9 +80,25 @@ impl Tallies {
         })
     }
 
+    /// Worker processes send the chief what they compute, which counts it for all of them.
+    fn is_of_the_chief(&self) -> bool {
+        let strategy = self.strategy.as_ref();
+        strategy.is_some_and(|it| it.kind() == StrategyKind::MultiWorkerMirrored)
+    }
+
     fn record(&self, name: &str, shape: &[usize], dtype: DType, counted: &str) -> VariableRecord {
         let strategy = self.strategy.as_ref();
         let mut record = VariableRecord::on_read(name, shape, dtype, strategy, self.origin.clone());
+        if let (true, Some(strategy)) = (self.is_of_the_chief(), strategy) {
+            record.kind = VariableKind::Central;
+            record.homes.truncate(1);
+            record.why = format!(
+                "made by `compile!` in the scope of `{}`: {counted} of the chief: workers send it the outputs of their \
+                 examples, have no counts of their own, and nothing is read from them",
+                strategy.label()
+            );
+            return record;
+        }
         record.why = match (record.kind, strategy) {
             (VariableKind::OnRead, Some(strategy)) => format!(
                 "made by `compile!` in the scope of `{}`: {counted}; each of {} has its own, and reading a metric adds them up",

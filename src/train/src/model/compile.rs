@@ -8,7 +8,7 @@ use stratoscope_diagnostics::rules::{
     StepsPerExecutionWithoutScope,
 };
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
-use stratoscope_strategy::{Origin, PlacementReport, Strategy, StrategyKind, origin, scope};
+use stratoscope_strategy::{Origin, PlacementReport, Strategy, origin, scope};
 
 use crate::arguments::{CompileArgs, Compiled, Count, StrategyChoice};
 use crate::context::warnings::{begin_call, notice};
@@ -75,6 +75,7 @@ impl<N: Network> Model<N> {
             &args.metrics,
         );
         let tallies = Tallies::new(tally, state.step.replicas.strategy(), compiled_at);
+        state.step.replicas.store_all(counts.sync_every > 1);
         state.step.reset(tallies);
         state.compiled = Some(Arc::new(Compiled {
             optimizer,
@@ -289,17 +290,13 @@ fn optimizer_of_another_strategy<N: Network>(
 /// SC0103 for `sync_every` above 1 under a strategy with a single copy of each variable.
 fn nothing_to_average<N: Network>(state: &ModelState<N>, sync_every: u64) -> Option<Diagnostic> {
     let strategy = state.step.replicas.strategy()?;
-    let has_processes = strategy.kind() == StrategyKind::MultiWorkerMirrored;
-    if sync_every < 2 || (strategy.has_copies() && !has_processes) {
+    if sync_every < 2 || strategy.has_copies() {
         return None;
     }
-    let expects = match has_processes {
-        true => "1: worker processes exchange gradients at every step".to_owned(),
-        false => format!(
-            "1, since `{}` keeps one copy of each variable",
-            strategy.name()
-        ),
-    };
+    let expects = format!(
+        "1, since `{}` keeps one copy of each variable",
+        strategy.name()
+    );
     let finding = problem::bad_value("compile", "sync_every", sync_every, expects)
         .fix("build the model under a `MirroredStrategy`: its replicas have copies to average");
     Some(finding)
@@ -312,7 +309,9 @@ fn two_averages<N: Network>(
     optimizer: &Optimizer,
     sync_every: u64,
 ) -> Option<Diagnostic> {
-    let is_local = sync_every > 1 && state.step.replicas.copies() > 1;
+    let replicas = &state.step.replicas;
+    let has_copies = replicas.strategy().is_some_and(Strategy::has_copies);
+    let is_local = sync_every > 1 && has_copies && replicas.len() > 1;
     if !is_local || optimizer.averaging.is_none() {
         return None;
     }

@@ -63,6 +63,7 @@ pub(crate) fn receipt<N: Network>(state: &mut ModelState<N>) -> Result<CompileRe
         let split = format!("`batch_size` counts all replicas together: each gets 1/{replicas}");
         add("", split);
     }
+    add("", state.sent_by_workers().unwrap_or_default());
     // A second line that has nothing to say is none.
     settings.retain(|(_, value)| !value.is_empty());
     Ok(CompileReceipt {

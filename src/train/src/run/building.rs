@@ -84,6 +84,9 @@ impl<N: Network> ModelState<N> {
         let replicas = Replicas::place_under(strategy, network, &names, origin)?;
         self.step.policy.works_on(replicas.devices())?;
         self.step.replicas = replicas;
+        let compiled = self.compiled.as_ref();
+        let is_local = compiled.is_some_and(|compiled| compiled.sync_every > 1);
+        self.step.replicas.store_all(is_local);
         self.enter_in_ledger();
         Ok(())
     }

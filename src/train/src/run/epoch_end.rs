@@ -24,6 +24,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
     /// has not ended. After an error behind the validation the run goes on with the next epoch.
     pub(super) fn end_epoch(&mut self) -> Result<ControlFlow<()>> {
         let epoch = self.run.progress.epoch;
+        self.lease.step.gather()?;
         let validation = match self.validated()? {
             Ok(validation) => validation,
             Err(Interrupted) => return Ok(ControlFlow::Break(())),

@@ -43,7 +43,6 @@ use crate::run::watch::Before;
 use crate::schedule::RatePlan;
 use crate::schedule::span::Span;
 use crate::step::StepSettings;
-use crate::step::workers::bytes_of_a_step;
 
 /// Trains the model on a data set: a run that is driven to its end at once.
 ///
@@ -401,16 +400,9 @@ fn devices_of<N: Network>(state: &ModelState<N>) -> String {
     match state.step.replicas.strategy() {
         Some(strategy) => {
             let words = strategy.devices_in_words();
-            let workers = strategy.team().map_or(1, |team| team.size());
-            match workers {
-                0 | 1 => words,
-                _ => {
-                    let sizes = state
-                        .trainable()
-                        .map(|it| it.shape.iter().product::<usize>());
-                    let gradients = 4 * sizes.sum::<usize>() as u64;
-                    format!("{words}; {}", bytes_of_a_step(gradients, workers))
-                }
+            match state.sent_by_workers() {
+                None => words,
+                Some(sent) => format!("{words}; {sent}"),
             }
         }
         None => state.step.replicas.devices()[0].name.clone(),

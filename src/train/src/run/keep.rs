@@ -31,6 +31,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             .as_mut()
             .filter(|ring| ring.is_due(steps))
         {
+            self.lease.step.gather()?;
             let snapshot = Snapshot::of(&self.lease.step, &self.run.progress, self.run.edits.len());
             ring.add(steps, snapshot.bytes(), snapshot);
         }
@@ -53,6 +54,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
     }
 
     fn write_checkpoint(&mut self) -> Result<()> {
+        self.lease.step.gather()?;
         let (run, state) = (&mut *self.run, &**self.lease);
         let Some(keeping) = &mut run.keeping else {
             return Ok(());

@@ -154,6 +154,10 @@ pub(crate) struct Lease<'m, N: Network> {
 impl<N: Network> Lease<'_, N> {
     /// Calls what may read the model meanwhile.
     pub(crate) fn lent<T>(&mut self, call: impl FnOnce() -> T) -> T {
+        if let Some(state) = &mut self.state {
+            // Where this fails, so does the next step, which reports it.
+            let _ = state.step.gather();
+        }
         self.state = None;
         let returned = call();
         self.state = Some(self.model.state());

@@ -268,6 +268,7 @@ impl<N: Network> StepState<N> {
     /// Gives the replicas back their own weights.
     pub(crate) fn restore_unaveraged(&mut self, (local, modules): (LocalSgdState, Vec<N>)) {
         self.local = local;
+        self.since.forget();
         self.replicas.modules_mut().clone_from_slice(&modules);
     }
 }

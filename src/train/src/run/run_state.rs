@@ -187,9 +187,14 @@ impl<N: Network> RunState<'_, N> {
                 drive.leave_weights()?;
                 Ok(Pause::Complete)
             }
-            Ok(pause) => Ok(pause),
+            Ok(pause) => {
+                drive.lease.step.gather()?;
+                Ok(pause)
+            }
             Err(problem) => {
                 drive.forget_step();
+                // The first error is the one to tell.
+                let _ = drive.lease.step.gather();
                 Err(problem)
             }
         }

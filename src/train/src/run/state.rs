@@ -18,6 +18,7 @@ use crate::run::progress::SavedRun;
 use crate::schedule::span::Span;
 use crate::step::exchange::ExchangeMode;
 use crate::step::gradients::ByHand;
+use crate::step::workers::bytes_sent;
 use crate::step::{StepSettings, StepState};
 
 /// What the handles of a model share.
@@ -90,6 +91,9 @@ impl<N: Network> ModelState<N> {
         let mut report = PlacementReport::of(&self.step.replicas)?.titled(self.files.model_name());
         // A network that cannot travel is an error of `fit!`; until then nobody else has a copy.
         if self.step.takes_workers(&self.files).is_ok() {
+            if self.step.workers.is_some() {
+                report.without_copies_of_others();
+            }
             for (worker, sums) in self.step.sums_at_workers() {
                 report.add_copies(worker, &sums);
             }
@@ -151,6 +155,27 @@ impl<N: Network> ModelState<N> {
         };
         let note = format!("estimated from the sizes of the layers, for the last batch: {parts}");
         report.estimated_activations(note, &bytes)
+    }
+
+    /// What each worker process sends, in words, where there are several: gradients at each step, to the last worker and
+    /// around to all; or with local SGD from time to time the weights, and what optimizers keep to the chief.
+    pub(crate) fn sent_by_workers(&self) -> Option<String> {
+        let strategy = self.step.replicas.strategy()?;
+        let workers = strategy.team().map(|team| team.size() as u64);
+        let workers = workers.filter(|&workers| workers > 1)?;
+        let compiled = self.compiled.as_ref()?;
+        let sizes = self
+            .trainable()
+            .map(|it| it.shape.iter().product::<usize>());
+        let numbers = sizes.sum::<usize>() as u64;
+        let all_reduced = numbers * if workers > 2 { 2 } else { 1 };
+        Some(match compiled.sync_every {
+            0 | 1 => bytes_sent(all_reduced * strategy.gradient_bytes() as u64, 1),
+            every => {
+                let kept = compiled.optimizer.slots().len() as u64 * numbers;
+                bytes_sent(4 * (all_reduced + (workers - 1) * kept), every)
+            }
+        })
     }
 
     /// The variables that training changes.

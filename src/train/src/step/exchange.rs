@@ -78,6 +78,8 @@ pub(crate) struct Exchanged {
     pub norms: Vec<f64>,
     /// The examples of each replica.
     pub shares: Vec<usize>,
+    /// A gradient of another process that is no number.
+    pub elsewhere: Option<NonFinite>,
 }
 
 impl Exchanged {
@@ -97,7 +99,8 @@ impl Exchanged {
         network: &N,
     ) -> std::result::Result<(), NonFinite> {
         let mut each = self.gradients.iter().zip(&self.norms);
-        each.try_for_each(|(gradients, &norm)| gradients_are_finite(network, gradients, norm))
+        each.try_for_each(|(gradients, &norm)| gradients_are_finite(network, gradients, norm))?;
+        self.elsewhere.clone().map_or(Ok(()), Err)
     }
 }
 
@@ -105,9 +108,10 @@ impl<N: Network> StepState<N> {
     /// The gradients to apply, from those that have accumulated: their mean over the replicas, weighted by
     /// `shares`, the examples of each; or each replica's own.
     pub(super) fn exchange(&mut self, mode: ExchangeMode, shares: &[usize]) -> Result<Exchanged> {
-        let (gradients, different) = match self.workers {
-            Some(_) => (vec![self.reduce_with_workers(shares)?], 1),
-            None => {
+        let (gradients, different) = match (&self.workers, mode) {
+            (Some(_), ExchangeMode::LocalSgd { .. }) => return self.exchange_nothing(shares),
+            (Some(_), _) => (vec![self.reduce_with_workers(shares)?], 1),
+            (None, _) => {
                 let gradients = self.own_gradients();
                 match mode {
                     ExchangeMode::AllReduce => (self.replicas.all_reduce(gradients, shares)?, 1),
@@ -129,6 +133,23 @@ impl<N: Network> StepState<N> {
             norms: gradients.iter().take(different).map(norm).collect(),
             gradients,
             shares: shares.to_vec(),
+            elsewhere: None,
+        })
+    }
+
+    /// Local SGD by workers: the gradients stay where they are.
+    fn exchange_nothing(&mut self, shares: &[usize]) -> Result<Exchanged> {
+        let (gradients, norms, elsewhere) = self.measure_with_workers()?;
+        if self.gradient_bytes.is_empty()
+            && let Some(first) = gradients.first()
+        {
+            self.gradient_bytes = sizes(self.replicas.structure(), first);
+        }
+        Ok(Exchanged {
+            gradients,
+            norms,
+            shares: shares.to_vec(),
+            elsewhere,
         })
     }
 
@@ -152,7 +173,12 @@ impl<N: Network> StepState<N> {
         if local.steps == 0 {
             return Ok(());
         }
-        self.replicas.average(&local.examples)?;
+        if self.is_behind() {
+            self.average_with_workers(&local.examples)?;
+        } else {
+            self.replicas.average(&local.examples)?;
+            self.replicas.values_changed();
+        }
         self.counters.parameter_averages += 1;
         Ok(())
     }

@@ -90,6 +90,7 @@ impl<N: Network> StepState<N> {
             norms: gradients.iter().take(different).map(norm).collect(),
             gradients,
             shares: shares.to_vec(),
+            elsewhere: None,
         })
     }
 
@@ -106,6 +107,7 @@ impl<N: Network> StepState<N> {
             gradients,
             norms,
             shares,
+            ..
         } = exchanged;
         let rate = self.rate(settings);
         let mut modules = self.replicas.modules().to_vec();

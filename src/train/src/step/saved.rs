@@ -67,6 +67,7 @@ impl<N: Network> StepState<N> {
     /// SC0915 for the state of a model with other variables; then nothing has changed.
     pub(crate) fn restore(&mut self, saved: &SavedStep<N>) -> Result<()> {
         self.replicas.restore_values(&saved.values)?;
+        self.since.forget();
         self.accumulated.clear();
         self.accumulated_loss = LossSum::default();
         self.moments.clone_from(&saved.moments);

@@ -15,7 +15,7 @@ use super::exchange::{ExchangeMode, Exchanged, LocalSgdState};
 use super::finite::NonFinite;
 use super::forward::BatchOutputs;
 use super::loss_scale::LossScale;
-use super::workers::Remote;
+use super::workers::{Remote, Since};
 use crate::arguments::Compiled;
 use crate::arguments::class_weight::ClassWeights;
 use crate::context::mixed_precision::Policy;
@@ -102,6 +102,8 @@ pub(crate) struct StepState<N: Network> {
     pub recomputed: bool,
     /// The processes that compute the other replicas, where they have processes.
     pub workers: Option<Remote>,
+    /// What they have done, with local SGD, since this process had the state of all replicas.
+    pub since: Since<N>,
 }
 
 /// What an optimizer step would do, before any weight has changed.
@@ -165,6 +167,7 @@ impl<N: Network> StepState<N> {
             last_batch: Vec::new(),
             recomputed: false,
             workers: None,
+            since: Since::default(),
         }
     }
 
@@ -176,6 +179,7 @@ impl<N: Network> StepState<N> {
         self.ensure_moments();
         self.loss_scale = LossScale::of(self.policy);
         self.local = LocalSgdState::default();
+        self.since.forget();
         self.tallies = Some(tallies);
         self.gradient_bytes.clear();
         self.last_batch.clear();

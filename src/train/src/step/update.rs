@@ -30,6 +30,7 @@ impl<N: Network> StepState<N> {
             gradients,
             norms,
             shares,
+            ..
         } = exchanged;
         let (made, changes) = match settings.exchange {
             ExchangeMode::AllReduce => {
@@ -43,9 +44,10 @@ impl<N: Network> StepState<N> {
                 (1, changes)
             }
             ExchangeMode::LocalSgd { .. } => {
-                let inputs = gradients.into_iter().zip(norms).zip(&shares);
-                let inputs = inputs.map(|(input, &share)| (share > 0).then_some(input));
-                let changes = self.update(inputs.collect(), rate, settings, wait)?;
+                self.begin_own_updates(rate, settings);
+                let changes =
+                    self.update_own((gradients, norms), &shares, (rate, wait), settings)?;
+                self.own_updates_made(rate, settings);
                 self.local.steps += 1;
                 self.local.examples.resize(shares.len(), 0);
                 for (sum, share) in self.local.examples.iter_mut().zip(shares) {
@@ -75,14 +77,29 @@ impl<N: Network> StepState<N> {
         };
         self.counters.optimizer_steps += made;
         self.steps += made;
-        self.compare_workers(false)?;
         self.loss_scale.stepped(self.policy);
         if let ExchangeMode::LocalSgd { sync_every } = settings.exchange
             && self.local.steps == sync_every
         {
             self.average_parameters()?;
         }
+        self.compare_workers(false)?;
         Ok((made, changes))
+    }
+
+    /// Each replica of this process with examples makes an update with its own gradients.
+    pub(super) fn update_own(
+        &mut self,
+        (gradients, norms): (Vec<GradientsParams>, Vec<f64>),
+        shares: &[usize],
+        (rate, wait): (f64, bool),
+        settings: &StepSettings,
+    ) -> Result<Changes> {
+        let inputs = gradients.into_iter().zip(norms).zip(shares).enumerate();
+        let inputs = inputs.map(|(replica, (input, &share))| {
+            (share > 0 && self.computes(replica)).then_some(input)
+        });
+        self.update(inputs.collect(), rate, settings, wait)
     }
 
     /// Every copy of the variables makes an update with the same gradients, which were computed elsewhere.

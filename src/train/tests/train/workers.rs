@@ -19,6 +19,9 @@ use stratoscope_workers::Launch;
 
 use crate::support::{compiled, heard, id_model, plain_args, recipe, sentences, weights};
 
+mod half;
+mod local;
+
 /// Not a test: a worker of the tests below.
 #[test]
 fn worker_process() {

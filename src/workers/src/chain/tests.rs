@@ -71,7 +71,7 @@ fn the_sum_has_the_bits_of_one_process() {
                     let (mut chain, mut own) = (chain, own);
                     for step in 0..2 {
                         let mut again = own.clone();
-                        chain.all_reduce(step, &mut again)?;
+                        chain.all_reduce(step, &mut again, Precision::Float32)?;
                         if step == 1 {
                             own = again;
                         }
@@ -120,7 +120,9 @@ fn a_missing_member_ends_the_collective_for_all() {
         let members: Vec<_> = chains
             .into_iter()
             .map(|mut chain| {
-                std::thread::spawn(move || chain.all_reduce(0, &mut [numbers(0, 5 * PIECE)]))
+                std::thread::spawn(move || {
+                    chain.all_reduce(0, &mut [numbers(0, 5 * PIECE)], Precision::Float32)
+                })
             })
             .collect();
         match missing {
@@ -149,8 +151,11 @@ fn members_in_different_steps_refuse_each_other() {
         .map(|mut chain| {
             std::thread::spawn(move || {
                 let step = chain.position() as u64;
-                let outcome = chain.all_reduce(step, &mut [numbers(0, 10)]);
-                (outcome, chain.all_reduce(5, &mut [numbers(0, 10)]))
+                let outcome = chain.all_reduce(step, &mut [numbers(0, 10)], Precision::Float32);
+                (
+                    outcome,
+                    chain.all_reduce(5, &mut [numbers(0, 10)], Precision::Float32),
+                )
             })
         })
         .collect();
@@ -163,5 +168,77 @@ fn members_in_different_steps_refuse_each_other() {
     for (first, second) in &found {
         assert!(first.is_err());
         assert_eq!(second, &Err(Fault::Aborted), "it must be formed anew");
+    }
+}
+
+/// Rows of any length come to the first member, in the order of the members and with all bits.
+#[test]
+fn rows_come_to_the_first_member() {
+    let row = |member: usize| match member {
+        0 | 2 => Vec::new(),
+        member => [vec![-0.0; 3], numbers(member, member * PIECE + 5)].concat(),
+    };
+    for size in [1, 2, 4] {
+        let members = group(size, PATIENCE).into_iter().enumerate();
+        let members: Vec<_> = members
+            .map(|(member, mut chain)| {
+                std::thread::spawn(move || {
+                    let rows = chain.gather(1, &row(member));
+                    chain.barrier(2).and(rows)
+                })
+            })
+            .collect();
+        for (member, thread) in members.into_iter().enumerate() {
+            let rows = thread.join().expect("no panic").expect("gathered");
+            let found: Vec<_> = rows.iter().map(|row| bits(row)).collect();
+            let expected: Vec<_> = match member {
+                0 => (1..size).map(|other| bits(&row(other))).collect(),
+                _ => Vec::new(),
+            };
+            assert_eq!(found, expected, "member {member} of {size}");
+        }
+    }
+}
+
+/// Rounded sums do not depend on who adds, are near the exact ones, and travel in half of the bytes.
+#[test]
+fn sums_in_bfloat16_are_those_of_one_process_in_half_of_the_bytes() {
+    let elements = 2 * PIECE + 3;
+    let reduced = |division: &[usize], precision: Precision| {
+        let mut next = 0;
+        let mut members = Vec::new();
+        for (mut chain, &count) in group(division.len(), PATIENCE).into_iter().zip(division) {
+            let mut own: Vec<Vec<f32>> = (next..next + count)
+                .map(|replica| numbers(replica, elements))
+                .collect();
+            next += count;
+            members.push(std::thread::spawn(move || {
+                chain.all_reduce(0, &mut own, precision).expect("reduced");
+                (own.swap_remove(0), chain.bytes_sent())
+            }));
+        }
+        let members = members.into_iter().map(|it| it.join().expect("no panic"));
+        let (sums, sent): (Vec<_>, Vec<u64>) = members.unzip();
+        for sum in &sums[1..] {
+            assert_eq!(bits(sum), bits(&sums[0]), "all members have the same");
+        }
+        (sums[0].clone(), sent)
+    };
+    let (alone, _) = reduced(&[6], Precision::Bfloat16);
+    for division in [vec![1, 5], vec![2, 1, 3], vec![1; 6]] {
+        let (sum, half) = reduced(&division, Precision::Bfloat16);
+        assert_eq!(bits(&sum), bits(&alone), "{division:?}");
+        let (exact, whole) = reduced(&division, Precision::Float32);
+        assert_eq!(half.iter().map(|it| 2 * it).collect::<Vec<_>>(), whole);
+        for (index, (rounded, exact)) in sum.iter().zip(&exact).enumerate() {
+            let size: f32 = (0..6).map(|it| numbers(it, index + 1)[index].abs()).sum();
+            if index > 64 {
+                break;
+            }
+            assert!(
+                (rounded - exact).abs() <= 6.0 * size / 256.0,
+                "{rounded} {exact}"
+            );
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use super::*;
 use crate::collective::Collective;
+use crate::precision::Precision;
 use crate::worker::{Place, Work, serve};
 
 const ELEMENTS: usize = 150_000;
@@ -51,7 +52,7 @@ impl Work for Adds {
             panic!("a panic of the work");
         }
         let mut values: Vec<_> = (start..end).map(|it| value(step, it as usize)).collect();
-        group.all_reduce(step, &mut values)?;
+        group.all_reduce(step, &mut values, Precision::Float32)?;
         let sum: u64 = bits(&values[0]).into_iter().map(u64::from).sum();
         Ok(sum.to_le_bytes().to_vec())
     }
@@ -118,7 +119,7 @@ fn attempt(team: &Team, formed: &Formed, step: u64) -> Outcome<Vec<f32>> {
         team.send(seat, number, command(step, part))?;
     }
     let mut own: Vec<_> = parts[0].clone().map(|it| value(step, it)).collect();
-    team.together(|chain| chain.all_reduce(step, &mut own))?;
+    team.together(|chain| chain.all_reduce(step, &mut own, Precision::Float32))?;
     let sum: u64 = bits(&own[0]).into_iter().map(u64::from).sum();
     for &seat in &formed.seats {
         let answer = team.answer(seat, number, &|| false)?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::fault::Fault;
 use crate::hello::Process;
 use crate::message::Pulse;
+use crate::precision::Precision;
 
 /// How the processes of a job on this machine are started.
 pub trait Launch: Send + Sync {
@@ -38,6 +39,8 @@ pub struct Policy {
     pub wait: Duration,
     /// Whether lost workers are started or called again.
     pub replaces: bool,
+    /// How gradients travel.
+    pub gradients: Precision,
 }
 
 impl Default for Policy {
@@ -47,6 +50,7 @@ impl Default for Policy {
             min_workers: 1,
             wait: Duration::from_secs(30),
             replaces: true,
+            gradients: Precision::Float32,
         }
     }
 }

@@ -8,9 +8,10 @@ use burn::optim::GradientsParams;
 use stratoscope_diagnostics::rules::WorkersDiffer;
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::Checksum;
-use stratoscope_workers::{Collective, Fault};
+use stratoscope_strategy::collective::Operation;
+use stratoscope_workers::Collective;
 
-use super::message::{Model, Request, Response, WireUpdate};
+use super::message::{KeptBy, Model, Request, Response, StatePart, WireUpdate};
 use super::{Attempt, Broken, COMPARED_EVERY, flat};
 use crate::network::Network;
 use crate::optimizer::{OptimizerState, Update};
@@ -19,12 +20,22 @@ use crate::step::{StepSettings, StepState};
 impl<N: Network> StepState<N> {
     /// Gives all workers the network, its values and what the optimizer keeps.
     pub(super) fn send_values(&mut self) -> Attempt<()> {
-        let network = self.replicas.first();
-        let variables = flat::variables(network);
+        let variables = flat::variables(self.replicas.first());
         let none = OptimizerState::default();
-        let moments = self.moments.first().unwrap_or(&none);
-        let (mut row, kept) = flat::values(network, moments).map_err(Broken::of_group)?;
-        let steps = moments.steps();
+        // One for all replicas; with local SGD one for each.
+        let (mut row, mut kept) = (Vec::new(), Vec::new());
+        for (replica, network) in self.replicas.modules().iter().enumerate() {
+            let moments = self.moments.get(replica).unwrap_or(&none);
+            let values = flat::values(network, moments, StatePart::All);
+            let (values, tensors) = values.map_err(Broken::of_group)?;
+            row.extend(values);
+            kept.push(KeptBy {
+                replica,
+                tensors,
+                steps: moments.steps(),
+            });
+        }
+        let is_local = self.is_local_sgd();
         let policy = self.policy;
         let remote = self.remote();
         remote.ask_all(&Request::Model(Model {
@@ -33,15 +44,15 @@ impl<N: Network> StepState<N> {
             policy,
         }))?;
         let collective = remote.next_collective();
-        let request = Request::Values {
-            collective,
-            lengths: variables.iter().map(|it| it.length).collect(),
-            kept,
-            trainable: variables.iter().map(|it| it.trainable).collect(),
-            steps,
-        };
         let number = remote.team.next_number();
-        for &seat in &remote.seats {
+        for (seat, range) in remote.others() {
+            let request = Request::Values {
+                collective,
+                lengths: variables.iter().map(|it| it.length).collect(),
+                trainable: variables.iter().map(|it| it.trainable).collect(),
+                kept: kept.clone(),
+                alone: range.filter(|_| is_local).collect(),
+            };
             remote.send(seat, number, &request)?;
         }
         let team = &remote.team;
@@ -64,7 +75,8 @@ impl<N: Network> StepState<N> {
         let start = Instant::now();
         let (gradients, elements, tensors) =
             self.persistently(|state| state.reduced_by_all(shares))?;
-        self.replicas.reduced_by_workers(elements, tensors, start);
+        self.replicas
+            .reduced_by_workers(Operation::AllReduce, (elements, tensors), start);
         self.accumulated.clear();
         Ok(gradients)
     }
@@ -89,6 +101,7 @@ impl<N: Network> StepState<N> {
             }
         }
         let remote = self.remote();
+        let precision = remote.team.policy().gradients;
         let collective = remote.next_collective();
         let number = remote.team.next_number();
         for (seat, range) in remote.others() {
@@ -97,24 +110,12 @@ impl<N: Network> StepState<N> {
                 weights: range.map(|replica| (replica, weight(replica))).collect(),
                 scale,
                 present: present.clone(),
+                precision,
             };
             remote.send(seat, number, &request)?;
         }
+        let sent = remote.all_reduced(number, collective, &mut rows, precision)?;
         let team = &remote.team;
-        let own_bytes = team
-            .together(|chain| {
-                let before = chain.bytes_sent();
-                chain.all_reduce(collective, &mut rows)?;
-                Ok(chain.bytes_sent() - before)
-            })
-            .map_err(Broken::of_group)?;
-        let mut sent = vec![(0, own_bytes)];
-        for &seat in &remote.seats {
-            let Response::Exchanged(bytes) = remote.answer(seat, number)? else {
-                return Err(Broken::at(seat)(Fault::Refused("another answer".to_owned())).into());
-            };
-            sent.push((seat, bytes));
-        }
         team.count(|tally| {
             tally.wall += since.elapsed();
             for (member, bytes) in sent {
@@ -138,6 +139,22 @@ impl<N: Network> StepState<N> {
         rate: f64,
         settings: &StepSettings,
     ) {
+        let factor = settings.compiled.optimizer.clipping.global_factor(norm);
+        self.workers_make(Request::Update, factor, rate, settings);
+    }
+
+    /// The same where each replica has gradients of its own, whose norms the workers know.
+    pub(super) fn workers_update_own(&mut self, rate: f64, settings: &StepSettings) {
+        self.workers_make(Request::UpdateOwn, 1.0, rate, settings);
+    }
+
+    fn workers_make(
+        &mut self,
+        request: fn(WireUpdate) -> Request,
+        factor: f64,
+        rate: f64,
+        settings: &StepSettings,
+    ) {
         if self
             .workers
             .as_ref()
@@ -150,7 +167,7 @@ impl<N: Network> StepState<N> {
             rule: optimizer.rule,
             clipping: optimizer.clipping,
             averaging: optimizer.averaging,
-            factor: optimizer.clipping.global_factor(norm),
+            factor,
             rate,
             undecayed: settings.undecayed.clone(),
             is_measured: false,
@@ -159,7 +176,7 @@ impl<N: Network> StepState<N> {
             &flat::variables(self.replicas.structure()),
             &settings.undecayed,
         );
-        let request = Request::Update(WireUpdate::of(&update, undecayed));
+        let request = request(WireUpdate::of(&update, undecayed));
         let remote = self.remote();
         remote.updates_since = Some(Instant::now());
         let number = remote.team.next_number();
@@ -219,6 +236,10 @@ impl<N: Network> StepState<N> {
     /// # Errors
     /// SC0811 for a copy that differs.
     pub(crate) fn compare_workers(&mut self, at_the_end: bool) -> Result<()> {
+        if self.local.steps > 0 {
+            // Replicas that step alone differ until they are averaged.
+            return Ok(());
+        }
         let (steps, changes) = (self.steps, self.replicas.changes());
         let Some(remote) = &mut self.workers else {
             return Ok(());

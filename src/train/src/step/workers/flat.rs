@@ -8,6 +8,7 @@ use burn::tensor::{Tensor, TensorData};
 use stratoscope_strategy::Checksum;
 use stratoscope_workers::{Fault, Outcome};
 
+use super::message::{KeptBy, StatePart};
 use crate::optimizer::{Kept, OptimizerState};
 
 /// A float variable of a network.
@@ -45,13 +46,15 @@ fn append<const D: usize>(row: &mut Vec<f32>, tensor: Tensor<D>) -> Outcome<()> 
     Ok(())
 }
 
-/// The values of all variables and of what an optimizer keeps beside them, one variable after the other, and which
-/// tensors those are.
+/// The values of all variables and of what an optimizer keeps beside them, or the latter alone, one variable after the
+/// other, and which tensors those are.
 pub(super) fn values<M: Module>(
     network: &M,
     moments: &OptimizerState,
+    part: StatePart,
 ) -> Outcome<(Vec<f32>, Vec<u8>)> {
     struct Read<'a> {
+        part: StatePart,
         moments: &'a OptimizerState,
         row: Vec<f32>,
         kept: Vec<u8>,
@@ -60,7 +63,9 @@ pub(super) fn values<M: Module>(
     impl ModuleVisitor for Read<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
             let mut read = || -> Outcome<u8> {
-                append(&mut self.row, param.val().inner())?;
+                if self.part == StatePart::All {
+                    append(&mut self.row, param.val().inner())?;
+                }
                 let mut bits = 0;
                 for (bit, kept) in Kept::ALL.into_iter().enumerate() {
                     if let Some(tensor) = self.moments.kept(param.id, kept) {
@@ -77,6 +82,7 @@ pub(super) fn values<M: Module>(
         }
     }
     let mut read = Read {
+        part,
         moments,
         row: Vec::new(),
         kept: Vec::new(),
@@ -87,8 +93,9 @@ pub(super) fn values<M: Module>(
 }
 
 /// The numbers that [`values`] makes of such variables.
-pub(super) fn length(variables: &[Variable], kept: &[u8]) -> usize {
-    let tensors = |kept: &u8| 1 + kept.count_ones() as usize;
+pub(super) fn length(variables: &[Variable], kept: &[u8], part: StatePart) -> usize {
+    let own = usize::from(part == StatePart::All);
+    let tensors = |kept: &u8| own + kept.count_ones() as usize;
     let each = variables.iter().zip(kept);
     each.map(|(variable, kept)| variable.length * tensors(kept))
         .sum()
@@ -98,9 +105,8 @@ pub(super) fn length(variables: &[Variable], kept: &[u8]) -> usize {
 pub(super) fn with_values<M: Module>(
     network: M,
     row: &[f32],
-    kept: &[u8],
+    (kept, part): (&KeptBy, StatePart),
     trainable: &[bool],
-    steps: u64,
 ) -> (M, OptimizerState) {
     struct Write<'a> {
         values: HashMap<ParamId, (&'a [f32], bool)>,
@@ -121,16 +127,19 @@ pub(super) fn with_values<M: Module>(
             Param::from_mapped_value(id, value, mapper)
         }
     }
-    let mut moments = OptimizerState::after(steps);
+    let mut moments = OptimizerState::after(kept.steps);
     let mut write = Write {
         values: HashMap::new(),
     };
     let mut rest = row;
     let device = first_device(&network);
-    for ((variable, &bits), &trainable) in variables(&network).iter().zip(kept).zip(trainable) {
-        let (own, after) = rest.split_at(variable.length);
-        rest = after;
-        write.values.insert(variable.id, (own, trainable));
+    let variables = variables(&network);
+    for ((variable, &bits), &trainable) in variables.iter().zip(&kept.tensors).zip(trainable) {
+        if part == StatePart::All {
+            let (own, after) = rest.split_at(variable.length);
+            rest = after;
+            write.values.insert(variable.id, (own, trainable));
+        }
         for (bit, kept) in Kept::ALL.into_iter().enumerate() {
             if bits & (1 << bit) != 0 {
                 let (own, after) = rest.split_at(variable.length);
@@ -260,6 +269,58 @@ pub(super) fn gradients<M: Module>(
     };
     network.visit(&mut write);
     Ok(write.gradients)
+}
+
+/// The values of the variables that training changes, each times `weight`.
+pub(super) fn trainable<M: Module>(network: &M, weight: f32) -> Outcome<Vec<f32>> {
+    struct Read(Vec<f32>, Outcome<()>);
+    impl ModuleVisitor for Read {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let value = param.val();
+            if value.is_require_grad()
+                && let Err(fault) = append(&mut self.0, value.inner())
+            {
+                self.1 = Err(fault);
+            }
+        }
+    }
+    let mut read = Read(Vec::new(), Ok(()));
+    network.visit(&mut read);
+    let Read(mut row, outcome) = read;
+    outcome?;
+    match weight {
+        // As where one process averages: a replica without examples adds zeros.
+        0.0 => row.fill(0.0),
+        weight => row.iter_mut().for_each(|value| *value *= weight),
+    }
+    Ok(row)
+}
+
+/// The network with the values of a row that [`trainable`] made.
+///
+/// # Errors
+/// [`Fault::Failed`] for a row of another length.
+pub(super) fn with_trainable<M: Module>(network: &M, row: &[f32]) -> Outcome<M> {
+    struct Write<'a>(&'a [f32]);
+    impl ModuleMapper for Write<'_> {
+        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+            let held = param.val();
+            if !held.is_require_grad() {
+                return param;
+            }
+            let (own, rest) = self.0.split_at(held.shape().num_elements());
+            self.0 = rest;
+            let (id, held, mapper) = param.consume();
+            let data = TensorData::new(own.to_vec(), held.shape());
+            let value = Tensor::from_data(data, (&held.device(), held.dtype())).require_grad();
+            Param::from_mapped_value(id, value, mapper)
+        }
+    }
+    let trained = variables(network).into_iter().filter(|it| it.trainable);
+    if row.len() != trained.map(|it| it.length).sum::<usize>() {
+        return Err(Fault::Failed("weights of another network".to_owned()));
+    }
+    Ok(network.clone().map(&mut Write(row)))
 }
 
 /// The checksum of the bits of each variable.

@@ -1,20 +1,22 @@
 //! A worker's side of a step: its copy of the network, and what it does with it.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use burn::optim::{GradientsAccumulator, GradientsParams};
 use stratoscope_bert::ops::Stop;
 use stratoscope_strategy::{LogicalDevice, Origin, Replicas, Strategy};
-use stratoscope_workers::{Collective, Fault, Outcome};
+use stratoscope_workers::{Collective, Fault, Outcome, Precision};
 
-use super::message::{Outputs, Part, Request, Response, WirePass, WireUpdate};
+use super::message::{
+    KeptBy, Norm, Outputs, Part, Request, Response, StatePart, WirePass, WireUpdate,
+};
 use super::{failed, flat};
 use crate::context::mixed_precision::Policy;
 use crate::network::Network;
-use crate::optimizer::{OptimizerState, Update, apply};
+use crate::optimizer::{OptimizerState, Update, apply, global_norm};
 use crate::step::backward::pass_of_replica;
+use crate::step::finite::gradients_are_finite;
 use crate::step::loss_scale::unscaled;
 
 /// A worker's copy of a network, whatever the network is.
@@ -36,6 +38,10 @@ pub(crate) struct Replica<N: Network> {
     accumulated: BTreeMap<usize, GradientsAccumulator<N>>,
     /// The mean over all replicas, and which variables it has.
     reduced: Option<(Vec<f32>, Vec<bool>)>,
+    /// With local SGD: what each replica has that steps alone.
+    alone: BTreeMap<usize, (N, OptimizerState)>,
+    /// Its gradients of the step, and their norm.
+    measured: BTreeMap<usize, (GradientsParams, f64)>,
     /// How long the latest update took.
     updating: Duration,
 }
@@ -56,30 +62,51 @@ impl<N: Network> Replica<N> {
             moments: OptimizerState::default(),
             accumulated: BTreeMap::new(),
             reduced: None,
+            alone: BTreeMap::new(),
+            measured: BTreeMap::new(),
             updating: Duration::ZERO,
         })
     }
 
     fn take_values(
         &mut self,
-        (collective, lengths, kept): (u64, &[usize], &[u8]),
-        trainable: &[bool],
-        steps: u64,
+        (collective, lengths, trainable): (u64, &[usize], &[bool]),
+        kept: &[KeptBy],
+        alone: &[usize],
         group: &mut dyn Collective,
     ) -> Outcome<()> {
         let variables = flat::variables(self.placed.first());
         let own: Vec<usize> = variables.iter().map(|it| it.length).collect();
-        let fits = own == lengths && kept.len() == own.len() && trainable.len() == own.len();
-        if !fits || kept.iter().any(|bits| *bits >= 16) {
+        let fits = own == lengths && trainable.len() == own.len();
+        if !fits || kept.is_empty() || !kept.iter().all(|it| it.is_of(own.len())) {
             return Err(failed("the values of another network"));
         }
-        let mut row = vec![0.0; flat::length(&variables, kept)];
+        let length = |kept: &KeptBy| flat::length(&variables, &kept.tensors, StatePart::All);
+        let mut row = vec![0.0; kept.iter().map(length).sum()];
         group.broadcast(collective, &mut row)?;
         let network = self.placed.first().clone();
-        let (network, moments) = flat::with_values(network, &row, kept, trainable, steps);
-        self.placed.modules_mut()[0] = network;
-        self.moments = moments;
+        let mut rest = row.as_slice();
+        self.alone.clear();
+        for (index, kept) in kept.iter().enumerate() {
+            let (own, after) = rest.split_at(length(kept));
+            rest = after;
+            let is_alone = alone.contains(&kept.replica);
+            if index > 0 && !is_alone {
+                continue;
+            }
+            let what = (kept, StatePart::All);
+            let (network, moments) = flat::with_values(network.clone(), own, what, trainable);
+            if is_alone {
+                self.alone
+                    .insert(kept.replica, (network.clone(), moments.clone()));
+            }
+            if index == 0 {
+                self.placed.modules_mut()[0] = network;
+                self.moments = moments;
+            }
+        }
         self.accumulated.clear();
+        self.measured.clear();
         self.reduced = None;
         Ok(())
     }
@@ -89,13 +116,16 @@ impl<N: Network> Replica<N> {
             self.accumulated.clear();
         }
         self.reduced = None;
+        self.measured.clear();
         let pass = pass.pass(self.policy);
-        let (network, device) = (self.placed.first(), self.device.training());
+        let (shared, device) = (self.placed.first(), self.device.training());
         // The chief decides when a batch is given up.
         let never = Stop::when(|| false);
         let mut outputs = Vec::with_capacity(parts.len());
         for part in parts {
             let batch = part.batch.checked()?;
+            let alone = self.alone.get(&part.replica);
+            let network = alone.map_or(shared, |(network, _)| network);
             let accumulated = self.accumulated.entry(part.replica);
             let accumulated = accumulated.or_default();
             let place = (network, &device, part.replica);
@@ -115,7 +145,7 @@ impl<N: Network> Replica<N> {
         &mut self,
         collective: u64,
         weights: &[(usize, f32)],
-        (scale, present): (f64, Vec<bool>),
+        (scale, precision, present): (f64, Precision, Vec<bool>),
         group: &mut dyn Collective,
     ) -> Outcome<()> {
         let network = self.placed.first();
@@ -131,34 +161,100 @@ impl<N: Network> Replica<N> {
             rows.push(flat::weighted(network, gradients, &present, *weight)?);
         }
         self.accumulated.clear();
-        group.all_reduce(collective, &mut rows)?;
+        group.all_reduce(collective, &mut rows, precision)?;
         self.reduced = Some((rows.swap_remove(0), present));
         Ok(())
     }
 
+    /// What is updated with the gradients that were reduced.
     fn update(&mut self, update: WireUpdate) -> Outcome<()> {
         let Some((row, present)) = self.reduced.take() else {
             return Err(failed("an update without gradients"));
         };
         let gradients = flat::gradients(self.placed.first(), &row, &present)?;
-        let variables = flat::variables(self.placed.first());
-        let undecayed = variables.iter().zip(&update.undecayed);
-        let undecayed: HashSet<_> = undecayed
-            .filter(|(_, is_undecayed)| **is_undecayed)
-            .map(|(variable, _)| variable.id)
-            .collect();
-        let update = Update {
-            rule: update.rule,
-            clipping: update.clipping,
-            averaging: update.averaging,
-            factor: update.factor,
-            rate: update.rate,
-            undecayed: Arc::new(undecayed),
-            is_measured: false,
-        };
+        let update = update.update(&flat::variables(self.placed.first()));
         let network = &mut self.placed.modules_mut()[0];
         apply(network, gradients, &mut self.moments, &update);
         Ok(())
+    }
+
+    /// The gradients of each replica of the step that is going on, kept for its own update.
+    fn measure(&mut self, scale: f64) -> Vec<Norm> {
+        let network = self.placed.first();
+        let mut norms = Vec::new();
+        for (replica, mut sum) in std::mem::take(&mut self.accumulated) {
+            let gradients = unscaled(network, sum.grads(), scale);
+            let norm = global_norm(network, &gradients);
+            let bad = gradients_are_finite(network, &gradients, norm).err();
+            norms.push(Norm {
+                replica,
+                norm,
+                bad: bad.map(|it| (it.name, it.value)),
+            });
+            self.measured.insert(replica, (gradients, norm));
+        }
+        norms
+    }
+
+    fn update_own(&mut self, update: WireUpdate) -> Outcome<()> {
+        let update = update.update(&flat::variables(self.placed.first()));
+        for (replica, (gradients, norm)) in std::mem::take(&mut self.measured) {
+            let Some((network, moments)) = self.alone.get_mut(&replica) else {
+                return Err(failed("an update of a replica of another worker"));
+            };
+            let factor = update.clipping.global_factor(norm);
+            let update = Update {
+                factor,
+                ..update.clone()
+            };
+            apply(network, gradients, moments, &update);
+        }
+        Ok(())
+    }
+
+    fn average(
+        &mut self,
+        collective: u64,
+        weights: &[(usize, f32)],
+        group: &mut dyn Collective,
+    ) -> Outcome<()> {
+        let row = |(replica, weight): &(usize, f32)| match self.alone.get(replica) {
+            Some((network, _)) => flat::trainable(network, *weight),
+            None => Err(failed("an average of replicas of another worker")),
+        };
+        let mut rows = weights.iter().map(row).collect::<Outcome<Vec<_>>>()?;
+        group.all_reduce(collective, &mut rows, Precision::Float32)?;
+        for (network, _) in self.alone.values_mut() {
+            *network = flat::with_trainable(network, &rows[0])?;
+        }
+        Ok(())
+    }
+
+    /// What each replica has that steps alone.
+    fn gather(
+        &self,
+        collective: u64,
+        part: StatePart,
+        group: &mut dyn Collective,
+    ) -> Outcome<Vec<KeptBy>> {
+        let (mut row, mut kept) = (Vec::new(), Vec::new());
+        for (&replica, (network, moments)) in &self.alone {
+            let (values, tensors) = flat::values(network, moments, part)?;
+            row.extend(values);
+            kept.push(KeptBy {
+                replica,
+                tensors,
+                steps: moments.steps(),
+            });
+        }
+        group.gather(collective, &row)?;
+        Ok(kept)
+    }
+
+    /// The copy whose checksums the worker tells: that of its first replica.
+    fn own(&self) -> &N {
+        let first = self.alone.values().next();
+        first.map_or(self.placed.first(), |(network, _)| network)
     }
 }
 
@@ -169,10 +265,10 @@ impl<N: Network> Hosted for Replica<N> {
             Request::Values {
                 collective,
                 lengths,
-                kept,
                 trainable,
-                steps,
-            } => self.take_values((collective, &lengths, &kept), &trainable, steps, group)?,
+                kept,
+                alone,
+            } => self.take_values((collective, &lengths, &trainable), &kept, &alone, group)?,
             Request::Batch {
                 begins,
                 pass,
@@ -188,9 +284,10 @@ impl<N: Network> Hosted for Replica<N> {
                 weights,
                 scale,
                 present,
+                precision,
             } => {
                 let before = group.bytes_sent();
-                self.exchange(collective, &weights, (scale, present), group)?;
+                self.exchange(collective, &weights, (scale, precision, present), group)?;
                 return Ok(Response::Exchanged(group.bytes_sent() - before));
             }
             Request::Update(update) => {
@@ -198,8 +295,32 @@ impl<N: Network> Hosted for Replica<N> {
                 self.update(update)?;
                 self.updating = since.elapsed();
             }
+            Request::Norms { scale } => {
+                let since = Instant::now();
+                let norms = self.measure(scale);
+                self.updating = since.elapsed();
+                return Ok(Response::Norms(norms));
+            }
+            Request::UpdateOwn(update) => {
+                let since = Instant::now();
+                self.update_own(update)?;
+                self.updating += since.elapsed();
+            }
+            Request::Average {
+                collective,
+                weights,
+            } => {
+                let before = group.bytes_sent();
+                self.average(collective, &weights, group)?;
+                return Ok(Response::Exchanged(group.bytes_sent() - before));
+            }
+            Request::Gather { collective, part } => {
+                let before = group.bytes_sent();
+                let kept = self.gather(collective, part, group)?;
+                return Ok(Response::Gathered(kept, group.bytes_sent() - before));
+            }
             Request::Checksums => {
-                let sums = flat::checksums(self.placed.first());
+                let sums = flat::checksums(self.own());
                 return Ok(Response::Checksums(
                     sums.into_iter().map(|it| it.1).collect(),
                 ));

@@ -1,11 +1,15 @@
 //! What the chief asks of a worker in a step, and the answers. They are written with every bit of their numbers. What
 //! comes is checked against the network that it is for before it is used.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use stratoscope_data::{Batch, Labels, SpanLabels, TokenLabels};
-use stratoscope_workers::{Fault, Outcome};
+use stratoscope_workers::{Fault, Outcome, Precision};
 
 use super::super::backward::{Dropout, Pass};
+use super::flat::Variable;
 use crate::arguments::class_weight::ClassWeights;
 use crate::context::mixed_precision::Policy;
 use crate::loss::Loss;
@@ -25,11 +29,11 @@ pub(crate) enum Request {
         collective: u64,
         /// The elements of each variable, in the order of the network.
         lengths: Vec<usize>,
-        /// Which tensors are kept beside each variable, a bit each.
-        kept: Vec<u8>,
         trainable: Vec<bool>,
-        /// Steps that the optimizer has made.
-        steps: u64,
+        /// One for all replicas; with local SGD one for each.
+        kept: Vec<KeptBy>,
+        /// The replicas of the worker that step alone, with local SGD.
+        alone: Vec<usize>,
     },
     /// Run parts of a batch forward and backward and keep the gradients.
     Batch {
@@ -47,9 +51,23 @@ pub(crate) enum Request {
         scale: f64,
         /// Which variables have gradients.
         present: Vec<bool>,
+        /// How they travel.
+        precision: Precision,
     },
     /// Update the weights with what was reduced.
     Update(WireUpdate),
+    /// Local SGD: measure the gradients of each replica, divided by `scale`.
+    Norms { scale: f64 },
+    /// Local SGD: update each replica's own weights with its own gradients.
+    UpdateOwn(WireUpdate),
+    /// Local SGD: every replica gets the mean of the weights, by a collective of this number.
+    Average {
+        collective: u64,
+        /// What the weights of each replica of the worker are multiplied with.
+        weights: Vec<(usize, f32)>,
+    },
+    /// Local SGD: send the chief what each replica has, by a collective of this number.
+    Gather { collective: u64, part: StatePart },
     /// The checksum of each variable.
     Checksums,
 }
@@ -62,6 +80,34 @@ pub(crate) struct Model {
     pub policy: Policy,
 }
 
+/// What is kept of a replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum StatePart {
+    /// The weights and what the optimizer keeps beside them.
+    All,
+    /// What the optimizer keeps.
+    Moments,
+}
+
+/// What an optimizer keeps for a replica.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct KeptBy {
+    pub replica: usize,
+    /// Which tensors are kept beside each variable, a bit each.
+    pub tensors: Vec<u8>,
+    /// Steps that the optimizer has made.
+    pub steps: u64,
+}
+
+/// The gradients of a replica.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Norm {
+    pub replica: usize,
+    pub norm: f64,
+    /// The variable with a gradient that is no number, and that.
+    pub bad: Option<(String, f64)>,
+}
+
 /// An answer of a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Response {
@@ -71,6 +117,9 @@ pub(crate) enum Response {
     /// Gradients were reduced; so many bytes of them were sent.
     Exchanged(u64),
     Checksums(Vec<u64>),
+    Norms(Vec<Norm>),
+    /// What each replica has was sent, in so many bytes.
+    Gathered(Vec<KeptBy>, u64),
 }
 
 /// What a replica computed for its part.
@@ -169,6 +218,9 @@ impl Request {
             ("Exchange", "reduces gradients"),
             ("Update", "updates the weights"),
             ("Checksums", "compares the weights"),
+            ("Norms", "measures its gradients"),
+            ("Average", "averages the weights"),
+            ("Gather", "sends what its optimizer keeps"),
         ]
         .into_iter()
         .find(|(variant, _)| has(variant))
@@ -294,6 +346,31 @@ impl WireUpdate {
             rate: update.rate,
             undecayed,
         }
+    }
+
+    /// The update, of a network with these variables.
+    pub(super) fn update(self, variables: &[Variable]) -> Update {
+        let undecayed = variables.iter().zip(&self.undecayed);
+        let undecayed: HashSet<_> = undecayed
+            .filter(|(_, is_undecayed)| **is_undecayed)
+            .map(|(variable, _)| variable.id)
+            .collect();
+        Update {
+            rule: self.rule,
+            clipping: self.clipping,
+            averaging: self.averaging,
+            factor: self.factor,
+            rate: self.rate,
+            undecayed: Arc::new(undecayed),
+            is_measured: false,
+        }
+    }
+}
+
+impl KeptBy {
+    /// Whether it can be of a network with so many variables.
+    pub(crate) fn is_of(&self, variables: usize) -> bool {
+        self.tensors.len() == variables && self.tensors.iter().all(|bits| *bits < 16)
     }
 }
 

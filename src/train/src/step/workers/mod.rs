@@ -16,6 +16,7 @@
 mod exchange;
 mod flat;
 mod host;
+mod local;
 mod message;
 mod notices;
 mod remote;
@@ -41,8 +42,9 @@ use crate::context::interrupt;
 use crate::network::{Files, Network};
 
 pub(crate) use self::host::{Hosted, Replica};
+pub(crate) use self::local::Since;
 pub(crate) use self::message::{Model, Request};
-pub(crate) use self::notices::bytes_of_a_step;
+pub(crate) use self::notices::bytes_sent;
 pub(crate) use self::remote::Remote;
 
 /// How often a step is tried while workers come and go.
@@ -192,8 +194,21 @@ impl<N: Network> StepState<N> {
         remote.ranges = ranges(replicas, formed.seats.len() + 1);
         remote.seats = formed.seats;
         remote.is_reduced = false;
+        let is_local = self.is_local_sgd();
+        if is_local {
+            self.begins_whole()?;
+        }
         self.send_values()?;
+        if is_local {
+            self.repeat_steps()?;
+        }
+        let changes = self.replicas.changes();
         self.remote().synced = changes;
+        self.repeat_batches()
+    }
+
+    /// Computes the batches of the step that is going on, as far as it was.
+    fn repeat_batches(&mut self) -> Attempt<()> {
         let log = std::mem::take(&mut self.remote().log);
         self.accumulated.clear();
         let never = Stop::when(|| false);

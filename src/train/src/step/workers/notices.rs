@@ -32,19 +32,20 @@ fn heard(silent: f64, pulse: &Pulse) -> String {
     }
 }
 
-/// What an all-reduce sends, for gradients of so many bytes: on the way to the last worker, and around to all; each
-/// worker sends them at most twice.
-///
-/// `each sends up to 175 MiB a step, 1.5 s at 1 Gb/s`
-pub(crate) fn bytes_of_a_step(gradients: u64, workers: usize) -> String {
+/// The most that a worker sends, in words: `each sends up to 175 MiB a step, 1.5 s at 1 Gb/s`; with local SGD
+/// `each sends up to 350 MiB every 8 steps, 2.9 s at 1 Gb/s`.
+pub(crate) fn bytes_sent(most: u64, every: u64) -> String {
     const BYTES_A_SECOND: f64 = 1e9 / 8.0;
-    let most = gradients * if workers > 2 { 2 } else { 1 };
     let time = match most as f64 / BYTES_A_SECOND {
         seconds if seconds < 0.1 => format!("{:.1} ms", 1000.0 * seconds),
         seconds => units::seconds(seconds),
     };
+    let when = match every {
+        0 | 1 => "a step".to_owned(),
+        every => format!("every {every} steps"),
+    };
     format!(
-        "each sends up to {} a step, {time} at 1 Gb/s",
+        "each sends up to {} {when}, {time} at 1 Gb/s",
         units::bytes(most)
     )
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use stratoscope_data::Batch;
 use stratoscope_diagnostics::Diagnostic;
-use stratoscope_workers::{Fault, Team};
+use stratoscope_workers::{Collective, Fault, Precision, Team};
 
 use super::message::{Part, Request, Response, WireBatch, WirePass};
 use crate::network::Blueprint;
@@ -211,6 +211,31 @@ impl Remote {
             }
         }
         Ok(())
+    }
+
+    /// All-reduces `rows`, the values of this process, with the workers that were asked to: what each member has sent.
+    pub fn all_reduced(
+        &self,
+        number: u64,
+        collective: u64,
+        rows: &mut [Vec<f32>],
+        precision: Precision,
+    ) -> std::result::Result<Vec<(usize, u64)>, Broken> {
+        let reduced = self.team.together(|chain| {
+            let before = chain.bytes_sent();
+            chain.all_reduce(collective, rows, precision)?;
+            Ok(chain.bytes_sent() - before)
+        });
+        let mut sent = vec![(0, reduced.map_err(Broken::of_group)?)];
+        for &seat in &self.seats {
+            let Response::Exchanged(bytes) = self.answer(seat, number)? else {
+                return Err(Broken::at(seat)(Fault::Refused(
+                    "another answer".to_owned(),
+                )));
+            };
+            sent.push((seat, bytes));
+        }
+        Ok(sent)
     }
 
     /// The group is formed anew before anything else is tried. A worker whose work fails is taken for lost.
