@@ -80,6 +80,7 @@ RUN = {
     "tasks of GLUE, Parquet and text files": "",
     "a RoBERTa": "",
     "RMSprop and Lion": "",
+    "logs": "let rows = make_regression(8, 3, 1)?;",
     "images as rows": "",
     "an input layer and layers by name": "",
     "a step that averages and clips each tensor": f"{ROWS}\nlet dataset = Dataset::from_arrays(&x, &y)?;\n{SMALL}",

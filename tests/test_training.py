@@ -1,13 +1,15 @@
 """compile!, fit!, evaluate! and predict in the kernel: the placement after `compile!`, the live table
 of `fit!`, its counters against closed formulas, and the curves."""
 
+import csv
 import json
 import math
 import re
+import struct
 
 import pytest
 
-from kernel_client import DIAGNOSTIC, check_card, check_error, check_static_html, history_column
+from kernel_client import DIAGNOSTIC, Kernel, check_card, check_error, check_static_html, history_column
 
 EXAMPLES, BATCH, EPOCHS = 203, 16, 2
 
@@ -232,6 +234,93 @@ placement(&line);""").shown()
         assert name in shown, shown
     assert "equal on all 2 replicas" in shown, shown
     assert kernel.run("course.epochs[7].loss < course.epochs[0].loss").shown() == "true"
+
+
+def crc32c(data):
+    """Castagnoli's checksum, by a table."""
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+        table.append(byte)
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ table[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+def fields(message):
+    """The fields of a message of Protocol Buffers: number, value."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            value |= (message[at] & 0x7F) << shift
+            at += 1
+            shift += 7
+            if message[at - 1] < 0x80:
+                return value
+
+    while at < len(message):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+        else:
+            length = {1: 8, 5: 4}.get(key & 7) or varint()
+            yield key >> 3, message[at:at + length]
+            at += length
+
+
+def events(folder):
+    """The scalars of an event file: tag, step, value."""
+    (path,) = folder.glob("events.out.tfevents.*")
+    data, found = path.read_bytes(), []
+    while data:
+        (length,) = struct.unpack_from("<Q", data)
+        record, sums = data[12:12 + length], (data[:8], data[12:12 + length])
+        for checked, stored in zip(sums, (data[8:12], data[12 + length:16 + length])):
+            crc = crc32c(checked)
+            assert struct.unpack("<I", stored)[0] == ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+        event = dict(fields(record))
+        if 3 in event:
+            assert (event[3], found) == (b"brain.Event:2", []), "the version comes first"
+        for number, value in fields(event.get(5, b"")):
+            entry = dict(fields(value))
+            found.append((entry[1].decode(), event.get(2, 0), struct.unpack("<f", entry[2])[0]))
+        data = data[16 + length:]
+    return found
+
+
+def test_logs_hold_what_the_history_holds(tmp_path):
+    with Kernel(cwd=tmp_path) as kernel:
+        kernel.run("""let rows = make_regression(64, 3, 1)?;
+let line = Sequential([Dense(1).seed(1)])?;
+compile!(line, optimizer = RMSprop::new(0.01), loss = MeanSquaredError, metrics = [mae()])?;""")
+        cell = kernel.run("""let course = fit!(line, rows, epochs = 3, batch_size = 16, validation_split = 0.25,
+    callbacks = [CsvLogger::new("log.csv")?, TensorBoard::new("logs")?, CsvLogger::new("/dev/full")?])?;""")
+        # A disk that is full ends one log, and neither the run nor the others.
+        assert cell.stream("stderr").count("`/dev/full` cannot be written any more") == 1, cell.stream("stderr")
+        losses = json.loads(kernel.run("course.epochs.iter().map(|it| it.loss).collect::<Vec<_>>()").shown())
+        checked = json.loads(kernel.run(
+            "course.epochs.iter().map(|it| it.validation.as_ref().unwrap().loss).collect::<Vec<_>>()").shown())
+        steps = json.loads(kernel.run("course.executions.iter().map(|it| it.loss).collect::<Vec<_>>()").shown())
+        rows = list(csv.DictReader((tmp_path / "log.csv").open()))
+        assert list(rows[0]) == ["epoch", "loss", "mae", "val_loss", "val_mae", "learning_rate", "seconds"]
+        assert [float(row["loss"]) for row in rows] == losses
+        assert [float(row["val_loss"]) for row in rows] == checked
+        train = events(tmp_path / "logs" / "train")
+
+        def of(found, tag):
+            return [value for name, _, value in found if name == tag]
+
+        assert of(train, "epoch_loss") == pytest.approx(losses)
+        assert of(train, "batch_loss") == pytest.approx(steps)
+        assert [step for name, step, _ in train if name == "batch_loss"] == list(range(1, len(steps) + 1))
+        assert of(events(tmp_path / "logs" / "validation"), "epoch_loss") == pytest.approx(checked)
+        assert len(of(train, "batch_gradient_norm")) == len(steps)
+        check_error(kernel.execute('let log = CsvLogger::new("/proc/none/log.csv")?;'), "SC0908")
 
 
 def result(cell):

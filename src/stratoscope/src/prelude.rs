@@ -71,6 +71,7 @@ pub use stratoscope_train::{
 // Callbacks, and data files with custom columns.
 pub use stratoscope_data::Columns;
 pub use stratoscope_train::{
-    Callback, Callbacks, EarlyStopping, EpochRecord, ExecutionRecord, FitStarted, Flow,
-    LearningRateLogger, StepRecord, on_batch_end, on_epoch_end, on_train_begin, on_train_end,
+    Callback, Callbacks, CsvLogger, EarlyStopping, EpochRecord, ExecutionRecord, FitStarted, Flow,
+    LearningRateLogger, StepRecord, TensorBoard, on_batch_end, on_epoch_end, on_train_begin,
+    on_train_end,
 };

@@ -32,12 +32,19 @@ use std::fmt;
 use crate::context::events::FitStarted;
 use crate::report::history::{EpochRecord, ExecutionRecord, History};
 
+pub use csv_logger::CsvLogger;
 pub use early_stopping::{EarlyStopping, IntoEarlyStopping};
 pub(crate) use early_stopping::{Monitor, Stopping, without_validation};
 pub use learning_rate_logger::LearningRateLogger;
+pub use tensor_board::TensorBoard;
 
+mod csv_logger;
 mod early_stopping;
 mod learning_rate_logger;
+mod log_file;
+mod tensor_board;
+
+use log_file::LogFile;
 
 /// Whether training goes on. A closure that returns nothing lets it go on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -28,14 +28,40 @@ impl Translator<'_> {
             "History" | "ProgbarLogger" | "TerminateOnNaN" | "BaseLogger" => {
                 Err(format!("`fit!` does what `{name}` does without it"))
             }
-            "TensorBoard" | "CSVLogger" => Err(format!(
-                "there is no `{name}` here: `fit!` shows the table, and its history has `plot()`"
-            )),
+            "CSVLogger" => self.log("CsvLogger", "filename", None, call),
+            "TensorBoard" => self.log("TensorBoard", "log_dir", Some("logs"), call),
             "ReduceLROnPlateau" | "LearningRateScheduler" => Err(format!(
                 "there is no `{name}` here; a schedule is given to the optimizer, such as `warmup_linear(5e-5, 0.1)`"
             )),
             other => Err(format!("there is no callback `{other}` here")),
         }
+    }
+
+    /// A callback that writes to the path of one argument; of the others nothing is taken over, and that is noted.
+    fn log(
+        &mut self,
+        name: &str,
+        argument: &str,
+        usual: Option<&str>,
+        call: &Call,
+    ) -> Result<CallbackKind, Why> {
+        let path = match (call.argument(argument, 0), usual) {
+            (Some(path), _) => path
+                .text()
+                .ok_or("the path of the log is not written out")?,
+            (None, Some(usual)) => usual,
+            (None, None) => return Err("it names no file".to_owned()),
+        };
+        if call.arguments.len() > 1 || call.keywords.iter().any(|it| it.name != argument) {
+            self.note(
+                call.span,
+                format!("`{name}` writes losses, metrics and rates; it has no other arguments"),
+            );
+        }
+        Ok(CallbackKind::Element(format!(
+            "{name}::new({})?",
+            text::text(path)
+        )))
     }
 
     fn early_stopping(&mut self, call: &Call) -> Result<CallbackKind, Why> {
