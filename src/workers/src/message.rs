@@ -69,6 +69,8 @@ pub(crate) fn encoded(answer: &Answer) -> Vec<u8> {
     match answer {
         Ok(bytes) => [&[0], bytes.as_slice()].concat(),
         Err(Fault::Failed(why)) => [&[1], why.as_bytes()].concat(),
+        // No fault of who says so: the chief must not take it for lost.
+        Err(Fault::Aborted) => vec![3],
         Err(fault) => [&[2], fault.to_string().as_bytes()].concat(),
     }
 }
@@ -85,6 +87,7 @@ pub(crate) fn decoded(mut bytes: Vec<u8>) -> Outcome<Answer> {
         Some(0) => Ok(Ok(bytes.split_off(1))),
         Some(1) => Ok(Err(Fault::Failed(text(&bytes)))),
         Some(2) => Ok(Err(Fault::Broken(text(&bytes)))),
+        Some(3) if bytes.len() == 1 => Ok(Err(Fault::Aborted)),
         _ => Err(Fault::refused("an unknown answer")),
     }
 }
@@ -127,7 +130,8 @@ mod tests {
         ] {
             assert_eq!(Command::decoded(command.encoded()), Ok(command));
         }
-        for answer in [Ok(vec![3]), Err(Fault::Failed("no memory".to_owned()))] {
+        let failed = Fault::Failed("no memory".to_owned());
+        for answer in [Ok(vec![3]), Err(failed), Err(Fault::Aborted)] {
             assert_eq!(decoded(encoded(&answer)), Ok(answer));
         }
     }

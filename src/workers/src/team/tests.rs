@@ -255,6 +255,7 @@ fn too_few_workers_are_said_to_be_too_few() {
         min_workers: 2,
         wait: Duration::from_millis(300),
         replaces: false,
+        ..Policy::default()
     });
     signal(process(&team, 1).expect("it works"), libc::SIGKILL);
     let since = Instant::now();
