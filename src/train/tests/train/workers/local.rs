@@ -87,7 +87,8 @@ fn a_worker_that_is_lost_between_two_averages_loses_nothing() {
     let drive = |strategy: &dyn Fn() -> Strategy, disturb: &dyn Fn(usize)| {
         let (model, run) = begun(&strategy(), 7, 5);
         let mut losses = Vec::new();
-        // In one call: no pause gathers what the replicas have.
+        // Killed at a pause, where the chief has everything; `replicas_that_step_alone_are_killed_and_replaced` kills at
+        // any moment.
         for (call, steps) in [5, 13, 3, 10].into_iter().enumerate() {
             disturb(call);
             run.step(steps).expect("steps");
