@@ -1,5 +1,6 @@
 """The `stratoscope` command: run, install, uninstall, doctor, explain."""
 
+import io
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import subprocess
 import time
 
 import nbformat
+import pexpect
 import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 
@@ -95,6 +97,42 @@ def test_run_stops_at_an_error_with_an_exit_code(command, tmp_path):
     assert kinds == ["display_data", "error"], "the outputs of the failed cell are kept"
     assert DIAGNOSTIC in executed.cells[2].outputs[0].data
     assert not executed.cells[3].outputs, "the cell after it was not run"
+
+
+def test_run_shows_the_card_of_a_cell_that_fails(command, tmp_path):
+    """The terminal has what a notebook shows: the place, the reason, the fix, and where the outputs are."""
+    wrong = "// Too high.\nlet model = 1;\ncompile!(model, optimiser = 1)?;"
+    path = notebook(tmp_path / "bad.ipynb", "1", wrong, "2")
+    finished = command("run", path)
+    shown = finished.stderr
+    assert finished.returncode == 1 and "\x1b" not in shown + finished.stdout, "colors are for terminals"
+    card = nbformat.read(tmp_path / "bad.executed.ipynb", as_version=4).cells[2].outputs[0].data["text/plain"]
+    assert card.strip() in shown, shown
+    for part in ("error[SC0101]", "--> Cell In[2], line 3", "^^^^^^^^^", "fix", "Cell In[2], line 3: SC0101",
+                 "cell 2 (`// Too high.`) failed", "bad.executed.ipynb"):
+        assert part in shown, f"{part!r} is not in:\n{shown}"
+    path = notebook(tmp_path / "rustc.ipynb", "let x: i32 = \"text\";")
+    shown = command("run", path).stderr
+    assert "E0308" in shown and "\x1b" not in shown and 'let x: i32 = "text";' in shown, shown
+    allowed = command("run", path, "--allow-errors")
+    assert allowed.returncode == 0 and "E0308" in allowed.stderr
+    path = notebook(tmp_path / "meant.ipynb", wrong, tags=["expect:SC0101"])
+    assert command("run", path).stderr == "", "a card that is expected is in the notebook"
+
+
+@pytest.mark.parametrize(("settings", "has_colors"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_run_has_colors_on_a_terminal(stratoscope, tmp_path, settings, has_colors):
+    path = notebook(tmp_path / "bad.ipynb", "compile!(model, optimiser = 1)?;")
+    env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm"} | settings
+    output = io.BytesIO()
+    terminal = pexpect.spawn(str(stratoscope), ["run", path.name], cwd=str(tmp_path), env=env, timeout=120)
+    terminal.logfile_read = output
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    shown = output.getvalue().decode()
+    assert terminal.exitstatus == 1
+    assert ("\x1b[1;31m^" in shown) == has_colors and ("\x1b" in shown) == has_colors, shown
+    assert "error[SC0101]" in without_ansi(shown)
 
 
 def test_run_continues_if_the_error_has_the_expected_code(command, tmp_path):

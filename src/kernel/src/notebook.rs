@@ -4,6 +4,7 @@
 //! <https://nbformat.readthedocs.io/en/latest/format_description.html>
 
 mod expected;
+mod failure;
 mod file;
 mod output_path;
 mod parameters;
@@ -52,10 +53,15 @@ pub struct RunArguments {
 const TERMINATED: u8 = 128 + libc::SIGTERM as u8;
 
 /// Why a run ended before its last cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Ended {
     /// This cell failed, or did not fail as expected.
-    Failed(usize),
+    Failed {
+        /// Among the code cells, counted from 1.
+        cell: usize,
+        /// Its first line, shortened.
+        first_line: String,
+    },
     /// The process was asked to end while this cell ran.
     Terminated(usize),
 }
@@ -86,9 +92,9 @@ pub fn run(arguments: &RunArguments, backend: Box<dyn Backend>) -> anyhow::Resul
 fn report(ended: Option<Ended>, output: &Path, began: Instant) -> ExitCode {
     let output = output.display();
     match ended {
-        Some(Ended::Failed(cell)) => {
+        Some(Ended::Failed { cell, first_line }) => {
             warn(&format!(
-                "cell {cell} failed; the outputs so far are in {output}"
+                "cell {cell} (`{first_line}`) failed; the outputs so far are in {output}"
             ));
             ExitCode::FAILURE
         }
@@ -130,14 +136,12 @@ fn execute(
             .lines()
             .find(|line| !line.trim().is_empty())
             .unwrap_or_default();
-        say(&format!(
-            "cell {position}/{total}  {}",
-            shortened(first_line)
-        ));
+        let first_line = shortened(first_line);
+        say(&format!("cell {position}/{total}  {first_line}"));
 
         let began = Instant::now();
         let cell = OwnedCell {
-            code: source,
+            code: source.clone(),
             number,
             silent: false,
         };
@@ -162,8 +166,14 @@ fn execute(
             Verdict::Wrong(said) => (said, true),
         };
         say(&format!("         {said}, {seconds:.2} s"));
+        if let Some(error) = error.filter(|_| is_failure) {
+            failure::show(&recorder.displays(index), &error, &source);
+        }
         if is_failure && !allow_errors {
-            return Ok(Some(Ended::Failed(position)));
+            return Ok(Some(Ended::Failed {
+                cell: position,
+                first_line,
+            }));
         }
     }
     Ok(None)

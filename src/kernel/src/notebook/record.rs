@@ -71,6 +71,16 @@ impl Recorder {
         self.add(index, Output::Error(error.clone()));
     }
 
+    /// What the cell at `index` has displayed.
+    pub fn displays(&self, index: usize) -> Vec<MimeBundle> {
+        let display = |output: &Output| match output {
+            Output::Display { data, .. } => Some(data.clone()),
+            _ => None,
+        };
+        let cells = self.cells.lock();
+        cells[index].outputs.iter().filter_map(display).collect()
+    }
+
     /// Writes changed outputs into the notebook's cells; an update may have changed a display of an earlier cell.
     pub fn write_into(&self, cells: &mut [Value]) {
         for (recorded, cell) in self.cells.lock().iter_mut().zip(cells) {

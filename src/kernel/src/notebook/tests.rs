@@ -66,7 +66,11 @@ fn an_error_ends_the_run_unless_it_is_expected() {
         ])
     };
     let (stopped, failed) = check(cells(), false);
-    assert_eq!(failed, Some(Ended::Failed(2)));
+    let ended = Ended::Failed {
+        cell: 2,
+        first_line: "print a".to_owned(),
+    };
+    assert_eq!(failed, Some(ended));
     let error = &stopped[0]["outputs"][0];
     assert_eq!(
         (&error["ename"], &error["evalue"]),
