@@ -86,7 +86,7 @@ impl ParquetFile {
             Ok(Err(error)) => {
                 return Err(unreadable(format!(
                     "it is no Parquet file: {}",
-                    told(&error)
+                    reason_of(&error)
                 )));
             }
             Err(_) => return Err(unreadable("it is a damaged Parquet file".to_owned())),
@@ -159,7 +159,7 @@ impl ParquetFile {
             .build();
         let damaged = |row| self.unreadable(row, "it is a damaged Parquet file");
         let rows = projection.and_then(|it| self.reader.get_row_iter(Some(it)));
-        let mut rows = rows.map_err(|error| self.unreadable(None, told(&error)))?;
+        let mut rows = rows.map_err(|error| self.unreadable(None, reason_of(&error)))?;
         let mut reading = Reading::begin(usize::try_from(bytes).unwrap_or(usize::MAX));
         let (mut row, mut read) = (0, 0_u64);
         loop {
@@ -168,7 +168,7 @@ impl ParquetFile {
             let fields = match next {
                 Ok(None) => break,
                 Ok(Some(Ok(fields))) => fields,
-                Ok(Some(Err(error))) => return Err(self.unreadable(Some(row), told(&error))),
+                Ok(Some(Err(error))) => return Err(self.unreadable(Some(row), reason_of(&error))),
                 Err(_) => return Err(damaged(Some(row))),
             };
             let mut fields: Vec<Field> = fields.into_columns().into_iter().map(|it| it.1).collect();
@@ -401,7 +401,7 @@ fn class_names(metadata: &str) -> Option<HashMap<String, Vec<String>>> {
 }
 
 /// What the reader says, without saying that it is about Parquet.
-fn told(error: &parquet::errors::ParquetError) -> String {
+fn reason_of(error: &parquet::errors::ParquetError) -> String {
     let reason = error.to_string();
     let reason = reason.strip_prefix("Parquet error: ").unwrap_or(&reason);
     text::excerpt(reason, 200)

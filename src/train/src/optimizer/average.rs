@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use stratoscope_diagnostics::{Result, arguments};
 
 use super::norm::is_flex;
-use super::step::{Moments, flat, in_place, zeros};
+use super::on_tensors::flat;
+use super::step::{Moments, in_place, zeros};
 use super::{bad_text, check_number, kernel};
 use crate::count::Count;
 

@@ -3,9 +3,15 @@
 //! number of threads. Formulas and their order are PyTorch's (`torch/optim/adamw.py`,
 //! `_single_tensor_adam`) for Adam and Keras's for the others.
 
+mod lion;
+mod rmsprop;
+
 use rayon::prelude::*;
 
 use super::change::{Change, rehearsed, updated};
+
+pub(super) use lion::{LionStep, lion};
+pub(super) use rmsprop::{RmspropStep, rmsprop};
 
 /// Elements of a block: five arrays of 64 KiB fit the second-level cache.
 pub(super) const BLOCK: usize = 16 * 1024;
@@ -275,172 +281,6 @@ fn momentum_block(
     }
 }
 
-/// RMSprop at one step.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct RmspropStep {
-    pub rate: f32,
-    pub rho: f32,
-    pub momentum: f32,
-    pub epsilon: f32,
-}
-
-impl RmspropStep {
-    pub fn new(rule: &super::RmspropRule, rate: f64) -> Self {
-        Self {
-            rate: rate as f32,
-            rho: rule.rho as f32,
-            momentum: rule.momentum as f32,
-            epsilon: rule.epsilon as f32,
-        }
-    }
-}
-
-/// Slices of equal length. `velocity` is empty without momentum, `means` unless it is centered.
-pub(super) fn rmsprop(
-    weights: &mut [f32],
-    velocity: &mut [f32],
-    squares: &mut [f32],
-    means: &mut [f32],
-    gradients: &[f32],
-    pass: Pass,
-    step: RmspropStep,
-) -> Change {
-    let count = weights.len();
-    let (velocity, means) = (Blocks::of(velocity, count), Blocks::of(means, count));
-    let blocks = weights
-        .par_chunks_mut(BLOCK)
-        .zip(squares.par_chunks_mut(BLOCK))
-        .zip(gradients.par_chunks(BLOCK))
-        .zip(velocity.0.into_par_iter().zip(means.0));
-    let changes = blocks.map(|(((weights, squares), gradients), (velocity, means))| {
-        updated(weights, pass.is_measured, |weights, at| {
-            let part = |values: &mut [f32]| match values.is_empty() {
-                true => 0..0,
-                false => at.clone(),
-            };
-            let (velocity_at, means_at) = (part(velocity), part(means));
-            rmsprop_block(
-                weights,
-                &mut velocity[velocity_at],
-                &mut squares[at.clone()],
-                &mut means[means_at],
-                &gradients[at],
-                pass.prepare,
-                step,
-            );
-        })
-    });
-    let changes: Vec<Change> = changes.collect();
-    changes.into_iter().sum()
-}
-
-/// The blocks of a slice; as many empty ones where it is empty.
-struct Blocks<'a>(Vec<&'a mut [f32]>);
-
-impl<'a> Blocks<'a> {
-    fn of(values: &'a mut [f32], count: usize) -> Self {
-        match values.is_empty() {
-            true => Self((0..count.div_ceil(BLOCK)).map(|_| &mut [][..]).collect()),
-            false => Self(values.chunks_mut(BLOCK).collect()),
-        }
-    }
-}
-
-fn rmsprop_block(
-    weights: &mut [f32],
-    velocity: &mut [f32],
-    squares: &mut [f32],
-    means: &mut [f32],
-    gradients: &[f32],
-    prepare: Prepare,
-    step: RmspropStep,
-) {
-    let others = 1.0 - step.rho;
-    for (i, (weight, square)) in weights.iter_mut().zip(squares).enumerate() {
-        let gradient = prepare.of::<true>(gradients[i]);
-        *square = step.rho * *square + others * (gradient * gradient);
-        let spread = match means.get_mut(i) {
-            Some(mean) => {
-                *mean = step.rho * *mean + others * gradient;
-                *square - *mean * *mean
-            }
-            None => *square,
-        };
-        let move_by = step.rate * gradient / (spread + step.epsilon).sqrt();
-        *weight -= match velocity.get_mut(i) {
-            Some(velocity) => {
-                *velocity = step.momentum * *velocity + move_by;
-                *velocity
-            }
-            None => move_by,
-        };
-    }
-}
-
-/// Lion at one step.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct LionStep {
-    pub rate: f32,
-    pub beta_1: f32,
-    pub beta_2: f32,
-    /// 1 − rate · weight decay.
-    pub keep: f32,
-}
-
-impl LionStep {
-    pub fn new(rule: &super::LionRule, rate: f64, decay: f64) -> Self {
-        Self {
-            rate: rate as f32,
-            beta_1: rule.beta_1 as f32,
-            beta_2: rule.beta_2 as f32,
-            keep: (1.0 - rate * decay) as f32,
-        }
-    }
-}
-
-/// Slices of equal length.
-pub(super) fn lion(
-    weights: &mut [f32],
-    momentum: &mut [f32],
-    gradients: &[f32],
-    pass: Pass,
-    step: LionStep,
-) -> Change {
-    let states = weights
-        .par_chunks_mut(BLOCK)
-        .zip(momentum.par_chunks_mut(BLOCK));
-    let changes =
-        (states.zip(gradients.par_chunks(BLOCK))).map(|((weights, momentum), gradients)| {
-            updated(weights, pass.is_measured, |weights, at| {
-                let momentum = &mut momentum[at.clone()];
-                lion_block(weights, momentum, &gradients[at], pass.prepare, step);
-            })
-        });
-    let changes: Vec<Change> = changes.collect();
-    changes.into_iter().sum()
-}
-
-fn lion_block(
-    weights: &mut [f32],
-    momentum: &mut [f32],
-    gradients: &[f32],
-    prepare: Prepare,
-    step: LionStep,
-) {
-    for ((weight, momentum), &gradient) in weights.iter_mut().zip(momentum).zip(gradients) {
-        let gradient = prepare.of::<true>(gradient);
-        let direction = step.beta_1 * *momentum + (1.0 - step.beta_1) * gradient;
-        // Not `signum`, which is 1 for 0; NaN stays NaN.
-        let sign = match direction {
-            positive if positive > 0.0 => 1.0,
-            negative if negative < 0.0 => -1.0,
-            other => other,
-        };
-        *weight = *weight * step.keep - step.rate * sign;
-        *momentum = step.beta_2 * *momentum + (1.0 - step.beta_2) * gradient;
-    }
-}
-
 /// What happens to one element of a variable.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Elementwise {
@@ -493,9 +333,9 @@ pub(super) fn rehearsal(
             } => {
                 let velocity = if has_momentum { first } else { &mut [] };
                 let means = if is_centered { largest } else { &mut [] };
-                rmsprop_block(weights, velocity, second, means, gradients, prepare, step);
+                rmsprop::block(weights, velocity, second, means, gradients, prepare, step);
             }
-            Elementwise::Lion(step) => lion_block(weights, first, gradients, prepare, step),
+            Elementwise::Lion(step) => lion::block(weights, first, gradients, prepare, step),
         }
     })
 }

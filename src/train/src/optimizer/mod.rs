@@ -17,6 +17,7 @@ mod kernel;
 mod lion;
 mod norm;
 mod on_gpu;
+mod on_tensors;
 mod rehearse;
 mod rmsprop;
 mod saved;

@@ -7,7 +7,7 @@ use std::panic::{self, AssertUnwindSafe};
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
-use burn::tensor::{Device, Shape, Tensor};
+use burn::tensor::{Device, Tensor};
 use burn_flex::{Flex, FlexTensor};
 
 use super::average::{Overwrite, average};
@@ -15,7 +15,8 @@ use super::change::{Change, Changes};
 use super::kernel::{self, AdamStep, LionStep, Pass, Prepare, RmspropStep, SgdStep};
 use super::norm::{floats, is_flex, of_tensor};
 use super::on_gpu;
-use super::{AdamRule, Averaging, Clipping, LionRule, SgdRule, Slot, UpdateRule};
+use super::on_tensors::on_tensors;
+use super::{AdamRule, Averaging, Clipping, LionRule, RmspropRule, SgdRule, Slot, UpdateRule};
 
 /// The moments of one replica, made at the first step, beside the weights. A clone shares the tensors until one of
 /// the two makes a step.
@@ -284,29 +285,7 @@ fn on_slices<const D: usize>(
             );
         }
         UpdateRule::Rmsprop(rule) => {
-            let step = RmspropStep::new(&rule, update.rate);
-            let squares = moments.second.get_or_insert_with(|| zeros(count));
-            // What is not kept has no elements.
-            let (mut none, mut no_mean) = (zeros(0), zeros(0));
-            let velocity = match rule.momentum == 0.0 {
-                true => &mut none,
-                false => moments.first.get_or_insert_with(|| zeros(count)),
-            };
-            let means = match rule.centered {
-                false => &mut no_mean,
-                true => moments.largest.get_or_insert_with(|| zeros(count)),
-            };
-            in_place(velocity, |velocity| {
-                in_place(squares, |squares| {
-                    in_place(means, |means| {
-                        let gradient = &gradient[..];
-                        let made = kernel::rmsprop(
-                            weights, velocity, squares, means, gradient, pass, step,
-                        );
-                        change = Some(made);
-                    });
-                });
-            });
+            change = rmsprop_on_slices(weights, &gradient, moments, pass, &rule, update.rate);
         }
         UpdateRule::Lion(rule) => {
             let step = lion_step(update, &rule, decay);
@@ -315,6 +294,38 @@ fn on_slices<const D: usize>(
                 change = Some(kernel::lion(weights, momentum, &gradient, pass, step));
             });
         }
+    });
+    change
+}
+
+fn rmsprop_on_slices(
+    weights: &mut [f32],
+    gradient: &[f32],
+    moments: &mut Moments,
+    pass: Pass,
+    rule: &RmspropRule,
+    rate: f64,
+) -> Option<Change> {
+    let (count, step) = (gradient.len(), RmspropStep::new(rule, rate));
+    let squares = moments.second.get_or_insert_with(|| zeros(count));
+    // What is not kept has no elements.
+    let (mut no_velocity, mut no_mean) = (zeros(0), zeros(0));
+    let velocity = match rule.momentum == 0.0 {
+        true => &mut no_velocity,
+        false => moments.first.get_or_insert_with(|| zeros(count)),
+    };
+    let means = match rule.centered {
+        false => &mut no_mean,
+        true => moments.largest.get_or_insert_with(|| zeros(count)),
+    };
+    let mut change = None;
+    in_place(velocity, |velocity| {
+        in_place(squares, |squares| {
+            in_place(means, |means| {
+                let made = kernel::rmsprop(weights, velocity, squares, means, gradient, pass, step);
+                change = Some(made);
+            });
+        });
     });
     change
 }
@@ -370,110 +381,6 @@ pub(super) fn in_place<const D: usize>(tensor: &mut Tensor<D>, work: impl FnOnce
 
 pub(super) fn zeros(count: usize) -> Tensor<1> {
     Tensor::zeros([count], &Device::flex())
-}
-
-/// Any other backend: the same formulas as tensor operations.
-fn on_tensors<const D: usize>(
-    weights: &mut Tensor<D>,
-    gradient: Tensor<D>,
-    moments: &mut Moments,
-    update: &Update,
-    prepare: Prepare,
-    decay: bool,
-    time: u64,
-) {
-    let shape = gradient.shape();
-    let gradient = match prepare.factor {
-        1.0 => gradient,
-        factor => gradient.mul_scalar(factor),
-    };
-    let gradient = match prepare.limit {
-        f32::INFINITY => gradient,
-        limit => gradient.clamp(-limit, limit),
-    };
-    let moment = |moment: Option<Tensor<1>>| match moment {
-        Some(moment) => moment.reshape(shape.clone()),
-        None => Tensor::<D>::zeros(shape.clone(), &gradient.device()),
-    };
-    match update.rule {
-        UpdateRule::Adam(rule) => {
-            let step = adam_step(update, &rule, decay, time);
-            let (first, second) = (moment(moments.first.take()), moment(moments.second.take()));
-            let first = first.clone() + (gradient.clone() - first).mul_scalar(step.first);
-            let second = second.mul_scalar(step.beta_2)
-                + (gradient.clone() * gradient.clone()).mul_scalar(step.second);
-            let largest = rule
-                .amsgrad
-                .then(|| moment(moments.largest.take()).max_pair(second.clone()));
-            let denominator = largest
-                .as_ref()
-                .unwrap_or(&second)
-                .clone()
-                .sqrt()
-                .div_scalar(step.root)
-                .add_scalar(step.epsilon);
-            let kept = weights.clone().mul_scalar(step.keep);
-            *weights = kept - (first.clone() / denominator).mul_scalar(step.size);
-            moments.first = Some(flat(first));
-            moments.second = Some(flat(second));
-            moments.largest = largest.map(flat);
-        }
-        UpdateRule::Sgd(rule) => {
-            let move_by = gradient.clone().mul_scalar(update.rate as f32);
-            if rule.momentum == 0.0 {
-                *weights = weights.clone() - move_by;
-                return;
-            }
-            let momentum = rule.momentum as f32;
-            let velocity = moment(moments.first.take()).mul_scalar(momentum) - move_by.clone();
-            let moved = match rule.nesterov {
-                true => velocity.clone().mul_scalar(momentum) - move_by,
-                false => velocity.clone(),
-            };
-            *weights = weights.clone() + moved;
-            moments.first = Some(flat(velocity));
-        }
-        UpdateRule::Rmsprop(rule) => {
-            let step = RmspropStep::new(&rule, update.rate);
-            let others = 1.0 - step.rho;
-            let square = moment(moments.second.take()).mul_scalar(step.rho)
-                + (gradient.clone() * gradient.clone()).mul_scalar(others);
-            let spread = match rule.centered {
-                false => square.clone(),
-                true => {
-                    let mean = moment(moments.largest.take()).mul_scalar(step.rho)
-                        + gradient.clone().mul_scalar(others);
-                    let spread = square.clone() - mean.clone() * mean.clone();
-                    moments.largest = Some(flat(mean));
-                    spread
-                }
-            };
-            let root = spread.add_scalar(step.epsilon).sqrt();
-            let mut move_by = gradient.clone().mul_scalar(step.rate) / root;
-            if rule.momentum != 0.0 {
-                move_by = moment(moments.first.take()).mul_scalar(step.momentum) + move_by;
-                moments.first = Some(flat(move_by.clone()));
-            }
-            *weights = weights.clone() - move_by;
-            moments.second = Some(flat(square));
-        }
-        UpdateRule::Lion(rule) => {
-            let step = lion_step(update, &rule, decay);
-            let momentum = moment(moments.first.take());
-            let direction = momentum.clone().mul_scalar(step.beta_1)
-                + gradient.clone().mul_scalar(1.0 - step.beta_1);
-            *weights =
-                weights.clone().mul_scalar(step.keep) - direction.sign().mul_scalar(step.rate);
-            let momentum =
-                momentum.mul_scalar(step.beta_2) + gradient.clone().mul_scalar(1.0 - step.beta_2);
-            moments.first = Some(flat(momentum));
-        }
-    }
-}
-
-pub(super) fn flat<const D: usize>(tensor: Tensor<D>) -> Tensor<1> {
-    let count = tensor.shape().num_elements();
-    tensor.reshape(Shape::new([count]))
 }
 
 #[cfg(test)]

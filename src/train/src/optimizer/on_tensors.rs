@@ -1,0 +1,150 @@
+//! An update as tensor operations, for backends on which no kernel makes it: the formulas of `kernel`.
+
+use burn::tensor::{Shape, Tensor};
+
+use super::kernel::{Prepare, RmspropStep};
+use super::step::{Moments, Update, adam_step, lion_step};
+use super::{AdamRule, LionRule, RmspropRule, SgdRule, UpdateRule};
+
+/// Changes the weights of a variable and what is kept beside them. `decay`: whether weight decay applies to it;
+/// `time`: the step, counted from 1.
+pub(super) fn on_tensors<const D: usize>(
+    weights: &mut Tensor<D>,
+    gradient: Tensor<D>,
+    moments: &mut Moments,
+    update: &Update,
+    prepare: Prepare,
+    decay: bool,
+    time: u64,
+) {
+    let gradient = match prepare.factor {
+        1.0 => gradient,
+        factor => gradient.mul_scalar(factor),
+    };
+    let gradient = match prepare.limit {
+        f32::INFINITY => gradient,
+        limit => gradient.clamp(-limit, limit),
+    };
+    match update.rule {
+        UpdateRule::Adam(rule) => adam(weights, gradient, moments, update, &rule, decay, time),
+        UpdateRule::Sgd(rule) => sgd(weights, gradient, moments, update, &rule),
+        UpdateRule::Rmsprop(rule) => rmsprop(weights, gradient, moments, update, &rule),
+        UpdateRule::Lion(rule) => lion(weights, gradient, moments, update, &rule, decay),
+    }
+}
+
+/// What is kept, in the shape of the gradient; zeros at the first step.
+fn kept<const D: usize>(moment: &mut Option<Tensor<1>>, gradient: &Tensor<D>) -> Tensor<D> {
+    match moment.take() {
+        Some(moment) => moment.reshape(gradient.shape()),
+        None => Tensor::zeros(gradient.shape(), &gradient.device()),
+    }
+}
+
+pub(super) fn flat<const D: usize>(tensor: Tensor<D>) -> Tensor<1> {
+    let count = tensor.shape().num_elements();
+    tensor.reshape(Shape::new([count]))
+}
+
+fn adam<const D: usize>(
+    weights: &mut Tensor<D>,
+    gradient: Tensor<D>,
+    moments: &mut Moments,
+    update: &Update,
+    rule: &AdamRule,
+    decay: bool,
+    time: u64,
+) {
+    let step = adam_step(update, rule, decay, time);
+    let first = kept(&mut moments.first, &gradient);
+    let second = kept(&mut moments.second, &gradient);
+    let first = first.clone() + (gradient.clone() - first).mul_scalar(step.first);
+    let second = second.mul_scalar(step.beta_2)
+        + (gradient.clone() * gradient.clone()).mul_scalar(step.second);
+    let largest = rule
+        .amsgrad
+        .then(|| kept(&mut moments.largest, &gradient).max_pair(second.clone()));
+    let denominator = largest
+        .as_ref()
+        .unwrap_or(&second)
+        .clone()
+        .sqrt()
+        .div_scalar(step.root)
+        .add_scalar(step.epsilon);
+    let remaining = weights.clone().mul_scalar(step.keep);
+    *weights = remaining - (first.clone() / denominator).mul_scalar(step.size);
+    moments.first = Some(flat(first));
+    moments.second = Some(flat(second));
+    moments.largest = largest.map(flat);
+}
+
+fn sgd<const D: usize>(
+    weights: &mut Tensor<D>,
+    gradient: Tensor<D>,
+    moments: &mut Moments,
+    update: &Update,
+    rule: &SgdRule,
+) {
+    let move_by = gradient.clone().mul_scalar(update.rate as f32);
+    if rule.momentum == 0.0 {
+        *weights = weights.clone() - move_by;
+        return;
+    }
+    let momentum = rule.momentum as f32;
+    let velocity = kept(&mut moments.first, &gradient).mul_scalar(momentum) - move_by.clone();
+    let moved = match rule.nesterov {
+        true => velocity.clone().mul_scalar(momentum) - move_by,
+        false => velocity.clone(),
+    };
+    *weights = weights.clone() + moved;
+    moments.first = Some(flat(velocity));
+}
+
+fn rmsprop<const D: usize>(
+    weights: &mut Tensor<D>,
+    gradient: Tensor<D>,
+    moments: &mut Moments,
+    update: &Update,
+    rule: &RmspropRule,
+) {
+    let step = RmspropStep::new(rule, update.rate);
+    let others = 1.0 - step.rho;
+    let square = kept(&mut moments.second, &gradient).mul_scalar(step.rho)
+        + (gradient.clone() * gradient.clone()).mul_scalar(others);
+    let spread = match rule.centered {
+        false => square.clone(),
+        true => {
+            let mean = kept(&mut moments.largest, &gradient).mul_scalar(step.rho)
+                + gradient.clone().mul_scalar(others);
+            let spread = square.clone() - mean.clone() * mean.clone();
+            moments.largest = Some(flat(mean));
+            spread
+        }
+    };
+    let root = spread.add_scalar(step.epsilon).sqrt();
+    let mut move_by = gradient.clone().mul_scalar(step.rate) / root;
+    if rule.momentum != 0.0 {
+        move_by = kept(&mut moments.first, &gradient).mul_scalar(step.momentum) + move_by;
+        moments.first = Some(flat(move_by.clone()));
+    }
+    *weights = weights.clone() - move_by;
+    moments.second = Some(flat(square));
+}
+
+fn lion<const D: usize>(
+    weights: &mut Tensor<D>,
+    gradient: Tensor<D>,
+    moments: &mut Moments,
+    update: &Update,
+    rule: &LionRule,
+    decay: bool,
+) {
+    let step = lion_step(update, rule, decay);
+    let momentum = kept(&mut moments.first, &gradient);
+    let direction =
+        momentum.clone().mul_scalar(step.beta_1) + gradient.clone().mul_scalar(1.0 - step.beta_1);
+    let remaining = weights.clone().mul_scalar(step.keep);
+    *weights = remaining - direction.sign().mul_scalar(step.rate);
+    let momentum = momentum.mul_scalar(step.beta_2) + gradient.mul_scalar(1.0 - step.beta_2);
+    moments.first = Some(flat(momentum));
+}
