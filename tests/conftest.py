@@ -28,6 +28,8 @@ def pytest_configure(config):
     os.environ["VIRTUAL_ENV"] = str(ROOT / ".venv")
     # Nothing is downloaded: what a test needs is in the project or in the environment.
     os.environ["HF_HUB_OFFLINE"] = "1"
+    # Tests write no cell into the user's history; `test_history.py` names files of its own.
+    os.environ["STRATOSCOPE_HISTORY"] = "off"
 
 
 def pytest_collection_modifyitems(items):

@@ -119,8 +119,9 @@ def plain(tmp_path_factory):
         "HOME": str(pathlib.Path.home()),
         "PATH": f"{pathlib.Path(cargo).parent}:/usr/local/bin:/usr/bin:/bin",
         "HF_HUB_OFFLINE": "1",
-        # `install --user` writes there, and not into the folders of whoever runs the tests.
+        # `install --user` writes there, and not into the folders of whoever runs the tests; nor do cells.
         "JUPYTER_DATA_DIR": str(folder / "jupyter"),
+        "STRATOSCOPE_HISTORY": "off",
     }
     environment |= {name: os.environ[name] for name in ("CARGO_TARGET_DIR", "CARGO_HOME", "RUSTUP_HOME") if name in os.environ}
     places = {"stratoscope": STRATOSCOPE, "examples": TARGET / "debug" / "examples", "root": ROOT, "folder": folder}

@@ -15,6 +15,7 @@ use stratoscope_session::{
 };
 
 mod files;
+mod history;
 mod lints;
 mod profile;
 mod request;
@@ -26,7 +27,7 @@ pub use request::Magic;
 pub use table::table;
 
 /// The magics: how they are written, and what they do.
-const MAGICS: [(&str, &str); 19] = [
+const MAGICS: [(&str, &str); 20] = [
     (
         "%time CODE",
         "the time that code takes to run; `%%time` for a whole cell",
@@ -85,6 +86,10 @@ const MAGICS: [(&str, &str); 19] = [
         "writes the source of executed cells, of all without numbers; `-f` replaces the file",
     ),
     (
+        "%history TEXT",
+        "earlier cells with that text, of all sessions; `-n 50`: more of them; `off`, `on`, `clear`: what is kept",
+    ),
+    (
         "%doc NAME",
         "the type and the documentation of a name; also `?NAME`",
     ),
@@ -140,6 +145,10 @@ impl MagicCell for Magic {
             Magic::Save(asked) => match files::save(asked, cells) {
                 Ok(text) => show(outputs, text),
                 Err(evalue) => return fail(number, "FileError", evalue),
+            },
+            Magic::History(request) => match history::answer(request, outputs.history(), number) {
+                Ok(data) => outputs.display(data, MimeBundle::new(), None, false),
+                Err(evalue) => return fail(number, "HistoryError", evalue),
             },
             _ => {
                 return fail(

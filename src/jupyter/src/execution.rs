@@ -36,7 +36,7 @@ impl Executor {
     /// The queue, and the task that executes its cells.
     pub fn new(
         session: Arc<Session>,
-        history: Arc<Mutex<History>>,
+        history: Arc<History>,
         (iopub, running): (Iopub, Running),
         comms: Comms,
         stdin: Stdin,
@@ -66,7 +66,7 @@ impl Executor {
 
 struct Task {
     session: Arc<Session>,
-    history: Arc<Mutex<History>>,
+    history: Arc<History>,
     iopub: Iopub,
     running: Running,
     comms: Comms,
@@ -105,6 +105,7 @@ impl Task {
         }
         self.replies.send(&request, &reply).await;
         self.running.end_cell(&parent);
+        self.history.keep();
         for waiting in aborted {
             let parent = Arc::new(waiting.header_json.clone());
             self.running.begin_cell(&parent);
@@ -138,11 +139,11 @@ impl Task {
         let is_stored = content.store_history && !content.silent;
         if is_stored {
             self.count = number;
-            self.history.lock().push(number, content.code.clone());
+            self.history.push(number, content.code.clone());
         }
         let (outcome, for_reply) = self.run_cell(request, parent, &content, number).await;
         if is_stored && let Some(text) = for_reply.result_text {
-            self.history.lock().set_output(number, text);
+            self.history.set_output(number, text);
         }
         let error = match outcome {
             CellOutcome::Ok => {
@@ -181,6 +182,7 @@ impl Task {
             iopub: self.iopub.clone(),
             comms: self.comms.clone(),
             stdin: self.stdin.clone(),
+            history: self.history.clone(),
             for_reply: Mutex::default(),
         });
         let cell = OwnedCell {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use parking_lot::Mutex;
 use stratoscope_os::console::warn;
 use stratoscope_session::{Backend, Session};
 use tokio::signal::unix::{SignalKind, signal};
@@ -18,7 +17,7 @@ use super::comms::Comms;
 use super::connection::{Channel, Connection};
 use super::envelope::Sealer;
 use super::execution::Executor;
-use super::history::History;
+use super::history::{History, Place};
 use super::lint::LintComms;
 use super::message::ShutdownReply;
 use super::requests::{RequestHandler, Shutdown};
@@ -29,6 +28,9 @@ use super::socket::iopub::Iopub;
 use super::socket::listener::Listeners;
 use super::socket::router::{Replies, Requests};
 use super::socket::stdin::Stdin;
+
+/// How long the end of the kernel waits for the file of the history.
+const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 
 /// How long the evaluator may take to end its process and remove its folders.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
@@ -124,7 +126,7 @@ fn start_tasks(
 ) -> (RequestHandler, Tasks, Listeners) {
     let signer = Signer::new(connection.key());
     let sealer = Sealer::new(signer.clone());
-    let history = Arc::new(Mutex::new(History::default()));
+    let history = Arc::new(History::start(Place::of_environment()));
     let (iopub, publisher) = Iopub::new(sockets.iopub, sealer.clone());
     let halves = |socket: RouterSocket, name| {
         let (send, receive) = socket.split();
@@ -202,6 +204,13 @@ async fn shut_down(
     };
     handler.iopub.publish(&Arc::new(shutdown.parent), &reply);
     handler.iopub.close();
+    // Also the cell that the shutdown has ended.
+    let history = handler.history.clone();
+    let flushed = tokio::task::spawn_blocking(move || {
+        history.keep();
+        history.flush(FLUSH_LIMIT);
+    });
+    let _ = flushed.await;
     if tokio::time::timeout(DRAIN_LIMIT, &mut tasks.publisher)
         .await
         .is_err()

@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 use stratoscope_wire::{MimeBundle, RunState};
 
 use super::comms::{Change, Comms};
+use super::history::History;
 use super::message::{
     ClearOutput, DisplayData, ExecuteResult, InputRequest, Transient, UpdateDisplayData,
 };
 use super::socket::iopub::Iopub;
 use super::socket::stdin::Stdin;
 use super::widget;
-use stratoscope_session::{OutputSink, Stream};
+use stratoscope_session::{OutputSink, PastCells, Stream};
 
 /// The outputs of one cell.
 pub struct CellOutputs {
@@ -33,6 +34,8 @@ pub struct CellOutputs {
     pub comms: Comms,
     /// Where questions are asked.
     pub stdin: Stdin,
+    /// For `%history`.
+    pub history: Arc<History>,
     /// What belongs into the reply.
     pub for_reply: Mutex<ForReply>,
 }
@@ -177,6 +180,10 @@ impl OutputSink for CellOutputs {
             .push(json!({"source": "set_next_input", "text": text, "replace": false}));
         // A front end that executes notebooks cannot answer questions, and inserts no cells.
         self.allow_stdin
+    }
+
+    fn history(&self) -> Option<&dyn PastCells> {
+        Some(&*self.history)
     }
 
     fn replace_input(&self, text: &str) {

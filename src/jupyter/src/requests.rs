@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -15,7 +14,7 @@ use super::completeness::is_complete;
 use super::cursor::{byte_offset, code_points};
 use super::envelope::Request;
 use super::execution::Executor;
-use super::history::{History, HistoryEntry};
+use super::history::{Entry, History};
 use super::kernel_info::kernel_info;
 use super::lint::{self, LintComms};
 use super::message::{
@@ -52,7 +51,7 @@ pub struct RequestHandler {
     /// Runs the cells.
     pub session: Arc<Session>,
     /// The executed cells.
-    pub history: Arc<Mutex<History>>,
+    pub history: Arc<History>,
     /// Publishes outputs.
     pub iopub: Iopub,
     /// Publishes states.
@@ -128,7 +127,7 @@ impl RequestHandler {
                 replies.send(request, &is_complete(&code)).await
             }
             MessageType::HistoryRequest => {
-                let reply = self.history(&content(request)?);
+                let reply = self.history(content(request)?).await;
                 replies.send(request, &reply).await
             }
             MessageType::CommInfoRequest => {
@@ -227,25 +226,28 @@ impl RequestHandler {
         }
     }
 
-    fn history(&self, request: &HistoryRequest) -> HistoryReply {
-        let history = self.history.lock();
-        let found = match request.hist_access_type {
-            // Only this session is stored; IPython numbers it 0.
-            Access::Range if request.session != 0 => Vec::new(),
-            Access::Range => history.range(request.start, request.stop),
-            Access::Tail => history.tail(request.n.unwrap_or(usize::MAX)),
-            Access::Search => {
-                let pattern = request.pattern.as_deref().unwrap_or("*");
-                history.search(pattern, request.n, request.unique)
-            }
-        };
-        let entry = |entry: &HistoryEntry| match request.output {
-            true => json!([0, entry.line, [entry.input, entry.output]]),
-            false => json!([0, entry.line, entry.input]),
-        };
+    /// On a thread of its own, since the file may be long.
+    async fn history(&self, request: HistoryRequest) -> HistoryReply {
+        let history = self.history.clone();
+        let found = tokio::task::spawn_blocking(move || {
+            let found = match request.hist_access_type {
+                Access::Range => history.range(request.session, request.start, request.stop),
+                Access::Tail => history.tail(request.n.unwrap_or(usize::MAX)),
+                Access::Search => {
+                    let pattern = request.pattern.as_deref().unwrap_or("*");
+                    history.search(pattern, request.n, request.unique)
+                }
+            };
+            let entry = |entry: Entry| match request.output {
+                true => json!([entry.session, entry.line, [entry.input, entry.output]]),
+                false => json!([entry.session, entry.line, entry.input]),
+            };
+            found.into_iter().map(entry).collect()
+        });
         HistoryReply {
             status: "ok",
-            history: found.into_iter().map(entry).collect(),
+            // A panic is a bug; the front end goes on without a history.
+            history: found.await.unwrap_or_default(),
         }
     }
 

@@ -13,6 +13,7 @@ use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_wire::{MimeBundle, RunAction, RunState};
 
 use crate::DiagnosticSettings;
+use crate::past_cells::PastCells;
 
 /// Which of the two plain streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,6 +87,11 @@ pub trait OutputSink: Send + Sync {
     /// Puts a cell with this text below the executed one. `false`: the front end has no cells, or nobody sits before it.
     fn next_input(&self, _text: &str) -> bool {
         false
+    }
+
+    /// The cells that ran before (`%history`); `None`: the front end keeps none.
+    fn history(&self) -> Option<&dyn PastCells> {
+        None
     }
 
     /// Replaces the text of the executed cell (`%load`). Front ends without cells display the text.

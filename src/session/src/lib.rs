@@ -8,6 +8,7 @@
 
 mod diagnostic_settings;
 mod evaluate;
+mod past_cells;
 mod session;
 #[doc(hidden)]
 pub mod toy;
@@ -17,4 +18,5 @@ pub use evaluate::{
     Assist, Backend, Cell, CellError, CellOutcome, Completion, Completions, Evaluate, INTERRUPTED,
     Interrupt, LastError, Lint, MagicCell, OutputSink, Stream, Variable, interrupted,
 };
+pub use past_cells::{FoundCells, HistoryChange, PastCell, PastCells};
 pub use session::{OwnedCell, Session};

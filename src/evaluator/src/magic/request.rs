@@ -4,6 +4,7 @@ use stratoscope_cell_text::magic::MagicLine;
 use stratoscope_diagnostics::Profile;
 use stratoscope_diagnostics::policy::Level;
 
+use super::history::HistoryRequest;
 use super::{names, wrong};
 
 /// A cell that is a question to the kernel.
@@ -30,6 +31,8 @@ pub enum Magic {
     Load(String),
     /// `%save FILE CELLS`
     Save(String),
+    /// `%history`, with what is looked for or to be changed.
+    History(HistoryRequest),
     /// `%help`
     Help,
     /// `?name`, `%doc name`
@@ -75,7 +78,7 @@ pub struct Invalid {
 }
 
 impl Invalid {
-    fn new(ename: &'static str, evalue: impl Into<String>) -> Self {
+    pub(super) fn new(ename: &'static str, evalue: impl Into<String>) -> Self {
         Self {
             ename,
             evalue: evalue.into(),
@@ -130,6 +133,7 @@ impl Magic {
             "why" | "debug" | "tb" => Self::Why,
             "load" => Self::Load(operand.to_owned()),
             "save" => Self::Save(operand.to_owned()),
+            "history" | "hist" => Self::History(HistoryRequest::of(operand)?),
             "doc" => Self::inspect(operand),
             "help" => Self::Help,
             _ => return Err(Invalid::new("UnknownMagic", wrong::unknown(&title))),
@@ -273,6 +277,7 @@ mod tests {
             ("%vars\nlet x = 1;", "MagicNotAlone"),
             ("%vars all", "UnknownOption"),
             ("%profile tf-9", "UnknownProfile"),
+            ("%history -n", "UnknownOption"),
             ("%warnings mute SC0407", "UnknownWarning"),
             ("%warnings silence", "UnknownWarning"),
             ("%time", "MagicIncomplete"),

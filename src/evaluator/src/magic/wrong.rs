@@ -6,13 +6,12 @@ use stratoscope_diagnostics::{Profile, check};
 use super::{names, profile};
 
 /// IPython's magics that do not exist here, and what does the same.
-const ELSEWHERE: [(&str, &str); 10] = [
+const ELSEWHERE: [(&str, &str); 9] = [
     (
         "cd",
         "`std::env::set_current_dir(\"…\")?` changes the folder",
     ),
     ("conda", "`%dep` adds a crate, `!conda …` runs conda"),
-    ("history", "the front end's own history, or `%save FILE`"),
     ("ls", "`!ls` lists files"),
     ("lsmagic", "`%help` lists all"),
     (

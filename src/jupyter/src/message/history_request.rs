@@ -12,7 +12,7 @@ pub struct HistoryRequest {
     pub output: bool,
     /// `range`, `tail` or `search`.
     pub hist_access_type: Access,
-    /// `range`: which session; 0 is this one, which alone is remembered.
+    /// `range`: which session; 0 is this one, -1 the one before.
     #[serde(default)]
     pub session: i64,
     /// `range`: the first cell.
