@@ -8,7 +8,7 @@ use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 pub struct TokenizerUnusable {
     /// The file.
     pub path: String,
-    /// What is wrong with it: `its vocabulary has no `[PAD]``.
+    /// What is wrong with it: `its vocabulary has no <pad>`.
     pub reason: String,
 }
 
