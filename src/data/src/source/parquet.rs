@@ -97,10 +97,7 @@ impl ParquetFile {
         let facts = facts.filter(|fact| fact.key == "huggingface");
         let names = facts.filter_map(|fact| class_names(fact.value.as_deref()?));
         Ok(Self {
-            names: names.fold(HashMap::new(), |mut all, more| {
-                all.extend(more);
-                all
-            }),
+            names: names.flatten().collect(),
             source,
             columns,
             reader,
@@ -133,7 +130,7 @@ impl ParquetFile {
     fn each(
         &self,
         wanted: &[usize],
-        mut each: impl FnMut(usize, &[Field]) -> Result<()>,
+        mut each: impl FnMut(usize, &[&Field]) -> Result<()>,
     ) -> Result<()> {
         let metadata = self.reader.metadata();
         let groups = metadata.row_groups().iter();
@@ -153,6 +150,10 @@ impl ParquetFile {
         // A row of the projection has its fields in the order of the file.
         let mut places = wanted.to_vec();
         places.sort_unstable();
+        let order = wanted
+            .iter()
+            .map(|it| places.partition_point(|other| other < it));
+        let order: Vec<usize> = order.collect();
         let fields = places.iter().map(|&place| Arc::clone(&self.columns[place]));
         let projection = Type::group_type_builder(metadata.file_metadata().schema().name())
             .with_fields(fields.collect())
@@ -171,19 +172,15 @@ impl ParquetFile {
                 Ok(Some(Err(error))) => return Err(self.unreadable(Some(row), reason_of(&error))),
                 Err(_) => return Err(damaged(Some(row))),
             };
-            let mut fields: Vec<Field> = fields.into_columns().into_iter().map(|it| it.1).collect();
-            read += fields.iter().map(size_of_field).sum::<u64>();
+            let fields: Vec<&Field> = fields.get_column_iter().map(|(_, it)| it).collect();
+            read += fields.iter().copied().map(size_of_field).sum::<u64>();
             // Few bytes of a file may stand for many rows.
             if read > LARGEST_FILE_BYTES {
                 return Err(damaged(Some(row)));
             }
-            let mut take = |place: &usize| {
-                let at = places.iter().position(|it| it == place);
-                let field = at.and_then(|at| fields.get_mut(at));
-                field.map_or(Field::Null, |field| std::mem::replace(field, Field::Null))
-            };
-            let ordered: Vec<Field> = wanted.iter().map(&mut take).collect();
-            each(row, &ordered)?;
+            let ordered = order.iter();
+            let ordered = ordered.map(|&at| fields.get(at).copied().unwrap_or(&Field::Null));
+            each(row, &ordered.collect::<Vec<_>>())?;
             row += 1;
         }
         reading.finished();
@@ -215,7 +212,7 @@ impl ParquetFile {
         let mut rows = Vec::new();
         self.each(&wanted, |row, fields| {
             let fields = wanted.iter().zip(fields);
-            let fields = fields.map(|(&column, field)| self.text_of(row, column, field));
+            let fields = fields.map(|(&column, &field)| self.text_of(row, column, field));
             rows.push(TableRow {
                 line: row + 1,
                 fields: fields.collect::<Result<_>>()?,
@@ -225,10 +222,7 @@ impl ParquetFile {
         let header = wanted.iter().map(|&it| self.name(it).to_owned());
         let data = table(header.collect(), rows).dataset(columns)?;
         match chosen.label {
-            LabelColumn::Class(label) => match self.names.get(self.name(label)) {
-                Some(names) => data.with_label_names(names),
-                None => Ok(data),
-            },
+            LabelColumn::Class(label) => self.numbered(data, label),
             LabelColumn::Value(_) | LabelColumn::Absent => Ok(data),
         }
     }
@@ -237,7 +231,7 @@ impl ParquetFile {
         let mut sentences = Vec::new();
         self.each(&[words, tags], |row, fields| {
             let texts = |at: usize, column| -> Result<Vec<String>> {
-                let fields = self.elements(row, column, &fields[at])?.iter();
+                let fields = self.elements(row, column, fields[at])?.iter();
                 fields
                     .map(|field| self.text_of(row, column, field))
                     .collect()
@@ -249,7 +243,12 @@ impl ParquetFile {
         for example in &mut data.examples {
             example.line = Some(example.row + 1);
         }
-        match self.names.get(self.name(tags)) {
+        self.numbered(data, tags)
+    }
+
+    /// The classes in the order that the file has for a column, if it has one.
+    fn numbered(&self, data: Dataset, column: usize) -> Result<Dataset> {
+        match self.names.get(self.name(column)) {
             Some(names) => data.with_label_names(names),
             None => Ok(data),
         }
@@ -259,11 +258,11 @@ impl ParquetFile {
         let mut examples = Vec::new();
         self.each(&columns, |row, fields| {
             let question = Question {
-                question: self.text_of(row, columns[0], &fields[0])?,
-                answers: self.answers(row, columns[2], &fields[2])?,
+                question: self.text_of(row, columns[0], fields[0])?,
+                answers: self.answers(row, columns[2], fields[2])?,
                 is_impossible: false,
             };
-            let context = self.text_of(row, columns[1], &fields[1])?;
+            let context = self.text_of(row, columns[1], fields[1])?;
             let mut example = question.example(&self.source, row, &context)?;
             example.line = Some(row + 1);
             examples.push(example);
