@@ -253,8 +253,8 @@ impl Team {
 
     /// What a worker of this machine has written to its standard error and output; the last 64 KiB.
     pub fn output(&self, seat: usize) -> Option<String> {
-        let log = members::log_file(seat.checked_sub(1)?);
-        let bytes = std::fs::read(self.shared.folder()?.join(log)).ok()?;
+        let path = self.shared.log(seat.checked_sub(1)?)?;
+        let bytes = std::fs::read(path).ok()?;
         let start = bytes.len().saturating_sub(64 << 10);
         Some(String::from_utf8_lossy(&bytes[start..]).into_owned())
     }

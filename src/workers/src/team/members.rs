@@ -32,11 +32,6 @@ pub const KEY_VARIABLE: &str = "STRATOSCOPE_WORKER_KEY";
 
 pub(super) const KEY_FILE: &str = "key.pem";
 
-/// What the worker of a seat has written, in the folder with the key.
-pub(super) fn log_file(index: usize) -> String {
-    format!("worker-{}.log", index + 1)
-}
-
 /// The longest pause between two attempts to fill a seat.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -270,9 +265,9 @@ impl Shared {
         id: u64,
         launch: &dyn Launch,
     ) -> io::Result<std::process::Child> {
-        let folder = self.folder();
-        let folder = folder.ok_or_else(|| io::Error::other("there is no folder"))?;
-        let log = folder.join(log_file(index));
+        let missing = || io::Error::other("there is no folder");
+        let folder = self.folder().ok_or_else(missing)?;
+        let log = self.log(index).ok_or_else(missing)?;
         let log = File::options().create(true).append(true).open(log)?;
         let mut command = launch.command(index + 1)?;
         command
@@ -288,8 +283,8 @@ impl Shared {
 
     /// The end of what a process wrote, to say why it has ended.
     fn last_words(&self, index: usize) -> String {
-        let folder = self.folder().unwrap_or_default();
-        let text = std::fs::read(folder.join(log_file(index))).unwrap_or_default();
+        let text = self.log(index).and_then(|path| std::fs::read(path).ok());
+        let text = text.unwrap_or_default();
         let text = String::from_utf8_lossy(&text[text.len().saturating_sub(4096)..]).into_owned();
         match text
             .lines()

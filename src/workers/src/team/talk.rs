@@ -27,6 +27,11 @@ impl Shared {
         folder.as_ref().map(|it| it.path().to_owned())
     }
 
+    /// What the worker of a seat has written, in that folder.
+    pub(super) fn log(&self, seat: usize) -> Option<std::path::PathBuf> {
+        Some(self.folder()?.join(format!("worker-{}.log", seat + 1)))
+    }
+
     pub(super) fn send(&self, seat: usize, number: u64, command: &message::Command) -> Outcome<()> {
         let (id, commands) = {
             let mut state = self.state.lock();
