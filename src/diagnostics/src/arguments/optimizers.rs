@@ -47,8 +47,23 @@ pub fn optimizer(name: &str) -> Option<&'static Optimizer> {
     OPTIMIZERS.iter().find(|optimizer| optimizer.name == name)
 }
 
+/// The methods of an optimizer: its own, then those that every one has.
+macro_rules! methods {
+    [$($own:expr),* $(,)?] => {
+        &[
+            $($own,)*
+            CLIPNORM,
+            GLOBAL_CLIPNORM,
+            CLIPVALUE,
+            USE_EMA,
+            EMA_MOMENTUM,
+            EMA_OVERWRITE_FREQUENCY,
+        ]
+    };
+}
+
 /// Methods of `AdamW::new(rate)`.
-pub const ADAMW: &[Argument] = &[
+pub const ADAMW: &[Argument] = methods![
     WEIGHT_DECAY,
     DECAY_ALL,
     EXCLUDE,
@@ -56,67 +71,24 @@ pub const ADAMW: &[Argument] = &[
     BETA_2,
     EPSILON,
     AMSGRAD,
-    CLIPNORM,
-    GLOBAL_CLIPNORM,
-    CLIPVALUE,
-    USE_EMA,
-    EMA_MOMENTUM,
-    EMA_OVERWRITE_FREQUENCY,
 ];
 
 /// Methods of `Adam::new(rate)`.
-pub const ADAM: &[Argument] = &[
-    BETA_1,
-    BETA_2,
-    EPSILON,
-    AMSGRAD,
-    CLIPNORM,
-    GLOBAL_CLIPNORM,
-    CLIPVALUE,
-    USE_EMA,
-    EMA_MOMENTUM,
-    EMA_OVERWRITE_FREQUENCY,
-];
+pub const ADAM: &[Argument] = methods![BETA_1, BETA_2, EPSILON, AMSGRAD,];
 
 /// Methods of `SGD::new(rate)`.
-pub const SGD: &[Argument] = &[
-    MOMENTUM,
-    NESTEROV,
-    CLIPNORM,
-    GLOBAL_CLIPNORM,
-    CLIPVALUE,
-    USE_EMA,
-    EMA_MOMENTUM,
-    EMA_OVERWRITE_FREQUENCY,
-];
+pub const SGD: &[Argument] = methods![MOMENTUM, NESTEROV,];
 
 /// Methods of `RMSprop::new(rate)`.
-pub const RMSPROP: &[Argument] = &[
-    RHO,
-    MOMENTUM,
-    EPSILON_INSIDE,
-    CENTERED,
-    CLIPNORM,
-    GLOBAL_CLIPNORM,
-    CLIPVALUE,
-    USE_EMA,
-    EMA_MOMENTUM,
-    EMA_OVERWRITE_FREQUENCY,
-];
+pub const RMSPROP: &[Argument] = methods![RHO, MOMENTUM, EPSILON_INSIDE, CENTERED,];
 
 /// Methods of `Lion::new(rate)`.
-pub const LION: &[Argument] = &[
+pub const LION: &[Argument] = methods![
     BETA_1_OF_LION,
     BETA_2_OF_LION,
     DECAY_OF_LION,
     DECAY_ALL,
     EXCLUDE,
-    CLIPNORM,
-    GLOBAL_CLIPNORM,
-    CLIPVALUE,
-    USE_EMA,
-    EMA_MOMENTUM,
-    EMA_OVERWRITE_FREQUENCY,
 ];
 
 const RHO: Argument = Argument::new(
