@@ -14,7 +14,7 @@ use crate::report::history::{EpochRecord, Measured};
 /// the first line. What was not measured is empty. A run begins the file anew, as Keras's does.
 #[derive(Debug)]
 pub struct CsvLogger {
-    file: LogFile<File>,
+    file: LogFile,
     metrics: Vec<&'static str>,
     validates: bool,
 }
@@ -60,9 +60,8 @@ impl CsvLogger {
             numbers.extend(values(loss, measured));
         }
         numbers.extend([Some(epoch.learning_rate), Some(epoch.seconds)]);
-        let numbers = numbers.into_iter();
-        let numbers = numbers.map(|it| it.map_or(String::new(), |it| format!(",{it}")));
-        let numbers = numbers.map(|it| if it.is_empty() { ",".to_owned() } else { it });
+        let text = |it: Option<f64>| it.map_or(String::new(), |it| it.to_string());
+        let numbers = numbers.into_iter().map(|it| format!(",{}", text(it)));
         format!("{}{}", epoch.epoch, numbers.collect::<String>())
     }
 }

@@ -1,5 +1,6 @@
 //! A file that a callback writes: a failure ends the log, not the run, and is said once.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,19 +9,23 @@ use stratoscope_diagnostics::{Result, Rule};
 
 /// The file of a log.
 #[derive(Debug)]
-pub(super) struct LogFile<F> {
+pub(super) struct LogFile {
     callback: &'static str,
     path: PathBuf,
     /// `None` once it could not be written.
-    file: Option<F>,
+    file: Option<File>,
 }
 
-impl<F> LogFile<F> {
+impl LogFile {
     /// A file that was opened, or could not be.
     ///
     /// # Errors
     /// SC0908 if it could not.
-    pub(super) fn begin(callback: &'static str, path: &Path, file: io::Result<F>) -> Result<Self> {
+    pub(super) fn begin(
+        callback: &'static str,
+        path: &Path,
+        file: io::Result<File>,
+    ) -> Result<Self> {
         match file {
             Ok(file) => Ok(Self {
                 callback,
@@ -38,7 +43,7 @@ impl<F> LogFile<F> {
     }
 
     /// Writes to it, if nothing has failed so far.
-    pub(super) fn write(&mut self, work: impl FnOnce(&mut F) -> io::Result<()>) {
+    pub(super) fn write(&mut self, work: impl FnOnce(&mut File) -> io::Result<()>) {
         let Some(file) = &mut self.file else {
             return;
         };

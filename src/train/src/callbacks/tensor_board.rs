@@ -18,8 +18,8 @@ use crate::report::history::{EpochRecord, ExecutionRecord, Measured};
 /// after it, into the folders `train` and `validation` of a folder: `tensorboard --logdir logs`.
 #[derive(Debug)]
 pub struct TensorBoard {
-    train: LogFile<File>,
-    validation: LogFile<File>,
+    train: LogFile,
+    validation: LogFile,
 }
 
 impl TensorBoard {
@@ -67,7 +67,7 @@ fn now() -> f64 {
 }
 
 /// Writes values at a step.
-fn scalars(file: &mut LogFile<File>, step: u64, values: &[(String, f64)]) {
+fn scalars(file: &mut LogFile, step: u64, values: &[(String, f64)]) {
     if values.is_empty() {
         return;
     }

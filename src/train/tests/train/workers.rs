@@ -89,12 +89,22 @@ fn fit_args(dev: &Dataset) -> FitArgs<'_> {
 /// The tiny BERT with dropout, warm-up and clipping; 13 examples in batches of 6, so that the last one has no example for
 /// three of four replicas.
 fn bert(strategy: Strategy, policy: &str, accumulation: usize) -> Left {
-    let args = plain_args().optimizer(recipe());
+    bert_that_averages(strategy, policy, accumulation, 1).0
+}
+
+/// The same with local SGD; also how often weights were averaged.
+fn bert_that_averages(
+    strategy: Strategy,
+    policy: &str,
+    accumulation: usize,
+    sync_every: usize,
+) -> (Left, u64) {
+    let args = plain_args().optimizer(recipe()).sync_every(sync_every);
     let args = args.gradient_accumulation_steps(accumulation);
     let model = compiled(Some(strategy), policy, args);
     let (train, dev) = (sentences(13), sentences(7));
     let history = model.fit(&train, fit_args(&dev)).expect("it trains");
-    left(&model, &history)
+    (left(&model, &history), history.counters.parameter_averages)
 }
 
 #[test]
