@@ -45,20 +45,7 @@ impl AdamW {
         self.with(|own| own.rule.weight_decay = weight_decay)
     }
 
-    /// Decays biases and LayerNorm too, as Keras does. Default: false.
-    pub fn decay_all_parameters(self, decay_all: bool) -> Self {
-        self.with(|own| own.rule.decay_all = decay_all)
-    }
-
-    /// Decays all variables but those whose name contains one of these, in place of biases and
-    /// LayerNorm. Keras's method of the same name.
-    pub fn exclude_from_weight_decay<S: Into<String>>(
-        self,
-        names: impl IntoIterator<Item = S>,
-    ) -> Self {
-        let names = names.into_iter().map(Into::into).collect();
-        self.with(|own| own.excluded = Some(names))
-    }
+    offered_with_weight_decay!();
 
     /// How slowly the mean of the gradients moves, from 0, below 1. Default: 0.9.
     pub fn beta_1(self, beta_1: f64) -> Self {

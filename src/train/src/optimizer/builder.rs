@@ -43,3 +43,23 @@ macro_rules! offered_by_every_optimizer {
         }
     };
 }
+
+/// The methods that say which variables decay, in an `impl` of a type with the fields `rule`, `excluded` and `identity`.
+macro_rules! offered_with_weight_decay {
+    () => {
+        /// Decays biases and LayerNorm too, as Keras does. Default: false.
+        pub fn decay_all_parameters(self, decay_all: bool) -> Self {
+            self.with(|own| own.rule.decay_all = decay_all)
+        }
+
+        /// Decays all variables but those whose name contains one of these, in place of biases and
+        /// LayerNorm. Keras's method of the same name.
+        pub fn exclude_from_weight_decay<S: Into<String>>(
+            self,
+            names: impl IntoIterator<Item = S>,
+        ) -> Self {
+            let names = names.into_iter().map(Into::into).collect();
+            self.with(|own| own.excluded = Some(names))
+        }
+    };
+}

@@ -250,16 +250,33 @@ pub(super) fn sgd_with_momentum(
     pass: Pass,
     step: SgdStep,
 ) -> Change {
+    with_one_kept(
+        weights,
+        velocity,
+        gradients,
+        pass,
+        |weights, velocity, gradients| {
+            momentum_block(weights, velocity, gradients, pass.prepare, step);
+        },
+    )
+}
+
+/// An update that keeps one number beside each weight, block by block.
+fn with_one_kept(
+    weights: &mut [f32],
+    kept: &mut [f32],
+    gradients: &[f32],
+    pass: Pass,
+    block: impl Fn(&mut [f32], &mut [f32], &[f32]) + Sync,
+) -> Change {
     let states = weights
         .par_chunks_mut(BLOCK)
-        .zip(velocity.par_chunks_mut(BLOCK));
-    let changes =
-        (states.zip(gradients.par_chunks(BLOCK))).map(|((weights, velocity), gradients)| {
-            updated(weights, pass.is_measured, |weights, at| {
-                let velocity = &mut velocity[at.clone()];
-                momentum_block(weights, velocity, &gradients[at], pass.prepare, step);
-            })
-        });
+        .zip(kept.par_chunks_mut(BLOCK));
+    let changes = (states.zip(gradients.par_chunks(BLOCK))).map(|((weights, kept), gradients)| {
+        updated(weights, pass.is_measured, |weights, at| {
+            block(weights, &mut kept[at.clone()], &gradients[at]);
+        })
+    });
     let changes: Vec<Change> = changes.collect();
     changes.into_iter().sum()
 }

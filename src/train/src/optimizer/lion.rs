@@ -54,19 +54,7 @@ impl Lion {
         self.with(|own| own.rule.weight_decay = weight_decay)
     }
 
-    /// Decays biases and LayerNorm too, as Keras does. Default: false.
-    pub fn decay_all_parameters(self, decay_all: bool) -> Self {
-        self.with(|own| own.rule.decay_all = decay_all)
-    }
-
-    /// Decays all variables but those whose name contains one of these, in place of biases and LayerNorm.
-    pub fn exclude_from_weight_decay<S: Into<String>>(
-        self,
-        names: impl IntoIterator<Item = S>,
-    ) -> Self {
-        let names = names.into_iter().map(Into::into).collect();
-        self.with(|own| own.excluded = Some(names))
-    }
+    offered_with_weight_decay!();
 
     offered_by_every_optimizer!();
 }

@@ -330,21 +330,20 @@ fn rmsprop_on_slices(
     change
 }
 
+/// The decay of a variable that decays, or not.
+fn applied(weight_decay: f64, is_decayed: bool) -> f64 {
+    if is_decayed { weight_decay } else { 0.0 }
+}
+
 /// Adam's numbers at the step `time`, for a variable that decays or not.
 pub(super) fn adam_step(update: &Update, rule: &AdamRule, decay: bool, time: u64) -> AdamStep {
-    let decay = match decay || rule.decay_all {
-        true => rule.weight_decay,
-        false => 0.0,
-    };
+    let decay = applied(rule.weight_decay, decay || rule.decay_all);
     AdamStep::new(rule, update.rate, decay, time)
 }
 
 /// Lion's numbers for a variable that decays or not.
 pub(super) fn lion_step(update: &Update, rule: &LionRule, decay: bool) -> LionStep {
-    let decay = match decay || rule.decay_all {
-        true => rule.weight_decay,
-        false => 0.0,
-    };
+    let decay = applied(rule.weight_decay, decay || rule.decay_all);
     LionStep::new(rule, update.rate, decay)
 }
 

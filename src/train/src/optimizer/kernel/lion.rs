@@ -1,10 +1,8 @@
 //! Lion on slices.
 
-use rayon::prelude::*;
-
-use super::{BLOCK, Pass, Prepare};
+use super::{Pass, Prepare, with_one_kept};
 use crate::optimizer::LionRule;
-use crate::optimizer::change::{Change, updated};
+use crate::optimizer::change::Change;
 
 /// Lion at one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,18 +33,15 @@ pub(in crate::optimizer) fn lion(
     pass: Pass,
     step: LionStep,
 ) -> Change {
-    let states = weights
-        .par_chunks_mut(BLOCK)
-        .zip(momentum.par_chunks_mut(BLOCK));
-    let changes =
-        (states.zip(gradients.par_chunks(BLOCK))).map(|((weights, momentum), gradients)| {
-            updated(weights, pass.is_measured, |weights, at| {
-                let momentum = &mut momentum[at.clone()];
-                block(weights, momentum, &gradients[at], pass.prepare, step);
-            })
-        });
-    let changes: Vec<Change> = changes.collect();
-    changes.into_iter().sum()
+    with_one_kept(
+        weights,
+        momentum,
+        gradients,
+        pass,
+        |weights, momentum, gradients| {
+            block(weights, momentum, gradients, pass.prepare, step);
+        },
+    )
 }
 
 pub(super) fn block(
