@@ -17,6 +17,8 @@ pub enum Stage {
     Data,
     /// Between two steps of a training run.
     Training,
+    /// The answers of models are compared.
+    Comparison,
     /// Documentation only: no program triggers it. Cards of other rules refer to the page.
     Page,
 }
@@ -39,6 +41,7 @@ impl Stage {
             Self::Load => "when a file is read or a device is opened",
             Self::Data => "when the data is checked, before the first step",
             Self::Training => "while the model trains, between two steps",
+            Self::Comparison => "when models are compared, after their training",
             Self::Page => "never (documentation only)",
         }
     }
@@ -52,6 +55,7 @@ impl Stage {
             Self::Load => "load",
             Self::Data => "data",
             Self::Training => "training",
+            Self::Comparison => "comparison",
             Self::Page => "page",
         }
     }

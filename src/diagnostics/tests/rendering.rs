@@ -312,7 +312,7 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
         }),
         example(StepsPerExecutionSavesNothing),
         example(ArgumentAddedByLibrary),
-        example(SingleSeed),
+        example(SingleSeed { examples: 408 }),
         example(ReplicasSaveNoMemory),
         example(LateDeviceConfiguration),
         example(VariableNotKept {

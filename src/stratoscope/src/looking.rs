@@ -1,5 +1,6 @@
-//! How the values of looking into a run are shown: each has its own text and its own page.
+//! How the values of looking into a run, and of what its model answers, are shown: each has its own text and its own page.
 
+use stratoscope_evaluation::{Assessment, Difference, SeedRuns, Sweep, WrongAnswers};
 use stratoscope_train::{
     AttentionMap, BatchView, ConfusionMatrix, DataMap, Hindsight, RankedExamples, TensorStatistics,
     UpdateRatios, Why,
@@ -19,5 +20,6 @@ macro_rules! shown {
 }
 
 shown!(
-    AttentionMap BatchView ConfusionMatrix DataMap Hindsight RankedExamples TensorStatistics UpdateRatios Why
+    Assessment AttentionMap BatchView ConfusionMatrix DataMap Difference Hindsight RankedExamples SeedRuns Sweep
+    TensorStatistics UpdateRatios Why WrongAnswers
 );

@@ -1,4 +1,4 @@
-//! The calls of the DSL: `compile!`, `fit!`, `start!` and `evaluate!`. Each argument is a method of the call's builder, which gives it
+//! The calls of the DSL: `compile!`, `fit!`, `start!`, `evaluate!` and `sweep!`. Each argument is a method of the call's builder, which gives it
 //! its type, its documentation and its completion; an unknown argument is a missing method. In a notebook the kernel has
 //! checked the call before and reported such an argument in its own words.
 //!
@@ -58,6 +58,36 @@ macro_rules! evaluate {
         $crate::progress::ready();
         ($model).evaluate(&$data, $crate::train::EvaluateArgs::new()$(.$name($value))*)
     }};
+}
+
+/// Trains with every combination of some settings, or with some of them, and compares the results:
+///
+/// ```ignore
+/// sweep!(rate = [1e-5, 3e-5], batch_size = [8, 16] => {
+///     let model = BertForSequenceClassification::from_pretrained("all-MiniLM-L6-v2", 8)?;
+///     compile!(model, optimizer = AdamW::new(rate), loss = "sparse_categorical_crossentropy", metrics = [accuracy()])?;
+///     fit!(model, train, batch_size = batch_size)?;
+///     evaluate!(model, dev)?
+/// })?
+/// ```
+///
+/// In the block each setting is a variable. The block ends with results: an evaluation, a history, an assessment, a number,
+/// or numbers with names. Before the settings there may be a [`Search`](crate::evaluation::Search):
+/// `sweep!(Search::random(10, 0).folder("sweep"); rate = …)`. Returns a [`Sweep`](crate::evaluation::Sweep).
+#[macro_export]
+macro_rules! sweep {
+    ($search:expr; $($name:ident = $values:expr),+ $(,)? => $body:block) => {{
+        $(let $name: ::std::vec::Vec<_> = ::std::iter::IntoIterator::into_iter($values).collect();)+
+        let axes = ::std::vec![$($crate::evaluation::Axis::new(::std::stringify!($name), &$name)),+];
+        $crate::evaluation::sweep(&$search, axes, |chosen: &[usize]| {
+            let mut chosen = chosen.iter().copied();
+            $(let $name = ::std::clone::Clone::clone(&$name[chosen.next().unwrap_or_default()]);)+
+            ::std::result::Result::Ok($body)
+        })
+    }};
+    ($($name:ident = $values:expr),+ $(,)? => $body:block) => {
+        $crate::sweep!($crate::evaluation::Search::grid(); $($name = $values),+ => $body)
+    };
 }
 
 /// As the standard library's `print!`, which it replaces in a notebook, but the text is shown at once.

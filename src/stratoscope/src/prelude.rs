@@ -11,7 +11,7 @@ pub use crate::display::{
 };
 pub use crate::placement::{placement_diff, placement_of};
 pub use crate::progress::{Plot, placement};
-pub use crate::{compile, evaluate, fit, scope, start};
+pub use crate::{compile, evaluate, fit, scope, start, sweep};
 
 pub use burn::tensor::{Device, Int, Tensor, TensorData};
 pub use stratoscope_data::{
@@ -46,10 +46,10 @@ pub use stratoscope_train::{
     Adam, AdamW, BertForQuestionAnswering, BertForSequenceClassification,
     BertForTokenClassification, BertTokenizer, CompileArgs, CompileReceipt, CosineDecay,
     EvaluateArgs, Evaluation, ExponentialDecay, FitArgs, Hinge, History, Huber, KlDivergence, Lion,
-    LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, Metric, Model, Predictions, RMSprop, SGD,
-    Schedule, SparseCategoricalCrossentropy, SquaredHinge, accuracy, answer_f1, auc, constant,
-    entity_f1, entity_precision, entity_recall, exact_match, f1, macro_f1, mae, mcc, mse, pearson,
-    precision, recall, rmse, spearman, top_k_accuracy, warmup_linear,
+    LoadOptions, LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, Metric, Model, Predictions,
+    RMSprop, SGD, Schedule, SparseCategoricalCrossentropy, SquaredHinge, accuracy, answer_f1, auc,
+    constant, entity_f1, entity_precision, entity_recall, exact_match, f1, macro_f1, mae, mcc, mse,
+    pearson, precision, recall, rmse, spearman, top_k_accuracy, warmup_linear,
 };
 
 // A run that is driven piece by piece.
@@ -66,6 +66,11 @@ pub use stratoscope_train::{
     AttentionMap, BatchView, ConfusionMatrix, DataMap, Direction, ExampleView, Hindsight,
     LayerRatios, Probe, RankedExamples, Statistics, TensorStatistics, UpdateRatios, Why, operation,
     tap,
+};
+
+// How sure a result is: assessments, several seeds, settings.
+pub use stratoscope_evaluation::{
+    Assessment, Difference, Scores, Search, SeedRuns, Sweep, Threshold, WrongAnswers, over_seeds,
 };
 
 // Callbacks, and data files with custom columns.

@@ -124,7 +124,7 @@ pub use schedule::{
 pub use sequential::{
     Activation, Dense, Dropout, Embedding, Flatten, GlobalAveragePooling1D, Layer, Sequential,
 };
-pub use stratoscope_bert::BertTokenizer;
 pub use stratoscope_bert::operation;
 pub use stratoscope_bert::taps::tap;
+pub use stratoscope_bert::{BertTokenizer, LoadOptions};
 pub use summary::Summary;

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use serde::Serialize;
-use stratoscope_data::{Dataset, Label, TagScheme};
+use stratoscope_data::{Dataset, TagScheme};
 use stratoscope_diagnostics::rules::EmptyDataset;
 use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Result, Rule};
@@ -21,6 +21,7 @@ use crate::run::watch::new_head;
 use crate::step::forward::{PREFETCHED, forward};
 use crate::step::head::{Head, most_probable};
 
+mod assess;
 mod spans;
 mod texts;
 mod words;
@@ -252,17 +253,7 @@ impl Predictions {
             });
         }
         for (example, row) in data.examples.iter().zip(&self.rows) {
-            // By name where the data has the names of the model, whatever their order there.
-            let own = match (example.class(), example.label) {
-                (Some(class), _) => {
-                    let name = data.label_names.get(class);
-                    let by_name =
-                        name.and_then(|name| self.label_names.iter().position(|it| it == name));
-                    by_name.or(Some(class))
-                }
-                (None, Some(Label::Value(value))) => Some(usize::from(value > 0.5)),
-                (None, _) => None,
-            };
+            let own = self.class_of(example, data);
             let cell = own.and_then(|own| counts.get_mut(own)?.get_mut(row.class?));
             let Some(cell) = cell else {
                 let given = format!("row {} with the label {:?}", example.row, example.label);

@@ -32,13 +32,16 @@ fn is_generic(index: usize, name: &str) -> bool {
     name.strip_prefix("LABEL_") == Some(&index.to_string())
 }
 
+/// Whether nobody gave any of these names.
+pub(crate) fn are_generic(names: &[String]) -> bool {
+    let mut names = names.iter().enumerate();
+    names.all(|(index, name)| is_generic(index, name))
+}
+
 /// The data set's label names for the model, where the model has none of its own yet.
 pub(crate) fn adopted_names(files: &impl Files, data: &Dataset) -> Option<Vec<String>> {
     let own = files.label_names();
-    let unnamed = own
-        .iter()
-        .enumerate()
-        .all(|(index, name)| is_generic(index, name));
+    let unnamed = are_generic(own);
     let fits = (1..=own.len()).contains(&data.label_names.len());
     if files.classes().is_none() || !unnamed || !fits {
         return None;

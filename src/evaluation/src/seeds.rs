@@ -1,0 +1,205 @@
+//! [`over_seeds`]: the same training with several seeds, and how much the results differ.
+
+use std::fmt;
+
+use serde::Serialize;
+use stratoscope_diagnostics::rules::Interrupted;
+use stratoscope_diagnostics::work::{Unit, Work};
+use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_render::text;
+
+use crate::bad_value;
+use crate::page::{heads, sentence, table, table_text, title};
+use crate::scores::{IntoScores, Scores, names, number};
+
+/// Results of the same training with several seeds.
+#[derive(Clone, PartialEq, Serialize)]
+pub struct SeedRuns {
+    /// Each seed with its results.
+    pub runs: Vec<(u64, Scores)>,
+    /// Seeds that were not run: the cell was interrupted.
+    pub left_out: usize,
+}
+
+/// Calls `run` with each seed and gathers what it ends with: an evaluation, a history, a number, or numbers with names.
+///
+/// ```no_run
+/// # use stratoscope_evaluation::over_seeds;
+/// # fn main() -> stratoscope_diagnostics::Result<()> {
+/// let runs = over_seeds(0..5, |seed| Ok(0.8 + 0.01 * seed as f64))?;
+/// println!("{:?} ± {:?}", runs.mean("score"), runs.deviation("score"));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// SC0103 for no seed, and for one that is there twice; what `run` ends with. After an interrupt those that have ended are
+/// the result, if there are any.
+pub fn over_seeds<S: IntoScores>(
+    seeds: impl IntoIterator<Item = u64>,
+    mut run: impl FnMut(u64) -> Result<S>,
+) -> Result<SeedRuns> {
+    let seeds: Vec<u64> = seeds.into_iter().collect();
+    let twice = (seeds.iter().enumerate()).find(|(at, seed)| seeds[..*at].contains(seed));
+    let given = match twice {
+        Some((_, seed)) => Some(format!("{seed} twice")),
+        None => seeds.is_empty().then(|| "none".to_owned()),
+    };
+    if let Some(given) = given {
+        let expects = "at least one seed, each once: equal seeds give equal results".to_owned();
+        return Err(bad_value("over_seeds", "seeds", given, expects));
+    }
+    let mut runs = Vec::new();
+    trials(
+        ("training", "trained"),
+        "seed",
+        seeds.len(),
+        |at| Ok(run(seeds[at])?.into_scores()),
+        |at, scores| {
+            runs.push((seeds[at], scores));
+            Ok(())
+        },
+    )?;
+    let left_out = seeds.len() - runs.len();
+    Ok(SeedRuns { runs, left_out })
+}
+
+/// Runs trials one after the other until the interrupt button is pressed, and keeps what each ends with. A trial that was
+/// interrupted is not kept: its training is not whole.
+///
+/// # Errors
+/// What a trial, or keeping it, ends with; SC0520 where the first trial is interrupted.
+pub(crate) fn trials<T>(
+    verb: (&'static str, &'static str),
+    noun: &'static str,
+    count: usize,
+    mut run: impl FnMut(usize) -> Result<T>,
+    mut keep: impl FnMut(usize, T) -> Result<()>,
+) -> Result<()> {
+    let mut work = Work::begin(verb, count, Unit::Things(noun));
+    for trial in 0..count {
+        let ended = run(trial);
+        match work.reached(trial + 1).and(ended) {
+            Ok(result) => keep(trial, result)?,
+            Err(problem) if problem.code == Interrupted::PAGE.code && trial > 0 => return Ok(()),
+            Err(problem) => return Err(problem),
+        }
+    }
+    work.finished();
+    Ok(())
+}
+
+impl SeedRuns {
+    fn values(&self, name: &str) -> Vec<f64> {
+        let values = self.runs.iter().filter_map(|(_, scores)| scores.get(name));
+        values.collect()
+    }
+
+    /// The mean over the seeds; `None` where no run has this result.
+    pub fn mean(&self, name: &str) -> Option<f64> {
+        let values = self.values(name);
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    }
+
+    /// The standard deviation over the seeds, with n − 1; `None` for fewer than two.
+    pub fn deviation(&self, name: &str) -> Option<f64> {
+        let (values, mean) = (self.values(name), self.mean(name)?);
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        (values.len() > 1).then(|| (squares / (values.len() - 1) as f64).sqrt())
+    }
+
+    fn table(&self) -> (Vec<String>, Vec<Vec<String>>) {
+        let names = names(self.runs.iter().map(|(_, scores)| scores));
+        let row = |first: String, value: &dyn Fn(&str) -> Option<f64>| {
+            let values = names.iter().map(|name| number(value(name)));
+            std::iter::once(first)
+                .chain(values)
+                .collect::<Vec<String>>()
+        };
+        let runs = self.runs.iter();
+        let mut rows: Vec<Vec<String>> = runs
+            .map(|(seed, scores)| row(seed.to_string(), &|name| scores.get(name)))
+            .collect();
+        rows.push(row("mean".to_owned(), &|name| self.mean(name)));
+        rows.push(row("deviation".to_owned(), &|name| self.deviation(name)));
+        let head = std::iter::once("seed".to_owned()).chain(names).collect();
+        (head, rows)
+    }
+
+    fn title(&self) -> String {
+        let mut title = format!("{}: ", text::count(self.runs.len(), "seed"));
+        let names = names(self.runs.iter().map(|(_, scores)| scores));
+        let of = |name: &String| {
+            let mean = number(self.mean(name));
+            match self.deviation(name) {
+                Some(deviation) => format!("{name} {mean} ± {deviation:.4}"),
+                None => format!("{name} {mean}"),
+            }
+        };
+        title += &names.iter().map(of).collect::<Vec<_>>().join(", ");
+        title
+    }
+
+    fn note(&self) -> Option<String> {
+        let left_out = text::count(self.left_out, "seed");
+        (self.left_out > 0).then(|| format!("interrupted: {left_out} not run"))
+    }
+
+    /// A row for each seed, mean and deviation, as static HTML with inline styles only.
+    pub fn to_html(&self) -> String {
+        let (head, rows) = self.table();
+        let note = self.note().map(|note| sentence(&note)).unwrap_or_default();
+        title(&self.title()) + &table(&heads(1, &head), &rows, Some(self.runs.len())) + &note
+    }
+
+    /// The same as text.
+    pub fn to_plain(&self) -> String {
+        let (head, rows) = self.table();
+        let note = self.note().unwrap_or_default();
+        format!(
+            "{}\n{}{note}",
+            self.title(),
+            table_text(&heads(1, &head), &rows)
+        )
+    }
+}
+
+impl fmt::Debug for SeedRuns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_plain())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mean_and_deviation_of_several_seeds() {
+        let found = over_seeds([3, 5, 9], |seed| {
+            Ok([("accuracy", seed as f64), ("loss", 1.0)])
+        });
+        let found = found.unwrap();
+        assert!((found.mean("accuracy").unwrap() - 17.0 / 3.0).abs() < 1e-12);
+        // √(((8/3)² + (2/3)² + (10/3)²) / 2)
+        assert!((found.deviation("accuracy").unwrap() - (168.0_f64 / 18.0).sqrt()).abs() < 1e-12);
+        assert_eq!(
+            (found.deviation("loss"), found.mean("f1")),
+            (Some(0.0), None)
+        );
+        let plain = found.to_plain();
+        assert!(
+            plain.contains("3 seeds: accuracy 5.6667 ± 3.0551, loss 1.0000 ± 0.0000"),
+            "{plain}"
+        );
+        assert!(plain.contains("deviation"), "{plain}");
+    }
+
+    #[test]
+    fn no_seed_and_a_seed_twice_are_errors() {
+        for seeds in [vec![], vec![1, 2, 1]] {
+            let problem = over_seeds(seeds, |_| Ok(0.0)).unwrap_err();
+            assert_eq!(problem.code, "SC0103");
+        }
+    }
+}
