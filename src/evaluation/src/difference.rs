@@ -119,7 +119,10 @@ impl Difference {
                 times(self.only_first),
                 times(self.only_second)
             ),
-            format!("p = {:.4} (McNemar, exact): {verdict}", self.p_value),
+            match self.p_value {
+                ..1e-4 => format!("p < 0.0001 (McNemar, exact): {verdict}"),
+                p => format!("p = {p:.4} (McNemar, exact): {verdict}"),
+            },
         ]
     }
 
