@@ -2,6 +2,7 @@
 //! files. [`load`] reads one into a network, [`save`] writes one that transformers loads.
 
 mod loader;
+mod pytorch;
 mod report;
 mod save;
 mod tensor_file;
@@ -27,6 +28,7 @@ pub use report::{LoadReport, LoadedTensor, Origin};
 pub(crate) use save::{create_folder, write};
 pub use save::{save, save_network};
 pub use tensor_file::TensorFile;
+pub(crate) use tensor_file::{WEIGHTS, weight_map};
 
 /// Options for reading a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
-//! The tensors of a model: one safetensors file, or several with an index. Everything is validated first: the header's
-//! length against the file's, each tensor's offsets against the data, each shape against its bytes, each name of the
-//! index against the file it stands in.
+//! The tensors of a model: one safetensors file, or several with an index; else the same of PyTorch's own format. Everything
+//! is validated first: the header's length against the file's, each tensor's offsets against the data, each shape against
+//! its bytes, each name of the index against the file it stands in.
 //! Formats: huggingface/safetensors, `README.md`, section "Format"; `model.safetensors.index.json` as transformers'
-//! `save_pretrained(max_shard_size=…)` writes it.
+//! `save_pretrained(max_shard_size=…)` writes it; PyTorch's in `pytorch.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,6 +13,7 @@ use safetensors::{Dtype, SafeTensors};
 use serde::Deserialize;
 use stratoscope_diagnostics::Result;
 
+use super::pytorch;
 use crate::problem;
 
 /// More than any BERT, which has a few gigabytes at most.
@@ -20,7 +21,11 @@ const LARGEST_FILE: u64 = 64 << 30;
 const LARGEST_INDEX: u64 = 64 << 20;
 /// A model is divided into a few files.
 const MOST_FILES: usize = 1024;
-const INDEX: &str = "model.safetensors.index.json";
+/// The names of the weights, the first that is there is read: one file, and the index of several.
+pub(crate) const WEIGHTS: [(&str, &str); 2] = [
+    ("model.safetensors", "model.safetensors.index.json"),
+    ("pytorch_model.bin", "pytorch_model.bin.index.json"),
+];
 
 /// The tensors of a model.
 #[derive(Debug)]
@@ -39,7 +44,7 @@ struct Entry {
     data: Range<usize>,
 }
 
-/// `model.safetensors.index.json`.
+/// `model.safetensors.index.json`, or `pytorch_model.bin.index.json`.
 #[derive(Deserialize)]
 struct Index {
     /// The name of the file of each tensor.
@@ -47,26 +52,26 @@ struct Index {
 }
 
 impl TensorFile {
-    /// Opens `model.safetensors` in a folder, or the files that its index names.
+    /// Opens `model.safetensors` in a folder, or the files that its index names; where neither is there,
+    /// `pytorch_model.bin` likewise.
     ///
     /// # Errors
     /// SC0902 if it is absent or damaged.
     pub fn open_in(folder: &Path) -> Result<Self> {
-        let path = folder.join("model.safetensors");
-        if path.exists() {
-            return Self::open(&path);
-        }
-        let index = folder.join(INDEX);
-        if index.exists() {
-            return Self::open_indexed(&index, folder);
-        }
-        let fix = match folder.join("pytorch_model.bin").exists() {
-            true => {
-                "the folder has `pytorch_model.bin`, a Python pickle, which can run code: convert it with `model.save_pretrained(folder, safe_serialization=True)`"
+        for (whole, index) in WEIGHTS {
+            let (whole, index) = (folder.join(whole), folder.join(index));
+            if whole.exists() {
+                return Self::open(&whole);
             }
-            false => "give the folder of a complete checkpoint",
-        };
-        Err(problem::absent(&path, fix))
+            if index.exists() {
+                return Self::open_indexed(&index, folder);
+            }
+        }
+        let path = folder.join(WEIGHTS[0].0);
+        Err(problem::absent(
+            &path,
+            "give the folder of a complete checkpoint",
+        ))
     }
 
     /// Opens a file.
@@ -84,29 +89,15 @@ impl TensorFile {
     }
 
     fn open_indexed(path: &Path, folder: &Path) -> Result<Self> {
-        let text = super::read_text(path, LARGEST_INDEX)?;
-        let malformed = |reason: String| problem::malformed(path, reason);
-        let Index { weight_map } = serde_json::from_str(&text)
-            .map_err(|error| malformed(format!("it is no index of tensors: {error}")))?;
-        let names: BTreeSet<&String> = weight_map.values().collect();
-        if names.is_empty() || names.len() > MOST_FILES {
-            let reason = format!(
-                "it names {} files, 1 to {MOST_FILES} are expected",
-                names.len()
-            );
-            return Err(malformed(reason));
-        }
+        let weight_map = weight_map(path)?;
         let mut whole = Self {
             path: path.to_owned(),
             files: Vec::new(),
             tensors: BTreeMap::new(),
         };
+        let names: BTreeSet<&String> = weight_map.values().collect();
         let names: Vec<&String> = names.into_iter().collect();
         for &name in &names {
-            // The files are in the folder: an index that was downloaded must not name others.
-            if Path::new(name).file_name() != Some(name.as_ref()) {
-                return Err(malformed(format!("`{name}` is no name of a file")));
-            }
             whole.add(&folder.join(name))?;
         }
         let is_elsewhere = |tensor: &String, name: &String| {
@@ -117,7 +108,10 @@ impl TensorFile {
             .iter()
             .find(|(tensor, name)| is_elsewhere(tensor, name))
         {
-            Some((tensor, name)) => Err(malformed(format!("`{tensor}` is not in `{name}`"))),
+            Some((tensor, name)) => Err(problem::malformed(
+                path,
+                format!("`{tensor}` is not in `{name}`"),
+            )),
             None => Ok(whole),
         }
     }
@@ -125,7 +119,32 @@ impl TensorFile {
     /// Adds the tensors of a file.
     fn add(&mut self, path: &Path) -> Result<()> {
         let held: u64 = self.files.iter().map(|it| it.len() as u64).sum();
-        let bytes = super::read_bytes(path, LARGEST_FILE.saturating_sub(held))?;
+        let most = LARGEST_FILE.saturating_sub(held);
+        match path.extension().is_some_and(|it| it == "bin") {
+            true => self.add_pytorch(path, most),
+            false => self.add_safetensors(path, most),
+        }
+    }
+
+    fn add_pytorch(&mut self, path: &Path, most: u64) -> Result<()> {
+        let mut bytes = Vec::new();
+        for tensor in pytorch::read(path, most)? {
+            let start = bytes.len();
+            bytes.extend_from_slice(&tensor.bytes);
+            let entry = Entry {
+                file: self.files.len(),
+                dtype: tensor.dtype,
+                shape: tensor.shape,
+                data: start..bytes.len(),
+            };
+            self.insert(path, tensor.name, entry)?;
+        }
+        self.files.push(bytes);
+        Ok(())
+    }
+
+    fn add_safetensors(&mut self, path: &Path, most: u64) -> Result<()> {
+        let bytes = super::read_bytes(path, most)?;
         let parsed = SafeTensors::deserialize(&bytes)
             .map_err(|error| problem::malformed(path, reason(&bytes, &error.to_string())))?;
         let start = bytes.as_ptr() as usize;
@@ -138,12 +157,18 @@ impl TensorFile {
                 shape: view.shape().to_vec(),
                 data: offset..offset + data.len(),
             };
-            if self.tensors.insert(name.to_owned(), entry).is_some() {
-                let reason = format!("`{name}` is in another file, too");
-                return Err(problem::malformed(path, reason));
-            }
+            self.insert(path, name.to_owned(), entry)?;
         }
         self.files.push(bytes);
+        Ok(())
+    }
+
+    fn insert(&mut self, path: &Path, name: String, entry: Entry) -> Result<()> {
+        if self.tensors.contains_key(&name) {
+            let reason = format!("`{name}` is in another file, too");
+            return Err(problem::malformed(path, reason));
+        }
+        self.tensors.insert(name, entry);
         Ok(())
     }
 
@@ -188,6 +213,33 @@ impl TensorFile {
             return Err(problem::not_finite(&self.path, name, not_finite));
         }
         Ok(Some(values))
+    }
+}
+
+/// Of each tensor the name of its file, as an index gives it. A file is in the folder of the index: one that was
+/// downloaded must not name others.
+///
+/// # Errors
+/// SC0902 if it cannot be read or is no index.
+pub(crate) fn weight_map(path: &Path) -> Result<BTreeMap<String, String>> {
+    let text = super::read_text(path, LARGEST_INDEX)?;
+    let malformed = |reason: String| problem::malformed(path, reason);
+    let Index { weight_map } = serde_json::from_str(&text)
+        .map_err(|error| malformed(format!("it is no index of tensors: {error}")))?;
+    let names: BTreeSet<&String> = weight_map.values().collect();
+    if names.is_empty() || names.len() > MOST_FILES {
+        let reason = format!(
+            "it names {} files, 1 to {MOST_FILES} are expected",
+            names.len()
+        );
+        return Err(malformed(reason));
+    }
+    let bad = names
+        .into_iter()
+        .find(|name| Path::new(name).file_name() != Some(name.as_ref()));
+    match bad {
+        Some(name) => Err(malformed(format!("`{name}` is no name of a file"))),
+        None => Ok(weight_map),
     }
 }
 

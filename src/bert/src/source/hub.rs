@@ -1,26 +1,27 @@
 //! The Hugging Face hub, by `hf-hub`: downloads a model's files into the cache, where
 //! transformers finds them too.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use hf_hub::Cache;
 use hf_hub::api::sync::{ApiBuilder, ApiError, ApiRepo};
-use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::work::{Unit, Work};
+use stratoscope_diagnostics::{Diagnostic, Result};
 
 use super::{Outcome, Places};
+use crate::checkpoint::{WEIGHTS, weight_map};
 use crate::problem;
 
-/// The files of a model, and whether each is optional.
-const FILES: [(&str, bool); 6] = [
-    ("config.json", true),
-    ("tokenizer_config.json", false),
-    ("special_tokens_map.json", false),
-    ("vocab.txt", false),
-    ("tokenizer.json", false),
-    ("model.safetensors", true),
+/// The files of a model beside its weights. It has the first one; each of the others may be missing.
+const FILES: [&str; 5] = [
+    "config.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "vocab.txt",
+    "tokenizer.json",
 ];
 
 /// The progress of a download.
@@ -60,7 +61,7 @@ pub(super) fn look(name: &str, places: &Places, progress: &dyn Fn(&Progress)) ->
     // On a thread of its own: the client has no time limit for reading, and a thread that panics or
     // hangs is only waited for as long as there is progress.
     std::thread::spawn(move || download(&repo, &sender));
-    let mut file = FILES[0].0.to_owned();
+    let mut file = FILES[0].to_owned();
     let mut work = Download::default();
     let mut last = Instant::now();
     loop {
@@ -91,7 +92,7 @@ pub(super) fn look(name: &str, places: &Places, progress: &dyn Fn(&Progress)) ->
             Err(RecvTimeoutError::Disconnected) => "the download ended unexpectedly".to_owned(),
         };
         // If the first file does not exist, neither does the model.
-        if file == FILES[0].0 {
+        if file == FILES[0] {
             return refused(&failure);
         }
         return Err(problem::download(name, &places.endpoint, &file, failure));
@@ -141,31 +142,75 @@ enum Event {
     Failed { file: String, reason: String },
 }
 
-/// Downloads every file; returns their paths. It does not matter if the receiver is gone.
+/// Downloads every file. It does not matter if the receiver is gone.
 fn download(repo: &ApiRepo, sender: &Sender<Event>) {
-    let mut folder = None;
-    for (file, needed) in FILES {
-        let reporter = Reporter {
-            file: file.to_owned(),
-            done: 0,
-            total: 0,
-            sender: sender.clone(),
-        };
-        match repo.download_with_progress(file, reporter) {
-            Ok(path) => folder = path.parent().map(PathBuf::from).or(folder),
-            Err(error) if !needed && status(&error) == Some(404) => (),
-            Err(error) => {
-                let reason = reason(&error);
-                let _ = sender.send(Event::Failed {
-                    file: file.to_owned(),
-                    reason,
-                });
-                return;
+    let downloaded = FILES
+        .iter()
+        .try_fold(None, |folder, file| {
+            let found = one(repo, sender, file)?;
+            match found {
+                None if *file == FILES[0] => Err(missing(file)),
+                found => Ok(found
+                    .and_then(|path| path.parent().map(PathBuf::from))
+                    .or(folder)),
             }
+        })
+        .and_then(|folder| weights(repo, sender).map(|()| folder));
+    let _ = match downloaded {
+        Ok(Some(folder)) => sender.send(Event::Done(folder)),
+        Ok(None) => sender.send(missing(FILES[0])),
+        Err(failed) => sender.send(failed),
+    };
+}
+
+/// The first form of the weights that the hub has: one file, or an index and the files that it names.
+fn weights(repo: &ApiRepo, sender: &Sender<Event>) -> std::result::Result<(), Event> {
+    for (whole, index) in WEIGHTS {
+        if one(repo, sender, whole)?.is_some() {
+            return Ok(());
         }
+        let Some(path) = one(repo, sender, index)? else {
+            continue;
+        };
+        let failed = |problem: Box<Diagnostic>| Event::Failed {
+            file: index.to_owned(),
+            reason: problem.message,
+        };
+        let names: BTreeSet<String> = weight_map(&path).map_err(failed)?.into_values().collect();
+        for name in &names {
+            one(repo, sender, name)?.ok_or_else(|| missing(name))?;
+        }
+        return Ok(());
     }
-    if let Some(folder) = folder {
-        let _ = sender.send(Event::Done(folder));
+    Err(missing(WEIGHTS[0].0))
+}
+
+/// Where a file is after its download; `None` if the hub does not have it.
+fn one(
+    repo: &ApiRepo,
+    sender: &Sender<Event>,
+    file: &str,
+) -> std::result::Result<Option<PathBuf>, Event> {
+    let reporter = Reporter {
+        file: file.to_owned(),
+        done: 0,
+        total: 0,
+        sender: sender.clone(),
+    };
+    match repo.download_with_progress(file, reporter) {
+        Ok(path) => Ok(Some(path)),
+        Err(error) if status(&error) == Some(404) => Ok(None),
+        Err(error) => Err(Event::Failed {
+            file: file.to_owned(),
+            reason: reason(&error),
+        }),
+    }
+}
+
+fn missing(file: &str) -> Event {
+    Event::Failed {
+        file: file.to_owned(),
+        reason: "the hub has no such file".to_owned(),
     }
 }
 
@@ -179,7 +224,6 @@ fn status(error: &ApiError) -> Option<u16> {
 
 fn reason(error: &ApiError) -> String {
     match status(error) {
-        Some(404) => "the hub has no such file".to_owned(),
         Some(401 | 403) => "the hub has no such model, or it is private: set `HF_TOKEN`".to_owned(),
         Some(status) => format!("the hub answers with status {status}"),
         None => error.to_string(),

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use stratoscope_diagnostics::Result;
 
+use crate::checkpoint::WEIGHTS;
 use crate::problem;
 
 pub use environment::python_environment;
@@ -152,14 +153,11 @@ fn lacks(folder: &Path) -> Option<&'static str> {
     if !has("config.json") {
         return Some("config.json");
     }
-    // Other formats of weights get their own diagnostics when they are opened.
-    let weights = [
-        "model.safetensors",
-        "model.safetensors.index.json",
-        "pytorch_model.bin",
-    ];
-    if !weights.into_iter().any(has) {
-        return Some("model.safetensors");
+    let has_weights = WEIGHTS
+        .iter()
+        .any(|(whole, index)| has(whole) || has(index));
+    if !has_weights {
+        return Some(WEIGHTS[0].0);
     }
     None
 }

@@ -7,6 +7,7 @@ mod families;
 mod fixtures;
 mod minilm;
 mod parity;
+mod pytorch;
 mod saving;
 mod sources;
 mod taps;

@@ -317,6 +317,69 @@ fn a_download_fills_the_cache() {
     assert_eq!(requests.lock().unwrap().len(), count);
 }
 
+/// Weights in several files, and those of PyTorch, as the hub has them where there is no `model.safetensors`.
+#[test]
+fn a_download_takes_the_weights_that_are_there() {
+    let address = |file: &str| format!("/org/tiny/resolve/main/{file}");
+    let whole = hub_files().remove(&address("model.safetensors")).unwrap();
+    let index = |file: &str| {
+        let names = serde_json::json!({"weight_map": {"a": file, "b": "second-of-2.bin"}});
+        Some(names.to_string().into_bytes())
+    };
+    let places = |endpoint: String, cache: &Path| Places {
+        hub_cache: Some(cache.to_owned()),
+        offline: false,
+        endpoint,
+        ..nowhere()
+    };
+    for added in [
+        vec![("pytorch_model.bin", whole.clone())],
+        vec![
+            (
+                "model.safetensors.index.json",
+                index("first-of-2.safetensors"),
+            ),
+            ("first-of-2.safetensors", whole.clone()),
+            ("second-of-2.bin", whole.clone()),
+        ],
+        vec![
+            ("pytorch_model.bin.index.json", index("first-of-2.bin")),
+            ("first-of-2.bin", whole.clone()),
+            ("second-of-2.bin", whole.clone()),
+        ],
+    ] {
+        let mut files = hub_files();
+        files.remove(&address("model.safetensors"));
+        files.extend(
+            added
+                .iter()
+                .map(|(name, content)| (address(name), content.clone())),
+        );
+        let cache = tempfile::tempdir().unwrap();
+        let (endpoint, _) = hub(files.clone());
+        let source = find("org/tiny", &places(endpoint, cache.path())).unwrap();
+        for (name, content) in &added {
+            let found = fs::read(source.folder.join(name)).unwrap();
+            assert_eq!(Some(found), *content, "{name}");
+        }
+
+        // A file that the index names and the hub does not have; an index that leaves its folder.
+        let Some((last, _)) = added.last().filter(|_| added.len() > 1) else {
+            continue;
+        };
+        files.remove(&address(last));
+        let cache = tempfile::tempdir().unwrap();
+        let error = find("org/tiny", &places(hub(files.clone()).0, cache.path())).unwrap_err();
+        assert_eq!(error.code, "SC0916");
+        assert!(error.message.contains(last), "{error}");
+        files.insert(address(added[0].0), index("../first"));
+        let cache = tempfile::tempdir().unwrap();
+        let error = find("org/tiny", &places(hub(files).0, cache.path())).unwrap_err();
+        assert_eq!(error.code, "SC0916");
+        assert!(error.message.contains("is no name of a file"), "{error}");
+    }
+}
+
 #[test]
 fn a_hub_without_the_model_or_the_weights_says_so() {
     let mut files = hub_files();

@@ -112,7 +112,7 @@ impl Predictions {
 }
 
 /// The metrics, then the loss.
-fn scores<'a>(prefix: &str, metrics: &'a [Measured], loss: f64) -> Vec<(String, Option<f64>)> {
+fn scores(prefix: &str, metrics: &[Measured], loss: f64) -> Vec<(String, Option<f64>)> {
     let name = |name: &str| format!("{prefix}{name}");
     let own = metrics.iter().map(|it| (name(it.name), it.value));
     own.chain([(name("loss"), Some(loss))]).collect()
