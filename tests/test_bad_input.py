@@ -1,8 +1,10 @@
 """Bad input: each gives a diagnostic with code, place, reason and fix; the kernel and its variables
 live on."""
 
+import importlib.util
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -10,7 +12,13 @@ import sys
 import pytest
 
 import checkpoint
+from conftest import ROOT
 from kernel_client import DIAGNOSTIC, Kernel, check_card, check_error
+
+# The script that writes the fixtures of the Rust tests writes those of this file, too.
+SCRIPT = importlib.util.spec_from_file_location("pytorch_format", ROOT / "tests/parity/tiny-bert/pytorch/make.py")
+pytorch_format = importlib.util.module_from_spec(SCRIPT)
+SCRIPT.loader.exec_module(pytorch_format)
 
 BERT = 'BertForSequenceClassification::from_pretrained("{}", 8)?'
 
@@ -99,6 +107,33 @@ def check_refused(kernel, code, *in_evalue, code_is=None, line=1):
 def test_a_broken_checkpoint(kernel, tmp_path, tiny, change, parts):
     folder = folder_with(tmp_path, tiny, change)
     check_refused(kernel, f"let broken = {BERT.format(folder)};", *parts)
+
+
+def pytorch(write):
+    """Replaces the weights of a checkpoint by a file in PyTorch's own format."""
+    def change(folder):
+        weights = folder / "model.safetensors"
+        write(*pytorch_format.tensors(weights), folder / "pytorch_model.bin")
+        weights.unlink()
+    return change
+
+
+def with_code(state, storages, path):
+    state["code"] = pytorch_format.Code()
+    pytorch_format.save(path, state, storages)
+
+
+def test_a_pickle_that_would_run_code(kernel, tmp_path, tiny):
+    folder = folder_with(tmp_path, tiny, pytorch(with_code))
+    check_refused(kernel, f"let broken = {BERT.format(folder)};", "pytorch_model.bin", "`posix.system`")
+    assert not list(pathlib.Path(kernel.run("std::env::current_dir().unwrap().display().to_string()").shown().strip('"')).glob("this-was-run"))
+
+
+def test_weights_in_the_format_of_pytorch(kernel, tmp_path, tiny):
+    folder = folder_with(tmp_path, tiny, pytorch(lambda state, storages, path: pytorch_format.save(path, state, storages)))
+    kernel.run(f"let pickled = {BERT.format(folder)}; let plain = {BERT.format(tiny)};")
+    text = '["a chess game"]'
+    assert kernel.run(f"pickled.predict({text})?.rows[0].probabilities == plain.predict({text})?.rows[0].probabilities").shown() == "true"
 
 
 def test_a_checkpoint_that_is_not_there(kernel, tmp_path):

@@ -14,6 +14,7 @@ import pickle
 import struct
 import sys
 import types
+import unittest.mock
 import zipfile
 
 HERE = pathlib.Path(__file__).parent
@@ -22,7 +23,6 @@ UTILS, TORCH = types.ModuleType("torch._utils"), types.ModuleType("torch")
 exec("def _rebuild_tensor_v2(*arguments): pass\n_rebuild_tensor_v2.__module__ = 'torch._utils'", UTILS.__dict__)
 TORCH.FloatStorage = type("FloatStorage", (), {"__module__": "torch"})
 TORCH._utils = UTILS
-sys.modules.update({"torch": TORCH, "torch._utils": UTILS})
 # A file always has the same bytes.
 WHEN = (2024, 1, 1, 0, 0, 0)
 
@@ -63,10 +63,12 @@ class Pickler(pickle.Pickler):
         return None
 
 
-def save(name, state, storages):
+def save(path, state, storages):
+    """Writes a file as `torch.save` does."""
     pickled = io.BytesIO()
-    Pickler(pickled, protocol=2).dump(state)
-    with zipfile.ZipFile(HERE / name, "w") as archive:
+    with unittest.mock.patch.dict(sys.modules, {"torch": TORCH, "torch._utils": UTILS}):
+        Pickler(pickled, protocol=2).dump(state)
+    with zipfile.ZipFile(path, "w") as archive:
         def put(entry, content):
             archive.writestr(zipfile.ZipInfo(f"archive/{entry}", WHEN), content)
 
@@ -77,8 +79,9 @@ def save(name, state, storages):
         put("version", b"3\n")
 
 
-def main():
-    whole = (HERE.parent / "sequence-classification" / "model.safetensors").read_bytes()
+def tensors(path):
+    """The tensors of a safetensors file of float32, and their storages."""
+    whole = pathlib.Path(path).read_bytes()
     length = struct.unpack("<Q", whole[:8])[0]
     header = json.loads(whole[8:8 + length])
     state, storages = collections.OrderedDict(), []
@@ -88,11 +91,17 @@ def main():
         start, end = tensor["data_offsets"]
         storages.append(Storage(str(len(storages)), whole[8 + length + start:8 + length + end]))
         state[name] = Tensor(storages[-1], tensor["shape"])
-    save("pytorch_model.bin", state, storages)
-    save("code.bin", collections.OrderedDict([("weight", Tensor(storages[0], [1])), ("code", Code())]), storages[:1])
+    return state, storages
+
+
+def main():
+    state, storages = tensors(HERE.parent / "sequence-classification" / "model.safetensors")
+    save(HERE / "pytorch_model.bin", state, storages)
+    code = collections.OrderedDict([("weight", Tensor(storages[0], [1])), ("code", Code())])
+    save(HERE / "code.bin", code, storages[:1])
     numbers = Storage("0", bytes(4096))
     many = collections.OrderedDict((f"weight.{index}", Tensor(numbers, [1024])) for index in range(1000))
-    save("shared.bin", many, [numbers])
+    save(HERE / "shared.bin", many, [numbers])
 
 
 if __name__ == "__main__":
