@@ -127,6 +127,8 @@ def test_stop_on_error_aborts_what_waits(kernel):
     while len(statuses) < 3:
         reply = kernel.client.get_shell_msg(timeout=30)
         statuses[reply["parent_header"]["msg_id"]] = reply["content"]["status"]
+        # A number would be shown beside a cell that was not executed.
+        assert (reply["content"]["status"] == "aborted") == (reply["content"] == {"status": "aborted"})
     assert [statuses[request] for request in requests] == ["error", "aborted", "aborted"]
     check_alive(kernel)
 

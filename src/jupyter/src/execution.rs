@@ -109,9 +109,7 @@ impl Task {
         for waiting in aborted {
             let parent = Arc::new(waiting.header_json.clone());
             self.running.begin_cell(&parent);
-            self.replies
-                .send(&waiting, &ExecuteReply::aborted(self.count))
-                .await;
+            self.replies.send(&waiting, &ExecuteReply::aborted()).await;
             self.running.end_cell(&parent);
         }
     }

@@ -12,8 +12,9 @@ use super::Content;
 pub struct ExecuteReply {
     /// `ok`, `error` or `aborted`.
     pub status: &'static str,
-    /// The cell's number.
-    pub execution_count: u64,
+    /// The cell's number; none for a cell that was not executed, which a front end would show.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution_count: Option<u64>,
     /// Results of the user expressions; status `ok`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_expressions: Option<Value>,
@@ -30,7 +31,7 @@ impl ExecuteReply {
     pub fn ok(execution_count: u64, user_expressions: Value, payload: Vec<Value>) -> Self {
         Self {
             status: "ok",
-            execution_count,
+            execution_count: Some(execution_count),
             user_expressions: Some(user_expressions),
             payload: Some(payload),
             error: None,
@@ -41,7 +42,7 @@ impl ExecuteReply {
     pub fn error(execution_count: u64, error: super::Error, payload: Vec<Value>) -> Self {
         Self {
             status: "error",
-            execution_count,
+            execution_count: Some(execution_count),
             user_expressions: None,
             payload: Some(payload),
             error: Some(error),
@@ -49,10 +50,10 @@ impl ExecuteReply {
     }
 
     /// The cell was not executed, since one before it failed.
-    pub fn aborted(execution_count: u64) -> Self {
+    pub fn aborted() -> Self {
         Self {
             status: "aborted",
-            execution_count,
+            execution_count: None,
             user_expressions: None,
             payload: None,
             error: None,
@@ -85,7 +86,7 @@ mod tests {
         let expected = json!({"status": "error", "execution_count": 4, "payload": [],
             "ename": "SC0101", "evalue": "no", "traceback": ["Cell In[4], line 1"]});
         assert_eq!(error, expected);
-        let aborted = to_value(ExecuteReply::aborted(4)).expect("serializes");
-        assert_eq!(aborted, json!({"status": "aborted", "execution_count": 4}));
+        let aborted = to_value(ExecuteReply::aborted()).expect("serializes");
+        assert_eq!(aborted, json!({"status": "aborted"}));
     }
 }
