@@ -191,6 +191,7 @@ impl Dataset {
             examples: examples.collect(),
             label_names: names,
             source: self.source.clone(),
+            skipped: self.skipped.clone(),
         };
         Ok(data.with_names_in_examples())
     }

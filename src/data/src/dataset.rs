@@ -22,6 +22,50 @@ pub struct Dataset {
     pub label_names: Vec<String>,
     /// Where the examples come from: a path as the user gave it, or the call that made them.
     pub source: String,
+    /// Rows of the source that are not among the examples because they cannot be read, as was asked for.
+    pub skipped: SkippedRows,
+}
+
+/// Rows that were skipped, as [`crate::Columns::skip_bad_rows`] asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SkippedRows {
+    /// How many.
+    pub rows: usize,
+    /// What is wrong with the first ones: `line 3 has 3 fields, the header has 2`.
+    pub first: Vec<String>,
+}
+
+impl SkippedRows {
+    /// Rows that are described.
+    const DESCRIBED: usize = 5;
+
+    /// One more; `what` is called for the first ones only.
+    pub(crate) fn add(&mut self, what: impl FnOnce() -> String) {
+        self.rows += 1;
+        if self.first.len() < Self::DESCRIBED {
+            self.first.push(what());
+        }
+    }
+
+    /// Those of another part of the same data.
+    pub(crate) fn extend(&mut self, other: &Self) {
+        self.rows += other.rows;
+        let room = Self::DESCRIBED.saturating_sub(self.first.len());
+        self.first.extend(other.first.iter().take(room).cloned());
+    }
+
+    /// `2 rows skipped: line 3 has 3 fields, the header has 2; …`; nothing without a row.
+    pub fn sentence(&self) -> Option<String> {
+        let mut sentence = format!(
+            "{} skipped: {}",
+            text::count(self.rows, "row"),
+            self.first.join("; ")
+        );
+        if self.rows > self.first.len() {
+            sentence += "; …";
+        }
+        (self.rows > 0).then_some(sentence)
+    }
 }
 
 impl Dataset {
@@ -106,6 +150,7 @@ impl Dataset {
             examples: examples.into_iter().enumerate().map(number).collect(),
             label_names,
             source: source.into(),
+            skipped: SkippedRows::default(),
         };
         data.with_names_in_examples()
     }
@@ -289,6 +334,7 @@ impl Dataset {
             examples: examples.cloned().collect(),
             label_names: self.label_names.clone(),
             source: self.source.clone(),
+            skipped: self.skipped.clone(),
         }
     }
 }

@@ -68,7 +68,7 @@ pub mod words;
 
 pub use annotation::{Annotation, Answer, Word};
 pub use batch::{Batch, Batches, Labels, SpanLabels, TokenLabels};
-pub use dataset::Dataset;
+pub use dataset::{Dataset, SkippedRows};
 pub use encoded::{Encoded, EncodedExample, Targets, TokenReport};
 pub use example::{Example, Label};
 pub use numeric::{IntoTarget, Target, make_classification, make_regression};

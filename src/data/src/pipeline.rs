@@ -5,9 +5,11 @@
 use std::collections::{HashMap, HashSet};
 
 use stratoscope_diagnostics::Result;
+use stratoscope_render::text;
 
-use crate::dataset::Dataset;
+use crate::dataset::{Dataset, SkippedRows, sorted_label_names};
 use crate::example::{Example, Label};
+use crate::tags::sorted_tags;
 use crate::{problem, random};
 
 /// What is compared to find duplicates: both texts of a pair, or all features. Labels may differ.
@@ -26,6 +28,42 @@ impl<'a> Content<'a> {
             pair: example.pair.as_deref(),
             bits: example.features.iter().map(|x| x.to_bits()).collect(),
         }
+    }
+}
+
+/// What the examples of a data set are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kind {
+    features: usize,
+    is_paired: bool,
+    label: &'static str,
+}
+
+impl Kind {
+    /// By the first example.
+    fn of(data: &Dataset) -> Self {
+        let first = data.examples.first();
+        let label = match first.map(|example| (example.words(), example.answers(), example.label)) {
+            Some((Some(_), ..)) => "tags",
+            Some((_, Some(_), _)) => "answers",
+            Some((.., Some(Label::Class(_)))) => "classes",
+            Some((.., Some(Label::Value(_)))) => "numbers to predict",
+            Some((.., None)) | None => "no labels",
+        };
+        Self {
+            features: data.num_features(),
+            is_paired: data.is_paired(),
+            label,
+        }
+    }
+
+    fn words(self) -> String {
+        let what = match (self.features, self.is_paired) {
+            (0, false) => "texts".to_owned(),
+            (0, true) => "pairs of texts".to_owned(),
+            (features, _) => format!("rows of {}", text::count(features, "number")),
+        };
+        format!("{what} with {}", self.label)
     }
 }
 
@@ -71,6 +109,7 @@ impl Dataset {
             examples: changed.collect(),
             label_names: self.label_names.clone(),
             source: self.source.clone(),
+            skipped: self.skipped.clone(),
         };
         changed.with_names_in_examples()
     }
@@ -87,6 +126,117 @@ impl Dataset {
     pub fn without(&self, other: &Dataset) -> Self {
         let theirs: HashSet<Content<'_>> = other.examples.iter().map(Content::of).collect();
         self.filter(|example| !theirs.contains(&Content::of(example)))
+    }
+
+    /// The examples of this data set, then those of `other`. Classes are those of both, in sorted order; a class that both
+    /// have is one class. The rows are numbered anew.
+    ///
+    /// ```
+    /// use stratoscope_data::Dataset;
+    ///
+    /// # fn main() -> stratoscope_diagnostics::Result<()> {
+    /// let games = Dataset::from_rows(["a chess game", "a mail server"], ["games", "mail"])?;
+    /// let fonts = Dataset::from_rows(["a sans serif font", "a puzzle"], ["fonts", "games"])?;
+    /// let both = games.concatenate(&fonts)?;
+    /// assert_eq!(both.label_names, ["fonts", "games", "mail"]);
+    /// assert_eq!(both.class_counts(), [1, 2, 1]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// SC0915 for a data set of another kind, such as pairs and single texts.
+    pub fn concatenate(&self, other: &Dataset) -> Result<Self> {
+        let source = match self.source == other.source {
+            true => self.source.clone(),
+            false => format!("{} and {}", self.source, other.source),
+        };
+        Self::of_parts(vec![self.clone(), other.clone()], source)
+    }
+
+    /// The examples of all parts, one after the other.
+    pub(crate) fn of_parts(parts: Vec<Dataset>, source: String) -> Result<Self> {
+        let kinds = parts.iter().map(Kind::of).collect::<Vec<_>>();
+        if let Some(other) = kinds.iter().position(|kind| *kind != kinds[0]) {
+            let place = problem::call("concatenate");
+            let what = format!(
+                "{}, which is to follow {}",
+                parts[other].source, parts[0].source
+            );
+            let (given, expects) = (kinds[other].words(), kinds[0].words());
+            return Err(problem::bad_size(place, &what, given, &expects));
+        }
+        let names = parts
+            .iter()
+            .flat_map(|part| &part.label_names)
+            .map(String::as_str);
+        let names = match parts.iter().any(Dataset::is_tagged) {
+            true => sorted_tags(names),
+            false => sorted_label_names(names),
+        };
+        let mut whole = Self {
+            examples: Vec::new(),
+            label_names: names.clone(),
+            source,
+            skipped: SkippedRows::default(),
+        };
+        // Of one file, a line says where a row is.
+        let has_lines = parts.windows(2).all(|two| two[0].source == two[1].source);
+        for part in parts {
+            whole.skipped.extend(&part.skipped);
+            let part = match names.is_empty() {
+                true => part,
+                false => part.with_label_names(&names)?,
+            };
+            for example in part.examples {
+                let row = whole.examples.len();
+                let line = example.line.filter(|_| has_lines);
+                whole.examples.push(Example {
+                    row,
+                    line,
+                    ..example
+                });
+            }
+        }
+        Ok(whole)
+    }
+
+    /// All examples `count` times, one pass after the other.
+    ///
+    /// # Errors
+    /// SC0915 for 0.
+    pub fn repeat(&self, count: usize) -> Result<Self> {
+        if count == 0 {
+            return Err(problem::bad_size(
+                problem::call("repeat"),
+                "count",
+                count,
+                "at least 1",
+            ));
+        }
+        let examples = std::iter::repeat_n(&self.examples, count).flatten();
+        Ok(self.with_examples(examples))
+    }
+
+    /// Every `count`-th example, beginning with example `index`: the parts 0 to `count` − 1 have each example once.
+    ///
+    /// # Errors
+    /// SC0915 unless `index` is smaller than `count`.
+    pub fn shard(&self, count: usize, index: usize) -> Result<Self> {
+        if index >= count {
+            let expects = match count {
+                0 => "a number of parts of at least 1".to_owned(),
+                count => format!("0 to {}, as there are {count} parts", count - 1),
+            };
+            return Err(problem::bad_size(
+                problem::call("shard"),
+                "index",
+                index,
+                &expects,
+            ));
+        }
+        let examples = self.examples.iter().skip(index).step_by(count);
+        Ok(self.with_examples(examples))
     }
 
     /// Splits at random, determined by the seed, so that both parts have each class in the same

@@ -39,7 +39,11 @@ impl Dataset {
             // Writing to a string cannot fail.
             let _ = write!(text, "\n  {name:<width$}  {count:>6}  {share:>5.1} %");
         }
-        text::visible(&(text + &self.rows_as_text(SHOWN_EXAMPLES)))
+        text += &self.rows_as_text(SHOWN_EXAMPLES);
+        if let Some(skipped) = self.skipped.sentence() {
+            text += &format!("\n{skipped}");
+        }
+        text::visible(&text)
     }
 
     /// The summary as static HTML: literal inline styles and no color of text or background but
@@ -78,6 +82,13 @@ impl Dataset {
             html.push_str("</table>");
         }
         html.push_str(&self.rows_as_html(SHOWN_EXAMPLES));
+        if let Some(skipped) = self.skipped.sentence() {
+            let _ = write!(
+                html,
+                "<div style=\"margin-top:6px\">{}</div>",
+                escape(&skipped)
+            );
+        }
         html.push_str("</div>");
         html
     }
@@ -181,6 +192,7 @@ impl Dataset {
         let labels = match self.num_labels() {
             0 if self.is_labelled() => "a number each".to_owned(),
             0 => "no labels".to_owned(),
+            1 => "1 class".to_owned(),
             classes => format!("{classes} classes"),
         };
         format!("{}, {labels}", text::count(self.len(), noun))

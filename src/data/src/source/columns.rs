@@ -23,6 +23,7 @@ pub struct Columns {
     pair: Option<String>,
     label: Wanted,
     missing: Missing,
+    skips_bad_rows: bool,
 }
 
 /// How a row without a label is handled.
@@ -109,6 +110,19 @@ impl Columns {
     pub fn fill_missing(mut self, label: impl Into<String>) -> Self {
         self.missing = Missing::Filled(label.into());
         self
+    }
+
+    /// Skips rows that cannot be read, and counts them: the data set lists the first ones with their lines. Without this
+    /// they are an error. Such are rows with more or fewer fields than the header, lines that are no JSON object or lack a
+    /// key, and labels that are no numbers where numbers are to be predicted.
+    pub fn skip_bad_rows(mut self) -> Self {
+        self.skips_bad_rows = true;
+        self
+    }
+
+    /// Whether rows that cannot be read are skipped.
+    pub(crate) fn skips_bad_rows(&self) -> bool {
+        self.skips_bad_rows
     }
 
     /// How a row without a label is handled.

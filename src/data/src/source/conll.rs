@@ -7,7 +7,7 @@ use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::rules::RaggedRow;
 use stratoscope_render::text;
 
-use super::{Reading, read_text};
+use super::{Reading, files, read_text};
 use crate::dataset::{Dataset, index_of};
 use crate::example::Example;
 use crate::problem;
@@ -33,9 +33,10 @@ impl Dataset {
     /// SC0911 if the file cannot be read as UTF-8, has a line with one column or a sentence without end, SC0912
     /// for a line with more or fewer columns than the first, SC0914 if there is no word.
     pub fn conll(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let content = read_text(CALL, path)?;
-        Self::conll_text(&path.display().to_string(), &content)
+        files::read(CALL, path.as_ref(), |path| {
+            let content = read_text(CALL, path)?;
+            Self::conll_text(&path.display().to_string(), &content)
+        })
     }
 
     /// [`Self::conll`] with the tags numbered by a list of names, such as that of the training split.

@@ -6,7 +6,7 @@ use std::path::Path;
 use csv::{ErrorKind, ReaderBuilder};
 use stratoscope_diagnostics::Result;
 
-use super::{Columns, FieldCount, Reading, Table, TableRow, read_text};
+use super::{Columns, FieldCount, Reading, Table, TableRow, files, read_text};
 use crate::dataset::Dataset;
 use crate::problem;
 
@@ -26,13 +26,14 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::tsv`].
     pub fn csv_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
-        let path = path.as_ref();
-        let text = read_text(CALL, path)?;
-        table(&path.display().to_string(), &text)?.dataset(columns)
+        files::read(CALL, path.as_ref(), |path| {
+            let text = read_text(CALL, path)?;
+            table(&path.display().to_string(), &text, columns)?.dataset(columns)
+        })
     }
 }
 
-fn table(source: &str, text: &str) -> Result<Table> {
+fn table(source: &str, text: &str, columns: &Columns) -> Result<Table> {
     // Flexible, so that ragged rows get our own diagnostic instead of the library's error.
     let mut reader = ReaderBuilder::new()
         .flexible(true)
@@ -72,11 +73,12 @@ fn table(source: &str, text: &str) -> Result<Table> {
         }
     }
     reading.finished();
-    field_count.finish(CALL)?;
+    let skipped = field_count.finish(CALL, columns)?;
     Ok(Table {
         source: source.to_owned(),
         call: CALL,
         header,
         rows,
+        skipped,
     })
 }

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use stratoscope_diagnostics::Result;
 use stratoscope_render::text;
 
-use super::{Columns, Reading, Table, TableRow, read_text};
-use crate::dataset::Dataset;
+use super::{Columns, Reading, Table, TableRow, files, read_text};
+use crate::dataset::{Dataset, SkippedRows};
 use crate::problem;
 
 const CALL: &str = "Dataset::jsonl";
@@ -30,15 +30,16 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::jsonl`].
     pub fn jsonl_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
-        let path = path.as_ref();
-        let text = read_text(CALL, path)?;
-        table(&path.display().to_string(), &text)?.dataset(columns)
+        files::read(CALL, path.as_ref(), |path| {
+            let text = read_text(CALL, path)?;
+            table(&path.display().to_string(), &text, columns)?.dataset(columns)
+        })
     }
 }
 
-fn table(source: &str, text: &str) -> Result<Table> {
+fn table(source: &str, text: &str, columns: &Columns) -> Result<Table> {
     let mut header: Vec<String> = Vec::new();
-    let mut rows = Vec::new();
+    let (mut rows, mut skipped) = (Vec::new(), SkippedRows::default());
     let mut reading = Reading::begin(text.len());
     let mut offset = 0;
     let lines = text.lines().enumerate();
@@ -46,33 +47,18 @@ fn table(source: &str, text: &str) -> Result<Table> {
         reading.row(offset)?;
         offset += line.len() + 1;
         let line_number = index + 1;
-        let unreadable =
-            |reason: String| problem::unreadable(CALL, source, Some(line_number), reason);
-        let object: Map<String, Value> =
-            serde_json::from_str(line).map_err(|error| unreadable(not_an_object(&error)))?;
-        // The parser keeps the last of them.
-        if let Some(key) = key_that_is_there_twice(line) {
-            let key = text::excerpt(&key, 40);
-            return Err(unreadable(format!("the key `{key}` occurs twice")));
+        match fields(line, &mut header) {
+            Ok(fields) => rows.push(TableRow {
+                line: line_number,
+                fields,
+            }),
+            Err(reason) if columns.skips_bad_rows() => {
+                skipped.add(|| format!("line {line_number}: {reason}"));
+            }
+            Err(reason) => {
+                return Err(problem::unreadable(CALL, source, Some(line_number), reason));
+            }
         }
-        if header.is_empty() {
-            header = object.keys().cloned().collect();
-        }
-        let mut fields = Vec::with_capacity(header.len());
-        for key in &header {
-            let Some(value) = object.get(key) else {
-                let keys: Vec<&String> = object.keys().collect();
-                return Err(unreadable(format!(
-                    "the key `{key}` of the first line is missing; found {}",
-                    text::names(&keys, 12)
-                )));
-            };
-            fields.push(text_of(value));
-        }
-        rows.push(TableRow {
-            line: line_number,
-            fields,
-        });
     }
     reading.finished();
     if rows.is_empty() {
@@ -83,7 +69,30 @@ fn table(source: &str, text: &str) -> Result<Table> {
         call: CALL,
         header,
         rows,
+        skipped,
     })
+}
+
+/// The values of a line for the keys of the first one, which fills `header`; or what is wrong with the line.
+fn fields(line: &str, header: &mut Vec<String>) -> std::result::Result<Vec<String>, String> {
+    let object: Map<String, Value> =
+        serde_json::from_str(line).map_err(|error| not_an_object(&error))?;
+    // The parser keeps the last of them.
+    if let Some(key) = key_that_is_there_twice(line) {
+        let key = text::excerpt(&key, 40);
+        return Err(format!("the key `{key}` occurs twice"));
+    }
+    if header.is_empty() {
+        *header = object.keys().cloned().collect();
+    }
+    let value = |key: &String| {
+        object.get(key).map(text_of).ok_or_else(|| {
+            let keys: Vec<&String> = object.keys().collect();
+            let found = text::names(&keys, 12);
+            format!("the key `{key}` of the first line is missing; found {found}")
+        })
+    };
+    header.iter().map(value).collect()
 }
 
 /// The first key of a JSON object that occurs again in it; `line` is one.

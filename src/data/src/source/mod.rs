@@ -5,6 +5,7 @@ mod columns;
 mod conll;
 mod csv;
 mod debian;
+mod files;
 mod glue;
 mod jsonl;
 mod lines;
@@ -21,7 +22,7 @@ use stratoscope_diagnostics::rules::RaggedRow;
 use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_render::text;
 
-use crate::dataset::{Dataset, index_of, sorted_label_names};
+use crate::dataset::{Dataset, SkippedRows, index_of, sorted_label_names};
 use crate::example::{Example, Label};
 use crate::problem;
 
@@ -45,6 +46,8 @@ pub(crate) struct Table {
     pub(crate) header: Vec<String>,
     /// As many fields as columns, in each.
     pub(crate) rows: Vec<TableRow>,
+    /// Rows that are not there.
+    pub(crate) skipped: SkippedRows,
 }
 
 /// One row of a [`Table`].
@@ -73,26 +76,42 @@ impl Table {
         };
         let class_of = index_of(&label_names);
         let mut examples = Vec::with_capacity(self.rows.len());
-        for (row, TableRow { line, fields }) in self.rows.iter().enumerate() {
+        let mut skipped = std::mem::take(&mut self.skipped);
+        for TableRow { line, fields } in &self.rows {
             let label = match chosen.label {
                 LabelColumn::Class(column) => class_of
                     .get(fields[column].as_str())
                     .map(|&class| Label::Class(class)),
-                LabelColumn::Value(column) => Some(self.value(*line, column, &fields[column])?),
+                LabelColumn::Value(column) => match self.value(*line, column, &fields[column]) {
+                    Ok(value) => Some(value),
+                    Err(_) if columns.skips_bad_rows() => {
+                        let (text, name) =
+                            (text::excerpt(&fields[column], 40), &self.header[column]);
+                        skipped.add(|| {
+                            format!("line {line} has `{text}` as {name}, which is no number")
+                        });
+                        continue;
+                    }
+                    Err(problem) => return Err(problem),
+                },
                 LabelColumn::Absent => None,
             };
             examples.push(Example {
                 pair: chosen.pair.map(|pair| fields[pair].clone()),
                 label,
-                row,
+                row: examples.len(),
                 line: Some(*line),
                 ..Example::new(&fields[chosen.text])
             });
+        }
+        if examples.is_empty() {
+            return Err(problem::empty(&self.source, self.call));
         }
         let data = Dataset {
             examples,
             label_names,
             source: self.source,
+            skipped,
         };
         Ok(data.with_names_in_examples())
     }
@@ -223,6 +242,7 @@ impl Reading {
 struct FieldCount {
     expected: usize,
     first: Option<RaggedRow>,
+    skipped: SkippedRows,
 }
 
 impl FieldCount {
@@ -230,6 +250,7 @@ impl FieldCount {
         Self {
             expected: header.len(),
             first: None,
+            skipped: SkippedRows::default(),
         }
     }
 
@@ -238,6 +259,11 @@ impl FieldCount {
         if row.fields.len() == self.expected {
             return true;
         }
+        let (line, found) = (row.line, row.fields.len());
+        self.skipped.add(|| {
+            let found = text::count(found, "field");
+            format!("line {line} has {found}, the header has {}", self.expected)
+        });
         match &mut self.first {
             Some(first) => first.rows += 1,
             None => {
@@ -254,12 +280,14 @@ impl FieldCount {
         false
     }
 
+    /// The rows that were not accepted, if they are to be skipped.
+    ///
     /// # Errors
-    /// SC0912 if any row was not accepted.
-    fn finish(self, call: &str) -> Result<()> {
+    /// SC0912 if any row was not accepted, and they are not.
+    fn finish(self, call: &str, columns: &Columns) -> Result<SkippedRows> {
         match self.first {
-            Some(rule) => Err(problem::ragged_row(call, &rule)),
-            None => Ok(()),
+            Some(rule) if !columns.skips_bad_rows() => Err(problem::ragged_row(call, &rule)),
+            _ => Ok(self.skipped),
         }
     }
 }

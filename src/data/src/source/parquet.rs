@@ -18,8 +18,8 @@ use stratoscope_render::text;
 
 use super::columns::LabelColumn;
 use super::squad::{Given, Question};
-use super::{Columns, LARGEST_FILE_BYTES, Reading, Table, TableRow};
-use crate::dataset::Dataset;
+use super::{Columns, LARGEST_FILE_BYTES, Reading, Table, TableRow, files};
+use crate::dataset::{Dataset, SkippedRows};
 use crate::problem;
 
 const CALL: &str = "Dataset::parquet";
@@ -38,7 +38,11 @@ impl Dataset {
     /// SC0911 if the file cannot be read, SC0313 for a missing column, SC0416 for rows without a label, SC0432 for an
     /// answer that does not stand where the file says, SC0914 if there is no row.
     pub fn parquet(path: impl AsRef<Path>) -> Result<Self> {
-        let file = ParquetFile::open(path.as_ref())?;
+        files::read(CALL, path.as_ref(), Self::one_parquet)
+    }
+
+    fn one_parquet(path: &Path) -> Result<Self> {
+        let file = ParquetFile::open(path)?;
         let list = |names: &[&str]| names.iter().find_map(|name| file.list(name));
         if let (Some(words), Some(tags)) = (list(&WORDS), list(&TAGS)) {
             return file.sentences(words, tags);
@@ -54,7 +58,9 @@ impl Dataset {
     /// # Errors
     /// As [`Self::parquet`].
     pub fn parquet_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
-        ParquetFile::open(path.as_ref())?.table(columns)
+        files::read(CALL, path.as_ref(), |path| {
+            ParquetFile::open(path)?.table(columns)
+        })
     }
 }
 
@@ -196,6 +202,7 @@ impl ParquetFile {
             call: CALL,
             header,
             rows,
+            skipped: SkippedRows::default(),
         };
         let header = self.columns.iter().map(|it| it.name().to_owned());
         let chosen = columns.choose(&table(header.collect(), Vec::new()))?;

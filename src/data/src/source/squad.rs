@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 use stratoscope_diagnostics::Result;
 
-use super::{Reading, read_text};
+use super::{Reading, files, read_text};
 use crate::annotation::Answer;
 use crate::dataset::Dataset;
 use crate::example::Example;
@@ -55,9 +55,10 @@ impl Dataset {
     /// SC0911 if the file cannot be read as such JSON, with its line; SC0432 for an answer that does not stand where
     /// `answer_start` says; SC0914 if there is no question.
     pub fn squad(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let content = read_text(CALL, path)?;
-        Self::squad_text(&path.display().to_string(), &content)
+        files::read(CALL, path.as_ref(), |path| {
+            let content = read_text(CALL, path)?;
+            Self::squad_text(&path.display().to_string(), &content)
+        })
     }
 
     pub(super) fn squad_text(source: &str, content: &str) -> Result<Self> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use stratoscope_diagnostics::Result;
 
-use super::{Columns, FieldCount, Reading, Table, TableRow, read_text};
+use super::{Columns, FieldCount, Reading, Table, TableRow, files, read_text};
 use crate::dataset::Dataset;
 use crate::problem;
 
@@ -26,9 +26,10 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::tsv`].
     pub fn tsv_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
-        let path = path.as_ref();
-        let text = read_text(CALL, path)?;
-        table(CALL, &path.display().to_string(), &text)?.dataset(columns)
+        files::read(CALL, path.as_ref(), |path| {
+            let text = read_text(CALL, path)?;
+            table(CALL, &path.display().to_string(), &text, columns)?.dataset(columns)
+        })
     }
 
     /// [`Self::tsv_with`] with the classes numbered by a list of names, such as that of another split.
@@ -41,7 +42,8 @@ impl Dataset {
 
     /// Reads text in memory; `source` names it in messages.
     pub(crate) fn tsv_text(call: &'static str, source: &str, text: &str) -> Result<Self> {
-        table(call, source, text)?.dataset(&Columns::new())
+        let columns = Columns::new();
+        table(call, source, text, &columns)?.dataset(&columns)
     }
 }
 
@@ -49,21 +51,27 @@ impl Dataset {
 pub(super) fn without_header(path: &Path, header: &str, columns: &Columns) -> Result<Dataset> {
     let text = read_text(CALL, path)?;
     let source = path.display().to_string();
-    rows(CALL, &source, header, &text, 1)?.dataset(columns)
+    rows(CALL, &source, header, (&text, 1), columns)?.dataset(columns)
 }
 
 /// A text whose first line is the header.
-fn table(call: &'static str, source: &str, text: &str) -> Result<Table> {
+fn table(call: &'static str, source: &str, text: &str, columns: &Columns) -> Result<Table> {
     let (header, text) = text.split_once('\n').unwrap_or((text, ""));
     let header = header.strip_suffix('\r').unwrap_or(header);
     if header.trim().is_empty() {
         return Err(problem::empty(source, call));
     }
-    rows(call, source, header, text, 2)
+    rows(call, source, header, (text, 2), columns)
 }
 
 /// Splits the text at line ends and tabs; its first line is line `first` of the file. Empty lines at the end are not rows.
-fn rows(call: &'static str, source: &str, header: &str, text: &str, first: usize) -> Result<Table> {
+fn rows(
+    call: &'static str,
+    source: &str,
+    header: &str,
+    (text, first): (&str, usize),
+    columns: &Columns,
+) -> Result<Table> {
     let fields = |line: &str| line.split('\t').map(str::to_owned).collect::<Vec<_>>();
     let header = fields(header);
     let lines = text.trim_end_matches(['\n', '\r']).lines();
@@ -83,11 +91,12 @@ fn rows(call: &'static str, source: &str, header: &str, text: &str, first: usize
         }
     }
     reading.finished();
-    field_count.finish(call)?;
+    let skipped = field_count.finish(call, columns)?;
     Ok(Table {
         source: source.to_owned(),
         call,
         header,
         rows,
+        skipped,
     })
 }

@@ -61,6 +61,8 @@ impl Rule for RaggedRow {
         } else {
             diagnostic
         };
-        diagnostic.fix("quote or replace the separator inside the text, or add the missing field")
+        diagnostic
+            .fix("quote or replace the separator inside the text, or add the missing field")
+            .fix("or skip such rows, which are then counted: `Columns::new().skip_bad_rows()`")
     }
 }

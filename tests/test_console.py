@@ -1,0 +1,72 @@
+"""`jupyter console` with this kernel: cells, cards as text, rustc's errors, an input, an interrupt, and the end of the kernel
+with the console."""
+
+import os
+import sys
+
+import pexpect
+import pytest
+
+from conftest import ROOT
+from kernel_client import without_ansi
+
+
+class Console:
+    """A console in a terminal of its own."""
+
+    def __init__(self, folder):
+        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "50"}
+        self.child = pexpect.spawn(
+            str(ROOT / ".venv" / "bin" / "jupyter"), ["console", "--kernel", "stratoscope", "--simple-prompt"],
+            env=environment, cwd=folder, encoding="utf-8", timeout=90, dimensions=(50, 120))
+        self.number = 1
+        self.wait()
+
+    def wait(self):
+        """What has been shown before the next prompt."""
+        self.child.expect(rf"In \[{self.number}\]:")
+        self.number += 1
+        return without_ansi(self.child.before)
+
+    def run(self, cell):
+        self.child.sendline(cell)
+        return self.wait()
+
+
+@pytest.fixture
+def console(tmp_path):
+    console = Console(tmp_path)
+    yield console
+    console.child.close(force=True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pexpect needs a terminal of Unix")
+def test_a_session_in_the_console(console):
+    assert "Out[1]: 42" in console.run("let x = 6 * 7; x")
+    assert "printed 43" in console.run('println!("printed {}", x + 1);')
+    rustc = console.run('let y: i32 = "a";')
+    assert "error[E0308]: mismatched types" in rustc and "Cell In[3], line 1" in rustc, rustc
+    card = console.run("compile!(model, optimiser = 3)?;")
+    for words in ("error[SC0101]", "did you mean `optimizer`?", "Cell In[4], line 1: SC0101"):
+        assert words in card, card
+
+    console.child.sendline('input("name? ")')
+    console.child.expect(r"name\? ")
+    assert '"Ada"' in console.run("Ada")
+
+    console.child.sendline('loop { sleep(0.1); }')
+    console.child.expect("sleep")
+    console.child.sendintr()
+    assert "nterrupt" in console.wait()
+    process = console.run("(x, std::process::id())")
+    assert "(42, " in process, "the variables are there after the interrupt"
+
+    console.child.sendeof()
+    console.child.expect("Do you really want to exit")
+    console.child.sendline("y")
+    console.child.expect(pexpect.EOF)
+    console.child.close()
+    assert console.child.exitstatus == 0
+    number = int(process.split("(42, ")[1].split(")")[0])
+    with pytest.raises(ProcessLookupError):
+        os.kill(number, 0)
