@@ -429,6 +429,30 @@ receipt"""
     check_error(cell, "SC0106", "`use_ema` belongs to the optimizer")
 
 
+def test_rates_by_layer(kernel, compiled, tiny):
+    """`layer_decay`: the groups in the receipt, lower layers that move less, and its errors."""
+    compile_cell = f"""let deep = BertForSequenceClassification::from_pretrained("{tiny}", 8)?;
+let receipt = compile!(deep, strategy = none,
+    optimizer = SGD::new(0.1).layer_decay(0.5),
+    loss = SparseCategoricalCrossentropy {{ from_logits: true }},
+)?;
+receipt"""
+    shown = " ".join(kernel.run(compile_cell).shown().split())
+    assert "SGD::new(1e-1).layer_decay(0.5)" in shown, shown
+    for line in ("head: rate × 1", "encoder layer 1: rate × 0.5, 16 variables", "encoder layer 0: rate × 0.25, 16 variables",
+                 "embeddings: rate × 0.125"):
+        assert line in shown, shown
+    kernel.run("let course = fit!(deep, train, epochs = 2, batch_size = 16, max_length = 64)?;")
+    assert kernel.run("course.epochs[1].loss < course.epochs[0].loss").shown() == "true"
+    cell = kernel.execute(compile_cell.replace("layer_decay(0.5)", "layer_decay(1.5)"))
+    check_error(cell, "SC0103", "a number from 0 to 1")
+    cell = kernel.execute(compile_cell.replace("layer_decay", "layer_deacy"))
+    check_error(cell, "SC0504", "did you mean `layer_decay`?")
+    flat = """let flat = Sequential([Dense(1).seed(1)])?;
+compile!(flat, optimizer = SGD::new(0.1).layer_decay(0.5), loss = MeanSquaredError, strategy = none)?;"""
+    check_error(kernel.execute(flat), "SC0103", "a model with encoder layers")
+
+
 def test_one_output_that_decides_between_two_names_them(kernel, compiled, tiny):
     kernel.run(f"""let mail = Dataset::from_labelled([("a game of games", "ham"), ("a font", "spam"), ("games", "ham"), ("fonts", "spam")]);
 let binary = BertForSequenceClassification::from_pretrained("{tiny}", 1)?;

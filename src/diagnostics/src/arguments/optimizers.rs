@@ -58,6 +58,7 @@ macro_rules! methods {
             USE_EMA,
             EMA_MOMENTUM,
             EMA_OVERWRITE_FREQUENCY,
+            LAYER_DECAY,
         ]
     };
 }
@@ -297,4 +298,14 @@ const EMA_OVERWRITE_FREQUENCY: Argument = Argument::new(
     Accepts::Integer(1),
     "The number of optimizer steps after which the variables are overwritten by their averages, repeatedly. By \
      default this happens only at the end of `fit!`.",
+);
+
+const LAYER_DECAY: Argument = Argument::new(
+    "layer_decay",
+    "number from 0 to 1",
+    "none",
+    "ours; ELECTRA uses 0.8 to 0.9",
+    Accepts::Number(Interval::UpToOne),
+    "The learning rate of each encoder layer is that of the layer above times this number. The head has the whole rate, \
+     the top layer the rate times this number, the embeddings the least. The receipt of `compile!` lists the groups.",
 );

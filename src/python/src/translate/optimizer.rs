@@ -111,6 +111,10 @@ impl Translator<'_> {
                 );
             }
         }
+        if name == "Lion" && has_decay {
+            // Keras decays every variable, ours leaves biases and LayerNorm alone.
+            written += ".decay_all_parameters(true)";
+        }
         Ok(written)
     }
 

@@ -138,6 +138,7 @@ mod tests {
             use_ema(true),
             ema_momentum(0.99),
             ema_overwrite_frequency(100),
+            layer_decay(0.9),
         );
         let adam = written!(
             Adam::new(5e-5),
@@ -151,6 +152,7 @@ mod tests {
             use_ema(true),
             ema_momentum(0.99),
             ema_overwrite_frequency(100),
+            layer_decay(0.9),
         );
         let sgd = written!(
             SGD::new(0.01),
@@ -162,6 +164,7 @@ mod tests {
             use_ema(true),
             ema_momentum(0.99),
             ema_overwrite_frequency(100),
+            layer_decay(0.9),
         );
         for (optimizer, written) in OPTIMIZERS.iter().zip([adamw, adam, sgd]) {
             check(written, optimizer.arguments);

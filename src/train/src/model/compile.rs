@@ -181,6 +181,8 @@ impl Findings {
         let problems = agreement::errors(state, args.loss, &args.metrics);
         self.problems.extend(problems);
         if let Some(optimizer) = &args.optimizer {
+            let parameters = state.step.replicas.first().parameters();
+            self.problems.extend(optimizer.layers_missing(&parameters));
             let warnings = agreement::warnings(state, optimizer, args.loss);
             self.warnings.extend(warnings);
         }

@@ -7,7 +7,7 @@ use stratoscope_strategy::device::choice;
 
 use crate::metric::{Metric, names};
 use crate::network::{Files, Network};
-use crate::optimizer::Optimizer;
+use crate::optimizer::{Group, Optimizer};
 use crate::report::receipt::CompileReceipt;
 use crate::run::state::ModelState;
 use crate::schedule::{IntoSchedule, Schedule, short};
@@ -19,6 +19,10 @@ pub(crate) fn receipt<N: Network>(state: &mut ModelState<N>) -> Result<CompileRe
         add("optimizer", compiled.optimizer.to_string());
         add("", rates(compiled.optimizer.schedule));
         add("", decay(state, &compiled.optimizer));
+        let parameters = state.step.replicas.first().parameters();
+        for group in compiled.optimizer.groups(&parameters) {
+            add("", of_a_group(&group));
+        }
         match compiled.loss {
             Some(loss) => add("loss", loss.to_string()),
             None => add("loss", "none: the model only predicts".to_owned()),
@@ -134,6 +138,18 @@ fn decay<N: Network>(state: &ModelState<N>, optimizer: &Optimizer) -> String {
         }
         (false, _) => format!("{count} of {} variables are not decayed", parameters.len()),
     }
+}
+
+/// A line of the table of groups.
+fn of_a_group(group: &Group) -> String {
+    let Group {
+        name,
+        factor,
+        variables,
+        decayed,
+    } = group;
+    let factor: f64 = format!("{factor:.3e}").parse().unwrap_or(*factor);
+    format!("{name}: rate × {factor}, {variables} variables, {decayed} of them decayed")
 }
 
 /// Metrics that would be other numbers if batches were averaged.

@@ -5,6 +5,7 @@ use stratoscope_diagnostics::Result;
 
 use super::average::Ema;
 use super::clip::Clip;
+use super::groups::check_layer_decay;
 use super::{AdamRule, Identity, IntoOptimizer, Optimizer, UpdateRule, check_adam, check_schedule};
 use crate::schedule::{IntoSchedule, Schedule};
 
@@ -15,6 +16,7 @@ pub struct Adam {
     rule: AdamRule,
     clip: Clip,
     ema: Ema,
+    layer_decay: Option<f64>,
     identity: Identity,
 }
 
@@ -33,6 +35,7 @@ impl Adam {
             },
             clip: Clip::default(),
             ema: Ema::default(),
+            layer_decay: None,
             identity: Identity::new(),
         }
     }
@@ -71,6 +74,7 @@ impl IntoOptimizer for Adam {
             schedule: self.schedule,
             clipping: self.clip.resolve("Adam")?,
             averaging: self.ema.resolve("Adam")?,
+            layer_decay: check_layer_decay("Adam", self.layer_decay)?,
             excluded: None,
             by_name: false,
             identity: self.identity,

@@ -6,6 +6,7 @@ use stratoscope_diagnostics::Result;
 
 use super::average::Ema;
 use super::clip::Clip;
+use super::groups::check_layer_decay;
 use super::{AdamRule, Identity, IntoOptimizer, Optimizer, UpdateRule, check_adam, check_schedule};
 use crate::schedule::{IntoSchedule, Schedule};
 
@@ -16,6 +17,7 @@ pub struct AdamW {
     rule: AdamRule,
     clip: Clip,
     ema: Ema,
+    layer_decay: Option<f64>,
     excluded: Option<Vec<String>>,
     identity: Identity,
 }
@@ -35,6 +37,7 @@ impl AdamW {
             },
             clip: Clip::default(),
             ema: Ema::default(),
+            layer_decay: None,
             excluded: None,
             identity: Identity::new(),
         }
@@ -81,6 +84,7 @@ impl IntoOptimizer for AdamW {
             schedule: self.schedule,
             clipping: self.clip.resolve("AdamW")?,
             averaging: self.ema.resolve("AdamW")?,
+            layer_decay: check_layer_decay("AdamW", self.layer_decay)?,
             excluded: self.excluded,
             by_name: false,
             identity: self.identity,

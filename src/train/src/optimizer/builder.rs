@@ -1,6 +1,7 @@
-//! What is written the same way for every optimizer: clipping and the moving average of the weights.
+//! What is written the same way for every optimizer: clipping, the moving average of the weights, and
+//! rates by layer.
 
-/// The methods, in an `impl` of a type with the fields `clip`, `ema` and `identity`.
+/// The methods, in an `impl` of a type with the fields `clip`, `ema`, `layer_decay` and `identity`.
 macro_rules! offered_by_every_optimizer {
     () => {
         /// Clips the norm of each tensor's gradient on its own.
@@ -33,6 +34,12 @@ macro_rules! offered_by_every_optimizer {
         pub fn ema_overwrite_frequency(self, steps: impl $crate::count::IntoCount) -> Self {
             let steps = $crate::count::IntoCount::into_count(steps);
             self.with(|own| own.ema.overwrite_frequency = Some(steps))
+        }
+
+        /// The rate of each encoder layer is that of the layer above times this, from 0 to 1. The head has the rate itself,
+        /// the embeddings the least. Default: none, one rate for all.
+        pub fn layer_decay(self, layer_decay: f64) -> Self {
+            self.with(|own| own.layer_decay = Some(layer_decay))
         }
 
         /// Changed, and so another optimizer than the one it came from.

@@ -5,6 +5,7 @@ use stratoscope_diagnostics::Result;
 
 use super::average::Ema;
 use super::clip::Clip;
+use super::groups::check_layer_decay;
 use super::{
     Identity, IntoOptimizer, LionRule, Optimizer, UpdateRule, check_number, check_schedule,
 };
@@ -17,6 +18,7 @@ pub struct Lion {
     rule: LionRule,
     clip: Clip,
     ema: Ema,
+    layer_decay: Option<f64>,
     excluded: Option<Vec<String>>,
     identity: Identity,
 }
@@ -34,6 +36,7 @@ impl Lion {
             },
             clip: Clip::default(),
             ema: Ema::default(),
+            layer_decay: None,
             excluded: None,
             identity: Identity::new(),
         }
@@ -71,6 +74,7 @@ impl IntoOptimizer for Lion {
             schedule: self.schedule,
             clipping: self.clip.resolve("Lion")?,
             averaging: self.ema.resolve("Lion")?,
+            layer_decay: check_layer_decay("Lion", self.layer_decay)?,
             excluded: self.excluded,
             by_name: false,
             identity: self.identity,

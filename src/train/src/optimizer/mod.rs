@@ -13,6 +13,7 @@ mod adamw;
 mod average;
 mod change;
 mod clip;
+mod groups;
 mod kernel;
 mod lion;
 mod norm;
@@ -45,6 +46,7 @@ pub use sgd::SGD;
 pub use step::OptimizerState;
 
 pub(crate) use change::{Change, Changes};
+pub(crate) use groups::Group;
 pub(crate) use norm::{Squares, global_norm, squares_on_device, sum_of_squares};
 pub(crate) use on_gpu::changes_in_place;
 pub(crate) use rehearse::rehearse;
@@ -168,6 +170,8 @@ pub struct Optimizer {
     pub clipping: Clipping,
     /// The moving average of the weights, if one is kept.
     pub averaging: Option<Averaging>,
+    /// What the rate is multiplied with from each encoder layer to the one below.
+    pub layer_decay: Option<f64>,
     /// Variables whose name contains one of these do not decay. `None`: BERT's exclusion, unless the
     /// rule says `decay_all`.
     pub excluded: Option<Vec<String>>,
@@ -261,6 +265,9 @@ impl fmt::Display for Optimizer {
         }
         if matches!(self.rule, UpdateRule::Adam(rule) if rule.amsgrad) {
             f.write_str(".amsgrad(true)")?;
+        }
+        if let Some(decay) = self.layer_decay {
+            write!(f, ".layer_decay({decay})")?;
         }
         write!(f, "{}", self.clipping)?;
         match self.averaging {
@@ -464,6 +471,10 @@ mod tests {
                 .ema_momentum(1.0)
                 .ema_overwrite_frequency(100),
             Ok("SGD::new(1e-1).use_ema(true).ema_momentum(1.0).ema_overwrite_frequency(100)"),
+        );
+        check(
+            SGD::new(0.1).layer_decay(0.9),
+            Ok("SGD::new(1e-1).layer_decay(0.9)"),
         );
         check("AdamW", Ok("AdamW::new(1e-3).weight_decay(0.01)"));
         check("sgd", Ok("SGD::new(1e-2)"));

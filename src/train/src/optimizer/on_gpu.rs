@@ -2,7 +2,7 @@
 //! device binds at once, and put back. Nothing is read. Other rules, AMSGrad, and clipping of each tensor by its own norm
 //! run as tensor operations (`step`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
@@ -38,13 +38,18 @@ pub(super) fn apply<M: Module>(
         gradients,
         moments,
         update,
-        taken: [Vec::new(), Vec::new()],
+        taken: BTreeMap::new(),
     };
     let module = module.map(&mut take);
-    let [kept, decayed] = take.taken;
+    let taken = take.taken;
     let mut updated = HashMap::new();
-    for (group, decays) in [(kept, false), (decayed, true)] {
-        let step = numbers(update, &rule, decays, time);
+    for ((decays, rate), group) in taken {
+        let rate = f64::from_bits(rate);
+        let own = Update {
+            rate,
+            ..update.clone()
+        };
+        let step = numbers(&own, &rule, decays, time);
         let (ids, slots): (Vec<ParamId>, Vec<Slots>) = group.into_iter().unzip();
         updated.extend(ids.into_iter().zip(kernels::adam(slots, step)));
     }
@@ -87,8 +92,8 @@ struct Take<'a> {
     gradients: &'a mut GradientsParams,
     moments: &'a mut HashMap<ParamId, Moments>,
     update: &'a Update,
-    /// Those that do not decay, and those that do.
-    taken: [Vec<(ParamId, Slots)>; 2],
+    /// By whether they decay, and by the bits of their rate: a kernel has one of each.
+    taken: BTreeMap<(bool, u64), Vec<(ParamId, Slots)>>,
 }
 
 impl ModuleMapper for Take<'_> {
@@ -118,7 +123,8 @@ impl ModuleMapper for Take<'_> {
                 second,
                 gradient: Some(gradient),
             };
-            self.taken[usize::from(decays)].push((id, slots));
+            let group = (decays, self.update.of(id).rate.to_bits());
+            self.taken.entry(group).or_default().push((id, slots));
         }
         // Only a tensor of the autodiff device remembers that it is trained.
         let place = match trained {

@@ -52,7 +52,7 @@ impl ModuleVisitor for Rehearsal<'_> {
             true => weights.inner(),
             false => weights,
         };
-        let update = self.update;
+        let update = &self.update.of(param.id);
         let prepare = prepare(update, &gradient);
         let (Some(weights), Some(gradient)) = (contiguous(weights), contiguous(gradient)) else {
             self.changes = None;

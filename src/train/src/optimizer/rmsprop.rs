@@ -6,6 +6,7 @@ use stratoscope_diagnostics::Result;
 
 use super::average::Ema;
 use super::clip::Clip;
+use super::groups::check_layer_decay;
 use super::{
     Identity, IntoOptimizer, Optimizer, RmspropRule, UpdateRule, check_number, check_schedule,
 };
@@ -18,6 +19,7 @@ pub struct RMSprop {
     rule: RmspropRule,
     clip: Clip,
     ema: Ema,
+    layer_decay: Option<f64>,
     identity: Identity,
 }
 
@@ -34,6 +36,7 @@ impl RMSprop {
             },
             clip: Clip::default(),
             ema: Ema::default(),
+            layer_decay: None,
             identity: Identity::new(),
         }
     }
@@ -73,6 +76,7 @@ impl IntoOptimizer for RMSprop {
             schedule: self.schedule,
             clipping: self.clip.resolve("RMSprop")?,
             averaging: self.ema.resolve("RMSprop")?,
+            layer_decay: check_layer_decay("RMSprop", self.layer_decay)?,
             excluded: None,
             by_name: false,
             identity: self.identity,

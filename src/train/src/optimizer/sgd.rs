@@ -6,6 +6,7 @@ use stratoscope_diagnostics::Result;
 
 use super::average::Ema;
 use super::clip::Clip;
+use super::groups::check_layer_decay;
 use super::{
     Identity, IntoOptimizer, Optimizer, SgdRule, UpdateRule, check_number, check_schedule,
 };
@@ -18,6 +19,7 @@ pub struct SGD {
     rule: SgdRule,
     clip: Clip,
     ema: Ema,
+    layer_decay: Option<f64>,
     identity: Identity,
 }
 
@@ -32,6 +34,7 @@ impl SGD {
             },
             clip: Clip::default(),
             ema: Ema::default(),
+            layer_decay: None,
             identity: Identity::new(),
         }
     }
@@ -59,6 +62,7 @@ impl IntoOptimizer for SGD {
             schedule: self.schedule,
             clipping: self.clip.resolve("SGD")?,
             averaging: self.ema.resolve("SGD")?,
+            layer_decay: check_layer_decay("SGD", self.layer_decay)?,
             excluded: None,
             by_name: false,
             identity: self.identity,

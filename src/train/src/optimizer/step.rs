@@ -76,8 +76,21 @@ pub(crate) struct Update {
     pub rate: f64,
     /// Parameters that weight decay leaves alone.
     pub undecayed: std::sync::Arc<HashSet<ParamId>>,
+    /// What the rate of a parameter is multiplied with, where it is not 1.
+    pub layer_factors: std::sync::Arc<HashMap<ParamId, f64>>,
     /// Whether the change of each variable is measured, on the CPU.
     pub is_measured: bool,
+}
+
+impl Update {
+    /// The update of one parameter: with its rate.
+    pub(super) fn of(&self, id: ParamId) -> Self {
+        let factor = self.layer_factors.get(&id).copied().unwrap_or(1.0);
+        Self {
+            rate: self.rate * factor,
+            ..self.clone()
+        }
+    }
 }
 
 /// Updates the module, and returns the change of each variable where it is measured. Should the arithmetic panic, the parameter where it happened is as it was or
@@ -146,7 +159,7 @@ impl ModuleMapper for Step<'_> {
         let trained = tensor.is_require_grad();
         let mut weights = tensor.inner();
         let moments = self.moments.entry(id).or_default();
-        let (update, time) = (self.update, self.time);
+        let (update, time) = (&self.update.of(id), self.time);
         let decay = !update.undecayed.contains(&id);
         let mut change = None;
         let work = AssertUnwindSafe(|| {
@@ -389,7 +402,9 @@ mod tests {
     use burn::nn::{Linear, LinearConfig};
     use burn::tensor::TensorData;
 
-    use super::super::{Adam, AdamW, IntoOptimizer, SGD, global_norm};
+    use super::super::{
+        Adam, AdamW, IntoOptimizer, Lion, Optimizer, RMSprop, SGD, global_norm, rehearse,
+    };
     use super::*;
 
     fn layer(device: &Device) -> Linear {
@@ -423,6 +438,7 @@ mod tests {
             factor: optimizer.clipping.global_factor(norm),
             rate,
             undecayed: Arc::default(),
+            layer_factors: Arc::default(),
             is_measured: true,
         }
     }
@@ -587,6 +603,43 @@ mod tests {
         assert!((decayed(false, false) - 1.9).abs() < 1e-6);
         assert_eq!(decayed(false, true), 2.0);
         assert!((decayed(true, true) - 1.9).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_parameter_moves_by_its_own_rate() {
+        let device = Device::flex().autodiff();
+        let moved = |optimizer: Optimizer, factor: f64| {
+            let (mut layer, mut state) = (layer(&device), OptimizerState::default());
+            let gradients = gradients(&layer, &device);
+            let mut update = update(optimizer, 0.1, 5.0);
+            update.layer_factors = Arc::new([(layer.weight.id, factor)].into());
+            let expected = rehearse(&layer, &gradients, &state, &update);
+            let made = apply(&mut layer, gradients, &mut state, &update);
+            assert_eq!(expected.expect("on the CPU")[0].1, made[0].1);
+            values(&layer)
+        };
+        let optimizers = [
+            SGD::new(0.1).into_optimizer(),
+            SGD::new(0.1).momentum(0.9).into_optimizer(),
+            Adam::new(0.1).into_optimizer(),
+            AdamW::new(0.1).weight_decay(0.5).into_optimizer(),
+            RMSprop::new(0.1).into_optimizer(),
+            Lion::new(0.1).weight_decay(0.5).into_optimizer(),
+        ];
+        let start = values(&layer(&device));
+        for optimizer in optimizers {
+            let optimizer = optimizer.expect("valid");
+            let whole = moved(optimizer.clone(), 1.0);
+            let half = moved(optimizer.clone(), 0.5);
+            for ((start, whole), half) in start.iter().zip(whole).zip(half) {
+                let (whole, half) = (whole - start, half - start);
+                assert!(
+                    (half - 0.5 * whole).abs() < 1e-6,
+                    "{optimizer}: {half} {whole}"
+                );
+            }
+            assert_eq!(moved(optimizer, 0.0), start);
+        }
     }
 
     /// The weights of `layer` under SGD of rate 1 with the gradient [[3, 0], [0, 4]], over and over:

@@ -1,6 +1,6 @@
 //! The whole state of a model, and the lock it is behind.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -232,6 +232,15 @@ impl<N: Network> ModelState<N> {
             .collect()
     }
 
+    /// What the rate of each parameter is multiplied with, where it is not 1.
+    fn layer_factors(&self) -> HashMap<ParamId, f64> {
+        let compiled = self.compiled.as_ref();
+        let parameters = self.step.replicas.first().parameters();
+        compiled.map_or_else(HashMap::new, |compiled| {
+            compiled.optimizer.layer_factors(&parameters)
+        })
+    }
+
     /// Replicas and devices in words.
     pub(crate) fn devices_in_words(&self) -> String {
         match self.step.replicas.strategy() {
@@ -295,6 +304,7 @@ impl<N: Network> ModelState<N> {
             loss: compiled.loss.ok_or_else(|| NoLoss.error())?,
             exchange: ExchangeMode::of(&self.step.replicas, compiled.sync_every),
             undecayed: Arc::new(self.undecayed()),
+            layer_factors: Arc::new(self.layer_factors()),
             class_weights: None,
             seed: 0,
             span: Span::new(0),

@@ -35,6 +35,8 @@ pub(crate) struct StepSettings {
     pub exchange: ExchangeMode,
     /// The parameters that weight decay leaves alone.
     pub undecayed: Arc<HashSet<ParamId>>,
+    /// What the rate of a parameter is multiplied with, where it is not 1.
+    pub layer_factors: Arc<HashMap<ParamId, f64>>,
     /// What each example counts in the loss, by its class.
     pub class_weights: Option<ClassWeights>,
     /// Fixes the dropout masks.

@@ -179,6 +179,7 @@ impl<N: Network> StepState<N> {
             factor: 1.0,
             rate,
             undecayed: Arc::clone(&settings.undecayed),
+            layer_factors: Arc::clone(&settings.layer_factors),
             is_measured: settings.measures_updates,
         };
         (inputs, update)

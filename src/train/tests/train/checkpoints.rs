@@ -213,6 +213,15 @@ fn with_every_tensor_that_an_optimizer_keeps() {
 }
 
 #[test]
+fn with_rates_by_layer() {
+    check(&Case {
+        name: "layer_decay",
+        optimizer: || valid(AdamW::new(1e-3).layer_decay(0.5)),
+        ..CASE
+    });
+}
+
+#[test]
 fn with_one_copy_of_the_variables() {
     let central: fn() -> Option<Strategy> =
         || Some(CentralStorageStrategy::logical(2).expect("two").strategy());

@@ -18,6 +18,7 @@ mod heads;
 mod hindsight;
 mod interrupted;
 mod interrupted_exactly;
+mod layer_rates;
 mod look;
 mod mixed_precision;
 mod on_wgpu;

@@ -179,6 +179,32 @@ fn optimizers_on_wgpu() {
     }
 }
 
+/// Rates by layer: Adam's kernel runs once for each rate, others are tensor operations.
+#[test]
+fn rates_by_layer_on_wgpu() {
+    let Some(devices) = pair() else { return };
+    let data = sentences(12);
+    let make = |name: &str| match name {
+        "SGD" => SGD::new(0.2).layer_decay(0.5).into_optimizer(),
+        "AdamW" => (AdamW::new(0.01).epsilon(0.1).weight_decay(0.1))
+            .layer_decay(0.5)
+            .into_optimizer(),
+        _ => RMSprop::new(0.01)
+            .epsilon(0.1)
+            .layer_decay(0.5)
+            .into_optimizer(),
+    };
+    for name in ["SGD", "AdamW", "RMSprop"] {
+        let [expected, found] = devices.clone().map(|device| {
+            let args = CompileArgs::new().optimizer(make(name).expect("valid"));
+            let model = compiled(Some(device), "float32", args.loss(cross_entropy()));
+            let fit = FitArgs::new().batch_size(4).seed(3).verbose(false);
+            outcome(&model, &data, fit)
+        });
+        agree(name, &found, &expected, 4.0);
+    }
+}
+
 /// Every loss and activation, `predict` and `evaluate` of each.
 #[test]
 fn losses_and_activations_on_wgpu() {

@@ -4,8 +4,8 @@ use stratoscope_strategy::{
     AsStrategy, CentralStorageStrategy, ParameterServerStrategy, Partitioner, Strategy,
 };
 use stratoscope_train::{
-    Adam, BertForSequenceClassification, FitArgs, History, IntoOptimizer, Lion, Optimizer, RMSprop,
-    Run,
+    Adam, AdamW, BertForSequenceClassification, FitArgs, History, IntoOptimizer, Lion, Optimizer,
+    RMSprop, Run,
 };
 
 use crate::support::{self, heard, mirrored, plain_args, recipe, sentences, weights};
@@ -146,6 +146,19 @@ fn with_averages_and_amsgrad() {
                 .amsgrad(true)
                 .use_ema(true)
                 .ema_momentum(0.5);
+            optimizer.into_optimizer().expect("valid numbers")
+        },
+        ..CASE
+    });
+}
+
+#[test]
+fn with_rates_by_layer() {
+    check(&Case {
+        name: "layer_decay",
+        strategy: mirrored,
+        optimizer: || {
+            let optimizer = AdamW::new(1e-3).layer_decay(0.5);
             optimizer.into_optimizer().expect("valid numbers")
         },
         ..CASE

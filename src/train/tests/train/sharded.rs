@@ -87,6 +87,8 @@ fn shards_train_to_the_same_bits() {
     let global = || with(AdamW::new(1e-3).global_clipnorm(0.5));
     check("global_clipnorm", global, true);
     let each = || with(AdamW::new(1e-3).clipnorm(0.05));
+    let rates = || with(AdamW::new(1e-3).layer_decay(0.5));
+    check("layer_decay", rates, true);
     check("clipnorm", each, true);
     check("clipnorm", each, false);
     let velocity = || with(SGD::new(0.1).momentum(0.9).clipvalue(0.01));

@@ -12,8 +12,8 @@ use stratoscope_strategy::{
     AsStrategy, MirroredStrategy, MultiWorkerMirroredStrategy, Strategy, scope,
 };
 use stratoscope_train::{
-    Activation, Adam, CompileArgs, Dense, Dropout, FitArgs, History, MeanSquaredError, Model,
-    Network, SGD, Sequential, on_batch_end, serve_as_worker,
+    Activation, Adam, AdamW, CompileArgs, Dense, Dropout, FitArgs, History, MeanSquaredError,
+    Model, Network, SGD, Sequential, on_batch_end, serve_as_worker,
 };
 use stratoscope_workers::Launch;
 
@@ -113,6 +113,22 @@ fn four_workers_have_the_bits_of_four_logical_devices() {
         let expected = bert(logical(4).strategy(), policy, accumulation);
         let found = bert(workers(4).strategy(), policy, accumulation);
         assert_eq!(found, expected, "{policy}, {accumulation}");
+    }
+}
+
+/// Rates by layer travel with the update, also where workers step alone.
+#[test]
+fn workers_have_the_rates_of_layers() {
+    for sync_every in [1, 2] {
+        let run = |strategy: Strategy| {
+            let args = plain_args().optimizer(AdamW::new(1e-3).layer_decay(0.5));
+            let model = compiled(Some(strategy), "float32", args.sync_every(sync_every));
+            let (train, dev) = (sentences(13), sentences(7));
+            let history = model.fit(&train, fit_args(&dev)).expect("it trains");
+            left(&model, &history)
+        };
+        let expected = run(logical(2).strategy());
+        assert_eq!(run(workers(2).strategy()), expected, "{sync_every}");
     }
 }
 

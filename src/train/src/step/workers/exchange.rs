@@ -1,6 +1,6 @@
 //! What the workers exchange: values, gradients, updates, checksums.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Instant;
 
 use burn::module::ParamId;
@@ -170,13 +170,11 @@ impl<N: Network> StepState<N> {
             factor,
             rate,
             undecayed: settings.undecayed.clone(),
+            layer_factors: settings.layer_factors.clone(),
             is_measured: false,
         };
-        let undecayed = marked(
-            &flat::variables(self.replicas.structure()),
-            &settings.undecayed,
-        );
-        let request = request(WireUpdate::of(&update, undecayed));
+        let variables = flat::variables(self.replicas.structure());
+        let request = request(WireUpdate::of(&update, &variables));
         let remote = self.remote();
         remote.updates_since = Some(Instant::now());
         let number = remote.team.next_number();
@@ -282,9 +280,4 @@ fn log_lost(remote: &super::Remote, broken: &Broken) {
     if broken.seat.is_some() {
         remote.team.dissolve();
     }
-}
-
-/// For each variable whether it is one of these.
-fn marked(variables: &[flat::Variable], of: &HashSet<ParamId>) -> Vec<bool> {
-    variables.iter().map(|it| of.contains(&it.id)).collect()
 }

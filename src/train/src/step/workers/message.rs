@@ -183,6 +183,8 @@ pub(crate) struct WireUpdate {
     pub rate: f64,
     /// Whether weight decay leaves a variable alone, in the order of the network.
     pub undecayed: Vec<bool>,
+    /// What the rate of a variable is multiplied with, in the same order.
+    pub layer_factors: Vec<f64>,
 }
 
 fn encoded(value: &impl Serialize) -> Outcome<Vec<u8>> {
@@ -337,14 +339,18 @@ impl WirePass {
 }
 
 impl WireUpdate {
-    pub(crate) fn of(update: &Update, undecayed: Vec<bool>) -> Self {
+    /// An update of a network with these variables.
+    pub(super) fn of(update: &Update, variables: &[Variable]) -> Self {
+        let undecayed = variables.iter().map(|it| update.undecayed.contains(&it.id));
+        let factor = |it: &Variable| update.layer_factors.get(&it.id).copied().unwrap_or(1.0);
         Self {
             rule: update.rule,
             clipping: update.clipping,
             averaging: update.averaging,
             factor: update.factor,
             rate: update.rate,
-            undecayed,
+            undecayed: undecayed.collect(),
+            layer_factors: variables.iter().map(factor).collect(),
         }
     }
 
@@ -355,6 +361,10 @@ impl WireUpdate {
             .filter(|(_, is_undecayed)| **is_undecayed)
             .map(|(variable, _)| variable.id)
             .collect();
+        let factors = variables.iter().zip(&self.layer_factors);
+        let factors = factors
+            .filter(|(_, factor)| **factor != 1.0)
+            .map(|(variable, factor)| (variable.id, *factor));
         Update {
             rule: self.rule,
             clipping: self.clipping,
@@ -362,6 +372,7 @@ impl WireUpdate {
             factor: self.factor,
             rate: self.rate,
             undecayed: Arc::new(undecayed),
+            layer_factors: Arc::new(factors.collect()),
             is_measured: false,
         }
     }
