@@ -17,6 +17,8 @@ NOTEBOOKS = {
     "webgpu": (["SC0712"], {"SC0407", "SC0501"}),
     "token_classification": ([], set()),
     "question_answering": (["SC0432"], set()),
+    "data": (["SC0912", "SC0913"], set()),
+    "sweep": ([], {"SC0516"}),
 }
 
 
@@ -168,3 +170,19 @@ def test_answers_are_found_or_missing(run):
     shown = executed.shown("What does firefox provide?")
     assert "What does firefox provide? → no answer in this text" in shown and "→ net" in shown, shown
     assert "→ net" in executed.shown("split_whitespace")
+
+
+def test_a_sweep_is_ordered_and_remembered(run):
+    executed = run("sweep")
+    table = executed.shown("let found = sweep!")
+    scores = [float(line.split()[3]) for line in table.splitlines() if line[:1].isdigit() and len(line.split()) == 6]
+    assert len(scores) == 6 and scores == sorted(scores, reverse=True), table
+    assert "3 trials read from the folder, not made again" in executed.shown("Search::random")
+    assert "3 seeds: accuracy 0." in executed.shown("over_seeds")
+
+
+def test_rows_that_cannot_be_read_are_counted(run):
+    executed = run("data")
+    shown = executed.shown("skip_bad_rows")
+    assert "7 examples, 3 classes" in shown and "2 rows skipped: line 4 has 4 fields, the header has 3" in shown, shown
+    assert executed.printed("let lower = reviews.map") == ["5 of 7 rows are different texts"]

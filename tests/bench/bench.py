@@ -9,6 +9,7 @@
     .venv/bin/python tests/bench/bench.py --infer --torch  the same for `predict`
     .venv/bin/python tests/bench/bench.py --memory         what a training step allocates, beside `memory_plan`
     .venv/bin/python tests/bench/bench.py --runs           what watching a run costs: alarms, snapshots, checkpoints
+    .venv/bin/python tests/bench/bench.py --newcomer       three tasks of a new user: install, a pasted cell, an error
     .venv/bin/python tests/bench/bench.py --growth         how cost grows with batch, sequence, replicas, layers and examples;
                                                            draws docs/images/growth-*.svg
     .venv/bin/python tests/bench/bench.py --train --device wgpu  on a GPU, beside the CPU, with parity: also cuda, wgpu:1
@@ -27,6 +28,7 @@ import subprocess
 import time
 
 import growth
+import newcomer
 import training
 from programs import ROOT, WORK, example, log
 
@@ -305,6 +307,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="two small points a figure, for a look at --growth")
     parser.add_argument("--images", default=str(ROOT / "docs" / "images"), help="where --growth draws (default docs/images)")
     parser.add_argument("--runs", action="store_true", help="what alarms, snapshots and checkpoints of a run cost")
+    parser.add_argument("--newcomer", action="store_true", help="how long three tasks of a new user take")
     parser.add_argument("--turns", type=int, help="turns of --runs, 20 for a large model and 400 for a small one if none is named")
     parser.add_argument("--torch", action="store_true", help="beside PyTorch, which is installed")
     parser.add_argument("--memory", nargs="*", metavar="FLAG", help="what a training step allocates; FLAGs such as `wgpu`")
@@ -315,6 +318,9 @@ def main():
     args = parser.parse_args()
     if args.memory is not None:
         measure_memory(args.memory)
+        return
+    if args.newcomer:
+        newcomer.measure(args.repeats, lambda: Session("stratoscope"))
         return
     if args.growth:
         growth.measure(1 if args.quick else min(args.repeats, 3), args.images, args.quick)
