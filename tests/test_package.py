@@ -207,6 +207,37 @@ def test_the_wheel_is_what_it_says(wheel, tmp_path):
 
 
 @pytest.mark.full
+def test_papermill_writes_parameters_in_rust(wheel, tmp_path):
+    """papermill with the Python module of the wheel, and the kernel of the checkout."""
+    site = tmp_path / "site"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site, [name for name in archive.namelist() if name.startswith("stratoscope/") or ".dist-info/" in name])
+    given = notebook(tmp_path / "in.ipynb", ['let rate = 0.1;\nlet name = "none";\nlet sizes = vec![1];\nlet deep = true;',
+                                             'format!("{rate} {name} {sizes:?} {deep} {limit}")'])
+    content = json.loads(given.read_text())
+    content["cells"][0]["metadata"]["tags"] = ["parameters"]
+    given.write_text(json.dumps(content))
+
+    def run(parameters):
+        (tmp_path / "parameters.yaml").write_text(json.dumps(parameters))
+        command = [ROOT / ".venv/bin/python", "-m", "papermill", given, tmp_path / "out.ipynb", "-f", tmp_path / "parameters.yaml"]
+        return subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(site)}, capture_output=True, text=True, timeout=300)
+
+    finished = run({"rate": 0.003, "name": 'a "b" \\ c', "sizes": [8, 16], "deep": False, "limit": 7})
+    assert finished.returncode == 0, finished.stderr
+    assert re.findall("unknown parameter: (.*)", finished.stderr) == ["limit"], finished.stderr
+    cells = json.loads((tmp_path / "out.ipynb").read_text())["cells"]
+    source = "".join(cells[1]["source"])
+    assert cells[1]["metadata"]["tags"] == ["injected-parameters"]
+    assert source.splitlines() == ["// Parameters", "let rate = 0.003;", 'let name = "a \\"b\\" \\\\ c";', "let sizes = vec![8, 16];",
+                                   "let deep = false;", "let limit = 7;"], source
+    shown = "".join(cells[2]["outputs"][-1]["data"]["text/plain"])
+    assert '0.003 a \\"b\\" \\\\ c [8, 16] false 7' in shown, shown
+    refused = run({"rate": {"first": 1}})
+    assert refused.returncode != 0 and "no counterpart in Rust" in refused.stderr, refused.stderr
+
+
+@pytest.mark.full
 def test_the_same_build_is_the_same_wheel(wheel, tmp_path):
     again = make(tmp_path / "again")
     assert again.name == wheel.name

@@ -97,6 +97,17 @@ impl Wheel {
         self.add_from(name, &mut &contents[..], Method::Deflated, false)
     }
 
+    /// Adds a file beside the metadata: `entry_points.txt`.
+    ///
+    /// # Errors
+    /// The wheel cannot be written.
+    pub fn add_metadata(&mut self, name: &str, contents: &[u8]) -> io::Result<()> {
+        let About {
+            name: own, version, ..
+        } = &self.about;
+        self.add(&format!("{own}-{version}.dist-info/{name}"), contents)
+    }
+
     /// Adds a file that is read to its end.
     ///
     /// # Errors

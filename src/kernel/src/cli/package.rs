@@ -32,7 +32,7 @@ pub struct PackageArguments {
 }
 
 /// The Python module of the wheel.
-const MODULE: [(&str, &str); 2] = [
+const MODULE: [(&str, &str); 3] = [
     (
         "stratoscope/__init__.py",
         include_str!("../../../../kernel-spec/wheel/__init__.py"),
@@ -41,7 +41,13 @@ const MODULE: [(&str, &str); 2] = [
         "stratoscope/__main__.py",
         include_str!("../../../../kernel-spec/wheel/__main__.py"),
     ),
+    (
+        "stratoscope/papermill.py",
+        include_str!("../../../../kernel-spec/wheel/papermill.py"),
+    ),
 ];
+/// What other Python packages find in the module.
+const ENTRY_POINTS: &str = "[papermill.engine]\nstratoscope = stratoscope.papermill:Engine\n";
 const DESCRIPTION: &str = include_str!("../../../../kernel-spec/wheel/description.md");
 
 /// Makes the wheel.
@@ -198,6 +204,7 @@ fn wheel(
     for (name, text) in MODULE {
         wheel.add(name, text.as_bytes())?;
     }
+    wheel.add_metadata("entry_points.txt", ENTRY_POINTS.as_bytes())?;
     let (scripts, data) = (wheel.place("scripts"), wheel.place("data"));
     let name = format!("{scripts}/stratoscope");
     wheel.add_from(&name, &mut File::open(program)?, Method::Deflated, true)?;
