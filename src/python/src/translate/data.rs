@@ -75,6 +75,7 @@ impl Translator<'_> {
             "take",
             "skip",
             "repeat",
+            "shard",
             "padded_batch",
             "with_options",
             "to_tf_dataset",
@@ -177,13 +178,26 @@ impl Translator<'_> {
                 let count = range.ok_or("`select` is translated for `range(n)` only")?;
                 data.rust = format!("{}.take({})", data.rust, self.value(&count.arguments[0])?);
             }
-            "repeat" => {
-                if !call.arguments.is_empty() {
-                    return Err("a data set is not repeated here: `epochs` of `fit!` says how often it is read".to_owned());
-                }
-                self.note(
+            "repeat" => match call.argument("count", 0) {
+                Some(count) => data.rust = format!("{}.repeat({})?", data.rust, self.value(count)?),
+                None => self.note(
                     call.span,
                     "a data set is finite here: `epochs` of `fit!` says how often it is read",
+                ),
+            },
+            "shard" if data.is_tensorflow && data.batch.is_none() => {
+                let part = |name: &str, place: usize| {
+                    call.argument(name, place)
+                        .ok_or_else(|| format!("`shard` has no `{name}`"))
+                };
+                let (count, index) = (part("num_shards", 0)?, part("index", 1)?);
+                let (count, index) = (self.value(count)?, self.value(index)?);
+                data.rust = format!("{}.shard({count}, {index})?", data.rust);
+            }
+            "shard" => {
+                return Err(
+                    "`shard` takes every n-th example here, as `tf.data` does before `batch`"
+                        .to_owned(),
                 );
             }
             other => return Err(format!("there is no step `{other}` here")),
