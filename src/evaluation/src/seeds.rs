@@ -17,6 +17,8 @@ use crate::scores::{IntoScores, Scores, names, number};
 pub struct SeedRuns {
     /// Each seed with its results.
     pub runs: Vec<(u64, Scores)>,
+    /// Seeds whose run ended with an error, and its message.
+    pub failed: Vec<(u64, String)>,
     /// Seeds that were not run: the cell was interrupted.
     pub left_out: usize,
 }
@@ -33,8 +35,8 @@ pub struct SeedRuns {
 /// ```
 ///
 /// # Errors
-/// SC0103 for no seed, and for one that is there twice; what `run` ends with. After an interrupt those that have ended are
-/// the result, if there are any.
+/// SC0103 for no seed, and for one that is there twice; what `run` ends with for the first seed. Where a later one ends with
+/// an error, or is interrupted, those that have ended are the result.
 pub fn over_seeds<S: IntoScores>(
     seeds: impl IntoIterator<Item = u64>,
     mut run: impl FnMut(u64) -> Result<S>,
@@ -49,19 +51,30 @@ pub fn over_seeds<S: IntoScores>(
         let expects = "at least one seed, each once: equal seeds give equal results".to_owned();
         return Err(bad_value("over_seeds", "seeds", given, expects));
     }
-    let mut runs = Vec::new();
+    let (mut runs, mut failed) = (Vec::new(), Vec::new());
     trials(
         ("training", "trained"),
         "seed",
         seeds.len(),
-        |at| Ok(run(seeds[at])?.into_scores()),
-        |at, scores| {
-            runs.push((seeds[at], scores));
+        |at| match run(seeds[at]) {
+            Ok(result) => Ok(Ok(result.into_scores())),
+            Err(problem) if at == 0 || problem.code == Interrupted::PAGE.code => Err(problem),
+            Err(problem) => Ok(Err(format!("{}: {}", problem.code, problem.message))),
+        },
+        |at, result| {
+            match result {
+                Ok(scores) => runs.push((seeds[at], scores)),
+                Err(message) => failed.push((seeds[at], message)),
+            }
             Ok(())
         },
     )?;
-    let left_out = seeds.len() - runs.len();
-    Ok(SeedRuns { runs, left_out })
+    let left_out = seeds.len() - runs.len() - failed.len();
+    Ok(SeedRuns {
+        runs,
+        failed,
+        left_out,
+    })
 }
 
 /// Runs trials one after the other until the interrupt button is pressed, and keeps what each ends with. A trial that was
@@ -140,27 +153,33 @@ impl SeedRuns {
         title
     }
 
-    fn note(&self) -> Option<String> {
-        let left_out = text::count(self.left_out, "seed");
-        (self.left_out > 0).then(|| format!("interrupted: {left_out} not run"))
+    fn notes(&self) -> Vec<String> {
+        let failed = self.failed.iter();
+        let mut notes: Vec<String> = failed
+            .map(|(seed, message)| format!("seed {seed} ended with an error: {message}"))
+            .collect();
+        if self.left_out > 0 {
+            let left_out = text::count(self.left_out, "seed");
+            notes.push(format!("interrupted: {left_out} not run"));
+        }
+        notes
     }
 
     /// A row for each seed, mean and deviation, as static HTML with inline styles only.
     pub fn to_html(&self) -> String {
         let (head, rows) = self.table();
-        let note = self.note().map(|note| sentence(&note)).unwrap_or_default();
-        title(&self.title()) + &table(&heads(1, &head), &rows, Some(self.runs.len())) + &note
+        let notes: String = self.notes().iter().map(|note| sentence(note)).collect();
+        title(&self.title()) + &table(&heads(1, &head), &rows, Some(self.runs.len())) + &notes
     }
 
     /// The same as text.
     pub fn to_plain(&self) -> String {
         let (head, rows) = self.table();
-        let note = self.note().unwrap_or_default();
-        format!(
-            "{}\n{}{note}",
-            self.title(),
-            table_text(&heads(1, &head), &rows)
-        )
+        let text = table_text(&heads(1, &head), &rows);
+        let notes = self.notes().into_iter();
+        std::iter::once(format!("{}\n{text}", self.title()))
+            .chain(notes.map(|note| note + "\n"))
+            .collect()
     }
 }
 
@@ -193,6 +212,27 @@ mod tests {
             "{plain}"
         );
         assert!(plain.contains("deviation"), "{plain}");
+    }
+
+    #[test]
+    fn a_later_seed_that_fails_loses_nothing() {
+        let fails = |at: u64| {
+            move |seed| match seed == at {
+                true => Err(bad_value("fit", "epochs", "0".to_owned(), "1".to_owned())),
+                false => Ok(seed as f64),
+            }
+        };
+        let found = over_seeds(0..4, fails(2)).unwrap();
+        assert_eq!(
+            (found.runs.len(), found.failed.len(), found.left_out),
+            (3, 1, 0)
+        );
+        let plain = found.to_plain();
+        assert!(
+            plain.contains("seed 2 ended with an error: SC0103"),
+            "{plain}"
+        );
+        assert_eq!(over_seeds(0..4, fails(0)).unwrap_err().code, "SC0103");
     }
 
     #[test]

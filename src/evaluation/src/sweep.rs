@@ -61,12 +61,15 @@ pub struct Sweep {
     pub trials: Vec<Trial>,
     /// Trials that were not made: the cell was interrupted.
     pub left_out: usize,
+    /// Why the folder does not have every result: the first failure to write one.
+    pub unsaved: Option<String>,
 }
 
 /// Calls `run` with the numbers of the chosen values, once for each combination that the search has, and gathers what it
 /// ends with. `sweep!` calls this with variables in place of numbers.
 ///
-/// A trial that ends with an error is a row with its message; the others are made.
+/// A trial that ends with an error is a row with its message; the others are made. A result that cannot be written to the
+/// folder is in the table all the same.
 ///
 /// # Errors
 /// SC0103 for a setting without a value and for a folder of another sweep; the error of the first trial where none has a
@@ -86,6 +89,7 @@ pub fn sweep<S: IntoScores>(
         .transpose()?;
     let mut made: Vec<Trial> = Vec::new();
     let mut first_error: Option<Box<Diagnostic>> = None;
+    let mut unsaved: Option<String> = None;
     trials(
         ("sweeping", "swept"),
         "trial",
@@ -107,8 +111,10 @@ pub fn sweep<S: IntoScores>(
             Ok((result, begun.elapsed().as_secs_f64(), false))
         },
         |at, (result, seconds, is_remembered)| {
-            if let (Some(folder), Ok(scores), false) = (&folder, &result, is_remembered) {
-                folder.write(&chosen[at], scores, seconds)?;
+            if let (Some(folder), Ok(scores), false) = (&folder, &result, is_remembered)
+                && let Err(problem) = folder.write(&chosen[at], scores, seconds)
+            {
+                unsaved.get_or_insert(problem.to_string());
             }
             made.push(Trial {
                 number: at + 1,
@@ -126,6 +132,7 @@ pub fn sweep<S: IntoScores>(
             left_out: chosen.len() - made.len(),
             axes,
             trials: made,
+            unsaved,
         }),
     }
 }
@@ -196,7 +203,9 @@ impl Sweep {
             note(failed, "ended with an error"),
             note(self.left_out, "not made: interrupted"),
         ];
-        notes.into_iter().flatten().collect()
+        let unsaved = self.unsaved.as_ref();
+        let unsaved = unsaved.map(|reason| format!("not every result is in the folder: {reason}"));
+        notes.into_iter().flatten().chain(unsaved).collect()
     }
 }
 

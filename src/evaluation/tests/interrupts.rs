@@ -13,7 +13,7 @@ fn after_an_interrupt_the_trials_that_have_ended_are_the_result() {
     });
     let found = found.expect("two seeds have ended");
     assert_eq!((found.runs.len(), found.left_out), (2, 3));
-    assert!(found.to_plain().ends_with("interrupted: 3 seeds not run"));
+    assert!(found.to_plain().ends_with("interrupted: 3 seeds not run\n"));
 
     let first = over_seeds(0..5, |_| {
         request();

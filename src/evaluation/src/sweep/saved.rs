@@ -102,15 +102,14 @@ impl Folder {
     /// Keeps the results of a trial.
     ///
     /// # Errors
-    /// SC0103 where the folder cannot be written.
-    pub fn write(&self, chosen: &[usize], scores: &Scores, seconds: f64) -> Result<()> {
+    /// The folder cannot be written.
+    pub fn write(&self, chosen: &[usize], scores: &Scores, seconds: f64) -> io::Result<()> {
         let ended = Ended {
             settings: self.settings(chosen),
             scores: scores.clone(),
             seconds,
         };
-        let written = self.write_file(&Self::file_name(chosen), &ended);
-        written.map_err(|problem| self.bad(problem.to_string(), "a folder that can be written"))
+        self.write_file(&Self::file_name(chosen), &ended)
     }
 
     fn write_file(&self, name: &str, content: &impl Serialize) -> io::Result<()> {

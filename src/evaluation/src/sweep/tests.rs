@@ -134,6 +134,25 @@ fn a_folder_keeps_what_has_ended() {
 }
 
 #[test]
+fn results_that_cannot_be_written_are_not_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sweep");
+    let found = sweep(&Search::grid().folder(&path), axes(), |chosen| {
+        if chosen[0] == 1 && path.exists() {
+            std::fs::remove_dir_all(&path).unwrap();
+        }
+        scored(chosen)
+    });
+    let found = found.unwrap();
+    assert_eq!(found.trials.len(), 6);
+    let plain = found.to_plain();
+    assert!(
+        plain.contains("not every result is in the folder: "),
+        "{plain}"
+    );
+}
+
+#[test]
 fn the_folder_of_another_sweep_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let kept = Search::grid().folder(folder.path());
