@@ -69,22 +69,18 @@ pub(super) fn parallel_coordinates(sweep: &Sweep) -> Option<(String, String)> {
             1.0 + 1.5 * good
         );
     }
+    let last = sweep.axes.len();
     for (index, axis) in sweep.axes.iter().enumerate() {
         axis_line(&mut body, index, &axis.name);
         let stride = axis.values.len().div_ceil(MOST_TEXTS);
         for (at, value) in axis.values.iter().enumerate().step_by(stride) {
-            label(&mut body, index, place(at, axis.values.len()), value);
+            label(&mut body, index, last, place(at, axis.values.len()), value);
         }
     }
-    axis_line(&mut body, sweep.axes.len(), &name);
-    label(
-        &mut body,
-        sweep.axes.len(),
-        y(share(low)),
-        &format!("{low:.4}"),
-    );
+    axis_line(&mut body, last, &name);
+    label(&mut body, last, last, y(share(low)), &format!("{low:.4}"));
     if high > low {
-        label(&mut body, sweep.axes.len(), y(1.0), &format!("{high:.4}"));
+        label(&mut body, last, last, y(1.0), &format!("{high:.4}"));
     }
     let title = format!(
         "parallel coordinates of {} trials; the best lines are blue and thick",
@@ -126,11 +122,18 @@ fn axis_line(body: &mut String, axis: usize, name: &str) {
     );
 }
 
-fn label(body: &mut String, axis: usize, y: f64, value: &str) {
-    let (x, y, value) = (x(axis) + 5.0, y + 4.0, shown(value, 14));
+/// A value beside its place on an axis: outside of the lines at the first and the last axis, above its place at those
+/// between them.
+fn label(body: &mut String, axis: usize, last: usize, y: f64, value: &str) {
+    let (dx, dy, anchor) = match axis {
+        0 => (-5.0, 4.0, "end"),
+        _ if axis == last => (5.0, 4.0, "start"),
+        _ => (5.0, -5.0, "start"),
+    };
+    let (x, y, value) = (x(axis) + dx, y + dy, shown(value, 14));
     let _ = write!(
         body,
-        "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"11\" fill=\"{INK}\">{value}</text>"
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"11\" text-anchor=\"{anchor}\" fill=\"{INK}\">{value}</text>"
     );
 }
 
