@@ -55,6 +55,8 @@ COMMANDS = {
     ".venv/bin/python tests/bench/bench.py --memory":
         (".venv/bin/python tests/bench/bench.py --memory", "| tiny, 8 × 32 |"),
     ".venv/bin/python tests/bench/bench.py --runs": None,  # minutes
+    ".venv/bin/python tests/bench/bench.py --newcomer":
+        (".venv/bin/python tests/bench/bench.py --newcomer --repeats 1", "| error to fix |"),
     ".venv/bin/python tests/bench/bench.py --train --torch --device cuda": None,  # needs a GPU
     "cargo nextest run --workspace -E 'test(a_module_is_placed_on_cuda)'": None,  # needs a GPU
     "cargo nextest run --workspace -E 'test(wgpu) or test(adapter)'": None,  # a part of tests/run.sh

@@ -137,6 +137,42 @@ def test_the_files_for_docker_and_binder_can_be_read(tmp_path):
         assert rust or not calls
 
 
+ENTRY_POINTS = "[papermill.engine]\nstratoscope = stratoscope.papermill:Engine\n"
+
+
+def test_papermill_writes_parameters_in_rust(tmp_path):
+    """papermill with the Python module of the wheel, and the kernel of the checkout."""
+    site = tmp_path / "site"
+    shutil.copytree(ROOT / "kernel-spec" / "wheel", site / "stratoscope", ignore=shutil.ignore_patterns("*.md", "__pycache__"))
+    about = site / "stratoscope-0.1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: stratoscope\nVersion: 0.1.0\n")
+    (about / "entry_points.txt").write_text(ENTRY_POINTS)
+    given = notebook(tmp_path / "in.ipynb", ['let rate = 0.1;\nlet name = "none";\nlet sizes = vec![1];\nlet deep = true;',
+                                             'format!("{rate} {name} {sizes:?} {deep} {limit}")'])
+    content = json.loads(given.read_text())
+    content["cells"][0]["metadata"]["tags"] = ["parameters"]
+    given.write_text(json.dumps(content))
+
+    def run(parameters):
+        (tmp_path / "parameters.yaml").write_text(json.dumps(parameters))
+        command = [ROOT / ".venv/bin/python", "-m", "papermill", given, tmp_path / "out.ipynb", "-f", tmp_path / "parameters.yaml"]
+        return subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(site)}, capture_output=True, text=True, timeout=300)
+
+    finished = run({"rate": 0.003, "name": 'a "b" \\ c', "sizes": [8, 16], "deep": False, "limit": 7})
+    assert finished.returncode == 0, finished.stderr
+    assert re.findall("unknown parameter: (.*)", finished.stderr) == ["limit"], finished.stderr
+    cells = json.loads((tmp_path / "out.ipynb").read_text())["cells"]
+    source = "".join(cells[1]["source"])
+    assert cells[1]["metadata"]["tags"] == ["injected-parameters"]
+    assert source.splitlines() == ["// Parameters", "let rate = 0.003;", 'let name = "a \\"b\\" \\\\ c";', "let sizes = vec![8, 16];",
+                                   "let deep = false;", "let limit = 7;"], source
+    shown = "".join(cells[2]["outputs"][-1]["data"]["text/plain"])
+    assert '0.003 a \\"b\\" \\\\ c [8, 16] false 7' in shown, shown
+    refused = run({"rate": {"first": 1}})
+    assert refused.returncode != 0 and "no counterpart in Rust" in refused.stderr, refused.stderr
+
+
 # ---- the wheel -------------------------------------------------------------------------------------------------------
 
 def make(folder):
@@ -184,6 +220,8 @@ def test_the_wheel_is_what_it_says(wheel, tmp_path):
         assert program.external_attr >> 16 == 0o100755
         assert f"Tag: py3-none-{platform}" in archive.read(f"{info}/WHEEL").decode()
         assert f"rustup toolchain install {number} --profile minimal" in archive.read(f"{info}/METADATA").decode()
+        assert archive.read(f"{info}/entry_points.txt").decode() == ENTRY_POINTS
+        archive.getinfo("stratoscope/papermill.py")
         data = f"stratoscope-{version}.data/data"
         contents = json.loads(archive.read(f"{data}/{FOLDER}/library.json"))
         assert contents["rustc"] == line
@@ -204,37 +242,6 @@ def test_the_wheel_is_what_it_says(wheel, tmp_path):
         symbols = subprocess.run(["objdump", "-T", *files], capture_output=True, text=True, check=True).stdout
         newest = max(tuple(map(int, found)) for found in re.findall(r"\bGLIBC_(\d+)\.(\d+)", symbols))
         assert platform == f"manylinux_{newest[0]}_{newest[1]}_x86_64"
-
-
-@pytest.mark.full
-def test_papermill_writes_parameters_in_rust(wheel, tmp_path):
-    """papermill with the Python module of the wheel, and the kernel of the checkout."""
-    site = tmp_path / "site"
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(site, [name for name in archive.namelist() if name.startswith("stratoscope/") or ".dist-info/" in name])
-    given = notebook(tmp_path / "in.ipynb", ['let rate = 0.1;\nlet name = "none";\nlet sizes = vec![1];\nlet deep = true;',
-                                             'format!("{rate} {name} {sizes:?} {deep} {limit}")'])
-    content = json.loads(given.read_text())
-    content["cells"][0]["metadata"]["tags"] = ["parameters"]
-    given.write_text(json.dumps(content))
-
-    def run(parameters):
-        (tmp_path / "parameters.yaml").write_text(json.dumps(parameters))
-        command = [ROOT / ".venv/bin/python", "-m", "papermill", given, tmp_path / "out.ipynb", "-f", tmp_path / "parameters.yaml"]
-        return subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(site)}, capture_output=True, text=True, timeout=300)
-
-    finished = run({"rate": 0.003, "name": 'a "b" \\ c', "sizes": [8, 16], "deep": False, "limit": 7})
-    assert finished.returncode == 0, finished.stderr
-    assert re.findall("unknown parameter: (.*)", finished.stderr) == ["limit"], finished.stderr
-    cells = json.loads((tmp_path / "out.ipynb").read_text())["cells"]
-    source = "".join(cells[1]["source"])
-    assert cells[1]["metadata"]["tags"] == ["injected-parameters"]
-    assert source.splitlines() == ["// Parameters", "let rate = 0.003;", 'let name = "a \\"b\\" \\\\ c";', "let sizes = vec![8, 16];",
-                                   "let deep = false;", "let limit = 7;"], source
-    shown = "".join(cells[2]["outputs"][-1]["data"]["text/plain"])
-    assert '0.003 a \\"b\\" \\\\ c [8, 16] false 7' in shown, shown
-    refused = run({"rate": {"first": 1}})
-    assert refused.returncode != 0 and "no counterpart in Rust" in refused.stderr, refused.stderr
 
 
 @pytest.mark.full
