@@ -54,8 +54,9 @@ def test_a_session_in_the_console(console):
     console.child.expect(r"name\? ")
     assert '"Ada"' in console.run("Ada")
 
-    console.child.sendline('loop { sleep(0.1); }')
-    console.child.expect("sleep")
+    # The sum is not in the line that the terminal echoes: when it is shown, the console waits for the cell.
+    console.child.sendline('println!("{}", 600 + 66); loop { sleep(0.1); }')
+    console.child.expect("666")
     console.child.sendintr()
     assert "nterrupt" in console.wait()
     process = console.run("(x, std::process::id())")
