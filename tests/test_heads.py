@@ -71,6 +71,29 @@ def test_questions_are_answered(ready, tiny, tmp_path):
     assert config["architectures"] == ["BertForQuestionAnswering"]
 
 
+def test_masks_are_filled_in(ready, tiny, tmp_path):
+    ready.run("""let texts = Dataset::from_texts((0..48).map(|row| {
+    format!("the {} of a {}", ["game", "server"][row % 2], ["library", "editor"][row % 2])
+}));""")
+    ready.run(f"""scope!(strategy, {{
+    let lm = BertForMaskedLM::from_pretrained("{tiny}")?;
+    lm.set_masking(Masking {{ share: 0.2, whole_words: true }})?;
+    compile!(lm, optimizer = AdamW::new(5e-3), {ENTROPY}, metrics = ["perplexity", "accuracy"])?;
+}});""")
+    history = ready.run("let history = fit!(lm, texts, validation_data = texts, batch_size = 8, epochs = 30)?; history").shown()
+    assert "perplexity" in history, history
+    cell = ready.run('lm.fill(["the server of a [MASK]", "the [MASK] of a library"])?')
+    assert "the server of a [editor]" in cell.shown() and "the [game] of a library" in cell.shown(), cell.shown()
+    html = cell.shown("text/html")
+    check_static_html(html)
+    assert "editor</span>" in html and "probability" in html
+    check_card(ready.execute('lm.fill("the server of an editor")?'), "SC0103", "[MASK]")
+    ready.run(f'lm.save_pretrained("{tmp_path}/lm")?;')
+    config = json.loads((tmp_path / "lm" / "config.json").read_text(encoding="utf-8"))
+    assert config["architectures"] == ["BertForMaskedLM"]
+    ready.run(f'BertForSequenceClassification::from_pretrained("{tmp_path}/lm", 2)?;')
+
+
 def test_answers_stand_in_their_texts(ready):
     check_card(ready.execute('Dataset::from_questions([("tool", "a game", "server")])?;'), "SC0432", "is not in its context")
     check_card(ready.execute("fit!(answerer, texts)?;"), "SC0431", "questions with answers")

@@ -32,6 +32,30 @@ const DISTILBERT_LAYER: [(&str, &str); 8] = [
     ("output.LayerNorm.", "output_layer_norm."),
 ];
 
+/// The head of a masked language model: BERT's path, DistilBERT's, RoBERTa's.
+const PREDICTIONS: [(&str, &str, &str); 3] = [
+    (
+        "cls.predictions.transform.dense.",
+        "vocab_transform.",
+        "lm_head.dense.",
+    ),
+    (
+        "cls.predictions.transform.LayerNorm.",
+        "vocab_layer_norm.",
+        "lm_head.layer_norm.",
+    ),
+    ("cls.predictions.", "vocab_projector.", "lm_head."),
+];
+
+/// The name of a tensor of that head in another family.
+fn of_predictions(of_bert: &str, in_distilbert: bool) -> Option<String> {
+    PREDICTIONS.iter().find_map(|(bert, distilbert, roberta)| {
+        let part = of_bert.strip_prefix(bert)?;
+        let own = if in_distilbert { distilbert } else { roberta };
+        Some(format!("{own}{part}"))
+    })
+}
+
 impl Family {
     /// All of them.
     pub const ALL: [Self; 5] = [
@@ -141,7 +165,8 @@ impl Family {
             Self::Bert => Some(of_bert.to_owned()),
             Self::DistilBert => {
                 let Some(body) = body else {
-                    return Some(of_bert.to_owned());
+                    let own = of_predictions(of_bert, true);
+                    return own.or_else(|| Some(of_bert.to_owned()));
                 };
                 if let Some(part) = body.strip_prefix("pooler.dense.") {
                     return Some(format!("pre_classifier.{part}"));
@@ -174,7 +199,7 @@ impl Family {
                     None if is_classifier => {
                         head("classifier.", "out_proj").or_else(|| Some(of_bert.to_owned()))
                     }
-                    None => Some(of_bert.to_owned()),
+                    None => of_predictions(of_bert, false).or_else(|| Some(of_bert.to_owned())),
                 }
             }
         }
@@ -257,6 +282,20 @@ mod tests {
         for (family, architecture, of_bert, expected) in cases {
             let found = family.tensor(of_bert, architecture);
             assert_eq!(found.as_deref(), expected, "{family:?} {of_bert}");
+        }
+        let head = "cls.predictions.transform.LayerNorm.bias";
+        for (family, bias, norm) in [
+            (Family::Bert, "cls.predictions.bias", head),
+            (
+                Family::DistilBert,
+                "vocab_projector.bias",
+                "vocab_layer_norm.bias",
+            ),
+            (Family::Roberta, "lm_head.bias", "lm_head.layer_norm.bias"),
+        ] {
+            let name = |of_bert: &str| family.tensor(of_bert, "BertForMaskedLM");
+            assert_eq!(name("cls.predictions.bias").as_deref(), Some(bias));
+            assert_eq!(name(head).as_deref(), Some(norm));
         }
         let of_layer =
             |family: Family, path: &str| family.tensor(&format!("{layer}{path}"), tagger);

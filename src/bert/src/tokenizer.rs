@@ -39,6 +39,7 @@ struct Inner {
     tokenizer: Tokenizer,
     pad_id: u32,
     unk_id: u32,
+    mask_id: Option<u32>,
     vocab_size: usize,
     /// `tokenizer_config.json` as it was read, or equivalent settings.
     config: Value,
@@ -117,6 +118,7 @@ impl BertTokenizer {
         };
         let (unk_id, pad_id) = (id(&unk)?, id(&special.pad)?);
         let (cls, sep) = (id(&special.cls)?, id(&special.sep)?);
+        let mask_id = tokenizer.token_to_id(&special.mask);
         let vocab_size = validate::vocab_size(&tokenizer).map_err(refuse)?;
         validate::of_templates(&tokenizer, vocab_size).map_err(refuse)?;
         if tokenizer.get_post_processor().is_none() {
@@ -132,6 +134,7 @@ impl BertTokenizer {
             tokenizer,
             pad_id,
             unk_id,
+            mask_id,
             vocab_size,
             config,
             bytes: OnceLock::new(),
@@ -346,6 +349,10 @@ impl Tokenize for BertTokenizer {
 
     fn unk_id(&self) -> u32 {
         self.inner.unk_id
+    }
+
+    fn mask_id(&self) -> Option<u32> {
+        self.inner.mask_id
     }
 
     fn vocab_size(&self) -> usize {

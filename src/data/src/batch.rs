@@ -59,8 +59,10 @@ pub struct SpanLabels {
 pub struct TokenLabels {
     /// B × S, row-major; −100 for tokens that count nothing: padding, special tokens, the further pieces of a word.
     pub classes: Vec<i32>,
-    /// S.
+    /// S, the tokens of a row that are answered.
     pub seq: usize,
+    /// Where in its row each of them stands, B × S, for a head that answers some tokens only; `None`: all, in order.
+    pub places: Option<Vec<i32>>,
     /// What the loss of a token counts: the examples of the whole batch over its tokens with a class. With it the loss of
     /// a batch, a sum over its examples like every other, divided by their number is the mean over tokens, on
     /// however many replicas it was computed.
@@ -72,6 +74,27 @@ pub struct TokenLabels {
 impl TokenLabels {
     /// The label of tokens that count nothing: PyTorch's `ignore_index`.
     pub const IGNORED: i32 = -100;
+
+    /// The labels of a whole batch of `examples` rows of `seq` answered tokens.
+    pub(crate) fn of_batch(
+        classes: Vec<i32>,
+        seq: usize,
+        places: Option<Vec<i32>>,
+        examples: usize,
+    ) -> Self {
+        let mut labels = Self {
+            classes,
+            seq,
+            places,
+            weight: 0.0,
+            scheme: None,
+        };
+        // Of a batch without any such token the loss is 0.
+        if let counted @ 1.. = labels.counted() {
+            labels.weight = (examples as f64 / counted as f64) as f32;
+        }
+        labels
+    }
 
     /// Tokens that have a class.
     pub fn counted(&self) -> usize {
@@ -101,10 +124,16 @@ impl Labels {
             Self::Absent => Self::Absent,
             Self::Classes(classes) => Self::Classes(classes[rows].to_vec()),
             Self::Values(values) => Self::Values(values[rows].to_vec()),
-            Self::Tokens(tokens) => Self::Tokens(TokenLabels {
-                classes: tokens.classes[rows.start * tokens.seq..rows.end * tokens.seq].to_vec(),
-                ..tokens.clone()
-            }),
+            Self::Tokens(tokens) => {
+                let own = rows.start * tokens.seq..rows.end * tokens.seq;
+                Self::Tokens(TokenLabels {
+                    classes: tokens.classes[own.clone()].to_vec(),
+                    seq: tokens.seq,
+                    places: tokens.places.as_ref().map(|it| it[own].to_vec()),
+                    weight: tokens.weight,
+                    scheme: tokens.scheme.clone(),
+                })
+            }
             Self::Spans(spans) => Self::Spans(SpanLabels {
                 spans: spans.spans[rows.clone()].to_vec(),
                 windows: spans.windows[rows].to_vec(),
@@ -160,6 +189,9 @@ impl Batch {
             batch.mask.resize(end, 0);
             batch.type_ids.resize(end, 0);
             batch.features.extend_from_slice(&example.features);
+        }
+        if let Some(hidden) = data.hidden() {
+            batch.labels = hidden.in_batch(examples, seq, &mut batch.ids);
         }
         batch
     }
@@ -221,7 +253,8 @@ impl Batch {
             rows.flat_map(|row| &row[..seq]).copied().collect()
         };
         let labels = match &self.labels {
-            Labels::Tokens(tokens) => Labels::Tokens(TokenLabels {
+            // Those of a head that answers some tokens are not as many as the row has.
+            Labels::Tokens(tokens) if tokens.places.is_none() => Labels::Tokens(TokenLabels {
                 classes: cut(&tokens.classes),
                 seq,
                 ..tokens.clone()
@@ -364,17 +397,10 @@ fn token_labels(
         }
         classes.resize(end, TokenLabels::IGNORED);
     }
-    let mut labels = TokenLabels {
-        classes,
-        seq,
-        weight: 0.0,
+    TokenLabels {
         scheme: scheme.cloned(),
-    };
-    // Of a batch without any such token the loss is 0.
-    if let counted @ 1.. = labels.counted() {
-        labels.weight = (examples.len() as f64 / counted as f64) as f32;
+        ..TokenLabels::of_batch(classes, seq, None, examples.len())
     }
-    labels
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use stratoscope_diagnostics::work::{Unit, Work};
 use crate::batch::Batches;
 use crate::dataset::Dataset;
 use crate::example::{Example, Label};
+use crate::masking::Hidden;
 use crate::questions::{Passages, Window};
 use crate::tags::TagScheme;
 use crate::tokenize::{Encoding, Tokenize};
@@ -48,6 +49,8 @@ pub enum Targets {
     Tokens(Arc<[i32]>),
     /// The positions at which the answer begins and ends.
     Span([i32; 2]),
+    /// Tokens of its own, hidden when it comes into a batch: the number of each token's word, the largest for none.
+    Masked(Arc<[u32]>),
 }
 
 /// A tokenized data set in some order. Cloning and shuffling copy indices, not tokens.
@@ -60,6 +63,7 @@ pub struct Encoded {
     report: TokenReport,
     scheme: Option<Arc<TagScheme>>,
     passages: Option<Arc<Passages>>,
+    hidden: Option<Hidden>,
 }
 
 /// Statistics of a tokenization.
@@ -249,6 +253,7 @@ impl Encoded {
             max_length,
             scheme: None,
             passages: None,
+            hidden: None,
         }
     }
 
@@ -258,6 +263,15 @@ impl Encoded {
         let order = random::permutation(self.examples.len(), seed, epoch);
         Self {
             order: order.into(),
+            ..self.in_epoch(seed, epoch)
+        }
+    }
+
+    /// The same examples in their order, with what is random in an epoch: the tokens that are hidden.
+    #[must_use]
+    pub fn in_epoch(&self, seed: u64, epoch: u64) -> Self {
+        Self {
+            hidden: self.hidden.map(|hidden| hidden.in_epoch(seed, epoch)),
             ..self.clone()
         }
     }
@@ -320,6 +334,17 @@ impl Encoded {
     pub(crate) fn with_scheme(self, scheme: TagScheme) -> Self {
         let scheme = Some(Arc::new(scheme));
         Self { scheme, ..self }
+    }
+
+    /// The same with tokens that are hidden in its batches.
+    pub(crate) fn with_hidden(self, hidden: Hidden) -> Self {
+        let hidden = Some(hidden);
+        Self { hidden, ..self }
+    }
+
+    /// What is hidden in its batches.
+    pub(crate) fn hidden(&self) -> Option<Hidden> {
+        self.hidden
     }
 
     /// The same with the contexts that answers are read from.

@@ -200,6 +200,16 @@ pub(crate) fn no_places(source: &str) -> Problem {
     rule.error()
 }
 
+/// SC0910: a tokenizer without a mask.
+pub(crate) fn no_mask(source: &str) -> Problem {
+    let rule = TokenizerUnusable {
+        path: source.to_owned(),
+        reason: "the vocabulary of the tokenizer has no token that hides others, such as `[MASK]`"
+            .to_owned(),
+    };
+    rule.error()
+}
+
 /// SC0432: an answer that is not in its context, or not at the character `start`.
 pub(crate) fn outside(
     source: &str,

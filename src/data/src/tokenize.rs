@@ -36,6 +36,11 @@ pub trait Tokenize: Send + Sync {
     /// The id for words that are not in the vocabulary.
     fn unk_id(&self) -> u32;
 
+    /// The id that hides a token, where the vocabulary has one.
+    fn mask_id(&self) -> Option<u32> {
+        None
+    }
+
     /// How many ids there are; every id is below it.
     fn vocab_size(&self) -> usize;
 }
@@ -72,11 +77,14 @@ pub(crate) mod letters {
     const START: u32 = 29;
     const END: u32 = 30;
     const UNKNOWN: u32 = 1;
+    /// `*` in a text.
+    pub(crate) const MASK: u32 = 2;
 
     impl Tokenize for Letters {
         fn encode(&self, text: &str, pair: Option<&str>, max_length: usize) -> Encoding {
             let id = |letter: char| match letter {
                 'a'..='z' => letter as u32 - 'a' as u32 + 3,
+                '*' => MASK,
                 _ => UNKNOWN,
             };
             let mut ids = vec![START];
@@ -149,6 +157,10 @@ pub(crate) mod letters {
 
         fn unk_id(&self) -> u32 {
             UNKNOWN
+        }
+
+        fn mask_id(&self) -> Option<u32> {
+            Some(MASK)
         }
 
         fn vocab_size(&self) -> usize {

@@ -11,9 +11,9 @@ use stratoscope_strategy::strategy::Workers;
 use stratoscope_train::events::{self, Advanced, EpochEnded, FitStarted, Observer, RunCommand};
 use stratoscope_train::html::escape;
 use stratoscope_train::{
-    BertFiles, BertForQuestionAnswering, BertForSequenceClassification, BertForTokenClassification,
-    CompileReceipt, Counters, Evaluation, History, Model, Network, Predictions, Sequential,
-    Summary, interrupt,
+    BertFiles, BertForMaskedLM, BertForQuestionAnswering, BertForSequenceClassification,
+    BertForTokenClassification, CompileReceipt, Counters, Evaluation, History, Model, Network,
+    Predictions, Sequential, Summary, interrupt,
 };
 use stratoscope_wire::{MimeBundle, RunState};
 
@@ -135,6 +135,12 @@ impl IntoBundle for Sequential {
 }
 
 impl IntoBundle for BertForSequenceClassification {
+    fn bundle(&self) -> MimeBundle {
+        of_loaded(self)
+    }
+}
+
+impl IntoBundle for BertForMaskedLM {
     fn bundle(&self) -> MimeBundle {
         of_loaded(self)
     }

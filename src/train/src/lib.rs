@@ -72,7 +72,8 @@ pub use arguments::{
     IntoLoss, IntoMetric, IntoMetrics, IntoStrategyChoice, NoStrategy, auto, none,
 };
 pub use bert::{
-    BertFiles, BertForQuestionAnswering, BertForSequenceClassification, BertForTokenClassification,
+    BertFiles, BertForMaskedLM, BertForQuestionAnswering, BertForSequenceClassification,
+    BertForTokenClassification,
 };
 pub use build::IntoInputShape;
 pub use by_hand::{Applied, Gradients};
@@ -91,7 +92,8 @@ pub use loss::{
 };
 pub use metric::{
     Metric, accuracy, answer_f1, auc, entity_f1, entity_precision, entity_recall, exact_match, f1,
-    macro_f1, mae, mcc, mse, pearson, precision, recall, rmse, spearman, top_k_accuracy,
+    macro_f1, mae, mcc, mse, pearson, perplexity, precision, recall, rmse, spearman,
+    top_k_accuracy,
 };
 pub use mixed_precision::{Policy, global_policy, set_global_policy};
 pub use model::Model;
@@ -101,7 +103,7 @@ pub use network::{Files, Input, Network, Outputs, StepShape, Task, features};
 pub use optimizer::{Adam, AdamW, Clipping, IntoOptimizer, Lion, Optimizer, RMSprop, SGD};
 pub use plot::Picture;
 pub use precision::{HalfPrecision, half_precision};
-pub use predict::{Answered, IntoTexts, Marked, Prediction, Predictions};
+pub use predict::{Answered, Blank, IntoTexts, Marked, Prediction, Predictions};
 pub use receipt::CompileReceipt;
 pub use report::comparison::{Comparison, OtherWeights, Parted};
 pub use report::inspection::{

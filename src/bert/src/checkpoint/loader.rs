@@ -11,8 +11,16 @@ use super::tensor_file::TensorFile;
 use crate::layout::Layout;
 use crate::problem::{self, Missing};
 
-/// Tensors that some checkpoints contain and that are computed, not trained.
-const COMPUTED: [&str; 1] = ["position_ids"];
+/// Tensors that some checkpoints contain and that are computed, not trained, or that another name has too: the decoder of
+/// a masked language model is its word embeddings, and its bias that of the head.
+const COMPUTED: [&str; 6] = [
+    "position_ids",
+    "cls.predictions.decoder.weight",
+    "cls.predictions.decoder.bias",
+    "lm_head.decoder.weight",
+    "lm_head.decoder.bias",
+    "vocab_projector.weight",
+];
 
 /// The values of a parameter.
 #[derive(Debug)]

@@ -18,6 +18,7 @@ use stratoscope_diagnostics::work::{Unit, Work};
 use crate::config::BertConfig;
 use crate::heads::BertNetwork;
 use crate::layout::Layout;
+use crate::masked_lm::MaskedLm;
 use crate::parameters::Store;
 use crate::problem;
 use crate::sequence_classifier::SequenceClassifier;
@@ -170,10 +171,14 @@ fn fill<N: BertNetwork>(
 ) -> Result<LoadedNetwork<N>> {
     let file = TensorFile::open_in(folder)?;
     // The head of a checkpoint for another task has the same name and is not usable here.
-    let other_head = config.architectures.iter().any(|name| {
-        let is_a_task = name.starts_with(&config.family.class("BertFor"));
-        is_a_task && *name != config.family.class(N::ARCHITECTURE)
-    });
+    let class = |of_bert: &str| config.family.class(of_bert);
+    let has_it = |name: &str| {
+        // Pretraining's head has the masked language model's in it.
+        let predicts = N::ARCHITECTURE == MaskedLm::ARCHITECTURE;
+        name == class(N::ARCHITECTURE) || (predicts && name == class("BertForPreTraining"))
+    };
+    let mut architectures = config.architectures.iter();
+    let other_head = architectures.any(|name| name.starts_with(&class("BertFor")) && !has_it(name));
     let mut loader = Loader::new(
         file,
         options.new_head || other_head,

@@ -129,6 +129,7 @@ pub const METRICS: &[&str] = &[
     "entity_recall",
     "exact_match",
     "answer_f1",
+    "perplexity",
     "acc",
     "sparse_categorical_accuracy",
     "categorical_accuracy",
@@ -216,6 +217,10 @@ pub fn foreign_identifier(
         (IdentifierKind::Metric, "squad" | "squad_f1" | "squad_v2") => (
             "answer_f1",
             "of the words of answers it is `answer_f1`; `exact_match` is beside it",
+        ),
+        (IdentifierKind::Metric, "ppl") => (
+            "perplexity",
+            "of the hidden tokens of a masked language model it is `perplexity`",
         ),
         (IdentifierKind::Metric, "em") => {
             ("exact_match", "of answers in texts it is `exact_match`")

@@ -1,11 +1,12 @@
 //! Examples of a batch with what the model makes of them: `run.batch()`.
 
-use stratoscope_data::{Batch, Labels};
+use stratoscope_data::{Batch, Labels, TokenLabels};
 use stratoscope_diagnostics::Result;
 
 use super::Inspection;
 use crate::arguments::class_weight::ClassWeights;
 use crate::loss::Loss;
+use crate::metric::largest;
 use crate::network::{Files, Network};
 use crate::report::inspection::{BatchView, ExampleView, Piece};
 use crate::step::forward::BatchOutputs;
@@ -63,9 +64,16 @@ impl<'a, F: Files> Reading<'a, F> {
             let name = self.label_names.get(class).cloned();
             name.unwrap_or_else(|| class.to_string())
         };
-        let predicted = match predicted_class {
-            Some(class) => name(class),
-            None => outputs.first().map_or_else(String::new, f32::to_string),
+        let tokens = match (self.head, &part.labels) {
+            (Head::Masked, Labels::Tokens(labels)) => {
+                Some(hidden_tokens(self.files, labels, row, outputs))
+            }
+            _ => None,
+        };
+        let predicted = match (predicted_class, &tokens) {
+            (Some(class), _) => name(class),
+            (_, Some((_, predicted))) => predicted.clone(),
+            _ => outputs.first().map_or_else(String::new, f32::to_string),
         };
         let class = self.head.class(&part.labels, row);
         let target = match (&part.labels, class) {
@@ -74,7 +82,8 @@ impl<'a, F: Files> Reading<'a, F> {
         };
         let label = class
             .map(name)
-            .or_else(|| target.map(|it| (it as f32).to_string()));
+            .or_else(|| target.map(|it| (it as f32).to_string()))
+            .or_else(|| tokens.map(|(hidden, _)| hidden));
         let width = part.width();
         let features = part.features[row * width..(row + 1) * width].to_vec();
         let pieces = pieces(self.files, part, row);
@@ -98,6 +107,24 @@ impl<'a, F: Files> Reading<'a, F> {
             replica: 0,
         }
     }
+}
+
+/// The tokens that were hidden in an example, and those that are predicted for them.
+fn hidden_tokens(
+    files: &impl Files,
+    labels: &TokenLabels,
+    row: usize,
+    outputs: &[f32],
+) -> (String, String) {
+    let own = row * labels.seq..(row + 1) * labels.seq;
+    let classes = labels.classes.get(own).unwrap_or_default();
+    let width = (outputs.len() / classes.len().max(1)).max(1);
+    let each = classes.iter().zip(outputs.chunks_exact(width));
+    let pairs = each.filter_map(|(&class, row)| Some((u32::try_from(class).ok()?, largest(row))));
+    let (hidden, predicted): (Vec<u32>, Vec<u32>) =
+        pairs.map(|(class, best)| (class, best as u32)).unzip();
+    let text = |ids: &[u32]| files.tokenizer().tokens(ids).join(" ");
+    (text(&hidden), text(&predicted))
 }
 
 /// The word pieces of an example of a batch, padding included.

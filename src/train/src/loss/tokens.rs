@@ -72,6 +72,7 @@ mod tests {
             let labels = Labels::Tokens(TokenLabels {
                 classes,
                 seq: 3,
+                places: None,
                 weight: 2.0 / 3.0,
                 scheme: None,
             });

@@ -134,6 +134,7 @@ mod tests {
             classes: vec![1, -100, 2, 0, 1, -100],
             seq: 3,
             weight: 1.0,
+            places: None,
             scheme: Some(TagScheme::of(&names).into()),
         };
         let one_hot = |class: usize| (0..3).map(move |at| f32::from(u8::from(at == class)));

@@ -10,6 +10,7 @@ mod distance;
 mod entities;
 mod f1;
 mod mcc;
+mod pieces;
 mod precision_recall;
 mod saved;
 pub(crate) mod spans;
@@ -22,8 +23,8 @@ use std::fmt;
 use stratoscope_diagnostics::arguments::IdentifierKind;
 
 pub(crate) use tallies::Tallies;
-pub(crate) use tally::correct;
 pub use tally::{Predicted, Tally};
+pub(crate) use tally::{correct, largest};
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,6 +68,8 @@ pub enum Metric {
     ExactMatch,
     /// The mean F1 of the words of answers, for answers in texts.
     AnswerF1,
+    /// e to the mean loss of a hidden token.
+    Perplexity,
 }
 
 /// What the outputs of a model are to its metrics.
@@ -82,6 +85,8 @@ pub(crate) enum Answers {
     Words,
     /// A part of a text.
     Span,
+    /// One output for each token of the vocabulary, for each hidden token.
+    Tokens,
 }
 
 /// The share of examples whose largest output is the label's.
@@ -178,9 +183,14 @@ pub fn answer_f1() -> Metric {
     Metric::AnswerF1
 }
 
+/// e to the mean loss of the hidden tokens: how many tokens the model wavers between. For masked language models.
+pub fn perplexity() -> Metric {
+    Metric::Perplexity
+}
+
 impl Metric {
     /// Every metric; the one that has a `k`, with Keras's.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Accuracy,
         Self::F1,
         Self::MacroF1,
@@ -199,6 +209,7 @@ impl Metric {
         Self::EntityRecall,
         Self::ExactMatch,
         Self::AnswerF1,
+        Self::Perplexity,
     ];
 
     /// Its name in tables and as text: `macro_f1`.
@@ -222,6 +233,7 @@ impl Metric {
             Self::EntityRecall => "entity_recall",
             Self::ExactMatch => "exact_match",
             Self::AnswerF1 => "answer_f1",
+            Self::Perplexity => "perplexity",
         }
     }
 
@@ -275,6 +287,7 @@ impl Metric {
             Self::EntityRecall => entities::recall(tally),
             Self::ExactMatch => tally.answers.as_ref()?.exact_match(),
             Self::AnswerF1 => tally.answers.as_ref()?.f1(),
+            Self::Perplexity => tally.pieces.as_ref()?.perplexity(),
         }
     }
 
@@ -295,6 +308,13 @@ impl Metric {
     pub(crate) fn objection(self, answers: Answers) -> Option<&'static str> {
         match (self, answers) {
             (Self::TopKAccuracy { k: 0 }, _) => Some("`k` ≥ 1"),
+            (Self::Accuracy | Self::Perplexity, Answers::Tokens) => None,
+            (_, Answers::Tokens) => {
+                Some("`perplexity()` or `accuracy()`: a hidden token is predicted")
+            }
+            (Self::Perplexity, _) => {
+                Some("another metric: perplexity is of hidden tokens (`BertForMaskedLM`)")
+            }
             (_, Answers::Span) if self.is_of_spans() => None,
             (_, Answers::Span) => {
                 Some("`exact_match()` or `answer_f1()`: the answer is a part of a text")
@@ -347,6 +367,9 @@ pub(crate) fn names(metrics: &[Metric]) -> Vec<&'static str> {
 }
 
 fn accuracy_of(tally: &Tally) -> Option<f64> {
+    if let Some(pieces) = &tally.pieces {
+        return pieces.accuracy();
+    }
     let right: u64 = (0..tally.classes())
         .map(|class| tally.count(class, class))
         .sum();

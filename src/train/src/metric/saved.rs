@@ -18,7 +18,11 @@ impl Tally {
             let answers = answers.with_state(bytes("metrics.answers")?)?;
             tally.answers = Some(Box::new(answers));
         }
-        if (self.classes == 0 && self.answers.is_none()) || self.keeps_pairs {
+        if let Some(pieces) = &self.pieces {
+            let state = numbers(bytes("metrics.tokens")?, 5)?;
+            tally.pieces = Some(pieces.with_state(state.try_into().ok()?));
+        }
+        if self.is_of_numbers() || self.keeps_pairs {
             let bytes = bytes("metrics.pairs")?;
             let numbers = numbers(bytes, bytes.len() / size_of::<u64>())?;
             let (pairs, rest) = numbers.as_chunks::<2>();

@@ -5,6 +5,7 @@ use stratoscope_data::{Labels, TokenLabels};
 
 use super::auc::Scores;
 use super::entities::{self, OfType};
+use super::pieces::Pieces;
 use super::spans::Answers;
 use super::{Metric, top_k};
 
@@ -48,6 +49,8 @@ pub struct Tally {
     pub(super) entities: Option<Vec<OfType>>,
     /// Of questions: the best answer of each window.
     pub(super) answers: Option<Box<Answers>>,
+    /// Of hidden tokens: a confusion matrix of a vocabulary would be too large.
+    pub(super) pieces: Option<Pieces>,
 }
 
 /// How many rows of a batch are answered right: `outputs` are [B, C], row-major. `None` where the outputs are numbers.
@@ -110,6 +113,14 @@ impl Tally {
         }
     }
 
+    /// For hidden tokens.
+    pub fn of_pieces() -> Self {
+        Self {
+            pieces: Some(Pieces::default()),
+            ..Self::default()
+        }
+    }
+
     /// For labels of 0 and 1 and one output, which is class 1 above `threshold`.
     pub fn of_two_classes_by_one_output(threshold: f64) -> Self {
         Self {
@@ -127,6 +138,10 @@ impl Tally {
     pub(crate) fn measuring(mut self, metrics: &[Metric], of_logits: bool) -> Self {
         let needs = |test: fn(&Metric) -> bool| metrics.iter().any(test);
         self.of_logits = of_logits;
+        if self.pieces.is_some() {
+            let costs = needs(|metric| *metric == Metric::Perplexity);
+            self.pieces = Some(Pieces::counting(costs));
+        }
         if self.threshold.is_some() {
             self.keeps_pairs = needs(|metric| metric.is_distance());
         } else if self.classes > 0 && needs(|it| matches!(it, Metric::TopKAccuracy { .. })) {
@@ -158,6 +173,9 @@ impl Tally {
             if let (Some(sum), Some(other)) = (&mut sum.answers, &tally.answers) {
                 sum.merge(other);
             }
+            if let (Some(sum), Some(other)) = (&mut sum.pieces, &tally.pieces) {
+                sum.merge(other);
+            }
             if let (Some(sum), Some(other)) = (&mut sum.entities, &tally.entities) {
                 entities::merge(sum, other);
             }
@@ -182,7 +200,7 @@ impl Tally {
             let shape = vec![self.classes, self.classes];
             state.push(("metrics.confusion_matrix", shape, counts(&self.confusion)));
         }
-        if (self.classes == 0 && self.answers.is_none()) || self.keeps_pairs {
+        if self.is_of_numbers() || self.keeps_pairs {
             let pairs = self
                 .pairs
                 .iter()
@@ -198,6 +216,9 @@ impl Tally {
             let (shape, bytes) = answers.state();
             state.push(("metrics.answers", shape, bytes));
         }
+        if let Some(pieces) = &self.pieces {
+            state.push(("metrics.tokens", vec![5], counts(&pieces.state())));
+        }
         if let Some(entities) = &self.entities {
             let shape = vec![entities.len(), 3];
             state.push(("metrics.entities", shape, counts(entities.as_flattened())));
@@ -207,6 +228,11 @@ impl Tally {
             state.push(("metrics.scores", vec![2, scores.len() / 2], counts(&scores)));
         }
         state
+    }
+
+    /// Whether labels and outputs are numbers, which are kept.
+    pub(super) fn is_of_numbers(&self) -> bool {
+        self.classes == 0 && self.answers.is_none() && self.pieces.is_none()
     }
 
     /// Adds a batch: `outputs` has the rows of the batch, [B, C], row-major.
@@ -266,6 +292,9 @@ impl Tally {
 
     /// Adds the tokens that have a class: `outputs` are [B, S·C].
     fn add_tokens(&mut self, tokens: &TokenLabels, outputs: &[f32]) {
+        if let Some(pieces) = &mut self.pieces {
+            pieces.add(tokens, outputs);
+        }
         if self.classes == 0 {
             return;
         }
@@ -367,6 +396,9 @@ impl Tally {
     pub fn examples(&self) -> u64 {
         if let Some(answers) = &self.answers {
             return answers.windows() as u64;
+        }
+        if let Some(pieces) = &self.pieces {
+            return pieces.tokens();
         }
         match self.classes {
             0 => self.pairs.len() as u64,

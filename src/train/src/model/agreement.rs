@@ -118,6 +118,7 @@ fn of_metric(metric: Metric, loss: Option<Loss>, files: &impl Files) -> Option<D
     let answers = match files.classes() {
         _ if files.task() == Task::Words => Answers::Words,
         _ if files.task() == Task::Span => Answers::Span,
+        _ if files.task() == Task::Masked => Answers::Tokens,
         Some(classes) => Answers::Classes(classes),
         None if loss.is_some_and(|loss| loss.is_binary()) => Answers::TwoClasses,
         None => Answers::Number,

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use burn::tensor::{Device, Tensor};
 use stratoscope_bert::{
-    BatchTensors, BertConfig, BertNetwork, BertTokenizer, LoadOptions, LoadReport, Mode,
+    BatchTensors, BertConfig, BertNetwork, BertTokenizer, LoadOptions, LoadReport, MaskedLm, Mode,
     NamedParameter, Origin as TensorOrigin, QuestionAnswerer, SequenceClassifier, TokenClassifier,
     checkpoint, named_parameters, source,
 };
-use stratoscope_data::{Batch, Tokenize};
+use stratoscope_data::{Batch, Masking, Tokenize};
 use stratoscope_diagnostics::rules::InvalidSize;
 use stratoscope_diagnostics::{Place, Result, Rule};
 use stratoscope_strategy::{Origin, scope};
@@ -19,10 +19,12 @@ use crate::model::calls::Calls;
 use crate::network::{Activation, Blueprint, Files, Network, StepShape, Task};
 use crate::report::memory_plan::StepMemory;
 
+mod masked;
 mod memory;
 mod question;
 mod token;
 
+pub use masked::BertForMaskedLM;
 pub use question::BertForQuestionAnswering;
 pub use token::BertForTokenClassification;
 
@@ -44,6 +46,8 @@ pub struct BertFiles {
     pub architecture: &'static str,
     /// How many tokens two windows of a long text share; `None`: by the length of a window.
     pub stride: Option<usize>,
+    /// Which tokens a masked language model learns to predict.
+    pub masking: Masking,
 }
 
 impl Files for BertFiles {
@@ -55,6 +59,7 @@ impl Files for BertFiles {
         match self.architecture {
             TokenClassifier::ARCHITECTURE => Task::Words,
             QuestionAnswerer::ARCHITECTURE => Task::Span,
+            MaskedLm::ARCHITECTURE => Task::Masked,
             _ => Task::Example,
         }
     }
@@ -72,6 +77,9 @@ impl Files for BertFiles {
     }
 
     fn label_names(&self) -> &[String] {
+        if self.task() == Task::Masked {
+            return &[];
+        }
         &self.config.labels
     }
 
@@ -115,10 +123,18 @@ impl Files for BertFiles {
     }
 
     fn step_memory(&self, step: &StepShape<'_>) -> Option<Vec<StepMemory>> {
-        Some(memory::of_a_step(&self.config, step))
+        let predicted = (self.task() == Task::Masked).then_some(self.masking.share);
+        Some(memory::of_a_step(&self.config, step, predicted))
+    }
+
+    fn masking(&self) -> Masking {
+        self.masking
     }
 
     fn classes(&self) -> Option<usize> {
+        if self.task() == Task::Masked {
+            return Some(self.config.vocab_size);
+        }
         let is_number = self.config.is_regression() && self.task() == Task::Example;
         (!is_number).then(|| self.config.num_labels())
     }
@@ -259,6 +275,7 @@ where
         report: loaded.report,
         architecture: N::ARCHITECTURE,
         stride: None,
+        masking: Masking::default(),
     };
     Model::new(loaded.network, files, origin)
 }

@@ -22,6 +22,7 @@ use crate::step::forward::{PREFETCHED, forward};
 use crate::step::head::{Head, most_probable};
 
 mod assess;
+mod blanks;
 mod spans;
 mod texts;
 mod words;
@@ -34,7 +35,7 @@ const BATCH_SIZE: usize = 32;
 const LONGEST: usize = 512;
 
 /// The answer to one text.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Prediction {
     /// The text.
     pub text: String,
@@ -55,9 +56,26 @@ pub struct Prediction {
     /// The answer to a question, found in the second text; `None` where that has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answered>,
+    /// What may stand at each mask of the text, for a head that predicts tokens.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub blanks: Vec<Blank>,
     /// Every word of the text with its tag, for a head that answers words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<Marked>,
+}
+
+/// A mask in a text and the tokens that may stand there.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Blank {
+    /// Its first byte in its text.
+    pub start: usize,
+    /// The byte after its last one.
+    pub end: usize,
+    /// Whether it is in the second text of a pair.
+    pub in_pair: bool,
+    /// The most probable tokens, the best first, and their probabilities. A token that goes on with a word begins with
+    /// `##`.
+    pub choices: Vec<(String, f64)>,
 }
 
 /// What a model says to a question about a text.
@@ -125,6 +143,11 @@ impl<N: Network> Model<N> {
                 let stride = state.files.stride(max_length);
                 data.tokenize_questions(state.files.tokenizer(), max_length, stride)?
             }
+            Task::Masked => {
+                let encoded = data.tokenize_blanks(state.files.tokenizer(), max_length)?;
+                prepare::has_blanks(&state.files, &data, &encoded)?;
+                encoded
+            }
             _ => data.tokenize(state.files.tokenizer(), max_length)?,
         };
         prepare::in_vocabulary(&state.files, &data, &encoded, "predict")?;
@@ -160,6 +183,11 @@ impl<N: Network> Model<N> {
             scheme: TagScheme::of(&label_names),
             max_length,
         };
+        let filler = blanks::Filler {
+            tokenizer: state.files.tokenizer(),
+            max_length,
+            vocabulary: state.files.vocabulary().unwrap_or(1),
+        };
         if let (Head::Span, Some(passages)) = (head, encoded.passages()) {
             let rows = spans::answers(data, passages, &outputs);
             return Ok(Predictions { rows, label_names });
@@ -168,6 +196,9 @@ impl<N: Network> Model<N> {
         let rows = rows.map(|(example, outputs)| {
             if head == Head::Words {
                 return words.answer(example, &outputs);
+            }
+            if head == Head::Masked {
+                return filler.answer(example, &outputs);
             }
             let (text, pair) = (example.text, example.pair);
             match head {
@@ -197,9 +228,7 @@ fn classified(
         class: Some(class),
         score: probabilities.get(class).copied().unwrap_or(f64::NAN),
         probabilities,
-        marks: Vec::new(),
-        answer: None,
-        words: Vec::new(),
+        ..Prediction::default()
     }
 }
 
@@ -210,12 +239,8 @@ fn number(text: String, pair: Option<String>, outputs: &[f32]) -> Prediction {
         text,
         pair,
         label,
-        class: None,
         score,
-        probabilities: Vec::new(),
-        marks: Vec::new(),
-        answer: None,
-        words: Vec::new(),
+        ..Prediction::default()
     }
 }
 
@@ -294,6 +319,9 @@ impl Predictions {
         if self.are_answers() {
             return self.answers_to_html();
         }
+        if self.are_filled() {
+            return self.filled_to_html();
+        }
         if self.are_words() {
             return self.words_to_html();
         }
@@ -349,6 +377,9 @@ impl Predictions {
     pub fn to_plain(&self) -> String {
         if self.are_answers() {
             return self.answers_to_plain();
+        }
+        if self.are_filled() {
+            return self.filled_to_plain();
         }
         if self.are_words() {
             return self.words_to_plain();

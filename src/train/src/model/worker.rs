@@ -5,7 +5,7 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use stratoscope_bert::{
-    BertConfig, BertNetwork, QuestionAnswerer, SequenceClassifier, TokenClassifier,
+    BertConfig, BertNetwork, MaskedLm, QuestionAnswerer, SequenceClassifier, TokenClassifier,
 };
 use stratoscope_strategy::{AsStrategy, OneDeviceStrategy, cpu, scope, strategy};
 use stratoscope_workers::team::place_in_environment;
@@ -107,6 +107,9 @@ fn built(model: &Model) -> Outcome<Box<dyn Hosted>> {
             strategy,
             model,
         ),
+        MaskedLm::ARCHITECTURE => {
+            hosted(of_config::<MaskedLm>(blueprint, &device)?, strategy, model)
+        }
         QuestionAnswerer::ARCHITECTURE => hosted(
             of_config::<QuestionAnswerer>(blueprint, &device)?,
             strategy,

@@ -57,7 +57,7 @@ use std::path::{Path, PathBuf};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
 use stratoscope_bert::{Mode, NamedParameter, named_parameters};
-use stratoscope_data::{Batch, Dataset, Encoding, Tokenize};
+use stratoscope_data::{Batch, Dataset, Encoding, Masking, Tokenize};
 use stratoscope_diagnostics::Result;
 
 use crate::model::calls::Calls;
@@ -238,6 +238,11 @@ pub trait Files: Clone + fmt::Debug + Send + Sync + 'static {
     /// How many tokens two windows of a text that is too long share, for windows of `max_length` tokens.
     fn stride(&self, max_length: usize) -> usize {
         (max_length / 3).min(128)
+    }
+
+    /// Which tokens are hidden, for a model that predicts them.
+    fn masking(&self) -> Masking {
+        Masking::default()
     }
 
     /// What an example is.

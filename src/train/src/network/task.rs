@@ -11,4 +11,7 @@ pub enum Task {
     Words,
     /// A part of a text: the outputs of an example are S numbers for where it begins, and S for where it ends.
     Span,
+    /// The token behind each mask: the outputs of an example are K rows of as many numbers as the vocabulary has tokens, in
+    /// one row; K is the same for all examples of a batch.
+    Masked,
 }

@@ -3,12 +3,14 @@
 //! reported, and the call goes on. Calls: `fit`, `evaluate`, `predict`.
 
 mod labels;
+mod masked;
 mod run_data;
 mod spans;
 mod splits;
 mod texts;
 mod words;
 
+pub(crate) use masked::has_blanks;
 pub(crate) use run_data::{Prepared, split_sizes};
 pub(crate) use spans::asked;
 pub(crate) use texts::in_vocabulary;
@@ -96,6 +98,8 @@ pub(crate) fn splits(
         None => (train, "training"),
     };
     let finding = match files.classes() {
+        // Labels are not used.
+        _ if files.task() == Task::Masked => None,
         Some(_) => labels::majority(data, split, &compiled.metrics),
         None => labels::classes_as_numbers(train, compiled.loss),
     };
@@ -103,7 +107,10 @@ pub(crate) fn splits(
     if let Some(validation) = validation {
         let finding = [
             splits::overlap(train, validation, is_tail),
-            splits::other_classes(train, validation, is_tail),
+            match files.task() {
+                Task::Masked => None,
+                _ => splits::other_classes(train, validation, is_tail),
+            },
         ];
         finding.into_iter().flatten().try_for_each(notice)?;
     }
@@ -158,6 +165,7 @@ pub(crate) fn encode(
             words::checked(files, head, data, classes, call)?
         }
         _ if files.task() == Task::Span => spans::checked(files, data, call)?,
+        _ if files.task() == Task::Masked => Cow::Borrowed(data),
         _ if data.is_tagged() || data.has_answers() => return Err(tagged(files, data, call)),
         Some(classes) => with_classes(files, head, data, classes, call)?,
         None => with_numbers(data)?,
@@ -168,6 +176,7 @@ pub(crate) fn encode(
         Task::Example => data.tokenize(tokenizer, max_length)?,
         Task::Words => data.tokenize_words(tokenizer, max_length)?,
         Task::Span => data.tokenize_questions(tokenizer, max_length, files.stride(max_length))?,
+        Task::Masked => data.tokenize_masked(tokenizer, max_length, files.masking())?,
     };
     texts::in_vocabulary(files, &data, &encoded, call)?;
     report_truncated(&encoded, call)?;

@@ -83,6 +83,7 @@ pub(crate) fn empty_tally(
     let tally = match (classes, loss.and_then(|loss| loss.threshold())) {
         (Some(tags), _) if task == Task::Words => Tally::of_words(tags),
         _ if task == Task::Span => Tally::of_spans(),
+        _ if task == Task::Masked => Tally::of_pieces(),
         (Some(classes), _) => Tally::of_classes(classes),
         (None, Some(threshold)) => Tally::of_two_classes_by_one_output(threshold),
         (None, None) => Tally::of_numbers(),

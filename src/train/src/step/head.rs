@@ -26,17 +26,19 @@ pub(crate) enum Head {
     Words,
     /// Where an answer begins and ends.
     Span,
+    /// One output for each token of the vocabulary, for each hidden token.
+    Masked,
 }
 
 impl Head {
     /// By the loss of `compile!`; a model that was only loaded, by what it was trained as.
     pub(crate) fn of<N: Network>(files: &N::Files, network: &N, loss: Option<Loss>) -> Self {
         let logits = !puts_out_probabilities(network);
-        if files.task() == Task::Words {
-            return Self::Words;
-        }
-        if files.task() == Task::Span {
-            return Self::Span;
+        match files.task() {
+            Task::Words => return Self::Words,
+            Task::Span => return Self::Span,
+            Task::Masked => return Self::Masked,
+            Task::Example => {}
         }
         if files.classes().is_some() {
             return Self::Classes { are_logits: logits };
@@ -59,14 +61,14 @@ impl Head {
             Self::Classes { are_logits: true } => softmax(outputs),
             Self::Classes { are_logits: false } => outputs.iter().copied().map(f64::from).collect(),
             Self::Binary { is_logit } => of_two(outputs, is_logit),
-            Self::Number | Self::Words | Self::Span => Vec::new(),
+            Self::Number | Self::Words | Self::Span | Self::Masked => Vec::new(),
         }
     }
 
     /// The class of a label; `None` for a number.
     pub(crate) fn class(self, labels: &Labels, row: usize) -> Option<usize> {
         match (self, labels) {
-            (Self::Number | Self::Words | Self::Span, _)
+            (Self::Number | Self::Words | Self::Span | Self::Masked, _)
             | (_, Labels::Absent | Labels::Tokens(_) | Labels::Spans(_)) => None,
             (_, Labels::Classes(classes)) => {
                 classes.get(row).and_then(|&it| usize::try_from(it).ok())
@@ -84,7 +86,7 @@ impl Head {
                 Some(names) => names.to_vec(),
                 None => ["0", "1"].map(str::to_owned).to_vec(),
             },
-            Self::Number | Self::Span => Vec::new(),
+            Self::Number | Self::Span | Self::Masked => Vec::new(),
         }
     }
 }

@@ -8,8 +8,8 @@ use burn::optim::GradientsParams;
 use burn::tensor::{Device, DeviceType};
 use safetensors::{Dtype, SafeTensors};
 use stratoscope_bert::{
-    BertNetwork, LoadOptions, Mode, QuestionAnswerer, TokenClassifier, checkpoint, gradient,
-    named_parameters,
+    BertNetwork, LoadOptions, MaskedLm, Mode, QuestionAnswerer, TokenClassifier, checkpoint,
+    gradient, named_parameters,
 };
 use stratoscope_data::{Batch, Labels, SpanLabels, TokenLabels};
 use stratoscope_train::{IntoLoss, Network};
@@ -113,7 +113,19 @@ fn check<N: BertNetwork + Network>(
         let of_row = |name: &&str| case.get(name)[row * width..(row + 1) * width].to_vec();
         outputs.iter().flat_map(of_row).collect::<Vec<_>>()
     });
-    let expected: Vec<f64> = rows.collect();
+    let mut expected: Vec<f64> = rows.collect();
+    if let Labels::Tokens(TokenLabels {
+        places: Some(places),
+        seq,
+        ..
+    }) = &batch.labels
+    {
+        // The outputs of these tokens alone.
+        let each = expected.chunks(width / batch.seq).collect::<Vec<_>>();
+        let picked = places.iter().enumerate();
+        let picked = picked.map(|(at, place)| each[at / seq * batch.seq + *place as usize]);
+        expected = picked.collect::<Vec<_>>().concat();
+    }
     let (difference, _) = largest_difference(&numbers(logits.into_data()), &expected);
     assert!(
         difference <= FORWARD,
@@ -149,7 +161,12 @@ fn check<N: BertNetwork + Network>(
 }
 
 fn token_labels() -> Labels {
-    let case = Case::read("token-classification");
+    labels_of_tokens("token-classification")
+}
+
+/// The labels of all tokens of a case.
+fn labels_of_tokens(folder: &str) -> Labels {
+    let case = Case::read(folder);
     let classes = case.integers("input.labels");
     let counted = classes
         .iter()
@@ -158,6 +175,7 @@ fn token_labels() -> Labels {
     Labels::Tokens(TokenLabels {
         classes,
         seq: 16,
+        places: None,
         weight: 4.0 / counted as f32,
         scheme: None,
     })
@@ -171,6 +189,38 @@ fn token_classification_is_the_reference() {
         &["logits"],
         &Device::flex(),
     );
+}
+
+/// The same of the tokens that have a label alone, as batches have them.
+fn hidden_tokens() -> Labels {
+    let Labels::Tokens(all) = labels_of_tokens("masked-lm") else {
+        panic!("tokens");
+    };
+    let of_row = |row: &[i32]| -> Vec<(i32, i32)> {
+        let each = row.iter().enumerate();
+        let hidden = each.filter(|(_, class)| **class != TokenLabels::IGNORED);
+        hidden.map(|(at, &class)| (at as i32, class)).collect()
+    };
+    let rows: Vec<_> = all.classes.chunks(16).map(of_row).collect();
+    let seq = rows.iter().map(Vec::len).max().expect("four rows");
+    let filled = rows.into_iter().flat_map(|mut row| {
+        row.resize(seq, (0, TokenLabels::IGNORED));
+        row
+    });
+    let (places, classes) = filled.unzip();
+    Labels::Tokens(TokenLabels {
+        classes,
+        seq,
+        places: Some(places),
+        ..all
+    })
+}
+
+#[test]
+fn masked_lm_is_the_reference() {
+    for labels in [labels_of_tokens("masked-lm"), hidden_tokens()] {
+        check::<MaskedLm>("masked-lm", labels, &["logits"], &Device::flex());
+    }
 }
 
 fn span_labels() -> Labels {
@@ -205,5 +255,6 @@ fn heads_on_wgpu() {
         return;
     };
     check::<TokenClassifier>("token-classification", token_labels(), &["logits"], &device);
+    check::<MaskedLm>("masked-lm", hidden_tokens(), &["logits"], &device);
     check::<QuestionAnswerer>("question-answering", span_labels(), &SPANS, &device);
 }

@@ -14,6 +14,9 @@
 //! While the backward pass goes down, it frees what is kept and makes gradients. So the most is needed at one of three
 //! times: when it begins in the uppermost layer, when it has reached the lowest one, or at its end, when all gradients are
 //! there. In the middle of a layer it also needs the gradients of the widened rows, T·F + T·H, and the two large weights'.
+//! A masked language model also has logits, their softmax and their gradients for every token that it predicts, and the
+//! gradients of the word embeddings from the begin on, which are its decoder too.
+//!
 //! Under a mixed policy the rounded weights are kept too. In bfloat16 on the CPU (`ops::cpu::bf16`) they are not; what is
 //! kept, but for the softmax, takes half, and the gradients of the widened rows are there in float32, rounded and packed.
 //! In float16 on GPUs what products read takes half, normalized rows and probabilities before dropout do not.
@@ -82,8 +85,12 @@ impl Sizes {
     }
 }
 
-/// The three times of a backward pass.
-pub(super) fn of_a_step(config: &BertConfig, step: &StepShape<'_>) -> Vec<StepMemory> {
+/// The three times of a backward pass. `predicted`: the share of the tokens that a masked language model predicts.
+pub(super) fn of_a_step(
+    config: &BertConfig,
+    step: &StepShape<'_>,
+    predicted: Option<f64>,
+) -> Vec<StepMemory> {
     let sizes = Sizes {
         tokens: (step.examples as u64).saturating_mul(step.length as u64),
         length: step.length as u64,
@@ -135,16 +142,25 @@ pub(super) fn of_a_step(config: &BertConfig, step: &StepShape<'_>) -> Vec<StepMe
     let of_the_head = trained("") - embeddings - trained("bert.encoder.");
     let lowest = trained(&format!("{}attention.", layer(first)));
     let wide = some * 2 * sizes.hidden * sizes.intermediate * ELEMENT;
+    let (of_logits, of_decoder) = match predicted {
+        Some(share) => {
+            let tokens = (sizes.tokens as f64 * share).ceil() as u64;
+            let logits = tokens.saturating_mul(3 * config.vocab_size as u64 * ELEMENT);
+            (logits, trained("bert.embeddings.word_embeddings."))
+        }
+        None => (0, 0),
+    };
     vec![
         StepMemory {
             when: "when the backward pass begins",
-            activations: bytes(of_embeddings + of_layers + beside),
-            gradients: of_the_head + wide + rounded,
+            activations: bytes(of_embeddings + of_layers + beside).saturating_add(of_logits),
+            gradients: of_the_head + of_decoder + wide + rounded,
         },
         StepMemory {
             when: "when the backward pass is in the lowest layer",
             activations: bytes(of_embeddings + some * sizes.of_a_layer() + beside),
-            gradients: trained("") - embeddings - lowest + some * rounded / kept.max(1),
+            gradients: trained("") - embeddings + of_decoder - lowest
+                + some * rounded / kept.max(1),
         },
         StepMemory {
             when: "when all gradients are there",

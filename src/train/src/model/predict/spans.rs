@@ -47,14 +47,11 @@ pub(super) fn answers(data: Dataset, passages: &Passages, outputs: &[Vec<f32>]) 
             label: found
                 .as_ref()
                 .map_or_else(String::new, |found| found.text.clone()),
-            class: None,
             score: found.as_ref().map_or(none, |found| found.score),
-            probabilities: Vec::new(),
-            marks: Vec::new(),
             answer: Some(Answered { found, margin }),
-            words: Vec::new(),
             text: example.text,
             pair: example.pair,
+            ..Prediction::default()
         }
     };
     data.examples
@@ -163,10 +160,7 @@ mod tests {
             text: "who & why?".to_owned(),
             pair: Some("it was <Ada> again".to_owned()),
             label: "<Ada>".to_owned(),
-            class: None,
             score: 0.75,
-            probabilities: Vec::new(),
-            marks: Vec::new(),
             answer: Some(Answered {
                 found: Some(Marked {
                     label: "answer".to_owned(),
@@ -177,7 +171,7 @@ mod tests {
                 }),
                 margin: 2.0,
             }),
-            words: Vec::new(),
+            ..Prediction::default()
         };
         let none = Prediction {
             answer: Some(Answered {

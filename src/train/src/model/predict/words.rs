@@ -67,14 +67,11 @@ impl Decoder<'_> {
             .map(|mark| format!("{} ({})", mark.text, mark.label));
         Prediction {
             label: label.collect::<Vec<_>>().join(", "),
-            class: None,
             score: answers.iter().map(|(_, score)| *score).fold(1.0, f64::min),
-            probabilities: Vec::new(),
             marks,
-            answer: None,
             words,
             text: example.text,
-            pair: None,
+            ..Prediction::default()
         }
     }
 }
@@ -191,14 +188,10 @@ mod tests {
         };
         let row = Prediction {
             text: "a <b> in London".to_owned(),
-            pair: None,
-            label: String::new(),
-            class: None,
             score: 0.9,
-            probabilities: Vec::new(),
             marks: vec![mark("PER", "<b>", 2), mark("LOC", "London", 9)],
-            answer: None,
             words: vec![mark("O", "a", 0)],
+            ..Prediction::default()
         };
         let predictions = Predictions {
             rows: vec![row],

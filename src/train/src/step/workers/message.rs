@@ -158,6 +158,12 @@ enum WireLabels {
     Values(Vec<f32>),
     /// Classes of tokens, and what the loss of one counts.
     Tokens(Vec<i32>, f32),
+    /// Hidden tokens: what they were, where in its row each stands, and what the loss of one counts.
+    Masked {
+        classes: Vec<i32>,
+        places: Vec<i32>,
+        weight: f32,
+    },
     /// Where answers begin and end.
     Spans(Vec<[i32; 2]>),
 }
@@ -252,7 +258,14 @@ impl WireBatch {
                 Labels::Classes(classes) => WireLabels::Classes(classes.clone()),
                 Labels::Values(values) => WireLabels::Values(values.clone()),
                 Labels::Spans(spans) => WireLabels::Spans(spans.spans.clone()),
-                Labels::Tokens(tokens) => WireLabels::Tokens(tokens.classes.clone(), tokens.weight),
+                Labels::Tokens(tokens) => match &tokens.places {
+                    Some(places) => WireLabels::Masked {
+                        classes: tokens.classes.clone(),
+                        places: places.clone(),
+                        weight: tokens.weight,
+                    },
+                    None => WireLabels::Tokens(tokens.classes.clone(), tokens.weight),
+                },
             },
             rows: batch.rows.clone(),
             seq: batch.seq,
@@ -270,6 +283,15 @@ impl WireBatch {
             WireLabels::Spans(spans) => spans.len(),
             WireLabels::Tokens(classes, _) if tokens == Some(classes.len()) => rows,
             WireLabels::Tokens(..) => usize::MAX,
+            WireLabels::Masked {
+                classes, places, ..
+            } => {
+                let is_in = |&at: &i32| usize::try_from(at).is_ok_and(|at| at < self.seq);
+                let fits = classes.len() == places.len()
+                    && classes.len().checked_rem(rows) == Some(0)
+                    && places.iter().all(is_in);
+                if fits { rows } else { usize::MAX }
+            }
         };
         let lengths = [self.ids.len(), self.mask.len(), self.type_ids.len()];
         let fits = tokens.is_some_and(|tokens| lengths == [tokens; 3])
@@ -299,7 +321,19 @@ impl WireBatch {
                     classes,
                     seq: self.seq,
                     weight,
+                    places: None,
                     // Entities are counted by the chief.
+                    scheme: None,
+                }),
+                WireLabels::Masked {
+                    classes,
+                    places,
+                    weight,
+                } => Labels::Tokens(TokenLabels {
+                    seq: classes.len() / rows,
+                    classes,
+                    places: Some(places),
+                    weight,
                     scheme: None,
                 }),
             },
