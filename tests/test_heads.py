@@ -71,6 +71,27 @@ def test_questions_are_answered(ready, tiny, tmp_path):
     assert config["architectures"] == ["BertForQuestionAnswering"]
 
 
+def test_texts_have_several_labels(ready, tiny, tmp_path):
+    (tmp_path / "tags.csv").write_text("text,tags\n" + "".join(
+        f"the {['game', 'server'][row % 2]} of a {['library', 'editor'][row // 2 % 2]},{';'.join(['play'] * (row % 2 == 0) + ['text'] * (row // 2 % 2))}\n"
+        for row in range(48)), encoding="utf-8")
+    ready.run(f'let tagged = Dataset::csv_with("{tmp_path}/tags.csv", &Columns::new().text("text").labels("tags", ";"))?;')
+    assert "any of 2 labels" in ready.run("tagged").shown()
+    ready.run(f"""scope!(strategy, {{
+    let labels = BertForSequenceClassification::from_pretrained_multi_label("{tiny}", tagged.label_names.clone())?;
+    compile!(labels, optimizer = AdamW::new(5e-3), loss = BinaryCrossentropy {{ from_logits: true }}, metrics = ["micro_f1", "exact_match"])?;
+}});""")
+    history = ready.run("let history = fit!(labels, tagged, validation_data = tagged, batch_size = 8, epochs = 20)?; history").shown()
+    assert "micro_f1" in history, history
+    cell = ready.run('labels.predict(["the game of a editor", "the server of a library"])?')
+    assert "→ play" in cell.shown() and ", text" in cell.shown() and "→ no label" in cell.shown(), cell.shown()
+    check_static_html(cell.shown("text/html"))
+    check_card(ready.execute("fit!(labels, texts)?;"), "SC0431", "from_label_sets")
+    ready.run(f'labels.save_pretrained("{tmp_path}/labels")?;')
+    config = json.loads((tmp_path / "labels" / "config.json").read_text(encoding="utf-8"))
+    assert config["problem_type"] == "multi_label_classification"
+
+
 def test_masks_are_filled_in(ready, tiny, tmp_path):
     ready.run("""let texts = Dataset::from_texts((0..48).map(|row| {
     format!("the {} of a {}", ["game", "server"][row % 2], ["library", "editor"][row % 2])

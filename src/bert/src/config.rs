@@ -50,6 +50,9 @@ pub struct BertConfig {
     /// classes. The file then has the `problem_type` `multi_label_classification`, for which transformers computes the
     /// same loss, and the names are in a field of our own, `binary_labels`.
     pub binary_labels: Option<[String; 2]>,
+    /// Whether each of several labels is decided by itself: `problem_type` is `multi_label_classification`.
+    #[serde(default)]
+    pub multi_label: bool,
     /// The names of the architectures in the file, such as `BertForSequenceClassification`.
     pub architectures: Vec<String>,
     /// What the file describes: BERT, or a model whose weights BERT's layers can hold.

@@ -18,6 +18,8 @@ pub enum Annotation {
     Words(Vec<Word>),
     /// The answers to the question that the text is, in the second text; none if that has none.
     Answers(Vec<Answer>),
+    /// The classes that the text has, in order and each once; there may be none.
+    Classes(Vec<usize>),
 }
 
 /// An answer to a question.

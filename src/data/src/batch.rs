@@ -41,6 +41,8 @@ pub enum Labels {
     Tokens(TokenLabels),
     /// Where in each example the answer begins and ends.
     Spans(SpanLabels),
+    /// The classes that each example has, in order.
+    Sets(Vec<Arc<[usize]>>),
 }
 
 /// The answers of a batch.
@@ -124,6 +126,7 @@ impl Labels {
             Self::Absent => Self::Absent,
             Self::Classes(classes) => Self::Classes(classes[rows].to_vec()),
             Self::Values(values) => Self::Values(values[rows].to_vec()),
+            Self::Sets(sets) => Self::Sets(sets[rows].to_vec()),
             Self::Tokens(tokens) => {
                 let own = rows.start * tokens.seq..rows.end * tokens.seq;
                 Self::Tokens(TokenLabels {
@@ -148,6 +151,7 @@ impl Labels {
             Self::Absent => 0,
             Self::Classes(classes) => classes.len(),
             Self::Values(values) => values.len(),
+            Self::Sets(sets) => sets.len(),
             Self::Tokens(tokens) => tokens.classes.len() / tokens.seq.max(1),
             Self::Spans(spans) => spans.spans.len(),
         }
@@ -351,6 +355,13 @@ fn labels_of(examples: &[&EncodedExample], seq: usize, data: &Encoded) -> Labels
     match examples.first().map(|example| &example.targets) {
         Some(Targets::Tokens(_)) => {
             return Labels::Tokens(token_labels(examples, seq, data.scheme()));
+        }
+        Some(Targets::Set(_)) => {
+            let set = |example: &&EncodedExample| match &example.targets {
+                Targets::Set(classes) => Arc::clone(classes),
+                _ => Arc::default(),
+            };
+            return Labels::Sets(examples.iter().map(set).collect());
         }
         Some(Targets::Span(_)) => {
             let span = |example: &&EncodedExample| match example.targets {

@@ -180,7 +180,12 @@ impl Dataset {
         let mut counts = vec![0; self.label_names.len()];
         let tags = self.examples.iter().filter_map(Example::words).flatten();
         let classes = self.examples.iter().filter_map(Example::class);
-        for class in classes.chain(tags.filter_map(|word| word.tag)) {
+        let sets = self.examples.iter().filter_map(Example::classes);
+        let of_sets = sets.flatten().copied();
+        for class in classes
+            .chain(tags.filter_map(|word| word.tag))
+            .chain(of_sets)
+        {
             if let Some(count) = counts.get_mut(class) {
                 *count += 1;
             }
@@ -207,7 +212,9 @@ impl Dataset {
         let names = &self.label_names;
         let renumbered = |tag: usize| class_of.get(names.get(tag)?.as_str()).copied();
         for (index, example) in self.examples.iter_mut().enumerate() {
-            if let Some(tag) = Self::renumber_words(example, renumbered) {
+            let unknown = Self::renumber_words(example, renumbered)
+                .or_else(|| Self::renumber_classes(example, renumbered));
+            if let Some(tag) = unknown {
                 unknown_rows += 1;
                 first_unknown.get_or_insert((index, names.get(tag).map_or("", String::as_str)));
             }
@@ -261,7 +268,17 @@ impl Dataset {
         let names = self.label_names.iter();
         let names: Vec<Arc<str>> = names.map(|name| name.as_str().into()).collect();
         for example in &mut self.examples {
-            example.label_name = example.class().and_then(|class| names.get(class).cloned());
+            example.label_name = match example.classes() {
+                Some(classes) => {
+                    let own: Vec<&str> = classes
+                        .iter()
+                        .filter_map(|&it| names.get(it))
+                        .map(|it| &**it)
+                        .collect();
+                    Some(own.join(", ").into())
+                }
+                None => example.class().and_then(|class| names.get(class).cloned()),
+            };
         }
         self
     }

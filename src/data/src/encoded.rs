@@ -49,6 +49,8 @@ pub enum Targets {
     Tokens(Arc<[i32]>),
     /// The positions at which the answer begins and ends.
     Span([i32; 2]),
+    /// The classes that it has, in order.
+    Set(Arc<[usize]>),
     /// Tokens of its own, hidden when it comes into a batch: the number of each token's word, the largest for none.
     Masked(Arc<[u32]>),
 }
@@ -106,7 +108,10 @@ impl Dataset {
                 type_ids: encoding.type_ids,
                 features: Arc::clone(&example.features),
                 label: example.label,
-                targets: Targets::Label,
+                targets: match example.classes() {
+                    Some(classes) => Targets::Set(classes.into()),
+                    None => Targets::Label,
+                },
                 window: None,
                 index,
                 truncated: encoding.truncated,

@@ -54,6 +54,7 @@ pub mod batch;
 pub mod dataset;
 pub mod encoded;
 pub mod example;
+mod label_sets;
 pub mod masking;
 pub mod numeric;
 pub mod pipeline;

@@ -44,6 +44,7 @@ impl Kind {
     fn of(data: &Dataset) -> Self {
         let first = data.examples.first();
         let label = match first.map(|example| (example.words(), example.answers(), example.label)) {
+            _ if first.is_some_and(|example| example.classes().is_some()) => "sets of labels",
             Some((Some(_), ..)) => "tags",
             Some((_, Some(_), _)) => "answers",
             Some((.., Some(Label::Class(_)))) => "classes",

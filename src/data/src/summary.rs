@@ -192,6 +192,9 @@ impl Dataset {
         let labels = match self.num_labels() {
             0 if self.is_labelled() => "a number each".to_owned(),
             0 => "no labels".to_owned(),
+            labels if self.has_label_sets() => {
+                format!("any of {}", text::count(labels, "label"))
+            }
             1 => "1 class".to_owned(),
             classes => format!("{classes} classes"),
         };
@@ -224,6 +227,13 @@ impl Dataset {
                 .first()
                 .and_then(|answer| context.get(answer.range.clone()));
             return first.unwrap_or("no answer").to_owned();
+        }
+        if example.classes().is_some() {
+            let names = example.label_name.as_deref();
+            return names
+                .filter(|it| !it.is_empty())
+                .unwrap_or("none")
+                .to_owned();
         }
         match example.label {
             Some(Label::Class(class)) => match self.label_names.get(class) {
@@ -341,6 +351,9 @@ impl Example {
             (Label::Class(class), _) => format!("class {class}"),
             (Label::Value(value), _) => value.to_string(),
         });
+        let of_set = self.classes().and(self.label_name.as_deref());
+        let of_set = of_set.filter(|names| !names.is_empty()).map(str::to_owned);
+        let label = label.or(of_set);
         parts.push(("label", label.unwrap_or_else(|| "none".to_owned())));
         parts
     }

@@ -92,7 +92,7 @@ pub use loss::{
 };
 pub use metric::{
     Metric, accuracy, answer_f1, auc, entity_f1, entity_precision, entity_recall, exact_match, f1,
-    macro_f1, mae, mcc, mse, pearson, perplexity, precision, recall, rmse, spearman,
+    macro_f1, mae, mcc, micro_f1, mse, pearson, perplexity, precision, recall, rmse, spearman,
     top_k_accuracy,
 };
 pub use mixed_precision::{Policy, global_policy, set_global_policy};

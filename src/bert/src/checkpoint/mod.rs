@@ -37,6 +37,7 @@ pub struct LoadOptions {
     num_labels: Option<usize>,
     seed: u64,
     new_head: bool,
+    multi_label: bool,
 }
 
 impl LoadOptions {
@@ -48,6 +49,13 @@ impl LoadOptions {
     /// How many labels the head has; 1 makes it a regression.
     pub fn num_labels(mut self, num_labels: usize) -> Self {
         self.num_labels = Some(num_labels);
+        self
+    }
+
+    /// Each label is decided by itself, so that a text may have several of them, or none. A checkpoint that was saved so
+    /// is read so in any case.
+    pub fn multi_label(mut self) -> Self {
+        self.multi_label = true;
         self
     }
 
@@ -154,7 +162,8 @@ pub fn load_network_as<N: BertNetwork>(
 
 /// The folder's configuration with the labels of the options.
 fn configuration(folder: &Path, options: &LoadOptions) -> Result<BertConfig> {
-    let config = BertConfig::from_folder(folder)?;
+    let mut config = BertConfig::from_folder(folder)?;
+    config.multi_label |= options.multi_label;
     let Some(num_labels) = options.num_labels else {
         return Ok(config);
     };

@@ -49,6 +49,7 @@ impl BertConfig {
             classifier_dropout: fields.optional_number("classifier_dropout")?,
             labels: fields.labels()?,
             binary_labels: binary_labels(&file),
+            multi_label: is_multi_label(&file) && binary_labels(&file).is_none(),
             architectures: strings(file.get("architectures")),
             family,
             file,
@@ -58,9 +59,15 @@ impl BertConfig {
     }
 }
 
+/// Whether each output is decided by itself.
+fn is_multi_label(file: &Map<String, Value>) -> bool {
+    let problem = file.get("problem_type").and_then(Value::as_str);
+    problem == Some("multi_label_classification")
+}
+
 /// The names of the two classes of a model with one output, if the file describes such a classifier.
 fn binary_labels(file: &Map<String, Value>) -> Option<[String; 2]> {
-    let is_binary = file.get("problem_type")?.as_str()? == "multi_label_classification";
+    let is_binary = is_multi_label(file);
     let one_output = file.get("id2label")?.as_object()?.len() == 1;
     if !(is_binary && one_output) {
         return None;

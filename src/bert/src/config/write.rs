@@ -55,6 +55,7 @@ impl BertConfig {
         let problem_type = match (self.num_labels(), binary) {
             (1, Some(_)) => "multi_label_classification",
             (1, None) => "regression",
+            _ if self.multi_label => "multi_label_classification",
             _ => "single_label_classification",
         };
         // Only that class has one.

@@ -44,6 +44,8 @@ enum Wanted {
     Usual,
     Class(String),
     Value(String),
+    /// Names of labels in one field, and what separates them.
+    Several(String, String),
     Nothing,
 }
 
@@ -59,6 +61,8 @@ pub(crate) struct Chosen {
 pub(crate) enum LabelColumn {
     Class(usize),
     Value(usize),
+    /// Names of labels.
+    Several(usize),
     Absent,
 }
 
@@ -98,6 +102,21 @@ impl Columns {
     pub fn value(mut self, name: impl Into<String>) -> Self {
         self.label = Wanted::Value(name.into());
         self
+    }
+
+    /// The column that has the names of all labels of a row, with this text between two of them, or as a JSON list. A
+    /// row without any is allowed.
+    pub fn labels(mut self, name: impl Into<String>, separator: impl Into<String>) -> Self {
+        self.label = Wanted::Several(name.into(), separator.into());
+        self
+    }
+
+    /// What separates the labels of a row.
+    pub(crate) fn separator(&self) -> &str {
+        match &self.label {
+            Wanted::Several(_, separator) => separator,
+            _ => ",",
+        }
     }
 
     /// Leaves out rows whose label is empty, blank or `null`. Without this they are an error.
@@ -174,6 +193,7 @@ impl Columns {
             Wanted::Usual => LabelColumn::Class(need(usual_label)?),
             Wanted::Class(name) => LabelColumn::Class(need(name)?),
             Wanted::Value(name) => LabelColumn::Value(need(name)?),
+            Wanted::Several(name, _) => LabelColumn::Several(need(name)?),
             Wanted::Nothing => LabelColumn::Absent,
         };
         Ok(Chosen { text, pair, label })

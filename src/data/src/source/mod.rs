@@ -24,6 +24,7 @@ use stratoscope_render::text;
 
 use crate::dataset::{Dataset, SkippedRows, index_of, sorted_label_names};
 use crate::example::{Example, Label};
+use crate::label_sets::names_in;
 use crate::problem;
 
 pub use columns::Columns;
@@ -72,6 +73,14 @@ impl Table {
             LabelColumn::Class(column) => {
                 sorted_label_names(self.rows.iter().map(|row| row.fields[column].as_str()))
             }
+            LabelColumn::Several(column) => {
+                let sets = self
+                    .rows
+                    .iter()
+                    .map(|row| names_in(&row.fields[column], columns.separator()));
+                let names: Vec<String> = sets.flatten().collect();
+                sorted_label_names(names.iter().map(String::as_str))
+            }
             LabelColumn::Value(_) | LabelColumn::Absent => Vec::new(),
         };
         let class_of = index_of(&label_names);
@@ -94,14 +103,23 @@ impl Table {
                     }
                     Err(problem) => return Err(problem),
                 },
-                LabelColumn::Absent => None,
+                LabelColumn::Several(_) | LabelColumn::Absent => None,
+            };
+            let example = Example::new(&fields[chosen.text]);
+            let example = match chosen.label {
+                LabelColumn::Several(column) => {
+                    let names = names_in(&fields[column], columns.separator());
+                    let classes = names.iter().filter_map(|name| class_of.get(name.as_str()));
+                    example.with_classes(classes.copied())
+                }
+                _ => example,
             };
             examples.push(Example {
                 pair: chosen.pair.map(|pair| fields[pair].clone()),
                 label,
                 row: examples.len(),
                 line: Some(*line),
-                ..Example::new(&fields[chosen.text])
+                ..example
             });
         }
         if examples.is_empty() {

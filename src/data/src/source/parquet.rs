@@ -207,7 +207,9 @@ impl ParquetFile {
         let header = self.columns.iter().map(|it| it.name().to_owned());
         let chosen = columns.choose(&table(header.collect(), Vec::new()))?;
         let label = match chosen.label {
-            LabelColumn::Class(label) | LabelColumn::Value(label) => Some(label),
+            LabelColumn::Class(label) | LabelColumn::Value(label) | LabelColumn::Several(label) => {
+                Some(label)
+            }
             LabelColumn::Absent => None,
         };
         let mut wanted = vec![chosen.text];
@@ -216,10 +218,15 @@ impl ParquetFile {
                 wanted.push(column);
             }
         }
+        let is_list =
+            |column: usize| matches!(chosen.label, LabelColumn::Several(label) if label == column);
         let mut rows = Vec::new();
         self.each(&wanted, |row, fields| {
             let fields = wanted.iter().zip(fields);
-            let fields = fields.map(|(&column, &field)| self.text_of(row, column, field));
+            let fields = fields.map(|(&column, &field)| match field {
+                Field::ListInternal(_) if is_list(column) => self.list_as_json(row, column, field),
+                _ => self.text_of(row, column, field),
+            });
             rows.push(TableRow {
                 line: row + 1,
                 fields: fields.collect::<Result<_>>()?,
@@ -229,7 +236,7 @@ impl ParquetFile {
         let header = wanted.iter().map(|&it| self.name(it).to_owned());
         let data = table(header.collect(), rows).dataset(columns)?;
         match chosen.label {
-            LabelColumn::Class(label) => self.numbered(data, label),
+            LabelColumn::Class(label) | LabelColumn::Several(label) => self.numbered(data, label),
             LabelColumn::Value(_) | LabelColumn::Absent => Ok(data),
         }
     }
@@ -321,6 +328,16 @@ impl ParquetFile {
                 Err(self.unreadable(Some(row), reason))
             }
         }
+    }
+
+    /// The names of a list, as JSON.
+    fn list_as_json(&self, row: usize, column: usize, field: &Field) -> Result<String> {
+        let elements = self.elements(row, column, field)?.iter();
+        let names: Vec<String> = elements
+            .map(|element| self.text_of(row, column, element))
+            .collect::<Result<_>>()?;
+        // Texts are JSON in any case.
+        Ok(serde_json::to_string(&names).unwrap_or_default())
     }
 
     /// A value as text: of a class its name, nothing as the empty text.

@@ -130,6 +130,7 @@ pub const METRICS: &[&str] = &[
     "exact_match",
     "answer_f1",
     "perplexity",
+    "micro_f1",
     "acc",
     "sparse_categorical_accuracy",
     "categorical_accuracy",

@@ -59,7 +59,10 @@ impl<'a, F: Files> Reading<'a, F> {
 
     fn example(&self, part: &Batch, row: usize, outputs: &[f32], loss: f64) -> ExampleView {
         let probabilities = self.head.probabilities(outputs);
-        let predicted_class = most_probable(&probabilities);
+        let predicted_class = match self.head {
+            Head::Set { .. } => None,
+            _ => most_probable(&probabilities),
+        };
         let name = |class: usize| {
             let name = self.label_names.get(class).cloned();
             name.unwrap_or_else(|| class.to_string())
@@ -67,6 +70,14 @@ impl<'a, F: Files> Reading<'a, F> {
         let tokens = match (self.head, &part.labels) {
             (Head::Masked, Labels::Tokens(labels)) => {
                 Some(hidden_tokens(self.files, labels, row, outputs))
+            }
+            (Head::Set { .. }, Labels::Sets(sets)) => {
+                let names = |set: &mut dyn Iterator<Item = usize>| -> String {
+                    set.map(name).collect::<Vec<_>>().join(", ")
+                };
+                let all = probabilities.iter().enumerate();
+                let mut taken = all.filter(|(_, it)| **it > 0.5).map(|(label, _)| label);
+                Some((names(&mut sets[row].iter().copied()), names(&mut taken)))
             }
             _ => None,
         };

@@ -72,6 +72,11 @@ impl Loss {
                 None => tokens::nothing(&logits),
             };
         }
+        if let Labels::Sets(sets) = labels {
+            // The mean over the labels, as in Keras.
+            let (decisions, truths, outputs) = tokens::of_sets(&logits, sets);
+            return self.sum(decisions, &truths).div_scalar(outputs as f64);
+        }
         if let Labels::Spans(spans) = labels {
             // The mean of where it begins and where it ends.
             let (logits, labels) = tokens::of_spans(&logits, spans);

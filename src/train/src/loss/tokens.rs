@@ -1,6 +1,8 @@
 //! Labels of tokens, for losses of classes: the tokens that have a class are examples, each counted with the weight of the
 //! batch.
 
+use std::sync::Arc;
+
 use burn::tensor::{Int, Tensor, TensorData};
 use stratoscope_bert::operation;
 use stratoscope_data::{Labels, SpanLabels, TokenLabels};
@@ -48,6 +50,22 @@ pub(crate) fn of_spans(outputs: &Tensor<2>, labels: &SpanLabels) -> (Tensor<2>, 
     )
 }
 
+/// Each label of each example as a decision by one output, 1 where the example has it; and how many labels there are.
+///
+/// # Shapes
+/// outputs [B, C], B sets → [B·C, 1], B·C numbers, C
+pub(crate) fn of_sets(outputs: &Tensor<2>, sets: &[Arc<[usize]>]) -> (Tensor<2>, Labels, usize) {
+    let [rows, width] = outputs.dims();
+    let mut truths = vec![0.0; rows * width];
+    for (row, set) in sets.iter().enumerate() {
+        for class in set.iter().filter(|&&class| class < width) {
+            truths[row * width + class] = 1.0;
+        }
+    }
+    let decisions = outputs.clone().reshape([rows * width, 1]);
+    (decisions, Labels::Values(truths), width.max(1))
+}
+
 /// The loss of a batch without any token that has a class: 0, with a gradient of 0.
 pub(crate) fn nothing(outputs: &Tensor<2>) -> Tensor<1> {
     outputs.clone().sum().mul_scalar(0.0)
@@ -60,6 +78,24 @@ mod tests {
     use crate::{IntoLoss, SparseCategoricalCrossentropy};
 
     use super::*;
+
+    #[test]
+    fn the_mean_over_the_labels_of_a_set() {
+        let loss = crate::BinaryCrossentropy { from_logits: true };
+        let loss = loss.into_loss().expect("a loss");
+        let outputs =
+            Tensor::<2>::from_floats([[1.0, -2.0, 0.5], [0.0, 3.0, -1.0]], &Device::flex());
+        let sets: Vec<Arc<[usize]>> = vec![[0, 2].into(), [].into()];
+        let found = loss.sum(outputs, &Labels::Sets(sets));
+        let found = f64::from(found.into_scalar::<f32>());
+        // ln(1 + e⁻ˣ) for a label that is there, ln(1 + eˣ) for one that is not: `BCEWithLogitsLoss`.
+        let there = |x: f64| (-x).exp().ln_1p();
+        let absent = |x: f64| x.exp().ln_1p();
+        let first = there(1.0) + absent(-2.0) + there(0.5);
+        let second = absent(0.0) + absent(3.0) + absent(-1.0);
+        let expected = (first + second) / 3.0;
+        assert!((found - expected).abs() < 1e-6, "{found} {expected}");
+    }
 
     #[test]
     fn the_mean_over_tokens_on_any_number_of_replicas() {

@@ -13,6 +13,7 @@ mod mcc;
 mod pieces;
 mod precision_recall;
 mod saved;
+mod sets;
 pub(crate) mod spans;
 mod tallies;
 mod tally;
@@ -70,6 +71,8 @@ pub enum Metric {
     AnswerF1,
     /// e to the mean loss of a hidden token.
     Perplexity,
+    /// F1 of all decisions about labels together, for texts with several labels.
+    MicroF1,
 }
 
 /// What the outputs of a model are to its metrics.
@@ -87,6 +90,8 @@ pub(crate) enum Answers {
     Span,
     /// One output for each token of the vocabulary, for each hidden token.
     Tokens,
+    /// One output a label, each decided by itself.
+    Set,
 }
 
 /// The share of examples whose largest output is the label's.
@@ -188,9 +193,15 @@ pub fn perplexity() -> Metric {
     Metric::Perplexity
 }
 
+/// F1 of all decisions about labels together, whatever the label: for texts with several labels. `macro_f1` is the mean
+/// over the labels.
+pub fn micro_f1() -> Metric {
+    Metric::MicroF1
+}
+
 impl Metric {
     /// Every metric; the one that has a `k`, with Keras's.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Accuracy,
         Self::F1,
         Self::MacroF1,
@@ -210,6 +221,7 @@ impl Metric {
         Self::ExactMatch,
         Self::AnswerF1,
         Self::Perplexity,
+        Self::MicroF1,
     ];
 
     /// Its name in tables and as text: `macro_f1`.
@@ -234,6 +246,7 @@ impl Metric {
             Self::ExactMatch => "exact_match",
             Self::AnswerF1 => "answer_f1",
             Self::Perplexity => "perplexity",
+            Self::MicroF1 => "micro_f1",
         }
     }
 
@@ -271,7 +284,10 @@ impl Metric {
         match self {
             Self::Accuracy => accuracy_of(tally),
             Self::F1 => f1::of_class(tally, 1),
-            Self::MacroF1 => f1::of_all_classes(tally),
+            Self::MacroF1 => match &tally.sets {
+                Some(sets) => sets.macro_f1(),
+                None => f1::of_all_classes(tally),
+            },
             Self::Mcc => mcc::of(tally),
             Self::Pearson => correlation::pearson(tally.pairs()),
             Self::Spearman => correlation::spearman(tally.pairs()),
@@ -285,7 +301,11 @@ impl Metric {
             Self::EntityF1 => entities::f1(tally),
             Self::EntityPrecision => entities::precision(tally),
             Self::EntityRecall => entities::recall(tally),
-            Self::ExactMatch => tally.answers.as_ref()?.exact_match(),
+            Self::ExactMatch => match &tally.sets {
+                Some(sets) => sets.exact(),
+                None => tally.answers.as_ref()?.exact_match(),
+            },
+            Self::MicroF1 => tally.sets.as_ref()?.micro_f1(),
             Self::AnswerF1 => tally.answers.as_ref()?.f1(),
             Self::Perplexity => tally.pieces.as_ref()?.perplexity(),
         }
@@ -308,6 +328,15 @@ impl Metric {
     pub(crate) fn objection(self, answers: Answers) -> Option<&'static str> {
         match (self, answers) {
             (Self::TopKAccuracy { k: 0 }, _) => Some("`k` ≥ 1"),
+            (Self::Accuracy | Self::ExactMatch | Self::MacroF1 | Self::MicroF1, Answers::Set) => {
+                None
+            }
+            (_, Answers::Set) => Some(
+                "`micro_f1()`, `macro_f1()`, `accuracy()` or `exact_match()`: a text has any of several labels",
+            ),
+            (Self::MicroF1, _) => Some(
+                "another metric: `micro_f1` is of several labels a text (`from_pretrained_multi_label`)",
+            ),
             (Self::Accuracy | Self::Perplexity, Answers::Tokens) => None,
             (_, Answers::Tokens) => {
                 Some("`perplexity()` or `accuracy()`: a hidden token is predicted")
@@ -369,6 +398,9 @@ pub(crate) fn names(metrics: &[Metric]) -> Vec<&'static str> {
 fn accuracy_of(tally: &Tally) -> Option<f64> {
     if let Some(pieces) = &tally.pieces {
         return pieces.accuracy();
+    }
+    if let Some(sets) = &tally.sets {
+        return sets.accuracy();
     }
     let right: u64 = (0..tally.classes())
         .map(|class| tally.count(class, class))

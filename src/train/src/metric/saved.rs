@@ -22,6 +22,11 @@ impl Tally {
             let state = numbers(bytes("metrics.tokens")?, 5)?;
             tally.pieces = Some(pieces.with_state(state.try_into().ok()?));
         }
+        if let Some(sets) = &self.sets {
+            let bytes = bytes("metrics.labels")?;
+            let counts = numbers(bytes, bytes.len() / size_of::<u64>())?;
+            tally.sets = Some(sets.with_state(&counts)?);
+        }
         if self.is_of_numbers() || self.keeps_pairs {
             let bytes = bytes("metrics.pairs")?;
             let numbers = numbers(bytes, bytes.len() / size_of::<u64>())?;

@@ -6,6 +6,7 @@ use stratoscope_data::{Labels, TokenLabels};
 use super::auc::Scores;
 use super::entities::{self, OfType};
 use super::pieces::Pieces;
+use super::sets::Sets;
 use super::spans::Answers;
 use super::{Metric, top_k};
 
@@ -51,6 +52,8 @@ pub struct Tally {
     pub(super) answers: Option<Box<Answers>>,
     /// Of hidden tokens: a confusion matrix of a vocabulary would be too large.
     pub(super) pieces: Option<Pieces>,
+    /// Of labels that are decided one by one.
+    pub(super) sets: Option<Sets>,
 }
 
 /// How many rows of a batch are answered right: `outputs` are [B, C], row-major. `None` where the outputs are numbers.
@@ -109,6 +112,14 @@ impl Tally {
     pub fn of_spans() -> Self {
         Self {
             answers: Some(Box::default()),
+            ..Self::default()
+        }
+    }
+
+    /// For several labels a text, each taken above `threshold`.
+    pub fn of_sets(labels: usize, threshold: f64) -> Self {
+        Self {
+            sets: Some(Sets::counting(labels, threshold)),
             ..Self::default()
         }
     }
@@ -176,6 +187,9 @@ impl Tally {
             if let (Some(sum), Some(other)) = (&mut sum.pieces, &tally.pieces) {
                 sum.merge(other);
             }
+            if let (Some(sum), Some(other)) = (&mut sum.sets, &tally.sets) {
+                sum.merge(other);
+            }
             if let (Some(sum), Some(other)) = (&mut sum.entities, &tally.entities) {
                 entities::merge(sum, other);
             }
@@ -216,6 +230,10 @@ impl Tally {
             let (shape, bytes) = answers.state();
             state.push(("metrics.answers", shape, bytes));
         }
+        if let Some(sets) = &self.sets {
+            let kept = sets.state();
+            state.push(("metrics.labels", vec![kept.len()], counts(&kept)));
+        }
         if let Some(pieces) = &self.pieces {
             state.push(("metrics.tokens", vec![5], counts(&pieces.state())));
         }
@@ -232,7 +250,8 @@ impl Tally {
 
     /// Whether labels and outputs are numbers, which are kept.
     pub(super) fn is_of_numbers(&self) -> bool {
-        self.classes == 0 && self.answers.is_none() && self.pieces.is_none()
+        let counts = self.answers.is_some() || self.pieces.is_some() || self.sets.is_some();
+        self.classes == 0 && !counts
     }
 
     /// Adds a batch: `outputs` has the rows of the batch, [B, C], row-major.
@@ -247,6 +266,12 @@ impl Tally {
             Labels::Spans(spans) => {
                 if let Some(answers) = &mut self.answers {
                     answers.add(spans, outputs);
+                }
+                return;
+            }
+            Labels::Sets(labels) => {
+                if let Some(sets) = &mut self.sets {
+                    sets.add(labels, outputs);
                 }
                 return;
             }
@@ -399,6 +424,9 @@ impl Tally {
         }
         if let Some(pieces) = &self.pieces {
             return pieces.tokens();
+        }
+        if let Some(sets) = &self.sets {
+            return sets.examples();
         }
         match self.classes {
             0 => self.pairs.len() as u64,

@@ -26,7 +26,8 @@ pub(crate) fn errors<N: Network>(
     let activation = state.step.replicas.first().output_activation();
     let mut problems: Vec<Diagnostic> = loss
         .and_then(|loss| {
-            of_loss(loss, files.classes())
+            of_set(loss, files.task())
+                .or_else(|| of_loss(loss, files.classes(), files.task()))
                 .or_else(|| of_activation(loss, files.classes(), activation))
         })
         .into_iter()
@@ -39,8 +40,18 @@ pub(crate) fn errors<N: Network>(
     problems
 }
 
+/// SC0103 for several labels a text under a loss that does not decide each by itself.
+fn of_set(loss: Loss, task: Task) -> Option<Diagnostic> {
+    let fits = matches!(loss, Loss::BinaryCrossentropy(_));
+    (task == Task::Set && !fits).then(|| {
+        let expects = "`BinaryCrossentropy { from_logits: true }`";
+        let problem = problem::bad_value("compile", "loss", loss.name(), expects);
+        problem.why("a text has any of several labels, and each is decided by itself")
+    })
+}
+
 /// `classes`: the outputs of the head; `None` for one output.
-fn of_loss(loss: Loss, classes: Option<usize>) -> Option<Diagnostic> {
+fn of_loss(loss: Loss, classes: Option<usize>, task: Task) -> Option<Diagnostic> {
     let name = loss.name().to_owned();
     match classes {
         Some(outputs) if loss.is_regression() => Some(
@@ -50,7 +61,7 @@ fn of_loss(loss: Loss, classes: Option<usize>) -> Option<Diagnostic> {
             }
             .diagnostic(),
         ),
-        Some(outputs) if loss.is_binary() => {
+        Some(outputs) if loss.is_binary() && task != Task::Set => {
             let loss = name;
             Some(BinaryLossForManyClasses { outputs, loss }.diagnostic())
         }
@@ -119,6 +130,7 @@ fn of_metric(metric: Metric, loss: Option<Loss>, files: &impl Files) -> Option<D
         _ if files.task() == Task::Words => Answers::Words,
         _ if files.task() == Task::Span => Answers::Span,
         _ if files.task() == Task::Masked => Answers::Tokens,
+        _ if files.task() == Task::Set => Answers::Set,
         Some(classes) => Answers::Classes(classes),
         None if loss.is_some_and(|loss| loss.is_binary()) => Answers::TwoClasses,
         None => Answers::Number,

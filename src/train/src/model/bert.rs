@@ -60,6 +60,7 @@ impl Files for BertFiles {
             TokenClassifier::ARCHITECTURE => Task::Words,
             QuestionAnswerer::ARCHITECTURE => Task::Span,
             MaskedLm::ARCHITECTURE => Task::Masked,
+            _ if self.config.multi_label && self.config.num_labels() > 1 => Task::Set,
             _ => Task::Example,
         }
     }
@@ -214,6 +215,22 @@ impl Model<SequenceClassifier> {
         load_labels(name, labels.into_iter().map(Into::into).collect(), origin)
     }
 
+    /// The same for texts that may have several of these labels, or none: each is decided by itself, under
+    /// `BinaryCrossentropy`.
+    ///
+    /// # Errors
+    /// As [`Self::from_pretrained`].
+    #[track_caller]
+    pub fn from_pretrained_multi_label<L: Into<String>>(
+        name: &str,
+        labels: impl IntoIterator<Item = L>,
+    ) -> Result<Self> {
+        let origin = Origin::current();
+        let labels = labels.into_iter().map(Into::into).collect();
+        let options = LoadOptions::new().multi_label();
+        load_with_labels(name, labels, options, origin)
+    }
+
     /// The same with every choice that there is, such as the seed of a new head.
     ///
     /// # Errors
@@ -285,8 +302,21 @@ fn load_labels<N>(name: &str, labels: Vec<String>, origin: Origin) -> Result<Mod
 where
     N: BertNetwork + Network<Files = BertFiles>,
 {
+    load_with_labels(name, labels, LoadOptions::new(), origin)
+}
+
+/// The same with more options.
+fn load_with_labels<N>(
+    name: &str,
+    labels: Vec<String>,
+    options: LoadOptions,
+    origin: Origin,
+) -> Result<Model<N>>
+where
+    N: BertNetwork + Network<Files = BertFiles>,
+{
     let num_labels = labels_of_a_head(labels.len())?;
-    let model = load::<N>(name, &LoadOptions::new().num_labels(num_labels), origin)?;
+    let model = load::<N>(name, &options.num_labels(num_labels), origin)?;
     let mut state = model.state();
     state.files = state.files.clone().with_label_names(labels);
     drop(state);

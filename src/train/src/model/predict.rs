@@ -23,6 +23,7 @@ use crate::step::head::{Head, most_probable};
 
 mod assess;
 mod blanks;
+mod sets;
 mod spans;
 mod texts;
 mod words;
@@ -197,6 +198,9 @@ impl<N: Network> Model<N> {
             if head == Head::Words {
                 return words.answer(example, &outputs);
             }
+            if let Head::Set { .. } = head {
+                return sets::decided(example, head.probabilities(&outputs), &label_names);
+            }
             if head == Head::Masked {
                 return filler.answer(example, &outputs);
             }
@@ -277,6 +281,10 @@ impl Predictions {
                 Box::new(bad("other words or other tags".to_owned(), expects))
             });
         }
+        if self.are_sets() {
+            let expects = "predictions of one class for each example".to_owned();
+            return Err(Box::new(bad("sets of labels".to_owned(), expects)));
+        }
         for (example, row) in data.examples.iter().zip(&self.rows) {
             let own = self.class_of(example, data);
             let cell = own.and_then(|own| counts.get_mut(own)?.get_mut(row.class?));
@@ -318,6 +326,9 @@ impl Predictions {
     pub fn to_html(&self) -> String {
         if self.are_answers() {
             return self.answers_to_html();
+        }
+        if self.are_sets() {
+            return self.sets_to_html();
         }
         if self.are_filled() {
             return self.filled_to_html();
@@ -377,6 +388,9 @@ impl Predictions {
     pub fn to_plain(&self) -> String {
         if self.are_answers() {
             return self.answers_to_plain();
+        }
+        if self.are_sets() {
+            return self.sets_to_plain();
         }
         if self.are_filled() {
             return self.filled_to_plain();

@@ -5,6 +5,7 @@
 mod labels;
 mod masked;
 mod run_data;
+mod sets;
 mod spans;
 mod splits;
 mod texts;
@@ -99,7 +100,7 @@ pub(crate) fn splits(
     };
     let finding = match files.classes() {
         // Labels are not used.
-        _ if files.task() == Task::Masked => None,
+        _ if matches!(files.task(), Task::Masked | Task::Set) => None,
         Some(_) => labels::majority(data, split, &compiled.metrics),
         None => labels::classes_as_numbers(train, compiled.loss),
     };
@@ -108,7 +109,7 @@ pub(crate) fn splits(
         let finding = [
             splits::overlap(train, validation, is_tail),
             match files.task() {
-                Task::Masked => None,
+                Task::Masked | Task::Set => None,
                 _ => splits::other_classes(train, validation, is_tail),
             },
         ];
@@ -166,14 +167,19 @@ pub(crate) fn encode(
         }
         _ if files.task() == Task::Span => spans::checked(files, data, call)?,
         _ if files.task() == Task::Masked => Cow::Borrowed(data),
-        _ if data.is_tagged() || data.has_answers() => return Err(tagged(files, data, call)),
+        Some(labels) if files.task() == Task::Set => {
+            sets::checked(files, head, data, labels, call)?
+        }
+        _ if data.is_tagged() || data.has_answers() || data.has_label_sets() => {
+            return Err(tagged(files, data, call));
+        }
         Some(classes) => with_classes(files, head, data, classes, call)?,
         None => with_numbers(data)?,
     };
     texts::empty(&data, call).map_or(Ok(()), notice)?;
     let tokenizer = files.tokenizer();
     let encoded = match files.task() {
-        Task::Example => data.tokenize(tokenizer, max_length)?,
+        Task::Example | Task::Set => data.tokenize(tokenizer, max_length)?,
         Task::Words => data.tokenize_words(tokenizer, max_length)?,
         Task::Span => data.tokenize_questions(tokenizer, max_length, files.stride(max_length))?,
         Task::Masked => data.tokenize_masked(tokenizer, max_length, files.masking())?,
@@ -263,6 +269,10 @@ fn kind_of(data: &Dataset) -> (&'static str, Option<&'static str>) {
     match data.examples.iter().find_map(|example| example.label) {
         _ if data.is_tagged() => ("words with tags", Some("BertForTokenClassification")),
         _ if data.has_answers() => ("questions with answers", Some("BertForQuestionAnswering")),
+        _ if data.has_label_sets() => (
+            "a set of labels for each text",
+            Some("BertForSequenceClassification::from_pretrained_multi_label"),
+        ),
         Some(Label::Class(_)) => (
             "a class for each text",
             Some("BertForSequenceClassification"),

@@ -19,7 +19,7 @@ pub(super) fn class_weights(
     let Some(written) = &plan.class_weight else {
         return Ok(None);
     };
-    if matches!(files.task(), Task::Span | Task::Masked) {
+    if matches!(files.task(), Task::Span | Task::Masked | Task::Set) {
         return Err(without_classes());
     }
     let names = match (files.classes(), files.binary_labels()) {

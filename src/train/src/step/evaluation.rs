@@ -84,6 +84,9 @@ pub(crate) fn empty_tally(
         (Some(tags), _) if task == Task::Words => Tally::of_words(tags),
         _ if task == Task::Span => Tally::of_spans(),
         _ if task == Task::Masked => Tally::of_pieces(),
+        (Some(labels), threshold) if task == Task::Set => {
+            Tally::of_sets(labels, threshold.unwrap_or(0.0))
+        }
         (Some(classes), _) => Tally::of_classes(classes),
         (None, Some(threshold)) => Tally::of_two_classes_by_one_output(threshold),
         (None, None) => Tally::of_numbers(),

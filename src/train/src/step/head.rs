@@ -28,6 +28,11 @@ pub(crate) enum Head {
     Span,
     /// One output for each token of the vocabulary, for each hidden token.
     Masked,
+    /// One output a label, each decided by itself.
+    Set {
+        /// Whether probabilities are to be made of them by sigmoid.
+        are_logits: bool,
+    },
 }
 
 impl Head {
@@ -38,6 +43,12 @@ impl Head {
             Task::Words => return Self::Words,
             Task::Span => return Self::Span,
             Task::Masked => return Self::Masked,
+            Task::Set => {
+                let from_logits = loss.and_then(|loss| loss.from_logits()) != Some(false);
+                return Self::Set {
+                    are_logits: logits && from_logits,
+                };
+            }
             Task::Example => {}
         }
         if files.classes().is_some() {
@@ -61,6 +72,10 @@ impl Head {
             Self::Classes { are_logits: true } => softmax(outputs),
             Self::Classes { are_logits: false } => outputs.iter().copied().map(f64::from).collect(),
             Self::Binary { is_logit } => of_two(outputs, is_logit),
+            Self::Set { are_logits } => {
+                let yes = |output: &f32| of_two(&[*output], are_logits)[1];
+                outputs.iter().map(yes).collect()
+            }
             Self::Number | Self::Words | Self::Span | Self::Masked => Vec::new(),
         }
     }
@@ -68,8 +83,8 @@ impl Head {
     /// The class of a label; `None` for a number.
     pub(crate) fn class(self, labels: &Labels, row: usize) -> Option<usize> {
         match (self, labels) {
-            (Self::Number | Self::Words | Self::Span | Self::Masked, _)
-            | (_, Labels::Absent | Labels::Tokens(_) | Labels::Spans(_)) => None,
+            (Self::Number | Self::Words | Self::Span | Self::Masked | Self::Set { .. }, _)
+            | (_, Labels::Absent | Labels::Tokens(_) | Labels::Spans(_) | Labels::Sets(_)) => None,
             (_, Labels::Classes(classes)) => {
                 classes.get(row).and_then(|&it| usize::try_from(it).ok())
             }
@@ -81,7 +96,7 @@ impl Head {
     /// The names of the classes, in the order of their probabilities; empty for a number.
     pub(crate) fn label_names(self, files: &impl Files) -> Vec<String> {
         match self {
-            Self::Classes { .. } | Self::Words => files.label_names().to_vec(),
+            Self::Classes { .. } | Self::Words | Self::Set { .. } => files.label_names().to_vec(),
             Self::Binary { .. } => match files.binary_labels() {
                 Some(names) => names.to_vec(),
                 None => ["0", "1"].map(str::to_owned).to_vec(),

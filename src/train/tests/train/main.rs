@@ -22,6 +22,7 @@ mod layer_rates;
 mod look;
 mod masked_lm;
 mod mixed_precision;
+mod multi_label;
 mod on_wgpu;
 mod one_output;
 mod out_of_memory;

@@ -60,7 +60,7 @@ impl Predictions {
             Box::new(problem::bad_value(call, "data", given, expects))
         };
         let classes = self.label_names.len();
-        if self.are_words() || self.are_answers() || classes == 0 {
+        if self.are_words() || self.are_answers() || self.are_sets() || classes == 0 {
             let expects = "predictions of one class for each example";
             return Err(bad(
                 "predictions of another kind".to_owned(),

@@ -158,6 +158,8 @@ enum WireLabels {
     Values(Vec<f32>),
     /// Classes of tokens, and what the loss of one counts.
     Tokens(Vec<i32>, f32),
+    /// The classes that each example has.
+    Sets(Vec<Vec<usize>>),
     /// Hidden tokens: what they were, where in its row each stands, and what the loss of one counts.
     Masked {
         classes: Vec<i32>,
@@ -258,6 +260,9 @@ impl WireBatch {
                 Labels::Classes(classes) => WireLabels::Classes(classes.clone()),
                 Labels::Values(values) => WireLabels::Values(values.clone()),
                 Labels::Spans(spans) => WireLabels::Spans(spans.spans.clone()),
+                Labels::Sets(sets) => {
+                    WireLabels::Sets(sets.iter().map(|set| set.to_vec()).collect())
+                }
                 Labels::Tokens(tokens) => match &tokens.places {
                     Some(places) => WireLabels::Masked {
                         classes: tokens.classes.clone(),
@@ -281,6 +286,7 @@ impl WireBatch {
             WireLabels::Classes(classes) => classes.len(),
             WireLabels::Values(values) => values.len(),
             WireLabels::Spans(spans) => spans.len(),
+            WireLabels::Sets(sets) => sets.len(),
             WireLabels::Tokens(classes, _) if tokens == Some(classes.len()) => rows,
             WireLabels::Tokens(..) => usize::MAX,
             WireLabels::Masked {
@@ -312,6 +318,7 @@ impl WireBatch {
                 WireLabels::Absent => Labels::Absent,
                 WireLabels::Classes(classes) => Labels::Classes(classes),
                 WireLabels::Values(values) => Labels::Values(values),
+                WireLabels::Sets(sets) => Labels::Sets(sets.into_iter().map(Into::into).collect()),
                 WireLabels::Spans(spans) => Labels::Spans(SpanLabels {
                     windows: vec![0; spans.len()],
                     spans,

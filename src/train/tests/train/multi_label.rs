@@ -1,0 +1,171 @@
+//! Several labels a text: training, strategies, evaluation, prediction, saving, and what is refused.
+
+use stratoscope_data::Dataset;
+use stratoscope_strategy::{
+    AsStrategy, CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy, Strategy, cpu, scope,
+};
+use stratoscope_train::{
+    AdamW, BertForSequenceClassification, BinaryCrossentropy, CompileArgs, EvaluateArgs, FitArgs,
+    SGD, accuracy, auc, exact_match, macro_f1, micro_f1,
+};
+use tempfile::TempDir;
+
+use crate::support::{assert_near_weights, load, plain_args, sentences, tiny_bert, weights};
+
+const LABELS: [&str; 3] = ["blue", "green", "red"];
+
+/// Words of three kinds in any mixture; a text has the label of every kind that it has a word of, and may have none.
+fn mixed(count: usize) -> Dataset {
+    let text = |row: usize| {
+        let kinds = row * 5 % 8;
+        let (mut words, mut labels) = (vec![format!("w{}", 110 + row % 7)], Vec::new());
+        for (kind, label) in LABELS.into_iter().enumerate() {
+            if kinds >> kind & 1 == 1 {
+                words.push(format!("w{}", 10 + kind * 30 + (row * 11) % 25));
+                labels.push(label);
+            }
+        }
+        (words.join(" "), labels)
+    };
+    Dataset::from_label_sets((0..count).map(text)).expect("labels with names")
+}
+
+fn model(folder: &TempDir) -> BertForSequenceClassification {
+    let path = folder.path().to_str().expect("a path in UTF-8");
+    // The checkpoint's own head has 3 outputs.
+    BertForSequenceClassification::from_pretrained_multi_label(path, LABELS)
+        .expect("the fixture loads")
+}
+
+fn args() -> CompileArgs {
+    CompileArgs::new()
+        .optimizer(AdamW::new(0.005))
+        .loss(BinaryCrossentropy { from_logits: true })
+        .metrics([micro_f1(), macro_f1(), accuracy(), exact_match()])
+}
+
+fn quiet() -> FitArgs<'static> {
+    FitArgs::new().batch_size(8).seed(3).verbose(false)
+}
+
+#[test]
+fn it_learns_its_labels_and_says_them() {
+    let (train, dev) = (mixed(96), mixed(130).skip(96));
+    let model = model(&tiny_bert(0.0));
+    model.compile(args()).expect("valid arguments");
+    let history = model.fit(&train, quiet().epochs(12)).expect("it trains");
+    let last = history.epochs.last().expect("an epoch");
+    assert!(last.loss < 0.1, "{history:?}");
+    let found = model
+        .evaluate(&dev, EvaluateArgs::new().verbose(false))
+        .expect("it is evaluated");
+    let value = |name: &str| {
+        let metric = found.metrics.iter().find(|it| it.name == name);
+        metric.and_then(|it| it.value).expect("it is measured")
+    };
+    assert!(
+        value("micro_f1") > 0.95 && value("exact_match") > 0.85,
+        "{found:?}"
+    );
+    let answers = model.predict(&dev).expect("it answers");
+    let found_sets = answers.label_sets();
+    let right = found_sets
+        .iter()
+        .zip(&dev.examples)
+        .filter(|(found, example)| {
+            let classes = example.classes().expect("a set");
+            let names = classes.iter().map(|&class| LABELS[class]);
+            names.eq(found.iter().copied())
+        });
+    let share = right.count() as f64 / dev.len() as f64;
+    assert!((share - value("exact_match")).abs() < 1e-9);
+    assert!(answers.confusion_matrix(&dev).is_err() && answers.assess(&dev).is_err());
+
+    // What is saved is loaded, and stays what it is.
+    let folder = TempDir::new().expect("a temporary folder");
+    model.save_pretrained(folder.path()).expect("room");
+    let config = std::fs::read_to_string(folder.path().join("config.json")).expect("it is written");
+    assert!(config.contains("multi_label_classification"), "{config}");
+    let loaded = load(&folder);
+    assert_eq!(loaded.predict(&dev).expect("it answers"), answers);
+}
+
+#[test]
+fn strategies_train_the_weights_of_one_device() {
+    let run = |strategy: &Strategy| {
+        let _scope = scope::enter(strategy).expect("no scope is active");
+        let model = model(&tiny_bert(0.0));
+        model
+            .compile(args().optimizer(SGD::new(0.5)))
+            .expect("valid arguments");
+        let history = model
+            .fit(&mixed(13), quiet().batch_size(4))
+            .expect("it trains");
+        let placement = model.placement().expect("the devices answer");
+        assert!(placement.copies_are_equal(), "{}", placement.verdict());
+        (weights(&model), history.epochs[0].metrics.clone())
+    };
+    let one = OneDeviceStrategy::new(cpu(0)).expect("a processor");
+    let (expected, measured) = run(&one.strategy());
+    let two = MirroredStrategy::logical(2).expect("logical devices");
+    let (mirrored, of_two) = run(&two.strategy());
+    assert_near_weights(&mirrored, &expected);
+    assert_eq!(of_two, measured, "labels are counted alike");
+    let central = CentralStorageStrategy::logical(2).expect("logical devices");
+    assert!(run(&central.strategy()).0 == mirrored, "the same bits");
+}
+
+#[test]
+fn a_run_is_looked_into_like_any_other() {
+    let model = model(&tiny_bert(0.1));
+    model.compile(args()).expect("valid arguments");
+    let run = model.start(&mixed(24), quiet()).expect("it starts");
+    run.step(2).expect("two steps");
+    let batch = run.batch().expect("a batch");
+    let labels = batch.examples.iter().filter_map(|it| it.label.as_deref());
+    assert!(
+        labels.clone().any(|label| label.contains(", ")),
+        "{batch:?}"
+    );
+    assert!(run.gradients().is_ok() && run.report().is_ok() && run.why().is_ok());
+    assert!(run.worst(3).is_ok());
+    run.finish().expect("it trains");
+}
+
+#[test]
+fn what_does_not_fit_is_refused_in_words() {
+    let model = model(&tiny_bert(0.0));
+    let problem = model.compile(plain_args()).expect_err("another loss");
+    assert_eq!(problem.code, "SC0103");
+    assert!(
+        format!("{problem:?}").contains("BinaryCrossentropy"),
+        "{problem:?}"
+    );
+    let problem = model
+        .compile(args().metrics([auc()]))
+        .expect_err("another metric");
+    assert!(format!("{problem:?}").contains("micro_f1"), "{problem:?}");
+    model.compile(args()).expect("valid arguments");
+    let problem = model
+        .fit(&sentences(6), quiet())
+        .expect_err("one class each");
+    assert_eq!(problem.code, "SC0431");
+    let other = Dataset::from_label_sets([("w10", vec!["yellow"])]).expect("a label");
+    model.fit(&mixed(8), quiet()).expect("it trains");
+    let problem = model.fit(&other, quiet()).expect_err("an unknown label");
+    assert_eq!(problem.code, "SC0913");
+    let weighted = quiet().class_weight([(0, 2.0), (1, 1.0), (2, 1.0)]);
+    let problem = model.fit(&mixed(8), weighted).expect_err("no classes");
+    assert_eq!(problem.code, "SC0103");
+
+    let classifier = load(&tiny_bert(0.0));
+    classifier.compile(plain_args()).expect("valid arguments");
+    let problem = classifier.fit(&mixed(8), quiet()).expect_err("sets");
+    assert_eq!(problem.code, "SC0431");
+    assert!(
+        format!("{problem:?}").contains("from_pretrained_multi_label"),
+        "{problem:?}"
+    );
+    let problem = classifier.compile(plain_args().metrics([micro_f1()]));
+    assert_eq!(problem.expect_err("one class each").code, "SC0103");
+}
