@@ -71,7 +71,7 @@ const CLASSES: &[(&str, &[&str])] = &[
     ),
     (
         "keras.optimizers.",
-        &["Adam", "AdamW", "SGD", "RMSprop", "Lion", "Adagrad"],
+        &["Adam", "AdamW", "SGD", "RMSprop", "Lion", "Lamb", "Adagrad"],
     ),
     (
         "keras.losses.",

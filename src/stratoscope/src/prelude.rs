@@ -45,11 +45,12 @@ pub use stratoscope_strategy::{
 pub use stratoscope_train::{
     Adam, AdamW, BertForQuestionAnswering, BertForSequenceClassification,
     BertForTokenClassification, BertTokenizer, CompileArgs, CompileReceipt, CosineDecay,
-    EvaluateArgs, Evaluation, ExponentialDecay, FitArgs, Hinge, History, Huber, KlDivergence, Lion,
-    LoadOptions, LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, Metric, Model, Predictions,
-    RMSprop, SGD, Schedule, SparseCategoricalCrossentropy, SquaredHinge, accuracy, answer_f1, auc,
-    constant, entity_f1, entity_precision, entity_recall, exact_match, f1, macro_f1, mae, mcc, mse,
-    pearson, precision, recall, rmse, spearman, top_k_accuracy, warmup_linear,
+    EvaluateArgs, Evaluation, ExponentialDecay, FitArgs, Hinge, History, Huber, KlDivergence, Lamb,
+    Lion, LoadOptions, LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, Metric, Model,
+    Predictions, RMSprop, SGD, Schedule, SparseCategoricalCrossentropy, SquaredHinge, accuracy,
+    answer_f1, auc, constant, entity_f1, entity_precision, entity_recall, exact_match, f1,
+    macro_f1, mae, mcc, mse, pearson, precision, recall, rmse, spearman, top_k_accuracy,
+    warmup_linear,
 };
 
 // A run that is driven piece by piece.

@@ -40,6 +40,11 @@ pub const OPTIMIZERS: &[Optimizer] = &[
         arguments: LION,
         usual_rate: "1e-5",
     },
+    Optimizer {
+        name: "Lamb",
+        arguments: LAMB,
+        usual_rate: "1e-3",
+    },
 ];
 
 /// An optimizer by its type's name.
@@ -90,6 +95,16 @@ pub const LION: &[Argument] = methods![
     DECAY_OF_LION,
     DECAY_ALL,
     EXCLUDE,
+];
+
+/// Methods of `Lamb::new(rate)`.
+pub const LAMB: &[Argument] = methods![
+    DECAY_OF_LAMB,
+    DECAY_ALL,
+    EXCLUDE,
+    BETA_1,
+    BETA_2,
+    EPSILON_OF_LAMB,
 ];
 
 const RHO: Argument = Argument::new(
@@ -146,6 +161,25 @@ const DECAY_OF_LION: Argument = Argument::new(
     Accepts::Number(Interval::NotNegative),
     "Decoupled: `w -= rate · decay · w` before the step. As Lion's rate is 3 to 10 times smaller than AdamW's, the decay is that \
      much larger. Biases and LayerNorm are excluded unless `decay_all_parameters(true)` is given.",
+);
+
+const EPSILON_OF_LAMB: Argument = Argument::new(
+    "epsilon",
+    "number > 0",
+    "1e-7",
+    "Keras; You et al. 2020 have 1e-6",
+    Accepts::Number(Interval::Positive),
+    "Added outside the square root. It affects the direction only where gradients are tiny.",
+);
+
+const DECAY_OF_LAMB: Argument = Argument::new(
+    "weight_decay",
+    "number ≥ 0",
+    "0",
+    "Keras; You et al. 2020 have 0.01",
+    Accepts::Number(Interval::NotNegative),
+    "Decoupled, as in Keras: `w -= rate · decay · w` before the step. The paper adds `decay · w` to the direction instead, whose \
+     length is then that of the weights. Biases and LayerNorm are excluded unless `decay_all_parameters(true)` is given.",
 );
 
 const ONE_CLIP: &str =

@@ -12,7 +12,7 @@ use super::UpdateRule;
 use super::change::Changes;
 use super::kernel::{self, Elementwise, RmspropStep};
 use super::norm::{floats, is_flex};
-use super::step::{OptimizerState, Update, adam_step, lion_step, prepare, sgd_step};
+use super::step::{OptimizerState, Update, adam_step, lamb_step, lion_step, prepare, sgd_step};
 
 /// The change of each variable that has a gradient, in the order of the module; `None` where one of them is not float32 on
 /// the CPU.
@@ -71,6 +71,7 @@ impl ModuleVisitor for Rehearsal<'_> {
         let slices = kept.each_ref().map(|it| it.as_ref().map(floats));
         let slices = slices.each_ref().map(Option::<Cow<'_, [f32]>>::as_deref);
         let decay = !update.undecayed.contains(&param.id);
+        let (weights, gradient) = (floats(&weights), floats(&gradient));
         let rule = match update.rule {
             UpdateRule::Adam(rule) => {
                 let step = adam_step(update, &rule, decay, self.state.steps + 1);
@@ -89,8 +90,12 @@ impl ModuleVisitor for Rehearsal<'_> {
                 is_centered: rule.centered,
             },
             UpdateRule::Lion(rule) => Elementwise::Lion(lion_step(update, &rule, decay)),
+            UpdateRule::Lamb(rule) => {
+                let step = lamb_step(update, &rule, decay, self.state.steps + 1);
+                let [first, second, _] = slices;
+                Elementwise::Adam(step.for_variable(&weights, [first, second], &gradient, prepare))
+            }
         };
-        let (weights, gradient) = (floats(&weights), floats(&gradient));
         let change = kernel::rehearsal(&weights, slices, &gradient, prepare, rule);
         changes.push((param.id, change));
     }

@@ -1,5 +1,5 @@
 //! One optimizer step of one replica: every parameter that has a gradient is updated, its moments
-//! with it. On the CPU backend weights and moments are changed in place (`kernel`); on a GPU a kernel does the same for
+//! with it. On the CPU backend weights and moments are changed in place (`on_slices`); on a GPU a kernel does the same for
 //! Adam (`on_gpu`); the rest are the same formulas as tensor operations.
 
 use std::collections::{HashMap, HashSet};
@@ -8,15 +8,15 @@ use std::panic::{self, AssertUnwindSafe};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
-use burn_flex::{Flex, FlexTensor};
 
 use super::average::{Overwrite, average};
-use super::change::{Change, Changes};
-use super::kernel::{self, AdamStep, LionStep, Pass, Prepare, RmspropStep, SgdStep};
-use super::norm::{floats, is_flex, of_tensor};
+use super::change::Changes;
+use super::kernel::{AdamStep, LambStep, LionStep, Prepare, SgdStep};
+use super::norm::{is_flex, of_tensor};
 use super::on_gpu;
+use super::on_slices::on_slices;
 use super::on_tensors::on_tensors;
-use super::{AdamRule, Averaging, Clipping, LionRule, RmspropRule, SgdRule, Slot, UpdateRule};
+use super::{AdamRule, Averaging, Clipping, LambRule, LionRule, SgdRule, Slot, UpdateRule};
 
 /// The moments of one replica, made at the first step, beside the weights. A clone shares the tensors until one of
 /// the two makes a step.
@@ -241,108 +241,6 @@ pub(super) fn prepare<const D: usize>(update: &Update, gradient: &Tensor<D>) -> 
     }
 }
 
-/// The CPU: in place. Returns the change.
-fn on_slices<const D: usize>(
-    weights: &mut Tensor<D>,
-    gradient: Tensor<D>,
-    moments: &mut Moments,
-    update: &Update,
-    prepare: Prepare,
-    decay: bool,
-    time: u64,
-) -> Option<Change> {
-    let Ok(gradient) = gradient.try_into_primitive::<Flex>() else {
-        return None;
-    };
-    let gradient = gradient.to_contiguous();
-    let gradient = floats(&gradient);
-    let count = gradient.len();
-    let pass = Pass {
-        prepare,
-        is_measured: update.is_measured,
-    };
-    let mut change = None;
-    in_place(weights, |weights| match update.rule {
-        UpdateRule::Adam(rule) => {
-            let step = adam_step(update, &rule, decay, time);
-            let first = moments.first.get_or_insert_with(|| zeros(count));
-            let second = moments.second.get_or_insert_with(|| zeros(count));
-            let mut largest = rule
-                .amsgrad
-                .then(|| moments.largest.get_or_insert_with(|| zeros(count)));
-            let mut adam = |first: &mut [f32], second: &mut [f32], largest: Option<&mut [f32]>| {
-                let made = kernel::adam(weights, first, second, largest, &gradient, pass, step);
-                change = Some(made);
-            };
-            in_place(first, |first| {
-                in_place(second, |second| match &mut largest {
-                    None => adam(first, second, None),
-                    Some(largest) => {
-                        in_place(largest, |largest| adam(first, second, Some(largest)));
-                    }
-                });
-            });
-        }
-        UpdateRule::Sgd(rule) => {
-            let step = sgd_step(update, &rule);
-            if rule.momentum == 0.0 {
-                change = Some(kernel::sgd(weights, &gradient, pass, step));
-                return;
-            }
-            in_place(
-                moments.first.get_or_insert_with(|| zeros(count)),
-                |velocity| {
-                    let made = kernel::sgd_with_momentum(weights, velocity, &gradient, pass, step);
-                    change = Some(made);
-                },
-            );
-        }
-        UpdateRule::Rmsprop(rule) => {
-            change = rmsprop_on_slices(weights, &gradient, moments, pass, &rule, update.rate);
-        }
-        UpdateRule::Lion(rule) => {
-            let step = lion_step(update, &rule, decay);
-            let momentum = moments.first.get_or_insert_with(|| zeros(count));
-            in_place(momentum, |momentum| {
-                change = Some(kernel::lion(weights, momentum, &gradient, pass, step));
-            });
-        }
-    });
-    change
-}
-
-fn rmsprop_on_slices(
-    weights: &mut [f32],
-    gradient: &[f32],
-    moments: &mut Moments,
-    pass: Pass,
-    rule: &RmspropRule,
-    rate: f64,
-) -> Option<Change> {
-    let (count, step) = (gradient.len(), RmspropStep::new(rule, rate));
-    let squares = moments.second.get_or_insert_with(|| zeros(count));
-    // What is not kept has no elements.
-    let (mut no_velocity, mut no_mean) = (zeros(0), zeros(0));
-    let velocity = match rule.momentum == 0.0 {
-        true => &mut no_velocity,
-        false => moments.first.get_or_insert_with(|| zeros(count)),
-    };
-    let means = match rule.centered {
-        false => &mut no_mean,
-        true => moments.largest.get_or_insert_with(|| zeros(count)),
-    };
-    let mut change = None;
-    in_place(velocity, |velocity| {
-        in_place(squares, |squares| {
-            in_place(means, |means| {
-                let made = kernel::rmsprop(weights, velocity, squares, means, gradient, pass, step);
-                change = Some(made);
-            });
-        });
-    });
-    change
-}
-
 /// The decay of a variable that decays, or not.
 fn applied(weight_decay: f64, is_decayed: bool) -> f64 {
     if is_decayed { weight_decay } else { 0.0 }
@@ -352,6 +250,12 @@ fn applied(weight_decay: f64, is_decayed: bool) -> f64 {
 pub(super) fn adam_step(update: &Update, rule: &AdamRule, decay: bool, time: u64) -> AdamStep {
     let decay = applied(rule.weight_decay, decay || rule.decay_all);
     AdamStep::new(rule, update.rate, decay, time)
+}
+
+/// LAMB's numbers at the step `time`, for a variable that decays or not.
+pub(super) fn lamb_step(update: &Update, rule: &LambRule, decay: bool, time: u64) -> LambStep {
+    let decay = applied(rule.weight_decay, decay || rule.decay_all);
+    LambStep::new(rule, update.rate, decay, time)
 }
 
 /// Lion's numbers for a variable that decays or not.
@@ -368,42 +272,16 @@ pub(super) fn sgd_step(update: &Update, rule: &SgdRule) -> SgdStep {
     }
 }
 
-/// Hands out the elements of a float32 tensor of the CPU backend and puts it back, also when the work
-/// panics. Memory that somebody else shares is copied first.
-pub(super) fn in_place<const D: usize>(tensor: &mut Tensor<D>, work: impl FnOnce(&mut [f32])) {
-    let placeholder = Tensor::from_data(
-        burn::tensor::TensorData::zeros::<f32, _>([0; D]),
-        &Device::flex(),
-    );
-    let taken = std::mem::replace(tensor, placeholder);
-    let Ok(primitive) = taken.try_into_primitive::<Flex>() else {
-        return;
-    };
-    let mut primitive: FlexTensor = if primitive.is_contiguous() {
-        primitive
-    } else {
-        primitive.to_contiguous()
-    };
-    let outcome = panic::catch_unwind(AssertUnwindSafe(|| work(primitive.storage_mut::<f32>())));
-    *tensor = Tensor::from_primitive::<Flex>(primitive);
-    if let Err(panic) = outcome {
-        panic::resume_unwind(panic);
-    }
-}
-
-pub(super) fn zeros(count: usize) -> Tensor<1> {
-    Tensor::zeros([count], &Device::flex())
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use burn::nn::{Linear, LinearConfig};
     use burn::tensor::TensorData;
+    use burn_flex::Flex;
 
     use super::super::{
-        Adam, AdamW, IntoOptimizer, Lion, Optimizer, RMSprop, SGD, global_norm, rehearse,
+        Adam, AdamW, IntoOptimizer, Lamb, Lion, Optimizer, RMSprop, SGD, global_norm, rehearse,
     };
     use super::*;
 
@@ -516,6 +394,8 @@ mod tests {
             update(AdamW::new(0.01).clipvalue(2.0), 0.01, 0.0),
             update(Adam::new(0.01).global_clipnorm(1.0), 0.01, 5.0),
             update(AdamW::new(0.01).amsgrad(true), 0.01, 0.0),
+            update(Lamb::new(0.01), 0.01, 0.0),
+            update(Lamb::new(0.01).weight_decay(0.1).clipnorm(0.5), 0.01, 0.0),
             update(SGD::new(0.1).momentum(0.9), 0.1, 0.0),
             update(SGD::new(0.1).momentum(0.9).nesterov(true), 0.1, 0.0),
             update(SGD::new(0.1), 0.1, 0.0),
@@ -625,6 +505,7 @@ mod tests {
             AdamW::new(0.1).weight_decay(0.5).into_optimizer(),
             RMSprop::new(0.1).into_optimizer(),
             Lion::new(0.1).weight_decay(0.5).into_optimizer(),
+            Lamb::new(0.1).into_optimizer(),
         ];
         let start = values(&layer(&device));
         for optimizer in optimizers {

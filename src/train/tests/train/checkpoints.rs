@@ -10,7 +10,7 @@ use stratoscope_strategy::{
 };
 use stratoscope_train::{
     Adam, AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, History,
-    IntoOptimizer, Lion, MeanSquaredError, Optimizer, RMSprop, SGD, Sequential, pearson,
+    IntoOptimizer, Lamb, Lion, MeanSquaredError, Optimizer, RMSprop, SGD, Sequential, pearson,
     set_global_policy, warmup_linear,
 };
 use tempfile::TempDir;
@@ -152,7 +152,7 @@ fn on_one_device() {
 }
 
 #[test]
-fn with_rmsprop_and_lion() {
+fn with_rmsprop_lion_and_lamb() {
     check(&Case {
         name: "centered RMSprop",
         optimizer: || valid(RMSprop::new(1e-3).momentum(0.9).centered(true)),
@@ -161,6 +161,11 @@ fn with_rmsprop_and_lion() {
     check(&Case {
         name: "Lion",
         optimizer: || valid(Lion::new(1e-3).weight_decay(0.1)),
+        ..CASE
+    });
+    check(&Case {
+        name: "LAMB",
+        optimizer: || valid(Lamb::new(1e-2).weight_decay(0.1)),
         ..CASE
     });
 }

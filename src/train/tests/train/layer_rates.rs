@@ -4,7 +4,7 @@ use stratoscope_strategy::{
     AsStrategy, CentralStorageStrategy, MirroredStrategy, ParameterServerStrategy, Strategy,
 };
 use stratoscope_train::{
-    AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, IntoOptimizer,
+    AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, IntoOptimizer, Lamb,
     MeanSquaredError, SGD, Sequential,
 };
 
@@ -79,10 +79,14 @@ fn every_strategy_has_the_rates_of_one_device() {
     let servers = ParameterServerStrategy::logical(2, 1).expect("three");
     let servers = servers.synchronous().strategy();
     let optimizer = || AdamW::new(1e-2).epsilon(0.1).layer_decay(0.5);
+    let lamb = || Lamb::new(1e-2).epsilon(0.1).layer_decay(0.5);
     let (_, alone) = trained(None, optimizer(), 12);
+    let (_, alone_with_lamb) = trained(None, lamb(), 12);
     for strategy in [mirrored, central, servers] {
         let (_, found) = trained(Some(&strategy), optimizer(), 12);
         assert_near_weights(&found, &alone);
+        let (_, found) = trained(Some(&strategy), lamb(), 12);
+        assert_near_weights(&found, &alone_with_lamb);
     }
 }
 

@@ -15,7 +15,7 @@ use stratoscope_strategy::{
 use stratoscope_train::{
     Adam, AdamW, BertForSequenceClassification, BinaryCrossentropy, CategoricalCrossentropy,
     CompileArgs, Dense, Dropout, Embedding, EvaluateArgs, FitArgs, Flatten, GlobalAveragePooling1D,
-    Hinge, Huber, IntoLoss, IntoOptimizer, KlDivergence, Layer, Lion, LogCosh, Loss,
+    Hinge, Huber, IntoLoss, IntoOptimizer, KlDivergence, Lamb, Layer, Lion, LogCosh, Loss,
     MeanAbsoluteError, MeanSquaredError, Model, Network, Outputs, RMSprop, SGD, Sequential,
     SquaredHinge, accuracy, features, set_global_policy, warmup_linear,
 };
@@ -145,6 +145,10 @@ fn optimizers_on_wgpu() {
             .centered(true)
             .into_optimizer(),
         "Lion" => Lion::new(0.01).weight_decay(0.1).into_optimizer(),
+        "LAMB" => Lamb::new(0.02)
+            .epsilon(0.1)
+            .weight_decay(0.1)
+            .into_optimizer(),
         _ => average().ema_overwrite_frequency(2).into_optimizer(),
     };
     let names = [
@@ -162,6 +166,7 @@ fn optimizers_on_wgpu() {
         "RMSprop",
         "centered RMSprop",
         "Lion",
+        "LAMB",
         "EMA that overwrites",
     ];
     for name in names {

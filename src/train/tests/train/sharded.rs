@@ -7,7 +7,7 @@ use stratoscope_strategy::{
 };
 use stratoscope_train::{
     Adam, AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, History,
-    IntoOptimizer, MeanSquaredError, SGD, Sequential, accuracy, macro_f1, pearson,
+    IntoOptimizer, Lamb, MeanSquaredError, SGD, Sequential, accuracy, macro_f1, pearson,
 };
 use tempfile::TempDir;
 
@@ -103,6 +103,32 @@ fn shards_train_to_the_same_bits() {
     };
     check("use_ema", average, true);
     check("use_ema", average, false);
+}
+
+/// A model with variables, and one that gets them at `fit!`.
+#[test]
+fn an_optimizer_that_needs_whole_variables_is_refused() {
+    let refused = |strategy: ParameterServerStrategy| {
+        let _scope = scope::enter(&strategy).expect("no scope is active");
+        let bert = load(&tiny_bert(0.1));
+        let rows = Sequential([Dense(1).seed(1)]).expect("a layer");
+        let args = || CompileArgs::new().optimizer(Lamb::new(1e-3));
+        [
+            bert.compile(args().loss(cross_entropy())),
+            rows.compile(args().loss(MeanSquaredError)),
+        ]
+    };
+    for found in refused(sharded(2)) {
+        let found = found.expect_err("the variables are cut");
+        assert_eq!(found.code.as_str(), "SC0103");
+        assert!(
+            found.to_string().contains("variable_partitioner"),
+            "{found}"
+        );
+    }
+    for found in refused(servers(2)) {
+        found.expect("the variables are whole");
+    }
 }
 
 /// By hand, where gradients are a value of whole variables.
