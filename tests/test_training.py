@@ -221,6 +221,7 @@ compile!(shares, optimizer = SGD::new(0.1), loss = Huber { delta: 2.0 }, metrics
     ("Lion::new(0.001).weight_decay(0.1)", ["momentum"]),
     ('"rmsprop"', ["mean square"]),
     ("Lamb::new(0.01).weight_decay(0.01)", ["Adam m", "Adam v"]),
+    ("Adafactor::new(0.05)", ["row means", "column means", "mean square of vectors"]),
 ])
 def test_other_optimizers_learn_and_their_variables_are_placed(kernel, optimizer, kept):
     kernel.run("let rows = make_regression(64, 3, 1)?;\nlet two = MirroredStrategy::logical(2)?;")

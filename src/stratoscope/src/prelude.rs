@@ -43,7 +43,7 @@ pub use stratoscope_strategy::{
     cuda, default_device, devices, gpu, wgpu,
 };
 pub use stratoscope_train::{
-    Adam, AdamW, BertForQuestionAnswering, BertForSequenceClassification,
+    Adafactor, Adam, AdamW, BertForQuestionAnswering, BertForSequenceClassification,
     BertForTokenClassification, BertTokenizer, CompileArgs, CompileReceipt, CosineDecay,
     EvaluateArgs, Evaluation, ExponentialDecay, FitArgs, Hinge, History, Huber, KlDivergence, Lamb,
     Lion, LoadOptions, LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, Metric, Model,

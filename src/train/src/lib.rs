@@ -98,7 +98,9 @@ pub use model::Model;
 pub use model::memory_plan;
 pub use model::worker::{serve_as_worker, work_at};
 pub use network::{Files, Input, Network, Outputs, StepShape, Task, features};
-pub use optimizer::{Adam, AdamW, Clipping, IntoOptimizer, Lamb, Lion, Optimizer, RMSprop, SGD};
+pub use optimizer::{
+    Adafactor, Adam, AdamW, Clipping, IntoOptimizer, Lamb, Lion, Optimizer, RMSprop, SGD,
+};
 pub use plot::Picture;
 pub use precision::{HalfPrecision, half_precision};
 pub use predict::{Answered, IntoTexts, Marked, Prediction, Predictions};

@@ -122,7 +122,7 @@ impl Translator<'_> {
                 );
             }
         }
-        if matches!(name, "Lion" | "Lamb") && has_decay {
+        if matches!(name, "Lion" | "Lamb" | "Adafactor") && has_decay {
             // Keras decays every variable, ours leaves biases and LayerNorm alone.
             written += ".decay_all_parameters(true)";
         }

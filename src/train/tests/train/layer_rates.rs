@@ -4,8 +4,8 @@ use stratoscope_strategy::{
     AsStrategy, CentralStorageStrategy, MirroredStrategy, ParameterServerStrategy, Strategy,
 };
 use stratoscope_train::{
-    AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, IntoOptimizer, Lamb,
-    MeanSquaredError, SGD, Sequential,
+    Adafactor, AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, IntoOptimizer,
+    Lamb, MeanSquaredError, SGD, Sequential,
 };
 
 use crate::support::{
@@ -82,11 +82,14 @@ fn every_strategy_has_the_rates_of_one_device() {
     let lamb = || Lamb::new(1e-2).epsilon(0.1).layer_decay(0.5);
     let (_, alone) = trained(None, optimizer(), 12);
     let (_, alone_with_lamb) = trained(None, lamb(), 12);
+    let (_, alone_with_adafactor) = trained(None, Adafactor::new(1e-2), 12);
     for strategy in [mirrored, central, servers] {
         let (_, found) = trained(Some(&strategy), optimizer(), 12);
         assert_near_weights(&found, &alone);
         let (_, found) = trained(Some(&strategy), lamb(), 12);
         assert_near_weights(&found, &alone_with_lamb);
+        let (_, found) = trained(Some(&strategy), Adafactor::new(1e-2), 12);
+        assert_near_weights(&found, &alone_with_adafactor);
     }
 }
 
