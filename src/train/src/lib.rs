@@ -53,6 +53,7 @@ pub mod metric;
 pub mod model;
 pub mod network;
 pub mod optimizer;
+mod pattern;
 mod prepare;
 mod problem;
 pub mod report;

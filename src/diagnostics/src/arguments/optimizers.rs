@@ -69,6 +69,7 @@ macro_rules! methods {
             EMA_MOMENTUM,
             EMA_OVERWRITE_FREQUENCY,
             LAYER_DECAY,
+            RATE_FOR,
         ]
     };
 }
@@ -416,4 +417,15 @@ const LAYER_DECAY: Argument = Argument::new(
     Accepts::Number(Interval::UpToOne),
     "The learning rate of each encoder layer is that of the layer above times this number. The head has the whole rate, \
      the top layer the rate times this number, the embeddings the least. The receipt of `compile!` lists the groups.",
+);
+
+const RATE_FOR: Argument = Argument::new(
+    "rate_for",
+    "pattern, number ≥ 0",
+    "none",
+    "ours; PyTorch has groups of parameters",
+    Accepts::Value(None),
+    "`.rate_for(\"embeddings.*\", 0.1)`: the learning rate of the variables whose names match is multiplied with the number. It \
+     may be called several times; the last pattern that matches a variable holds. Factors of `layer_decay` multiply with it. \
+     The receipt of `compile!` lists the groups.",
 );

@@ -146,6 +146,11 @@ impl Translator<'_> {
                     self.find(found);
                     continue;
                 }
+                // Ours alone, with two arguments.
+                "rate_for" => {
+                    self.leave_argument(keyword, format!("`{given}` has no argument of this name"));
+                    continue;
+                }
                 "weight_decay_rate" if given == "AdamWeightDecay" => "weight_decay",
                 "exclude_from_weight_decay" => "exclude_from_weight_decay",
                 other => other,

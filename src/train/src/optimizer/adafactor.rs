@@ -13,7 +13,7 @@ use stratoscope_diagnostics::Result;
 
 use super::average::Ema;
 use super::clip::Clip;
-use super::groups::check_layer_decay;
+use super::groups::{check_layer_decay, check_rates};
 use super::{
     AdafactorRule, Identity, IntoOptimizer, Optimizer, UpdateRule, check_number, check_schedule,
 };
@@ -27,6 +27,7 @@ pub struct Adafactor {
     clip: Clip,
     ema: Ema,
     layer_decay: Option<f64>,
+    rates: Vec<(String, f64)>,
     excluded: Option<Vec<String>>,
     identity: Identity,
 }
@@ -48,6 +49,7 @@ impl Adafactor {
             clip: Clip::default(),
             ema: Ema::default(),
             layer_decay: None,
+            rates: Vec::new(),
             excluded: None,
             identity: Identity::new(),
         }
@@ -108,6 +110,7 @@ impl IntoOptimizer for Adafactor {
             clipping: self.clip.resolve("Adafactor")?,
             averaging: self.ema.resolve("Adafactor")?,
             layer_decay: check_layer_decay("Adafactor", self.layer_decay)?,
+            rates: check_rates("Adafactor", self.rates)?,
             excluded: self.excluded,
             by_name: false,
             identity: self.identity,

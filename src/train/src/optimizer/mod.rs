@@ -77,6 +77,8 @@ pub struct Optimizer {
     pub averaging: Option<Averaging>,
     /// What the rate is multiplied with from each encoder layer to the one below.
     pub layer_decay: Option<f64>,
+    /// Patterns of names, and what the rate of the variables is multiplied with whose last match it is.
+    pub rates: Vec<(String, f64)>,
     /// Variables whose name contains one of these do not decay. `None`: BERT's exclusion, unless the
     /// rule says `decay_all`.
     pub excluded: Option<Vec<String>>,
@@ -192,6 +194,9 @@ impl fmt::Display for Optimizer {
         }
         if let Some(decay) = self.layer_decay {
             write!(f, ".layer_decay({decay})")?;
+        }
+        for (pattern, factor) in &self.rates {
+            write!(f, ".rate_for({pattern:?}, {factor})")?;
         }
         write!(f, "{}", self.clipping)?;
         match self.averaging {
@@ -345,6 +350,10 @@ mod tests {
         check(
             SGD::new(0.1).layer_decay(0.9),
             Ok("SGD::new(1e-1).layer_decay(0.9)"),
+        );
+        check(
+            SGD::new(0.1).rate_for("bias", 2.0).rate_for("a.*", 0.1),
+            Ok("SGD::new(1e-1).rate_for(\"bias\", 2).rate_for(\"a.*\", 0.1)"),
         );
         check("AdamW", Ok("AdamW::new(1e-3).weight_decay(0.01)"));
         check("sgd", Ok("SGD::new(1e-2)"));

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn::module::ParamId;
 use stratoscope_diagnostics::rules::{HeadWritten, NoLoss, NotCompiled};
-use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_diagnostics::{Place, Result, Rule};
 use stratoscope_strategy::{Origin, PlacementReport, Replicas, VariableRecord, origin};
 
 use crate::arguments::Compiled;
 use crate::context::ledger::Ledger;
 use crate::network::{Files, Network};
 use crate::optimizer::Slot;
+use crate::problem;
 use crate::run::lease::Occupied;
 use crate::run::memory;
 use crate::run::progress::SavedRun;
@@ -301,9 +302,18 @@ impl<N: Network> ModelState<N> {
     /// What stays the same in the steps of a run with these settings.
     ///
     /// # Errors
-    /// SC0112 for a model that was not compiled, SC0113 without a loss.
+    /// SC0112 for a model that was not compiled, SC0113 without a loss, SC0103 for a rate of variables that a model, whose
+    /// variables were made after `compile!`, has not got.
     pub(crate) fn step_settings(&self, call: &str) -> Result<StepSettings> {
         let compiled = self.compiled_for(call)?;
+        if self.is_built() {
+            let parameters = self.step.replicas.first().parameters();
+            let optimizer = &compiled.optimizer;
+            let findings = optimizer.rates_for_nothing(&parameters, &Place::call(call));
+            if let Some(problem) = problem::together(findings) {
+                return Err(problem);
+            }
+        }
         Ok(StepSettings {
             loss: compiled.loss.ok_or_else(|| NoLoss.error())?,
             exchange: ExchangeMode::of(&self.step.replicas, compiled.sync_every),

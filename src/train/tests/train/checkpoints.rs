@@ -236,7 +236,7 @@ fn with_every_tensor_that_an_optimizer_keeps() {
 fn with_rates_by_layer() {
     check(&Case {
         name: "layer_decay",
-        optimizer: || valid(AdamW::new(1e-3).layer_decay(0.5)),
+        optimizer: || valid(AdamW::new(1e-3).layer_decay(0.5).rate_for("*.bias", 2.0)),
         ..CASE
     });
 }

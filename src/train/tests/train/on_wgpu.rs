@@ -195,6 +195,7 @@ fn rates_by_layer_on_wgpu() {
         "SGD" => SGD::new(0.2).layer_decay(0.5).into_optimizer(),
         "AdamW" => (AdamW::new(0.01).epsilon(0.1).weight_decay(0.1))
             .layer_decay(0.5)
+            .rate_for("*.bias", 2.0)
             .into_optimizer(),
         _ => RMSprop::new(0.01)
             .epsilon(0.1)

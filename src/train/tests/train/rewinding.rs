@@ -158,7 +158,7 @@ fn with_rates_by_layer() {
         name: "layer_decay",
         strategy: mirrored,
         optimizer: || {
-            let optimizer = AdamW::new(1e-3).layer_decay(0.5);
+            let optimizer = AdamW::new(1e-3).layer_decay(0.5).rate_for("*.bias", 2.0);
             optimizer.into_optimizer().expect("valid numbers")
         },
         ..CASE
