@@ -78,6 +78,6 @@ pub use stratoscope_evaluation::{
 pub use stratoscope_data::Columns;
 pub use stratoscope_train::{
     Callback, Callbacks, CsvLogger, EarlyStopping, EpochRecord, ExecutionRecord, FitStarted, Flow,
-    LearningRateLogger, StepRecord, TensorBoard, on_batch_end, on_epoch_end, on_train_begin,
-    on_train_end,
+    GradualUnfreezing, LearningRateLogger, StepRecord, TensorBoard, on_batch_end, on_epoch_end,
+    on_train_begin, on_train_end,
 };

@@ -78,8 +78,9 @@ pub use bert::{
 pub use build::IntoInputShape;
 pub use by_hand::{Applied, Gradients};
 pub use callbacks::{
-    Callback, Callbacks, CsvLogger, EarlyStopping, Flow, IntoCallbacks, IntoEarlyStopping,
-    LearningRateLogger, TensorBoard, on_batch_end, on_epoch_end, on_train_begin, on_train_end,
+    Callback, Callbacks, CsvLogger, EarlyStopping, Flow, GradualUnfreezing, IntoCallbacks,
+    IntoEarlyStopping, LearningRateLogger, TensorBoard, on_batch_end, on_epoch_end, on_train_begin,
+    on_train_end,
 };
 pub use calls::Calls;
 pub use counters::Counters;

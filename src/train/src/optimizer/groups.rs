@@ -28,6 +28,13 @@ pub(crate) struct Group {
     pub decayed: usize,
 }
 
+/// How far each variable is below the head: 0 for what is above the encoder, 1 for its top layer, the most for the embeddings.
+pub(crate) fn depths<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Vec<usize> {
+    let numbers = names.clone().filter_map(layer_of);
+    let layers = numbers.max().map_or(0, |last| last + 1);
+    names.map(|name| depth(name, layers)).collect()
+}
+
 /// Checks the number as written.
 pub(super) fn check_layer_decay(optimizer: &str, layer_decay: Option<f64>) -> Result<Option<f64>> {
     if let Some(number) = layer_decay {
