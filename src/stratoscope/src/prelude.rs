@@ -43,7 +43,7 @@ pub use stratoscope_strategy::{
     cuda, default_device, devices, gpu, wgpu,
 };
 pub use stratoscope_train::{
-    Adam, AdamW, BertForQuestionAnswering, BertForSequenceClassification,
+    Adafactor, Adam, AdamW, BertForQuestionAnswering, BertForSequenceClassification,
     BertForTokenClassification, BertTokenizer, CompileArgs, CompileReceipt, CosineDecay,
     EvaluateArgs, Evaluation, ExponentialDecay, FitArgs, Hinge, History, Huber, KlDivergence, Lamb,
     Lion, LoadOptions, LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, Metric, Model,
@@ -78,6 +78,6 @@ pub use stratoscope_evaluation::{
 pub use stratoscope_data::Columns;
 pub use stratoscope_train::{
     Callback, Callbacks, CsvLogger, EarlyStopping, EpochRecord, ExecutionRecord, FitStarted, Flow,
-    LearningRateLogger, StepRecord, TensorBoard, on_batch_end, on_epoch_end, on_train_begin,
-    on_train_end,
+    GradualUnfreezing, LearningRateLogger, StepRecord, TensorBoard, on_batch_end, on_epoch_end,
+    on_train_begin, on_train_end,
 };

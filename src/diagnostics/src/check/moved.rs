@@ -62,6 +62,7 @@ pub(super) fn to_optimizer(
         "rmsprop" => ("RMSprop", "1e-3"),
         "lion" => ("Lion", "1e-4"),
         "lamb" => ("Lamb", "1e-3"),
+        "adafactor" => ("Adafactor", "1e-3"),
         _ => {
             let is_variable = syn::parse_str::<syn::Ident>(&written.value).is_ok();
             let known = OPTIMIZERS

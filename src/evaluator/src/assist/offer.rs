@@ -231,6 +231,7 @@ fn written(kind: IdentifierKind) -> &'static [&'static str] {
             "RMSprop::new(1e-3)",
             "Lion::new(1e-5)",
             "Lamb::new(1e-3)",
+            "Adafactor::new(1e-3)",
         ],
         IdentifierKind::Loss => &[
             "SparseCategoricalCrossentropy { from_logits: true }",

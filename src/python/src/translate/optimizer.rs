@@ -122,7 +122,7 @@ impl Translator<'_> {
                 );
             }
         }
-        if matches!(name, "Lion" | "Lamb") && has_decay {
+        if matches!(name, "Lion" | "Lamb" | "Adafactor") && has_decay {
             // Keras decays every variable, ours leaves biases and LayerNorm alone.
             written += ".decay_all_parameters(true)";
         }
@@ -144,6 +144,11 @@ impl Translator<'_> {
                     let found =
                         rules::unknown_optimizer_argument(given, keyword, &["learning_rate"]);
                     self.find(found);
+                    continue;
+                }
+                // Ours alone, with two arguments.
+                "rate_for" => {
+                    self.leave_argument(keyword, format!("`{given}` has no argument of this name"));
                     continue;
                 }
                 "weight_decay_rate" if given == "AdamWeightDecay" => "weight_decay",

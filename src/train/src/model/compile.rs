@@ -185,6 +185,11 @@ impl Findings {
         if let Some(optimizer) = &args.optimizer {
             let parameters = state.step.replicas.first().parameters();
             self.problems.extend(optimizer.layers_missing(&parameters));
+            if state.is_built() {
+                let place = Place::argument("compile", "optimizer");
+                let findings = optimizer.rates_for_nothing(&parameters, &place);
+                self.problems.extend(findings);
+            }
             let warnings = agreement::warnings(state, optimizer, args.loss);
             self.warnings.extend(warnings);
         }

@@ -6,7 +6,7 @@ use stratoscope_diagnostics::Result;
 
 use super::average::Ema;
 use super::clip::Clip;
-use super::groups::check_layer_decay;
+use super::groups::{check_layer_decay, check_rates};
 use super::{
     Identity, IntoOptimizer, LambRule, Optimizer, UpdateRule, check_number, check_schedule,
 };
@@ -20,6 +20,7 @@ pub struct Lamb {
     clip: Clip,
     ema: Ema,
     layer_decay: Option<f64>,
+    rates: Vec<(String, f64)>,
     excluded: Option<Vec<String>>,
     identity: Identity,
 }
@@ -39,6 +40,7 @@ impl Lamb {
             clip: Clip::default(),
             ema: Ema::default(),
             layer_decay: None,
+            rates: Vec::new(),
             excluded: None,
             identity: Identity::new(),
         }
@@ -83,6 +85,7 @@ impl IntoOptimizer for Lamb {
             clipping: self.clip.resolve("Lamb")?,
             averaging: self.ema.resolve("Lamb")?,
             layer_decay: check_layer_decay("Lamb", self.layer_decay)?,
+            rates: check_rates("Lamb", self.rates)?,
             excluded: self.excluded,
             by_name: false,
             identity: self.identity,

@@ -1,6 +1,6 @@
 //! Optimizers: how a gradient becomes a step.
 //!
-//! [`AdamW`], [`Adam`], [`SGD`], [`RMSprop`], [`Lion`] and [`Lamb`] are the builders that a cell writes, a file each; `builder`
+//! [`AdamW`], [`Adam`], [`SGD`], [`RMSprop`], [`Lion`], [`Lamb`] and [`Adafactor`] are the builders that a cell writes, a file each; `builder`
 //! has the methods that all share. They resolve to an [`Optimizer`], with all defaults filled in and all values checked. [`OptimizerState`]
 //! holds the moments of one replica, on the device of its weights; `step` applies an update to its module, `kernel` does
 //! the arithmetic.
@@ -8,6 +8,7 @@
 #[macro_use]
 mod builder;
 
+mod adafactor;
 mod adam;
 mod adamw;
 mod average;
@@ -36,6 +37,7 @@ use stratoscope_diagnostics::arguments;
 use stratoscope_diagnostics::rules::InvalidArgumentValue;
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 
+pub use adafactor::Adafactor;
 pub use adam::Adam;
 pub use adamw::AdamW;
 pub use average::Averaging;
@@ -43,12 +45,14 @@ pub use clip::Clipping;
 pub use lamb::Lamb;
 pub use lion::Lion;
 pub use rmsprop::RMSprop;
-pub use rule::{AdamRule, LambRule, LionRule, RmspropRule, SgdRule, Slot, UpdateRule};
+pub use rule::{
+    AdafactorRule, AdamRule, LambRule, LionRule, RmspropRule, SgdRule, Slot, UpdateRule,
+};
 pub use sgd::SGD;
 pub use step::OptimizerState;
 
 pub(crate) use change::{Change, Changes};
-pub(crate) use groups::Group;
+pub(crate) use groups::{Group, depths};
 pub(crate) use identity::Identity;
 pub(crate) use norm::{Squares, global_norm, squares_on_device, sum_of_squares};
 pub(crate) use on_gpu::changes_in_place;
@@ -73,6 +77,8 @@ pub struct Optimizer {
     pub averaging: Option<Averaging>,
     /// What the rate is multiplied with from each encoder layer to the one below.
     pub layer_decay: Option<f64>,
+    /// Patterns of names, and what the rate of the variables is multiplied with whose last match it is.
+    pub rates: Vec<(String, f64)>,
     /// Variables whose name contains one of these do not decay. `None`: BERT's exclusion, unless the
     /// rule says `decay_all`.
     pub excluded: Option<Vec<String>>,
@@ -83,7 +89,7 @@ pub struct Optimizer {
 
 impl Optimizer {
     /// What is kept beside each trained weight: two moments for Adam and LAMB, one for Lion and SGD with momentum, one to three for
-    /// RMSprop, a third for AMSGrad, the average of the weights for `use_ema`.
+    /// RMSprop, a third for AMSGrad, means of rows and columns for Adafactor, the average of the weights for `use_ema`.
     pub fn slots(&self) -> Vec<Slot> {
         let mut slots = match self.rule {
             UpdateRule::Adam(rule) if rule.amsgrad => vec![Slot::M, Slot::V, Slot::LargestV],
@@ -97,9 +103,23 @@ impl Optimizer {
                 slots.into_iter().flatten().collect()
             }
             UpdateRule::Lion(_) => vec![Slot::Momentum],
+            UpdateRule::Adafactor(_) => {
+                vec![Slot::RowMeans, Slot::ColumnMeans, Slot::VectorMeanSquare]
+            }
         };
         slots.extend(self.averaging.map(|_| Slot::Average));
         slots
+    }
+
+    /// How many numbers it keeps beside a variable of this shape.
+    pub fn kept_numbers(&self, shape: &[usize]) -> u64 {
+        let numbers = self.slots().into_iter().map(|slot| slot.numbers(shape));
+        numbers.sum::<usize>() as u64
+    }
+
+    /// Their bytes: all are float32.
+    pub(crate) fn kept_bytes(&self, shape: &[usize]) -> u64 {
+        self.kept_numbers(shape) * size_of::<f32>() as u64
     }
 
     /// The decay of the variables that are not excluded; 0 for optimizers without.
@@ -108,28 +128,23 @@ impl Optimizer {
             UpdateRule::Adam(rule) => rule.weight_decay,
             UpdateRule::Lion(rule) => rule.weight_decay,
             UpdateRule::Lamb(rule) => rule.weight_decay,
+            UpdateRule::Adafactor(rule) => rule.weight_decay,
             UpdateRule::Sgd(_) | UpdateRule::Rmsprop(_) => 0.0,
         }
     }
 
     /// Whether weight decay leaves this variable alone.
     pub(crate) fn excludes(&self, variable: &NamedParameter) -> bool {
-        match (&self.excluded, self.rule) {
-            (Some(names), _) => names.iter().any(|name| variable.name.contains(name)),
-            (None, UpdateRule::Adam(AdamRule { decay_all, .. }))
-            | (None, UpdateRule::Lion(LionRule { decay_all, .. }))
-            | (None, UpdateRule::Lamb(LambRule { decay_all, .. }))
-                if decay_all =>
-            {
-                false
-            }
-            (None, _) => variable.is_undecayed(),
+        match &self.excluded {
+            Some(names) => names.iter().any(|name| variable.name.contains(name)),
+            None if self.rule.decays_all() => false,
+            None => variable.is_undecayed(),
         }
     }
 
     /// Whether an update needs all elements of a variable at once, so that servers cannot have its rows.
     pub(crate) fn needs_whole_variables(&self) -> bool {
-        matches!(self.rule, UpdateRule::Lamb(_))
+        matches!(self.rule, UpdateRule::Lamb(_) | UpdateRule::Adafactor(_))
     }
 }
 
@@ -147,21 +162,15 @@ impl fmt::Display for Optimizer {
                 None => Ok(()),
             }
         };
+        if self.name == "AdamW" || self.weight_decay() != 0.0 {
+            decay(f, self.weight_decay(), self.rule.decays_all())?;
+        }
         match self.rule {
-            UpdateRule::Adam(rule) if self.name == "AdamW" => {
-                decay(f, rule.weight_decay, rule.decay_all)?;
-            }
-            UpdateRule::Lion(LionRule {
-                weight_decay,
-                decay_all,
+            UpdateRule::Adafactor(AdafactorRule {
+                relative_step: false,
                 ..
-            })
-            | UpdateRule::Lamb(LambRule {
-                weight_decay,
-                decay_all,
-                ..
-            }) if weight_decay != 0.0 => {
-                decay(f, weight_decay, decay_all)?;
+            }) => {
+                f.write_str(".relative_step(false)")?;
             }
             UpdateRule::Rmsprop(rule) => {
                 write!(f, ".rho({})", rule.rho)?;
@@ -186,6 +195,9 @@ impl fmt::Display for Optimizer {
         if let Some(decay) = self.layer_decay {
             write!(f, ".layer_decay({decay})")?;
         }
+        for (pattern, factor) in &self.rates {
+            write!(f, ".rate_for({pattern:?}, {factor})")?;
+        }
         write!(f, "{}", self.clipping)?;
         match self.averaging {
             Some(averaging) => averaging.fmt(f),
@@ -197,7 +209,7 @@ impl fmt::Display for Optimizer {
 /// What `compile!` takes as its optimizer: one of the types, or a text that names one.
 #[diagnostic::on_unimplemented(
     message = "expected an optimizer, got `{Self}`",
-    label = "`AdamW::new(5e-5)`, `Adam::new(…)`, `SGD::new(…)`, `RMSprop::new(…)`, `Lion::new(…)`, `Lamb::new(…)`, or a text such as \"adamw\""
+    label = "`AdamW::new(5e-5)`, `Adam::new(…)`, `SGD::new(…)`, `RMSprop::new(…)`, `Lion::new(…)`, `Lamb::new(…)`, `Adafactor::new(…)`, or a text such as \"adamw\""
 )]
 pub trait IntoOptimizer {
     /// The optimizer, checked.
@@ -215,7 +227,7 @@ impl IntoOptimizer for Optimizer {
 }
 
 impl IntoOptimizer for &str {
-    /// With Keras's default rate: 0.001 for Adam, AdamW, RMSprop and Lamb, 0.01 for SGD, 0.0001 for Lion.
+    /// With Keras's default rate: 0.001 for Adam, AdamW, RMSprop, Lamb and Adafactor, 0.01 for SGD, 0.0001 for Lion.
     fn into_optimizer(self) -> Result<Optimizer> {
         let optimizer = match self.to_ascii_lowercase().as_str() {
             "adamw" => AdamW::new(KERAS_ADAM_RATE).into_optimizer(),
@@ -224,6 +236,7 @@ impl IntoOptimizer for &str {
             "rmsprop" => RMSprop::new(KERAS_ADAM_RATE).into_optimizer(),
             "lion" => Lion::new(KERAS_LION_RATE).into_optimizer(),
             "lamb" => Lamb::new(KERAS_ADAM_RATE).into_optimizer(),
+            "adafactor" => Adafactor::new(KERAS_ADAM_RATE).into_optimizer(),
             _ => Err(crate::problem::unknown_optimizer(self)),
         };
         optimizer.map(|optimizer| Optimizer {
@@ -239,7 +252,7 @@ impl IntoOptimizer for String {
     }
 }
 
-/// Keras's default rate of Adam, AdamW, RMSprop and Lamb.
+/// Keras's default rate of Adam, AdamW, RMSprop, Lamb and Adafactor.
 const KERAS_ADAM_RATE: f64 = 1e-3;
 /// Keras's default rate of SGD.
 const KERAS_SGD_RATE: f64 = 1e-2;
@@ -338,6 +351,10 @@ mod tests {
             SGD::new(0.1).layer_decay(0.9),
             Ok("SGD::new(1e-1).layer_decay(0.9)"),
         );
+        check(
+            SGD::new(0.1).rate_for("bias", 2.0).rate_for("a.*", 0.1),
+            Ok("SGD::new(1e-1).rate_for(\"bias\", 2).rate_for(\"a.*\", 0.1)"),
+        );
         check("AdamW", Ok("AdamW::new(1e-3).weight_decay(0.01)"));
         check("sgd", Ok("SGD::new(1e-2)"));
         check("RMSprop", Ok("RMSprop::new(1e-3).rho(0.9)"));
@@ -346,6 +363,10 @@ mod tests {
         check(centered, Ok(written));
         check("lion", Ok("Lion::new(1e-4)"));
         check("LAMB", Ok("Lamb::new(1e-3)"));
+        check("Adafactor", Ok("Adafactor::new(1e-3)"));
+        let fixed = Adafactor::new(0.01).relative_step(false).weight_decay(0.1);
+        let written = "Adafactor::new(1e-2).weight_decay(0.1).relative_step(false)";
+        check(fixed, Ok(written));
         check(
             Lamb::new(1e-3).weight_decay(0.1).decay_all_parameters(true),
             Ok("Lamb::new(1e-3).weight_decay(0.1).decay_all_parameters(true)"),
@@ -374,6 +395,14 @@ mod tests {
         check(RMSprop::new(0.1).rho(1.0), Err("SC0103"));
         check(RMSprop::new(0.1).epsilon(0.0), Err("SC0103"));
         check(Lion::new(0.1).beta_2(-0.1), Err("SC0103"));
+        for exponent in [0.0, 0.8, -1.1, f64::NAN] {
+            let optimizer = Adafactor::new(0.1).beta_2_decay(exponent);
+            check(optimizer, Err("SC0103"));
+        }
+        check(Adafactor::new(0.1).epsilon_1(0.0), Err("SC0103"));
+        check(Adafactor::new(0.1).epsilon_2(-1.0), Err("SC0103"));
+        check(Adafactor::new(0.1).clip_threshold(0.9), Err("SC0103"));
+        check(Adafactor::new(0.1).weight_decay(-0.1), Err("SC0103"));
         check(Lamb::new(0.1).beta_1(1.0), Err("SC0103"));
         check(Lamb::new(0.1).beta_2(f64::NAN), Err("SC0103"));
         check(Lamb::new(0.1).epsilon(0.0), Err("SC0103"));

@@ -6,9 +6,10 @@ use burn::tensor::{Device, Tensor};
 use burn_flex::{Flex, FlexTensor};
 
 use super::change::Change;
-use super::kernel::{self, AdamStep, Pass, Prepare, RmspropStep};
+use super::kernel::{self, AdafactorState, AdafactorStep, AdamStep, Pass, Prepare, RmspropStep};
 use super::norm::floats;
-use super::step::{Moments, Update, adam_step, lamb_step, lion_step, sgd_step};
+use super::rule::matrices;
+use super::step::{Moments, Update, adafactor_step, adam_step, lamb_step, lion_step, sgd_step};
 use super::{RmspropRule, UpdateRule};
 
 /// Changes the weights of a variable where they lie, and what is kept beside them. `decay`: whether weight decay applies to
@@ -33,11 +34,16 @@ pub(super) fn on_slices<const D: usize>(
         is_measured: update.is_measured,
     };
     let mut change = None;
+    let shape = weights.dims();
     in_place(weights, |weights| match update.rule {
         UpdateRule::Adam(rule) => {
             let step = adam_step(update, &rule, decay, time);
             let numbers = |_: &[f32], _: &[f32], _: &[f32]| step;
             change = adam_on_slices(weights, &gradient, moments, pass, rule.amsgrad, numbers);
+        }
+        UpdateRule::Adafactor(rule) => {
+            let step = adafactor_step(update, &rule, decay, time);
+            change = adafactor_on_slices(weights, &shape, &gradient, moments, pass, step);
         }
         UpdateRule::Lamb(rule) => {
             let step = lamb_step(update, &rule, decay, time);
@@ -71,6 +77,39 @@ pub(super) fn on_slices<const D: usize>(
             });
         }
     });
+    change
+}
+
+/// Adafactor on a variable of this shape.
+fn adafactor_on_slices(
+    weights: &mut [f32],
+    shape: &[usize],
+    gradient: &[f32],
+    moments: &mut Moments,
+    pass: Pass,
+    step: AdafactorStep,
+) -> Option<Change> {
+    let mut change = None;
+    let mut made = |state| change = Some(kernel::adafactor(weights, state, gradient, pass, step));
+    match matrices(shape) {
+        None => {
+            let means = moments.second.get_or_insert_with(|| zeros(gradient.len()));
+            in_place(means, |means| made(AdafactorState::Vector(means)));
+        }
+        Some([count, height, width]) => {
+            let rows = moments.rows.get_or_insert_with(|| zeros(count * height));
+            let columns = (moments.columns).get_or_insert_with(|| zeros(count * width));
+            in_place(rows, |rows| {
+                in_place(columns, |columns| {
+                    made(AdafactorState::Matrices {
+                        rows,
+                        columns,
+                        sizes: [height, width],
+                    });
+                });
+            });
+        }
+    }
     change
 }
 

@@ -4,8 +4,9 @@ use burn::tensor::{Shape, Tensor};
 use stratoscope_gpu as kernels;
 
 use super::kernel::{AdamStep, Prepare, RmspropStep};
-use super::step::{Moments, Update, adam_step, lamb_step, lion_step};
-use super::{AdamRule, LambRule, LionRule, RmspropRule, SgdRule, UpdateRule};
+use super::rule::matrices;
+use super::step::{Moments, Update, adafactor_step, adam_step, lamb_step, lion_step};
+use super::{AdafactorRule, AdamRule, LambRule, LionRule, RmspropRule, SgdRule, UpdateRule};
 
 /// Changes the weights of a variable and what is kept beside them. `decay`: whether weight decay applies to it;
 /// `time`: the step, counted from 1.
@@ -32,6 +33,9 @@ pub(super) fn on_tensors<const D: usize>(
         UpdateRule::Rmsprop(rule) => rmsprop(weights, gradient, moments, update, &rule),
         UpdateRule::Lion(rule) => lion(weights, gradient, moments, update, &rule, decay),
         UpdateRule::Lamb(rule) => lamb(weights, gradient, moments, update, &rule, decay, time),
+        UpdateRule::Adafactor(rule) => {
+            adafactor(weights, gradient, moments, update, &rule, decay, time);
+        }
     }
 }
 
@@ -109,6 +113,48 @@ fn lamb<const D: usize>(
     let ratio = (of_weights / of_direction).mul_scalar(step.correction as f32);
     let size = ratio.mask_fill(is_one, 1.0).mul_scalar(step.adam.size);
     *weights = remaining - direction * size.reshape([1; D]);
+}
+
+/// As for LAMB nothing waits for the norms.
+fn adafactor<const D: usize>(
+    weights: &mut Tensor<D>,
+    gradient: Tensor<D>,
+    moments: &mut Moments,
+    update: &Update,
+    rule: &AdafactorRule,
+    decay: bool,
+    time: u64,
+) {
+    let step = adafactor_step(update, rule, decay, time);
+    let count = gradient.shape().num_elements();
+    let squares = (gradient.clone() * gradient.clone()).add_scalar(step.epsilon_1);
+    // Moves what is kept, which has the shape of the new value.
+    let moved = |moment: &mut Option<Tensor<1>>, new: Tensor<D>| {
+        let old = kept(moment, &new).mul_scalar(step.beta);
+        let new = old + new.mul_scalar(step.others);
+        *moment = Some(flat(new.clone()));
+        new
+    };
+    let direction = match matrices(&gradient.dims()) {
+        None => gradient / moved(&mut moments.second, squares).sqrt(),
+        Some(_) => {
+            let rows = moved(&mut moments.rows, squares.clone().mean_dim(D - 1));
+            let columns = moved(&mut moments.columns, squares.mean_dim(D - 2));
+            let share = rows.clone() / rows.mean_dim(D - 2);
+            gradient / share.sqrt() / columns.sqrt()
+        }
+    };
+    let size = |values: &Tensor<D>| {
+        let sum = kernels::sum(values.clone() * values.clone());
+        sum.div_scalar(count as f32).sqrt()
+    };
+    let remaining = weights.clone().mul_scalar(step.keep);
+    let shortened = size(&direction).div_scalar(step.clip_threshold as f32);
+    let length = size(&remaining)
+        .clamp_min(step.epsilon_2 as f32)
+        .mul_scalar(step.rate as f32)
+        / shortened.clamp_min(1.0);
+    *weights = remaining - direction * length.reshape([1; D]);
 }
 
 fn sgd<const D: usize>(

@@ -15,6 +15,21 @@ pub enum UpdateRule {
     Lion(LionRule),
     /// LAMB.
     Lamb(LambRule),
+    /// Adafactor.
+    Adafactor(AdafactorRule),
+}
+
+impl UpdateRule {
+    /// Whether biases and LayerNorm decay too.
+    pub(super) fn decays_all(&self) -> bool {
+        match self {
+            Self::Adam(rule) => rule.decay_all,
+            Self::Lion(rule) => rule.decay_all,
+            Self::Lamb(rule) => rule.decay_all,
+            Self::Adafactor(rule) => rule.decay_all,
+            Self::Sgd(_) | Self::Rmsprop(_) => false,
+        }
+    }
 }
 
 /// The numbers of Adam, and of AdamW where there is a decay.
@@ -98,6 +113,25 @@ impl LambRule {
     }
 }
 
+/// The numbers of Adafactor.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AdafactorRule {
+    /// The old means have the share `1 − stepᵇ` in the new ones, with this as `b`.
+    pub beta_2_decay: f64,
+    /// Added to every squared gradient.
+    pub epsilon_1: f64,
+    /// The least size of a variable that its steps are measured by.
+    pub epsilon_2: f64,
+    /// The root mean square that the direction of a variable is cut to.
+    pub clip_threshold: f64,
+    /// Whether the rate is at most 1/√step.
+    pub relative_step: bool,
+    /// Decoupled: `w -= rate · decay · w`, before the step.
+    pub weight_decay: f64,
+    /// Whether biases and LayerNorm decay too.
+    pub decay_all: bool,
+}
+
 /// A tensor that an optimizer keeps beside each trained weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
@@ -117,6 +151,12 @@ pub enum Slot {
     LargestV,
     /// The moving average of the weight.
     Average,
+    /// Adafactor's mean of the squared gradients of each row of a matrix.
+    RowMeans,
+    /// And of each column.
+    ColumnMeans,
+    /// Adafactor's mean of the squared gradients of a vector.
+    VectorMeanSquare,
 }
 
 impl Slot {
@@ -131,6 +171,36 @@ impl Slot {
             Self::V => "Adam v",
             Self::LargestV => "largest v",
             Self::Average => "average",
+            Self::RowMeans => "row means",
+            Self::ColumnMeans => "column means",
+            Self::VectorMeanSquare => "mean square of vectors",
         }
     }
+
+    /// How many numbers it has beside a variable of this shape.
+    pub fn numbers(self, shape: &[usize]) -> usize {
+        let sizes = matrices(shape);
+        match (self, sizes) {
+            (Self::RowMeans, Some([count, rows, _])) => count * rows,
+            (Self::ColumnMeans, Some([count, _, columns])) => count * columns,
+            (Self::RowMeans | Self::ColumnMeans, None) => 0,
+            (Self::VectorMeanSquare, Some(_)) => 0,
+            _ => shape.iter().product(),
+        }
+    }
+
+    /// Whether it has fewer numbers than the variable.
+    pub(crate) fn is_factored(self) -> bool {
+        matches!(
+            self,
+            Self::RowMeans | Self::ColumnMeans | Self::VectorMeanSquare
+        )
+    }
+}
+
+/// The matrices that the last two axes of a variable make: how many, their rows, their columns. None for vectors.
+pub(super) fn matrices(shape: &[usize]) -> Option<[usize; 3]> {
+    let (&columns, rest) = shape.split_last()?;
+    let (&rows, rest) = rest.split_last()?;
+    Some([rest.iter().product(), rows, columns])
 }

@@ -11,12 +11,14 @@ use burn::tensor::{Device, Tensor};
 
 use super::average::{Overwrite, average};
 use super::change::Changes;
-use super::kernel::{AdamStep, LambStep, LionStep, Prepare, SgdStep};
+use super::kernel::{AdafactorStep, AdamStep, LambStep, LionStep, Prepare, SgdStep};
 use super::norm::{is_flex, of_tensor};
 use super::on_gpu;
 use super::on_slices::on_slices;
 use super::on_tensors::on_tensors;
-use super::{AdamRule, Averaging, Clipping, LambRule, LionRule, SgdRule, Slot, UpdateRule};
+use super::{
+    AdafactorRule, AdamRule, Averaging, Clipping, LambRule, LionRule, SgdRule, Slot, UpdateRule,
+};
 
 /// The moments of one replica, made at the first step, beside the weights. A clone shares the tensors until one of
 /// the two makes a step.
@@ -28,13 +30,17 @@ pub struct OptimizerState {
 }
 
 /// What is kept beside one parameter, flat. The first is SGD's and RMSprop's velocity and Lion's momentum, too; the
-/// second RMSprop's mean square, the largest its mean gradient.
+/// second RMSprop's mean square and Adafactor's of vectors, the largest its mean gradient.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Moments {
     pub first: Option<Tensor<1>>,
     pub second: Option<Tensor<1>>,
     pub largest: Option<Tensor<1>>,
     pub average: Option<Tensor<1>>,
+    /// Adafactor's means of the rows of a matrix.
+    pub rows: Option<Tensor<1>>,
+    /// And of its columns.
+    pub columns: Option<Tensor<1>>,
 }
 
 impl OptimizerState {
@@ -47,9 +53,11 @@ impl OptimizerState {
     pub fn bytes(&self, id: ParamId, slot: Slot) -> u64 {
         let kept = self.moments.get(&id).and_then(|moments| match slot {
             Slot::Velocity | Slot::Momentum | Slot::M => moments.first.as_ref(),
-            Slot::V | Slot::MeanSquare => moments.second.as_ref(),
+            Slot::V | Slot::MeanSquare | Slot::VectorMeanSquare => moments.second.as_ref(),
             Slot::LargestV | Slot::MeanGradient => moments.largest.as_ref(),
             Slot::Average => moments.average.as_ref(),
+            Slot::RowMeans => moments.rows.as_ref(),
+            Slot::ColumnMeans => moments.columns.as_ref(),
         });
         kept.map_or(0, |tensor| tensor.dims()[0] * tensor.dtype().size()) as u64
     }
@@ -258,6 +266,17 @@ pub(super) fn lamb_step(update: &Update, rule: &LambRule, decay: bool, time: u64
     LambStep::new(rule, update.rate, decay, time)
 }
 
+/// Adafactor's numbers at the step `time`, for a variable that decays or not.
+pub(super) fn adafactor_step(
+    update: &Update,
+    rule: &AdafactorRule,
+    decay: bool,
+    time: u64,
+) -> AdafactorStep {
+    let decay = applied(rule.weight_decay, decay || rule.decay_all);
+    AdafactorStep::new(rule, update.rate, decay, time)
+}
+
 /// Lion's numbers for a variable that decays or not.
 pub(super) fn lion_step(update: &Update, rule: &LionRule, decay: bool) -> LionStep {
     let decay = applied(rule.weight_decay, decay || rule.decay_all);
@@ -281,7 +300,8 @@ mod tests {
     use burn_flex::Flex;
 
     use super::super::{
-        Adam, AdamW, IntoOptimizer, Lamb, Lion, Optimizer, RMSprop, SGD, global_norm, rehearse,
+        Adafactor, Adam, AdamW, IntoOptimizer, Lamb, Lion, Optimizer, RMSprop, SGD, global_norm,
+        rehearse,
     };
     use super::*;
 
@@ -389,48 +409,61 @@ mod tests {
     /// The slices and the tensor operations are two ways of one update.
     #[test]
     fn both_ways_agree() {
-        let device = Device::flex();
         let cases = [
             update(AdamW::new(0.01).clipvalue(2.0), 0.01, 0.0),
             update(Adam::new(0.01).global_clipnorm(1.0), 0.01, 5.0),
             update(AdamW::new(0.01).amsgrad(true), 0.01, 0.0),
             update(Lamb::new(0.01), 0.01, 0.0),
+            update(Adafactor::new(0.01), 0.01, 0.0),
+            update(
+                Adafactor::new(0.01).weight_decay(0.1).clipnorm(0.5),
+                0.01,
+                0.0,
+            ),
             update(Lamb::new(0.01).weight_decay(0.1).clipnorm(0.5), 0.01, 0.0),
             update(SGD::new(0.1).momentum(0.9), 0.1, 0.0),
             update(SGD::new(0.1).momentum(0.9).nesterov(true), 0.1, 0.0),
             update(SGD::new(0.1), 0.1, 0.0),
         ];
         for case in cases {
-            let start = || Tensor::<1>::from_data([0.5, -0.25, 1.0, 2.0], &device);
-            let (mut left, mut right) = (start(), start());
-            let (mut left_moments, mut right_moments) = (Moments::default(), Moments::default());
-            for time in 1..=4 {
-                let gradient = Tensor::<1>::from_data([3.0, -1.0, 0.0, time as f32], &device);
-                let prepare = prepare(&case, &gradient);
-                let slices = gradient.clone();
-                on_slices(
-                    &mut left,
-                    slices,
-                    &mut left_moments,
-                    &case,
-                    prepare,
-                    true,
-                    time,
-                );
-                on_tensors(
-                    &mut right,
-                    gradient,
-                    &mut right_moments,
-                    &case,
-                    prepare,
-                    true,
-                    time,
-                );
-            }
-            let values = |tensor: Tensor<1>| tensor.into_data().iter::<f32>().collect::<Vec<_>>();
-            for (left, right) in values(left).into_iter().zip(values(right)) {
-                assert!((left - right).abs() < 1e-6, "{case:?}: {left} {right}");
-            }
+            both_ways(&case, [4]);
+            both_ways(&case, [2, 2]);
+            both_ways(&case, [2, 1, 2]);
+        }
+    }
+
+    fn both_ways<const D: usize>(case: &Update, shape: [usize; D]) {
+        let device = Device::flex();
+        let made = |values: [f32; 4]| Tensor::<1>::from_data(values, &device).reshape(shape);
+        let start = || made([0.5, -0.25, 1.0, 2.0]);
+        let (mut left, mut right): (Tensor<D>, Tensor<D>) = (start(), start());
+        let (mut left_moments, mut right_moments) = (Moments::default(), Moments::default());
+        for time in 1..=4 {
+            let gradient = made([3.0, -1.0, 0.0, time as f32]);
+            let prepare = prepare(case, &gradient);
+            let slices = gradient.clone();
+            on_slices(
+                &mut left,
+                slices,
+                &mut left_moments,
+                case,
+                prepare,
+                true,
+                time,
+            );
+            on_tensors(
+                &mut right,
+                gradient,
+                &mut right_moments,
+                case,
+                prepare,
+                true,
+                time,
+            );
+        }
+        let values = |tensor: Tensor<D>| tensor.into_data().iter::<f32>().collect::<Vec<_>>();
+        for (left, right) in values(left).into_iter().zip(values(right)) {
+            assert!((left - right).abs() < 1e-6, "{case:?}: {left} {right}");
         }
     }
 
@@ -451,6 +484,39 @@ mod tests {
         for slot in [Slot::M, Slot::V, Slot::LargestV, Slot::Average] {
             assert_eq!(state.bytes(layer.weight.id, slot), 16, "{slot:?}");
         }
+    }
+
+    #[test]
+    fn moments_of_adafactor_are_as_many_as_planned() {
+        let device = Device::flex().autodiff();
+        let (mut layer, mut state) = (layer(&device), OptimizerState::default());
+        let optimizer = Adafactor::new(0.1).into_optimizer().expect("valid");
+        let mut gradients = gradients(&layer, &device);
+        let bias = layer.bias.as_ref().expect("a bias").id;
+        let of_bias = Tensor::<1>::from_data([1.0, 2.0], &device.clone().inner());
+        gradients.register(bias, of_bias);
+        apply(
+            &mut layer,
+            gradients,
+            &mut state,
+            &update(optimizer.clone(), 0.1, 1.0),
+        );
+        let mut total = 0;
+        for (id, shape, expected) in [
+            (layer.weight.id, vec![2, 2], [8, 8, 0]),
+            (bias, vec![2], [0, 0, 8]),
+        ] {
+            let slots = optimizer.slots();
+            let found = slots.iter().map(|&slot| state.bytes(id, slot));
+            assert_eq!(found.collect::<Vec<_>>(), expected);
+            let planned = slots.iter().map(|slot| 4 * slot.numbers(&shape) as u64);
+            assert_eq!(planned.collect::<Vec<_>>(), expected);
+            total += optimizer.kept_bytes(&shape);
+        }
+        assert_eq!(state.all_bytes(), total);
+        let shape = [5, 7, 3];
+        let found = optimizer.slots().into_iter().map(|it| it.numbers(&shape));
+        assert_eq!(found.collect::<Vec<_>>(), [35, 15, 0]);
     }
 
     #[test]
@@ -506,6 +572,7 @@ mod tests {
             RMSprop::new(0.1).into_optimizer(),
             Lion::new(0.1).weight_decay(0.5).into_optimizer(),
             Lamb::new(0.1).into_optimizer(),
+            Adafactor::new(0.1).into_optimizer(),
         ];
         let start = values(&layer(&device));
         for optimizer in optimizers {

@@ -6,7 +6,7 @@ use stratoscope_strategy::{
     VariableKind, scope,
 };
 use stratoscope_train::{
-    Adam, AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, History,
+    Adafactor, Adam, AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, History,
     IntoOptimizer, Lamb, MeanSquaredError, SGD, Sequential, accuracy, macro_f1, pearson,
 };
 use tempfile::TempDir;
@@ -112,10 +112,12 @@ fn an_optimizer_that_needs_whole_variables_is_refused() {
         let _scope = scope::enter(&strategy).expect("no scope is active");
         let bert = load(&tiny_bert(0.1));
         let rows = Sequential([Dense(1).seed(1)]).expect("a layer");
-        let args = || CompileArgs::new().optimizer(Lamb::new(1e-3));
+        let lamb = || CompileArgs::new().optimizer(Lamb::new(1e-3));
+        let adafactor = || CompileArgs::new().optimizer(Adafactor::new(1e-3));
         [
-            bert.compile(args().loss(cross_entropy())),
-            rows.compile(args().loss(MeanSquaredError)),
+            bert.compile(lamb().loss(cross_entropy())),
+            rows.compile(lamb().loss(MeanSquaredError)),
+            bert.compile(adafactor().loss(cross_entropy())),
         ]
     };
     for found in refused(sharded(2)) {

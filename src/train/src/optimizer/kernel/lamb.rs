@@ -42,11 +42,10 @@ impl LambStep {
         let blocks = weights.par_chunks(BLOCK).zip(gradients.par_chunks(BLOCK));
         let sums = blocks.enumerate().map(|(block, (weights, gradients))| {
             let start = block * BLOCK;
-            let of_block = |kept: Option<&[f32]>| match kept {
+            let moments = kept.map(|kept| match kept {
                 Some(kept) => &kept[start..start + weights.len()],
                 None => &NOTHING[..weights.len()],
-            };
-            let moments = kept.map(of_block);
+            });
             squares(weights, moments, gradients, prepare, self.adam)
         });
         let sums: Vec<[f64; 2]> = sums.collect();
