@@ -240,6 +240,7 @@ impl<'a> FitArgs<'a> {
     /// Fills in the defaults.
     pub(crate) fn resolve(self) -> Result<FitPlan<'a>> {
         let (stopping, checkpoints) = (self.stopping(), self.check_checkpoints());
+        let unfreezes_every = self.unfreezes_every();
         let validation = match (self.validation_data, self.validation_split) {
             (Some(_), Some(_)) => return Err(both_validations()),
             (Some(data), None) => Validation::Data(data),
@@ -257,7 +258,7 @@ impl<'a> FitArgs<'a> {
         }
         checkpoints?;
         let stopping = stopping?;
-        let unfreezes_every = self.unfreezes_every()?;
+        let unfreezes_every = unfreezes_every?;
         let epochs = match self.epochs {
             Some(count) => count.at_least(1, "fit", "epochs")?,
             None => 1,

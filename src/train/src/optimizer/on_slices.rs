@@ -90,7 +90,9 @@ fn adafactor_on_slices(
     step: AdafactorStep,
 ) -> Option<Change> {
     let mut change = None;
-    let mut made = |state| change = Some(kernel::adafactor(weights, state, gradient, pass, step));
+    let mut made = |state: AdafactorState<'_>| {
+        change = Some(kernel::adafactor(weights, state, gradient, pass, step))
+    };
     match matrices(shape) {
         None => {
             let means = moments.second.get_or_insert_with(|| zeros(gradient.len()));
