@@ -206,8 +206,8 @@ const BETA_2_DECAY: Argument = Argument::new(
     "-0.8",
     "Keras; Shazeer and Stern 2018",
     Accepts::Number(Interval::NegativeUpToOne),
-    "The old means of the squared gradients have the share `1 − stepᵇ` in the new ones, with this number as `b`: 0 at the first \
-     step, close to 1 later.",
+    "The old means of the squared gradients have the share `1 − stepᵇ` in the new ones, with this number as `b`. It is 0 at the \
+     first step and close to 1 later.",
 );
 
 const EPSILON_1: Argument = Argument::new(
@@ -216,7 +216,7 @@ const EPSILON_1: Argument = Argument::new(
     "1e-30",
     "Keras; Shazeer and Stern 2018",
     Accepts::Number(Interval::Positive),
-    "Added to every squared gradient, so that nothing is divided by 0.",
+    "Added to every squared gradient. So nothing is divided by 0.",
 );
 
 const EPSILON_2: Argument = Argument::new(
@@ -225,8 +225,8 @@ const EPSILON_2: Argument = Argument::new(
     "1e-3",
     "Keras; Shazeer and Stern 2018",
     Accepts::Number(Interval::NotNegative),
-    "A step of a variable is the rate times its root mean square, or times this number where that is larger: variables that \
-     begin with zeros move too.",
+    "A step of a variable is the rate times its root mean square, or times this number where that is larger. So variables \
+     that begin with zeros move too.",
 );
 
 const CLIP_THRESHOLD: Argument = Argument::new(
@@ -235,7 +235,8 @@ const CLIP_THRESHOLD: Argument = Argument::new(
     "1",
     "Keras; Shazeer and Stern 2018",
     Accepts::Number(Interval::FromOne),
-    "The direction of a variable is shortened to this root mean square where it is longer.",
+    "The direction of a variable is shortened to this root mean square where it is longer. So a sudden large gradient does not \
+     make a large step.",
 );
 
 const RELATIVE_STEP: Argument = Argument::new(
