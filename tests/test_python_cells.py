@@ -79,7 +79,7 @@ RUN = {
     "words as numbers": "",
     "tasks of GLUE, Parquet and text files": "",
     "a RoBERTa": "",
-    "RMSprop and Lion": "",
+    "RMSprop, Lion, LAMB and Adafactor": "",
     "logs": "let rows = make_regression(8, 3, 1)?;",
     "images as rows": "",
     "an input layer and layers by name": "",

@@ -216,10 +216,23 @@ compile!(shares, optimizer = SGD::new(0.1), loss = Huber { delta: 2.0 }, metrics
     check_error(kernel.execute("compile!(line, optimizer = SGD::new(0.1), metrics = [auc()], strategy = none)?;"), "SC0310")
 
 
+def test_variables_of_a_pattern_have_a_rate_of_their_own(kernel):
+    kernel.run("""let rows = make_regression(64, 3, 1)?;
+let by_name = Sequential([Dense(4).activation("tanh").seed(1).input_shape((3,)), Dense(1).seed(2)])?;""")
+    shown = " ".join(kernel.run("""compile!(by_name, optimizer = SGD::new(0.1).rate_for("*.bias", 0.5).rate_for("dense", 0.0),
+    loss = MeanSquaredError, strategy = none)?""").shown().split())
+    assert "`dense`: rate × 0, 2 variables" in shown and "`*.bias`: rate × 0.5, 1 variables" in shown, shown
+    refused = kernel.execute('compile!(by_name, optimizer = SGD::new(0.1).rate_for("*.bais", 0.5), loss = MeanSquaredError, strategy = none)?;')
+    error = check_error(refused, "SC0103")
+    assert "`*.bias`" in " ".join([error["evalue"], *error["traceback"]]), error
+
+
 @pytest.mark.parametrize("optimizer, kept", [
     ("RMSprop::new(0.01).momentum(0.5).centered(true)", ["velocity", "mean square", "mean gradient"]),
     ("Lion::new(0.001).weight_decay(0.1)", ["momentum"]),
     ('"rmsprop"', ["mean square"]),
+    ("Lamb::new(0.01).weight_decay(0.01)", ["Adam m", "Adam v"]),
+    ("Adafactor::new(0.05)", ["row means", "column means", "mean square of vectors"]),
 ])
 def test_other_optimizers_learn_and_their_variables_are_placed(kernel, optimizer, kept):
     kernel.run("let rows = make_regression(64, 3, 1)?;\nlet two = MirroredStrategy::logical(2)?;")

@@ -42,6 +42,8 @@ fn value_of(argument: &'static Argument) -> BoxedStrategy<String> {
             .prop_map(str::to_owned)
             .boxed(),
         Accepts::Number(Interval::Positive) => numbers(&["1e-8", "1.0", "5.0", "limit"]),
+        Accepts::Number(Interval::FromOne) => numbers(&["1.0", "2.5", "limit"]),
+        Accepts::Number(Interval::NegativeUpToOne) => numbers(&["-1.0", "-0.8", "exponent"]),
         Accepts::Number(_) => numbers(&["0.0", "0.01", "1e-3", "0.999", "-(-0.5)", "share"]),
         Accepts::Flag => select(vec!["true", "false", "flag", "!flag"])
             .prop_map(str::to_owned)

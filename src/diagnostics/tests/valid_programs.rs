@@ -112,7 +112,7 @@ const OTHERS: &[&str] = &[
     "compile!(model, optimizer = { let rate = 1e-3; Adam::new(rate) })?;",
     "compile!(model, optimizer = Adam::new(if warm { 1e-3 } else { 0.0 }))?;",
     "compile!(model, optimizer = Adam::new(1e-3).clone())?;",
-    "compile!(model, optimizer = crate::mine::Adafactor::new(1))?;",
+    "compile!(model, optimizer = crate::mine::Nadam::new(1))?;",
     "compile!(model, optimizer = SGD::new(-(-0.1)))?;",
     "struct Adam; impl Adam { fn new(n: usize) -> Self { Adam } }\nlet a = Adam::new(1);",
     "let optimizers: Vec<Box<dyn Fn() -> Optimizer>> = vec![Box::new(|| Adam::new(1e-3).into())];",

@@ -71,7 +71,16 @@ const CLASSES: &[(&str, &[&str])] = &[
     ),
     (
         "keras.optimizers.",
-        &["Adam", "AdamW", "SGD", "RMSprop", "Lion", "Adagrad"],
+        &[
+            "Adam",
+            "AdamW",
+            "SGD",
+            "RMSprop",
+            "Lion",
+            "Lamb",
+            "Adafactor",
+            "Adagrad",
+        ],
     ),
     (
         "keras.losses.",

@@ -43,13 +43,13 @@ pub use stratoscope_strategy::{
     cuda, default_device, devices, gpu, wgpu,
 };
 pub use stratoscope_train::{
-    Adam, AdamW, BertForMaskedLM, BertForQuestionAnswering, BertForSequenceClassification,
+    Adafactor, Adam, AdamW, BertForMaskedLM, BertForQuestionAnswering, BertForSequenceClassification,
     BertForTokenClassification, BertTokenizer, CompileArgs, CompileReceipt, CosineDecay,
-    EvaluateArgs, Evaluation, ExponentialDecay, FitArgs, Hinge, History, Huber, KlDivergence, Lion,
-    LoadOptions, LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, Metric, Model, Predictions,
-    RMSprop, SGD, Schedule, SparseCategoricalCrossentropy, SquaredHinge, accuracy, answer_f1, auc,
-    constant, entity_f1, entity_precision, entity_recall, exact_match, f1, macro_f1, mae, mcc,
-    micro_f1, mse, pearson, perplexity, precision, recall, rmse, spearman, top_k_accuracy,
+    EvaluateArgs, Evaluation, ExponentialDecay, FitArgs, Hinge, History, Huber, KlDivergence, Lamb,
+    Lion, LoadOptions, LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, Metric, Model,
+    Predictions, RMSprop, SGD, Schedule, SparseCategoricalCrossentropy, SquaredHinge, accuracy,
+    answer_f1, auc, constant, entity_f1, entity_precision, entity_recall, exact_match, f1,
+    macro_f1, mae, mcc, micro_f1, mse, pearson, perplexity, precision, recall, rmse, spearman, top_k_accuracy,
     warmup_linear,
 };
 
@@ -78,6 +78,6 @@ pub use stratoscope_evaluation::{
 pub use stratoscope_data::{Columns, Masking};
 pub use stratoscope_train::{
     Callback, Callbacks, CsvLogger, EarlyStopping, EpochRecord, ExecutionRecord, FitStarted, Flow,
-    LearningRateLogger, StepRecord, TensorBoard, on_batch_end, on_epoch_end, on_train_begin,
-    on_train_end,
+    GradualUnfreezing, LearningRateLogger, StepRecord, TensorBoard, on_batch_end, on_epoch_end,
+    on_train_begin, on_train_end,
 };

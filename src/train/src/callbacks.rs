@@ -35,11 +35,13 @@ use crate::report::history::{EpochRecord, ExecutionRecord, History};
 pub use csv_logger::CsvLogger;
 pub use early_stopping::{EarlyStopping, IntoEarlyStopping};
 pub(crate) use early_stopping::{Monitor, Stopping, without_validation};
+pub use gradual_unfreezing::GradualUnfreezing;
 pub use learning_rate_logger::LearningRateLogger;
 pub use tensor_board::TensorBoard;
 
 mod csv_logger;
 mod early_stopping;
+mod gradual_unfreezing;
 mod learning_rate_logger;
 mod log_file;
 mod tensor_board;
@@ -105,6 +107,12 @@ pub trait Callback {
     fn early_stopping(&self) -> Option<EarlyStopping> {
         None
     }
+
+    /// How the run unfreezes layers, if it is a [`GradualUnfreezing`].
+    #[doc(hidden)]
+    fn gradual_unfreezing(&self) -> Option<GradualUnfreezing> {
+        None
+    }
 }
 
 /// The callbacks of a run, in the order in which they are called.
@@ -150,6 +158,12 @@ impl<'a> Callbacks<'a> {
     /// The early stoppings among them.
     pub(crate) fn early_stoppings(&self) -> Vec<EarlyStopping> {
         let found = self.0.iter().map(|callback| callback.early_stopping());
+        found.flatten().collect()
+    }
+
+    /// The gradual unfreezings among them.
+    pub(crate) fn gradual_unfreezings(&self) -> Vec<GradualUnfreezing> {
+        let found = self.0.iter().map(|callback| callback.gradual_unfreezing());
         found.flatten().collect()
     }
 
@@ -264,6 +278,10 @@ macro_rules! pass_on {
 
             fn early_stopping(&self) -> Option<EarlyStopping> {
                 (**self).early_stopping()
+            }
+
+            fn gradual_unfreezing(&self) -> Option<GradualUnfreezing> {
+                (**self).gradual_unfreezing()
             }
         }
     )*};

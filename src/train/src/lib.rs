@@ -53,6 +53,7 @@ pub mod metric;
 pub mod model;
 pub mod network;
 pub mod optimizer;
+mod pattern;
 mod prepare;
 mod problem;
 pub mod report;
@@ -78,8 +79,9 @@ pub use bert::{
 pub use build::IntoInputShape;
 pub use by_hand::{Applied, Gradients};
 pub use callbacks::{
-    Callback, Callbacks, CsvLogger, EarlyStopping, Flow, IntoCallbacks, IntoEarlyStopping,
-    LearningRateLogger, TensorBoard, on_batch_end, on_epoch_end, on_train_begin, on_train_end,
+    Callback, Callbacks, CsvLogger, EarlyStopping, Flow, GradualUnfreezing, IntoCallbacks,
+    IntoEarlyStopping, LearningRateLogger, TensorBoard, on_batch_end, on_epoch_end, on_train_begin,
+    on_train_end,
 };
 pub use calls::Calls;
 pub use counters::Counters;
@@ -100,7 +102,9 @@ pub use model::Model;
 pub use model::memory_plan;
 pub use model::worker::{serve_as_worker, work_at};
 pub use network::{Files, Input, Network, Outputs, StepShape, Task, features};
-pub use optimizer::{Adam, AdamW, Clipping, IntoOptimizer, Lion, Optimizer, RMSprop, SGD};
+pub use optimizer::{
+    Adafactor, Adam, AdamW, Clipping, IntoOptimizer, Lamb, Lion, Optimizer, RMSprop, SGD,
+};
 pub use plot::Picture;
 pub use precision::{HalfPrecision, half_precision};
 pub use predict::{Answered, Blank, IntoTexts, Marked, Prediction, Predictions};

@@ -20,7 +20,7 @@ const OPTIMIZER: Argument = Argument::new(
     REQUIRED,
     "ours; Keras uses RMSprop at 0.001",
     Accepts::Identifier(IdentifierKind::Optimizer),
-    "The optimizer: `AdamW::new(rate)`, `Adam`, `SGD`, `RMSprop` or `Lion` with their methods. A string such as \
+    "The optimizer: `AdamW::new(rate)`, `Adam`, `SGD`, `RMSprop`, `Lion`, `Lamb` or `Adafactor` with their methods. A string such as \
      \"adamw\" selects the type with Keras's default rate, which is too high for BERT.",
 );
 

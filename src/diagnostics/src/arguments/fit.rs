@@ -159,7 +159,7 @@ const CALLBACKS: Argument = Argument::new(
     "Keras",
     Accepts::Value(None),
     "Called while the model trains: `on_epoch_end(|epoch| …)`, `on_batch_end(|batches| …)`, `on_train_begin(…)`, \
-     `on_train_end(…)`, `EarlyStopping::new()`, `LearningRateLogger::new()`, `CsvLogger::new(path)?`, `TensorBoard::new(folder)?` or a custom type. Batch callbacks \
+     `on_train_end(…)`, `EarlyStopping::new()`, `GradualUnfreezing::new()`, `LearningRateLogger::new()`, `CsvLogger::new(path)?`, `TensorBoard::new(folder)?` or a custom type. Batch callbacks \
      run once per execution (SC0108); they must not use the model that is being trained.",
 );
 

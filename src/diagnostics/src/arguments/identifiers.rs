@@ -242,9 +242,9 @@ pub fn foreign_identifier(
             "spearman",
             "it is computed over the whole split, not per batch",
         ),
-        (IdentifierKind::Optimizer, "adagrad" | "adamax" | "nadam" | "lamb" | "adafactor") => (
+        (IdentifierKind::Optimizer, "adagrad" | "adamax" | "nadam") => (
             "adamw",
-            "BERT is fine-tuned with AdamW; the optimizers here are Adam, AdamW, SGD, RMSprop and Lion",
+            "BERT is fine-tuned with AdamW; the optimizers here are Adam, AdamW, SGD, RMSprop, Lion, Lamb and Adafactor",
         ),
         _ => return None,
     })

@@ -71,6 +71,10 @@ pub enum Interval {
     BelowOne,
     /// From 0 to 1, both included.
     UpToOne,
+    /// 1 or more.
+    FromOne,
+    /// From −1, below 0.
+    NegativeUpToOne,
 }
 
 impl Interval {
@@ -82,6 +86,8 @@ impl Interval {
                 Self::Positive => number > 0.0,
                 Self::BelowOne => (0.0..1.0).contains(&number),
                 Self::UpToOne => (0.0..=1.0).contains(&number),
+                Self::FromOne => number >= 1.0,
+                Self::NegativeUpToOne => (-1.0..0.0).contains(&number),
             }
     }
 
@@ -97,6 +103,8 @@ impl Interval {
             Self::Positive => "a finite number > 0",
             Self::BelowOne => "a number from 0, below 1",
             Self::UpToOne => "a number from 0 to 1",
+            Self::FromOne => "a finite number ≥ 1",
+            Self::NegativeUpToOne => "a number from -1, below 0",
         }
     }
 }

@@ -40,6 +40,16 @@ pub const OPTIMIZERS: &[Optimizer] = &[
         arguments: LION,
         usual_rate: "1e-5",
     },
+    Optimizer {
+        name: "Lamb",
+        arguments: LAMB,
+        usual_rate: "1e-3",
+    },
+    Optimizer {
+        name: "Adafactor",
+        arguments: ADAFACTOR,
+        usual_rate: "1e-3",
+    },
 ];
 
 /// An optimizer by its type's name.
@@ -59,6 +69,7 @@ macro_rules! methods {
             EMA_MOMENTUM,
             EMA_OVERWRITE_FREQUENCY,
             LAYER_DECAY,
+            RATE_FOR,
         ]
     };
 }
@@ -88,6 +99,28 @@ pub const LION: &[Argument] = methods![
     BETA_1_OF_LION,
     BETA_2_OF_LION,
     DECAY_OF_LION,
+    DECAY_ALL,
+    EXCLUDE,
+];
+
+/// Methods of `Lamb::new(rate)`.
+pub const LAMB: &[Argument] = methods![
+    DECAY_OF_LAMB,
+    DECAY_ALL,
+    EXCLUDE,
+    BETA_1,
+    BETA_2,
+    EPSILON_OF_LAMB,
+];
+
+/// Methods of `Adafactor::new(rate)`.
+pub const ADAFACTOR: &[Argument] = methods![
+    BETA_2_DECAY,
+    EPSILON_1,
+    EPSILON_2,
+    CLIP_THRESHOLD,
+    RELATIVE_STEP,
+    DECAY_OF_ADAFACTOR,
     DECAY_ALL,
     EXCLUDE,
 ];
@@ -146,6 +179,83 @@ const DECAY_OF_LION: Argument = Argument::new(
     Accepts::Number(Interval::NotNegative),
     "Decoupled: `w -= rate · decay · w` before the step. As Lion's rate is 3 to 10 times smaller than AdamW's, the decay is that \
      much larger. Biases and LayerNorm are excluded unless `decay_all_parameters(true)` is given.",
+);
+
+const EPSILON_OF_LAMB: Argument = Argument::new(
+    "epsilon",
+    "number > 0",
+    "1e-7",
+    "Keras; You et al. 2020 have 1e-6",
+    Accepts::Number(Interval::Positive),
+    "Added outside the square root. It affects the direction only where gradients are tiny.",
+);
+
+const DECAY_OF_LAMB: Argument = Argument::new(
+    "weight_decay",
+    "number ≥ 0",
+    "0",
+    "Keras; You et al. 2020 have 0.01",
+    Accepts::Number(Interval::NotNegative),
+    "Decoupled, as in Keras: `w -= rate · decay · w` before the step. The paper adds `decay · w` to the direction instead, whose \
+     length is then that of the weights. Biases and LayerNorm are excluded unless `decay_all_parameters(true)` is given.",
+);
+
+const BETA_2_DECAY: Argument = Argument::new(
+    "beta_2_decay",
+    "number from -1, below 0",
+    "-0.8",
+    "Keras; Shazeer and Stern 2018",
+    Accepts::Number(Interval::NegativeUpToOne),
+    "The old means of the squared gradients have the share `1 − stepᵇ` in the new ones, with this number as `b`. It is 0 at the \
+     first step and close to 1 later.",
+);
+
+const EPSILON_1: Argument = Argument::new(
+    "epsilon_1",
+    "number > 0",
+    "1e-30",
+    "Keras; Shazeer and Stern 2018",
+    Accepts::Number(Interval::Positive),
+    "Added to every squared gradient. So nothing is divided by 0.",
+);
+
+const EPSILON_2: Argument = Argument::new(
+    "epsilon_2",
+    "number ≥ 0",
+    "1e-3",
+    "Keras; Shazeer and Stern 2018",
+    Accepts::Number(Interval::NotNegative),
+    "A step of a variable is the rate times its root mean square, or times this number where that is larger. So variables \
+     that begin with zeros move too.",
+);
+
+const CLIP_THRESHOLD: Argument = Argument::new(
+    "clip_threshold",
+    "number ≥ 1",
+    "1",
+    "Keras; Shazeer and Stern 2018",
+    Accepts::Number(Interval::FromOne),
+    "The direction of a variable is shortened to this root mean square where it is longer. So a sudden large gradient does not \
+     make a large step.",
+);
+
+const RELATIVE_STEP: Argument = Argument::new(
+    "relative_step",
+    "bool",
+    "true",
+    "Keras, which holds the rate so with `False` too",
+    Accepts::Flag,
+    "Holds the rate at 1/√step or below. With `false` it is the rate as given.",
+);
+
+const DECAY_OF_ADAFACTOR: Argument = Argument::new(
+    "weight_decay",
+    "number ≥ 0",
+    "0",
+    "Keras",
+    Accepts::Number(Interval::NotNegative),
+    "Decoupled: `w -= rate · decay · w` before the step. Biases and LayerNorm are excluded unless \
+     `decay_all_parameters(true)` is given.",
 );
 
 const ONE_CLIP: &str =
@@ -308,4 +418,15 @@ const LAYER_DECAY: Argument = Argument::new(
     Accepts::Number(Interval::UpToOne),
     "The learning rate of each encoder layer is that of the layer above times this number. The head has the whole rate, \
      the top layer the rate times this number, the embeddings the least. The receipt of `compile!` lists the groups.",
+);
+
+const RATE_FOR: Argument = Argument::new(
+    "rate_for",
+    "pattern, number ≥ 0",
+    "none",
+    "ours; PyTorch has groups of parameters",
+    Accepts::Value(None),
+    "`.rate_for(\"embeddings.*\", 0.1)`: the learning rate of the variables whose names match is multiplied with the number. It \
+     may be called several times; the last pattern that matches a variable holds. Factors of `layer_decay` multiply with it. \
+     The receipt of `compile!` lists the groups.",
 );

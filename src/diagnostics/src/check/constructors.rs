@@ -46,6 +46,12 @@ const BUILDERS: &[Builder] = &[
         operands: &[],
         methods: &["monitor", "patience", "min_delta", "restore_best_weights"],
     },
+    Builder {
+        name: "GradualUnfreezing",
+        is_new: true,
+        operands: &[],
+        methods: &["every"],
+    },
 ];
 
 /// Functions of the prelude whose operands have no names.

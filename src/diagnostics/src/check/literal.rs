@@ -285,5 +285,10 @@ mod tests {
         check(BelowOne, "-0.9", Err(Some("0.9")));
         check(UpToOne, "1", Ok(()));
         check(UpToOne, "1.01", Err(None));
+        check(FromOne, "1", Ok(()));
+        check(FromOne, "0.99", Err(None));
+        check(NegativeUpToOne, "-0.8", Ok(()));
+        check(NegativeUpToOne, "-1", Ok(()));
+        check(NegativeUpToOne, "0.0", Err(None));
     }
 }

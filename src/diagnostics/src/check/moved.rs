@@ -61,6 +61,8 @@ pub(super) fn to_optimizer(
         "sgd" => ("SGD", "0.01"),
         "rmsprop" => ("RMSprop", "1e-3"),
         "lion" => ("Lion", "1e-4"),
+        "lamb" => ("Lamb", "1e-3"),
+        "adafactor" => ("Adafactor", "1e-3"),
         _ => {
             let is_variable = syn::parse_str::<syn::Ident>(&written.value).is_ok();
             let known = OPTIMIZERS

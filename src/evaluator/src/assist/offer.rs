@@ -230,6 +230,8 @@ fn written(kind: IdentifierKind) -> &'static [&'static str] {
             "SGD::new(1e-2)",
             "RMSprop::new(1e-3)",
             "Lion::new(1e-5)",
+            "Lamb::new(1e-3)",
+            "Adafactor::new(1e-3)",
         ],
         IdentifierKind::Loss => &[
             "SparseCategoricalCrossentropy { from_logits: true }",

@@ -188,7 +188,7 @@ impl Translator<'_> {
                 {
                     Type::Int
                 }
-                "Adam" | "AdamW" | "SGD" | "RMSprop" | "Lion"
+                "Adam" | "AdamW" | "SGD" | "RMSprop" | "Lion" | "Lamb" | "Adafactor"
                     if is(call.argument("learning_rate", 0)) =>
                 {
                     Type::Float

@@ -19,6 +19,15 @@ fn usual_rate(name: &str) -> &'static str {
     }
 }
 
+/// The optimizers that exist, in words: `AdamW, Adam and SGD`.
+fn known_optimizers() -> String {
+    let names: Vec<&str> = arguments::OPTIMIZERS.iter().map(|it| it.name).collect();
+    match names.split_last() {
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
 impl Translator<'_> {
     /// What stands for the argument `optimizer`: a name, a text or a call.
     pub(crate) fn optimizer(&mut self, value: &Value) -> Result<String, Why> {
@@ -29,7 +38,8 @@ impl Translator<'_> {
             let Some(known) = known else {
                 self.unknown(IdentifierKind::Optimizer, text, value.span);
                 return Err(format!(
-                    "there is no optimizer `{text}` here; there are Adam, AdamW, SGD, RMSprop and Lion"
+                    "there is no optimizer `{text}` here; there are {}",
+                    known_optimizers()
                 ));
             };
             self.defaults(known.name, value);
@@ -84,7 +94,8 @@ impl Translator<'_> {
         };
         let Some(known) = arguments::optimizer(name) else {
             return Err(format!(
-                "there is no optimizer `{given}` here; there are Adam, AdamW, SGD, RMSprop and Lion"
+                "there is no optimizer `{given}` here; there are {}",
+                known_optimizers()
             ));
         };
         let rate = call
@@ -111,7 +122,7 @@ impl Translator<'_> {
                 );
             }
         }
-        if name == "Lion" && has_decay {
+        if matches!(name, "Lion" | "Lamb" | "Adafactor") && has_decay {
             // Keras decays every variable, ours leaves biases and LayerNorm alone.
             written += ".decay_all_parameters(true)";
         }
@@ -133,6 +144,11 @@ impl Translator<'_> {
                     let found =
                         rules::unknown_optimizer_argument(given, keyword, &["learning_rate"]);
                     self.find(found);
+                    continue;
+                }
+                // Ours alone, with two arguments.
+                "rate_for" => {
+                    self.leave_argument(keyword, format!("`{given}` has no argument of this name"));
                     continue;
                 }
                 "weight_decay_rate" if given == "AdamWeightDecay" => "weight_decay",

@@ -79,6 +79,22 @@ impl PlacementReport {
         self
     }
 
+    /// Adds a slot that training will allocate, with so many float32 numbers beside a variable of such a shape.
+    #[must_use]
+    pub fn planned_beside(
+        mut self,
+        name: impl Into<String>,
+        numbers: impl Fn(&[usize]) -> usize,
+    ) -> Self {
+        self = self.planned(name);
+        for row in self.variables.iter_mut().filter(|row| row.trainable) {
+            if let Some(bytes) = row.slots.last_mut() {
+                *bytes = (numbers(&row.shape) * size_of::<f32>()) as u64;
+            }
+        }
+        self
+    }
+
     /// Adds a slot that training has allocated, with its size per copy of a variable; `None` for variables without
     /// it.
     #[must_use]

@@ -67,6 +67,8 @@ pub(crate) struct FitPlan<'a> {
     pub class_weight: Option<ClassWeight>,
     pub callbacks: Callbacks<'a>,
     pub stopping: Option<Stopping>,
+    /// Epochs from one layer that is trained to the next below, if it is not all of them from the begin.
+    pub unfreezes_every: Option<u64>,
     /// The folder of the best and the last weights.
     pub checkpoint: Option<PathBuf>,
     /// Complete checkpoints: the optimizer steps from one to the next.
@@ -238,6 +240,7 @@ impl<'a> FitArgs<'a> {
     /// Fills in the defaults.
     pub(crate) fn resolve(self) -> Result<FitPlan<'a>> {
         let (stopping, checkpoints) = (self.stopping(), self.check_checkpoints());
+        let unfreezes_every = self.unfreezes_every();
         let validation = match (self.validation_data, self.validation_split) {
             (Some(_), Some(_)) => return Err(both_validations()),
             (Some(data), None) => Validation::Data(data),
@@ -255,6 +258,7 @@ impl<'a> FitArgs<'a> {
         }
         checkpoints?;
         let stopping = stopping?;
+        let unfreezes_every = unfreezes_every?;
         let epochs = match self.epochs {
             Some(count) => count.at_least(1, "fit", "epochs")?,
             None => 1,
@@ -297,6 +301,7 @@ impl<'a> FitArgs<'a> {
             class_weight: self.class_weight,
             callbacks: self.callbacks,
             stopping,
+            unfreezes_every,
             every: count(self.every, "every")?,
             keep_last: optional_size(self.keep_last, "fit", "keep_last")?.unwrap_or(KEEP_LAST),
             checkpoint: self.checkpoint,
@@ -317,6 +322,24 @@ impl<'a> FitArgs<'a> {
             (_, None, Some(_)) => needs("keep_last", "`every`, a number of steps, beside it"),
             _ if self.resume && self.resume_from.is_some() => Err(both_resumes()),
             _ => Ok(()),
+        }
+    }
+
+    /// The one gradual unfreezing among the callbacks.
+    fn unfreezes_every(&self) -> Result<Option<u64>> {
+        match self.callbacks.gradual_unfreezings().as_slice() {
+            [] => Ok(None),
+            [one] => one.resolve().map(Some),
+            _ => {
+                let expects =
+                    "one `GradualUnfreezing`: with two, layers would be trained too early";
+                Err(Box::new(problem::bad_value(
+                    "fit",
+                    "callbacks",
+                    "…",
+                    expects,
+                )))
+            }
         }
     }
 

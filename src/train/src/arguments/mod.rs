@@ -52,10 +52,10 @@ mod tests {
     /// Calls a method by the name that the table gives it: a name without a method does not compile,
     /// a method that is missing here is missing from the list.
     macro_rules! written {
-        ($start:expr, $($name:ident($value:expr)),* $(,)?) => {{
+        ($start:expr, $($name:ident($($value:expr),*)),* $(,)?) => {{
             let mut names = Vec::new();
             $(
-                let _ = $start.$name($value);
+                let _ = $start.$name($($value),*);
                 names.push(stringify!($name));
             )*
             names
@@ -139,6 +139,7 @@ mod tests {
             ema_momentum(0.99),
             ema_overwrite_frequency(100),
             layer_decay(0.9),
+            rate_for("*.bias", 0.5),
         );
         let adam = written!(
             Adam::new(5e-5),
@@ -153,6 +154,7 @@ mod tests {
             ema_momentum(0.99),
             ema_overwrite_frequency(100),
             layer_decay(0.9),
+            rate_for("*.bias", 0.5),
         );
         let sgd = written!(
             SGD::new(0.01),
@@ -165,6 +167,7 @@ mod tests {
             ema_momentum(0.99),
             ema_overwrite_frequency(100),
             layer_decay(0.9),
+            rate_for("*.bias", 0.5),
         );
         for (optimizer, written) in OPTIMIZERS.iter().zip([adamw, adam, sgd]) {
             check(written, optimizer.arguments);

@@ -10,8 +10,8 @@ use stratoscope_render::text;
 
 use super::Inspection;
 use super::examples::pieces;
-use super::outputs::matches;
 use crate::network::Network;
+use crate::pattern::matches;
 use crate::problem;
 use crate::report::inspection::AttentionMap;
 

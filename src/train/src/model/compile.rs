@@ -152,6 +152,8 @@ impl Findings {
         if let Some(optimizer) = &args.optimizer {
             let finding = two_averages(state, optimizer, counts.sync_every);
             self.problems.extend(finding);
+            let finding = cut_variables(state, optimizer, &args.strategy);
+            self.problems.extend(finding);
         }
         if counts.steps_per_execution > 1 && !is_in_scope(state, &args.strategy) {
             let rule = StepsPerExecutionWithoutScope {
@@ -183,6 +185,11 @@ impl Findings {
         if let Some(optimizer) = &args.optimizer {
             let parameters = state.step.replicas.first().parameters();
             self.problems.extend(optimizer.layers_missing(&parameters));
+            if state.is_built() {
+                let place = Place::argument("compile", "optimizer");
+                let findings = optimizer.rates_for_nothing(&parameters, &place);
+                self.problems.extend(findings);
+            }
             let warnings = agreement::warnings(state, optimizer, args.loss);
             self.warnings.extend(warnings);
         }
@@ -322,6 +329,35 @@ fn two_averages<N: Network>(
         .why("between two averages over the replicas, every replica has weights of its own: their moving \
               averages would be of weights that the model never has")
         .fix("drop `use_ema`: averaging over the replicas smooths the weights too");
+    Some(finding)
+}
+
+/// SC0103 for an optimizer that needs whole variables, where servers have rows of them.
+fn cut_variables<N: Network>(
+    state: &ModelState<N>,
+    optimizer: &Optimizer,
+    choice: &StrategyChoice,
+) -> Option<Diagnostic> {
+    let is_cut = match state.is_built() {
+        true => state.step.replicas.is_sharded(),
+        // The variables are cut when they are made.
+        false => {
+            let bound = state.step.replicas.strategy().cloned();
+            let strategy = bound.or_else(|| state.to_be_bound(choice));
+            strategy.is_some_and(|it| it.variable_partitioner().is_some())
+        }
+    };
+    if !is_cut || !optimizer.needs_whole_variables() {
+        return None;
+    }
+    let expects = "an optimizer that changes each element on its own, since the variables are cut by rows \
+                   (`variable_partitioner`)";
+    let finding = problem::bad_value("compile", "optimizer", optimizer, expects)
+        .why(format!(
+            "a step of `{}` needs sums over whole variables, and each server has rows of them",
+            optimizer.name
+        ))
+        .fix("take `AdamW`, or make the strategy without `variable_partitioner`");
     Some(finding)
 }
 

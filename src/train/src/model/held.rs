@@ -13,6 +13,7 @@ use crate::context::RunContext;
 use crate::model::Model;
 use crate::model::predict::{Prediction, Predictions};
 use crate::network::Network;
+use crate::optimizer::Optimizer;
 pub use crate::report::held::Held;
 use crate::report::held::Look;
 use crate::report::history::{EpochRecord, ExecutionRecord, History, StepRecord};
@@ -59,21 +60,18 @@ pub(crate) fn register<N: Network>(context: &RunContext) {
 pub(crate) fn of_state<N: Network>(state: &ModelState<N>) -> Held {
     let records = state.step.replicas.records();
     let weights: u64 = records.iter().map(copies).sum();
-    let trained: u64 = state.trainable().map(copies).sum();
-    let slots =
-        state
-            .compiled
-            .as_ref()
-            .map_or(0, |compiled| match state.step.steps_since_compile() {
-                0 => 0,
-                _ => compiled.optimizer.slots().len() as u64,
-            });
+    let compiled = state.compiled.as_ref();
+    let compiled = compiled.filter(|_| state.step.steps_since_compile() > 0);
+    let kept = compiled.map_or(0, |compiled| {
+        let beside = |record| kept(&compiled.optimizer, record);
+        state.trainable().map(beside).sum()
+    });
     let devices = match state.step.replicas.strategy() {
         Some(strategy) => names(&strategy.devices()),
         None => names(state.step.replicas.devices()),
     };
     Held {
-        bytes: weights + trained * slots,
+        bytes: weights + kept,
         devices,
     }
 }
@@ -84,6 +82,15 @@ fn copies(record: &VariableRecord) -> u64 {
         true => record.bytes * record.homes.len().max(1) as u64,
         false => record.bytes,
     }
+}
+
+/// The bytes of what an optimizer keeps beside all copies of a variable, or beside all its parts.
+fn kept(optimizer: &Optimizer, record: &VariableRecord) -> u64 {
+    let copies = match record.rows.is_empty() {
+        true => record.homes.len().max(1) as u64,
+        false => 1,
+    };
+    optimizer.kept_bytes(&record.shape) * copies
 }
 
 /// Each name once.

@@ -5,7 +5,7 @@ use stratoscope_diagnostics::Result;
 
 use super::average::Ema;
 use super::clip::Clip;
-use super::groups::check_layer_decay;
+use super::groups::{check_layer_decay, check_rates};
 use super::{AdamRule, Identity, IntoOptimizer, Optimizer, UpdateRule, check_adam, check_schedule};
 use crate::schedule::{IntoSchedule, Schedule};
 
@@ -17,6 +17,7 @@ pub struct Adam {
     clip: Clip,
     ema: Ema,
     layer_decay: Option<f64>,
+    rates: Vec<(String, f64)>,
     identity: Identity,
 }
 
@@ -36,6 +37,7 @@ impl Adam {
             clip: Clip::default(),
             ema: Ema::default(),
             layer_decay: None,
+            rates: Vec::new(),
             identity: Identity::new(),
         }
     }
@@ -75,6 +77,7 @@ impl IntoOptimizer for Adam {
             clipping: self.clip.resolve("Adam")?,
             averaging: self.ema.resolve("Adam")?,
             layer_decay: check_layer_decay("Adam", self.layer_decay)?,
+            rates: check_rates("Adam", self.rates)?,
             excluded: None,
             by_name: false,
             identity: self.identity,

@@ -6,7 +6,7 @@ use stratoscope_diagnostics::Result;
 
 use super::average::Ema;
 use super::clip::Clip;
-use super::groups::check_layer_decay;
+use super::groups::{check_layer_decay, check_rates};
 use super::{AdamRule, Identity, IntoOptimizer, Optimizer, UpdateRule, check_adam, check_schedule};
 use crate::schedule::{IntoSchedule, Schedule};
 
@@ -18,6 +18,7 @@ pub struct AdamW {
     clip: Clip,
     ema: Ema,
     layer_decay: Option<f64>,
+    rates: Vec<(String, f64)>,
     excluded: Option<Vec<String>>,
     identity: Identity,
 }
@@ -38,6 +39,7 @@ impl AdamW {
             clip: Clip::default(),
             ema: Ema::default(),
             layer_decay: None,
+            rates: Vec::new(),
             excluded: None,
             identity: Identity::new(),
         }
@@ -85,6 +87,7 @@ impl IntoOptimizer for AdamW {
             clipping: self.clip.resolve("AdamW")?,
             averaging: self.ema.resolve("AdamW")?,
             layer_decay: check_layer_decay("AdamW", self.layer_decay)?,
+            rates: check_rates("AdamW", self.rates)?,
             excluded: self.excluded,
             by_name: false,
             identity: self.identity,

@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use stratoscope_diagnostics::{Result, arguments};
 
 use super::norm::is_flex;
+use super::on_slices::{in_place, zeros};
 use super::on_tensors::flat;
-use super::step::{Moments, in_place, zeros};
+use super::step::Moments;
 use super::{bad_text, check_number, kernel};
 use crate::count::Count;
 

@@ -1,7 +1,7 @@
 //! What is written the same way for every optimizer: clipping, the moving average of the weights, and
-//! rates by layer.
+//! rates by layer and by name.
 
-/// The methods, in an `impl` of a type with the fields `clip`, `ema`, `layer_decay` and `identity`.
+/// The methods, in an `impl` of a type with the fields `clip`, `ema`, `layer_decay`, `rates` and `identity`.
 macro_rules! offered_by_every_optimizer {
     () => {
         /// Clips the norm of each tensor's gradient on its own.
@@ -40,6 +40,12 @@ macro_rules! offered_by_every_optimizer {
         /// the embeddings the least. Default: none, one rate for all.
         pub fn layer_decay(self, layer_decay: f64) -> Self {
             self.with(|own| own.layer_decay = Some(layer_decay))
+        }
+
+        /// The rate of the variables whose names match a pattern is multiplied with this, 0 or more: `("embeddings.*", 0.1)`.
+        /// Of several calls the last one whose pattern matches holds for a variable. `*` stands for any text.
+        pub fn rate_for(self, pattern: impl Into<String>, factor: f64) -> Self {
+            self.with(|own| own.rates.push((pattern.into(), factor)))
         }
 
         /// Changed, and so another optimizer than the one it came from.

@@ -1,4 +1,4 @@
-//! Groups of variables with learning rates of their own: `layer_decay`. Source: Howard and Ruder 2018, "Universal Language
+//! Groups of variables with learning rates of their own: `layer_decay` and `rate_for`. Source of the former: Howard and Ruder 2018, "Universal Language
 //! Model Fine-tuning for Text Classification", section 3.2, with the numbering of ELECTRA's fine-tuning: what is above the
 //! encoder has the rate, its top layer the rate times the decay, each layer below once more, the embeddings the least.
 
@@ -7,15 +7,18 @@ use std::ops::Not;
 
 use burn::module::ParamId;
 use stratoscope_bert::NamedParameter;
+use stratoscope_diagnostics::arguments::Interval;
+use stratoscope_diagnostics::check::suggest::similar;
 use stratoscope_diagnostics::rules::InvalidArgumentValue;
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 
-use super::{Optimizer, check_number};
+use super::{Optimizer, bad_text, check_number};
+use crate::pattern::matches;
 
 /// Variables that share a learning rate.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Group {
-    /// `encoder layer 11`.
+    /// `encoder layer 11`, or the pattern that its variables match.
     pub name: String,
     /// What the rate of the schedule is multiplied with.
     pub factor: f64,
@@ -25,12 +28,34 @@ pub(crate) struct Group {
     pub decayed: usize,
 }
 
+/// How far each variable is below the head: 0 for what is above the encoder, 1 for its top layer, the most for the embeddings.
+pub(crate) fn depths<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Vec<usize> {
+    let numbers = names.clone().filter_map(layer_of);
+    let layers = numbers.max().map_or(0, |last| last + 1);
+    names.map(|name| depth(name, layers)).collect()
+}
+
 /// Checks the number as written.
 pub(super) fn check_layer_decay(optimizer: &str, layer_decay: Option<f64>) -> Result<Option<f64>> {
     if let Some(number) = layer_decay {
         check_number(optimizer, "layer_decay", number)?;
     }
     Ok(layer_decay)
+}
+
+/// Checks the factors as written.
+pub(super) fn check_rates(
+    optimizer: &str,
+    rates: Vec<(String, f64)>,
+) -> Result<Vec<(String, f64)>> {
+    for (pattern, factor) in &rates {
+        if let Some(expects) = Interval::NotNegative.refuses(*factor) {
+            let given = format!("({pattern:?}, {factor})");
+            let expects = format!("a pattern and {expects}");
+            return Err(bad_text(optimizer, "rate_for", given, &expects));
+        }
+    }
+    Ok(rates)
 }
 
 /// The number of the encoder layer that a variable belongs to: 3 for `bert.encoder.layer.3.output.dense.weight`.
@@ -57,32 +82,60 @@ fn depth(name: &str, layers: usize) -> usize {
 impl Optimizer {
     /// What the rate of each variable is multiplied with, where it is not 1.
     pub(crate) fn layer_factors(&self, variables: &[NamedParameter]) -> HashMap<ParamId, f64> {
-        let Some(decay) = self.layer_decay else {
-            return HashMap::new();
-        };
         let layers = layers(variables);
         let factors = variables.iter().map(|known| {
-            let depth = depth(&known.name, layers);
-            (known.id, factor(decay, depth))
+            let factor = self.factor(self.depth(&known.name, layers), self.rate_of(&known.name));
+            (known.id, factor)
         });
         factors.filter(|(_, factor)| *factor != 1.0).collect()
     }
 
-    /// The groups from the head down to the embeddings; none without `layer_decay`.
+    /// The number of the call of `rate_for` that holds for a variable.
+    fn rate_of(&self, name: &str) -> Option<usize> {
+        let matches = |(pattern, _): &(String, f64)| matches(pattern, name);
+        self.rates.iter().rposition(matches)
+    }
+
+    /// [`depth`], or 0 without `layer_decay`.
+    fn depth(&self, name: &str, layers: usize) -> usize {
+        self.layer_decay.map_or(0, |_| depth(name, layers))
+    }
+
+    /// What the rate is multiplied with at a depth, by a call of `rate_for`. A product in a fixed order, so that every
+    /// processor has the same bits.
+    fn factor(&self, depth: usize, rate: Option<usize>) -> f64 {
+        let decay = self.layer_decay.unwrap_or(1.0);
+        let own = rate.map_or(1.0, |at| self.rates[at].1);
+        (0..depth).fold(1.0, |factor, _| factor * decay) * own
+    }
+
+    /// The groups from the head down to the embeddings, at each depth first what no pattern matches, then the patterns as
+    /// written; none without `layer_decay` and `rate_for`.
     pub(crate) fn groups(&self, variables: &[NamedParameter]) -> Vec<Group> {
-        let Some(decay) = self.layer_decay else {
+        if self.layer_decay.is_none() && self.rates.is_empty() {
             return Vec::new();
-        };
+        }
         let layers = layers(variables);
-        let group = |at: usize| {
-            let of_it = |known: &&NamedParameter| depth(&known.name, layers) == at;
+        let deepest = self.layer_decay.map_or(0, |_| layers + 1);
+        let rates = || std::iter::once(None).chain((0..self.rates.len()).map(Some));
+        let group = |(at, rate): (usize, Option<usize>)| {
+            let of_it = |known: &&NamedParameter| {
+                self.depth(&known.name, layers) == at && self.rate_of(&known.name) == rate
+            };
             let decays = |known: &&NamedParameter| !self.excludes(known);
             let members = || variables.iter().filter(of_it);
             let variables = members().count();
-            let name = match at {
-                0 => "head".to_owned(),
-                at if at > layers => "embeddings".to_owned(),
-                at => format!("encoder layer {}", layers - at),
+            let place = match at {
+                _ if self.layer_decay.is_none() => None,
+                0 => Some("head".to_owned()),
+                at if at > layers => Some("embeddings".to_owned()),
+                at => Some(format!("encoder layer {}", layers - at)),
+            };
+            let pattern = rate.map(|rate| format!("`{}`", self.rates[rate].0));
+            let name = match (place, pattern) {
+                (Some(place), Some(pattern)) => format!("{place}, {pattern}"),
+                (Some(name), None) | (None, Some(name)) => name,
+                (None, None) => "other variables".to_owned(),
             };
             let decayed = match self.weight_decay() == 0.0 {
                 true => 0,
@@ -90,12 +143,39 @@ impl Optimizer {
             };
             (variables == 0).not().then(|| Group {
                 name,
-                factor: factor(decay, at),
+                factor: self.factor(at, rate),
                 variables,
                 decayed,
             })
         };
-        (0..=layers + 1).filter_map(group).collect()
+        let places = (0..=deepest).flat_map(|at| rates().map(move |rate| (at, rate)));
+        places.filter_map(group).collect()
+    }
+
+    /// SC0103 for each pattern of `rate_for` that matches no variable, with names that look like it.
+    pub(crate) fn rates_for_nothing(
+        &self,
+        variables: &[NamedParameter],
+        place: &Place,
+    ) -> Vec<Diagnostic> {
+        let is_used = |pattern: &str| variables.iter().any(|it| matches(pattern, &it.name));
+        let unused = (self.rates.iter()).filter(|(pattern, _)| !is_used(pattern));
+        let found = unused.map(|(pattern, _)| {
+            let rule = InvalidArgumentValue {
+                call: format!("{}::new", self.name),
+                argument: "rate_for".to_owned(),
+                given: format!("{pattern:?}"),
+                expects: format!(
+                    "a pattern that matches the name of a variable, such as {}",
+                    near(pattern, variables)
+                ),
+                place: place.clone(),
+                replacement: None,
+                arguments: Vec::new(),
+            };
+            rule.diagnostic()
+        });
+        found.collect()
     }
 
     /// SC0103 for `layer_decay` of a model without encoder layers.
@@ -125,9 +205,27 @@ impl Optimizer {
     }
 }
 
-/// A product in a fixed order, so that every processor has the same bits.
-fn factor(decay: f64, depth: usize) -> f64 {
-    (0..depth).fold(1.0, |factor, _| factor * decay)
+/// Patterns of existing names that look like a pattern, or some of the names.
+fn near(pattern: &str, variables: &[NamedParameter]) -> String {
+    /// As many are listed.
+    const MOST: usize = 3;
+    let mut known: Vec<String> = Vec::new();
+    for variable in variables {
+        let name = &variable.name;
+        known.push(name.clone());
+        for (at, _) in name.match_indices('.') {
+            known.push(format!("{}.*", &name[..at]));
+            known.push(format!("*{}", &name[at..]));
+        }
+    }
+    known.sort_unstable();
+    known.dedup();
+    let mut listed = similar(pattern, known.iter().map(String::as_str));
+    if listed.is_empty() {
+        listed = variables.iter().map(|it| it.name.clone()).collect();
+    }
+    let listed = listed.iter().take(MOST).map(|name| format!("`{name}`"));
+    listed.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -175,6 +273,84 @@ mod tests {
         let plain = AdamW::new(1e-3).into_optimizer().expect("valid");
         assert!(plain.layer_factors(&variables).is_empty());
         assert!(plain.groups(&variables).is_empty());
+    }
+
+    #[test]
+    fn the_last_pattern_that_matches_holds() {
+        let variables = variables(&[
+            "bert.embeddings.word_embeddings.weight",
+            "bert.encoder.layer.0.output.dense.weight",
+            "bert.encoder.layer.0.output.dense.bias",
+            "classifier.weight",
+            "classifier.bias",
+        ]);
+        let check = |optimizer: AdamW, factors: [f64; 5], groups: &[(&str, f64, usize, usize)]| {
+            let optimizer = optimizer.into_optimizer().expect("valid");
+            let found = optimizer.layer_factors(&variables);
+            let found = variables.iter().map(|it| found.get(&it.id).copied());
+            let found: Vec<f64> = found.map(|it| it.unwrap_or(1.0)).collect();
+            assert_eq!(found, factors, "{optimizer}");
+            let found = optimizer.groups(&variables);
+            let found: Vec<_> = found
+                .iter()
+                .map(|it| (it.name.as_str(), it.factor, it.variables, it.decayed))
+                .collect();
+            assert_eq!(found, groups, "{optimizer}");
+            let place = Place::argument("compile", "optimizer");
+            assert!(optimizer.rates_for_nothing(&variables, &place).is_empty());
+        };
+        let plain = || AdamW::new(1e-3);
+        check(plain(), [1.0; 5], &[]);
+        check(
+            plain().rate_for("bert.*", 0.5).rate_for("*.bias", 2.0),
+            [0.5, 0.5, 2.0, 1.0, 2.0],
+            &[
+                ("other variables", 1.0, 1, 1),
+                ("`bert.*`", 0.5, 2, 2),
+                ("`*.bias`", 2.0, 2, 0),
+            ],
+        );
+        check(
+            plain().rate_for("*.bias", 2.0).rate_for("bert", 0.5),
+            [0.5, 0.5, 0.5, 1.0, 2.0],
+            &[
+                ("other variables", 1.0, 1, 1),
+                ("`*.bias`", 2.0, 1, 0),
+                ("`bert`", 0.5, 3, 2),
+            ],
+        );
+        check(
+            plain().layer_decay(0.5).rate_for("*.bias", 0.0),
+            [0.25, 0.5, 0.0, 1.0, 0.0],
+            &[
+                ("head", 1.0, 1, 1),
+                ("head, `*.bias`", 0.0, 1, 0),
+                ("encoder layer 0", 0.5, 1, 1),
+                ("encoder layer 0, `*.bias`", 0.0, 1, 0),
+                ("embeddings", 0.25, 1, 1),
+            ],
+        );
+    }
+
+    #[test]
+    fn patterns_that_match_nothing_and_factors_out_of_range_are_refused() {
+        let variables = variables(&["bert.embeddings.weight", "classifier.bias"]);
+        let optimizer = SGD::new(0.1)
+            .rate_for("bert.embedings.*", 0.1)
+            .rate_for("classifier", 2.0)
+            .rate_for("decoder.*", 0.1);
+        let optimizer = optimizer.into_optimizer().expect("valid");
+        let found = optimizer.rates_for_nothing(&variables, &Place::call("fit"));
+        let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(texts.len(), 2, "{texts:?}");
+        assert!(found.iter().all(|it| it.code.as_str() == "SC0103"));
+        assert!(texts[0].contains("`bert.embeddings.*`"), "{}", texts[0]);
+        assert!(texts[1].contains("decoder.*"), "{}", texts[1]);
+        assert!(texts[1].contains("`classifier.bias`"), "{}", texts[1]);
+        for factor in [-0.1, f64::NAN, f64::INFINITY] {
+            let refused = SGD::new(0.1).rate_for("*", factor).into_optimizer();
+            assert_eq!(refused.expect_err("refused").code.as_str(), "SC0103");
+        }
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! number of threads. Formulas and their order are PyTorch's (`torch/optim/adamw.py`,
 //! `_single_tensor_adam`) for Adam and Keras's for the others.
 
+mod adafactor;
+mod lamb;
 mod lion;
 mod rmsprop;
 
@@ -10,6 +12,8 @@ use rayon::prelude::*;
 
 use super::change::{Change, rehearsed, updated};
 
+pub(super) use adafactor::{AdafactorState, AdafactorStep, adafactor};
+pub(super) use lamb::LambStep;
 pub(super) use lion::{LionStep, lion};
 pub(super) use rmsprop::{RmspropStep, rmsprop};
 

@@ -5,7 +5,7 @@ use stratoscope_diagnostics::Result;
 
 use super::average::Ema;
 use super::clip::Clip;
-use super::groups::check_layer_decay;
+use super::groups::{check_layer_decay, check_rates};
 use super::{
     Identity, IntoOptimizer, LionRule, Optimizer, UpdateRule, check_number, check_schedule,
 };
@@ -19,6 +19,7 @@ pub struct Lion {
     clip: Clip,
     ema: Ema,
     layer_decay: Option<f64>,
+    rates: Vec<(String, f64)>,
     excluded: Option<Vec<String>>,
     identity: Identity,
 }
@@ -37,6 +38,7 @@ impl Lion {
             clip: Clip::default(),
             ema: Ema::default(),
             layer_decay: None,
+            rates: Vec::new(),
             excluded: None,
             identity: Identity::new(),
         }
@@ -75,6 +77,7 @@ impl IntoOptimizer for Lion {
             clipping: self.clip.resolve("Lion")?,
             averaging: self.ema.resolve("Lion")?,
             layer_decay: check_layer_decay("Lion", self.layer_decay)?,
+            rates: check_rates("Lion", self.rates)?,
             excluded: self.excluded,
             by_name: false,
             identity: self.identity,

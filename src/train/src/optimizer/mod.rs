@@ -1,52 +1,59 @@
 //! Optimizers: how a gradient becomes a step.
 //!
-//! [`AdamW`], [`Adam`], [`SGD`], [`RMSprop`] and [`Lion`] are the builders that a cell writes, a file each; `builder` has the
-//! methods that all share. They resolve to an [`Optimizer`], with all defaults filled in and all values checked. [`OptimizerState`]
+//! [`AdamW`], [`Adam`], [`SGD`], [`RMSprop`], [`Lion`], [`Lamb`] and [`Adafactor`] are the builders that a cell writes, a file each; `builder`
+//! has the methods that all share. They resolve to an [`Optimizer`], with all defaults filled in and all values checked. [`OptimizerState`]
 //! holds the moments of one replica, on the device of its weights; `step` applies an update to its module, `kernel` does
 //! the arithmetic.
 
 #[macro_use]
 mod builder;
 
+mod adafactor;
 mod adam;
 mod adamw;
 mod average;
 mod change;
 mod clip;
 mod groups;
+mod identity;
 mod kernel;
+mod lamb;
 mod lion;
 mod norm;
 mod on_gpu;
+mod on_slices;
 mod on_tensors;
 mod rehearse;
 mod rmsprop;
+mod rule;
 mod saved;
 mod sgd;
 mod step;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use serde::{Deserialize, Serialize};
 use stratoscope_bert::NamedParameter;
 use stratoscope_diagnostics::arguments;
 use stratoscope_diagnostics::rules::InvalidArgumentValue;
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
-use stratoscope_strategy::strategy::StrategyId;
-use stratoscope_strategy::{Strategy, scope};
 
+pub use adafactor::Adafactor;
 pub use adam::Adam;
 pub use adamw::AdamW;
 pub use average::Averaging;
 pub use clip::Clipping;
+pub use lamb::Lamb;
 pub use lion::Lion;
 pub use rmsprop::RMSprop;
+pub use rule::{
+    AdafactorRule, AdamRule, LambRule, LionRule, RmspropRule, SgdRule, Slot, UpdateRule,
+};
 pub use sgd::SGD;
 pub use step::OptimizerState;
 
 pub(crate) use change::{Change, Changes};
-pub(crate) use groups::Group;
+pub(crate) use groups::{Group, depths};
+pub(crate) use identity::Identity;
 pub(crate) use norm::{Squares, global_norm, squares_on_device, sum_of_squares};
 pub(crate) use on_gpu::changes_in_place;
 pub(crate) use rehearse::rehearse;
@@ -54,108 +61,6 @@ pub(crate) use saved::Kept;
 pub(crate) use step::{Update, apply, clip_each};
 
 use crate::schedule::Schedule;
-
-/// How one element moves.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum UpdateRule {
-    /// Adam and AdamW.
-    Adam(AdamRule),
-    /// Stochastic gradient descent.
-    Sgd(SgdRule),
-    /// RMSprop.
-    Rmsprop(RmspropRule),
-    /// Lion.
-    Lion(LionRule),
-}
-
-/// The numbers of Adam, and of AdamW where there is a decay.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AdamRule {
-    /// How slowly the mean of the gradients moves.
-    pub beta_1: f64,
-    /// How slowly the mean of the squared gradients moves.
-    pub beta_2: f64,
-    /// Added outside the square root.
-    pub epsilon: f64,
-    /// Decoupled: `w -= rate · decay · w`, before the step.
-    pub weight_decay: f64,
-    /// Whether biases and LayerNorm decay too.
-    pub decay_all: bool,
-    /// Whether the largest second moment so far stands in for the present one.
-    pub amsgrad: bool,
-}
-
-/// The numbers of gradient descent.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SgdRule {
-    /// The share of the last step that is taken again.
-    pub momentum: f64,
-    /// Whether to look ahead along the momentum.
-    pub nesterov: bool,
-}
-
-/// The numbers of RMSprop.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RmspropRule {
-    /// How slowly the mean of the squared gradients moves.
-    pub rho: f64,
-    /// The share of the last step that is taken again.
-    pub momentum: f64,
-    /// Added inside the square root.
-    pub epsilon: f64,
-    /// Whether the square of the mean gradient is taken from the mean square.
-    pub centered: bool,
-}
-
-/// The numbers of Lion.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LionRule {
-    /// The share of the momentum in the direction of a step.
-    pub beta_1: f64,
-    /// How slowly the momentum moves.
-    pub beta_2: f64,
-    /// Decoupled: `w -= rate · decay · w`, before the step.
-    pub weight_decay: f64,
-    /// Whether biases and LayerNorm decay too.
-    pub decay_all: bool,
-}
-
-/// A tensor that an optimizer keeps beside each trained weight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slot {
-    /// The momentum of SGD and RMSprop.
-    Velocity,
-    /// Lion's momentum.
-    Momentum,
-    /// RMSprop's mean of the squared gradients.
-    MeanSquare,
-    /// RMSprop's mean of the gradients, where it is centered.
-    MeanGradient,
-    /// Adam's mean of the gradients.
-    M,
-    /// Adam's mean of the squared gradients.
-    V,
-    /// The largest second moment so far, for AMSGrad.
-    LargestV,
-    /// The moving average of the weight.
-    Average,
-}
-
-impl Slot {
-    /// Its name on a placement: `Adam m`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Velocity => "velocity",
-            Self::Momentum => "momentum",
-            Self::MeanSquare => "mean square",
-            Self::MeanGradient => "mean gradient",
-            Self::M => "Adam m",
-            Self::V => "Adam v",
-            Self::LargestV => "largest v",
-            Self::Average => "average",
-        }
-    }
-}
 
 /// An optimizer with every default filled in and every value checked.
 #[derive(Clone, Debug)]
@@ -172,6 +77,8 @@ pub struct Optimizer {
     pub averaging: Option<Averaging>,
     /// What the rate is multiplied with from each encoder layer to the one below.
     pub layer_decay: Option<f64>,
+    /// Patterns of names, and what the rate of the variables is multiplied with whose last match it is.
+    pub rates: Vec<(String, f64)>,
     /// Variables whose name contains one of these do not decay. `None`: BERT's exclusion, unless the
     /// rule says `decay_all`.
     pub excluded: Option<Vec<String>>,
@@ -181,12 +88,12 @@ pub struct Optimizer {
 }
 
 impl Optimizer {
-    /// What is kept beside each trained weight: two moments for Adam, one for Lion and SGD with momentum, one to three for
-    /// RMSprop, a third for AMSGrad, the average of the weights for `use_ema`.
+    /// What is kept beside each trained weight: two moments for Adam and LAMB, one for Lion and SGD with momentum, one to three for
+    /// RMSprop, a third for AMSGrad, means of rows and columns for Adafactor, the average of the weights for `use_ema`.
     pub fn slots(&self) -> Vec<Slot> {
         let mut slots = match self.rule {
             UpdateRule::Adam(rule) if rule.amsgrad => vec![Slot::M, Slot::V, Slot::LargestV],
-            UpdateRule::Adam(_) => vec![Slot::M, Slot::V],
+            UpdateRule::Adam(_) | UpdateRule::Lamb(_) => vec![Slot::M, Slot::V],
             UpdateRule::Sgd(SgdRule { momentum, .. }) if momentum != 0.0 => vec![Slot::Velocity],
             UpdateRule::Sgd(_) => Vec::new(),
             UpdateRule::Rmsprop(rule) => {
@@ -196,9 +103,23 @@ impl Optimizer {
                 slots.into_iter().flatten().collect()
             }
             UpdateRule::Lion(_) => vec![Slot::Momentum],
+            UpdateRule::Adafactor(_) => {
+                vec![Slot::RowMeans, Slot::ColumnMeans, Slot::VectorMeanSquare]
+            }
         };
         slots.extend(self.averaging.map(|_| Slot::Average));
         slots
+    }
+
+    /// How many numbers it keeps beside a variable of this shape.
+    pub fn kept_numbers(&self, shape: &[usize]) -> u64 {
+        let numbers = self.slots().into_iter().map(|slot| slot.numbers(shape));
+        numbers.sum::<usize>() as u64
+    }
+
+    /// Their bytes: all are float32.
+    pub(crate) fn kept_bytes(&self, shape: &[usize]) -> u64 {
+        self.kept_numbers(shape) * size_of::<f32>() as u64
     }
 
     /// The decay of the variables that are not excluded; 0 for optimizers without.
@@ -206,22 +127,24 @@ impl Optimizer {
         match self.rule {
             UpdateRule::Adam(rule) => rule.weight_decay,
             UpdateRule::Lion(rule) => rule.weight_decay,
+            UpdateRule::Lamb(rule) => rule.weight_decay,
+            UpdateRule::Adafactor(rule) => rule.weight_decay,
             UpdateRule::Sgd(_) | UpdateRule::Rmsprop(_) => 0.0,
         }
     }
 
     /// Whether weight decay leaves this variable alone.
     pub(crate) fn excludes(&self, variable: &NamedParameter) -> bool {
-        match (&self.excluded, self.rule) {
-            (Some(names), _) => names.iter().any(|name| variable.name.contains(name)),
-            (None, UpdateRule::Adam(AdamRule { decay_all, .. }))
-            | (None, UpdateRule::Lion(LionRule { decay_all, .. }))
-                if decay_all =>
-            {
-                false
-            }
-            (None, _) => variable.is_undecayed(),
+        match &self.excluded {
+            Some(names) => names.iter().any(|name| variable.name.contains(name)),
+            None if self.rule.decays_all() => false,
+            None => variable.is_undecayed(),
         }
+    }
+
+    /// Whether an update needs all elements of a variable at once, so that servers cannot have its rows.
+    pub(crate) fn needs_whole_variables(&self) -> bool {
+        matches!(self.rule, UpdateRule::Lamb(_) | UpdateRule::Adafactor(_))
     }
 }
 
@@ -239,12 +162,15 @@ impl fmt::Display for Optimizer {
                 None => Ok(()),
             }
         };
+        if self.name == "AdamW" || self.weight_decay() != 0.0 {
+            decay(f, self.weight_decay(), self.rule.decays_all())?;
+        }
         match self.rule {
-            UpdateRule::Adam(rule) if self.name == "AdamW" => {
-                decay(f, rule.weight_decay, rule.decay_all)?;
-            }
-            UpdateRule::Lion(rule) if rule.weight_decay != 0.0 => {
-                decay(f, rule.weight_decay, rule.decay_all)?;
+            UpdateRule::Adafactor(AdafactorRule {
+                relative_step: false,
+                ..
+            }) => {
+                f.write_str(".relative_step(false)")?;
             }
             UpdateRule::Rmsprop(rule) => {
                 write!(f, ".rho({})", rule.rho)?;
@@ -269,6 +195,9 @@ impl fmt::Display for Optimizer {
         if let Some(decay) = self.layer_decay {
             write!(f, ".layer_decay({decay})")?;
         }
+        for (pattern, factor) in &self.rates {
+            write!(f, ".rate_for({pattern:?}, {factor})")?;
+        }
         write!(f, "{}", self.clipping)?;
         match self.averaging {
             Some(averaging) => averaging.fmt(f),
@@ -280,7 +209,7 @@ impl fmt::Display for Optimizer {
 /// What `compile!` takes as its optimizer: one of the types, or a text that names one.
 #[diagnostic::on_unimplemented(
     message = "expected an optimizer, got `{Self}`",
-    label = "`AdamW::new(5e-5)`, `Adam::new(…)`, `SGD::new(…)`, `RMSprop::new(…)`, `Lion::new(…)`, or a text such as \"adamw\""
+    label = "`AdamW::new(5e-5)`, `Adam::new(…)`, `SGD::new(…)`, `RMSprop::new(…)`, `Lion::new(…)`, `Lamb::new(…)`, `Adafactor::new(…)`, or a text such as \"adamw\""
 )]
 pub trait IntoOptimizer {
     /// The optimizer, checked.
@@ -298,7 +227,7 @@ impl IntoOptimizer for Optimizer {
 }
 
 impl IntoOptimizer for &str {
-    /// With Keras's default rate: 0.001 for Adam, AdamW and RMSprop, 0.01 for SGD, 0.0001 for Lion.
+    /// With Keras's default rate: 0.001 for Adam, AdamW, RMSprop, Lamb and Adafactor, 0.01 for SGD, 0.0001 for Lion.
     fn into_optimizer(self) -> Result<Optimizer> {
         let optimizer = match self.to_ascii_lowercase().as_str() {
             "adamw" => AdamW::new(KERAS_ADAM_RATE).into_optimizer(),
@@ -306,6 +235,8 @@ impl IntoOptimizer for &str {
             "sgd" => SGD::new(KERAS_SGD_RATE).into_optimizer(),
             "rmsprop" => RMSprop::new(KERAS_ADAM_RATE).into_optimizer(),
             "lion" => Lion::new(KERAS_LION_RATE).into_optimizer(),
+            "lamb" => Lamb::new(KERAS_ADAM_RATE).into_optimizer(),
+            "adafactor" => Adafactor::new(KERAS_ADAM_RATE).into_optimizer(),
             _ => Err(crate::problem::unknown_optimizer(self)),
         };
         optimizer.map(|optimizer| Optimizer {
@@ -321,70 +252,12 @@ impl IntoOptimizer for String {
     }
 }
 
-/// Keras's default rate of Adam, AdamW and RMSprop.
+/// Keras's default rate of Adam, AdamW, RMSprop, Lamb and Adafactor.
 const KERAS_ADAM_RATE: f64 = 1e-3;
 /// Keras's default rate of SGD.
 const KERAS_SGD_RATE: f64 = 1e-2;
 /// Keras's default rate of Lion.
 const KERAS_LION_RATE: f64 = 1e-4;
-
-/// Which optimizer value this is: clones share it, a changed one has its own. It remembers the
-/// model that trains with it, since moments belong to one model's variables, and the strategy in
-/// whose scope it was made (SC0202).
-#[derive(Clone, Debug)]
-pub(crate) struct Identity {
-    owner: Arc<Mutex<Option<Owner>>>,
-    /// The strategy whose scope was active: its id, so that it is not kept alive, and its label.
-    made_under: Option<(StrategyId, String)>,
-}
-
-#[derive(Clone, Debug)]
-struct Owner {
-    model: Weak<()>,
-    compiled_at: String,
-}
-
-impl Identity {
-    /// A new optimizer, made in the scope that is active now.
-    pub(crate) fn new() -> Self {
-        let strategy = scope::current();
-        Self {
-            owner: Arc::default(),
-            made_under: strategy.map(|strategy| (strategy.id(), strategy.label())),
-        }
-    }
-
-    /// A changed copy: nobody trains with it yet.
-    pub(crate) fn of_a_copy(&self) -> Self {
-        Self {
-            owner: Arc::default(),
-            made_under: self.made_under.clone(),
-        }
-    }
-
-    /// The label of the strategy in whose scope it was made, if that is not `strategy`.
-    pub(crate) fn other_strategy(&self, strategy: &Strategy) -> Option<String> {
-        let (id, label) = self.made_under.as_ref()?;
-        (*id != strategy.id()).then(|| label.clone())
-    }
-
-    /// Where another model that still lives was compiled with this optimizer, if there is one.
-    pub(crate) fn other_owner(&self, model: &Arc<()>) -> Option<String> {
-        let owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
-        let owner = owner.as_ref()?;
-        let other = owner.model.upgrade()?;
-        (!Arc::ptr_eq(&other, model)).then(|| owner.compiled_at.clone())
-    }
-
-    /// From now on this optimizer is the model's.
-    pub(crate) fn claim(&self, model: &Arc<()>, compiled_at: String) {
-        let mut owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
-        *owner = Some(Owner {
-            model: Arc::downgrade(model),
-            compiled_at,
-        });
-    }
-}
 
 /// SC0103 for a number of an optimizer.
 fn bad_value(optimizer: &str, argument: &str, given: f64, expects: &str) -> Box<Diagnostic> {
@@ -431,6 +304,8 @@ fn check_number(optimizer: &str, argument: &str, number: f64) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use burn::module::ParamId;
 
     use super::*;
@@ -476,6 +351,10 @@ mod tests {
             SGD::new(0.1).layer_decay(0.9),
             Ok("SGD::new(1e-1).layer_decay(0.9)"),
         );
+        check(
+            SGD::new(0.1).rate_for("bias", 2.0).rate_for("a.*", 0.1),
+            Ok("SGD::new(1e-1).rate_for(\"bias\", 2).rate_for(\"a.*\", 0.1)"),
+        );
         check("AdamW", Ok("AdamW::new(1e-3).weight_decay(0.01)"));
         check("sgd", Ok("SGD::new(1e-2)"));
         check("RMSprop", Ok("RMSprop::new(1e-3).rho(0.9)"));
@@ -483,6 +362,15 @@ mod tests {
         let written = "RMSprop::new(1e-1).rho(0.9).momentum(0.5).centered(true)";
         check(centered, Ok(written));
         check("lion", Ok("Lion::new(1e-4)"));
+        check("LAMB", Ok("Lamb::new(1e-3)"));
+        check("Adafactor", Ok("Adafactor::new(1e-3)"));
+        let fixed = Adafactor::new(0.01).relative_step(false).weight_decay(0.1);
+        let written = "Adafactor::new(1e-2).weight_decay(0.1).relative_step(false)";
+        check(fixed, Ok(written));
+        check(
+            Lamb::new(1e-3).weight_decay(0.1).decay_all_parameters(true),
+            Ok("Lamb::new(1e-3).weight_decay(0.1).decay_all_parameters(true)"),
+        );
         let decayed = Lion::new(1e-5)
             .weight_decay(0.1)
             .exclude_from_weight_decay(["bias"]);
@@ -507,6 +395,19 @@ mod tests {
         check(RMSprop::new(0.1).rho(1.0), Err("SC0103"));
         check(RMSprop::new(0.1).epsilon(0.0), Err("SC0103"));
         check(Lion::new(0.1).beta_2(-0.1), Err("SC0103"));
+        for exponent in [0.0, 0.8, -1.1, f64::NAN] {
+            let optimizer = Adafactor::new(0.1).beta_2_decay(exponent);
+            check(optimizer, Err("SC0103"));
+        }
+        check(Adafactor::new(0.1).epsilon_1(0.0), Err("SC0103"));
+        check(Adafactor::new(0.1).epsilon_2(-1.0), Err("SC0103"));
+        check(Adafactor::new(0.1).clip_threshold(0.9), Err("SC0103"));
+        check(Adafactor::new(0.1).weight_decay(-0.1), Err("SC0103"));
+        check(Lamb::new(0.1).beta_1(1.0), Err("SC0103"));
+        check(Lamb::new(0.1).beta_2(f64::NAN), Err("SC0103"));
+        check(Lamb::new(0.1).epsilon(0.0), Err("SC0103"));
+        check(Lamb::new(0.1).weight_decay(-1.0), Err("SC0103"));
+        check(Lamb::new(f64::INFINITY), Err("SC0103"));
         check(Lion::new(0.1).weight_decay(f64::NAN), Err("SC0103"));
         check(SGD::new(0.1).ema_momentum(1.01), Err("SC0103"));
         check(SGD::new(0.1).ema_momentum(f64::NAN), Err("SC0103"));

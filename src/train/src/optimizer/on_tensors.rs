@@ -1,10 +1,12 @@
 //! An update as tensor operations, for backends on which no kernel makes it: the formulas of `kernel`.
 
 use burn::tensor::{Shape, Tensor};
+use stratoscope_gpu as kernels;
 
-use super::kernel::{Prepare, RmspropStep};
-use super::step::{Moments, Update, adam_step, lion_step};
-use super::{AdamRule, LionRule, RmspropRule, SgdRule, UpdateRule};
+use super::kernel::{AdamStep, Prepare, RmspropStep};
+use super::rule::matrices;
+use super::step::{Moments, Update, adafactor_step, adam_step, lamb_step, lion_step};
+use super::{AdafactorRule, AdamRule, LambRule, LionRule, RmspropRule, SgdRule, UpdateRule};
 
 /// Changes the weights of a variable and what is kept beside them. `decay`: whether weight decay applies to it;
 /// `time`: the step, counted from 1.
@@ -30,6 +32,10 @@ pub(super) fn on_tensors<const D: usize>(
         UpdateRule::Sgd(rule) => sgd(weights, gradient, moments, update, &rule),
         UpdateRule::Rmsprop(rule) => rmsprop(weights, gradient, moments, update, &rule),
         UpdateRule::Lion(rule) => lion(weights, gradient, moments, update, &rule, decay),
+        UpdateRule::Lamb(rule) => lamb(weights, gradient, moments, update, &rule, decay, time),
+        UpdateRule::Adafactor(rule) => {
+            adafactor(weights, gradient, moments, update, &rule, decay, time);
+        }
     }
 }
 
@@ -56,14 +62,24 @@ fn adam<const D: usize>(
     time: u64,
 ) {
     let step = adam_step(update, rule, decay, time);
+    let direction = adam_direction(gradient, moments, step, rule.amsgrad);
+    let remaining = weights.clone().mul_scalar(step.keep);
+    *weights = remaining - direction.mul_scalar(step.size);
+}
+
+/// Moves Adam's moments: the first over the root of the second, the latter corrected for its bias.
+fn adam_direction<const D: usize>(
+    gradient: Tensor<D>,
+    moments: &mut Moments,
+    step: AdamStep,
+    amsgrad: bool,
+) -> Tensor<D> {
     let first = kept(&mut moments.first, &gradient);
     let second = kept(&mut moments.second, &gradient);
     let first = first.clone() + (gradient.clone() - first).mul_scalar(step.first);
     let second = second.mul_scalar(step.beta_2)
         + (gradient.clone() * gradient.clone()).mul_scalar(step.second);
-    let largest = rule
-        .amsgrad
-        .then(|| kept(&mut moments.largest, &gradient).max_pair(second.clone()));
+    let largest = amsgrad.then(|| kept(&mut moments.largest, &gradient).max_pair(second.clone()));
     let denominator = largest
         .as_ref()
         .unwrap_or(&second)
@@ -71,11 +87,74 @@ fn adam<const D: usize>(
         .sqrt()
         .div_scalar(step.root)
         .add_scalar(step.epsilon);
-    let remaining = weights.clone().mul_scalar(step.keep);
-    *weights = remaining - (first.clone() / denominator).mul_scalar(step.size);
+    let direction = first.clone() / denominator;
     moments.first = Some(flat(first));
     moments.second = Some(flat(second));
     moments.largest = largest.map(flat);
+    direction
+}
+
+/// The norms stay on the device: nothing waits for them.
+fn lamb<const D: usize>(
+    weights: &mut Tensor<D>,
+    gradient: Tensor<D>,
+    moments: &mut Moments,
+    update: &Update,
+    rule: &LambRule,
+    decay: bool,
+    time: u64,
+) {
+    let step = lamb_step(update, rule, decay, time);
+    let direction = adam_direction(gradient, moments, step.adam, false);
+    let remaining = weights.clone().mul_scalar(step.adam.keep);
+    let norm = |values: &Tensor<D>| kernels::sum(values.clone() * values.clone()).sqrt();
+    let (of_weights, of_direction) = (norm(&remaining), norm(&direction));
+    let is_one = (of_weights.clone().min_pair(of_direction.clone())).lower_equal_elem(0.0);
+    let ratio = (of_weights / of_direction).mul_scalar(step.correction as f32);
+    let size = ratio.mask_fill(is_one, 1.0).mul_scalar(step.adam.size);
+    *weights = remaining - direction * size.reshape([1; D]);
+}
+
+/// As for LAMB nothing waits for the norms.
+fn adafactor<const D: usize>(
+    weights: &mut Tensor<D>,
+    gradient: Tensor<D>,
+    moments: &mut Moments,
+    update: &Update,
+    rule: &AdafactorRule,
+    decay: bool,
+    time: u64,
+) {
+    let step = adafactor_step(update, rule, decay, time);
+    let count = gradient.shape().num_elements();
+    let squares = (gradient.clone() * gradient.clone()).add_scalar(step.epsilon_1);
+    // Moves what is kept, which has the shape of the new value.
+    let moved = |moment: &mut Option<Tensor<1>>, new: Tensor<D>| {
+        let old = kept(moment, &new).mul_scalar(step.beta);
+        let new = old + new.mul_scalar(step.others);
+        *moment = Some(flat(new.clone()));
+        new
+    };
+    let direction = match matrices(&gradient.dims()) {
+        None => gradient / moved(&mut moments.second, squares).sqrt(),
+        Some(_) => {
+            let rows = moved(&mut moments.rows, squares.clone().mean_dim(D - 1));
+            let columns = moved(&mut moments.columns, squares.mean_dim(D - 2));
+            let share = rows.clone() / rows.mean_dim(D - 2);
+            gradient / share.sqrt() / columns.sqrt()
+        }
+    };
+    let size = |values: &Tensor<D>| {
+        let sum = kernels::sum(values.clone() * values.clone());
+        sum.div_scalar(count as f32).sqrt()
+    };
+    let remaining = weights.clone().mul_scalar(step.keep);
+    let shortened = size(&direction).div_scalar(step.clip_threshold as f32);
+    let length = size(&remaining)
+        .clamp_min(step.epsilon_2 as f32)
+        .mul_scalar(step.rate as f32)
+        / shortened.clamp_min(1.0);
+    *weights = remaining - direction * length.reshape([1; D]);
 }
 
 fn sgd<const D: usize>(

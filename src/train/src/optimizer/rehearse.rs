@@ -9,10 +9,14 @@ use burn::tensor::Tensor;
 use burn_flex::{Flex, FlexTensor};
 
 use super::UpdateRule;
-use super::change::Changes;
-use super::kernel::{self, Elementwise, RmspropStep};
+use super::change::{Change, Changes};
+use super::kernel::{self, AdafactorState, AdafactorStep, Elementwise, Pass, Prepare, RmspropStep};
 use super::norm::{floats, is_flex};
-use super::step::{OptimizerState, Update, adam_step, lion_step, prepare, sgd_step};
+use super::rule::matrices;
+use super::step::{
+    Moments, OptimizerState, Update, adafactor_step, adam_step, lamb_step, lion_step, prepare,
+    sgd_step,
+};
 
 /// The change of each variable that has a gradient, in the order of the module; `None` where one of them is not float32 on
 /// the CPU.
@@ -54,12 +58,13 @@ impl ModuleVisitor for Rehearsal<'_> {
         };
         let update = &self.update.of(param.id);
         let prepare = prepare(update, &gradient);
+        let shape = weights.dims();
         let (Some(weights), Some(gradient)) = (contiguous(weights), contiguous(gradient)) else {
             self.changes = None;
             return;
         };
         let kept = self.state.moments.get(&param.id);
-        let kept = |of: fn(&super::step::Moments) -> Option<&Tensor<1>>| {
+        let kept = |of: fn(&Moments) -> Option<&Tensor<1>>| {
             let tensor = of(kept?)?.clone();
             contiguous(tensor)
         };
@@ -71,6 +76,7 @@ impl ModuleVisitor for Rehearsal<'_> {
         let slices = kept.each_ref().map(|it| it.as_ref().map(floats));
         let slices = slices.each_ref().map(Option::<Cow<'_, [f32]>>::as_deref);
         let decay = !update.undecayed.contains(&param.id);
+        let (weights, gradient) = (floats(&weights), floats(&gradient));
         let rule = match update.rule {
             UpdateRule::Adam(rule) => {
                 let step = adam_step(update, &rule, decay, self.state.steps + 1);
@@ -89,10 +95,56 @@ impl ModuleVisitor for Rehearsal<'_> {
                 is_centered: rule.centered,
             },
             UpdateRule::Lion(rule) => Elementwise::Lion(lion_step(update, &rule, decay)),
+            UpdateRule::Adafactor(rule) => {
+                let step = adafactor_step(update, &rule, decay, self.state.steps + 1);
+                let kept = self.state.moments.get(&param.id);
+                let change = adafactor(&weights, &shape, kept, &gradient, prepare, step);
+                return changes.push((param.id, change));
+            }
+            UpdateRule::Lamb(rule) => {
+                let step = lamb_step(update, &rule, decay, self.state.steps + 1);
+                let [first, second, _] = slices;
+                Elementwise::Adam(step.for_variable(&weights, [first, second], &gradient, prepare))
+            }
         };
-        let (weights, gradient) = (floats(&weights), floats(&gradient));
         let change = kernel::rehearsal(&weights, slices, &gradient, prepare, rule);
         changes.push((param.id, change));
+    }
+}
+
+/// Adafactor's update needs all elements at once: it is made on copies of the whole variable.
+fn adafactor(
+    weights: &[f32],
+    shape: &[usize],
+    moments: Option<&Moments>,
+    gradient: &[f32],
+    prepare: Prepare,
+    step: AdafactorStep,
+) -> Change {
+    let copy = |of: fn(&Moments) -> Option<&Tensor<1>>, count: usize| {
+        let kept = moments.and_then(of).cloned().and_then(contiguous);
+        kept.map_or_else(|| vec![0.0; count], |kept| floats(&kept).into_owned())
+    };
+    let pass = Pass {
+        prepare,
+        is_measured: true,
+    };
+    let mut weights = weights.to_vec();
+    let mut made = |state| kernel::adafactor(&mut weights, state, gradient, pass, step);
+    match matrices(shape) {
+        None => {
+            let mut means = copy(|kept| kept.second.as_ref(), gradient.len());
+            made(AdafactorState::Vector(&mut means))
+        }
+        Some([count, height, width]) => {
+            let mut rows = copy(|kept| kept.rows.as_ref(), count * height);
+            let mut columns = copy(|kept| kept.columns.as_ref(), count * width);
+            made(AdafactorState::Matrices {
+                rows: &mut rows,
+                columns: &mut columns,
+                sizes: [height, width],
+            })
+        }
     }
 }
 

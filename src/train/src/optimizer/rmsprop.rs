@@ -6,7 +6,7 @@ use stratoscope_diagnostics::Result;
 
 use super::average::Ema;
 use super::clip::Clip;
-use super::groups::check_layer_decay;
+use super::groups::{check_layer_decay, check_rates};
 use super::{
     Identity, IntoOptimizer, Optimizer, RmspropRule, UpdateRule, check_number, check_schedule,
 };
@@ -20,6 +20,7 @@ pub struct RMSprop {
     clip: Clip,
     ema: Ema,
     layer_decay: Option<f64>,
+    rates: Vec<(String, f64)>,
     identity: Identity,
 }
 
@@ -37,6 +38,7 @@ impl RMSprop {
             clip: Clip::default(),
             ema: Ema::default(),
             layer_decay: None,
+            rates: Vec::new(),
             identity: Identity::new(),
         }
     }
@@ -77,6 +79,7 @@ impl IntoOptimizer for RMSprop {
             clipping: self.clip.resolve("RMSprop")?,
             averaging: self.ema.resolve("RMSprop")?,
             layer_decay: check_layer_decay("RMSprop", self.layer_decay)?,
+            rates: check_rates("RMSprop", self.rates)?,
             excluded: None,
             by_name: false,
             identity: self.identity,

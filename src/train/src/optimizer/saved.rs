@@ -3,7 +3,7 @@
 use burn::module::ParamId;
 use burn::tensor::Tensor;
 
-use super::OptimizerState;
+use super::{OptimizerState, Slot};
 
 /// Which of the tensors that are kept beside a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,11 +16,22 @@ pub(crate) enum Kept {
     Largest,
     /// The moving average of the parameter.
     Average,
+    /// Adafactor's means of the rows.
+    Rows,
+    /// And of the columns.
+    Columns,
 }
 
 impl Kept {
     /// All of them.
-    pub(crate) const ALL: [Self; 4] = [Self::First, Self::Second, Self::Largest, Self::Average];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::First,
+        Self::Second,
+        Self::Largest,
+        Self::Average,
+        Self::Rows,
+        Self::Columns,
+    ];
 
     /// The name in files.
     pub(crate) fn name(self) -> &'static str {
@@ -29,6 +40,17 @@ impl Kept {
             Self::Second => "second_moment",
             Self::Largest => "largest_second_moment",
             Self::Average => "average",
+            Self::Rows => "row_means",
+            Self::Columns => "column_means",
+        }
+    }
+
+    /// How many numbers it has beside a parameter of this shape.
+    pub(crate) fn numbers(self, shape: &[usize]) -> usize {
+        match self {
+            Self::Rows => Slot::RowMeans.numbers(shape),
+            Self::Columns => Slot::ColumnMeans.numbers(shape),
+            Self::First | Self::Second | Self::Largest | Self::Average => shape.iter().product(),
         }
     }
 }
@@ -42,6 +64,8 @@ impl OptimizerState {
             Kept::Second => moments.second.as_ref(),
             Kept::Largest => moments.largest.as_ref(),
             Kept::Average => moments.average.as_ref(),
+            Kept::Rows => moments.rows.as_ref(),
+            Kept::Columns => moments.columns.as_ref(),
         }
     }
 
@@ -53,6 +77,8 @@ impl OptimizerState {
             Kept::Second => &mut moments.second,
             Kept::Largest => &mut moments.largest,
             Kept::Average => &mut moments.average,
+            Kept::Rows => &mut moments.rows,
+            Kept::Columns => &mut moments.columns,
         };
         *place = Some(value);
     }
@@ -67,13 +93,9 @@ impl OptimizerState {
 
     /// The size of all that is kept, in bytes.
     pub(crate) fn all_bytes(&self) -> u64 {
-        let of = |tensor: &Option<Tensor<1>>| {
-            let bytes = |tensor: &Tensor<1>| tensor.dims()[0] * tensor.dtype().size();
-            tensor.as_ref().map_or(0, bytes)
-        };
-        let moments = self.moments.values();
-        let bytes =
-            moments.map(|it| of(&it.first) + of(&it.second) + of(&it.largest) + of(&it.average));
+        let kept = |id: &ParamId| Kept::ALL.map(|kept| self.kept(*id, kept));
+        let tensors = self.moments.keys().flat_map(kept).flatten();
+        let bytes = tensors.map(|tensor| tensor.dims()[0] * tensor.dtype().size());
         bytes.sum::<usize>() as u64
     }
 }

@@ -6,7 +6,7 @@ use stratoscope_diagnostics::Result;
 
 use super::average::Ema;
 use super::clip::Clip;
-use super::groups::check_layer_decay;
+use super::groups::{check_layer_decay, check_rates};
 use super::{
     Identity, IntoOptimizer, Optimizer, SgdRule, UpdateRule, check_number, check_schedule,
 };
@@ -20,6 +20,7 @@ pub struct SGD {
     clip: Clip,
     ema: Ema,
     layer_decay: Option<f64>,
+    rates: Vec<(String, f64)>,
     identity: Identity,
 }
 
@@ -35,6 +36,7 @@ impl SGD {
             clip: Clip::default(),
             ema: Ema::default(),
             layer_decay: None,
+            rates: Vec::new(),
             identity: Identity::new(),
         }
     }
@@ -63,6 +65,7 @@ impl IntoOptimizer for SGD {
             clipping: self.clip.resolve("SGD")?,
             averaging: self.ema.resolve("SGD")?,
             layer_decay: check_layer_decay("SGD", self.layer_decay)?,
+            rates: check_rates("SGD", self.rates)?,
             excluded: None,
             by_name: false,
             identity: self.identity,

@@ -1,5 +1,5 @@
 //! One optimizer step of one replica: every parameter that has a gradient is updated, its moments
-//! with it. On the CPU backend weights and moments are changed in place (`kernel`); on a GPU a kernel does the same for
+//! with it. On the CPU backend weights and moments are changed in place (`on_slices`); on a GPU a kernel does the same for
 //! Adam (`on_gpu`); the rest are the same formulas as tensor operations.
 
 use std::collections::{HashMap, HashSet};
@@ -8,15 +8,17 @@ use std::panic::{self, AssertUnwindSafe};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
-use burn_flex::{Flex, FlexTensor};
 
 use super::average::{Overwrite, average};
-use super::change::{Change, Changes};
-use super::kernel::{self, AdamStep, LionStep, Pass, Prepare, RmspropStep, SgdStep};
-use super::norm::{floats, is_flex, of_tensor};
+use super::change::Changes;
+use super::kernel::{AdafactorStep, AdamStep, LambStep, LionStep, Prepare, SgdStep};
+use super::norm::{is_flex, of_tensor};
 use super::on_gpu;
+use super::on_slices::on_slices;
 use super::on_tensors::on_tensors;
-use super::{AdamRule, Averaging, Clipping, LionRule, RmspropRule, SgdRule, Slot, UpdateRule};
+use super::{
+    AdafactorRule, AdamRule, Averaging, Clipping, LambRule, LionRule, SgdRule, Slot, UpdateRule,
+};
 
 /// The moments of one replica, made at the first step, beside the weights. A clone shares the tensors until one of
 /// the two makes a step.
@@ -28,13 +30,17 @@ pub struct OptimizerState {
 }
 
 /// What is kept beside one parameter, flat. The first is SGD's and RMSprop's velocity and Lion's momentum, too; the
-/// second RMSprop's mean square, the largest its mean gradient.
+/// second RMSprop's mean square and Adafactor's of vectors, the largest its mean gradient.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Moments {
     pub first: Option<Tensor<1>>,
     pub second: Option<Tensor<1>>,
     pub largest: Option<Tensor<1>>,
     pub average: Option<Tensor<1>>,
+    /// Adafactor's means of the rows of a matrix.
+    pub rows: Option<Tensor<1>>,
+    /// And of its columns.
+    pub columns: Option<Tensor<1>>,
 }
 
 impl OptimizerState {
@@ -47,9 +53,11 @@ impl OptimizerState {
     pub fn bytes(&self, id: ParamId, slot: Slot) -> u64 {
         let kept = self.moments.get(&id).and_then(|moments| match slot {
             Slot::Velocity | Slot::Momentum | Slot::M => moments.first.as_ref(),
-            Slot::V | Slot::MeanSquare => moments.second.as_ref(),
+            Slot::V | Slot::MeanSquare | Slot::VectorMeanSquare => moments.second.as_ref(),
             Slot::LargestV | Slot::MeanGradient => moments.largest.as_ref(),
             Slot::Average => moments.average.as_ref(),
+            Slot::RowMeans => moments.rows.as_ref(),
+            Slot::ColumnMeans => moments.columns.as_ref(),
         });
         kept.map_or(0, |tensor| tensor.dims()[0] * tensor.dtype().size()) as u64
     }
@@ -241,108 +249,6 @@ pub(super) fn prepare<const D: usize>(update: &Update, gradient: &Tensor<D>) -> 
     }
 }
 
-/// The CPU: in place. Returns the change.
-fn on_slices<const D: usize>(
-    weights: &mut Tensor<D>,
-    gradient: Tensor<D>,
-    moments: &mut Moments,
-    update: &Update,
-    prepare: Prepare,
-    decay: bool,
-    time: u64,
-) -> Option<Change> {
-    let Ok(gradient) = gradient.try_into_primitive::<Flex>() else {
-        return None;
-    };
-    let gradient = gradient.to_contiguous();
-    let gradient = floats(&gradient);
-    let count = gradient.len();
-    let pass = Pass {
-        prepare,
-        is_measured: update.is_measured,
-    };
-    let mut change = None;
-    in_place(weights, |weights| match update.rule {
-        UpdateRule::Adam(rule) => {
-            let step = adam_step(update, &rule, decay, time);
-            let first = moments.first.get_or_insert_with(|| zeros(count));
-            let second = moments.second.get_or_insert_with(|| zeros(count));
-            let mut largest = rule
-                .amsgrad
-                .then(|| moments.largest.get_or_insert_with(|| zeros(count)));
-            let mut adam = |first: &mut [f32], second: &mut [f32], largest: Option<&mut [f32]>| {
-                let made = kernel::adam(weights, first, second, largest, &gradient, pass, step);
-                change = Some(made);
-            };
-            in_place(first, |first| {
-                in_place(second, |second| match &mut largest {
-                    None => adam(first, second, None),
-                    Some(largest) => {
-                        in_place(largest, |largest| adam(first, second, Some(largest)));
-                    }
-                });
-            });
-        }
-        UpdateRule::Sgd(rule) => {
-            let step = sgd_step(update, &rule);
-            if rule.momentum == 0.0 {
-                change = Some(kernel::sgd(weights, &gradient, pass, step));
-                return;
-            }
-            in_place(
-                moments.first.get_or_insert_with(|| zeros(count)),
-                |velocity| {
-                    let made = kernel::sgd_with_momentum(weights, velocity, &gradient, pass, step);
-                    change = Some(made);
-                },
-            );
-        }
-        UpdateRule::Rmsprop(rule) => {
-            change = rmsprop_on_slices(weights, &gradient, moments, pass, &rule, update.rate);
-        }
-        UpdateRule::Lion(rule) => {
-            let step = lion_step(update, &rule, decay);
-            let momentum = moments.first.get_or_insert_with(|| zeros(count));
-            in_place(momentum, |momentum| {
-                change = Some(kernel::lion(weights, momentum, &gradient, pass, step));
-            });
-        }
-    });
-    change
-}
-
-fn rmsprop_on_slices(
-    weights: &mut [f32],
-    gradient: &[f32],
-    moments: &mut Moments,
-    pass: Pass,
-    rule: &RmspropRule,
-    rate: f64,
-) -> Option<Change> {
-    let (count, step) = (gradient.len(), RmspropStep::new(rule, rate));
-    let squares = moments.second.get_or_insert_with(|| zeros(count));
-    // What is not kept has no elements.
-    let (mut no_velocity, mut no_mean) = (zeros(0), zeros(0));
-    let velocity = match rule.momentum == 0.0 {
-        true => &mut no_velocity,
-        false => moments.first.get_or_insert_with(|| zeros(count)),
-    };
-    let means = match rule.centered {
-        false => &mut no_mean,
-        true => moments.largest.get_or_insert_with(|| zeros(count)),
-    };
-    let mut change = None;
-    in_place(velocity, |velocity| {
-        in_place(squares, |squares| {
-            in_place(means, |means| {
-                let made = kernel::rmsprop(weights, velocity, squares, means, gradient, pass, step);
-                change = Some(made);
-            });
-        });
-    });
-    change
-}
-
 /// The decay of a variable that decays, or not.
 fn applied(weight_decay: f64, is_decayed: bool) -> f64 {
     if is_decayed { weight_decay } else { 0.0 }
@@ -352,6 +258,23 @@ fn applied(weight_decay: f64, is_decayed: bool) -> f64 {
 pub(super) fn adam_step(update: &Update, rule: &AdamRule, decay: bool, time: u64) -> AdamStep {
     let decay = applied(rule.weight_decay, decay || rule.decay_all);
     AdamStep::new(rule, update.rate, decay, time)
+}
+
+/// LAMB's numbers at the step `time`, for a variable that decays or not.
+pub(super) fn lamb_step(update: &Update, rule: &LambRule, decay: bool, time: u64) -> LambStep {
+    let decay = applied(rule.weight_decay, decay || rule.decay_all);
+    LambStep::new(rule, update.rate, decay, time)
+}
+
+/// Adafactor's numbers at the step `time`, for a variable that decays or not.
+pub(super) fn adafactor_step(
+    update: &Update,
+    rule: &AdafactorRule,
+    decay: bool,
+    time: u64,
+) -> AdafactorStep {
+    let decay = applied(rule.weight_decay, decay || rule.decay_all);
+    AdafactorStep::new(rule, update.rate, decay, time)
 }
 
 /// Lion's numbers for a variable that decays or not.
@@ -368,42 +291,17 @@ pub(super) fn sgd_step(update: &Update, rule: &SgdRule) -> SgdStep {
     }
 }
 
-/// Hands out the elements of a float32 tensor of the CPU backend and puts it back, also when the work
-/// panics. Memory that somebody else shares is copied first.
-pub(super) fn in_place<const D: usize>(tensor: &mut Tensor<D>, work: impl FnOnce(&mut [f32])) {
-    let placeholder = Tensor::from_data(
-        burn::tensor::TensorData::zeros::<f32, _>([0; D]),
-        &Device::flex(),
-    );
-    let taken = std::mem::replace(tensor, placeholder);
-    let Ok(primitive) = taken.try_into_primitive::<Flex>() else {
-        return;
-    };
-    let mut primitive: FlexTensor = if primitive.is_contiguous() {
-        primitive
-    } else {
-        primitive.to_contiguous()
-    };
-    let outcome = panic::catch_unwind(AssertUnwindSafe(|| work(primitive.storage_mut::<f32>())));
-    *tensor = Tensor::from_primitive::<Flex>(primitive);
-    if let Err(panic) = outcome {
-        panic::resume_unwind(panic);
-    }
-}
-
-pub(super) fn zeros(count: usize) -> Tensor<1> {
-    Tensor::zeros([count], &Device::flex())
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use burn::nn::{Linear, LinearConfig};
     use burn::tensor::TensorData;
+    use burn_flex::Flex;
 
     use super::super::{
-        Adam, AdamW, IntoOptimizer, Lion, Optimizer, RMSprop, SGD, global_norm, rehearse,
+        Adafactor, Adam, AdamW, IntoOptimizer, Lamb, Lion, Optimizer, RMSprop, SGD, global_norm,
+        rehearse,
     };
     use super::*;
 
@@ -511,46 +409,61 @@ mod tests {
     /// The slices and the tensor operations are two ways of one update.
     #[test]
     fn both_ways_agree() {
-        let device = Device::flex();
         let cases = [
             update(AdamW::new(0.01).clipvalue(2.0), 0.01, 0.0),
             update(Adam::new(0.01).global_clipnorm(1.0), 0.01, 5.0),
             update(AdamW::new(0.01).amsgrad(true), 0.01, 0.0),
+            update(Lamb::new(0.01), 0.01, 0.0),
+            update(Adafactor::new(0.01), 0.01, 0.0),
+            update(
+                Adafactor::new(0.01).weight_decay(0.1).clipnorm(0.5),
+                0.01,
+                0.0,
+            ),
+            update(Lamb::new(0.01).weight_decay(0.1).clipnorm(0.5), 0.01, 0.0),
             update(SGD::new(0.1).momentum(0.9), 0.1, 0.0),
             update(SGD::new(0.1).momentum(0.9).nesterov(true), 0.1, 0.0),
             update(SGD::new(0.1), 0.1, 0.0),
         ];
         for case in cases {
-            let start = || Tensor::<1>::from_data([0.5, -0.25, 1.0, 2.0], &device);
-            let (mut left, mut right) = (start(), start());
-            let (mut left_moments, mut right_moments) = (Moments::default(), Moments::default());
-            for time in 1..=4 {
-                let gradient = Tensor::<1>::from_data([3.0, -1.0, 0.0, time as f32], &device);
-                let prepare = prepare(&case, &gradient);
-                let slices = gradient.clone();
-                on_slices(
-                    &mut left,
-                    slices,
-                    &mut left_moments,
-                    &case,
-                    prepare,
-                    true,
-                    time,
-                );
-                on_tensors(
-                    &mut right,
-                    gradient,
-                    &mut right_moments,
-                    &case,
-                    prepare,
-                    true,
-                    time,
-                );
-            }
-            let values = |tensor: Tensor<1>| tensor.into_data().iter::<f32>().collect::<Vec<_>>();
-            for (left, right) in values(left).into_iter().zip(values(right)) {
-                assert!((left - right).abs() < 1e-6, "{case:?}: {left} {right}");
-            }
+            both_ways(&case, [4]);
+            both_ways(&case, [2, 2]);
+            both_ways(&case, [2, 1, 2]);
+        }
+    }
+
+    fn both_ways<const D: usize>(case: &Update, shape: [usize; D]) {
+        let device = Device::flex();
+        let made = |values: [f32; 4]| Tensor::<1>::from_data(values, &device).reshape(shape);
+        let start = || made([0.5, -0.25, 1.0, 2.0]);
+        let (mut left, mut right): (Tensor<D>, Tensor<D>) = (start(), start());
+        let (mut left_moments, mut right_moments) = (Moments::default(), Moments::default());
+        for time in 1..=4 {
+            let gradient = made([3.0, -1.0, 0.0, time as f32]);
+            let prepare = prepare(case, &gradient);
+            let slices = gradient.clone();
+            on_slices(
+                &mut left,
+                slices,
+                &mut left_moments,
+                case,
+                prepare,
+                true,
+                time,
+            );
+            on_tensors(
+                &mut right,
+                gradient,
+                &mut right_moments,
+                case,
+                prepare,
+                true,
+                time,
+            );
+        }
+        let values = |tensor: Tensor<D>| tensor.into_data().iter::<f32>().collect::<Vec<_>>();
+        for (left, right) in values(left).into_iter().zip(values(right)) {
+            assert!((left - right).abs() < 1e-6, "{case:?}: {left} {right}");
         }
     }
 
@@ -571,6 +484,39 @@ mod tests {
         for slot in [Slot::M, Slot::V, Slot::LargestV, Slot::Average] {
             assert_eq!(state.bytes(layer.weight.id, slot), 16, "{slot:?}");
         }
+    }
+
+    #[test]
+    fn moments_of_adafactor_are_as_many_as_planned() {
+        let device = Device::flex().autodiff();
+        let (mut layer, mut state) = (layer(&device), OptimizerState::default());
+        let optimizer = Adafactor::new(0.1).into_optimizer().expect("valid");
+        let mut gradients = gradients(&layer, &device);
+        let bias = layer.bias.as_ref().expect("a bias").id;
+        let of_bias = Tensor::<1>::from_data([1.0, 2.0], &device.clone().inner());
+        gradients.register(bias, of_bias);
+        apply(
+            &mut layer,
+            gradients,
+            &mut state,
+            &update(optimizer.clone(), 0.1, 1.0),
+        );
+        let mut total = 0;
+        for (id, shape, expected) in [
+            (layer.weight.id, vec![2, 2], [8, 8, 0]),
+            (bias, vec![2], [0, 0, 8]),
+        ] {
+            let slots = optimizer.slots();
+            let found = slots.iter().map(|&slot| state.bytes(id, slot));
+            assert_eq!(found.collect::<Vec<_>>(), expected);
+            let planned = slots.iter().map(|slot| 4 * slot.numbers(&shape) as u64);
+            assert_eq!(planned.collect::<Vec<_>>(), expected);
+            total += optimizer.kept_bytes(&shape);
+        }
+        assert_eq!(state.all_bytes(), total);
+        let shape = [5, 7, 3];
+        let found = optimizer.slots().into_iter().map(|it| it.numbers(&shape));
+        assert_eq!(found.collect::<Vec<_>>(), [35, 15, 0]);
     }
 
     #[test]
@@ -625,6 +571,8 @@ mod tests {
             AdamW::new(0.1).weight_decay(0.5).into_optimizer(),
             RMSprop::new(0.1).into_optimizer(),
             Lion::new(0.1).weight_decay(0.5).into_optimizer(),
+            Lamb::new(0.1).into_optimizer(),
+            Adafactor::new(0.1).into_optimizer(),
         ];
         let start = values(&layer(&device));
         for optimizer in optimizers {

@@ -56,6 +56,20 @@ pub(crate) enum Change {
     Turn(Place, Turn),
     /// The most examples of a batch that are computed at once: a device was out of memory.
     Parts(u64),
+    /// Layers that are frozen until each is released, from the top down.
+    Hold(Vec<Layer>),
+    /// A layer that is trained from here on.
+    Release(Layer),
+}
+
+/// A layer of the network, by the names of variables.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Layer {
+    /// `encoder layer 3`.
+    pub name: String,
+    /// Those of its variables that were trained before the run.
+    pub variables: Vec<String>,
 }
 
 /// The kinds of clipping.
@@ -80,9 +94,20 @@ impl Dated {
         matches!(self.change, Change::Turn(..))
     }
 
-    /// Whether a device needed it for the step after `step`: that step needs it again.
-    fn is_of_memory(&self, step: u64) -> bool {
-        self.step == step && matches!(self.change, Change::Parts(_))
+    /// Whether the step after `step` needs it again: a device needed it, or an epoch begins with it.
+    fn is_needed_again(&self, step: u64) -> bool {
+        let is_needed = matches!(self.change, Change::Parts(_)) || self.begins_an_epoch();
+        self.step == step && is_needed
+    }
+
+    /// Whether it is made at the begin of an epoch, and so held by a snapshot of this step.
+    fn begins_an_epoch(&self) -> bool {
+        matches!(self.change, Change::Hold(_) | Change::Release(_))
+    }
+
+    /// Whether a run has it that is turned back to the moment after `step`.
+    pub(super) fn is_before(&self, step: u64) -> bool {
+        self.step < step || (self.step == step && self.begins_an_epoch())
     }
 
     /// As the history lists it.
@@ -103,6 +128,8 @@ impl Dated {
             Change::Parts(most) => {
                 format!("batches in parts of {most}, for the memory of a device")
             }
+            Change::Hold(layers) => format!("{} layers frozen at first", layers.len()),
+            Change::Release(layer) => format!("{} trained from here on", layer.name),
         };
         Edit {
             step: self.step,
@@ -262,6 +289,8 @@ impl<N: Network> RunState<'_, N> {
                 self.take_turn(*place, turn)?;
             }
             Change::Parts(most) => self.part = Some(usize::try_from(*most).unwrap_or(usize::MAX)),
+            Change::Hold(layers) => state.train_layers(layers, false),
+            Change::Release(layer) => state.train_layers(std::slice::from_ref(layer), true),
         }
         Ok(())
     }
@@ -271,7 +300,7 @@ impl<N: Network> RunState<'_, N> {
     pub(crate) fn unmake_after(&mut self, step: u64) -> Vec<Edit> {
         let (kept, dropped) = std::mem::take(&mut self.edits)
             .into_iter()
-            .partition(|dated: &Dated| dated.step < step || dated.is_of_memory(step));
+            .partition(|dated: &Dated| dated.step < step || dated.is_needed_again(step));
         self.edits = kept;
         self.settings = self.base.clone();
         self.skipped.clear();

@@ -105,7 +105,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
                 return Ok(Pause::Reached);
             }
             if !self.run.progress.epoch_begun {
-                self.begin_epoch();
+                self.begin_epoch()?;
             }
             if !self.run.progress.stops
                 && let Err(problem) = self.batches()
@@ -144,7 +144,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
 
     /// Resets the metrics and calls the callbacks. Not at the end of an epoch: between two runs one can look at the
     /// counts of the last epoch.
-    fn begin_epoch(&mut self) {
+    fn begin_epoch(&mut self) -> Result<()> {
         let classes = (self.lease.files.task(), self.lease.files.classes());
         let compiled = &self.run.settings.compiled;
         let empty = empty_tally(classes, compiled.loss, &compiled.metrics);
@@ -153,7 +153,9 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         }
         let (epoch, callbacks) = (self.run.progress.epoch, &mut self.run.callbacks);
         self.lease.lent(|| callbacks.epoch_begins(epoch));
+        self.run.unfreeze(self.lease)?;
         self.run.progress.epoch_begun = true;
+        Ok(())
     }
 
     /// The batches of the epoch that are left: all, or those after a pause. Tokens are padded to batches ahead, on

@@ -39,6 +39,7 @@ use crate::run::progress::{Progress, Signature};
 use crate::run::ring::Ring;
 use crate::run::run_state::{Phase, RunState};
 use crate::run::state::{ModelState, SharedModel};
+use crate::run::unfreezing;
 use crate::run::watch::Before;
 use crate::schedule::RatePlan;
 use crate::schedule::span::Span;
@@ -241,6 +242,7 @@ fn begin<'a, N: Network>(
         saved.check(&signature)?;
     }
     report_callbacks_of_batches(&plan, &ready.shape)?;
+    unfreezing::check(lease, plan.unfreezes_every)?;
     let courses = Courses::new(
         ready.data.train.clone(),
         plan.shuffle.then_some(plan.seed),

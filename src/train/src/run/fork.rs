@@ -147,6 +147,7 @@ fn forked_plan(plan: &FitPlan<'static>) -> FitPlan<'static> {
         class_weight: plan.class_weight.clone(),
         callbacks: Callbacks::new(),
         stopping: plan.stopping.clone(),
+        unfreezes_every: plan.unfreezes_every,
         checkpoint: None,
         every: None,
         keep_last: plan.keep_last,

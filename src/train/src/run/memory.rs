@@ -279,7 +279,16 @@ fn parts<N: Network>(
     };
     let why = "every variable, float32".to_owned();
     let mut parts = vec![part("weights", weights, why, true)];
-    let bytes = trained * moments.len() as u64;
+    let numbers = |shape: &[usize]| {
+        moments
+            .iter()
+            .map(|slot| slot.numbers(shape))
+            .sum::<usize>()
+    };
+    let bytes = state
+        .trainable()
+        .map(|record| 4 * numbers(&record.shape) as u64);
+    let bytes = bytes.sum();
     parts.push(part("moments", bytes, why_moments(&moments), stepped));
     if !averages.is_empty() {
         let why = "of each trained weight, for `use_ema`".to_owned();
@@ -301,7 +310,13 @@ fn why_moments(moments: &[Slot]) -> String {
         return "the optimizer keeps none".to_owned();
     }
     let names: Vec<&str> = moments.iter().map(|slot| slot.name()).collect();
-    format!("{}, per trained weight", names.join(", "))
+    match moments.iter().any(|slot| slot.is_factored()) {
+        true => format!(
+            "{}: of a matrix, a number per row and one per column",
+            names.join(", ")
+        ),
+        false => format!("{}, per trained weight", names.join(", ")),
+    }
 }
 
 /// Free bytes on the devices of the replicas, of which models hold `held`: the rest of the declared limit where there is

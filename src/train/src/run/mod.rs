@@ -41,4 +41,5 @@ pub(crate) mod run_state;
 pub(crate) mod snapshot;
 pub(crate) mod state;
 pub mod turns;
+mod unfreezing;
 pub(crate) mod watch;

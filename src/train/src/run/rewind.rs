@@ -132,7 +132,7 @@ fn rewind<N: Network>(
     let kept = run
         .edits
         .iter()
-        .take_while(|dated| dated.step < step)
+        .take_while(|dated| dated.is_before(step))
         .count();
     let found = ring.and_then(|ring| ring.nearest(step, |it| it.edits <= kept));
     let Some(snapshot) = found.filter(|_| step <= from) else {

@@ -232,6 +232,7 @@ impl<N: Network> RunState<'_, N> {
         outcome: Result<Pause>,
     ) -> Result<History> {
         self.phase = Phase::Over;
+        self.release_all(state);
         let is_interrupted = matches!(&outcome, Ok(pause) if *pause != Pause::Complete);
         let step = &mut state.step;
         // To go on with, replicas that step alone are kept as they are; the average is of this moment, and not counted

@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn::module::ParamId;
 use stratoscope_diagnostics::rules::{HeadWritten, NoLoss, NotCompiled};
-use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_diagnostics::{Place, Result, Rule};
 use stratoscope_strategy::{Origin, PlacementReport, Replicas, VariableRecord, origin};
 
 use crate::arguments::Compiled;
 use crate::context::ledger::Ledger;
 use crate::network::{Files, Network};
+use crate::optimizer::Slot;
+use crate::problem;
 use crate::run::lease::Occupied;
 use crate::run::memory;
 use crate::run::progress::SavedRun;
@@ -109,8 +111,11 @@ impl<N: Network> ModelState<N> {
         let stepped = self.step.moments.first().filter(|state| state.steps() > 0);
         let Some(state) = stepped.filter(|_| !self.step.gradient_bytes.is_empty()) else {
             let report = report.planned("gradients");
-            let slots = slots.iter();
-            return Ok(slots.fold(report, |report, slot| report.planned(slot.name())));
+            let planned = |report: PlacementReport, slot: Slot| {
+                let numbers = |shape: &[usize]| slot.numbers(shape);
+                report.planned_beside(slot.name(), numbers)
+            };
+            return Ok(slots.into_iter().fold(report, planned));
         };
         let mut report =
             report.measured("gradients", |id| self.step.gradient_bytes.get(&id).copied());
@@ -172,7 +177,9 @@ impl<N: Network> ModelState<N> {
         Some(match compiled.sync_every {
             0 | 1 => bytes_sent(all_reduced * strategy.gradient_bytes() as u64, 1),
             every => {
-                let kept = compiled.optimizer.slots().len() as u64 * numbers;
+                let of_a_variable =
+                    |it: &VariableRecord| compiled.optimizer.kept_numbers(&it.shape);
+                let kept: u64 = self.trainable().map(of_a_variable).sum();
                 bytes_sent(4 * (all_reduced + (workers - 1) * kept), every)
             }
         })
@@ -196,15 +203,13 @@ impl<N: Network> ModelState<N> {
             .iter()
             .map(|record| record.bytes)
             .sum();
-        let trained: u64 = self.trainable().map(|record| record.bytes).sum();
-        let slots =
-            self.compiled
-                .as_ref()
-                .map_or(0, |compiled| match self.step.steps_since_compile() {
-                    0 => 0,
-                    _ => compiled.optimizer.slots().len(),
-                });
-        (weights + trained * slots as u64) * self.step.replicas.len() as u64
+        let compiled = self.compiled.as_ref();
+        let compiled = compiled.filter(|_| self.step.steps_since_compile() > 0);
+        let kept: u64 = compiled.map_or(0, |compiled| {
+            let beside = |record: &VariableRecord| compiled.optimizer.kept_bytes(&record.shape);
+            self.trainable().map(beside).sum()
+        });
+        (weights + kept) * self.step.replicas.len() as u64
     }
 
     /// Records in the list of models what this one holds now.
@@ -297,9 +302,18 @@ impl<N: Network> ModelState<N> {
     /// What stays the same in the steps of a run with these settings.
     ///
     /// # Errors
-    /// SC0112 for a model that was not compiled, SC0113 without a loss.
+    /// SC0112 for a model that was not compiled, SC0113 without a loss, SC0103 for a rate of variables that a model, whose
+    /// variables were made after `compile!`, has not got.
     pub(crate) fn step_settings(&self, call: &str) -> Result<StepSettings> {
         let compiled = self.compiled_for(call)?;
+        if self.is_built() {
+            let parameters = self.step.replicas.first().parameters();
+            let optimizer = &compiled.optimizer;
+            let findings = optimizer.rates_for_nothing(&parameters, &Place::call(call));
+            if let Some(problem) = problem::together(findings) {
+                return Err(problem);
+            }
+        }
         Ok(StepSettings {
             loss: compiled.loss.ok_or_else(|| NoLoss.error())?,
             exchange: ExchangeMode::of(&self.step.replicas, compiled.sync_every),

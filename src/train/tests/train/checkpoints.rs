@@ -9,8 +9,8 @@ use stratoscope_strategy::{
     AsStrategy, CentralStorageStrategy, ParameterServerStrategy, Partitioner, Strategy,
 };
 use stratoscope_train::{
-    Adam, AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, History,
-    IntoOptimizer, Lion, MeanSquaredError, Optimizer, RMSprop, SGD, Sequential, pearson,
+    Adafactor, Adam, AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, History,
+    IntoOptimizer, Lamb, Lion, MeanSquaredError, Optimizer, RMSprop, SGD, Sequential, pearson,
     set_global_policy, warmup_linear,
 };
 use tempfile::TempDir;
@@ -152,7 +152,7 @@ fn on_one_device() {
 }
 
 #[test]
-fn with_rmsprop_and_lion() {
+fn with_rmsprop_lion_lamb_and_adafactor() {
     check(&Case {
         name: "centered RMSprop",
         optimizer: || valid(RMSprop::new(1e-3).momentum(0.9).centered(true)),
@@ -161,6 +161,26 @@ fn with_rmsprop_and_lion() {
     check(&Case {
         name: "Lion",
         optimizer: || valid(Lion::new(1e-3).weight_decay(0.1)),
+        ..CASE
+    });
+    let adafactor = Case {
+        name: "Adafactor",
+        optimizer: || valid(Adafactor::new(1e-2).weight_decay(0.1).use_ema(true)),
+        ..CASE
+    };
+    check(&adafactor);
+    // What replicas keep alone.
+    check(&Case {
+        name: "Adafactor, sync_every",
+        optimizer: || valid(Adafactor::new(1e-2)),
+        strategy: mirrored,
+        sync_every: 3,
+        every: 2,
+        ..CASE
+    });
+    check(&Case {
+        name: "LAMB",
+        optimizer: || valid(Lamb::new(1e-2).weight_decay(0.1)),
         ..CASE
     });
 }
@@ -216,7 +236,7 @@ fn with_every_tensor_that_an_optimizer_keeps() {
 fn with_rates_by_layer() {
     check(&Case {
         name: "layer_decay",
-        optimizer: || valid(AdamW::new(1e-3).layer_decay(0.5)),
+        optimizer: || valid(AdamW::new(1e-3).layer_decay(0.5).rate_for("*.bias", 2.0)),
         ..CASE
     });
 }

@@ -1,11 +1,12 @@
-//! `layer_decay` through whole runs: the rate of each layer, under every strategy that this process can have.
+//! `layer_decay` and `rate_for` through whole runs: the rate of each layer, under every strategy that this process can have.
 
+use stratoscope_data::make_regression;
 use stratoscope_strategy::{
     AsStrategy, CentralStorageStrategy, MirroredStrategy, ParameterServerStrategy, Strategy,
 };
 use stratoscope_train::{
-    AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, IntoOptimizer,
-    MeanSquaredError, SGD, Sequential,
+    Adafactor, AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, IntoOptimizer,
+    Lamb, MeanSquaredError, SGD, Sequential,
 };
 
 use crate::support::{
@@ -73,16 +74,79 @@ fn a_step_of_each_variable_is_as_much_shorter_as_its_layer_is_deep() {
 }
 
 #[test]
+fn variables_that_match_a_pattern_move_by_its_rate() {
+    let (before, whole) = trained(None, SGD::new(0.5), 4);
+    let optimizer = SGD::new(0.5)
+        .rate_for("bert.*", 0.5)
+        .rate_for("*.bias", 0.25)
+        .rate_for("embeddings", 0.0);
+    let (_, changed) = trained(None, optimizer, 4);
+    let mut moved = [0.0_f32; 4];
+    for (((name, start), (_, whole)), (_, changed)) in before.iter().zip(&whole).zip(&changed) {
+        let (group, factor) = match name {
+            name if name.contains("embeddings") => (0, 0.0),
+            name if name.ends_with(".bias") => (1, 0.25),
+            name if name.starts_with("bert.") => (2, 0.5),
+            _ => (3, 1.0),
+        };
+        for ((start, whole), changed) in start.iter().zip(whole).zip(changed) {
+            let (whole, changed) = (whole - start, changed - start);
+            assert!((changed - factor * whole).abs() < 1e-6, "{name}");
+            moved[group] = moved[group].max(whole.abs());
+        }
+    }
+    assert!(moved.iter().all(|it| *it > 1e-4), "{moved:?}");
+}
+
+#[test]
+fn a_pattern_of_nothing_is_refused_with_near_names() {
+    let bert = load(&tiny_bert(0.0));
+    let optimizer = AdamW::new(5e-5).rate_for("bert.embedings.*", 0.1);
+    let args = plain_args().loss(cross_entropy()).optimizer(optimizer);
+    let refused = bert.compile(args).expect_err("no name matches");
+    assert_eq!(refused.code.as_str(), "SC0103");
+    assert!(
+        refused.to_string().contains("`bert.embeddings.*`"),
+        "{refused}"
+    );
+    // A model whose variables `fit` makes.
+    let rows = Sequential([Dense(1).seed(1)]).expect("a layer");
+    let args = || CompileArgs::new().loss(MeanSquaredError);
+    let data = make_regression(8, 3, 0).expect("sizes above 0");
+    let fit = || FitArgs::new().verbose(false);
+    rows.compile(args().optimizer(SGD::new(0.1).rate_for("*.bais", 0.5)))
+        .expect("there are no variables yet");
+    let refused = rows.fit(&data, fit()).expect_err("no name matches");
+    assert_eq!(refused.code.as_str(), "SC0103");
+    assert!(refused.to_string().contains("`*.bias`"), "{refused}");
+    rows.compile(args().optimizer(SGD::new(0.1).rate_for("*.bias", 0.5)))
+        .expect("it matches");
+    rows.fit(&data, fit()).expect("it trains");
+}
+
+#[test]
 fn every_strategy_has_the_rates_of_one_device() {
     let mirrored = MirroredStrategy::logical(2).expect("two").strategy();
     let central = CentralStorageStrategy::logical(2).expect("two").strategy();
     let servers = ParameterServerStrategy::logical(2, 1).expect("three");
     let servers = servers.synchronous().strategy();
-    let optimizer = || AdamW::new(1e-2).epsilon(0.1).layer_decay(0.5);
+    let optimizer = || {
+        AdamW::new(1e-2)
+            .epsilon(0.1)
+            .layer_decay(0.5)
+            .rate_for("*.bias", 2.0)
+    };
+    let lamb = || Lamb::new(1e-2).epsilon(0.1).layer_decay(0.5);
     let (_, alone) = trained(None, optimizer(), 12);
+    let (_, alone_with_lamb) = trained(None, lamb(), 12);
+    let (_, alone_with_adafactor) = trained(None, Adafactor::new(1e-2), 12);
     for strategy in [mirrored, central, servers] {
         let (_, found) = trained(Some(&strategy), optimizer(), 12);
         assert_near_weights(&found, &alone);
+        let (_, found) = trained(Some(&strategy), lamb(), 12);
+        assert_near_weights(&found, &alone_with_lamb);
+        let (_, found) = trained(Some(&strategy), Adafactor::new(1e-2), 12);
+        assert_near_weights(&found, &alone_with_adafactor);
     }
 }
 

@@ -39,6 +39,7 @@ mod sharded;
 mod strategies;
 mod support;
 mod token_classification;
+mod unfreezing;
 mod usual_metrics;
 mod watch_rules;
 mod whole;

@@ -13,11 +13,11 @@ use stratoscope_strategy::{
     Origin, ParameterServerStrategy, Strategy, cpu, scope, wgpu,
 };
 use stratoscope_train::{
-    Adam, AdamW, BertForSequenceClassification, BinaryCrossentropy, CategoricalCrossentropy,
-    CompileArgs, Dense, Dropout, Embedding, EvaluateArgs, FitArgs, Flatten, GlobalAveragePooling1D,
-    Hinge, Huber, IntoLoss, IntoOptimizer, KlDivergence, Layer, Lion, LogCosh, Loss,
-    MeanAbsoluteError, MeanSquaredError, Model, Network, Outputs, RMSprop, SGD, Sequential,
-    SquaredHinge, accuracy, features, set_global_policy, warmup_linear,
+    Adafactor, Adam, AdamW, BertForSequenceClassification, BinaryCrossentropy,
+    CategoricalCrossentropy, CompileArgs, Dense, Dropout, Embedding, EvaluateArgs, FitArgs,
+    Flatten, GlobalAveragePooling1D, Hinge, Huber, IntoLoss, IntoOptimizer, KlDivergence, Lamb,
+    Layer, Lion, LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, Model, Network, Outputs,
+    RMSprop, SGD, Sequential, SquaredHinge, accuracy, features, set_global_policy, warmup_linear,
 };
 
 use crate::support::{
@@ -145,6 +145,11 @@ fn optimizers_on_wgpu() {
             .centered(true)
             .into_optimizer(),
         "Lion" => Lion::new(0.01).weight_decay(0.1).into_optimizer(),
+        "Adafactor" => Adafactor::new(0.02).weight_decay(0.1).into_optimizer(),
+        "LAMB" => Lamb::new(0.02)
+            .epsilon(0.1)
+            .weight_decay(0.1)
+            .into_optimizer(),
         _ => average().ema_overwrite_frequency(2).into_optimizer(),
     };
     let names = [
@@ -162,6 +167,8 @@ fn optimizers_on_wgpu() {
         "RMSprop",
         "centered RMSprop",
         "Lion",
+        "LAMB",
+        "Adafactor",
         "EMA that overwrites",
     ];
     for name in names {
@@ -188,6 +195,7 @@ fn rates_by_layer_on_wgpu() {
         "SGD" => SGD::new(0.2).layer_decay(0.5).into_optimizer(),
         "AdamW" => (AdamW::new(0.01).epsilon(0.1).weight_decay(0.1))
             .layer_decay(0.5)
+            .rate_for("*.bias", 2.0)
             .into_optimizer(),
         _ => RMSprop::new(0.01)
             .epsilon(0.1)

@@ -4,8 +4,8 @@ use stratoscope_strategy::{
     AsStrategy, CentralStorageStrategy, ParameterServerStrategy, Partitioner, Strategy,
 };
 use stratoscope_train::{
-    Adam, AdamW, BertForSequenceClassification, FitArgs, History, IntoOptimizer, Lion, Optimizer,
-    RMSprop, Run,
+    Adafactor, Adam, AdamW, BertForSequenceClassification, FitArgs, History, IntoOptimizer, Lamb,
+    Lion, Optimizer, RMSprop, Run,
 };
 
 use crate::support::{self, heard, mirrored, plain_args, recipe, sentences, weights};
@@ -158,7 +158,7 @@ fn with_rates_by_layer() {
         name: "layer_decay",
         strategy: mirrored,
         optimizer: || {
-            let optimizer = AdamW::new(1e-3).layer_decay(0.5);
+            let optimizer = AdamW::new(1e-3).layer_decay(0.5).rate_for("*.bias", 2.0);
             optimizer.into_optimizer().expect("valid numbers")
         },
         ..CASE
@@ -166,7 +166,7 @@ fn with_rates_by_layer() {
 }
 
 #[test]
-fn with_rmsprop_and_lion() {
+fn with_rmsprop_lion_lamb_and_adafactor() {
     check(&Case {
         name: "centered RMSprop",
         optimizer: || {
@@ -180,6 +180,23 @@ fn with_rmsprop_and_lion() {
         strategy: mirrored,
         optimizer: || {
             let optimizer = Lion::new(1e-3).weight_decay(0.1).global_clipnorm(1.0);
+            optimizer.into_optimizer().expect("valid numbers")
+        },
+        ..CASE
+    });
+    check(&Case {
+        name: "Adafactor",
+        optimizer: || {
+            let optimizer = Adafactor::new(1e-2).relative_step(false).use_ema(true);
+            optimizer.into_optimizer().expect("valid numbers")
+        },
+        ..CASE
+    });
+    check(&Case {
+        name: "LAMB",
+        strategy: mirrored,
+        optimizer: || {
+            let optimizer = Lamb::new(1e-2).weight_decay(0.1).clipnorm(1.0);
             optimizer.into_optimizer().expect("valid numbers")
         },
         ..CASE

@@ -6,8 +6,8 @@ use stratoscope_strategy::{
     VariableKind, scope,
 };
 use stratoscope_train::{
-    Adam, AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, History,
-    IntoOptimizer, MeanSquaredError, SGD, Sequential, accuracy, macro_f1, pearson,
+    Adafactor, Adam, AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, History,
+    IntoOptimizer, Lamb, MeanSquaredError, SGD, Sequential, accuracy, macro_f1, pearson,
 };
 use tempfile::TempDir;
 
@@ -103,6 +103,34 @@ fn shards_train_to_the_same_bits() {
     };
     check("use_ema", average, true);
     check("use_ema", average, false);
+}
+
+/// A model with variables, and one that gets them at `fit!`.
+#[test]
+fn an_optimizer_that_needs_whole_variables_is_refused() {
+    let refused = |strategy: ParameterServerStrategy| {
+        let _scope = scope::enter(&strategy).expect("no scope is active");
+        let bert = load(&tiny_bert(0.1));
+        let rows = Sequential([Dense(1).seed(1)]).expect("a layer");
+        let lamb = || CompileArgs::new().optimizer(Lamb::new(1e-3));
+        let adafactor = || CompileArgs::new().optimizer(Adafactor::new(1e-3));
+        [
+            bert.compile(lamb().loss(cross_entropy())),
+            rows.compile(lamb().loss(MeanSquaredError)),
+            bert.compile(adafactor().loss(cross_entropy())),
+        ]
+    };
+    for found in refused(sharded(2)) {
+        let found = found.expect_err("the variables are cut");
+        assert_eq!(found.code.as_str(), "SC0103");
+        assert!(
+            found.to_string().contains("variable_partitioner"),
+            "{found}"
+        );
+    }
+    for found in refused(servers(2)) {
+        found.expect("the variables are whole");
+    }
 }
 
 /// By hand, where gradients are a value of whole variables.

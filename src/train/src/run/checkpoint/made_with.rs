@@ -52,6 +52,9 @@ pub(crate) fn made_with<N: Network>(
     add("max_length", debug(data.train.max_length()));
     add("class_weight", debug(&settings.class_weights));
     add("early_stopping", debug(&plan.stopping));
+    if let Some(epochs) = plan.unfreezes_every {
+        add("gradual unfreezing", debug(epochs));
+    }
     add("training data", examples(&data.train));
     let validation = match (&plan.validation, &data.validation) {
         (Validation::None, _) | (_, None) => "none".to_owned(),

@@ -26,17 +26,18 @@ pub(super) fn moments_from<N: Network>(
         let mut places = Places(HashMap::new());
         module.visit(&mut places);
         for record in layout.records {
-            let Some((device, dtype, count)) = places.0.get(&record.param) else {
+            let Some((device, dtype, shape)) = places.0.get(&record.param) else {
                 continue;
             };
             for kept in Kept::ALL {
                 let written = copy.min(layout.copies - 1);
                 let name = format!("{}.{written}.{}", kept.name(), record.name);
-                if *count == 0 || file.tensor(&name).is_err() {
+                let count = kept.numbers(shape);
+                if count == 0 || file.tensor(&name).is_err() {
                     continue;
                 }
                 let bytes = match tensors.has(&name) {
-                    true => tensors.take(&name, *dtype, &[*count])?,
+                    true => tensors.take(&name, *dtype, &[count])?,
                     // A copy that is equal has taken it; its size is that of this one.
                     false => file
                         .tensor(&name)
@@ -49,7 +50,7 @@ pub(super) fn moments_from<N: Network>(
                 moments.keep(
                     record.param,
                     kept,
-                    tensor(bytes, vec![*count], *dtype, device),
+                    tensor(bytes, vec![count], *dtype, device),
                 );
             }
         }
@@ -58,15 +59,15 @@ pub(super) fn moments_from<N: Network>(
     Ok(all)
 }
 
-/// Where the variables of a module are, their type and their number of elements.
-struct Places(HashMap<ParamId, (Device, DType, usize)>);
+/// Where the variables of a module are, their type and their shape.
+struct Places(HashMap<ParamId, (Device, DType, Vec<usize>)>);
 
 impl ModuleVisitor for Places {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let value = param.val();
         // Moments do not record gradients.
         let device = value.device().inner();
-        let count = value.shape().num_elements();
-        self.0.insert(param.id, (device, value.dtype(), count));
+        let shape = value.dims().to_vec();
+        self.0.insert(param.id, (device, value.dtype(), shape));
     }
 }

@@ -16,6 +16,7 @@ use crate::optimizer::{Kept, OptimizerState};
 pub(super) struct Variable {
     pub id: ParamId,
     pub length: usize,
+    pub shape: Vec<usize>,
     pub trainable: bool,
 }
 
@@ -28,6 +29,7 @@ pub(super) fn variables<M: Module>(network: &M) -> Vec<Variable> {
             self.0.push(Variable {
                 id: param.id,
                 length: value.shape().num_elements(),
+                shape: value.dims().to_vec(),
                 trainable: value.is_require_grad(),
             });
         }
@@ -95,10 +97,13 @@ pub(super) fn values<M: Module>(
 /// The numbers that [`values`] makes of such variables.
 pub(super) fn length(variables: &[Variable], kept: &[u8], part: StatePart) -> usize {
     let own = usize::from(part == StatePart::All);
-    let tensors = |kept: &u8| own + kept.count_ones() as usize;
-    let each = variables.iter().zip(kept);
-    each.map(|(variable, kept)| variable.length * tensors(kept))
-        .sum()
+    let of_one = |(variable, &bits): (&Variable, &u8)| {
+        let kept = Kept::ALL.into_iter().enumerate();
+        let kept = kept.filter(|(bit, _)| bits & (1 << bit) != 0);
+        let beside = kept.map(|(_, kept)| kept.numbers(&variable.shape));
+        variable.length * own + beside.sum::<usize>()
+    };
+    variables.iter().zip(kept).map(of_one).sum()
 }
 
 /// The network and the moments with the values of a row that [`values`] made of another process's.
@@ -142,7 +147,7 @@ pub(super) fn with_values<M: Module>(
         }
         for (bit, kept) in Kept::ALL.into_iter().enumerate() {
             if bits & (1 << bit) != 0 {
-                let (own, after) = rest.split_at(variable.length);
+                let (own, after) = rest.split_at(kept.numbers(&variable.shape));
                 rest = after;
                 let data = TensorData::new(own.to_vec(), [own.len()]);
                 if let Some(device) = &device {

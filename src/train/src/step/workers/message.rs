@@ -14,7 +14,7 @@ use crate::arguments::class_weight::ClassWeights;
 use crate::context::mixed_precision::Policy;
 use crate::loss::Loss;
 use crate::network::Blueprint;
-use crate::optimizer::{Averaging, Clipping, Update, UpdateRule};
+use crate::optimizer::{Averaging, Clipping, Kept, Update, UpdateRule};
 
 /// The most rows and tokens of a batch that a worker takes.
 const MOST_TOKENS: usize = 1 << 28;
@@ -422,7 +422,8 @@ impl WireUpdate {
 impl KeptBy {
     /// Whether it can be of a network with so many variables.
     pub(crate) fn is_of(&self, variables: usize) -> bool {
-        self.tensors.len() == variables && self.tensors.iter().all(|bits| *bits < 16)
+        self.tensors.len() == variables
+            && self.tensors.iter().all(|bits| *bits < 1 << Kept::ALL.len())
     }
 }
 
