@@ -2,6 +2,7 @@
 with its data."""
 
 import json
+import pathlib
 
 import pytest
 
@@ -90,6 +91,26 @@ def test_texts_have_several_labels(ready, tiny, tmp_path):
     ready.run(f'labels.save_pretrained("{tmp_path}/labels")?;')
     config = json.loads((tmp_path / "labels" / "config.json").read_text(encoding="utf-8"))
     assert config["problem_type"] == "multi_label_classification"
+
+
+def test_texts_have_vectors(kernel):
+    """Those of the reference, up to its limit; `embed` cuts at 512 tokens, so the text that was cut at 128 is left out."""
+    reference = json.loads((pathlib.Path(__file__).parent / "parity/minilm/sentences.json").read_text(encoding="utf-8"))
+    chosen = [row for row, sentence in enumerate(reference["sentences"]) if not sentence["text_pair"] and sentence["length"] < 128 and sentence["text"]]
+    assert len(chosen) >= 4
+    texts = ", ".join(json.dumps(reference["sentences"][row]["text"], ensure_ascii=False) for row in chosen)
+    kernel.run('let encoder = BertForSentenceEmbedding::from_pretrained("all-MiniLM-L6-v2")?;')
+    assert "vectors of 384 numbers" in kernel.run(f"let found = encoder.embed([{texts}])?; found").shown()
+    vectors = json.loads(kernel.run('format!("{:?}", found.vectors)').shown().strip('"'))
+    for row, vector in zip(chosen, vectors, strict=True):
+        expected = reference["embedding_f32"][row]
+        assert max(abs(a - b) for a, b in zip(vector, expected, strict=True)) < 2e-6
+    cell = kernel.run("""let packages = encoder.embed(["a server for mail", "a game of chess"])?;
+packages.nearest(&encoder.embed("send e-mail")?, 1)?[0][0].text.clone()""")
+    assert "a server for mail" in cell.shown()
+    check_static_html(kernel.run("packages").shown("text/html"))
+    check_card(kernel.execute('encoder.predict("a")?'), "SC0103", "embed")
+    check_card(kernel.execute(f"compile!(encoder, optimizer = AdamW::new(1e-4), {ENTROPY})?;"), "SC0103", "a model with a head")
 
 
 def test_masks_are_filled_in(ready, tiny, tmp_path):

@@ -161,6 +161,12 @@ impl BertConfig {
         }
     }
 
+    /// Whether a decoder of tokens has the word embeddings as weights. transformers' default.
+    pub(crate) fn ties_word_embeddings(&self) -> bool {
+        let field = self.file.get("tie_word_embeddings");
+        field.and_then(Value::as_bool).unwrap_or(true)
+    }
+
     /// How many outputs the head has; 1 makes it a regression, unless there are `binary_labels`.
     pub fn num_labels(&self) -> usize {
         self.labels.len()

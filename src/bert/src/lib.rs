@@ -57,6 +57,7 @@ pub mod pooler;
 pub mod question_answerer;
 pub mod self_attention;
 pub mod self_output;
+pub mod sentence_encoder;
 pub mod sequence_classifier;
 pub mod token_classifier;
 
@@ -81,6 +82,7 @@ pub use masked_lm::MaskedLm;
 pub use mode::Mode;
 pub use names::{NamedParameter, gradient, named_parameters};
 pub use question_answerer::QuestionAnswerer;
+pub use sentence_encoder::SentenceEncoder;
 pub use sequence_classifier::SequenceClassifier;
 pub use source::{Source, SourceKind};
 pub use token_classifier::TokenClassifier;

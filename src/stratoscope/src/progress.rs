@@ -11,9 +11,9 @@ use stratoscope_strategy::strategy::Workers;
 use stratoscope_train::events::{self, Advanced, EpochEnded, FitStarted, Observer, RunCommand};
 use stratoscope_train::html::escape;
 use stratoscope_train::{
-    BertFiles, BertForMaskedLM, BertForQuestionAnswering, BertForSequenceClassification,
-    BertForTokenClassification, CompileReceipt, Counters, Evaluation, History, Model, Network,
-    Predictions, Sequential, Summary, interrupt,
+    BertFiles, BertForMaskedLM, BertForQuestionAnswering, BertForSentenceEmbedding,
+    BertForSequenceClassification, BertForTokenClassification, CompileReceipt, Counters,
+    Embeddings, Evaluation, History, Model, Network, Predictions, Sequential, Summary, interrupt,
 };
 use stratoscope_wire::{MimeBundle, RunState};
 
@@ -135,6 +135,18 @@ impl IntoBundle for Sequential {
 }
 
 impl IntoBundle for BertForSequenceClassification {
+    fn bundle(&self) -> MimeBundle {
+        of_loaded(self)
+    }
+}
+
+impl IntoBundle for Embeddings {
+    fn bundle(&self) -> MimeBundle {
+        html_and_plain(self.to_html(), self.to_plain())
+    }
+}
+
+impl IntoBundle for BertForSentenceEmbedding {
     fn bundle(&self) -> MimeBundle {
         of_loaded(self)
     }

@@ -73,8 +73,8 @@ pub use arguments::{
     IntoLoss, IntoMetric, IntoMetrics, IntoStrategyChoice, NoStrategy, auto, none,
 };
 pub use bert::{
-    BertFiles, BertForMaskedLM, BertForQuestionAnswering, BertForSequenceClassification,
-    BertForTokenClassification,
+    BertFiles, BertForMaskedLM, BertForQuestionAnswering, BertForSentenceEmbedding,
+    BertForSequenceClassification, BertForTokenClassification,
 };
 pub use build::IntoInputShape;
 pub use by_hand::{Applied, Gradients};
@@ -107,7 +107,7 @@ pub use optimizer::{
 };
 pub use plot::Picture;
 pub use precision::{HalfPrecision, half_precision};
-pub use predict::{Answered, Blank, IntoTexts, Marked, Prediction, Predictions};
+pub use predict::{Answered, Blank, Embeddings, IntoTexts, Marked, Near, Prediction, Predictions};
 pub use receipt::CompileReceipt;
 pub use report::comparison::{Comparison, OtherWeights, Parted};
 pub use report::inspection::{

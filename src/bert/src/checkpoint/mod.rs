@@ -178,6 +178,16 @@ fn fill<N: BertNetwork>(
     options: &LoadOptions,
     device: &Device,
 ) -> Result<LoadedNetwork<N>> {
+    if N::ARCHITECTURE == MaskedLm::ARCHITECTURE && !config.ties_word_embeddings() {
+        let path = folder.join("config.json");
+        let found = "false".to_owned();
+        return Err(problem::unsupported(
+            &path,
+            "tie_word_embeddings",
+            found,
+            &["true"],
+        ));
+    }
     let file = TensorFile::open_in(folder)?;
     // The head of a checkpoint for another task has the same name and is not usable here.
     let class = |of_bert: &str| config.family.class(of_bert);

@@ -23,6 +23,13 @@ pub(crate) fn errors<N: Network>(
     metrics: &[Metric],
 ) -> Vec<Diagnostic> {
     let files = &state.files;
+    if files.task() == Task::Embedding {
+        let expects = "a model with a head";
+        let problem = problem::bad_value("compile", "model", files.model_name(), expects);
+        let why = "it gives vectors by the weights that it was loaded with: train a `BertForMaskedLM` or a classifier, \
+                   save it, and load its body";
+        return vec![problem.why(why)];
+    }
     let activation = state.step.replicas.first().output_activation();
     let mut problems: Vec<Diagnostic> = loss
         .and_then(|loss| {

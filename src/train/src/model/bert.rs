@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use burn::tensor::{Device, Tensor};
 use stratoscope_bert::{
     BatchTensors, BertConfig, BertNetwork, BertTokenizer, LoadOptions, LoadReport, MaskedLm, Mode,
-    NamedParameter, Origin as TensorOrigin, QuestionAnswerer, SequenceClassifier, TokenClassifier,
-    checkpoint, named_parameters, source,
+    NamedParameter, Origin as TensorOrigin, QuestionAnswerer, SentenceEncoder, SequenceClassifier,
+    TokenClassifier, checkpoint, named_parameters, source,
 };
 use stratoscope_data::{Batch, Masking, Tokenize};
 use stratoscope_diagnostics::rules::InvalidSize;
@@ -22,10 +22,12 @@ use crate::report::memory_plan::StepMemory;
 mod masked;
 mod memory;
 mod question;
+mod sentence;
 mod token;
 
 pub use masked::BertForMaskedLM;
 pub use question::BertForQuestionAnswering;
+pub use sentence::BertForSentenceEmbedding;
 pub use token::BertForTokenClassification;
 
 /// BERT with a classifier, or a regression, on its pooled output.
@@ -52,7 +54,11 @@ pub struct BertFiles {
 
 impl Files for BertFiles {
     fn model_name(&self) -> &'static str {
-        self.architecture
+        match self.architecture {
+            // transformers has no class of this name.
+            SentenceEncoder::ARCHITECTURE => "BertForSentenceEmbedding",
+            architecture => architecture,
+        }
     }
 
     fn task(&self) -> Task {
@@ -60,6 +66,7 @@ impl Files for BertFiles {
             TokenClassifier::ARCHITECTURE => Task::Words,
             QuestionAnswerer::ARCHITECTURE => Task::Span,
             MaskedLm::ARCHITECTURE => Task::Masked,
+            SentenceEncoder::ARCHITECTURE => Task::Embedding,
             _ if self.config.multi_label && self.config.num_labels() > 1 => Task::Set,
             _ => Task::Example,
         }
@@ -136,7 +143,10 @@ impl Files for BertFiles {
         if self.task() == Task::Masked {
             return Some(self.config.vocab_size);
         }
-        let is_number = self.config.is_regression() && self.task() == Task::Example;
+        let is_number = match self.task() {
+            Task::Example => self.config.is_regression(),
+            task => task == Task::Embedding,
+        };
         (!is_number).then(|| self.config.num_labels())
     }
 }

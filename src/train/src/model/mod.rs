@@ -31,7 +31,7 @@ use crate::context::RunContext;
 use crate::context::ledger::Ledger;
 use crate::context::mixed_precision::Policy;
 use crate::context::warnings::notice;
-use crate::network::{Files, Network};
+use crate::network::{Files, Network, Task};
 use crate::report::held::Held;
 use crate::report::history::History;
 use crate::report::memory_plan::MemoryPlan;
@@ -271,6 +271,8 @@ impl<N: Network> fmt::Debug for Model<N> {
             false => "not built".to_owned(),
         };
         let labels = match (state.files.classes(), state.files.binary_labels()) {
+            (Some(tokens), _) if state.files.task() == Task::Masked => text::count(tokens, "token"),
+            _ if state.files.task() == Task::Embedding => "a vector as output".to_owned(),
             (Some(classes), _) => text::count(classes, "label"),
             (None, Some([no, yes])) => {
                 format!("one output that decides between `{no}` and `{yes}`")

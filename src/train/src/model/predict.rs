@@ -5,7 +5,6 @@ use std::fmt::{self, Write};
 use serde::Serialize;
 use stratoscope_data::{Dataset, TagScheme};
 use stratoscope_diagnostics::rules::EmptyDataset;
-use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::text;
 use stratoscope_strategy::Origin;
@@ -18,17 +17,21 @@ use crate::problem;
 use crate::report::html::{CELL, HEAD, escape};
 use crate::report::inspection::ConfusionMatrix;
 use crate::run::watch::new_head;
-use crate::step::forward::{PREFETCHED, forward};
 use crate::step::head::{Head, most_probable};
 
 mod assess;
 mod blanks;
+mod embed;
+mod outputs;
 mod sets;
 mod spans;
 mod texts;
 mod words;
 
+pub use embed::{Embeddings, Near};
 pub use texts::IntoTexts;
+
+use outputs::outputs_of;
 
 /// Texts of a batch.
 const BATCH_SIZE: usize = 32;
@@ -137,6 +140,13 @@ impl<N: Network> Model<N> {
         let _listening = Listening::begin();
         let mut state = self.state();
         state.ready_for(&data, "predict", origin)?;
+        if state.files.task() == Task::Embedding {
+            let expects = "a model that answers; this one gives vectors: `model.embed(texts)?`";
+            let name = state.files.model_name();
+            return Err(Box::new(problem::bad_value(
+                "predict", "model", name, expects,
+            )));
+        }
         let max_length = state.files.max_positions().min(LONGEST);
         let encoded = match state.files.task() {
             Task::Span => {
@@ -154,27 +164,7 @@ impl<N: Network> Model<N> {
         prepare::in_vocabulary(&state.files, &data, &encoded, "predict")?;
         prepare::report_truncated(&encoded, "predict")?;
         new_head(&state, "predict")?;
-        let precision = state.step.policy.precision();
-        let replicas = state.settled()?;
-        let mut outputs = Vec::with_capacity(encoded.len());
-        let mut work = Work::begin(
-            ("predicting", "predicted"),
-            encoded.len(),
-            Unit::Things("example"),
-        );
-        for batch in encoded.batch(BATCH_SIZE)?.prefetch(PREFETCHED) {
-            if !outputs.is_empty() {
-                work.reached(outputs.len())?;
-            }
-            let Some(parts) = forward(&replicas, &batch, None, precision)? else {
-                return Err(work.interrupted());
-            };
-            for (part, own) in parts {
-                let width = (own.outputs.len() / part.size().max(1)).max(1);
-                outputs.extend(own.outputs.chunks_exact(width).map(<[f32]>::to_vec));
-            }
-        }
-        work.finished();
+        let outputs = outputs_of(&state, &encoded, ("predicting", "predicted"))?;
         let loss = state.compiled.as_ref().and_then(|compiled| compiled.loss);
         let head = Head::of(&state.files, state.step.replicas.first(), loss);
         let label_names = head.label_names(&state.files);

@@ -11,6 +11,8 @@ pub enum Task {
     Words,
     /// A part of a text: the outputs of an example are S numbers for where it begins, and S for where it ends.
     Span,
+    /// A vector.
+    Embedding,
     /// Any of several labels: each output is decided by itself.
     Set,
     /// The token behind each mask: the outputs of an example are K rows of as many numbers as the vocabulary has tokens, in

@@ -179,7 +179,7 @@ pub(crate) fn encode(
     texts::empty(&data, call).map_or(Ok(()), notice)?;
     let tokenizer = files.tokenizer();
     let encoded = match files.task() {
-        Task::Example | Task::Set => data.tokenize(tokenizer, max_length)?,
+        Task::Example | Task::Set | Task::Embedding => data.tokenize(tokenizer, max_length)?,
         Task::Words => data.tokenize_words(tokenizer, max_length)?,
         Task::Span => data.tokenize_questions(tokenizer, max_length, files.stride(max_length))?,
         Task::Masked => data.tokenize_masked(tokenizer, max_length, files.masking())?,

@@ -49,6 +49,8 @@ impl Head {
                     are_logits: logits && from_logits,
                 };
             }
+            // It is never asked for answers.
+            Task::Embedding => return Self::Number,
             Task::Example => {}
         }
         if files.classes().is_some() {

@@ -199,6 +199,18 @@ fn labels_are_not_used_and_what_cannot_be_is_refused() {
         let problem = model.set_masking(masking).expect_err("no share");
         assert_eq!(problem.code, "SC0103");
     }
+    // A decoder with weights of its own.
+    let untied = tiny_bert(0.0);
+    let path = untied.path().join("config.json");
+    let config = std::fs::read_to_string(&path).expect("the fixture's file");
+    let config = config.replacen('{', "{\"tie_word_embeddings\": false,", 1);
+    std::fs::write(&path, config).expect("room");
+    let folder = untied.path().to_str().expect("a path in UTF-8");
+    let problem = BertForMaskedLM::from_pretrained(folder).expect_err("not tied");
+    assert!(
+        format!("{problem:?}").contains("tie_word_embeddings"),
+        "{problem:?}"
+    );
     let weighted = quiet().class_weight([(0, 2.0), (1, 1.0)]);
     let problem = model.fit(&labelled, weighted).expect_err("no classes");
     assert_eq!(problem.code, "SC0103");

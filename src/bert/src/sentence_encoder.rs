@@ -1,0 +1,48 @@
+//! A vector for each text: the mean over its tokens, of length 1. Checkpoint keys `bert.*`, or none before a layer's, as in
+//! transformers' `BertModel`. Source: Reimers and Gurevych 2019, section 3, "MEAN-strategy".
+//! Dimensions: B sequences, S positions, H = hidden_size.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+use crate::batch::BatchTensors;
+use crate::body::Body;
+use crate::config::BertConfig;
+use crate::heads::BertNetwork;
+use crate::mode::Mode;
+use crate::parameters::Parameters;
+use crate::taps;
+
+/// The body.
+#[derive(Module, Debug)]
+pub struct SentenceEncoder {
+    /// The body.
+    pub bert: Body,
+}
+
+impl SentenceEncoder {
+    /// # Shapes
+    /// ids, mask and types [B, S] → vectors of length 1, [B, H]
+    pub fn forward(&self, batch: BatchTensors, mode: Mode) -> Tensor<2> {
+        let mask = batch.attention_mask.clone();
+        let hidden = self.bert.forward(batch, mode).last_hidden_state();
+        taps::within("embedding", || {
+            let sum = (hidden * mask.clone().unsqueeze_dim::<3>(2)).sum_dim(1);
+            let sum = sum.squeeze_dim::<2>(1);
+            // Every text has a token; of vectors of zeros the length is not divided by.
+            let mean = sum / mask.sum_dim(1).clamp_min(1.0);
+            let length = mean.clone().square().sum_dim(1).sqrt().clamp_min(1e-12);
+            taps::output(mean / length)
+        })
+    }
+}
+
+impl BertNetwork for SentenceEncoder {
+    const ARCHITECTURE: &'static str = "BertModel";
+
+    fn new(parameters: &mut Parameters, config: &BertConfig) -> Self {
+        Self {
+            bert: Body::new(&mut parameters.enter("bert"), config),
+        }
+    }
+}
