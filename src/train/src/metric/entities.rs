@@ -4,7 +4,7 @@
 use stratoscope_data::{TagScheme, TokenLabels};
 
 use super::Tally;
-use super::tally::largest;
+use super::correct::largest;
 
 /// Entities of a type: labeled, predicted, right.
 pub(crate) type OfType = [u64; 3];

@@ -5,6 +5,7 @@
 //! (an empty denominator): it is shown as such, never as NaN or as 0.
 
 mod auc;
+mod correct;
 mod correlation;
 mod distance;
 mod entities;
@@ -23,9 +24,9 @@ use std::fmt;
 
 use stratoscope_diagnostics::arguments::IdentifierKind;
 
+pub(crate) use correct::{correct, largest};
 pub(crate) use tallies::Tallies;
 pub use tally::{Predicted, Tally};
-pub(crate) use tally::{correct, largest};
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,8 +4,8 @@
 use rayon::prelude::*;
 use stratoscope_data::TokenLabels;
 
+use super::correct::largest;
 use super::ratio;
-use super::tally::largest;
 
 /// What was counted.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -16,7 +16,7 @@ use crate::support::{
     assert_near_weights, cross_entropy, load, plain_args, sentences, tiny_bert, weights,
 };
 
-/// Texts of one word, repeated: what is hidden is known by its neighbours.
+/// Texts of one word, repeated: what is hidden is known by what is left.
 fn repeated(count: usize) -> Dataset {
     let text = |row: usize| {
         let word = format!("w{}", 20 + row * 5 % 12);

@@ -79,6 +79,12 @@ impl Sizes {
         }
     }
 
+    /// The bytes of what a masked language model needs for the tokens that it predicts.
+    fn of_logits(&self, vocabulary: usize, share: f64) -> u64 {
+        let tokens = (self.tokens as f64 * share).ceil() as u64;
+        tokens.saturating_mul(3 * vocabulary as u64 * ELEMENT)
+    }
+
     /// The weights of a layer that are rounded under a mixed policy.
     fn weights(&self) -> u64 {
         4 * self.hidden * self.hidden + 2 * self.hidden * self.intermediate
@@ -142,14 +148,8 @@ pub(super) fn of_a_step(
     let of_the_head = trained("") - embeddings - trained("bert.encoder.");
     let lowest = trained(&format!("{}attention.", layer(first)));
     let wide = some * 2 * sizes.hidden * sizes.intermediate * ELEMENT;
-    let (of_logits, of_decoder) = match predicted {
-        Some(share) => {
-            let tokens = (sizes.tokens as f64 * share).ceil() as u64;
-            let logits = tokens.saturating_mul(3 * config.vocab_size as u64 * ELEMENT);
-            (logits, trained("bert.embeddings.word_embeddings."))
-        }
-        None => (0, 0),
-    };
+    let of_logits = predicted.map_or(0, |share| sizes.of_logits(config.vocab_size, share));
+    let of_decoder = predicted.map_or(0, |_| trained("bert.embeddings.word_embeddings."));
     vec![
         StepMemory {
             when: "when the backward pass begins",

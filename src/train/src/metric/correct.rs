@@ -1,0 +1,48 @@
+//! Which answer is given, and whether it is right.
+
+use stratoscope_data::Labels;
+
+/// How many rows of a batch are answered right: `outputs` are [B, C], row-major. `None` where the outputs are numbers.
+/// `threshold` is that of one output which decides between two classes.
+pub(crate) fn correct(
+    labels: &Labels,
+    outputs: &[f32],
+    classes: Option<usize>,
+    threshold: Option<f64>,
+) -> Option<usize> {
+    match (labels, classes, threshold) {
+        (Labels::Classes(labels), Some(classes), _) => {
+            let rows = labels.iter().zip(outputs.chunks_exact(classes));
+            Some(
+                rows.filter(|(label, row)| usize::try_from(**label) == Ok(largest(row)))
+                    .count(),
+            )
+        }
+        (Labels::Classes(labels), None, Some(threshold)) => {
+            let rows = labels.iter().zip(outputs);
+            Some(
+                rows.filter(|(label, output)| (**label > 0) == (f64::from(**output) > threshold))
+                    .count(),
+            )
+        }
+        (Labels::Values(labels), None, Some(threshold)) => {
+            let rows = labels.iter().zip(outputs);
+            Some(
+                rows.filter(|(label, output)| (**label > 0.5) == (f64::from(**output) > threshold))
+                    .count(),
+            )
+        }
+        _ => None,
+    }
+}
+
+/// The index of the largest output, the first of equals: argmax as PyTorch and NumPy have it.
+pub(crate) fn largest(row: &[f32]) -> usize {
+    let mut best = 0;
+    for (index, value) in row.iter().enumerate() {
+        if *value > row[best] {
+            best = index;
+        }
+    }
+    best
+}
