@@ -216,6 +216,21 @@ compile!(shares, optimizer = SGD::new(0.1), loss = Huber { delta: 2.0 }, metrics
     check_error(kernel.execute("compile!(line, optimizer = SGD::new(0.1), metrics = [auc()], strategy = none)?;"), "SC0310")
 
 
+def test_layers_are_trained_from_the_head_down(kernel, tiny):
+    kernel.run(f"""let (few, _) = debian_sections()?;
+let few = few.take(16);
+let waiting = BertForSequenceClassification::from_pretrained("{tiny}", 8)?;
+compile!(waiting, optimizer = AdamW::new(1e-3), loss = SparseCategoricalCrossentropy {{ from_logits: true }}, strategy = none)?;""")
+    shown = kernel.run("""let course = fit!(waiting, few, epochs = 4, batch_size = 8, max_length = 16, callbacks = [GradualUnfreezing::new()])?;
+course.edits.iter().map(|it| it.to_string()).collect::<Vec<_>>()""").shown()
+    assert "3 layers frozen at first" in shown and "embeddings trained from here on" in shown, shown
+    assert shown.index("encoder layer 1") < shown.index("encoder layer 0") < shown.index("embeddings"), shown
+    refused = kernel.execute("fit!(waiting, few, epochs = 1, callbacks = [GradualUnfreezing::new().every(0)])?;")
+    check_error(refused, "SC0103")
+    refused = kernel.execute("compile!(waiting, optimizer = Adafactor::new(1e-3).clip_threshold(0.5), strategy = none)?;")
+    check_error(refused, "SC0103")
+
+
 def test_variables_of_a_pattern_have_a_rate_of_their_own(kernel):
     kernel.run("""let rows = make_regression(64, 3, 1)?;
 let by_name = Sequential([Dense(4).activation("tanh").seed(1).input_shape((3,)), Dense(1).seed(2)])?;""")
