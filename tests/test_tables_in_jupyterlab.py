@@ -10,7 +10,7 @@ import pytest
 
 import lab
 from test_lint_in_jupyterlab import check_no_failure, opened, page, show  # noqa: F401 (a fixture)
-from test_widgets import press, run
+from test_widgets import press as press_at, run
 
 # Numbers with units and a missing one, texts, and pairs of equal values.
 UNITS = '''let rows = [("b", "1.20 KiB", "85 %", "2 min 05 s"), ("a10", "900 B", "9.5 %", "0.5 s"), ("a9", "–", "85 %", "1 h 00 min"), ("c", "86.7 MiB", "100 %", "45 s")];
@@ -21,6 +21,13 @@ LONG = '''let mut long = Table::new(["row", "square", "parity"]);
 for row in 0..57i64 { long.push([row, (row - 30) * (row - 30), row % 2]); }
 display(&long);'''
 TABLES = "document.querySelectorAll('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-OutputArea-output table')"
+
+
+def press(page, element):
+    """A mouse click; what is outside of the window comes into view first."""
+    page.wait_until(f"(() => {{ const e = {element}; e?.scrollIntoView({{block: 'center'}}); return !!e; }})()")
+    time.sleep(0.2)
+    press_at(page, element)
 
 
 def column(page, table, number):
