@@ -141,3 +141,14 @@ def test_a_folder_that_cannot_be_used_hinders_no_cell(tmp_path):
         kernel.run("!echo a")
         shown = kernel.run("%history").shown()
         assert shown.startswith("1  !echo a\n") and "STRATOSCOPE_HISTORY=off" in shown
+
+
+def test_a_link_is_not_followed_and_the_answer_says_so(tmp_path):
+    (tmp_path / "real.jsonl").write_text("")
+    (tmp_path / "history.jsonl").symlink_to(tmp_path / "real.jsonl")
+    with start(tmp_path, tmp_path / "history.jsonl") as kernel:
+        kernel.run("!echo a")
+        shown = " ".join(kernel.run("%history").shown().split())
+        assert f"it is a symbolic link to {tmp_path / 'real.jsonl'}, and links are not followed" in shown, shown
+        assert "os error" not in shown
+    assert (tmp_path / "real.jsonl").read_text() == ""

@@ -13,6 +13,7 @@ import { Kernel } from '@jupyterlab/services';
 
 import { Channel } from './channel';
 import { markers } from './markers';
+import { tables } from './tables';
 
 const DELAY_MS = 250;
 
@@ -137,4 +138,4 @@ const plugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-export default plugin;
+export default [plugin, tables];

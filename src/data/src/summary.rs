@@ -4,7 +4,7 @@
 use std::fmt::{self, Write};
 
 use serde_json::{Value, json};
-use stratoscope_render::html::escape;
+use stratoscope_render::html::{data_table, escape};
 use stratoscope_render::text;
 
 use crate::annotation::Word;
@@ -64,9 +64,9 @@ impl Dataset {
             };
             let _ = write!(
                 html,
-                "<table style=\"border-collapse:collapse;margin-bottom:8px\"><tr>\
-                 <th style=\"{HEAD}\">{class}</th><th style=\"{HEAD}\">name</th>\
-                 <th style=\"{HEAD}\">{counted}</th><th style=\"{HEAD}\"></th></tr>"
+                "{}<tr><th style=\"{HEAD}\">{class}</th><th style=\"{HEAD}\">name</th>\
+                 <th style=\"{HEAD}\">{counted}</th><th style=\"{HEAD}\"></th></tr>",
+                data_table("border-collapse:collapse;margin-bottom:8px")
             );
             for (class, (name, count)) in self.label_names.iter().zip(counts).enumerate() {
                 let bar = (120 * count).div_ceil(largest);
@@ -102,7 +102,7 @@ impl Dataset {
             ("second text", paired),
             ("label", labelled),
         ];
-        let mut html = String::from("<table style=\"border-collapse:collapse\"><tr>");
+        let mut html = data_table("border-collapse:collapse") + "<tr>";
         for (head, _) in heads.iter().filter(|(_, shown)| *shown) {
             let _ = write!(html, "<th style=\"{HEAD}\">{head}</th>");
         }

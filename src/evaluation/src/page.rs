@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use stratoscope_render::html::{escape, prose};
+use stratoscope_render::html::{DATA_TABLE_STYLE, data_table, escape, prose};
 
 const CELL: &str = "padding:3px 12px;border-bottom:1px solid #80808059;vertical-align:top";
 const HEAD: &str = "padding:3px 12px;font-weight:600;border-bottom:1px solid #808080b3";
@@ -38,9 +38,7 @@ impl Align {
 
 /// A table; the first cell of a row is its heading. Rows in `bold` are to be seen among the others.
 pub(crate) fn table(head: &[(String, Align)], rows: &[Vec<String>], bold: Option<usize>) -> String {
-    let mut html = String::from(
-        "<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><thead><tr>",
-    );
+    let mut html = data_table(DATA_TABLE_STYLE) + "<thead><tr>";
     // Writing to a string cannot fail.
     for (name, align) in head {
         let (style, name) = (align.style(), escape(name));

@@ -46,6 +46,32 @@ pub fn prose(text: &str) -> String {
     html
 }
 
+/// The class of a table of data, one record a row below one row of headings. The extension of JupyterLab sorts such a
+/// table and shows it in pages (`kernel-spec/labextension/src/tables.ts`); elsewhere the class means nothing. A class is
+/// kept where front ends sanitize.
+pub const DATA_TABLE: &str = "stratoscope-rows";
+
+/// The opening tag of a table of data, with an inline style or without one. A table that only aligns things is written
+/// without this function.
+///
+/// ```
+/// use stratoscope_render::html::data_table;
+///
+/// assert_eq!(data_table(""), "<table class=\"stratoscope-rows\">");
+/// ```
+pub fn data_table(style: &str) -> String {
+    match style {
+        "" => format!("<table class=\"{DATA_TABLE}\">"),
+        style => format!(
+            "<table class=\"{DATA_TABLE}\" style=\"{}\">",
+            attribute(style)
+        ),
+    }
+}
+
+/// The style of most tables of data.
+pub const DATA_TABLE_STYLE: &str = "border-collapse:collapse;font-size:13px;margin:4px 0";
+
 /// Text as code inside a line.
 pub fn code(text: &str) -> String {
     format!("<code style=\"{CODE_FONT}\">{}</code>", escape(text))

@@ -1,7 +1,7 @@
 //! `%history`: the cells that ran before, also in earlier sessions.
 
 use serde_json::Value;
-use stratoscope_render::html::escape;
+use stratoscope_render::html::{data_table, escape};
 use stratoscope_render::text::count;
 use stratoscope_session::{FoundCells, HistoryChange, PastCell, PastCells};
 use stratoscope_wire::MimeBundle;
@@ -119,7 +119,8 @@ fn show(found: &FoundCells, pattern: Option<&str>) -> MimeBundle {
     }
     let note = note(found, pattern);
     let html = format!(
-        "<table><thead><tr><th>cell</th><th style=\"text-align:left\">text</th></tr></thead><tbody>{rows}</tbody></table>"
+        "{}<thead><tr><th>cell</th><th style=\"text-align:left\">text</th></tr></thead><tbody>{rows}</tbody></table>",
+        data_table("")
     );
     let table = if rows.is_empty() { String::new() } else { html };
     bundle(plain + &note, format!("{table}<p>{}</p>", escape(&note)))

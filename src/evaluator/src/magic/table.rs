@@ -1,7 +1,7 @@
 //! The table of `%vars`.
 
 use serde_json::Value;
-use stratoscope_render::html::escape;
+use stratoscope_render::html::{data_table, escape};
 use stratoscope_wire::MimeBundle;
 
 use stratoscope_session::Variable;
@@ -49,7 +49,7 @@ pub fn table(variables: &[Variable]) -> MimeBundle {
         plain.push_str(line.join("  ").trim_end());
         plain.push('\n');
     }
-    let mut html = String::from("<table><thead><tr>");
+    let mut html = data_table("") + "<thead><tr>";
     for (title, side) in titles.iter().zip(SIDES) {
         html.push_str(&format!("<th style=\"{}\">{title}</th>", style(side)));
     }

@@ -222,9 +222,7 @@ impl HistoryFile {
 
     /// Opens a regular file of this user, which nobody else may read.
     fn open(&self, options: &mut OpenOptions) -> io::Result<File> {
-        let file = private(options).open(&self.path)?;
-        check(&file)?;
-        Ok(file)
+        open_private(options, &self.path)
     }
 
     /// Waits for the lock, which is held while the returned file is open.
@@ -237,8 +235,7 @@ impl HistoryFile {
         }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true);
-        let file = private(&mut options).open(self.beside("lock"))?;
-        check(&file)?;
+        let file = open_private(&mut options, &self.beside("lock"))?;
         let limit = Instant::now() + LOCK_LIMIT;
         loop {
             match file.try_lock() {
@@ -265,6 +262,30 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
+}
+
+/// A file of this user that is not reached through a link: whoever may write the folder could otherwise lead the cells to
+/// another file.
+fn open_private(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let file = private(options)
+        .open(path)
+        .map_err(|error| match error.raw_os_error() {
+            // What `O_NOFOLLOW` answers.
+            Some(libc::ELOOP) => io::Error::other(link_words(path)),
+            _ => error,
+        })?;
+    check(&file)?;
+    Ok(file)
+}
+
+fn link_words(path: &Path) -> String {
+    let target = match fs::read_link(path) {
+        Ok(target) => format!(" to {}", target.display()),
+        Err(_) => String::new(),
+    };
+    format!(
+        "it is a symbolic link{target}, and links are not followed; set STRATOSCOPE_HISTORY to the file itself"
+    )
 }
 
 fn check(file: &File) -> io::Result<()> {

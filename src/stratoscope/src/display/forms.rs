@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use serde_json::Value;
-use stratoscope_render::html::escape;
+use stratoscope_render::html::{data_table, escape};
 use stratoscope_wire::MimeBundle;
 
 use super::{IntoBundle, html_and_plain, plain, with};
@@ -114,7 +114,8 @@ impl IntoBundle for Table {
         };
         let body: String = self.rows.iter().map(|row| tags(row, "td")).collect();
         let html = format!(
-            "<table><thead>{}</thead><tbody>{body}</tbody></table>",
+            "{}<thead>{}</thead><tbody>{body}</tbody></table>",
+            data_table(""),
             tags(&self.titles, "th")
         );
         html_and_plain(html, text.trim_end())

@@ -6,6 +6,7 @@ use serde::Serialize;
 use stratoscope_data::{Dataset, TagScheme};
 use stratoscope_diagnostics::rules::EmptyDataset;
 use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_render::html::{DATA_TABLE_STYLE, data_table};
 use stratoscope_render::text;
 use stratoscope_strategy::Origin;
 
@@ -329,9 +330,7 @@ impl Predictions {
         const LEFT: &str = "padding:3px 12px;text-align:left;border-bottom:1px solid #80808059";
         const BAR: &str =
             "display:inline-block;height:9px;background-color:#3b82c4;border-radius:2px";
-        let mut html = String::from(
-            "<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><tr>",
-        );
+        let mut html = data_table(DATA_TABLE_STYLE) + "<tr>";
         // Writing to a string cannot fail.
         for (name, align) in [
             ("text", "left"),

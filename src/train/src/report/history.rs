@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 
 use serde::Serialize;
+use stratoscope_render::html::{DATA_TABLE_STYLE, data_table};
 use stratoscope_render::text;
 
 use crate::metric::Predicted;
@@ -403,8 +404,7 @@ fn html_table(
     rows: impl Iterator<Item = Vec<String>>,
     notes: &[String],
 ) -> String {
-    let mut html =
-        String::from("<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><tr>");
+    let mut html = data_table(DATA_TABLE_STYLE) + "<tr>";
     // Writing to a string cannot fail.
     for column in columns {
         let _ = write!(html, "<th style=\"{HEAD}\">{column}</th>");

@@ -171,7 +171,15 @@ fn a_place_that_cannot_be_used_is_an_error() {
         at("pipe.jsonl"),
     ] {
         let file = HistoryFile::new(path.clone(), Limits::DEFAULT);
-        file.append(1, 1, "x").expect_err("cannot be written");
+        let error = file.append(1, 1, "x").expect_err("cannot be written");
+        if path == at("link.jsonl") {
+            let words = format!("a symbolic link to {}", at("file").display());
+            let said = error.to_string();
+            assert!(
+                said.contains(&words) && said.contains("STRATOSCOPE_HISTORY"),
+                "{said}"
+            );
+        }
     }
     assert_eq!(
         fs::read(at("file")).expect("is read"),

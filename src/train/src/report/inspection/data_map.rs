@@ -4,7 +4,7 @@
 
 use std::fmt::{self, Write};
 
-use stratoscope_render::html::{escape, picture};
+use stratoscope_render::html::{DATA_TABLE_STYLE, data_table, escape, picture};
 use stratoscope_render::text;
 
 use super::{notes_html, number, svg, title_html};
@@ -118,7 +118,8 @@ impl DataMap {
         html += &picture(&self.svg(), &self.title());
         let suspects = self.suspects();
         if !suspects.is_empty() {
-            html += "<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><caption \
+            html += &data_table(DATA_TABLE_STYLE);
+            html += "<caption \
                      style=\"text-align:left;font-size:13px\">Suspected labels (evidence of the training set)</caption>\
                      <thead><tr>";
             // Writing to a string cannot fail.

@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Write};
 
-use stratoscope_render::html::{CODE_FONT, escape};
+use stratoscope_render::html::{CODE_FONT, DATA_TABLE_STYLE, data_table, escape};
 use stratoscope_render::text;
 
 use super::{notes_html, number, title_html};
@@ -174,9 +174,7 @@ impl ExampleView {
 fn examples_html(examples: &[&ExampleView]) -> String {
     const LEFT: &str =
         "padding:3px 12px;text-align:left;border-bottom:1px solid #80808059;vertical-align:top";
-    let mut html = String::from(
-        "<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><thead><tr>",
-    );
+    let mut html = data_table(DATA_TABLE_STYLE) + "<thead><tr>";
     for name in ["row", "example", "label", "prediction", "p(label)", "loss"] {
         // Writing to a string cannot fail.
         let _ = write!(

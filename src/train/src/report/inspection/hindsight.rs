@@ -4,7 +4,7 @@
 use std::fmt::{self, Write};
 use std::ops::Deref;
 
-use stratoscope_render::html::{code, picture};
+use stratoscope_render::html::{DATA_TABLE_STYLE, code, data_table, picture};
 use stratoscope_render::text;
 
 use super::statistics::Statistics;
@@ -222,9 +222,7 @@ impl Hindsight {
         let mut html = title_html(&self.title());
         let rows = self.rows();
         if !rows.is_empty() {
-            html.push_str(
-                "<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><thead><tr>",
-            );
+            html += &(data_table(DATA_TABLE_STYLE) + "<thead><tr>");
             for name in ["value", "of its", "first", "last", "min", "max", "by step"] {
                 // Writing to a string cannot fail.
                 let _ = write!(html, "<th scope=\"col\" style=\"{HEAD}\">{name}</th>");

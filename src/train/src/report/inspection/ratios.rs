@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use serde::Serialize;
-use stratoscope_render::html::{code, escape};
+use stratoscope_render::html::{DATA_TABLE_STYLE, code, data_table, escape};
 use stratoscope_render::text;
 
 use super::{notes_html, number, title_html};
@@ -105,8 +105,7 @@ impl UpdateRatios {
     pub fn to_html(&self) -> String {
         let mut html = title_html(&self.title());
         if !self.layers.is_empty() {
-            html +=
-                "<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><thead><tr>";
+            html += &(data_table(DATA_TABLE_STYLE) + "<thead><tr>");
             for (at, column) in COLUMNS.iter().enumerate() {
                 let side = if at == 0 { ";text-align:left" } else { "" };
                 // Writing to a string cannot fail.

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::ops::{Deref, Index};
 
-use stratoscope_render::html::{code, escape, picture};
+use stratoscope_render::html::{DATA_TABLE_STYLE, code, data_table, escape, picture};
 use stratoscope_render::{text, units};
 
 use super::layers::{layer_of, parts_of};
@@ -278,8 +278,8 @@ impl TensorStatistics {
         // Writing to a string cannot fail.
         let _ = write!(
             html,
-            "<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><thead><tr>\
-             <th scope=\"col\" style=\"{HEAD};text-align:left\">{first}</th>"
+            "{}<thead><tr><th scope=\"col\" style=\"{HEAD};text-align:left\">{first}</th>",
+            data_table(DATA_TABLE_STYLE)
         );
         for column in self.columns() {
             let _ = write!(
