@@ -139,13 +139,20 @@ fn every_strategy_has_the_rates_of_one_device() {
     let lamb = || Lamb::new(1e-2).epsilon(0.1).layer_decay(0.5);
     let (_, alone) = trained(None, optimizer(), 12);
     let (_, alone_with_lamb) = trained(None, lamb(), 12);
-    let (_, alone_with_adafactor) = trained(None, Adafactor::new(1e-2), 12);
+    // Large enough that gradients which are nothing but rounding do not decide.
+    let adafactor = || Adafactor::new(1e-2).epsilon_1(1e-2);
+    let (_, alone_with_adafactor) = trained(None, adafactor(), 12);
+    // The gradient of this one is 0 but for its rounding, and LAMB makes every step as long as the weights.
+    let but_keys = |all: &Weights| -> Weights {
+        let is_other = |it: &&(String, Vec<f32>)| !it.0.ends_with("key.bias");
+        all.iter().filter(is_other).cloned().collect()
+    };
     for strategy in [mirrored, central, servers] {
         let (_, found) = trained(Some(&strategy), optimizer(), 12);
         assert_near_weights(&found, &alone);
         let (_, found) = trained(Some(&strategy), lamb(), 12);
-        assert_near_weights(&found, &alone_with_lamb);
-        let (_, found) = trained(Some(&strategy), Adafactor::new(1e-2), 12);
+        assert_near_weights(&but_keys(&found), &but_keys(&alone_with_lamb));
+        let (_, found) = trained(Some(&strategy), adafactor(), 12);
         assert_near_weights(&found, &alone_with_adafactor);
     }
 }
