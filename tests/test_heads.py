@@ -3,6 +3,7 @@ with its data."""
 
 import json
 import pathlib
+import re
 
 import pytest
 
@@ -99,6 +100,8 @@ def test_texts_have_vectors(kernel):
     chosen = [row for row, sentence in enumerate(reference["sentences"]) if not sentence["text_pair"] and sentence["length"] < 128 and sentence["text"]]
     assert len(chosen) >= 4
     texts = ", ".join(json.dumps(reference["sentences"][row]["text"], ensure_ascii=False) for row in chosen)
+    # Control characters as Rust writes them.
+    texts = re.sub(r"\\u([0-9a-f]{4})", r"\\u{\1}", texts)
     kernel.run('let encoder = BertForSentenceEmbedding::from_pretrained("all-MiniLM-L6-v2")?;')
     assert "vectors of 384 numbers" in kernel.run(f"let found = encoder.embed([{texts}])?; found").shown()
     vectors = json.loads(kernel.run('format!("{:?}", found.vectors)').shown().strip('"'))
@@ -115,7 +118,7 @@ packages.nearest(&encoder.embed("send e-mail")?, 1)?[0][0].text.clone()""")
 
 def test_masks_are_filled_in(ready, tiny, tmp_path):
     ready.run("""let texts = Dataset::from_texts((0..48).map(|row| {
-    format!("the {} of a {}", ["game", "server"][row % 2], ["library", "editor"][row % 2])
+    vec![["game", "server", "library"][row % 3]; 6].join(" ")
 }));""")
     ready.run(f"""scope!(strategy, {{
     let lm = BertForMaskedLM::from_pretrained("{tiny}")?;
@@ -124,12 +127,12 @@ def test_masks_are_filled_in(ready, tiny, tmp_path):
 }});""")
     history = ready.run("let history = fit!(lm, texts, validation_data = texts, batch_size = 8, epochs = 30)?; history").shown()
     assert "perplexity" in history, history
-    cell = ready.run('lm.fill(["the server of a [MASK]", "the [MASK] of a library"])?')
-    assert "the server of a [editor]" in cell.shown() and "the [game] of a library" in cell.shown(), cell.shown()
+    cell = ready.run('lm.fill(["server server [MASK] server", "game [MASK] game game"])?')
+    assert "server server [server] server" in cell.shown() and "game [game] game game" in cell.shown(), cell.shown()
     html = cell.shown("text/html")
     check_static_html(html)
-    assert "editor</span>" in html and "probability" in html
-    check_card(ready.execute('lm.fill("the server of an editor")?'), "SC0103", "[MASK]")
+    assert "server</span>" in html and "probability" in html
+    check_card(ready.execute('lm.fill("server server")?'), "SC0103", "[MASK]")
     ready.run(f'lm.save_pretrained("{tmp_path}/lm")?;')
     config = json.loads((tmp_path / "lm" / "config.json").read_text(encoding="utf-8"))
     assert config["architectures"] == ["BertForMaskedLM"]
