@@ -626,6 +626,8 @@ mod tests {
             "entity_recall",
             "exact_match",
             "answer_f1",
+            "perplexity",
+            "micro_f1",
         ];
         assert_eq!(
             refused(Answers::Classes(2)),
@@ -654,6 +656,14 @@ mod tests {
             ]
             .concat()
         );
+        let taken = |answers: Answers| -> Vec<&str> {
+            let refused = refused(answers);
+            let names = Metric::ALL.map(Metric::name).into_iter();
+            names.filter(|name| !refused.contains(name)).collect()
+        };
+        assert_eq!(taken(Answers::Tokens), ["accuracy", "perplexity"]);
+        let of_sets = ["accuracy", "macro_f1", "exact_match", "micro_f1"];
+        assert_eq!(taken(Answers::Set), of_sets);
         assert!(top_k_accuracy(0).objection(Answers::Classes(3)).is_some());
     }
 

@@ -164,8 +164,17 @@ fn the_table_has_every_method() {
     let of_values = methods_in_the_sources();
     assert!(of_values.contains("fit") && of_values.contains("predict"));
     let constructors = ["new", "of", "from_pretrained"];
-    // Of lists of layers alone, and of `BertForQuestionAnswering` alone (its own test is `question_answering.rs`).
-    let others = ["summary", "new_named", "answer", "set_stride"];
+    // Of lists of layers alone; of `BertForQuestionAnswering`, `BertForMaskedLM` and `BertForSentenceEmbedding` alone,
+    // which have tests of their own.
+    let others = [
+        "summary",
+        "new_named",
+        "answer",
+        "set_stride",
+        "fill",
+        "set_masking",
+        "embed",
+    ];
     for name in of_values {
         let is_in = METHODS.iter().any(|method| method.name == name);
         let is_other =

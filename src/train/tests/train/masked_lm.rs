@@ -70,7 +70,11 @@ fn it_learns_what_is_hidden_and_fills_it_in() {
         "{found:?} {one:?}"
     );
     // What is hidden in evaluation is always the same, whatever the batch size.
-    assert_eq!(evaluate(5).metrics, found.metrics);
+    let small = evaluate(5);
+    for (one, other) in small.metrics.iter().zip(&found.metrics) {
+        let values = [one, other].map(|it| it.value.expect("it is measured"));
+        assert!((values[0] - values[1]).abs() < 1e-6, "{small:?}");
+    }
 
     let answers = model
         .fill("w22 w23 [MASK] w25 w26 w27")
@@ -203,7 +207,8 @@ fn labels_are_not_used_and_what_cannot_be_is_refused() {
     let untied = tiny_bert(0.0);
     let path = untied.path().join("config.json");
     let config = std::fs::read_to_string(&path).expect("the fixture's file");
-    let config = config.replacen('{', "{\"tie_word_embeddings\": false,", 1);
+    let field = "\"tie_word_embeddings\": ";
+    let config = config.replace(&format!("{field}true"), &format!("{field}false"));
     std::fs::write(&path, config).expect("room");
     let folder = untied.path().to_str().expect("a path in UTF-8");
     let problem = BertForMaskedLM::from_pretrained(folder).expect_err("not tied");

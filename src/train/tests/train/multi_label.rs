@@ -21,7 +21,8 @@ fn mixed(count: usize) -> Dataset {
         let (mut words, mut labels) = (vec![format!("w{}", 110 + row % 7)], Vec::new());
         for (kind, label) in LABELS.into_iter().enumerate() {
             if kinds >> kind & 1 == 1 {
-                words.push(format!("w{}", 10 + kind * 30 + (row * 11) % 25));
+                let word = |at: usize| format!("w{}", 10 + kind * 30 + (row * 11 + at * 5) % 25);
+                words.extend((0..3).map(word));
                 labels.push(label);
             }
         }
@@ -39,7 +40,7 @@ fn model(folder: &TempDir) -> BertForSequenceClassification {
 
 fn args() -> CompileArgs {
     CompileArgs::new()
-        .optimizer(AdamW::new(0.005))
+        .optimizer(AdamW::new(0.001))
         .loss(BinaryCrossentropy { from_logits: true })
         .metrics([micro_f1(), macro_f1(), accuracy(), exact_match()])
 }
@@ -53,9 +54,9 @@ fn it_learns_its_labels_and_says_them() {
     let (train, dev) = (mixed(96), mixed(130).skip(96));
     let model = model(&tiny_bert(0.0));
     model.compile(args()).expect("valid arguments");
-    let history = model.fit(&train, quiet().epochs(12)).expect("it trains");
+    let history = model.fit(&train, quiet().epochs(45)).expect("it trains");
     let last = history.epochs.last().expect("an epoch");
-    assert!(last.loss < 0.1, "{history:?}");
+    assert!(last.loss < 0.2, "{history:?}");
     let found = model
         .evaluate(&dev, EvaluateArgs::new().verbose(false))
         .expect("it is evaluated");
