@@ -7,7 +7,6 @@ use stratoscope_bert::SentenceEncoder;
 use stratoscope_data::Dataset;
 use stratoscope_diagnostics::rules::EmptyDataset;
 use stratoscope_diagnostics::{Result, Rule};
-use stratoscope_render::html::{DATA_TABLE_STYLE, data_table};
 use stratoscope_render::text;
 use stratoscope_strategy::Origin;
 
@@ -132,10 +131,10 @@ impl Embeddings {
 
     /// A row a text with the text that is most similar to it, as static HTML with inline styles only.
     pub fn to_html(&self) -> String {
-        let headline = escape(&self.headline());
         let mut html = format!(
-            "<div style=\"font-size:13px\">{headline}</div>{}<tr>",
-            data_table(DATA_TABLE_STYLE)
+            "<div style=\"font-size:13px\">{}</div>\
+             <table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><tr>",
+            escape(&self.headline())
         );
         // Writing to a string cannot fail.
         for name in ["text", "most similar", "cosine"] {
