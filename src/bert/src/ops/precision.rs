@@ -73,8 +73,10 @@ pub(super) fn in_bf16() -> bool {
 /// What multiplies bfloat16 numbers on this machine's CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bfloat16 {
-    /// The processor's own instructions, AVX512-BF16.
-    Native,
+    /// AMX: the processor multiplies tiles of bfloat16 numbers.
+    Amx,
+    /// AVX512-BF16: it multiplies pairs of them.
+    Avx512Bf16,
     /// Float32 arithmetic on numbers that were rounded to 16 bits: the processor has no such instructions, or the
     /// variable `STRATOSCOPE_CPU` excludes them.
     Emulated,
@@ -82,9 +84,10 @@ pub enum Bfloat16 {
 
 /// What multiplies bfloat16 numbers on this machine's CPU.
 pub fn bfloat16_on_cpu() -> Bfloat16 {
-    match cpu::bf16::native() {
-        true => Bfloat16::Native,
-        false => Bfloat16::Emulated,
+    match cpu::level() {
+        cpu::Level::Amx => Bfloat16::Amx,
+        cpu::Level::Avx512Bf16 => Bfloat16::Avx512Bf16,
+        _ => Bfloat16::Emulated,
     }
 }
 

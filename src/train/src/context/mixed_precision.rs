@@ -3,9 +3,9 @@
 //! gradients, so `fit!` multiplies the loss with a number and divides the gradients by it again (Keras's
 //! `LossScaleOptimizer`); an optimizer step whose gradients became infinite is skipped.
 //!
-//! `mixed_bfloat16` **is computed in bfloat16 on the CPU**: products multiply 16-bit numbers and add in float32, with the
-//! instructions AVX512-BF16 where the processor has them, at about twice the speed of float32; what the layers keep for
-//! the backward pass is held in 16 bits and takes half the memory. On a processor without these instructions (or with
+//! `mixed_bfloat16` **is computed in bfloat16 on the CPU**: products multiply 16-bit numbers and add in float32, with AMX
+//! (four times the speed of float32) or AVX512-BF16 (up to twice) where the processor has them; what the layers keep for
+//! the backward pass is held in 16 bits and takes half the memory. On a processor with neither (or with
 //! `STRATOSCOPE_CPU=x86-64-v4` or lower) the same numbers are multiplied in float32: the memory is saved, the time is not.
 //! `mixed_float16` **is computed in float16 on a GPU** that has it (wgpu: the adapter's `SHADER_F16`): products read and put
 //! out 16 bits, add in float32, and keep 16 bits for the backward pass. A GPU without it is refused (SC0714).
@@ -144,11 +144,12 @@ impl Policy {
             return self.emulated();
         }
         let what = match on_cpu {
-            Bfloat16::Native => {
+            Bfloat16::Amx => "native: products multiply bfloat16 with AMX and add in float32",
+            Bfloat16::Avx512Bf16 => {
                 "native: products multiply bfloat16 with AVX512-BF16 and add in float32"
             }
             Bfloat16::Emulated => {
-                "emulated: AVX512-BF16 is not there, so products round to bfloat16 and multiply in float32, \
+                "emulated: neither AMX nor AVX512-BF16 is there, so products round to bfloat16 and multiply in float32, \
                  which saves memory but no time"
             }
         };
@@ -229,19 +230,19 @@ mod tests {
     #[test]
     fn the_receipt_tells_what_multiplies() {
         let text = |cpus, others, on_cpu| Policy::MixedBfloat16.in_bfloat16(cpus, others, on_cpu);
-        let native = text(1, 0, Bfloat16::Native);
+        let native = text(1, 0, Bfloat16::Avx512Bf16);
         assert!(native.starts_with("mixed_bfloat16, native"), "{native}");
         let emulated = text(2, 0, Bfloat16::Emulated);
         assert!(
             emulated.starts_with("mixed_bfloat16, emulated") && emulated.contains("no time"),
             "{emulated}"
         );
-        let rounded = text(0, 1, Bfloat16::Native);
+        let rounded = text(0, 1, Bfloat16::Avx512Bf16);
         assert!(
             rounded.contains("put out is rounded to bfloat16"),
             "{rounded}"
         );
-        let both = text(1, 1, Bfloat16::Native);
+        let both = text(1, 1, Bfloat16::Avx512Bf16);
         assert!(
             both.contains("native") && both.contains("on other devices"),
             "{both}"

@@ -18,6 +18,8 @@ pub(in crate::ops) enum Level {
     Avx512,
     /// x86-64-v4 and AVX512-BF16, for products of bfloat16 numbers; loops are those of [`Self::Avx512`].
     Avx512Bf16,
+    /// The same and AMX, for products of bfloat16 numbers.
+    Amx,
 }
 
 /// The variable that lowers the level, for tests of what other processors compute: `x86-64-v2`,
@@ -33,18 +35,23 @@ static LEVEL: AtomicU8 = AtomicU8::new(0);
 impl Level {
     /// All levels of this processor, the lowest first.
     pub fn of_this_processor() -> &'static [Self] {
-        const ALL: [Level; 4] = [
+        const ALL: [Level; 5] = [
             Level::Baseline,
             Level::Avx2,
             Level::Avx512,
             Level::Avx512Bf16,
+            Level::Amx,
         ];
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::is_x86_feature_detected as has;
             let avx2 = has!("avx2") && has!("fma");
             if avx2 && has!("avx512f") && has!("avx512vl") && has!("avx512bw") && has!("avx512dq") {
-                return if has!("avx512bf16") { &ALL } else { &ALL[..3] };
+                return match has!("avx512bf16") {
+                    true if super::bf16::amx_is_allowed() => &ALL,
+                    true => &ALL[..4],
+                    false => &ALL[..3],
+                };
             }
             if avx2 {
                 return &ALL[..2];
@@ -78,6 +85,7 @@ pub(in crate::ops) fn level() -> Level {
         2 => Level::Avx2,
         3 => Level::Avx512,
         4 => Level::Avx512Bf16,
+        5 => Level::Amx,
         _ => detected(),
     }
 }
@@ -90,7 +98,7 @@ fn detected() -> Level {
     if let (Some(given), Some(None)) = (&given, limit) {
         eprintln!("{LIMIT}={given} limits nothing: it is none of x86-64-v2, x86-64-v3, x86-64-v4");
     }
-    let limit = limit.flatten().unwrap_or(Level::Avx512Bf16);
+    let limit = limit.flatten().unwrap_or(Level::Amx);
     let levels = Level::of_this_processor().iter();
     let allowed = levels.copied().rfind(|level| *level <= limit);
     allowed.unwrap_or(Level::Baseline).take()
@@ -129,7 +137,7 @@ macro_rules! vectorized {
                 use crate::ops::cpu::vectorized::{Level, level};
                 match level() {
                     // SAFETY: `Level::take` sets levels of this processor only, whose features were detected.
-                    Level::Avx512 | Level::Avx512Bf16 => return unsafe { avx512($($argument),*) },
+                    Level::Avx512 | Level::Avx512Bf16 | Level::Amx => return unsafe { avx512($($argument),*) },
                     // SAFETY: as for AVX-512.
                     Level::Avx2 => return unsafe { avx2($($argument),*) },
                     Level::Baseline => {}

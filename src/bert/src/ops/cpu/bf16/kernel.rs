@@ -26,16 +26,49 @@ pub(super) struct Block {
     pub right: *const u32,
     pub width: usize,
     pub pairs: usize,
-    /// Where the sums go, rows `stride` apart.
-    pub into: *mut f32,
+    /// At most [`HEIGHT`] rows, and at most `width` columns; `width` is at most [`WIDTH`] and a multiple of [`LANES`].
+    pub into: Target,
+}
+
+/// Where the sums of a block go.
+#[derive(Clone, Copy)]
+pub(super) struct Target {
+    /// The first element of the first row; rows are `stride` apart.
+    pub first: *mut f32,
     pub stride: usize,
-    /// At most [`HEIGHT`].
     pub rows: usize,
-    /// At most `width`, which is at most [`WIDTH`] and a multiple of [`LANES`].
     pub columns: usize,
     /// Whether the product is added to what is there.
     pub added: bool,
     pub scale: f32,
+}
+
+impl Target {
+    /// Writes `scale · sums` to the register `v` of a row, or adds it: those of the 16 that are among the columns.
+    ///
+    /// # Safety
+    /// The processor has the instructions. The row is one of `rows`; its columns can be written, and nothing else uses
+    /// them; with `added` they have values.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+    #[inline]
+    pub(super) unsafe fn put(&self, row: usize, v: usize, sums: std::arch::x86_64::__m512) {
+        use std::arch::x86_64::{
+            _mm512_add_ps, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_mul_ps,
+            _mm512_set1_ps,
+        };
+        let there = self.columns.saturating_sub(v * LANES).min(LANES);
+        let mask = ((1_u32 << there) - 1) as u16;
+        let into = self.first.wrapping_add(row * self.stride + v * LANES);
+        let mut value = _mm512_mul_ps(sums, _mm512_set1_ps(self.scale));
+        // SAFETY: of the 16 elements only those among the `columns` of this row are read or written.
+        unsafe {
+            if self.added {
+                value = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, into), value);
+            }
+            _mm512_mask_storeu_ps(into, mask, value);
+        }
+    }
 }
 
 /// A block for which the promise of [`multiply`] was given; only `multiply` makes one.
@@ -47,20 +80,20 @@ pub(super) struct Promised<'a>(&'a Block);
 /// # Safety
 /// - For each of `rows` rows and `pairs` pairs, two elements of the left factor can be read.
 /// - `pairs · width` elements of the right factor can be read, `width` is 16, 32 or 48, and `columns ≤ width`.
-/// - `rows` rows of `columns` elements can be written, and nothing else uses them; with `added` they have values.
+/// - All elements of `into` can be written, and nothing else uses them; with `added` they have values.
 pub(super) unsafe fn multiply(mut block: Block) {
-    while block.rows > 0 {
+    while block.into.rows > 0 {
         // The rows that are done are left behind, and the promise holds for the others.
         let done = some_rows(Promised(&block));
-        block.rows -= done;
         block.left = block.left.wrapping_add(done * block.left_row);
-        block.into = block.into.wrapping_add(done * block.stride);
+        block.into.rows -= done;
+        block.into.first = block.into.first.wrapping_add(done * block.into.stride);
     }
 }
 
 /// Computes some of the rows; returns how many.
 fn some_rows(block: Promised) -> usize {
-    let (rows, vectors) = (block.0.rows, block.0.width / LANES);
+    let (rows, vectors) = (block.0.into.rows, block.0.width / LANES);
     #[cfg(target_arch = "x86_64")]
     if level() >= Level::Avx512Bf16 {
         macro_rules! native {
@@ -105,9 +138,8 @@ fn some_rows(block: Promised) -> usize {
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512bf16")]
 unsafe fn native<const M: usize, const V: usize>(Promised(block): Promised) {
     use std::arch::x86_64::{
-        __m512bh, __m512i, _mm512_add_ps, _mm512_dpbf16_ps, _mm512_loadu_si512,
-        _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_mul_ps, _mm512_set1_epi32,
-        _mm512_set1_ps, _mm512_setzero_ps, _mm512_setzero_si512,
+        __m512bh, __m512i, _mm512_dpbf16_ps, _mm512_loadu_si512, _mm512_set1_epi32,
+        _mm512_setzero_ps, _mm512_setzero_si512,
     };
     // SAFETY: both are 512 bits in which every pattern is valid.
     let numbers = |bits: __m512i| unsafe { std::mem::transmute::<__m512i, __m512bh>(bits) };
@@ -130,20 +162,10 @@ unsafe fn native<const M: usize, const V: usize>(Promised(block): Promised) {
         left = left.wrapping_add(block.left_pair);
         right = right.wrapping_add(V * LANES);
     }
-    let scale = _mm512_set1_ps(block.scale);
     for m in 0..M {
         for v in 0..V {
-            let there = block.columns.saturating_sub(v * LANES).min(LANES);
-            let mask = ((1_u32 << there) - 1) as u16;
-            let into = block.into.wrapping_add(m * block.stride + v * LANES);
-            let mut value = _mm512_mul_ps(sums[m][v], scale);
-            // SAFETY: of the 16 elements only those among the `columns` of this row are read or written.
-            unsafe {
-                if block.added {
-                    value = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, into), value);
-                }
-                _mm512_mask_storeu_ps(into, mask, value);
-            }
+            // SAFETY: there are so many rows, and the contract of `multiply` is that of `put`.
+            unsafe { block.into.put(m, v, sums[m][v]) };
         }
     }
 }
@@ -181,12 +203,12 @@ unsafe fn emulated<const FMA: bool, const M: usize, const V: usize>(Promised(blo
         }
     }
     for (m, sums) in sums.iter().enumerate() {
-        for (column, sum) in sums.iter().flatten().take(block.columns).enumerate() {
-            let value = sum * block.scale;
+        for (column, sum) in sums.iter().flatten().take(block.into.columns).enumerate() {
+            let value = sum * block.into.scale;
             // SAFETY: the element is among the `columns` of this row, and has a value if the product is added.
             unsafe {
-                let into = block.into.add(m * block.stride + column);
-                into.write(if block.added {
+                let into = block.into.first.add(m * block.into.stride + column);
+                into.write(if block.into.added {
                     into.read() + value
                 } else {
                     value

@@ -9,8 +9,9 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::super::product::{Before, MatrixMut};
-use super::kernel::{Block, HEIGHT, WIDTH, multiply};
+use super::kernel::{Block, HEIGHT, Target, WIDTH, multiply};
 use super::panels::{Left, Panels};
+use super::{Level, level};
 use crate::ops::stop::Asker;
 
 /// Rows of a block.
@@ -148,7 +149,22 @@ unsafe fn part_of_product(
     if left.pairs() == 0 && before == Before::Ignored {
         into.clear();
     }
-    let (target, stride) = into.raw();
+    let (first, stride) = into.raw();
+    let target = Target {
+        first,
+        stride,
+        rows,
+        columns,
+        added: before == Before::Added,
+        scale,
+    };
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    if left.pairs() > 0 && level() >= Level::Amx {
+        // SAFETY: the level is set only if the unit is allowed, and the dimensions were compared above. What is written lies
+        // inside `into`, which is borrowed mutably; it has values by the contract.
+        unsafe { super::tiles::multiply(left, row, (right, column), target) };
+        return;
+    }
     for start in (0..left.pairs()).step_by(PAIRS) {
         let pairs = start..left.pairs().min(start + PAIRS);
         for first in (0..columns).step_by(WIDTH) {
@@ -163,12 +179,13 @@ unsafe fn part_of_product(
                     right: panel[pairs.start * width..pairs.end * width].as_ptr(),
                     width,
                     pairs: pairs.len(),
-                    into: target.wrapping_add(group * stride + first),
-                    stride,
-                    rows: height,
-                    columns: WIDTH.min(columns - first),
-                    added: before == Before::Added || start > 0,
-                    scale,
+                    into: Target {
+                        first: target.first.wrapping_add(group * stride + first),
+                        rows: height,
+                        columns: WIDTH.min(columns - first),
+                        added: target.added || start > 0,
+                        ..target
+                    },
                 };
                 // SAFETY: `group_of` and the slice of the panel have checked what is read. What is written lies inside
                 // `into`, which is borrowed mutably; it has values by the contract, or since the first pairs were summed.
