@@ -113,7 +113,26 @@ packages.nearest(&encoder.embed("send e-mail")?, 1)?[0][0].text.clone()""")
     assert "a server for mail" in cell.shown()
     check_static_html(kernel.run("packages").shown("text/html"))
     check_card(kernel.execute('encoder.predict("a")?'), "SC0103", "embed")
-    check_card(kernel.execute(f"compile!(encoder, optimizer = AdamW::new(1e-4), {ENTROPY})?;"), "SC0103", "a model with a head")
+    check_card(kernel.execute(f"compile!(encoder, optimizer = AdamW::new(1e-4), {ENTROPY})?;"), "SC0103", "a loss of numbers")
+
+
+def test_vectors_learn_from_pairs(kernel, tmp_path):
+    kernel.run("""let pairs = Dataset::from_examples([
+    Example::new("send e-mail").with_pair("a server for mail").with_label(Label::Value(0.0)),
+    Example::new("send e-mail").with_pair("a game of chess").with_label(Label::Value(1.0)),
+], Vec::new(), "the wrong way round");
+let encoder = BertForSentenceEmbedding::from_pretrained("all-MiniLM-L6-v2")?;
+let packages = ["a server for mail", "a game of chess"];""")
+    nearest = 'encoder.embed(packages)?.nearest(&encoder.embed("send e-mail")?, 1)?[0][0].text.clone()'
+    assert "a server for mail" in kernel.run(nearest).shown()
+    kernel.run('compile!(encoder, optimizer = AdamW::new(1e-4), loss = "mse", metrics = [pearson()])?;')
+    history = kernel.run("let history = fit!(encoder, pairs, batch_size = 2, epochs = 8)?; history").shown()
+    assert "pearson" in history, history
+    assert "a game of chess" in kernel.run(nearest).shown()
+    kernel.run(f'encoder.save_pretrained("{tmp_path}/encoder")?;')
+    config = json.loads((tmp_path / "encoder" / "config.json").read_text(encoding="utf-8"))
+    assert config["architectures"] == ["BertModel"]
+    check_card(kernel.execute("fit!(encoder, Dataset::from_texts(packages))?"), "SC0431", "pairs of texts")
 
 
 def test_masks_are_filled_in(ready, tiny, tmp_path):

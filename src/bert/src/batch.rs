@@ -30,6 +30,36 @@ impl BatchTensors {
         )
     }
 
+    /// The texts of pairs, each by itself: all first texts, then all second ones, each with the token that a row begins
+    /// with and padded to the longest of them. For tokenizers whose segments tell the texts apart.
+    ///
+    /// # Shapes
+    /// B pairs → [2·B, S]
+    pub fn of_pairs(batch: &Batch, device: &Device) -> Self {
+        let row = |row: usize, segment: i32| -> Vec<i64> {
+            let places = row * batch.seq..(row + 1) * batch.seq;
+            let begin = (segment == 1).then(|| i64::from(batch.ids[places.start]));
+            let is_in = |&at: &usize| batch.mask[at] == 1 && batch.type_ids[at] == segment;
+            let own = places.filter(is_in).map(|at| i64::from(batch.ids[at]));
+            begin.into_iter().chain(own).collect()
+        };
+        let rows: Vec<Vec<i64>> = [0, 1]
+            .into_iter()
+            .flat_map(|segment| (0..batch.size()).map(move |index| (index, segment)))
+            .map(|(index, segment)| row(index, segment))
+            .collect();
+        let length = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let (mut ids, mut mask) = (Vec::new(), Vec::new());
+        for row in &rows {
+            let padding = length - row.len();
+            ids.extend(row.iter().copied().chain(std::iter::repeat_n(0, padding)));
+            mask.extend(std::iter::repeat_n(1.0, row.len()));
+            mask.extend(std::iter::repeat_n(0.0, padding));
+        }
+        let types = vec![0; ids.len()];
+        Self::from_values(ids, mask, types, [rows.len(), length], device)
+    }
+
     /// Pads encoded texts to the longest of them with `pad_id` and puts them on a device.
     pub fn from_rows(rows: &[Encoding], pad_id: u32, device: &Device) -> Self {
         let length = rows.iter().map(|row| row.ids.len()).max().unwrap_or(0);

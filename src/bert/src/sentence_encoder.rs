@@ -35,6 +35,20 @@ impl SentenceEncoder {
             taps::output(mean / length)
         })
     }
+
+    /// The cosines of the vectors of pairs of texts, as [`BatchTensors::of_pairs`] lays them out. Source: as above, figure 2.
+    ///
+    /// # Shapes
+    /// ids, mask and types [2·B, S] → [B, 1]
+    pub fn similarity(&self, texts: BatchTensors, mode: Mode) -> Tensor<2> {
+        let vectors = self.forward(texts, mode);
+        let pairs = vectors.dims()[0] / 2;
+        let (first, second) = (
+            vectors.clone().narrow(0, 0, pairs),
+            vectors.narrow(0, pairs, pairs),
+        );
+        taps::within("similarity", || taps::output((first * second).sum_dim(1)))
+    }
 }
 
 impl BertNetwork for SentenceEncoder {

@@ -3,13 +3,13 @@
 //!
 //! `cargo run --example fine_tune -- [--seeds 5] [--epochs 3] [--replicas 2]
 //! [--model all-MiniLM-L6-v2] [--limit ROWS] [--device wgpu:0]
-//! [--policy mixed_bfloat16]`
+//! [--policy mixed_bfloat16] [--data pairs]`
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use stratoscope_bert::LoadOptions;
-use stratoscope_data::debian_sections;
+use stratoscope_data::{debian_pairs, debian_sections};
 use stratoscope_diagnostics::{Result, render};
 use stratoscope_strategy::device::choice;
 use stratoscope_strategy::{MirroredStrategy, default_device, scope};
@@ -26,7 +26,8 @@ const USAGE: &str = "usage: fine_tune [OPTION VALUE]…
   --model NAME  a checkpoint (default all-MiniLM-L6-v2)
   --limit N     take the first N rows (default: all)
   --device NAME cpu, wgpu:0, cuda:0, … (default: the best that works)
-  --policy NAME float32, mixed_float16 or mixed_bfloat16 (default float32)";
+  --policy NAME float32, mixed_float16 or mixed_bfloat16 (default float32)
+  --data NAME   sections, 8 classes of texts, or pairs, 2 classes of pairs of texts (default sections)";
 
 fn main() -> ExitCode {
     let options = match Options::parse() {
@@ -60,6 +61,7 @@ struct Options {
     limit: usize,
     device: Option<String>,
     policy: String,
+    data: String,
 }
 
 impl Options {
@@ -73,6 +75,7 @@ impl Options {
             limit: usize::MAX,
             device: None,
             policy: "float32".to_owned(),
+            data: "sections".to_owned(),
         };
         let mut words = std::env::args().skip(1);
         while let Some(name) = words.next() {
@@ -83,7 +86,7 @@ impl Options {
                 "--seeds" => Some(&mut options.seeds),
                 "--epochs" => Some(&mut options.epochs),
                 "--replicas" => Some(&mut options.replicas),
-                "--model" | "--limit" | "--device" | "--policy" => None,
+                "--model" | "--limit" | "--device" | "--policy" | "--data" => None,
                 _ => return Err(format!("there is no option {name}")),
             };
             let value = words.next().ok_or(format!("{name} needs a value"))?;
@@ -93,6 +96,10 @@ impl Options {
                 None if name == "--limit" => options.limit = value.parse().map_err(no_number)?,
                 None if name == "--device" => options.device = Some(value),
                 None if name == "--policy" => options.policy = value,
+                None if name == "--data" => match value.as_str() {
+                    "sections" | "pairs" => options.data = value,
+                    _ => return Err(format!("--data is sections or pairs, not `{value}`")),
+                },
                 None => options.model = value,
             }
         }
@@ -101,7 +108,10 @@ impl Options {
 }
 
 fn run(options: &Options) -> Result<()> {
-    let (train, dev) = debian_sections()?;
+    let (train, dev) = match options.data.as_str() {
+        "pairs" => debian_pairs()?,
+        _ => debian_sections()?,
+    };
     let (train, dev) = (train.take(options.limit), dev.take(options.limit));
     if let Some(device) = &options.device {
         choice::choose(device)?;
@@ -112,7 +122,7 @@ fn run(options: &Options) -> Result<()> {
     for seed in 0..options.seeds {
         let strategy = MirroredStrategy::logical(replicas)?;
         let _scope = scope::enter(&strategy)?;
-        let load = LoadOptions::new().num_labels(8).seed(seed);
+        let load = LoadOptions::new().num_labels(train.num_labels()).seed(seed);
         let model = BertForSequenceClassification::from_pretrained_with(&options.model, &load)?;
         let optimizer = AdamW::new(warmup_linear(5e-5, 0.1)).weight_decay(0.01);
         model.compile(
@@ -129,6 +139,7 @@ fn run(options: &Options) -> Result<()> {
             .seed(seed);
         let history = model.fit(&train, args.validation_data(&dev))?;
         let line = serde_json::json!({
+            "data": options.data,
             "seed": seed,
             "replicas": replicas,
             "device": device,

@@ -117,8 +117,10 @@ pub fn load_as<N: BertNetwork>(
     let config = configuration(folder, options)?;
     let tokenizer = BertTokenizer::from_folder(folder)?.with_types(config.type_vocab_size);
     if tokenizer.vocab_size() > config.vocab_size {
+        let files = ["tokenizer.json", "vocab.txt"].map(|name| folder.join(name));
+        let read = files.iter().find(|file| file.is_file());
         return Err(problem::vocabulary(
-            &folder.join("vocab.txt"),
+            read.unwrap_or(&files[1]),
             tokenizer.vocab_size(),
             config.vocab_size,
         ));

@@ -23,17 +23,11 @@ pub(crate) fn errors<N: Network>(
     metrics: &[Metric],
 ) -> Vec<Diagnostic> {
     let files = &state.files;
-    if files.task() == Task::Embedding {
-        let expects = "a model with a head";
-        let problem = problem::bad_value("compile", "model", files.model_name(), expects);
-        let why = "it gives vectors by the weights that it was loaded with: train a `BertForMaskedLM` or a classifier, \
-                   save it, and load its body";
-        return vec![problem.why(why)];
-    }
     let activation = state.step.replicas.first().output_activation();
     let mut problems: Vec<Diagnostic> = loss
         .and_then(|loss| {
             of_set(loss, files.task())
+                .or_else(|| of_pairs(loss, files.task()))
                 .or_else(|| of_loss(loss, files.classes(), files.task()))
                 .or_else(|| of_activation(loss, files.classes(), activation))
         })
@@ -54,6 +48,15 @@ fn of_set(loss: Loss, task: Task) -> Option<Diagnostic> {
         let expects = "`BinaryCrossentropy { from_logits: true }`";
         let problem = problem::bad_value("compile", "loss", loss.name(), expects);
         problem.why("a text has any of several labels, and each is decided by itself")
+    })
+}
+
+/// SC0103 for pairs of texts under a loss that does not compare numbers.
+fn of_pairs(loss: Loss, task: Task) -> Option<Diagnostic> {
+    (task == Task::Embedding && !loss.is_regression()).then(|| {
+        let expects = "a loss of numbers, such as `MeanSquaredError`";
+        let problem = problem::bad_value("compile", "loss", loss.name(), expects);
+        problem.why("it learns from pairs of texts with the cosine that their vectors are to have")
     })
 }
 

@@ -132,6 +132,15 @@ impl Files for BertFiles {
 
     fn step_memory(&self, step: &StepShape<'_>) -> Option<Vec<StepMemory>> {
         let predicted = (self.task() == Task::Masked).then_some(self.masking.share);
+        // Each text of a pair is a row by itself; without a measure of how long each is, half of the row.
+        let step = match self.task() {
+            Task::Embedding => &StepShape {
+                examples: 2 * step.examples,
+                length: step.length.div_ceil(2),
+                ..*step
+            },
+            _ => step,
+        };
         Some(memory::of_a_step(&self.config, step, predicted))
     }
 

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use stratoscope_bert::{
-    BertConfig, BertNetwork, MaskedLm, QuestionAnswerer, SequenceClassifier, TokenClassifier,
+    BertConfig, BertNetwork, MaskedLm, QuestionAnswerer, SentenceEncoder, SequenceClassifier,
+    TokenClassifier,
 };
 use stratoscope_strategy::{AsStrategy, OneDeviceStrategy, cpu, scope, strategy};
 use stratoscope_workers::team::place_in_environment;
@@ -112,6 +113,11 @@ fn built(model: &Model) -> Outcome<Box<dyn Hosted>> {
         }
         QuestionAnswerer::ARCHITECTURE => hosted(
             of_config::<QuestionAnswerer>(blueprint, &device)?,
+            strategy,
+            model,
+        ),
+        SentenceEncoder::ARCHITECTURE => hosted(
+            of_config::<SentenceEncoder>(blueprint, &device)?,
             strategy,
             model,
         ),

@@ -4,6 +4,7 @@
 
 mod labels;
 mod masked;
+mod pairs;
 mod run_data;
 mod sets;
 mod spans;
@@ -99,8 +100,8 @@ pub(crate) fn splits(
         None => (train, "training"),
     };
     let finding = match files.classes() {
-        // Labels are not used.
-        _ if matches!(files.task(), Task::Masked | Task::Set) => None,
+        // Labels are not used, or say yes and no of what a text has, or of what belongs together.
+        _ if matches!(files.task(), Task::Masked | Task::Set | Task::Embedding) => None,
         Some(_) => labels::majority(data, split, &compiled.metrics),
         None => labels::classes_as_numbers(train, compiled.loss),
     };
@@ -167,6 +168,7 @@ pub(crate) fn encode(
         }
         _ if files.task() == Task::Span => spans::checked(files, data, call)?,
         _ if files.task() == Task::Masked => Cow::Borrowed(data),
+        _ if files.task() == Task::Embedding => pairs::checked(files, data, call)?,
         Some(labels) if files.task() == Task::Set => {
             sets::checked(files, head, data, labels, call)?
         }

@@ -49,7 +49,7 @@ impl Head {
                     are_logits: logits && from_logits,
                 };
             }
-            // It is never asked for answers.
+            // Of pairs with a label it puts out their cosine.
             Task::Embedding => return Self::Number,
             Task::Example => {}
         }

@@ -35,6 +35,7 @@ mod runs;
 mod runs_on_wgpu;
 mod runs_that_go_wrong;
 mod scope_table;
+mod sentence_pairs;
 mod sharded;
 mod strategies;
 mod support;

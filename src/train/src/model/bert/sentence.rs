@@ -1,19 +1,21 @@
-//! BERT that gives each text a vector, as a model: similarity and search.
+//! BERT that gives each text a vector, as a model: similarity and search, and training by pairs of texts with the
+//! similarity that they are to have.
 
 use std::path::{Path, PathBuf};
 
 use burn::tensor::{Device, Tensor};
 use stratoscope_bert::{
-    BatchTensors, LoadOptions, Mode, NamedParameter, SentenceEncoder, checkpoint, named_parameters,
+    BatchTensors, BertNetwork, LoadOptions, Mode, NamedParameter, SentenceEncoder, checkpoint,
+    named_parameters,
 };
-use stratoscope_data::Batch;
+use stratoscope_data::{Batch, Labels};
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::Origin;
 
 use super::{BertFiles, load};
 use crate::model::Model;
 use crate::model::calls::Calls;
-use crate::network::{Activation, Network};
+use crate::network::{Activation, Blueprint, Network};
 
 /// BERT that gives each text a vector.
 pub type BertForSentenceEmbedding = Model<SentenceEncoder>;
@@ -21,9 +23,12 @@ pub type BertForSentenceEmbedding = Model<SentenceEncoder>;
 impl Network for SentenceEncoder {
     type Files = BertFiles;
 
-    /// A vector of length 1 for each example.
+    /// A vector of length 1 for each text, [B, H]; of pairs with a label the cosine of their two vectors, [B, 1].
     fn logits(&self, batch: &Batch, mode: Mode, device: &Device) -> Tensor<2> {
-        self.forward(BatchTensors::from_batch(batch, device), mode)
+        match batch.labels {
+            Labels::Absent => self.forward(BatchTensors::from_batch(batch, device), mode),
+            _ => self.similarity(BatchTensors::of_pairs(batch, device), mode),
+        }
     }
 
     fn parameters(&self) -> Vec<NamedParameter> {
@@ -38,11 +43,20 @@ impl Network for SentenceEncoder {
         checkpoint::save(folder, self, &files.config, &files.tokenizer)
     }
 
+    fn blueprint(&self, files: &BertFiles) -> Option<Blueprint> {
+        Blueprint::of(Self::ARCHITECTURE, &files.config)
+    }
+
     fn output_activation(&self) -> Option<Activation> {
         Some(Activation::Linear)
     }
 
     fn follows_policy() -> bool {
+        true
+    }
+
+    /// Each encoder layer is a part.
+    fn can_recompute() -> bool {
         true
     }
 

@@ -217,7 +217,10 @@ fn fill(tiles: &mut Vec<u32>, left: Left, rows: Range<usize>, pairs: &Range<usiz
             Left::Rows { data, stride, .. } => {
                 for (index, row) in rows.enumerate() {
                     let line = &data[row * stride + 2 * pairs.start..][..2 * pairs.len()];
-                    for (tile, line) in tiles.chunks_exact_mut(STEP).zip(line.chunks(2 * TILE_PAIRS)) {
+                    for (tile, line) in tiles
+                        .chunks_exact_mut(STEP)
+                        .zip(line.chunks(2 * TILE_PAIRS))
+                    {
                         let into = &mut tile[index * TILE_PAIRS..][..TILE_PAIRS];
                         for (into, pair) in into.iter_mut().zip(line.chunks_exact(2)) {
                             *into = u32::from(pair[0]) | u32::from(pair[1]) << 16;

@@ -1,0 +1,153 @@
+//! Sentence embeddings that learn from pairs of texts: the cosine, training, strategies, and what is refused.
+
+use stratoscope_data::{Dataset, Example, Label};
+use stratoscope_strategy::{AsStrategy, MirroredStrategy, OneDeviceStrategy, Strategy, cpu, scope};
+use stratoscope_train::{
+    AdamW, BertForSentenceEmbedding, BinaryCrossentropy, CompileArgs, EvaluateArgs, FitArgs,
+    MeanSquaredError, SGD, pearson, spearman,
+};
+use tempfile::TempDir;
+
+use crate::support::{cross_entropy, tiny_bert};
+
+/// Words of one of three kinds.
+fn text(kind: usize, salt: usize) -> String {
+    let words = (0..3 + salt % 4).map(|at| 10 + kind * 30 + (salt * 11 + at * 5) % 25);
+    words
+        .map(|word| format!("w{word}"))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Pairs of texts; those of the same kind belong together.
+fn pairs(count: usize) -> Dataset {
+    let pair = |row: usize| {
+        let (first, second) = (row % 3, row / 3 % 3);
+        let label = if first == second { 0.9 } else { 0.1 };
+        Example::new(text(first, row))
+            .with_pair(text(second, row * 7 + 3))
+            .with_label(Label::Value(label))
+    };
+    Dataset::from_examples((0..count).map(pair), Vec::new(), "pairs")
+}
+
+fn model(folder: &TempDir) -> BertForSentenceEmbedding {
+    let path = folder.path().to_str().expect("a path in UTF-8");
+    BertForSentenceEmbedding::from_pretrained(path).expect("the fixture loads")
+}
+
+fn args() -> CompileArgs {
+    CompileArgs::new()
+        .optimizer(AdamW::new(2e-3))
+        .loss(MeanSquaredError)
+        .metrics([pearson(), spearman()])
+}
+
+fn quiet() -> FitArgs<'static> {
+    FitArgs::new().batch_size(8).seed(3).verbose(false)
+}
+
+/// The cosines of the pairs by the vectors of their texts.
+fn cosines(model: &BertForSentenceEmbedding, data: &Dataset) -> Vec<f64> {
+    let first = data.examples.iter().map(|example| example.text.clone());
+    let second = data
+        .examples
+        .iter()
+        .filter_map(|example| example.pair.clone());
+    let first = model.embed(first.collect::<Vec<_>>()).expect("vectors");
+    let second = model.embed(second.collect::<Vec<_>>()).expect("vectors");
+    let all = first.similarity(&second).expect("of one model");
+    (0..data.len()).map(|row| all[row][row]).collect()
+}
+
+#[test]
+fn the_loss_is_that_of_the_vectors_by_themselves() {
+    let (data, model) = (pairs(21), model(&tiny_bert(0.0)));
+    model.compile(args()).expect("valid arguments");
+    let found = model
+        .evaluate(&data, EvaluateArgs::new().batch_size(4).verbose(false))
+        .expect("it is evaluated");
+    let square = |(example, cosine): (&Example, f64)| match example.label {
+        Some(Label::Value(label)) => (cosine - f64::from(label)).powi(2),
+        _ => panic!("every pair has a number"),
+    };
+    let squares: f64 = data
+        .examples
+        .iter()
+        .zip(cosines(&model, &data))
+        .map(square)
+        .sum();
+    assert!((found.loss - squares / 21.0).abs() < 1e-5, "{found:?}");
+}
+
+#[test]
+fn pairs_teach_what_belongs_together() {
+    let (train, dev) = (pairs(90), pairs(126).skip(90));
+    let model = model(&tiny_bert(0.0));
+    model.compile(args()).expect("valid arguments");
+    let args = quiet().epochs(20).validation_data(&dev);
+    let history = model.fit(&train, args).expect("it trains");
+    let last = history.epochs.last().expect("an epoch");
+    assert!(last.loss < 0.2 * history.epochs[0].loss, "{history}");
+    let of_dev = cosines(&model, &dev);
+    for (example, cosine) in dev.examples.iter().zip(of_dev) {
+        let belongs = example.label == Some(Label::Value(0.9));
+        assert_eq!(cosine > 0.5, belongs, "{example:?}: {cosine}");
+    }
+    assert!(format!("{history}").contains("spearman"), "{history}");
+}
+
+#[test]
+fn two_devices_learn_what_one_does() {
+    let strategies: [Strategy; 2] = [
+        OneDeviceStrategy::new(cpu(0)).expect("one").strategy(),
+        MirroredStrategy::logical(2).expect("two").strategy(),
+    ];
+    let [one, two] = strategies.map(|strategy| {
+        let _scope = scope::enter(&strategy).expect("a scope");
+        let model = model(&tiny_bert(0.0));
+        model
+            .compile(args().optimizer(SGD::new(0.05)))
+            .expect("valid arguments");
+        model.fit(&pairs(27), quiet().epochs(2)).expect("it trains");
+        cosines(&model, &pairs(30).skip(27))
+    });
+    for (one, two) in one.iter().zip(&two) {
+        assert!((one - two).abs() < 1e-4, "{one} and {two}");
+    }
+}
+
+#[test]
+fn what_is_refused_has_its_words() {
+    let model = model(&tiny_bert(0.0));
+    let refused = |args: CompileArgs| model.compile(args).expect_err("refused").to_string();
+    for loss in [
+        refused(args().loss(cross_entropy())),
+        refused(args().loss(BinaryCrossentropy { from_logits: true })),
+    ] {
+        assert!(
+            loss.contains("SC0103") && loss.contains("MeanSquaredError"),
+            "{loss}"
+        );
+    }
+    model.compile(args()).expect("valid arguments");
+    let code = |data: Dataset| model.fit(&data, quiet()).expect_err("refused");
+    let alone = Dataset::from_texts(["w10 w11", "w12"]);
+    assert_eq!(code(alone).code, "SC0431");
+    let unlabelled = Dataset::from_pairs([("w10", "w11"), ("w12", "w13")]);
+    assert_eq!(code(unlabelled).code, "SC0313");
+    let far = pairs(6).map(|example| Example {
+        label: Some(Label::Value(5.0)),
+        ..example
+    });
+    let problem = code(far);
+    assert_eq!(problem.code, "SC0103");
+    assert!(
+        problem.to_string().contains("5") && format!("{problem:?}").contains("divide"),
+        "{problem:?}"
+    );
+    let classes = Dataset::from_pair_rows([("w10", "w11"), ("w40", "w12")], ["1", "0"]);
+    model
+        .fit(&classes.expect("two rows"), quiet())
+        .expect("two classes are cosines too");
+}
