@@ -178,11 +178,17 @@ impl MultiWorkerMirroredStrategy {
         let _listening = Listening::begin();
         let work = Work::begin(("starting", "started"), count, Unit::Things("worker"));
         let mut times = Times::new(build());
-        if matches!(source, Source::Awaited(_)) {
+        let is_launched = matches!(source, Source::Awaited(_));
+        if is_launched {
             times.start = LAUNCHED;
         }
         let team = Team::begin(source, key, times, address, &requested);
         let team = Arc::new(team.map_err(not_begun)?);
+        // Only the launcher starts processes there, and no card promises another. One that comes again is let in.
+        team.set_policy(Policy {
+            replaces: !is_launched,
+            ..team.policy()
+        });
         work.finished();
         let devices = devices(&cpu(0).resolve()?, &team.seats());
         let settings = Settings {
