@@ -11,7 +11,6 @@ import socket
 import subprocess
 import time
 
-import nbformat
 import pytest
 
 from conftest import STRATOSCOPE
@@ -331,38 +330,6 @@ def test_the_environment_says_who_belongs_together(tmp_path, how):
         kernel.run(fit(2))
         assert left(kernel) == found
     assert worker.wait(timeout=20) == 0
-
-
-@pytest.mark.full
-def test_mpirun_starts_a_job(tmp_path):
-    if shutil.which("mpirun") is None:
-        pytest.skip("no mpirun (install openmpi-bin)")
-    subprocess.run([STRATOSCOPE, "worker", "--new-key", tmp_path / "job.pem"], check=True)
-    cells = [DATA, "let strategy = MultiWorkerMirroredStrategy::from_environment()?;", model("strategy"), fit(2),
-             'println!("{}", strategy.status());', "placement(&model);"]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
-                                        metadata={"kernelspec": {"name": "stratoscope", "display_name": "Rust"}})
-    nbformat.write(notebook, tmp_path / "job.ipynb")
-    script = tmp_path / "job.sh"
-    script.write_text(f"""#!/bin/sh
-if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then
-    exec {STRATOSCOPE} run job.ipynb --output done.ipynb
-fi
-exec {STRATOSCOPE} worker --from-environment --key job.pem
-""")
-    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3", "sh", str(script)]
-    ran = subprocess.run(command, cwd=tmp_path, env=key(tmp_path), capture_output=True, text=True, timeout=240)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    done = nbformat.read(tmp_path / "done.ipynb", as_version=4)
-    status = "".join(each["text"] for each in done.cells[4].outputs if each["output_type"] == "stream")
-    assert len(status.splitlines()) == 4 and "lost" not in status, status
-    report = next(each["data"][PLACEMENT] for each in done.cells[5].outputs if PLACEMENT in each.get("data", {}))
-    sums = [(each["name"], each["checksums"][0]) for each in report["variables"]]
-    with Kernel(cwd=tmp_path) as kernel:
-        kernel.run(DATA)
-        kernel.run(model("MirroredStrategy::logical(3)?"))
-        kernel.run(fit(2))
-        assert left(kernel)[0] == sums
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use stratoscope_train::work_at;
@@ -14,7 +15,11 @@ const LISTEN_VARIABLE: &str = "STRATOSCOPE_WORKER_LISTEN";
 /// Names the file to which a new key is written.
 const NEW_KEY_VARIABLE: &str = "STRATOSCOPE_WORKER_NEW_KEY";
 
-/// How long a worker that finds its chief by the environment tries to reach it.
+/// How long a worker that finds its chief by the environment waits for it: a launcher starts all processes at once, and
+/// the cells above may read data first.
+const START: Duration = Duration::from_secs(600);
+
+/// How long it tries to reach the chief again when the connection was lost.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Works until the job is over; a worker that listens works for one job after the other. Returns the exit status of the
@@ -59,19 +64,44 @@ fn work() -> Result<(), String> {
             if cluster.rank == 0 {
                 return Err("this is process 0 of the cluster, where the notebook runs".to_owned());
             }
-            let chief = resolved(&cluster.chief)?;
-            let until = Instant::now() + PATIENCE;
-            loop {
-                let place = Place::Dial(chief, cluster.rank as u64);
-                match work_at(place, &key, &|_| ()) {
-                    // The chief may begin later than its workers.
-                    Err(_) if Instant::now() < until => {
-                        std::thread::sleep(Duration::from_millis(300));
-                    }
-                    outcome => return outcome,
-                }
-            }
+            work_in(&cluster, &key)
         }
+    }
+}
+
+/// Works for the chief of a cluster, which may begin later than its workers.
+fn work_in(cluster: &Cluster, key: &Path) -> Result<(), String> {
+    let (rank, size, chief) = (cluster.rank, cluster.size, &cluster.chief);
+    // A key that is missing does not appear by waiting.
+    JobKey::read(key).map_err(|error| format!("the key {}: {error}", key.display()))?;
+    println!("worker {rank} of {size}: waiting for the notebook at {chief}");
+    let mut until = Instant::now() + START;
+    let mut last = String::new();
+    loop {
+        let is_reached = AtomicBool::new(false);
+        let ready = |_: SocketAddr| {
+            println!("worker {rank} of {size}: connected to {chief}");
+            is_reached.store(true, Ordering::SeqCst);
+        };
+        // The name of a container's host may be known only once it runs, and change when it is started again.
+        let worked = resolved(chief)
+            .and_then(|address| work_at(Place::Dial(address, rank as u64), key, &ready));
+        let Err(reason) = worked else {
+            return Ok(());
+        };
+        if is_reached.load(Ordering::SeqCst) {
+            until = Instant::now() + PATIENCE;
+        }
+        if Instant::now() >= until {
+            return Err(format!("the notebook at {chief} is not reached: {reason}"));
+        }
+        // Each once: such as another key, another build, an address that no route leads to. That nobody listens yet is
+        // what the first line says.
+        if reason != last && !reason.starts_with("Connection refused") {
+            eprintln!("stratoscope worker: worker {rank} of {size}: {chief}: {reason}");
+            last = reason;
+        }
+        std::thread::sleep(Duration::from_millis(300));
     }
 }
 

@@ -1,5 +1,5 @@
-//! Which processes belong to a job, as the environment says it: `TF_CONFIG`, or the variables of torchrun, Slurm and Open
-//! MPI. Everything is checked before a port is opened.
+//! Which processes belong to a job, as the environment says it: `TF_CONFIG`, or the variables of torchrun, Slurm, Open MPI
+//! and MPICH. Everything is checked before a port is opened.
 
 use stratoscope_diagnostics::rules::{InvalidCluster, NoCluster};
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
@@ -9,6 +9,37 @@ mod tf_config;
 
 /// The default port of torchrun.
 const DEFAULT_PORT: u16 = 29500;
+
+/// Which variables a launcher sets.
+struct Launcher {
+    /// As messages call it.
+    name: &'static str,
+    /// The number of this process, and of how many.
+    rank: &'static str,
+    size: &'static str,
+    /// How many of them are on this machine, where the launcher says so.
+    local_size: Option<&'static str>,
+}
+
+const TORCHRUN: Launcher = Launcher {
+    name: "RANK, WORLD_SIZE",
+    rank: "RANK",
+    size: "WORLD_SIZE",
+    local_size: None,
+};
+const OPEN_MPI: Launcher = Launcher {
+    name: "Open MPI",
+    rank: "OMPI_COMM_WORLD_RANK",
+    size: "OMPI_COMM_WORLD_SIZE",
+    local_size: Some("OMPI_COMM_WORLD_LOCAL_SIZE"),
+};
+/// MPICH and those that are built on it, such as Intel MPI.
+const MPICH: Launcher = Launcher {
+    name: "MPICH",
+    rank: "PMI_RANK",
+    size: "PMI_SIZE",
+    local_size: Some("MPI_LOCALNRANKS"),
+};
 
 /// The processes of a job, and which of them this one is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +68,9 @@ impl Cluster {
         Self::read(&|name| std::env::var(name).ok())
     }
 
-    /// The same for any environment. `TF_CONFIG` is looked for first, then torchrun's variables, Open MPI's and Slurm's.
+    /// The same for any environment. `TF_CONFIG` is looked for first, then torchrun's variables, Open MPI's, MPICH's and
+    /// Slurm's. `srun --mpi=pmi2` sets `PMI_RANK` too, but not `MPI_LOCALNRANKS`: there Slurm's variables are read, which
+    /// also name the machines. `mpiexec` in a Slurm job sets it: there Slurm's variables are those of `mpiexec` itself.
     ///
     /// # Errors
     /// As [`Self::from_environment`].
@@ -45,18 +78,20 @@ impl Cluster {
         if let Some(text) = variable("TF_CONFIG") {
             return tf_config::read(&text);
         }
-        let ranked = [
-            ("RANK", "WORLD_SIZE"),
-            ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-        ];
-        for (rank, size) in ranked {
-            if variable(rank).is_some() || (rank == "RANK" && variable(size).is_some()) {
-                return ranked_by(variable, rank, size);
-            }
+        let is_set = |name| variable(name).is_some();
+        if is_set(TORCHRUN.rank) || is_set(TORCHRUN.size) {
+            return ranked_by(variable, &TORCHRUN);
         }
-        match variable("SLURM_PROCID") {
-            Some(_) => of_slurm(variable),
-            None => Err(NoCluster.error()),
+        if is_set(OPEN_MPI.rank) {
+            return ranked_by(variable, &OPEN_MPI);
+        }
+        let is_slurm = is_set("SLURM_PROCID");
+        if is_set(MPICH.rank) && (!is_slurm || MPICH.local_size.is_some_and(is_set)) {
+            return ranked_by(variable, &MPICH);
+        }
+        match is_slurm {
+            true => of_slurm(variable),
+            false => Err(NoCluster.error()),
         }
     }
 }
@@ -81,31 +116,35 @@ fn number(variable: Read<'_>, name: &'static str) -> Result<usize> {
         .map_err(|_| wrong(name, format!("`{text}`"), "a whole number ≥ 0"))
 }
 
-fn ranked_by(variable: Read<'_>, rank: &'static str, size: &'static str) -> Result<Cluster> {
-    let (own, all) = (number(variable, rank)?, number(variable, size)?);
-    check_rank(rank, own, size, all)?;
-    let is_mpi = rank != "RANK";
-    let on_one_machine = is_mpi && variable("OMPI_COMM_WORLD_LOCAL_SIZE") == variable(size);
-    let host = match variable("MASTER_ADDR") {
-        Some(host) if !host.trim().is_empty() => host.trim().to_owned(),
-        _ if on_one_machine => "127.0.0.1".to_owned(),
-        _ => {
+fn ranked_by(variable: Read<'_>, by: &Launcher) -> Result<Cluster> {
+    let (own, all) = (number(variable, by.rank)?, number(variable, by.size)?);
+    check_rank(by.rank, own, by.size, all)?;
+    let here = by.local_size.and_then(|name| number(variable, name).ok());
+    let host = match host_of_environment(variable) {
+        Some(host) => host,
+        None if here == Some(all) => LOOPBACK.to_owned(),
+        None => {
             let expects = "the host of process 0, such as `node1`";
             return Err(wrong("MASTER_ADDR", "it is not set", expects));
         }
     };
-    let port = port(variable, is_mpi.then_some(DEFAULT_PORT))?;
+    let port = port(variable, by.local_size.and(Some(DEFAULT_PORT)))?;
     Ok(Cluster {
-        source: if is_mpi {
-            "Open MPI"
-        } else {
-            "RANK, WORLD_SIZE"
-        },
+        source: by.name,
         size: all,
         rank: own,
         chief: joined(&host, port),
         addresses: Vec::new(),
     })
+}
+
+/// Where processes of one machine meet.
+const LOOPBACK: &str = "127.0.0.1";
+
+/// The host of process 0, where the environment names it.
+fn host_of_environment(variable: Read<'_>) -> Option<String> {
+    let host = variable("MASTER_ADDR")?.trim().to_owned();
+    (!host.is_empty()).then_some(host)
 }
 
 fn check_rank(name: &'static str, own: usize, size: &'static str, all: usize) -> Result<()> {
@@ -131,8 +170,8 @@ fn port(variable: Read<'_>, default: Option<u16>) -> Result<u16> {
     }
 }
 
-/// Slurm names the machines of a step; the first one has process 0, and the port is made from the job's number, so that
-/// two jobs of a machine do not meet.
+/// Slurm names the machines of a step; the first one has process 0, unless `MASTER_ADDR` names another. The port is made
+/// from the numbers of job and step, so that two of a machine do not meet.
 fn of_slurm(variable: Read<'_>) -> Result<Cluster> {
     let (own, all) = (
         number(variable, "SLURM_PROCID")?,
@@ -152,12 +191,22 @@ fn of_slurm(variable: Read<'_>) -> Result<Cluster> {
         wrong(name, format!("`{list}`"), expects)
     })?;
     let job = number(variable, "SLURM_JOB_ID")?;
-    let port = port(variable, Some(20_000 + (job % 20_000) as u16))?;
+    // Steps of a job follow each other, and so do jobs: neighbors of one are far from those of the other.
+    let step = number(variable, "SLURM_STEP_ID").unwrap_or(0) % 100;
+    let port = port(
+        variable,
+        Some(20_000 + ((job + 199 * step) % 20_000) as u16),
+    )?;
+    let host = match (host_of_environment(variable), hosts.as_slice()) {
+        (Some(host), _) => host,
+        (None, [_]) => LOOPBACK.to_owned(),
+        (None, hosts) => hosts[0].clone(),
+    };
     Ok(Cluster {
         source: "Slurm",
         size: all,
         rank: own,
-        chief: joined(&hosts[0], port),
+        chief: joined(&host, port),
         addresses: Vec::new(),
     })
 }
@@ -188,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn torchrun_slurm_and_open_mpi() {
+    fn torchrun_slurm_open_mpi_and_mpich() {
         let torchrun = [
             ("RANK", "2"),
             ("WORLD_SIZE", "4"),
@@ -205,12 +254,35 @@ mod tests {
             ("SLURM_JOB_ID", "41234"),
         ];
         assert_eq!(read(&slurm).expect("a cluster").chief, "gpu07:21234");
+        let second_step = [&slurm[..], &[("SLURM_STEP_ID", "1")]].concat();
+        assert_eq!(read(&second_step).expect("a cluster").chief, "gpu07:21433");
+        let named = [&slurm[..], &[("MASTER_ADDR", "other")]].concat();
+        assert_eq!(read(&named).expect("a cluster").chief, "other:21234");
+        let mut alone = slurm;
+        alone[2].1 = "gpu07";
+        assert_eq!(read(&alone).expect("a cluster").chief, "127.0.0.1:21234");
         let mpi = [
             ("OMPI_COMM_WORLD_RANK", "1"),
             ("OMPI_COMM_WORLD_SIZE", "2"),
             ("OMPI_COMM_WORLD_LOCAL_SIZE", "2"),
         ];
         assert_eq!(read(&mpi).expect("a cluster").chief, "127.0.0.1:29500");
+        let mpich = [
+            ("PMI_RANK", "1"),
+            ("PMI_SIZE", "3"),
+            ("MPI_LOCALNRANKS", "3"),
+        ];
+        let found = read(&mpich).expect("a cluster");
+        assert_eq!((found.rank, found.size), (1, 3));
+        assert_eq!((found.source, &*found.chief), ("MPICH", "127.0.0.1:29500"));
+        // Under Slurm, `mpiexec` has the numbers and `srun --mpi=pmi2` repeats those of Slurm.
+        let both = [&slurm[..], &mpich].concat();
+        assert_eq!(read(&both).expect("a cluster").source, "MPICH");
+        let repeated = [&slurm[..], &mpich[..2]].concat();
+        assert_eq!(read(&repeated).expect("a cluster").source, "Slurm");
+        assert!(refused(&mpich[..2]).contains("MASTER_ADDR"));
+        let two_machines = [&mpich[..2], &[("MPI_LOCALNRANKS", "2")]].concat();
+        assert!(refused(&two_machines).contains("MASTER_ADDR"));
         assert_eq!(read(&[]).expect_err("nothing").code, "SC0806");
     }
 

@@ -50,7 +50,7 @@ pub enum Place {
 }
 
 /// Works for a chief until the job is over. A worker that listens then waits for the next one, and returns only if its
-/// port cannot be opened.
+/// port cannot be opened. `ready` gets the address at which the worker listens, or that of the chief that it has reached.
 ///
 /// # Errors
 /// The chief cannot be reached, or is lost.
@@ -71,6 +71,7 @@ pub fn serve(
             };
             let (commands, _) = hello(Role::Commands).dial(chief, key, settings)?;
             let (answers, _) = hello(Role::Answers).dial(chief, key, settings)?;
+            ready(chief);
             Session::new(key, settings, member, visitors).run(commands, answers, work)
         }
         Place::Listen(address) => {

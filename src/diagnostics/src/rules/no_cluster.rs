@@ -14,7 +14,7 @@ impl Rule for NoCluster {
         severity: Severity::Error,
         stage: Stage::Compile,
         finds: "`MultiWorkerMirroredStrategy::from_environment()` where no variable speaks of a cluster: neither \
-                `TF_CONFIG` nor those of torchrun, Slurm or Open MPI.",
+                `TF_CONFIG` nor those of torchrun, Slurm, Open MPI or MPICH.",
         why: "A strategy with this process alone would train on one machine while the others do nothing.",
         bad: "let strategy = MultiWorkerMirroredStrategy::from_environment()?;",
         good: "let strategy = MultiWorkerMirroredStrategy::workers(2)?;",
@@ -24,8 +24,8 @@ impl Rule for NoCluster {
     fn diagnostic(&self) -> Diagnostic {
         Self::start("the environment names no other worker")
             .why(
-                "none of `TF_CONFIG`, `RANK` and `WORLD_SIZE`, `OMPI_COMM_WORLD_RANK`, `SLURM_PROCID` is set, so that \
-                 this process would train alone",
+                "none of `TF_CONFIG`, `RANK` and `WORLD_SIZE`, `OMPI_COMM_WORLD_RANK`, `PMI_RANK`, `SLURM_PROCID` is \
+                 set, so that this process would train alone",
             )
             .fix("use `MultiWorkerMirroredStrategy::workers(2)`: it starts processes on this machine")
             .fix("set `TF_CONFIG`, or start the kernel with `torchrun`, `srun` or `mpirun`")

@@ -22,7 +22,7 @@ pub struct WorkerArguments {
     /// Wait for a notebook at this address, such as 0.0.0.0:2222
     #[arg(long, value_name = "ADDRESS", conflicts_with = "from_environment")]
     listen: Option<String>,
-    /// Find the notebook by TF_CONFIG, or by the variables of torchrun, Slurm or Open MPI
+    /// Find the notebook by TF_CONFIG, or by the variables of torchrun, Slurm, Open MPI or MPICH
     #[arg(long)]
     from_environment: bool,
     /// The file with the key of the job, the same on every machine; it is made if it does not exist

@@ -42,6 +42,10 @@ pub fn build() -> String {
     format!("stratoscope {version} for {arch}")
 }
 
+/// How long the chief waits for processes that a launcher starts: the machines of a cluster begin one after the other, and a
+/// container's image may have to come first.
+const LAUNCHED: Duration = Duration::from_secs(120);
+
 /// Names the library of the cells, in the process that runs them.
 const LIBRARY_VARIABLE: &str = "STRATOSCOPE_LIBRARY";
 
@@ -142,7 +146,7 @@ impl MultiWorkerMirroredStrategy {
     }
 
     /// The workers that the environment describes: `TF_CONFIG`; `RANK`, `WORLD_SIZE`, `MASTER_ADDR` and `MASTER_PORT`; or
-    /// the variables of Slurm or Open MPI. This process must be the first one; the others are
+    /// the variables of Slurm, Open MPI or MPICH. This process must be the first one; the others are
     /// `stratoscope worker --from-environment`, and come to the address of the first. `STRATOSCOPE_WORKER_KEY` names the
     /// file with the job's key for all of them.
     ///
@@ -173,8 +177,18 @@ impl MultiWorkerMirroredStrategy {
     ) -> Result<Self> {
         let _listening = Listening::begin();
         let work = Work::begin(("starting", "started"), count, Unit::Things("worker"));
-        let team = Team::begin(source, key, Times::new(build()), address, &requested);
+        let mut times = Times::new(build());
+        let is_launched = matches!(source, Source::Awaited(_));
+        if is_launched {
+            times.start = LAUNCHED;
+        }
+        let team = Team::begin(source, key, times, address, &requested);
         let team = Arc::new(team.map_err(not_begun)?);
+        // Only the launcher starts processes there, and no card promises another. One that comes again is let in.
+        team.set_policy(Policy {
+            replaces: !is_launched,
+            ..team.policy()
+        });
         work.finished();
         let devices = devices(&cpu(0).resolve()?, &team.seats());
         let settings = Settings {

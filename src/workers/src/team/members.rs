@@ -132,10 +132,13 @@ impl Shared {
         let closers = vec![commands.closer()?, answers.closer()?];
         let mut state = self.state.lock();
         let is_awaited = matches!(self.source, Source::Awaited(_));
-        let seat = state.seats.iter().position(|it| match is_awaited {
-            true => it.member.is_none(),
-            false => it.coming.is_some_and(|(expected, _)| expected == id),
-        });
+        let seat = (1..)
+            .zip(&state.seats)
+            .position(|(number, it)| match is_awaited {
+                // Who is awaited has the number that its launcher has given it.
+                true => it.member.is_none() && number == id,
+                false => it.coming.is_some_and(|(expected, _)| expected == id),
+            });
         let is_here = |it: &super::Seat| it.member.as_ref().is_some_and(|it| it.id == id);
         let (Some(index), false) = (seat, state.seats.iter().any(is_here)) else {
             return Err(Fault::refused("a worker that nobody waits for"));
