@@ -52,6 +52,8 @@ COMMANDS = {
     ".venv/bin/python tests/bench/bench.py --evcxr": None,  # installs evcxr_jupyter: 9 CPU-minutes
     ".venv/bin/python tests/bench/bench.py --train --torch":
         (".venv/bin/python tests/bench/bench.py --train --repeats 1 --size 2x8", "| 2 × 8 |"),
+    ".venv/bin/python tests/bench/bench.py --accuracy --torch":
+        (".venv/bin/python tests/bench/bench.py --accuracy --repeats 1 --quick", "| debian-pairs, bfloat16 |"),
     ".venv/bin/python tests/bench/bench.py --memory":
         (".venv/bin/python tests/bench/bench.py --memory", "| tiny, 8 × 32 |"),
     ".venv/bin/python tests/bench/bench.py --runs": None,  # minutes

@@ -7,6 +7,7 @@
     .venv/bin/python tests/bench/bench.py --train --torch  beside the fastest of PyTorch's eager, SDPA, torch.compile and bf16
                                                            autocast (installs it into target/bench/torch)
     .venv/bin/python tests/bench/bench.py --infer --torch  the same for `predict`
+    .venv/bin/python tests/bench/bench.py --accuracy --torch  accuracy on unseen rows beside transformers, 5 seeds
     .venv/bin/python tests/bench/bench.py --memory         what a training step allocates, beside `memory_plan`
     .venv/bin/python tests/bench/bench.py --runs           what watching a run costs: alarms, snapshots, checkpoints
     .venv/bin/python tests/bench/bench.py --newcomer       three tasks of a new user: install, a pasted cell, an error
@@ -27,6 +28,7 @@ import statistics
 import subprocess
 import time
 
+import accuracy
 import growth
 import newcomer
 import training
@@ -303,8 +305,9 @@ def main():
     parser.add_argument("--evcxr-ml", action="store_true", help="its ML cells too: builds burn once more, over ten minutes")
     parser.add_argument("--train", action="store_true", help="training speed instead of the kernel")
     parser.add_argument("--infer", action="store_true", help="speed of predict instead of the kernel")
+    parser.add_argument("--accuracy", action="store_true", help="accuracy of fine-tuning over --repeats seeds")
     parser.add_argument("--growth", action="store_true", help="how cost grows with batch, sequence, replicas, layers, examples")
-    parser.add_argument("--quick", action="store_true", help="two small points a figure, for a look at --growth")
+    parser.add_argument("--quick", action="store_true", help="two small points a figure of --growth; 32 rows for --accuracy")
     parser.add_argument("--images", default=str(ROOT / "docs" / "images"), help="where --growth draws (default docs/images)")
     parser.add_argument("--runs", action="store_true", help="what alarms, snapshots and checkpoints of a run cost")
     parser.add_argument("--newcomer", action="store_true", help="how long three tasks of a new user take")
@@ -321,6 +324,9 @@ def main():
         return
     if args.newcomer:
         newcomer.measure(args.repeats, lambda: Session("stratoscope"))
+        return
+    if args.accuracy:
+        accuracy.measure(args.torch, args.repeats, args.quick)
         return
     if args.growth:
         growth.measure(1 if args.quick else min(args.repeats, 3), args.images, args.quick)

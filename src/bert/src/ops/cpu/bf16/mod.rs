@@ -17,6 +17,7 @@ mod kernel;
 mod number;
 mod panels;
 mod product;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod tiles;
 
 pub(in crate::ops) mod attention;
@@ -24,13 +25,12 @@ pub(in crate::ops) mod linear;
 
 pub(in crate::ops) use number::Rows;
 
-use super::{Level, level};
-
-/// Whether AMX may be used.
+/// Whether AMX may be used; outside Linux nobody was asked.
+#[cfg(target_arch = "x86_64")]
 pub(super) fn amx_is_allowed() -> bool {
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    #[cfg(target_os = "linux")]
     return tiles::are_allowed();
-    #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+    #[cfg(not(target_os = "linux"))]
     return false;
 }
 

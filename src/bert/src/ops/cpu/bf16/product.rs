@@ -9,9 +9,10 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::super::product::{Before, MatrixMut};
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use super::super::{Level, level};
 use super::kernel::{Block, HEIGHT, Target, WIDTH, multiply};
 use super::panels::{Left, Panels};
-use super::{Level, level};
 use crate::ops::stop::Asker;
 
 /// Rows of a block.

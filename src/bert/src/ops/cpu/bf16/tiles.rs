@@ -11,8 +11,6 @@
 //! Source of instructions and of the layout of the configuration: Intel 64 and IA-32 Architectures Software Developer's
 //! Manual, volume 1, chapter 18; of the permission: Linux, Documentation/arch/x86/xstate.rst.
 
-#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
-
 use std::arch::asm;
 use std::arch::x86_64::{__cpuid_count, _mm512_loadu_ps};
 use std::cell::RefCell;
