@@ -160,7 +160,7 @@ unsafe fn part_of_product(
         scale,
     };
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    if left.pairs() > 0 && level() >= Level::Amx {
+    if rows > 0 && left.pairs() > 0 && level() >= Level::Amx {
         // SAFETY: the level is set only if the unit is allowed, and the dimensions were compared above. What is written lies
         // inside `into`, which is borrowed mutably; it has values by the contract.
         unsafe { super::tiles::multiply(left, row, (right, column), target) };

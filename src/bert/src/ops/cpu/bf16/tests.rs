@@ -108,6 +108,11 @@ fn products_agree_with_float64() {
             [3, 2051, 4],
             [129, 65, 385],
             [64, 384, 64],
+            // Tiles of 16 rows and 32 numbers, and parts of 384: none of them, one, and some with a rest.
+            [0, 32, 48],
+            [16, 32, 48],
+            [48, 64, 33],
+            [33, 801, 50],
         ] {
             check(shape);
         }
