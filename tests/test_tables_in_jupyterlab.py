@@ -122,7 +122,7 @@ def test_headings_are_pressed_with_the_keyboard_and_the_cell_is_not_edited(page,
     check_no_failure(page)
 
 
-def test_a_stored_notebook_has_the_order_of_the_kernel(page, jupyter_lab, tmp_path):  # noqa: F811
+def test_a_stored_notebook_has_the_order_of_the_kernel(page, jupyter_lab):  # noqa: F811
     """Sorting is of the page alone."""
     executed(page, jupyter_lab, "tables-stored", [LONG])
     press(page, button(0, 1))
@@ -135,3 +135,17 @@ def test_a_stored_notebook_has_the_order_of_the_kernel(page, jupyter_lab, tmp_pa
         time.sleep(0.3)
     html = stored.cells[0].outputs[0].data["text/html"]
     assert "<button" not in html and "hidden" not in html and html.index("<td>0</td>") < html.index("<td>30</td>")
+
+
+def test_a_table_of_an_untrusted_notebook_is_sorted(page, jupyter_lab, kernel):  # noqa: F811
+    """JupyterLab cleans what it does not trust: the mark of a table is not removed."""
+    output = nbformat.v4.new_output("display_data", {"text/html": kernel.run(LONG).shown("text/html"), "text/plain": "a table"})
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(LONG, execution_count=1, outputs=[output])],
+                                        metadata={"kernelspec": {"name": "stratoscope", "display_name": "Rust"}})
+    nbformat.write(notebook, jupyter_lab.work / "tables-untrusted.ipynb")
+    show(page, jupyter_lab, "tables-untrusted", 1)
+    page.wait_until(f"{TABLES}.length === 1 && {button(0, 0)} !== null", 60)
+    assert column(page, 0, 0) == [str(row) for row in range(20)]
+    press(page, button(0, 1))
+    assert column(page, 0, 0)[0] == "30"
+    check_no_failure(page)
