@@ -5,8 +5,8 @@
 #     tests/run.sh --full     # also the long ones: 5 seeds, the PyTorch comparison, soaks, fuzzing
 #
 # Has the requirements of `notebooks/run.sh`. As root on Debian it installs lavapipe (a software Vulkan
-# device, for the tests of the wgpu backend), Chromium (for those in JupyterLab) and qemu-user (an older
-# processor, for `tests/test_processors.py`); otherwise the tests that need them are skipped, and the
+# device, for the tests of the wgpu backend), Chromium (for those in JupyterLab), qemu-user (an older
+# processor, for `tests/test_processors.py`) and Open MPI, MPICH and Slurm (`tests/test_launchers.py`); otherwise the tests that need them are skipped, and the
 # last line counts them.
 # With CI=true a skip is a failure.
 set -euo pipefail
@@ -31,17 +31,34 @@ trap 'rm -rf "$results"' EXIT
 
 # Installs Debian packages where no password is needed.
 system_packages() {
+    [ $# -gt 0 ] || return 0
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        say "apt-get install $*"
+        { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
+            apt-get -qq install --no-install-recommends -y "$@" >/dev/null; } ||
+            printf 'not installed: %s; the tests that need them are skipped\n' "$*" >&2
+    fi
+}
+
+# A device, a browser and an older processor.
+display_packages() {
     local wanted=()
     ls /usr/share/vulkan/icd.d/*lvp* >/dev/null 2>&1 || wanted+=(mesa-vulkan-drivers libvulkan1)
     command -v chromium >/dev/null || wanted+=(chromium fonts-dejavu-core)
     command -v qemu-x86_64 >/dev/null || [ "$(uname -m)" != x86_64 ] || wanted+=(qemu-user)
-    [ ${#wanted[@]} -gt 0 ] || return 0
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        say "apt-get install ${wanted[*]}"
-        { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
-            apt-get -qq install --no-install-recommends -y "${wanted[@]}" >/dev/null; } ||
-            printf 'not installed: %s; the tests that need them are skipped\n' "${wanted[*]}" >&2
-    fi
+    system_packages "${wanted[@]}"
+}
+
+# What starts jobs of several processes.
+launcher_packages() {
+    local wanted=() PATH=$PATH:/usr/sbin
+    command -v mpirun >/dev/null || wanted+=(openmpi-bin)
+    command -v mpiexec.hydra >/dev/null || wanted+=(mpich)
+    command -v munged >/dev/null || wanted+=(munge)
+    command -v slurmctld >/dev/null || wanted+=(slurmctld)
+    command -v slurmd >/dev/null || wanted+=(slurmd)
+    command -v srun >/dev/null || wanted+=(slurm-client)
+    system_packages "${wanted[@]}"
 }
 
 # NVIDIA's compiler of CUDA kernels, which needs no GPU; for Linux on x86-64 alone.
@@ -100,7 +117,8 @@ PYTHON
 lints() { cargo clippy --workspace --locked --all-targets -- -D warnings; }
 documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --locked --no-deps; }
 
-system_packages
+display_packages
+launcher_packages
 # wgpu's software device needs a private folder for its sockets.
 export XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-$results}
 # The expected values are those of the processor; tests of other devices name them.
