@@ -121,11 +121,14 @@ def test_vectors_learn_from_pairs(kernel, tmp_path):
     Example::new("send e-mail").with_pair("a server for mail").with_label(Label::Value(0.0)),
     Example::new("send e-mail").with_pair("a game of chess").with_label(Label::Value(1.0)),
 ], Vec::new(), "the wrong way round");
-let encoder = BertForSentenceEmbedding::from_pretrained("all-MiniLM-L6-v2")?;
+let two = MirroredStrategy::logical(2)?;
 let packages = ["a server for mail", "a game of chess"];""")
+    kernel.run("""scope!(two, {
+    let encoder = BertForSentenceEmbedding::from_pretrained("all-MiniLM-L6-v2")?;
+    compile!(encoder, optimizer = AdamW::new(1e-4), loss = "mse", metrics = [pearson()])?;
+});""")
     nearest = 'encoder.embed(packages)?.nearest(&encoder.embed("send e-mail")?, 1)?[0][0].text.clone()'
     assert "a server for mail" in kernel.run(nearest).shown()
-    kernel.run('compile!(encoder, optimizer = AdamW::new(1e-4), loss = "mse", metrics = [pearson()])?;')
     history = kernel.run("let history = fit!(encoder, pairs, batch_size = 2, epochs = 8)?; history").shown()
     assert "pearson" in history, history
     assert "a game of chess" in kernel.run(nearest).shown()
