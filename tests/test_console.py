@@ -71,3 +71,24 @@ def test_a_session_in_the_console(console):
     number = int(process.split("(42, ")[1].split(")")[0])
     with pytest.raises(ProcessLookupError):
         os.kill(number, 0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pexpect needs a terminal of Unix")
+@pytest.mark.parametrize("word", ["exit", "quit()"])
+def test_a_word_ends_the_console(console, word):
+    console.run("let exit = 3;")
+    if word == "exit":
+        assert "a variable has this name" in console.run("exit")
+        assert "3" in console.run("{exit}")
+        console.run("%reset exit")
+    console.child.sendline(word)
+    console.child.expect(pexpect.EOF)
+    console.child.close()
+    assert console.child.exitstatus == 0
+
+
+def test_a_notebook_goes_on_after_exit(kernel):
+    cell = kernel.run("exit()")
+    assert "A notebook goes on" in cell.shown()
+    assert cell.reply["payload"] == [{"source": "ask_exit", "keepkernel": False}]
+    assert kernel.run("1 + 1").shown() == "2"

@@ -53,7 +53,13 @@ COMMANDS = {
     ".venv/bin/python tests/bench/bench.py --train --torch":
         (".venv/bin/python tests/bench/bench.py --train --repeats 1 --size 2x8", "| 2 × 8 |"),
     ".venv/bin/python tests/bench/bench.py --accuracy --torch":
-        (".venv/bin/python tests/bench/bench.py --accuracy --repeats 1 --quick", "| debian-pairs, bfloat16 |"),
+        (".venv/bin/python tests/bench/bench.py --accuracy --repeats 1 --quick", "| debian-questions, bfloat16 |"),
+    ".venv/bin/python tests/bench/bench.py --infer --torch":
+        (".venv/bin/python tests/bench/bench.py --infer --repeats 1 --size 2x8", "| 2 × 8 |"),
+    ".venv/bin/python tests/bench/bench.py --growth":
+        (".venv/bin/python tests/bench/bench.py --growth --quick --repeats 1 --images {folder}/images", "| 1000 |"),
+    "cargo build --workspace --example all_reduce && mpirun -n 2 target/debug/examples/all_reduce mpi 22700000":
+        None,  # tests/test_launchers.py
     ".venv/bin/python tests/bench/bench.py --memory":
         (".venv/bin/python tests/bench/bench.py --memory", "| tiny, 8 × 32 |"),
     ".venv/bin/python tests/bench/bench.py --runs": None,  # minutes

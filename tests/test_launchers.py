@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from conftest import ROOT, STRATOSCOPE, TARGET
-from kernel_client import without_ansi
+from kernel_client import check_card, without_ansi
 from slurm import Slurm
 
 DOCUMENT = (ROOT / "docs" / "distributed.md").read_text()
@@ -78,9 +78,9 @@ def free_port():
 class Job:
     """A folder as the section describes it: the notebook, the key, and `target/debug/stratoscope`."""
 
-    def __init__(self, folder, epochs=2):
+    def __init__(self, folder, epochs=2, strategy="MultiWorkerMirroredStrategy::from_environment()?"):
         self.folder = folder
-        cells = [DATA, "let strategy = MultiWorkerMirroredStrategy::from_environment()?;", MODEL, fit(epochs), LOSSES]
+        cells = [DATA, f"let strategy = {strategy};", MODEL, fit(epochs), LOSSES, "strategy.status()"]
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
                                             metadata={"kernelspec": {"name": "stratoscope", "display_name": "Rust"}})
         nbformat.write(notebook, folder / "job.ipynb")
@@ -147,7 +147,7 @@ class Job:
         while True:
             workers = [process for what, process in self.processes() if what == "worker"]
             connected = self.said().count(": connected to ")
-            if len(workers) == 2 and connected == 2 and "cell 4/5" in self.said():
+            if len(workers) == 2 and connected == 2 and "cell 4/" in self.said():
                 time.sleep(1)
                 return workers[0]
             assert time.monotonic() < until and self.process.poll() is None, self.said()
@@ -179,6 +179,44 @@ def test_a_killed_worker_ends_a_job_of_mpi(tmp_path, installed, program):
     while job.processes():
         assert time.monotonic() < until, job.processes()
         time.sleep(0.1)
+
+
+OVER_MPI = next(line for line in blocks("rust,ignore") if '.communication("mpi")' in line).strip()
+CARRIED = "gradients and weights travel over "
+
+
+@pytest.mark.parametrize("program, name", [("mpirun", "Open MPI v4"), ("mpiexec.hydra", "MPICH 4")])
+def test_gradients_travel_over_the_mpi_of_the_launcher(tmp_path, installed, expected, program, name):
+    """With the same bits, and with an end that the launcher takes for one."""
+    installed(program)
+    job = Job(tmp_path, strategy=OVER_MPI.removeprefix("let strategy = ").removesuffix(";"))
+    job.run(command(program))
+    assert job.losses() == expected
+    assert CARRIED + name in json.dumps(job.done().cells[5].outputs), job.done().cells[5].outputs
+    assert not job.processes()
+
+
+def test_the_all_reduce_is_measured_over_tcp_and_mpi(tmp_path, installed):
+    installed("mpirun")
+    subprocess.run(["cargo", "build", "-q", "--workspace", "--locked", "--example", "all_reduce"], cwd=ROOT, check=True)
+    job = Job(tmp_path)
+    found = {}
+    for transport in ("tcp", "mpi"):
+        job.run(f"mpirun --bind-to none -n 2 target/debug/examples/all_reduce {transport} 1000 100000")
+        found[transport] = [json.loads(line) for line in job.said().splitlines()]
+    assert [(run["carrier"], run["bytes"]) for run in found["tcp"]] == [("TCP with TLS", 4000), ("TCP with TLS", 400_000)]
+    assert found["mpi"][1]["carrier"].startswith("Open MPI v") and found["mpi"][1]["seconds"] > 0
+
+
+def test_without_mpi_the_diagnostic_says_why(tmp_path, kernel):
+    """Where no launcher has started the workers, and where the library is none."""
+    cell = kernel.execute('let strategy = MultiWorkerMirroredStrategy::workers(2)?.communication("mpi")?;')
+    check_card(cell, "SC0103", "no launcher has started the workers")
+    job = Job(tmp_path, strategy=OVER_MPI.removeprefix("let strategy = ").removesuffix(";"))
+    job.begin(command("mpirun"), STRATOSCOPE_MPI="libnone.so")
+    assert job.ended() != 0
+    text = json.dumps(job.done().cells[1].outputs)
+    assert "SC0103" in text and "libnone.so" in text, text
 
 
 @pytest.fixture(scope="module")

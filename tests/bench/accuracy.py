@@ -8,7 +8,24 @@ import subprocess
 
 from programs import ROOT, example, last_json, log, torch_python
 
-DATA = ["sections", "pairs"]
+class Data:
+    """A data set of the project: its task and the two metrics, by our name and by that of torch_finetune.py."""
+
+    def __init__(self, name, task, metrics, ending="tsv", recipe=None):
+        self.name, self.task, self.metrics, self.ending = name, task, metrics, ending
+        # As in the notebooks of the tasks; our example has the same by its data.
+        self.recipe = recipe or {"lr": 5e-5, "batch": 32, "max-length": 64}
+
+
+CLASSES = [("accuracy", "dev_accuracy"), ("macro_f1", "dev_macro_f1")]
+DATA = [
+    Data("sections", "classes", CLASSES),
+    Data("pairs", "classes", CLASSES),
+    Data("entities", "entities", [("entity_f1", "dev_entity_f1"), ("accuracy", "dev_accuracy")], "conll",
+         {"lr": 3e-4, "batch": 16, "max-length": 48}),
+    Data("questions", "questions", [("exact_match", "dev_exact_match"), ("answer_f1", "dev_answer_f1")], "json",
+         {"lr": 3e-4, "batch": 16, "max-length": 128}),
+]
 # Our policy, and PyTorch's option.
 PRECISIONS = {"float32": ("float32", []), "bfloat16": ("mixed_bfloat16", ["--amp"])}
 
@@ -20,24 +37,26 @@ def checkpoint():
 
 
 def ours(program, data, policy, seeds, limit):
-    """Accuracy and macro F1 on the validation rows after the last epoch, for each seed."""
-    command = [program, "--data", data, "--policy", policy, "--seeds", seeds, "--replicas", 1, "--device", "cpu", *limit]
+    """The two metrics on the validation rows after the last epoch, for each seed."""
+    command = [program, "--data", data.name, "--policy", policy, "--seeds", seeds, "--replicas", 1, "--device", "cpu", *limit]
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
     found = []
     for line in done.stdout.splitlines():
         metrics = {each["name"]: each["value"] for each in json.loads(line)["epochs"][-1]["validation"]["metrics"]}
-        found.append((metrics["accuracy"], metrics["macro_f1"]))
+        found.append(tuple(metrics[name] for name, _ in data.metrics))
     return found
 
 
 def theirs(data, options, seeds, limit):
-    folder = ROOT / "src" / "data" / "data" / f"debian-{data}"
+    folder = ROOT / "src" / "data" / "data" / f"debian-{data.name}"
+    recipe = [word for name, value in data.recipe.items() for word in (f"--{name}", value)]
     found = []
     for seed in range(seeds):
-        run = last_json([torch_python(), ROOT / "tests/bench/torch_finetune.py", "--model", checkpoint(), "--train", folder / "train.tsv",
-                         "--dev", folder / "dev.tsv", "--seed", seed, *options, *limit])
-        found.append((run["dev_accuracy"], run["dev_macro_f1"]))
-        log(f"{data}, PyTorch {' '.join(options)}: seed {seed} of {seeds}")
+        run = last_json([torch_python(), ROOT / "tests/bench/torch_finetune.py", "--model", checkpoint(), "--task", data.task,
+                         "--train", folder / f"train.{data.ending}", "--dev", folder / f"dev.{data.ending}", "--seed", seed,
+                         *recipe, *options, *limit])
+        found.append(tuple(run[name] for _, name in data.metrics))
+        log(f"{data.name}, PyTorch {' '.join(options)}: seed {seed} of {seeds}")
     return found
 
 
@@ -47,16 +66,15 @@ def spread(values):
 
 
 def cells(runs):
-    accuracy, f1 = zip(*runs)
-    return [spread([100 * value for value in accuracy]), spread([100 * value for value in f1])]
+    return [spread([100 * value for value in values]) for values in zip(*runs)]
 
 
-def measure(beside_torch, seeds, quick):
+def measure(beside_torch, seeds, quick, names):
     program = example("fine_tune")
     limit = ["--limit", 32] if quick else []
-    print("| data, precision | accuracy, % | macro F1, % | transformers: accuracy, % | macro F1, % | difference of the accuracies, in deviations |")
-    print("| --- " * 6 + "|", flush=True)
-    for data in DATA:
+    print("| data, precision | metrics, % | here | | transformers | | difference of the first, in deviations |")
+    print("| --- " * 7 + "|", flush=True)
+    for data in (each for each in DATA if not names or each.name in names):
         for precision, (policy, options) in PRECISIONS.items():
             mine = ours(program, data, policy, seeds, limit)
             row = cells(mine)
@@ -67,4 +85,5 @@ def measure(beside_torch, seeds, quick):
                 row += [*cells(others), f"{apart / pooled:+.2f}" if pooled else "–"]
             else:
                 row += ["–"] * 3
-            print(f"| debian-{data}, {precision} | " + " | ".join(row) + " |", flush=True)
+            metrics = ", ".join(name.replace("_", " ") for name, _ in data.metrics)
+            print(f"| debian-{data.name}, {precision} | {metrics} | " + " | ".join(row) + " |", flush=True)

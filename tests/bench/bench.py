@@ -307,6 +307,8 @@ def main():
     parser.add_argument("--infer", action="store_true", help="speed of predict instead of the kernel")
     parser.add_argument("--accuracy", action="store_true", help="accuracy of fine-tuning over --repeats seeds")
     parser.add_argument("--growth", action="store_true", help="how cost grows with batch, sequence, replicas, layers, examples")
+    parser.add_argument("--data", action="append", default=[], choices=[each.name for each in accuracy.DATA],
+                        help="data of --accuracy; may be given several times (default all)")
     parser.add_argument("--quick", action="store_true", help="two small points a figure of --growth; 32 rows for --accuracy")
     parser.add_argument("--images", default=str(ROOT / "docs" / "images"), help="where --growth draws (default docs/images)")
     parser.add_argument("--runs", action="store_true", help="what alarms, snapshots and checkpoints of a run cost")
@@ -326,7 +328,7 @@ def main():
         newcomer.measure(args.repeats, lambda: Session("stratoscope"))
         return
     if args.accuracy:
-        accuracy.measure(args.torch, args.repeats, args.quick)
+        accuracy.measure(args.torch, args.repeats, args.quick, args.data)
         return
     if args.growth:
         growth.measure(1 if args.quick else min(args.repeats, 3), args.images, args.quick)

@@ -27,7 +27,7 @@ pub use request::Magic;
 pub use table::table;
 
 /// The magics: how they are written, and what they do.
-const MAGICS: [(&str, &str); 20] = [
+const MAGICS: [(&str, &str); 21] = [
     (
         "%time CODE",
         "the time that code takes to run; `%%time` for a whole cell",
@@ -93,6 +93,10 @@ const MAGICS: [(&str, &str); 20] = [
         "%doc NAME",
         "the type and the documentation of a name; also `?NAME`",
     ),
+    (
+        "%exit",
+        "ends `jupyter console`, as `exit`, `quit` and Ctrl-D do",
+    ),
     ("%help", "this list"),
     ("!COMMAND", "runs a shell command"),
     ("?NAME", "the same as `%doc NAME`"),
@@ -117,6 +121,7 @@ impl MagicCell for Magic {
                 | Magic::Warnings(_)
                 | Magic::Reset
                 | Magic::Why
+                | Magic::Exit(_)
         )
     }
 
@@ -202,6 +207,20 @@ impl MagicCell for Magic {
                     format!("nothing is known of `{name}`"),
                 ),
             },
+            Magic::Exit(name) => {
+                // Nobody loses a session by looking at a variable.
+                if evaluator.variables().iter().any(|it| it.name == *name) {
+                    let message = format!(
+                        "`{name}` alone ends a session, and a variable has this name: `{{{name}}}` shows it, `%reset {name}` \
+                         drops it"
+                    );
+                    return fail(number, "NameOfVariable", message);
+                }
+                outputs.ask_exit();
+                let text = "A console ends here. A notebook goes on: its kernel is ended in the menu Kernel.";
+                show(outputs, text.to_owned());
+                CellOutcome::Ok
+            }
             Magic::Why => {
                 why(outputs, evaluator.last_error());
                 CellOutcome::Ok

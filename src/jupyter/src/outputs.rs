@@ -182,6 +182,13 @@ impl OutputSink for CellOutputs {
         self.allow_stdin
     }
 
+    fn ask_exit(&self) {
+        self.for_reply
+            .lock()
+            .payload
+            .push(json!({"source": "ask_exit", "keepkernel": false}));
+    }
+
     fn history(&self) -> Option<&dyn PastCells> {
         Some(&*self.history)
     }

@@ -89,6 +89,9 @@ pub trait OutputSink: Send + Sync {
         false
     }
 
+    /// Asks a front end that is a session of its own, such as `jupyter console`, to end; others go on.
+    fn ask_exit(&self) {}
+
     /// The cells that ran before (`%history`); `None`: the front end keeps none.
     fn history(&self) -> Option<&dyn PastCells> {
         None

@@ -1,4 +1,4 @@
-//! The all-reduce over TCP: a chain that is closed to a ring, in pieces that follow each other.
+//! The all-reduce over TCP or MPI: a chain that is closed to a ring, in pieces that follow each other.
 //!
 //! A textbook ring adds each part of a buffer in another order, so that its sums depend on how many take part. Here every
 //! piece goes the same way: member 0 sends it to member 1, which adds its own and sends it on; the last member has the
@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use crate::collective::Collective;
 use crate::fault::{Fault, Outcome};
 use crate::frame::Kind;
-use crate::link::{Closer, Link};
+use crate::hop::{Closer, Hop};
 use crate::precision::Precision;
 
 mod gather;
@@ -24,13 +24,27 @@ mod gather;
 /// Elements of a piece.
 const PIECE: usize = 1 << 16;
 
-/// This process in a group that is connected by TCP.
+/// This process in a group whose neighbors are connected.
 pub struct Chain {
     position: usize,
     size: usize,
-    /// From the member before, and to the one behind; none in a group of one.
-    hops: Option<(Link, Link)>,
+    /// None in a group of one.
+    hops: Option<Hops>,
     aborter: Aborter,
+}
+
+/// The ways to the neighbors of a member.
+struct Hops {
+    /// From the member before.
+    left: Box<dyn Hop>,
+    /// To the one behind.
+    right: Box<dyn Hop>,
+}
+
+impl Hops {
+    fn both(&mut self) -> (&mut dyn Hop, &mut dyn Hop) {
+        (self.left.as_mut(), self.right.as_mut())
+    }
 }
 
 /// Ends what a [`Chain`] does, from any thread.
@@ -80,16 +94,24 @@ impl Chain {
         }
     }
 
-    /// Member `position` of `size`, at least 2, with the links from the member before it and to the one behind it.
+    /// Member `position` of `size`, at least 2, with the hops from the member before it and to the one behind it.
     ///
     /// # Errors
     /// The process has no more file descriptors.
-    pub fn new(position: usize, size: usize, left: Link, right: Link) -> Outcome<Self> {
+    pub fn new(
+        position: usize,
+        size: usize,
+        left: impl Hop + 'static,
+        right: impl Hop + 'static,
+    ) -> Outcome<Self> {
         let closers = vec![left.closer()?, right.closer()?];
         Ok(Self {
             position,
             size,
-            hops: Some((left, right)),
+            hops: Some(Hops {
+                left: Box::new(left),
+                right: Box::new(right),
+            }),
             aborter: Aborter::of(closers),
         })
     }
@@ -112,10 +134,7 @@ impl Chain {
     }
 
     fn count(&self) {
-        let sent = self
-            .hops
-            .as_ref()
-            .map_or(0, |(_, right)| right.bytes_sent());
+        let sent = self.hops.as_ref().map_or(0, |hops| hops.right.bytes_sent());
         self.aborter.0.bytes.store(sent, Ordering::Relaxed);
     }
 }
@@ -154,7 +173,7 @@ impl Collective for Chain {
         if self.aborter.is_aborted() {
             return Err(Fault::Aborted);
         }
-        let Some((left, right)) = &mut self.hops else {
+        let Some((left, right)) = self.hops.as_mut().map(Hops::both) else {
             precision.round(first);
             for other in &*others {
                 add(first, other);
@@ -194,7 +213,7 @@ impl Collective for Chain {
             return Err(Fault::Aborted);
         }
         let (is_first, is_last) = (self.position == 0, self.position + 1 == self.size);
-        let Some((left, right)) = &mut self.hops else {
+        let Some((left, right)) = self.hops.as_mut().map(Hops::both) else {
             return Ok(());
         };
         let mut bytes = Vec::new();
@@ -218,7 +237,7 @@ impl Collective for Chain {
         if self.aborter.is_aborted() {
             return Err(Fault::Aborted);
         }
-        let Some((left, right)) = &mut self.hops else {
+        let Some((left, right)) = self.hops.as_mut().map(Hops::both) else {
             return Ok(Vec::new());
         };
         // Everything goes on to the right, and so around to the first member, which sends nothing.
@@ -291,7 +310,7 @@ impl Pieces<'_> {
     }
 
     /// What comes from the member before.
-    fn receive(&self, left: &mut Link, queue: Sender<(Kind, usize)>) -> Outcome<()> {
+    fn receive(&self, left: &mut dyn Hop, queue: Sender<(Kind, usize)>) -> Outcome<()> {
         let count = self.cells.len();
         let (mut partials, mut totals) = (
             if self.is_first() { count } else { 0 },
@@ -336,7 +355,7 @@ impl Pieces<'_> {
     }
 
     /// What goes to the member behind. The first member begins; the others send what has come.
-    fn send(&self, right: &mut Link, queue: &Receiver<(Kind, usize)>) -> Outcome<()> {
+    fn send(&self, right: &mut dyn Hop, queue: &Receiver<(Kind, usize)>) -> Outcome<()> {
         let mut bytes = Vec::new();
         let begins = if self.is_first() { self.cells.len() } else { 0 };
         for index in 0..begins {
@@ -360,7 +379,7 @@ impl Pieces<'_> {
 
     fn send_one(
         &self,
-        right: &mut Link,
+        right: &mut dyn Hop,
         (kind, index): (Kind, usize),
         bytes: &mut Vec<u8>,
     ) -> Outcome<()> {
@@ -375,13 +394,18 @@ fn add(sum: &mut [f32], other: &[f32]) {
     }
 }
 
-fn write(link: &mut Link, kind: (Kind, u64), values: &[f32], bytes: &mut Vec<u8>) -> Outcome<()> {
+fn write(
+    link: &mut dyn Hop,
+    kind: (Kind, u64),
+    values: &[f32],
+    bytes: &mut Vec<u8>,
+) -> Outcome<()> {
     write_as(Precision::Float32, link, kind, values, bytes)
 }
 
 fn write_as(
     precision: Precision,
-    link: &mut Link,
+    link: &mut dyn Hop,
     (kind, step): (Kind, u64),
     values: &[f32],
     bytes: &mut Vec<u8>,
@@ -403,7 +427,7 @@ fn decode(payload: &[u8], values: &mut [f32], precision: Precision) -> Outcome<(
 }
 
 /// Receives a frame of this kind and step into `values`.
-fn read(link: &mut Link, (kind, step): (Kind, u64), values: &mut [f32]) -> Outcome<()> {
+fn read(link: &mut dyn Hop, (kind, step): (Kind, u64), values: &mut [f32]) -> Outcome<()> {
     let frame = link.receive()?;
     if (frame.kind, frame.step) != (kind, step) {
         let found = frame.kind;

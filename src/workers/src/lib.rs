@@ -2,7 +2,7 @@
 //! buffers of numbers and commands between processes that hold the same key.
 //!
 //! - [`key`], [`link`], [`frame`], [`hello`], [`listener`]: authenticated connections, and what is refused on them.
-//! - [`collective`] with its engine over TCP, [`chain`]: sums in a fixed order.
+//! - [`collective`] with its engine, [`chain`]: sums in a fixed order, over any [`hop`]: a [`link`] (TCP), or [`mpi`].
 //! - [`team`] is the chief's side of a job, [`worker`] a worker's.
 //!
 //! Start reading at [`team`].
@@ -15,10 +15,12 @@ pub mod collective;
 pub mod fault;
 pub mod frame;
 pub mod hello;
+pub mod hop;
 pub mod key;
 pub mod link;
 pub mod listener;
 mod message;
+pub mod mpi;
 mod precision;
 pub mod settings;
 pub mod tally;
@@ -33,7 +35,7 @@ pub use hello::Process;
 pub use key::JobKey;
 pub use message::Pulse;
 pub use precision::Precision;
-pub use settings::Settings;
+pub use settings::{Settings, Transport};
 pub use tally::{Done, Straggler, Tally};
 pub use team::{Event, Formed, Launch, NotBegun, NotFormed, Policy, SeatView, Source, Team, What};
 pub use worker::{Place, Work, serve};

@@ -13,6 +13,7 @@ use rustls::{ClientConnection, ServerConnection, StreamOwned};
 
 use crate::fault::{Fault, Outcome};
 use crate::frame::{Expected, HEADER, Header, Kind, MOST_BYTES};
+use crate::hop::{Closer, Hop};
 use crate::key::{JobKey, NAME};
 
 /// What TLS has read ahead: a few of its records.
@@ -46,17 +47,6 @@ pub struct Frame {
     pub step: u64,
     /// Its bytes.
     pub payload: Vec<u8>,
-}
-
-/// Closes a connection from another thread: whoever reads or writes there gets an error at once.
-#[derive(Debug)]
-pub struct Closer(TcpStream);
-
-impl Closer {
-    /// Closes it. Nothing happens where it is closed.
-    pub fn close(&self) {
-        let _ = self.0.shutdown(Shutdown::Both);
-    }
 }
 
 trait Stream: Read + Write + Send {}
@@ -186,7 +176,10 @@ impl Link {
     /// # Errors
     /// The process has no more file descriptors.
     pub fn closer(&self) -> Outcome<Closer> {
-        Ok(Closer(self.socket.try_clone()?))
+        let socket = self.socket.try_clone()?;
+        Ok(Closer::new(move || {
+            let _ = socket.shutdown(Shutdown::Both);
+        }))
     }
 
     /// The address of the other side.
@@ -320,6 +313,24 @@ impl Link {
             }
         }
         Ok(())
+    }
+}
+
+impl Hop for Link {
+    fn send(&mut self, kind: Kind, step: u64, payload: &[u8]) -> Outcome<()> {
+        Self::send(self, kind, step, payload)
+    }
+
+    fn receive(&mut self) -> Outcome<Frame> {
+        Self::receive(self)
+    }
+
+    fn closer(&self) -> Outcome<Closer> {
+        Self::closer(self)
+    }
+
+    fn bytes_sent(&self) -> u64 {
+        Self::bytes_sent(self)
     }
 }
 

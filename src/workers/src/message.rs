@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::fault::{Fault, Outcome};
+use crate::settings::Transport;
 
 /// The largest command or answer: a batch of numbers is far smaller, and weights travel as [`Values`].
 ///
@@ -32,8 +33,11 @@ pub(crate) struct Form {
     pub size: usize,
     /// The member before it.
     pub left: u64,
-    /// Where the member behind it accepts hops.
-    pub right: SocketAddr,
+    /// The member behind it, and where that accepts hops.
+    pub right: u64,
+    pub right_address: SocketAddr,
+    /// What carries the hops.
+    pub transport: Transport,
 }
 
 impl Command {
@@ -121,7 +125,9 @@ mod tests {
             position: 1,
             size: 4,
             left: 7,
-            right: SocketAddr::from(([127, 0, 0, 1], 9)),
+            right: 4,
+            right_address: SocketAddr::from(([127, 0, 0, 1], 9)),
+            transport: Transport::Mpi,
         };
         for command in [
             Command::Form(form),

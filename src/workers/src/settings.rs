@@ -2,6 +2,18 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
+/// What carries gradients and weights between the processes of a job. Commands and signs of life go over TCP always.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Transport {
+    /// TCP with TLS, each process connected to its neighbors.
+    #[default]
+    Tcp,
+    /// The MPI of the launcher that has started the processes.
+    Mpi,
+}
+
 /// The times of a job, the same in all of its processes, and what they are built from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {

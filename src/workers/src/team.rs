@@ -22,11 +22,13 @@ use crate::chain::{Aborter, Chain};
 use crate::fault::{Fault, Outcome};
 use crate::frame::Kind;
 use crate::hello::Process;
+use crate::hop::Closer;
 use crate::key::JobKey;
-use crate::link::{Closer, Link};
+use crate::link::Link;
 use crate::listener::{Listener, Visitor};
 use crate::message::{self, Answer, Pulse};
-use crate::settings::Settings;
+use crate::mpi;
+use crate::settings::{Settings, Transport};
 use crate::tally::Tally;
 
 mod form;
@@ -209,9 +211,17 @@ impl Team {
         self.shared.state.lock().seats.len() + 1
     }
 
-    /// What happens from now on when a worker is lost.
+    /// Whether a launcher starts the workers.
+    pub fn is_awaited(&self) -> bool {
+        matches!(self.shared.source, Source::Awaited(_))
+    }
+
+    /// What happens from now on when a worker is lost, and how gradients travel. What carries them is that of the next group.
     pub fn set_policy(&self, policy: Policy) {
-        *self.shared.policy.lock() = policy;
+        let before = std::mem::replace(&mut *self.shared.policy.lock(), policy);
+        if before.transport != policy.transport {
+            self.shared.state.lock().version += 1;
+        }
     }
 
     /// What happens when a worker is lost.
@@ -337,6 +347,9 @@ impl Drop for Team {
         self.shared.changed.notify_all();
         // Threads that hear the end of their connection still hold `shared`: the key is removed now.
         *self.shared.folder.lock() = None;
+        if self.policy().transport == Transport::Mpi {
+            mpi::end();
+        }
     }
 }
 

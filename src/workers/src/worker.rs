@@ -19,7 +19,8 @@ use crate::key::JobKey;
 use crate::link::Link;
 use crate::listener::{Listener, Visitor};
 use crate::message::{self, Answer, Command, Form, MOST_BYTES, Pulse};
-use crate::settings::Settings;
+use crate::mpi::{self, Mpi};
+use crate::settings::{Settings, Transport};
 
 /// After how many times its patience a worker takes a silent chief for gone. The chief may stand in a debugger or a long
 /// cell, but its heartbeats come from a thread of their own.
@@ -72,7 +73,11 @@ pub fn serve(
             let (commands, _) = hello(Role::Commands).dial(chief, key, settings)?;
             let (answers, _) = hello(Role::Answers).dial(chief, key, settings)?;
             ready(chief);
-            Session::new(key, settings, member, visitors).run(commands, answers, work)
+            let outcome =
+                Session::new(key, settings, member, visitors).run(commands, answers, work);
+            // This worker has one job.
+            mpi::end();
+            outcome
         }
         Place::Listen(address) => {
             let (listener, visitors) = Listener::open(address, key, settings)?;
@@ -255,7 +260,7 @@ impl<'a> Session<'a> {
             }
         }
         self.shared.is_over.store(true, Ordering::SeqCst);
-        closers.iter().for_each(crate::link::Closer::close);
+        closers.iter().for_each(crate::hop::Closer::close);
         let listened = listens.join().unwrap_or(Err(Fault::Closed));
         let _ = beats.join();
         outcome.and(match listened {
@@ -291,8 +296,11 @@ impl<'a> Session<'a> {
     fn form(&mut self, form: &Form) -> Outcome<Chain> {
         let since = Instant::now();
         self.shared.abort();
+        if form.transport == Transport::Mpi {
+            return self.form_over_mpi(form);
+        }
         let hello = Hello::new(self.settings, Role::Hop, self.member, form.generation);
-        let (right, _) = hello.dial(form.right, self.key, self.settings)?;
+        let (right, _) = hello.dial(form.right_address, self.key, self.settings)?;
         let is_left = |it: &Visitor| {
             let hello = &it.hello;
             hello.role == Role::Hop
@@ -305,12 +313,7 @@ impl<'a> Session<'a> {
             if let Some(at) = self.early.iter().position(is_left) {
                 let left = self.early.swap_remove(at).link;
                 let chain = Chain::new(form.position, form.size, left, right)?;
-                *self.shared.aborter.lock() = Some(chain.aborter());
-                // An abort that came meanwhile has found no chain.
-                if self.shared.aborted.load(Ordering::SeqCst) >= form.generation {
-                    chain.abort();
-                }
-                return Ok(chain);
+                return Ok(self.formed(form, chain));
             }
             let is_over = self.shared.is_over.load(Ordering::SeqCst);
             if is_over || self.shared.aborted.load(Ordering::SeqCst) >= form.generation {
@@ -326,6 +329,25 @@ impl<'a> Session<'a> {
                 Err(RecvTimeoutError::Disconnected) => return Err(Fault::Closed),
             }
         }
+    }
+}
+
+impl Session<'_> {
+    /// The same over MPI, whose processes are connected.
+    fn form_over_mpi(&self, form: &Form) -> Outcome<Chain> {
+        let mpi = Mpi::of_process(self.member)?;
+        let hop = |other| mpi.hop(other, form.generation, self.key, self.settings.patience);
+        let chain = Chain::new(form.position, form.size, hop(form.left)?, hop(form.right)?)?;
+        Ok(self.formed(form, chain))
+    }
+
+    fn formed(&self, form: &Form, chain: Chain) -> Chain {
+        *self.shared.aborter.lock() = Some(chain.aborter());
+        // An abort that came meanwhile has found no chain.
+        if self.shared.aborted.load(Ordering::SeqCst) >= form.generation {
+            chain.abort();
+        }
+        chain
     }
 }
 

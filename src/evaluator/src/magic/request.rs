@@ -35,6 +35,8 @@ pub enum Magic {
     History(HistoryRequest),
     /// `%help`
     Help,
+    /// `exit`, `quit`, as Python's: the name that was written.
+    Exit(String),
     /// `?name`, `%doc name`
     Inspect(String),
     /// It cannot be answered.
@@ -94,6 +96,10 @@ impl Magic {
         let is_alone = first == code;
         if let Some(name) = code.strip_prefix('?').filter(|_| is_alone) {
             return Some(Self::inspect(name));
+        }
+        let word = code.trim_end_matches(';').trim_end_matches("()");
+        if let "exit" | "quit" | "%exit" | "%quit" = word {
+            return Some(Self::Exit(word.trim_start_matches('%').to_owned()));
         }
         let line = MagicLine::of(first)?;
         if let Some(message) = wrong::missing(&line, is_alone) {

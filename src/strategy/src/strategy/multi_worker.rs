@@ -12,14 +12,15 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use stratoscope_diagnostics::rules::{InvalidArgumentValue, InvalidCluster, WorkersDidNotCome};
+use stratoscope_diagnostics::rules::{InvalidCluster, WorkersDidNotCome};
 use stratoscope_diagnostics::work::{Listening, Unit, Work, requested};
-use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
+use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_workers::team::KEY_VARIABLE;
 use stratoscope_workers::{
-    Cluster, JobKey, Launch, NotBegun, Policy, Precision, Process, SeatView, Settings as Times,
-    Source, Team,
+    Cluster, JobKey, Launch, NotBegun, Policy, Process, SeatView, Settings as Times, Source, Team,
 };
+
+mod options;
 
 use super::workers::Workers;
 use super::{Handle, IntoReplicaCount, Settings, Strategy, StrategyKind, handle, split};
@@ -209,60 +210,6 @@ impl MultiWorkerMirroredStrategy {
         self.strategy.team().expect("it was made with one")
     }
 
-    /// With how many workers, this process among them, a run goes on when others are lost; with fewer it waits. Default: 1.
-    #[must_use]
-    pub fn min_workers(self, least: usize) -> Self {
-        let team = self.team();
-        team.set_policy(Policy {
-            min_workers: least.max(1),
-            ..team.policy()
-        });
-        self
-    }
-
-    /// How many seconds a run waits for workers where fewer than [`Self::min_workers`] are left. Default: 30.
-    #[must_use]
-    pub fn wait(self, seconds: f64) -> Self {
-        let team = self.team();
-        team.set_policy(Policy {
-            wait: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
-            ..team.policy()
-        });
-        self
-    }
-
-    /// Whether workers that are lost are started or called again. Default: true.
-    #[must_use]
-    pub fn replace_lost(self, replaces: bool) -> Self {
-        let team = self.team();
-        team.set_policy(Policy {
-            replaces,
-            ..team.policy()
-        });
-        self
-    }
-
-    /// In which numbers gradients travel between workers: `"float32"`, the default, or `"bfloat16"`, which halves the bytes
-    /// of a step. Each gradient, and the sum behind each worker's addition, is rounded to bfloat16; additions are of
-    /// float32 in the order of the replicas, and every worker makes its update with the same sum. Weights, moments and the
-    /// averages of `sync_every` travel as float32.
-    ///
-    /// # Errors
-    /// SC0103 for another text.
-    pub fn gradient_dtype(self, dtype: &str) -> Result<Self> {
-        let gradients = match dtype {
-            "float32" => Precision::Float32,
-            "bfloat16" => Precision::Bfloat16,
-            _ => return Err(no_wire_type(dtype)),
-        };
-        let team = self.team();
-        team.set_policy(Policy {
-            gradients,
-            ..team.policy()
-        });
-        Ok(self)
-    }
-
     /// The workers: who they are, when each was last heard and what it did.
     pub fn status(&self) -> Workers {
         Workers::of(self.team())
@@ -338,28 +285,6 @@ fn invalid(
         expects: expects.into(),
     }
     .error()
-}
-
-/// SC0103.
-fn no_wire_type(given: &str) -> Box<Diagnostic> {
-    let expects = "\"float32\" or \"bfloat16\"".to_owned();
-    let finding = InvalidArgumentValue {
-        call: "gradient_dtype".to_owned(),
-        argument: "dtype".to_owned(),
-        given: format!("{given:?}"),
-        expects,
-        place: Place::argument("gradient_dtype", "dtype"),
-        replacement: None,
-        arguments: Vec::new(),
-    };
-    let finding = finding.diagnostic();
-    Box::new(match given {
-        "float16" => finding.why(
-            "gradients are often smaller than float16's smallest number and would become 0; bfloat16 has the exponents \
-             of float32",
-        ),
-        _ => finding,
-    })
 }
 
 /// The address of `host:port`.

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use stratoscope_render::html::escape;
 use stratoscope_render::units::bytes;
-use stratoscope_workers::{Done, SeatView, Tally, Team};
+use stratoscope_workers::{Done, SeatView, Tally, Team, Transport, mpi};
 
 /// The workers of a strategy at a moment. Worker 0 is this process.
 #[derive(Clone, Debug)]
 pub struct Workers {
     seats: Vec<SeatView>,
     tally: Tally,
+    /// What carries gradients, where that is not TCP: `Open MPI v4.1.4`.
+    carrier: Option<String>,
 }
 
 /// The heads of the columns.
@@ -25,6 +27,10 @@ impl Workers {
         Self {
             seats: team.seats(),
             tally: team.tally(),
+            carrier: match team.policy().transport {
+                Transport::Tcp => None,
+                Transport::Mpi => mpi::version(),
+            },
         }
     }
 
@@ -104,14 +110,21 @@ impl Workers {
         ))
     }
 
+    /// What is said below the table.
+    fn notes(&self) -> impl Iterator<Item = String> {
+        let carrier = self.carrier.as_ref();
+        let carrier = carrier.map(|it| format!("gradients and weights travel over {it}"));
+        carrier.into_iter().chain(self.straggler())
+    }
+
     /// The table as HTML.
     pub fn to_html(&self) -> String {
         let mut html = html_of(&self.with_doing());
-        if let Some(slowest) = self.straggler() {
+        for note in self.notes() {
             let _ = write!(
                 html,
                 "<div style=\"font-size:13px;margin:2px 0;opacity:0.85\">{}</div>",
-                escape(&slowest)
+                escape(&note)
             );
         }
         html
@@ -173,9 +186,6 @@ fn speed(done: &Done) -> String {
 impl fmt::Display for Workers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&text_of(&self.with_doing()))?;
-        match self.straggler() {
-            Some(slowest) => write!(f, "\n{slowest}"),
-            None => Ok(()),
-        }
+        self.notes().try_for_each(|note| write!(f, "\n{note}"))
     }
 }

@@ -3,13 +3,13 @@
 use super::{PIECE, read, write};
 use crate::fault::{Fault, Outcome};
 use crate::frame::Kind;
-use crate::link::Link;
+use crate::hop::Hop;
 
 /// The longest row: far more than a machine has memory for.
 const MOST: u64 = 1 << 38;
 
 /// The length of the row that comes.
-fn length(left: &mut Link, step: u64) -> Outcome<usize> {
+fn length(left: &mut dyn Hop, step: u64) -> Outcome<usize> {
     let frame = left.receive()?;
     if (frame.kind, frame.step) != (Kind::Values, step) {
         let found = frame.kind;
@@ -30,7 +30,7 @@ fn pieces(length: usize) -> impl Iterator<Item = usize> {
 }
 
 /// So many rows.
-pub(super) fn take(left: &mut Link, step: u64, rows: usize) -> Outcome<Vec<Vec<f32>>> {
+pub(super) fn take(left: &mut dyn Hop, step: u64, rows: usize) -> Outcome<Vec<Vec<f32>>> {
     let row = |_| {
         let mut row = Vec::new();
         let mut piece = vec![0.0; PIECE];
@@ -46,7 +46,7 @@ pub(super) fn take(left: &mut Link, step: u64, rows: usize) -> Outcome<Vec<Vec<f
 
 /// Sends on the rows of the members before, then `own`.
 pub(super) fn pass(
-    (left, right): (&mut Link, &mut Link),
+    (left, right): (&mut dyn Hop, &mut dyn Hop),
     step: u64,
     before: usize,
     own: &[f32],

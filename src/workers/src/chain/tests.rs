@@ -3,6 +3,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::key::JobKey;
+use crate::link::Link;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 

@@ -12,6 +12,8 @@ use crate::fault::{Fault, Outcome};
 use crate::hello::{Hello, Role};
 use crate::link::Link;
 use crate::message::{Command, Form};
+use crate::mpi::Mpi;
+use crate::settings::Transport;
 
 /// How often members that all live may fail to connect to each other.
 const MOST_ATTEMPTS: usize = 20;
@@ -89,6 +91,12 @@ impl Team {
                     });
                 }
                 Err(_) if asked() => return Err(NotFormed::Interrupted),
+                // What MPI refuses, it refuses again.
+                Err(fault @ (Fault::Failed(_) | Fault::Refused(_)))
+                    if self.policy().transport == Transport::Mpi =>
+                {
+                    return Err(NotFormed::Unconnected(fault));
+                }
                 Err(fault) => last = fault,
             }
         }
@@ -157,6 +165,7 @@ impl Team {
             return Ok((generation, super::alone()));
         };
         let number = self.next_number();
+        let transport = self.policy().transport;
         for (index, member) in members.iter().enumerate() {
             let form = Form {
                 generation,
@@ -166,9 +175,32 @@ impl Team {
                     0 => 0,
                     _ => members[index - 1].id,
                 },
-                right: members.get(index + 1).map_or(member.chief, |next| next.hop),
+                right: members.get(index + 1).map_or(0, |next| next.id),
+                right_address: members.get(index + 1).map_or(member.chief, |next| next.hop),
+                transport,
             };
             shared.send(member.seat, number, &Command::Form(form))?;
+        }
+        let all_are_connected = || {
+            members.iter().try_for_each(|member| {
+                let answer = shared.answer(member.seat, number, asked);
+                // MPI fails for all, and nobody is at fault.
+                let answer = answer.inspect_err(|fault| match transport {
+                    Transport::Tcp => shared.unconnected(member, members, fault),
+                    Transport::Mpi => {}
+                });
+                answer.map(|_| ())
+            })
+        };
+        let size = members.len() + 1;
+        if transport == Transport::Mpi {
+            let mpi = Mpi::of_process(0)?;
+            all_are_connected()?;
+            let hop = |other| mpi.hop(other, generation, &shared.key, shared.settings.patience);
+            return Ok((
+                generation,
+                Chain::new(0, size, hop(last.id)?, hop(first.id)?)?,
+            ));
         }
         let hello = Hello::new(&shared.settings, Role::Hop, 0, generation);
         let right = hello.dial(first.hop, &shared.key, &shared.settings);
@@ -176,13 +208,9 @@ impl Team {
             let fault = Fault::Broken(format!("the chief cannot reach it: {fault}"));
             shared.lose(first.seat, first.id, fault);
         })?;
-        for member in members {
-            let answer = shared.answer(member.seat, number, asked);
-            answer.inspect_err(|fault| shared.unconnected(member, members, fault))?;
-        }
+        all_are_connected()?;
         let left = shared.hop(generation, last.id)?;
-        let chain = Chain::new(0, members.len() + 1, left, right)?;
-        Ok((generation, chain))
+        Ok((generation, Chain::new(0, size, left, right)?))
     }
 }
 

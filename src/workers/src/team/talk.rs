@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 use super::{Event, LOOK, Shared, Source, What};
 use crate::fault::{Fault, Outcome};
 use crate::frame::Kind;
-use crate::link::{Closer, Link};
+use crate::hop::Closer;
+use crate::link::Link;
 use crate::message::{self, MOST_BYTES, WAITS};
 
 impl Shared {

@@ -9,6 +9,7 @@ use crate::fault::Fault;
 use crate::hello::Process;
 use crate::message::Pulse;
 use crate::precision::Precision;
+use crate::settings::Transport;
 
 /// How the processes of a job on this machine are started.
 pub trait Launch: Send + Sync {
@@ -41,6 +42,8 @@ pub struct Policy {
     pub replaces: bool,
     /// How gradients travel.
     pub gradients: Precision,
+    /// What carries them.
+    pub transport: Transport,
 }
 
 impl Default for Policy {
@@ -51,6 +54,7 @@ impl Default for Policy {
             wait: Duration::from_secs(30),
             replaces: true,
             gradients: Precision::Float32,
+            transport: Transport::Tcp,
         }
     }
 }

@@ -26,8 +26,9 @@ pub(in crate::ops) struct Layer<'a> {
     pub outputs: usize,
 }
 
-/// The number of rows from which transposing the weight saves time.
-const MANY: usize = 64;
+/// The number of rows from which transposing the weight saves time: that of three blocks of a product, each of which packs
+/// the weight anew.
+const MANY: usize = 2 * super::product::ROWS + 1;
 
 impl Layer<'_> {
     fn matrix(&self) -> Matrix<'_> {

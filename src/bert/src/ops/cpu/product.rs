@@ -8,13 +8,17 @@ use rayon::prelude::*;
 
 use crate::ops::stop::Asker;
 
-/// Rows of a block of a product, when there are more: enough that repacking the other factor per
-/// block costs little, few enough that 1024 rows are four blocks.
-const ROWS: usize = 256;
-/// Columns of a block, where the rows alone make too few blocks.
+/// The most rows of a block of a product: enough that repacking the other factor per block costs
+/// little, few enough that 1024 rows are four blocks.
+pub(super) const ROWS: usize = 256;
+/// The most columns of a block, where the rows alone make too few blocks.
 const COLUMNS: usize = 384;
+/// The fewest columns of a block.
+const NARROW: usize = 96;
 /// Blocks below which the columns are cut too.
 const FEW: usize = 4;
+/// Blocks begin at multiples of this row and column: that of a cache line.
+const LINE: usize = 16;
 
 /// A matrix to read, in a slice, at any strides.
 #[derive(Clone, Copy)]
@@ -257,6 +261,22 @@ pub(in crate::ops) unsafe fn product_after(
     }
 }
 
+/// The rows and columns of the blocks of a product. Blocks are of nearly one size, and there are at least [`FEW`] where the
+/// product is wide enough, so that no core waits for another. They depend on the product alone, not on the machine: sums
+/// have the same bits on any number of threads.
+fn block_size(rows: usize, columns: usize) -> (usize, usize) {
+    let even = |length: usize, parts: usize| length.div_ceil(parts).next_multiple_of(LINE);
+    let row_blocks = rows.div_ceil(ROWS).max(1);
+    if row_blocks >= FEW {
+        return (even(rows, row_blocks).max(1), columns.max(1));
+    }
+    let column_blocks = columns.div_ceil(COLUMNS).max(FEW.div_ceil(row_blocks));
+    (
+        even(rows, row_blocks).max(1),
+        even(columns, column_blocks).max(NARROW),
+    )
+}
+
 /// `into = left · right` in blocks on rayon's pool. Writes every element of `into`. When a block is finished, and still
 /// in the cache, `then` is called for each of its rows with the row's number, its first column and its elements.
 /// Every element of the product is passed to `then` exactly once. Where the pass is given up the product is zeros.
@@ -282,20 +302,19 @@ pub(in crate::ops) unsafe fn blocks_after(
     then: impl Fn(usize, usize, &mut [f32]) + Sync,
 ) {
     let (rows, columns) = (into.rows, into.columns);
-    let row_blocks = rows.div_ceil(ROWS);
-    let width = if row_blocks < FEW {
-        COLUMNS
-    } else {
-        columns.max(1)
-    };
-    let column_blocks = columns.div_ceil(width);
+    let (most_rows, most_columns) = block_size(rows, columns);
+    let (row_blocks, column_blocks) = (rows.div_ceil(most_rows), columns.div_ceil(most_columns));
     let asker = Asker::of_this_thread();
     (0..row_blocks * column_blocks)
         .into_par_iter()
         .with_max_len(1)
         .for_each(|block| {
-            let (row, column) = (block / column_blocks * ROWS, block % column_blocks * width);
-            let (height, width) = (ROWS.min(rows - row), width.min(columns - column));
+            let row = block / column_blocks * most_rows;
+            let column = block % column_blocks * most_columns;
+            let (height, width) = (
+                most_rows.min(rows - row),
+                most_columns.min(columns - column),
+            );
             // SAFETY: the blocks tile the matrix without overlaps, and each is visited by one task.
             let mut part = unsafe { into.part((row, height), (column, width)) };
             if asker.stops() {
@@ -365,12 +384,29 @@ mod tests {
     }
 
     #[test]
+    fn blocks_are_of_nearly_one_size() {
+        for (rows, columns, expected) in [
+            (1, 1, (16, 96)),
+            (64, 384, (64, 96)),
+            (256, 384, (256, 96)),
+            (384, 384, (192, 192)),
+            (512, 384, (256, 192)),
+            (256, 1536, (256, 384)),
+            (1000, 384, (256, 384)),
+            (1100, 1536, (224, 1536)),
+        ] {
+            assert_eq!(block_size(rows, columns), expected, "{rows} x {columns}");
+        }
+    }
+
+    #[test]
     fn blocks_cover_every_element_once() {
         check(3, 5, 7);
         check(1, 1, 1);
         check(257, 3, 2);
         check(300, 33, 400);
         check(1025, 2, 3);
+        check(384, 40, 385);
         check(2, 4, 769);
     }
 
