@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import time
 
@@ -44,12 +45,27 @@ def is_running(process):
     return state != "Z"
 
 
+def free_ports(count):
+    """The first of so many successive ports that nobody listens on. They are below those that the system gives to
+    connections, so that no other test of the run gets one before the daemons do."""
+    begin = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for first in range(begin - count, 1024, -count):
+        try:
+            for port in range(first, first + count):
+                with socket.socket() as taken:
+                    taken.bind(("", port))
+        except OSError:
+            continue
+        return first
+    raise AssertionError("no ports are free")
+
+
 class Slurm:
     """The cluster; a context manager, which ends its daemons."""
 
-    def __init__(self, folder, port):
+    def __init__(self, folder):
         self.folder = pathlib.Path(folder)
-        self.port = port
+        self.port = free_ports(1 + 3)
         self.environment = {"SLURM_CONF": str(self.folder / "slurm.conf")}
 
     def __enter__(self):
@@ -74,7 +90,8 @@ class Slurm:
         self._run("slurmctld", "-c")
         for node in (1, 2, 3):
             self._run("slurmd", "-N", f"127.0.0.{node}")
-        until = time.monotonic() + 15
+        # Beside other work on the machine the daemons take their time.
+        until = time.monotonic() + 60
         while (idle := self._run("sinfo", "-h", "-t", "idle", "-o", "%D").strip()) != "3":
             logs = "".join(log.read_text() for log in self.folder.glob("*.log"))
             assert time.monotonic() < until, f"{idle} nodes are idle: {logs}"

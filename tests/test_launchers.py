@@ -224,7 +224,7 @@ def slurm(tmp_path_factory, installed):
     installed("munged", "slurmctld", "slurmd", "srun")
     if os.geteuid() != 0:
         pytest.skip("the daemons of Slurm need root")
-    with Slurm(tmp_path_factory.mktemp("slurm"), free_port()) as cluster:
+    with Slurm(tmp_path_factory.mktemp("slurm")) as cluster:
         yield cluster.environment
 
 
