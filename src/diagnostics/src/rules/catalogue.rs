@@ -108,6 +108,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<OutOfMemory>(),
     page::<BatchesDivided>(),
     page::<VariableTooLarge>(),
+    page::<UpdateUndone>(),
     page::<SplitsOverlap>(),
     page::<ValidationClassMismatch>(),
     page::<MajorityBaseline>(),

@@ -63,7 +63,8 @@ impl Rule for OutOfMemory {
         };
         let lives = match self.is_update {
             true => {
-                "it failed while the weights were changed: those of this model may be damaged, all else is as it was"
+                "it failed while the weights were changed. A run of `start!` goes back to before the step, and a note says \
+                 so; after `fit!` the weights of this model may be of two steps. All else is as it was"
             }
             false => "no weight was changed; the kernel and all variables live on",
         };
@@ -77,7 +78,7 @@ impl Rule for OutOfMemory {
         }
         if self.is_update {
             diagnostic = diagnostic.fix(
-                "turn the run back, `run.rewind(step)?`, or go on from a checkpoint, `resume_from = \"…\"`",
+                "after `fit!` go on from a checkpoint, `resume_from = \"…\"`, or load the model again",
             );
         }
         let place = match self.limit {

@@ -223,6 +223,11 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             batch_size: 32,
             part: 16,
         }),
+        example(UpdateUndone {
+            made: 42,
+            step: 42,
+            snapshot: 40,
+        }),
         example(DeviceLost {
             device: "wgpu:0".into(),
             reason: "Unknown: the driver was reset".into(),

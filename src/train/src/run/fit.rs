@@ -288,6 +288,7 @@ fn begin<'a, N: Network>(
         phase: Phase::Fresh,
         keeping,
         snapshots: None,
+        is_damaged: false,
         breakpoints: None,
         passed: None,
         stop: None,

@@ -122,6 +122,7 @@ fn forked_run<N: Network>(run: &RunState<'static, N>, of: ForkOf) -> RunState<'s
         phase: run.phase,
         keeping: None,
         snapshots: run.snapshots.clone(),
+        is_damaged: false,
         breakpoints: run.breakpoints.clone(),
         passed: run.passed,
         stop: None,

@@ -41,6 +41,7 @@ use crate::run::breakpoints::Condition;
 use crate::run::epochs::{Goal, Pause};
 use crate::run::fit;
 use crate::run::lease::{Lease, in_use};
+use crate::run::rewind::undo_update;
 use crate::run::ring::Ring;
 use crate::run::run_state::{Phase, RunState};
 use crate::run::state::{ModelState, SharedModel};
@@ -221,7 +222,7 @@ impl<N: Network> Run<N> {
                 Err(problem) => {
                     run.observer.fit_failed(run.number);
                     run.stop = None;
-                    return Err(problem);
+                    return Err(undo_update(lease, run, problem));
                 }
             };
             let mut stop = Stop::new(pause.reason(), position(lease, run), &run.progress.recent);

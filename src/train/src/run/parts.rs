@@ -13,7 +13,7 @@ use stratoscope_bert::ops::Stop;
 use stratoscope_data::Batch;
 use stratoscope_diagnostics::rules::{BatchesDivided, OutOfMemory};
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
-use stratoscope_strategy::BackendKind;
+use stratoscope_strategy::{BackendKind, LogicalDevice};
 
 use crate::context::interrupt;
 use crate::context::warnings::notice;
@@ -53,6 +53,15 @@ impl<N: Network> RunState<'_, N> {
         match batch.size() <= self.part_size() {
             true => vec![batch],
             false => batch.in_parts_of(self.part_size()),
+        }
+    }
+}
+
+/// Gives back what GPUs hold for tensors to come.
+pub(super) fn free_memory(devices: &[LogicalDevice]) {
+    for device in devices {
+        if device.backend != BackendKind::Flex {
+            device.burn.memory_cleanup();
         }
     }
 }
@@ -142,12 +151,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         };
         self.put_back();
         self.admitted = None;
-        let devices = self.lease.step.replicas.devices();
-        for device in devices {
-            if device.backend != BackendKind::Flex {
-                device.burn.memory_cleanup();
-            }
-        }
+        free_memory(self.lease.step.replicas.devices());
         let rule = BatchesDivided {
             found: problem.message.clone(),
             step: self.lease.step.steps,

@@ -7,8 +7,8 @@
 use std::fmt;
 
 use serde::Serialize;
-use stratoscope_diagnostics::rules::{InvalidSize, ReplayDiffers};
-use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_diagnostics::rules::{InvalidSize, OutOfMemory, ReplayDiffers, UpdateUndone};
+use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_render::html::prose;
 use stratoscope_render::text;
 
@@ -17,9 +17,11 @@ use crate::context::warnings::notice;
 use crate::count::IntoCount;
 use crate::network::Network;
 use crate::report::history::{Edit, StepRecord};
+use crate::run::edits::Dated;
 use crate::run::epochs::{Goal, Pause};
 use crate::run::handle::Run;
 use crate::run::lease::Lease;
+use crate::run::parts::free_memory;
 use crate::run::ring::Ring;
 use crate::run::run_state::{Phase, RunState};
 
@@ -119,6 +121,51 @@ impl<N: Network> Run<N> {
             Ok(())
         })
     }
+}
+
+/// What is done about an error of a call that has driven a run. Where a device had no memory for the update of a step, some
+/// weights may have changed and others not: the run is turned back to before the step, if a snapshot is held, and a note
+/// (SC0610) says so. If the steps since the snapshot cannot be made again either, the run stands at the snapshot.
+///
+/// Returns the error, or that of a denied note.
+pub(super) fn undo_update<N: Network>(
+    lease: &mut Lease<'_, N>,
+    run: &mut RunState<'static, N>,
+    problem: Box<Diagnostic>,
+) -> Box<Diagnostic> {
+    if !run.is_damaged || !OutOfMemory::is(&problem) {
+        return problem;
+    }
+    let made = lease.step.steps;
+    let latest: Vec<Dated> = run
+        .edits
+        .iter()
+        .filter(|it| !it.is_before(made))
+        .cloned()
+        .collect();
+    let newest = run.snapshots.as_ref().and_then(|ring| ring.steps().last());
+    let undone = [Some(made), newest].into_iter().flatten().find_map(|step| {
+        free_memory(lease.step.replicas.devices());
+        rewind(lease, run, step).ok()
+    });
+    let Some(undone) = undone else {
+        return problem;
+    };
+    // `rewind` undoes what was changed where the run stands.
+    for dated in latest {
+        if undone.step == made
+            && !run.edits.contains(&dated)
+            && let Err(problem) = run.edit(lease, dated.change)
+        {
+            return problem;
+        }
+    }
+    let rule = UpdateUndone {
+        made,
+        step: undone.step,
+        snapshot: undone.snapshot,
+    };
+    notice(rule.diagnostic()).err().unwrap_or(problem)
 }
 
 fn rewind<N: Network>(
@@ -238,7 +285,7 @@ pub(super) fn first_difference<'s>(
 }
 
 /// SC0915: the steps to which the run can be turned back.
-fn not_held(step: u64, made: u64, first: Option<u64>) -> Box<stratoscope_diagnostics::Diagnostic> {
+fn not_held(step: u64, made: u64, first: Option<u64>) -> Box<Diagnostic> {
     let expects = match first {
         Some(first) => {
             format!("from {first}, the first snapshot, to {made}, the steps that are made")

@@ -68,6 +68,8 @@ pub(crate) struct RunState<'a, N: Network> {
     pub keeping: Option<Keeping>,
     /// Snapshots to turn back to, in a run of `start!`.
     pub snapshots: Option<Ring<Snapshot<N>>>,
+    /// The latest call has failed in an update: some weights may have changed and others not.
+    pub is_damaged: bool,
     /// Under which conditions it stops.
     pub breakpoints: Option<Condition>,
     /// The number of steps at which [`every`](super::breakpoints::every) has stopped it last.
@@ -192,6 +194,7 @@ impl<N: Network> RunState<'_, N> {
                 Ok(pause)
             }
             Err(problem) => {
+                drive.run.is_damaged = drive.is_updating;
                 drive.forget_step();
                 // The first error is the one to tell.
                 let _ = drive.lease.step.gather();

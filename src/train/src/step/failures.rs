@@ -65,13 +65,21 @@ impl Kind {
 
 /// The diagnostic of a device that failed while it computed: SC0607, SC0709, SC0710, else SC0907.
 pub(crate) fn failed(device: &str, said: &str) -> Box<Diagnostic> {
-    named(device, said, false).unwrap_or_else(|| {
-        let rule = BackendFailed {
-            device: device.to_owned(),
-            reason: line(said).to_owned(),
-        };
-        rule.error()
-    })
+    named(device, said, false).unwrap_or_else(|| unnamed(device, said))
+}
+
+/// The same of a device that failed while it changed the weights.
+pub(crate) fn failed_update(device: &str, said: &str) -> Box<Diagnostic> {
+    named(device, said, true).unwrap_or_else(|| unnamed(device, said))
+}
+
+/// SC0907.
+fn unnamed(device: &str, said: &str) -> Box<Diagnostic> {
+    let rule = BackendFailed {
+        device: device.to_owned(),
+        reason: line(said).to_owned(),
+    };
+    rule.error()
 }
 
 /// The diagnostic, where the kind of the failure is known.

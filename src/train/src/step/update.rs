@@ -7,7 +7,7 @@ use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{BackendKind, ReplicaId};
 
 use super::exchange::{ExchangeMode, Exchanged};
-use super::failures::failed;
+use super::failures::failed_update;
 use super::{StepSettings, StepState};
 use crate::network::Network;
 use crate::optimizer::{Changes, Clipping, OptimizerState, Update, apply, clip_each};
@@ -214,7 +214,7 @@ impl<N: Network> StepState<N> {
                 BackendKind::Wgpu | BackendKind::Cuda if wait => device.burn.sync(),
                 _ => Ok(()),
             };
-            let synced = synced.map_err(|error| failed(&device.name, &error.to_string()));
+            let synced = synced.map_err(|error| failed_update(&device.name, &error.to_string()));
             (moments, synced.map(|()| changes))
         };
         let done = self.replicas.update_each_replica(inputs, work)?;
