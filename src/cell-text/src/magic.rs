@@ -90,7 +90,10 @@ pub fn replacement(line: &str) -> Option<Replacement> {
         }
         "reset" if !operand.is_empty() => {
             let names = operand.split([' ', ',']).filter(|name| !name.is_empty());
-            Replacement::Rust(names.map(|name| format!("drop({name});")).collect())
+            // In a box, so that a value that is copied when it is moved goes, too.
+            let dropped =
+                |name| format!("let {name} = ::std::boxed::Box::new({name});drop({name});");
+            Replacement::Rust(names.map(dropped).collect())
         }
         _ => return None,
     })
@@ -125,7 +128,12 @@ mod tests {
                 "%placement model",
                 rust("::stratoscope::progress::placement(&(model));"),
             ),
-            ("%reset a, b", rust("drop(a);drop(b);")),
+            (
+                "%reset a, b",
+                rust(
+                    "let a = ::std::boxed::Box::new(a);drop(a);let b = ::std::boxed::Box::new(b);drop(b);",
+                ),
+            ),
             ("%reset", None),
             ("%vars", None),
             ("%%env A=1", None),

@@ -98,7 +98,7 @@ pub fn find() -> Result<Facade> {
     let folder_of_view = folder.join(VIEW);
     if !view::is_current(&sources, &sysroot, &folder_of_view) {
         view::generate(&sources, &sysroot, &folder_of_view)
-            .map_err(|error| no_view(&sources, &error))?;
+            .map_err(|error| no_view(&sources, &sysroot, &error))?;
     }
     let dependencies = snapshot(&folder, &library).map_err(|error| no_snapshot(&folder, &error))?;
     let library = dependencies.join(LIBRARY);
@@ -365,10 +365,11 @@ fn no_snapshot(folder: &Path, error: &io::Error) -> Box<Diagnostic> {
     .error()
 }
 
-fn no_view(sources: &Path, error: &io::Error) -> Box<Diagnostic> {
+fn no_view(sources: &Path, sysroot: &Path, error: &io::Error) -> Box<Diagnostic> {
     SourcesUnreadable {
         sources: sources.display().to_string(),
         reason: error.to_string(),
+        lacks_standard_library: !view::standard_library::sources(sysroot).is_dir(),
     }
     .error()
 }

@@ -294,6 +294,7 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
         example(SourcesUnreadable {
             sources: "the checkout".into(),
             reason: "no such file or directory".into(),
+            lacks_standard_library: false,
         }),
         example(LibraryBuildFailed {
             reason: "no space left on device".into(),

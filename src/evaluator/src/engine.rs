@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Child;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use evcxr::{CommandContext, Error, EvalOutputs};
 use stratoscope_diagnostics::check::{self, CellContext, check_cell};
@@ -18,7 +18,7 @@ use super::link::Link;
 use super::lint::Linter;
 use super::lost_variables::LostVariables;
 use super::python_cell;
-use super::relay::{Current, Relay};
+use super::relay::{Current, Phase, Relay};
 use super::show;
 use super::streams::Streams;
 use super::warnings;
@@ -42,6 +42,9 @@ mod start;
 
 /// How long the last messages of a cell are waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a cell process that is to end may take to hear of it.
+const HEARS: Duration = Duration::from_secs(1);
 
 /// What every notebook has in scope; the `?` makes evcxr allow it in later cells, which otherwise
 /// costs the first such cell a second compile.
@@ -381,9 +384,31 @@ impl Evaluate for Engine {
     }
 
     fn shut_down(&mut self) {
+        if self.relay.progress().1 == Phase::Idle {
+            self.leave();
+        }
         // The process may be in the middle of a cell; dropping evcxr would wait for it.
         if let Ok(mut process) = self.process.lock() {
             let _ = process.kill();
+        }
+    }
+}
+
+impl Engine {
+    /// Lets the cell process end by itself, where it listens: a launcher such as `mpirun` takes one that is killed for a
+    /// failure.
+    fn leave(&self) {
+        if !self.link.sync(HEARS) {
+            return;
+        }
+        self.link.send(&ToCells::Leave);
+        let since = Instant::now();
+        let is_running = || {
+            let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+            matches!(process.try_wait(), Ok(None))
+        };
+        while is_running() && since.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 }

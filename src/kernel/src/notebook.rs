@@ -83,7 +83,7 @@ pub fn run(arguments: &RunArguments, backend: Box<dyn Backend>) -> anyhow::Resul
     notebook.set_language_info(stratoscope_jupyter::language_info());
     let written = notebook.write(output);
     let ended_session = session.shut_down();
-    wait(Duration::from_secs(5), ended_session);
+    wait(Duration::from_secs(15), ended_session);
     written?;
     Ok(report(ended, output, began))
 }

@@ -159,12 +159,13 @@ impl Session {
         }
     }
 
-    /// Kills the running cell, then ends the evaluator. The receiver is answered when the processes have ended and
+    /// Kills the cell that runs, if one does, and ends the evaluator. The receiver is answered when the processes have ended and
     /// the folders are removed.
     pub fn shut_down(&self) -> oneshot::Receiver<()> {
         self.shared.stopping.store(true, Ordering::SeqCst);
         match &*self.shared.interrupt.lock() {
-            Some(handle) => handle.kill(),
+            Some(handle) if self.is_busy() => handle.kill(),
+            Some(_) => {}
             None => self.give_up_starting(),
         }
         self.ask(|answer| Command::ShutDown { answer })

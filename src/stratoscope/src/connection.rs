@@ -125,10 +125,19 @@ fn listen(mut reader: Reader<UnixStream>, replies: &Sender<String>, shown: &Send
             Ok(ToCells::InputReply { text }) => {
                 let _ = replies.send(text);
             }
+            Ok(ToCells::Leave) => leave(),
             Err(WireError::Malformed(error)) => eprintln!("the kernel sent nonsense: {error}"),
             Err(_) => return,
         }
     }
+}
+
+/// Ends the process. Its variables are not dropped, and nothing that libraries have registered runs: drivers of GPUs may wait
+/// there for threads that are gone.
+fn leave() {
+    stratoscope_workers::mpi::end();
+    // SAFETY: it ends the process and touches no memory.
+    unsafe { libc::_exit(0) };
 }
 
 /// A poisoned lock is used as it is: messages are written whole, so a panic leaves no part of one.

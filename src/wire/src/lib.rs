@@ -38,8 +38,8 @@ pub use error::WireError;
 pub use message::{Described, KeptVariable, RunAction, RunState, ToCells, ToKernel};
 pub use transport::{Reader, Writer};
 
-/// The version this crate speaks. 1: everything there is.
-pub const VERSION: u32 = 1;
+/// The version this crate speaks. 2: [`ToCells::Leave`] is new.
+pub const VERSION: u32 = 2;
 
 /// The environment variable that names the socket.
 pub const SOCKET_VARIABLE: &str = "STRATOSCOPE_WIRE";

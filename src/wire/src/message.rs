@@ -214,6 +214,8 @@ pub enum ToCells {
         /// What was typed, without the line's end.
         text: String,
     },
+    /// The session is over and no cell runs: the process ends, after what must be ended in order, such as MPI.
+    Leave,
 }
 
 #[cfg(test)]

@@ -65,6 +65,9 @@ type Moved = Outcome<(Vec<u8>, usize)>;
 
 static PROCESS: OnceLock<Outcome<Mpi>> = OnceLock::new();
 
+/// What is done first when MPI is ended.
+static FIRST: Mutex<Vec<Box<dyn FnOnce() + Send>>> = Mutex::new(Vec::new());
+
 /// Whether MPI was ended here, after which it cannot be started again.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
@@ -157,6 +160,11 @@ pub fn version() -> Option<String> {
     Some(mpi.version.clone())
 }
 
+/// Has `work` done before MPI is ended in this process, if it is.
+pub fn before_end(work: impl FnOnce() + Send + 'static) {
+    FIRST.lock().push(Box::new(work));
+}
+
 /// Ends MPI in this process where it was started: a launcher takes a process that ends without for a failure. Nothing can
 /// be sent afterwards.
 pub fn end() {
@@ -166,6 +174,8 @@ pub fn end() {
     if IS_OVER.swap(true, Ordering::SeqCst) {
         return;
     }
+    let first = std::mem::take(&mut *FIRST.lock());
+    first.into_iter().for_each(|work| work());
     let (done, ended) = mpsc::channel();
     if mpi.orders.lock().send(Order::End(done)).is_ok() {
         // The end is one of all processes: it is not waited for where one of them is lost.

@@ -221,6 +221,15 @@ impl Team {
         let before = std::mem::replace(&mut *self.shared.policy.lock(), policy);
         if before.transport != policy.transport {
             self.shared.state.lock().version += 1;
+            if policy.transport == Transport::Mpi {
+                let shared = Arc::downgrade(&self.shared);
+                // MPI ends for all processes together, and workers end theirs when they are told to leave.
+                mpi::before_end(move || {
+                    if let Some(shared) = shared.upgrade() {
+                        shared.dismiss();
+                    }
+                });
+            }
         }
     }
 
@@ -319,17 +328,11 @@ impl Team {
     }
 }
 
-impl Drop for Team {
-    fn drop(&mut self) {
-        self.shared.is_over.store(true, Ordering::SeqCst);
-        // It must not start a process for a seat that is emptied below.
-        if let Some(looks) = self.looks.take() {
-            let _ = looks.join();
-        }
-        if let Some(group) = self.formed.lock().take() {
-            crate::collective::Collective::abort(&group.chain);
-        }
-        let mut state = self.shared.state.lock();
+impl Shared {
+    /// Ends the job: the workers are told, and processes that were started for it are ended.
+    fn dismiss(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        let mut state = self.state.lock();
         for seat in &mut state.seats {
             if let Some(member) = seat.member.take() {
                 let leave = message::Command::Leave.encoded();
@@ -344,7 +347,21 @@ impl Drop for Team {
             }
         }
         drop(state);
-        self.shared.changed.notify_all();
+        self.changed.notify_all();
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::SeqCst);
+        // It must not start a process for a seat that is emptied below.
+        if let Some(looks) = self.looks.take() {
+            let _ = looks.join();
+        }
+        if let Some(group) = self.formed.lock().take() {
+            crate::collective::Collective::abort(&group.chain);
+        }
+        self.shared.dismiss();
         // Threads that hear the end of their connection still hold `shared`: the key is removed now.
         *self.shared.folder.lock() = None;
         if self.policy().transport == Transport::Mpi {

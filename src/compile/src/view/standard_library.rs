@@ -2,7 +2,7 @@
 //! crates whose types cells use. Half of what is missing are the processors' own instructions
 //! (`stdarch`); with everything, a kernel needs three seconds and 200 MB more.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use super::outline;
@@ -50,9 +50,14 @@ mod hashbrown {
 }
 ";
 
+/// Where the sources of the standard library are, if rustup's component `rust-src` is installed.
+pub fn sources(sysroot: &Path) -> PathBuf {
+    sysroot.join("lib/rustlib/src/rust/library")
+}
+
 /// Writes the outlines of the standard library of the rustc at `sysroot` into `folder`.
 pub fn generate(sysroot: &Path, folder: &Path) -> io::Result<()> {
-    let library = sysroot.join("lib/rustlib/src/rust/library");
+    let library = sources(sysroot);
     for name in CRATES {
         let (from, to) = (library.join(name), folder.join(name));
         fs::create_dir_all(&to)?;

@@ -10,6 +10,8 @@ pub struct SourcesUnreadable {
     pub sources: String,
     /// What went wrong.
     pub reason: String,
+    /// The sources of the standard library are missing.
+    pub lacks_standard_library: bool,
 }
 
 impl Rule for SourcesUnreadable {
@@ -18,7 +20,8 @@ impl Rule for SourcesUnreadable {
         name: "sources-unreadable",
         severity: Severity::Error,
         stage: Stage::Start,
-        finds: "A checkout that was moved or changed, so the library's names and types cannot be read.",
+        finds: "A checkout that was moved or changed, or a Rust without the component `rust-src`, so that names and types \
+                cannot be read.",
         why: "The kernel needs them to name the types of variables that are kept between cells.",
         bad: "// in a terminal: mv stratoscope elsewhere, after it was installed",
         good: "// in a terminal: stratoscope install, from the new place",
@@ -28,6 +31,11 @@ impl Rule for SourcesUnreadable {
     const NOT_RUN: Option<&'static str> = Some("it happens before a kernel could run them");
 
     fn diagnostic(&self) -> Diagnostic {
+        if self.lacks_standard_library {
+            return Self::start("the sources of Rust's standard library are missing")
+                .why("the kernel reads there which types the variables of a notebook have")
+                .fix("`rustup component add rust-src`, or the package of that name of your distribution");
+        }
         Self::start("the names and types of the library cannot be read from its sources")
             .why(self.reason.clone())
             .fix(format!(

@@ -126,7 +126,7 @@ fn library_source(package: Option<&Package>, found: Option<&Compiler>) -> Findin
     let Some(Compiler { sysroot, .. }) = found else {
         return missing("`rustc` does not run", "see `toolchain`");
     };
-    if sysroot.join("lib/rustlib/src/rust/library").is_dir() {
+    if view::standard_library::sources(sysroot).is_dir() {
         Finding::Ok("the source of the standard library is installed".to_owned())
     } else {
         missing(
