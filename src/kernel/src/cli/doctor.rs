@@ -10,7 +10,7 @@ use super::kernelspec::{self, DEFAULT_NAME};
 use super::package_installed;
 use super::python;
 use stratoscope_compile::compiler::{self, Compiler};
-use stratoscope_compile::packaged;
+use stratoscope_compile::{packaged, view};
 use stratoscope_os::temporary_folder::{self, Temporary};
 use stratoscope_package::installed::Package;
 
