@@ -49,6 +49,23 @@ pub struct LoraConfig {
     pub base: String,
 }
 
+impl LoraConfig {
+    /// Whether a parameter is one of an adapter's.
+    pub fn has(&self, parameter: &str) -> bool {
+        let parts = parameter.rsplit_once('.');
+        parts.is_some_and(|(module, matrix)| {
+            matrix.starts_with("lora_") && self.modules.contains(module)
+        })
+    }
+}
+
+/// Whether a parameter belongs to the body of a checkpoint of its family, and not to the head: RoBERTa's head is two
+/// layers, of which the first is BERT's pooler here.
+pub fn is_of_body<N: BertNetwork>(parameter: &str, config: &BertConfig) -> bool {
+    let in_file = config.family.tensor(parameter, N::ARCHITECTURE);
+    in_file.is_none_or(|name| name.starts_with(config.family.prefix()))
+}
+
 /// A dense layer that can have an adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
@@ -96,7 +113,8 @@ impl Candidate {
         for path in [&self.module, &self.in_file] {
             let starts = path.match_indices('.').map(|(at, _)| &path[at + 1..]);
             // Names with the number of a layer mean that one alone.
-            let ends = starts.filter(|end| !end.split('.').any(|part| part.parse::<usize>().is_ok()));
+            let ends =
+                starts.filter(|end| !end.split('.').any(|part| part.parse::<usize>().is_ok()));
             names.extend(ends);
         }
         names
@@ -144,7 +162,9 @@ impl LowRank {
         let device = x.device();
         let product = |name: &str, x: Tensor<3>, weight: Tensor<2>| {
             let [outputs, _] = weight.dims();
-            taps::within(name, || ops::linear(x, weight, Tensor::zeros([outputs], &device)))
+            taps::within(name, || {
+                ops::linear(x, weight, Tensor::zeros([outputs], &device))
+            })
         };
         let x = match mode.dropout(self.dropout, DropoutSite::Adapter(self.site)) {
             Some((rate, key)) => ops::dropout(x, rate, key),
@@ -184,7 +204,8 @@ pub fn merged<N: BertNetwork>(network: &N, config: &BertConfig) -> Result<N, Str
             let found = known.remove(&format!("{module}.{name}"))?;
             found.downcast::<Param<Tensor<2>>>().ok()
         };
-        let (Some(weight), Some(a), Some(b)) = (matrix("weight"), matrix("lora_A"), matrix("lora_B"))
+        let (Some(weight), Some(a), Some(b)) =
+            (matrix("weight"), matrix("lora_A"), matrix("lora_B"))
         else {
             continue;
         };
@@ -267,13 +288,25 @@ mod tests {
         ] {
             assert!(layer.is_meant_by(target), "{target}");
         }
-        for target in ["", "uery", "key", "layer.0.attention.self.query", "attention"] {
+        for target in [
+            "",
+            "uery",
+            "key",
+            "layer.0.attention.self.query",
+            "attention",
+        ] {
             assert!(!layer.is_meant_by(target), "{target}");
         }
         let names = layer.short_names();
         assert_eq!(
             names,
-            ["attention.self.query", "self.query", "query", "attention.q_lin", "q_lin"]
+            [
+                "attention.self.query",
+                "self.query",
+                "query",
+                "attention.q_lin",
+                "q_lin"
+            ]
         );
     }
 }

@@ -103,7 +103,9 @@ impl AdapterFolder {
             false => None,
         };
         let mut options = options.clone();
-        options.num_labels = options.num_labels.or(own.as_ref().map(BertConfig::num_labels));
+        options.num_labels = options
+            .num_labels
+            .or(own.as_ref().map(BertConfig::num_labels));
         // A head that is here replaces that of the checkpoint, which may be for other labels.
         options.new_head |= ["classifier.", "qa_outputs."].iter().any(|head| {
             let starts = |name: &str| name.starts_with(&format!("{PREFIX}{head}"));
@@ -146,7 +148,10 @@ impl AdapterFolder {
                 let tensor = names.of_matrix(&layer.in_file, matrix);
                 (tensor, format!("{}.{matrix}", layer.module), shape)
             });
-            if !matrices.iter().any(|(tensor, ..)| file.shape(tensor).is_some()) {
+            if !matrices
+                .iter()
+                .any(|(tensor, ..)| file.shape(tensor).is_some())
+            {
                 continue;
             }
             modules.insert(layer.module);
@@ -180,7 +185,13 @@ impl AdapterFolder {
             };
             let found = file.shape(tensor).unwrap_or_default();
             if found != shape {
-                return Err(problem::wrong_shape(file.path(), parameter, shape, found, 0));
+                return Err(problem::wrong_shape(
+                    file.path(),
+                    parameter,
+                    shape,
+                    found,
+                    0,
+                ));
             }
             if let Some(values) = file.values(tensor)? {
                 given.insert(parameter.clone(), values);
@@ -207,7 +218,9 @@ fn holds_weights(folder: &Path) -> bool {
 fn check_kind(file: &Map<String, Value>, path: &Path) -> Result<()> {
     let accepts = |field: &str, accepted: &[Value], words: &[&str]| match file.get(field) {
         Some(value) if !value.is_null() && !accepted.contains(value) => {
-            let found = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let found = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
             Err(problem::unsupported(path, field, found, words))
         }
         _ => Ok(()),
@@ -292,7 +305,12 @@ impl Names {
             true => module,
             false => module.split('.').next()?,
         };
-        Some(module.strip_prefix(self.without).unwrap_or(module).to_owned())
+        Some(
+            module
+                .strip_prefix(self.without)
+                .unwrap_or(module)
+                .to_owned(),
+        )
     }
 }
 
@@ -320,7 +338,9 @@ pub(super) fn save<N: BertNetwork>(
     for (parameter, data) in named_values(network) {
         if let Some((layer, matrix)) = split(&parameter, lora) {
             let weight = names.layout.name(&format!("{layer}.weight"));
-            let layer = weight.as_deref().and_then(|name| name.strip_suffix(".weight"));
+            let layer = weight
+                .as_deref()
+                .and_then(|name| name.strip_suffix(".weight"));
             values.extend(layer.map(|layer| (names.of_matrix(layer, matrix), data)));
             continue;
         }
@@ -337,7 +357,11 @@ pub(super) fn save<N: BertNetwork>(
     let described = description::<N>(network, config, lora, &modules);
     let described = format!("{described:#}\n");
     let mut written = vec![
-        write(folder, "config.json", config.to_json(N::ARCHITECTURE).as_bytes())?,
+        write(
+            folder,
+            "config.json",
+            config.to_json(N::ARCHITECTURE).as_bytes(),
+        )?,
         write(folder, VALUES, &bytes)?,
         write(folder, CONFIG, described.as_bytes())?,
     ];
@@ -400,7 +424,12 @@ fn in_words_of_peft<N: BertNetwork>(
     lora: &LoraConfig,
 ) -> Vec<String> {
     let names = Names::of::<N>(config);
-    let path = |in_file: &str| in_file.strip_prefix(names.without).unwrap_or(in_file).to_owned();
+    let path = |in_file: &str| {
+        in_file
+            .strip_prefix(names.without)
+            .unwrap_or(in_file)
+            .to_owned()
+    };
     let layers: Vec<(bool, String)> = lora::candidates(network, config)
         .into_iter()
         .map(|layer| (lora.modules.contains(&layer.module), path(&layer.in_file)))
@@ -409,7 +438,10 @@ fn in_words_of_peft<N: BertNetwork>(
         let mut targets = lora.targets.iter();
         targets.any(|target| layer == target || layer.ends_with(&format!(".{target}")))
     };
-    match layers.iter().all(|(adapted, layer)| *adapted == is_named(layer)) {
+    match layers
+        .iter()
+        .all(|(adapted, layer)| *adapted == is_named(layer))
+    {
         true => lora.targets.clone(),
         false => {
             let adapted = layers.into_iter().filter(|(adapted, _)| *adapted);
