@@ -11,6 +11,7 @@ use safetensors::SafeTensors;
 use serde_json::{Value, json};
 use stratoscope_bert::checkpoint::{AdapterFolder, LoadedNetwork};
 use stratoscope_bert::names::named_values;
+use stratoscope_bert::ops::Precision;
 use stratoscope_bert::{
     BatchTensors, BertConfig, BertNetwork, BertTokenizer, LoadOptions, LoraConfig, Mode,
     SentenceEncoder, SequenceClassifier, checkpoint, gradient, lora,
@@ -78,7 +79,7 @@ fn bits(logits: Tensor<2>) -> Vec<u32> {
     data.iter::<f32>().map(f32::to_bits).collect()
 }
 
-/// In evaluation and in training with dropout, on one layer and on all of them.
+/// In evaluation and in training with dropout, on one layer and on all of them, in both precisions.
 #[test]
 fn new_adapters_change_no_bit() {
     let device = Device::flex();
@@ -93,9 +94,13 @@ fn new_adapters_change_no_bit() {
         let config = with_lora(&network, &config, targets);
         let adapted = lora::with_adapters(&network, &config, HashMap::new());
         for mode in [Mode::Eval, TRAIN] {
-            let before = bits(network.forward(batch(&device), mode));
-            let after = bits(adapted.forward(batch(&device), mode));
-            assert_eq!(before, after, "{targets:?} {mode:?}");
+            for precision in [Precision::Float32, Precision::Bfloat16] {
+                let logits = |network: &SequenceClassifier| {
+                    precision.during(|| bits(network.forward(batch(&device), mode)))
+                };
+                let what = format!("{targets:?} {mode:?} {precision:?}");
+                assert_eq!(logits(&network), logits(&adapted), "{what}");
+            }
         }
     }
 }
