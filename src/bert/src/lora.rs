@@ -212,10 +212,8 @@ pub fn merged<N: BertNetwork>(network: &N, config: &BertConfig) -> Result<N, Str
         let summed = sum(&weight, &a, &b, scale)?;
         known.insert(format!("{module}.weight"), Box::new(summed));
     }
-    let config = BertConfig {
-        lora: None,
-        ..config.clone()
-    };
+    let mut config = config.clone();
+    config.lora = None;
     Ok(rebuilt::<N>(network, &config, known, HashMap::new()))
 }
 

@@ -5,30 +5,28 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use burn::tensor::{Device, TensorData};
+use burn::tensor::Device;
 use serde_json::{Map, Value, json};
 use stratoscope_diagnostics::Result;
 
+use self::names::Names;
+pub(in crate::checkpoint) use self::save::{remove, save};
 use super::report::{LoadReport, LoadedTensor, Origin};
-use super::save::{create_folder, serialized, write};
 use super::tensor_file::{TensorFile, WEIGHTS};
 use super::{LoadOptions, Loaded, load_as};
 use crate::config::BertConfig;
 use crate::heads::BertNetwork;
-use crate::layout::Layout;
 use crate::lora::{self, LoraConfig};
-use crate::names::{named_parameters, named_values, trained_names};
+use crate::names::named_parameters;
 use crate::problem::{self, Missing};
-use crate::tokenizer::BertTokenizer;
+
+mod names;
+mod save;
 
 /// The configuration of adapters.
 const CONFIG: &str = "adapter_config.json";
 /// Their values.
 const VALUES: &str = "adapter_model.safetensors";
-/// What PEFT puts before the names of a model's tensors.
-const PREFIX: &str = "base_model.model.";
-/// The body without a head: its tensors have no prefix of their own.
-const BODY: &str = "BertModel";
 /// A configuration is a few kilobytes.
 const LARGEST_CONFIG: u64 = 16 << 20;
 
@@ -108,7 +106,7 @@ impl AdapterFolder {
             .or(own.as_ref().map(BertConfig::num_labels));
         // A head that is here replaces that of the checkpoint, which may be for other labels.
         options.new_head |= ["classifier.", "qa_outputs."].iter().any(|head| {
-            let starts = |name: &str| name.starts_with(&format!("{PREFIX}{head}"));
+            let starts = |name: &str| name.starts_with(&format!("{}{head}", names::PREFIX));
             file.names().any(starts)
         });
         let mut loaded: Loaded<N> = load_as(base, &options, device)?;
@@ -118,7 +116,7 @@ impl AdapterFolder {
             loaded.config.multi_label |= own.multi_label;
         }
         let (modules, given) = self.values(&file, &loaded)?;
-        record(&mut loaded.report, &given);
+        let names: BTreeSet<String> = given.keys().cloned().collect();
         loaded.config.lora = Some(LoraConfig {
             rank: self.rank,
             alpha: self.alpha,
@@ -129,6 +127,7 @@ impl AdapterFolder {
             base: self.base.clone(),
         });
         loaded.network = lora::with_adapters(&loaded.network, &loaded.config, given);
+        record(&mut loaded.report, &names, &loaded.network);
         Ok(loaded)
     }
 
@@ -249,215 +248,17 @@ fn targets(file: &Map<String, Value>) -> Option<Vec<String>> {
 }
 
 /// The parameters whose values came from the adapters' file are loaded.
-fn record(report: &mut LoadReport, given: &HashMap<String, Vec<f32>>) {
-    let mut left: BTreeSet<&String> = given.keys().collect();
-    for row in &mut report.tensors {
-        if left.remove(&row.name) {
-            row.origin = Origin::Loaded;
+fn record<N: BertNetwork>(report: &mut LoadReport, loaded: &BTreeSet<String>, network: &N) {
+    let parameters = named_parameters(network).into_iter();
+    for parameter in parameters.filter(|it| loaded.contains(&it.name)) {
+        let mut rows = report.tensors.iter_mut();
+        match rows.find(|row| row.name == parameter.name) {
+            Some(row) => row.origin = Origin::Loaded,
+            None => report.tensors.push(LoadedTensor {
+                name: parameter.name,
+                shape: parameter.shape,
+                origin: Origin::Loaded,
+            }),
         }
     }
-    for name in left {
-        report.tensors.push(LoadedTensor {
-            name: name.clone(),
-            shape: vec![given[name].len()],
-            origin: Origin::Loaded,
-        });
-    }
-}
-
-/// What PEFT calls tensors of a model.
-struct Names {
-    layout: Layout,
-    /// What the names of the body's tensors begin with in our layout, and not in PEFT's.
-    without: &'static str,
-}
-
-impl Names {
-    fn of<N: BertNetwork>(config: &BertConfig) -> Self {
-        Self {
-            layout: Layout::of::<N>(config),
-            without: match N::ARCHITECTURE {
-                BODY => config.family.prefix(),
-                _ => "",
-            },
-        }
-    }
-
-    fn with_prefix(&self, tensor: &str) -> String {
-        let tensor = tensor.strip_prefix(self.without).unwrap_or(tensor);
-        format!("{PREFIX}{tensor}")
-    }
-
-    /// Of one of the two matrices of a layer.
-    fn of_matrix(&self, layer: &str, matrix: &str) -> String {
-        format!("{}.{matrix}.weight", self.with_prefix(layer))
-    }
-
-    fn of_parameter(&self, parameter: &str) -> Option<String> {
-        Some(self.with_prefix(&self.layout.name(parameter)?))
-    }
-
-    /// What `modules_to_save` has for a parameter of the model: the head as a whole, or a layer of the body.
-    fn module_to_save(&self, parameter: &str) -> Option<String> {
-        let tensor = self.layout.name(parameter)?;
-        let (module, _) = tensor.rsplit_once('.')?;
-        let module = match module.starts_with(self.layout.family.prefix()) {
-            true => module,
-            false => module.split('.').next()?,
-        };
-        Some(
-            module
-                .strip_prefix(self.without)
-                .unwrap_or(module)
-                .to_owned(),
-        )
-    }
-}
-
-/// Writes adapters, head, configuration and tokenizer. Whatever is trained is written: the head always.
-///
-/// # Errors
-/// SC0908 for a folder with the weights of a whole model, and for the first file that cannot be written.
-pub(super) fn save<N: BertNetwork>(
-    folder: &Path,
-    network: &N,
-    (config, lora): (&BertConfig, &LoraConfig),
-    tokenizer: &BertTokenizer,
-) -> Result<Vec<PathBuf>> {
-    create_folder(folder)?;
-    if holds_weights(folder) {
-        let reason = "the folder has the weights of a whole model; adapters need a folder of their own, or \
-                      `merge_lora()` before";
-        return Err(problem::not_saved(&folder.join(VALUES), reason.to_owned()));
-    }
-    let names = Names::of::<N>(config);
-    let trained = trained_names(network);
-    let prefix = config.family.prefix();
-    let mut modules = BTreeSet::new();
-    let mut values: Vec<(String, TensorData)> = Vec::new();
-    for (parameter, data) in named_values(network) {
-        if let Some((layer, matrix)) = split(&parameter, lora) {
-            let weight = names.layout.name(&format!("{layer}.weight"));
-            let layer = weight
-                .as_deref()
-                .and_then(|name| name.strip_suffix(".weight"));
-            values.extend(layer.map(|layer| (names.of_matrix(layer, matrix), data)));
-            continue;
-        }
-        let Some(tensor) = names.layout.name(&parameter) else {
-            continue;
-        };
-        if !tensor.starts_with(prefix) || trained.contains(&parameter) {
-            modules.extend(names.module_to_save(&parameter));
-            let data = names.layout.as_in_file(&parameter, data);
-            values.push((names.with_prefix(&tensor), data));
-        }
-    }
-    let bytes = serialized(&values, &folder.join(VALUES))?;
-    let described = description::<N>(network, config, lora, &modules);
-    let described = format!("{described:#}\n");
-    let mut written = vec![
-        write(
-            folder,
-            "config.json",
-            config.to_json(N::ARCHITECTURE).as_bytes(),
-        )?,
-        write(folder, VALUES, &bytes)?,
-        write(folder, CONFIG, described.as_bytes())?,
-    ];
-    written.extend(tokenizer.save(folder, config.max_position_embeddings)?);
-    Ok(written)
-}
-
-/// Layer and matrix of an adapter's parameter.
-fn split<'a>(parameter: &'a str, lora: &LoraConfig) -> Option<(&'a str, &'a str)> {
-    let (layer, matrix) = parameter.rsplit_once('.')?;
-    (matrix.starts_with("lora_") && lora.modules.contains(layer)).then_some((layer, matrix))
-}
-
-/// `adapter_config.json`.
-fn description<N: BertNetwork>(
-    network: &N,
-    config: &BertConfig,
-    lora: &LoraConfig,
-    modules_to_save: &BTreeSet<String>,
-) -> Value {
-    let task = match N::ARCHITECTURE {
-        "BertForSequenceClassification" => json!("SEQ_CLS"),
-        "BertForTokenClassification" => json!("TOKEN_CLS"),
-        "BertForQuestionAnswering" => json!("QUESTION_ANS"),
-        BODY => json!("FEATURE_EXTRACTION"),
-        _ => Value::Null,
-    };
-    let modules_to_save = match modules_to_save.is_empty() {
-        true => Value::Null,
-        false => json!(modules_to_save),
-    };
-    json!({
-        "alpha_pattern": {},
-        "auto_mapping": null,
-        "base_model_name_or_path": lora.base,
-        "bias": "none",
-        "fan_in_fan_out": false,
-        "inference_mode": true,
-        "init_lora_weights": true,
-        "layers_pattern": null,
-        "layers_to_transform": null,
-        "lora_alpha": lora.alpha,
-        "lora_dropout": lora.dropout,
-        "modules_to_save": modules_to_save,
-        "peft_type": "LORA",
-        "r": lora.rank,
-        "rank_pattern": {},
-        "revision": null,
-        "target_modules": in_words_of_peft(network, config, lora),
-        "task_type": task,
-        "use_dora": false,
-        "use_rslora": false,
-    })
-}
-
-/// The targets as they were given, where PEFT finds the same layers by them; else every layer by its path.
-fn in_words_of_peft<N: BertNetwork>(
-    network: &N,
-    config: &BertConfig,
-    lora: &LoraConfig,
-) -> Vec<String> {
-    let names = Names::of::<N>(config);
-    let path = |in_file: &str| {
-        in_file
-            .strip_prefix(names.without)
-            .unwrap_or(in_file)
-            .to_owned()
-    };
-    let layers: Vec<(bool, String)> = lora::candidates(network, config)
-        .into_iter()
-        .map(|layer| (lora.modules.contains(&layer.module), path(&layer.in_file)))
-        .collect();
-    let is_named = |layer: &str| {
-        let mut targets = lora.targets.iter();
-        targets.any(|target| layer == target || layer.ends_with(&format!(".{target}")))
-    };
-    match layers
-        .iter()
-        .all(|(adapted, layer)| *adapted == is_named(layer))
-    {
-        true => lora.targets.clone(),
-        false => {
-            let adapted = layers.into_iter().filter(|(adapted, _)| *adapted);
-            adapted.map(|(_, layer)| layer).collect()
-        }
-    }
-}
-
-/// Removes the files of adapters from a folder into which a whole model was written.
-pub(super) fn remove(folder: &Path) -> Result<()> {
-    for name in [CONFIG, VALUES] {
-        let path = folder.join(name);
-        if path.is_file() {
-            let removed = std::fs::remove_file(&path);
-            removed.map_err(|error| problem::not_saved(&path, error.to_string()))?;
-        }
-    }
-    Ok(())
 }

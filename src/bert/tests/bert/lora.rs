@@ -51,10 +51,9 @@ fn with_lora<N: BertNetwork>(network: &N, config: &BertConfig, targets: &[&str])
         seed: 7,
         base: folder().display().to_string(),
     };
-    BertConfig {
-        lora: Some(lora),
-        ..config.clone()
-    }
+    let mut config = config.clone();
+    config.lora = Some(lora);
+    config
 }
 
 /// Values for both matrices of all adapters, so that none is zero.
@@ -396,10 +395,8 @@ fn a_folder_has_a_whole_model_or_adapters() {
     let refused = refused.expect_err("the weights would be those of another model");
     assert_eq!(refused.code, "SC0908");
     let merged = lora::merged(&adapted, &config).expect("the values can be read");
-    let whole = BertConfig {
-        lora: None,
-        ..config
-    };
+    let mut whole = config;
+    whole.lora = None;
     let folder = root.path().join("adapters");
     checkpoint::save(&folder, &merged, &whole, &tokenizer).expect("room");
     assert!(AdapterFolder::of(&folder).expect("a folder").is_none());
