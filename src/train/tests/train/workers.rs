@@ -119,7 +119,7 @@ fn four_workers_have_the_bits_of_four_logical_devices() {
     }
 }
 
-/// The workers build the adapters of the blueprint, and are told what is trained.
+/// The workers build the adapters of the blueprint, and train what the chief trains.
 #[test]
 fn workers_train_adapters_to_the_bits_of_logical_devices() {
     let run = |strategy: Strategy, sync_every: usize| {

@@ -122,6 +122,18 @@ fn of_adapters(config: &BertConfig) -> u64 {
         .unwrap_or(0)
 }
 
+/// The bytes of the gradients of the two large weights of a layer, as far as any layer trains them: frozen ones have none.
+fn wide_gradients(sizes: &Sizes, config: &BertConfig, step: &StepShape<'_>) -> u64 {
+    let of_layer = |index: usize| {
+        let of_part =
+            |part: &str| (step.trained)(&format!("bert.encoder.layer.{index}.{part}.dense."));
+        of_part("intermediate") + of_part("output")
+    };
+    let most = (0..config.num_hidden_layers).map(of_layer).max();
+    let whole = 2 * sizes.hidden * sizes.intermediate * ELEMENT;
+    whole.min(most.unwrap_or(0))
+}
+
 /// The three times of a backward pass. `predicted`: the share of the tokens that a masked language model predicts.
 pub(super) fn of_a_step(
     config: &BertConfig,
@@ -179,13 +191,7 @@ pub(super) fn of_a_step(
     };
     let of_the_head = trained("") - embeddings - trained("bert.encoder.");
     let lowest = trained(&format!("{}attention.", layer(first)));
-    let of_wide_layers = (first..all).map(|index| {
-        let of_part = |part: &str| trained(&format!("{}{part}.dense.", layer(index)));
-        of_part("intermediate") + of_part("output")
-    });
-    // Frozen weights get no gradients.
-    let wide = 2 * sizes.hidden * sizes.intermediate * ELEMENT;
-    let wide = some * wide.min(of_wide_layers.max().unwrap_or(0));
+    let wide = some * wide_gradients(&sizes, config, step);
     let of_logits = predicted.map_or(0, |share| sizes.of_logits(config.vocab_size, share));
     let of_decoder = predicted.map_or(0, |_| trained("bert.embeddings.word_embeddings."));
     vec![
