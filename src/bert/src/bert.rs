@@ -61,7 +61,7 @@ impl Bert {
             (self.encoder).forward(embedded.clone(), batch.attention_mask, mode)
         });
         let last = hidden_states.last().unwrap_or(&embedded).clone();
-        let pooled = taps::within("pooler", || self.pooler.forward(last));
+        let pooled = taps::within("pooler", || self.pooler.forward(last, mode));
         BertOutput {
             embedded,
             hidden_states,

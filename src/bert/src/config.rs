@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use stratoscope_diagnostics::Result;
 
 use crate::family::Family;
+use crate::lora::LoraConfig;
 use crate::problem;
 
 mod read;
@@ -58,6 +59,9 @@ pub struct BertConfig {
     /// What the file describes: BERT, or a model whose weights BERT's layers can hold.
     #[serde(default)]
     pub family: Family,
+    /// The adapters of the network. `config.json` has nothing of them; the file of the adapters has.
+    #[serde(default)]
+    pub lora: Option<LoraConfig>,
     /// The file as it was read.
     #[serde(skip)]
     file: Map<String, Value>,

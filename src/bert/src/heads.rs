@@ -24,6 +24,7 @@ pub trait BertNetwork: Module + Sized {
     fn init(config: &BertConfig, seed: u64, device: &Device) -> Result<Self> {
         config.check()?;
         let mut store = Store::new(device, config.initializer_range, seed);
+        store = store.with_lora(config.lora.as_ref());
         Ok(Self::new(&mut store.root(), config))
     }
 }

@@ -9,7 +9,7 @@ use burn::tensor::Tensor;
 
 use crate::config::BertConfig;
 use crate::linear::Linear;
-use crate::ops;
+use crate::mode::Mode;
 use crate::parameters::Parameters;
 use crate::taps;
 
@@ -31,11 +31,7 @@ impl Intermediate {
 
     /// # Shapes
     /// [B, S, H] → [B, S, F]
-    pub fn forward(&self, hidden_states: Tensor<3>) -> Tensor<3> {
-        taps::output(ops::linear_gelu(
-            hidden_states,
-            self.dense.weight.val(),
-            self.dense.bias.val(),
-        ))
+    pub fn forward(&self, hidden_states: Tensor<3>, mode: Mode) -> Tensor<3> {
+        taps::output(self.dense.forward_gelu(hidden_states, mode))
     }
 }

@@ -46,7 +46,7 @@ impl Layer {
             (self.attention).forward(hidden_states, attention_mask, mode)
         });
         let widened = taps::within("intermediate", || {
-            self.intermediate.forward(attended.clone())
+            self.intermediate.forward(attended.clone(), mode)
         });
         taps::within("output", || self.output.forward(widened, attended, mode))
     }

@@ -42,6 +42,7 @@ pub mod parameters;
 pub mod embedding_table;
 pub mod layer_norm;
 pub mod linear;
+pub mod lora;
 
 pub mod attention;
 pub mod bert;
@@ -78,6 +79,7 @@ pub use checkpoint::{LoadOptions, LoadReport, Loaded, LoadedNetwork, Origin};
 pub use config::BertConfig;
 pub use family::Family;
 pub use heads::BertNetwork;
+pub use lora::LoraConfig;
 pub use masked_lm::MaskedLm;
 pub use mode::Mode;
 pub use names::{NamedParameter, gradient, named_parameters};

@@ -4,16 +4,20 @@
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
+use crate::lora::LowRank;
+use crate::mode::Mode;
 use crate::ops;
 use crate::parameters::{Initial, Parameters};
 
-/// `y = x · weightᵀ + bias`.
+/// `y = x · weightᵀ + bias`, and what an adapter adds.
 #[derive(Module, Debug)]
 pub struct Linear {
     /// [O, I], as the checkpoint stores it; the gradient has that shape too.
     pub weight: Param<Tensor<2>>,
     /// `[O]`.
     pub bias: Param<Tensor<1>>,
+    /// The layer's adapter, where it has one. The field is no part of the keys below it.
+    pub lora: Option<LowRank>,
 }
 
 impl Linear {
@@ -22,20 +26,28 @@ impl Linear {
         Self {
             weight: parameters.take("weight", [outputs, inputs], Initial::Normal),
             bias: parameters.take("bias", [outputs], Initial::Zeros),
+            lora: parameters.take_adapter([outputs, inputs]),
         }
     }
 
     /// # Shapes
     /// [B, S, I] → [B, S, O]
-    pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
-        ops::linear(x, self.weight.val(), self.bias.val())
+    pub fn forward(&self, x: Tensor<3>, mode: Mode) -> Tensor<3> {
+        let layer = |x| ops::linear(x, self.weight.val(), self.bias.val());
+        match &self.lora {
+            Some(lora) => lora.add_to(layer(x.clone()), x, mode),
+            None => layer(x),
+        }
     }
 
     /// The layer, then the exact GELU (with erf, not the tanh approximation).
     ///
     /// # Shapes
     /// [B, S, I] → [B, S, O]
-    pub fn forward_gelu(&self, x: Tensor<3>) -> Tensor<3> {
-        ops::linear_gelu(x, self.weight.val(), self.bias.val())
+    pub fn forward_gelu(&self, x: Tensor<3>, mode: Mode) -> Tensor<3> {
+        match &self.lora {
+            Some(_) => ops::gelu(self.forward(x, mode)),
+            None => ops::linear_gelu(x, self.weight.val(), self.bias.val()),
+        }
     }
 }

@@ -86,7 +86,7 @@ impl MaskedLm {
                 let picked = hidden.reshape([rows * seq, width]).select(0, places);
                 picked.reshape([1, count, width])
             });
-            let hidden = taps::within("transform", || self.cls.predictions.transform(hidden));
+            let hidden = taps::within("transform", || self.cls.predictions.transform(hidden, mode));
             let decoder = self.bert.embeddings.word_embeddings.weight.val();
             let bias = self.cls.predictions.bias.val();
             taps::output(ops::linear(hidden, decoder, bias))
@@ -100,9 +100,9 @@ impl MaskedLm {
 impl Predictions {
     /// # Shapes
     /// [1, N, H] → [1, N, H]
-    fn transform(&self, hidden: Tensor<3>) -> Tensor<3> {
+    fn transform(&self, hidden: Tensor<3>, mode: Mode) -> Tensor<3> {
         let dense = taps::within("dense", || {
-            taps::output(self.transform.dense.forward_gelu(hidden))
+            taps::output(self.transform.dense.forward_gelu(hidden, mode))
         });
         taps::output(self.transform.layer_norm.forward(dense))
     }

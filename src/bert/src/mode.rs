@@ -34,6 +34,8 @@ pub enum DropoutSite {
     Head,
     /// A layer of a list of layers, which has no other places.
     Layer(usize),
+    /// On the input of an adapter, by its number in the network.
+    Adapter(usize),
 }
 
 impl DropoutSite {
@@ -46,6 +48,8 @@ impl DropoutSite {
             Self::AttentionProbabilities(layer) => 2 + 3 * layer as u32,
             Self::AttentionOutput(layer) => 3 + 3 * layer as u32,
             Self::FeedForward(layer) => 4 + 3 * layer as u32,
+            // Beyond the last layer that a configuration can have.
+            Self::Adapter(number) => (1 << 16) + number as u32,
         }
     }
 }
@@ -82,6 +86,7 @@ mod tests {
     fn every_site_has_its_own_number() {
         let mut sites = vec![DropoutSite::Head, DropoutSite::Embeddings];
         for layer in 0..12 {
+            sites.push(DropoutSite::Adapter(layer));
             sites.push(DropoutSite::AttentionProbabilities(layer));
             sites.push(DropoutSite::AttentionOutput(layer));
             sites.push(DropoutSite::FeedForward(layer));

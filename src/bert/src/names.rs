@@ -1,6 +1,9 @@
 //! The checkpoint's names of a module's parameters. Fields are named like the keys, so the path of
-//! fields is the name, with two exceptions: `LayerNorm` is not a conventional field name in Rust, and `self` is a
-//! keyword.
+//! fields is the name, with exceptions: `LayerNorm` and `lora_A` are not conventional field names in Rust, `self` is a
+//! keyword, and the field that holds a layer's adapter is left out.
+
+use std::any::Any;
+use std::collections::{HashMap, HashSet};
 
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
@@ -11,6 +14,10 @@ fn key(field: &str) -> &str {
     match field {
         "layer_norm" => "LayerNorm",
         "self_attention" => "self",
+        // The adapter of a layer stands beside its weight.
+        "lora" => "",
+        "lora_a" => "lora_A",
+        "lora_b" => "lora_B",
         same => same,
     }
 }
@@ -71,13 +78,45 @@ pub fn gradient<M: Module>(
     found
 }
 
+/// Every parameter by its name, a `Param<Tensor<D>>` that shares its values with the module's.
+pub(crate) fn shared_parameters<M: Module>(module: &M) -> HashMap<String, Box<dyn Any>> {
+    let mut shared = HashMap::new();
+    let mut visitor = Named::new(|name: String, _, _: Vec<usize>, value: &dyn Values| {
+        shared.insert(name, value.shared());
+    });
+    module.visit(&mut visitor);
+    shared
+}
+
+/// The names of the parameters that training changes.
+pub(crate) fn trained_names<M: Module>(module: &M) -> HashSet<String> {
+    let mut trained = HashSet::new();
+    let mut visitor = Named::new(|name: String, _, _: Vec<usize>, value: &dyn Values| {
+        if value.is_trained() {
+            trained.insert(name);
+        }
+    });
+    module.visit(&mut visitor);
+    trained
+}
+
 /// Access to a parameter's values, independent of its rank.
 trait Values {
+    fn is_trained(&self) -> bool;
+    fn shared(&self) -> Box<dyn Any>;
     fn data(&self) -> TensorData;
     fn gradient(&self, gradients: &GradientsParams, id: ParamId) -> Option<TensorData>;
 }
 
 impl<const D: usize> Values for Param<Tensor<D>> {
+    fn is_trained(&self) -> bool {
+        self.is_require_grad()
+    }
+
+    fn shared(&self) -> Box<dyn Any> {
+        Box::new(self.clone())
+    }
+
     fn data(&self) -> TensorData {
         self.val().into_data()
     }
@@ -113,7 +152,9 @@ impl<F: FnMut(String, ParamId, Vec<usize>, &dyn Values)> ModuleVisitor for Named
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let shape = param.lazy_shape().to_vec();
-        (self.each)(self.path.join("."), param.id, shape, param);
+        let parts = self.path.iter().map(String::as_str);
+        let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+        (self.each)(parts.join("."), param.id, shape, param);
     }
 }
 

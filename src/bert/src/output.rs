@@ -48,7 +48,7 @@ impl Output {
     /// # Shapes
     /// widened [B, S, F], input [B, S, H] → [B, S, H]
     pub fn forward(&self, widened: Tensor<3>, input: Tensor<3>, mode: Mode) -> Tensor<3> {
-        let narrowed = taps::within("dense", || taps::output(self.dense.forward(widened)));
+        let narrowed = taps::within("dense", || taps::output(self.dense.forward(widened, mode)));
         let site = DropoutSite::FeedForward(self.layer);
         let dropout = mode.dropout(self.hidden_dropout_prob, site);
         taps::output(self.layer_norm.forward_sum(narrowed, input, dropout))

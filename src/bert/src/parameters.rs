@@ -2,6 +2,8 @@
 //! requests a parameter by the last part of its checkpoint key; [`Parameters::enter`] adds the parts before it, so
 //! the path through the modules *is* the key.
 
+use std::any::Any;
+use std::collections::HashMap;
 use std::f64::consts::TAU;
 
 use burn::module::{Param, ParamId};
@@ -9,6 +11,7 @@ use burn::tensor::{Device, Shape, Tensor, TensorData};
 use stratoscope_data::RandomStream;
 
 use crate::checkpoint::{Filled, Loader};
+use crate::lora::{LoraConfig, LowRank};
 
 /// The initial values of a parameter that is not in a checkpoint. Source: transformers v4.57.1
 /// `modeling_bert.py`, `_init_weights`.
@@ -22,6 +25,9 @@ pub enum Initial {
     Zeros,
     /// Scales of LayerNorm.
     Ones,
+    /// U(−1/√I, 1/√I) for I columns, which keeps the size of what is multiplied. Source: He et al. 2015; PEFT takes
+    /// PyTorch's `kaiming_uniform_(a=√5)` for the first matrix of an adapter, which is this.
+    Kaiming,
 }
 
 /// All parameters of a network that is being built.
@@ -31,6 +37,14 @@ pub struct Store<'a> {
     standard_deviation: f64,
     seed: u64,
     loader: Option<&'a mut Loader>,
+    /// The adapters that dense layers are to have.
+    lora: Option<&'a LoraConfig>,
+    /// How many adapters there are by now.
+    adapters: usize,
+    /// Parameters of another network that are taken as they are, by name.
+    known: HashMap<String, Box<dyn Any>>,
+    /// Values of parameters, by name; they come before `known`.
+    given: HashMap<String, Vec<f32>>,
 }
 
 impl<'a> Store<'a> {
@@ -42,6 +56,10 @@ impl<'a> Store<'a> {
             standard_deviation: initializer_range,
             seed,
             loader: None,
+            lora: None,
+            adapters: 0,
+            known: HashMap::new(),
+            given: HashMap::new(),
         }
     }
 
@@ -49,6 +67,24 @@ impl<'a> Store<'a> {
     pub(crate) fn with_loader(self, loader: &'a mut Loader) -> Self {
         Self {
             loader: Some(loader),
+            ..self
+        }
+    }
+
+    /// Dense layers get these adapters.
+    pub(crate) fn with_lora(self, lora: Option<&'a LoraConfig>) -> Self {
+        Self { lora, ..self }
+    }
+
+    /// Parameters that exist, a `Param<Tensor<D>>` each, and values that come before theirs.
+    pub(crate) fn with_values(
+        self,
+        known: HashMap<String, Box<dyn Any>>,
+        given: HashMap<String, Vec<f32>>,
+    ) -> Self {
+        Self {
+            known,
+            given,
             ..self
         }
     }
@@ -89,9 +125,14 @@ impl<'a> Parameters<'_, 'a> {
         initial: Initial,
     ) -> Param<Tensor<D>> {
         let name = format!("{}{name}", self.prefix);
-        let filled = match &mut self.store.loader {
-            Some(loader) => loader.fill(&name, &shape),
-            None => Filled::New,
+        let given = self.store.given.remove(&name);
+        let known = self.store.known.remove(&name);
+        let known = known.and_then(|known| known.downcast::<Param<Tensor<D>>>().ok());
+        let filled = match (given, known, &mut self.store.loader) {
+            (Some(values), _, _) => Filled::Values(values),
+            (None, Some(known), _) => return *known,
+            (None, None, Some(loader)) => loader.fill(&name, &shape),
+            (None, None, None) => Filled::New,
         };
         let device = &self.store.device;
         match filled {
@@ -111,12 +152,30 @@ impl<'a> Parameters<'_, 'a> {
     }
 }
 
+impl Parameters<'_, '_> {
+    /// The adapter of the dense layer with a weight [O, I] at this place, if it is to have one.
+    pub(crate) fn take_adapter(&mut self, shape: [usize; 2]) -> Option<LowRank> {
+        let config = self.store.lora?;
+        let module = self.prefix.trim_end_matches('.');
+        if !config.modules.contains(module) {
+            return None;
+        }
+        let site = self.store.adapters;
+        self.store.adapters += 1;
+        Some(LowRank::new(self, config, shape, site))
+    }
+}
+
 impl Store<'_> {
     fn initial_values(&self, name: &str, shape: &[usize], initial: Initial) -> Vec<f32> {
         let count = shape.iter().product();
         let skipped_row = match initial {
             Initial::Zeros => return vec![0.0; count],
             Initial::Ones => return vec![1.0; count],
+            Initial::Kaiming => {
+                let columns = shape.last().copied().unwrap_or(1).max(1);
+                return uniform(self.seed, name, 1.0 / (columns as f64).sqrt(), count);
+            }
             Initial::Normal => None,
             Initial::NormalExcept(row) => row,
         };
@@ -133,13 +192,8 @@ impl Store<'_> {
 /// Normally distributed numbers, determined by the seed and the parameter's name: a parameter starts
 /// with the same values in every network and on every device.
 fn normal(seed: u64, name: &str, standard_deviation: f64, count: usize) -> Vec<f32> {
-    // FNV-1a, 64 bits.
-    let stream = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    let mut random = RandomStream::new(seed, stream);
-    // 53 random bits as a number in (0, 1]; 0 is excluded because of the logarithm below.
-    let mut uniform = || ((random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+    let mut random = stream(seed, name);
+    let mut uniform = || positive_share(&mut random);
     let mut values = Vec::with_capacity(count + 1);
     while values.len() < count {
         // Box and Muller 1958: two uniform numbers make two normal ones.
@@ -150,6 +204,27 @@ fn normal(seed: u64, name: &str, standard_deviation: f64, count: usize) -> Vec<f
     }
     values.truncate(count);
     values
+}
+
+/// Numbers from −`bound` to `bound`, each as likely, determined as [`normal`] ones are.
+fn uniform(seed: u64, name: &str, bound: f64, count: usize) -> Vec<f32> {
+    let mut random = stream(seed, name);
+    let mut number = || (bound * (2.0 * positive_share(&mut random) - 1.0)) as f32;
+    (0..count).map(|_| number()).collect()
+}
+
+/// The random numbers of a parameter.
+fn stream(seed: u64, name: &str) -> RandomStream {
+    // FNV-1a, 64 bits.
+    let stream = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    RandomStream::new(seed, stream)
+}
+
+/// 53 random bits as a number in (0, 1]; 0 is excluded because a logarithm may be taken of it.
+fn positive_share(random: &mut RandomStream) -> f64 {
+    ((random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64
 }
 
 #[cfg(test)]
@@ -167,6 +242,18 @@ mod tests {
         assert_eq!(values[..8], normal(1, "classifier.weight", 0.02, 8));
         assert_ne!(values[..8], normal(2, "classifier.weight", 0.02, 8));
         assert_ne!(values[..8], normal(1, "classifier.bias", 0.02, 8));
+    }
+
+    #[test]
+    fn uniform_numbers_have_their_bound_and_their_moments() {
+        let values = uniform(1, "query.lora_A", 0.25, 40_000);
+        assert!(values.iter().all(|value| value.abs() <= 0.25));
+        let mean = values.iter().map(|&v| f64::from(v)).sum::<f64>() / 40_000.0;
+        let square = values.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / 40_000.0;
+        // The variance of U(−b, b) is b²/3; five standard errors.
+        assert!(mean.abs() < 4e-3, "{mean}");
+        assert!((square - 0.0625 / 3.0).abs() < 5e-4, "{square}");
+        assert_ne!(values[..8], uniform(1, "value.lora_A", 0.25, 8));
     }
 
     #[test]

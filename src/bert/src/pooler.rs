@@ -8,6 +8,7 @@ use burn::tensor::Tensor;
 use crate::config::BertConfig;
 use crate::family::Family;
 use crate::linear::Linear;
+use crate::mode::Mode;
 use crate::operation;
 use crate::ops;
 use crate::parameters::Parameters;
@@ -34,10 +35,10 @@ impl Pooler {
 
     /// # Shapes
     /// [B, S, H] → [B, H]
-    pub fn forward(&self, hidden_states: Tensor<3>) -> Tensor<2> {
+    pub fn forward(&self, hidden_states: Tensor<3>, mode: Mode) -> Tensor<2> {
         let [batch, _, hidden_size] = hidden_states.dims();
         let first_token = hidden_states.slice([0..batch, 0..1]); // [B, 1, H]
-        let dense = taps::within("dense", || self.dense.forward(first_token));
+        let dense = taps::within("dense", || self.dense.forward(first_token, mode));
         let pooled = operation!("activation", [dense], self.family.pooled(dense));
         let pooled = ops::rounded(pooled);
         taps::output(pooled.reshape([batch, hidden_size]))

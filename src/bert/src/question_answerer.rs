@@ -31,7 +31,7 @@ impl QuestionAnswerer {
     pub fn forward(&self, batch: BatchTensors, mode: Mode) -> Tensor<3> {
         let hidden = self.bert.forward(batch, mode).last_hidden_state();
         let logits = taps::within("qa_outputs", || {
-            taps::output(self.qa_outputs.forward(hidden))
+            taps::output(self.qa_outputs.forward(hidden, mode))
         });
         logits.swap_dims(1, 2)
     }

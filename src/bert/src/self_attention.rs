@@ -65,23 +65,35 @@ impl SelfAttention {
         // (with −∞, a sequence of padding only would become NaN), and applies dropout to the probabilities after
         // the softmax.
         let layers = [&self.query, &self.key, &self.value];
-        self.hand_out(&hidden_states, &attention_mask);
+        let heads = self.num_attention_heads;
+        let site = DropoutSite::AttentionProbabilities(self.layer);
+        let dropout = mode.dropout(self.attention_probs_dropout_prob, site);
+        self.hand_out(&hidden_states, &attention_mask, mode);
+        // What adapters add comes between the projections and the heads. The separate operations compute as the fused
+        // one does; what they cost is a tensor for each projection.
+        if layers.iter().any(|layer| layer.lora.is_some()) {
+            let project = |name: &str, layer: &Linear| {
+                taps::within(name, || layer.forward(hidden_states.clone(), mode))
+            };
+            let (query, key) = (project("query", &self.query), project("key", &self.key));
+            let value = project("value", &self.value);
+            let attended = ops::attention(query, key, value, heads, attention_mask, dropout);
+            return taps::output(attended);
+        }
+        let layers = layers.map(|layer| (layer.weight.val(), layer.bias.val()));
         taps::output(ops::self_attention(
             hidden_states,
-            layers.map(|layer| (layer.weight.val(), layer.bias.val())),
-            self.num_attention_heads,
+            layers,
+            heads,
             attention_mask,
-            mode.dropout(
-                self.attention_probs_dropout_prob,
-                DropoutSite::AttentionProbabilities(self.layer),
-            ),
+            dropout,
         ))
     }
 
     /// What the fused operation does not keep: `query`, `key`, `value`, each [B, S, H], and the `probabilities` before
     /// dropout, [B, N, S, S]. Computed once more, where somebody looks.
-    fn hand_out(&self, hidden_states: &Tensor<3>, attention_mask: &Tensor<2>) {
-        let project = |layer: &Linear| layer.forward(hidden_states.clone());
+    fn hand_out(&self, hidden_states: &Tensor<3>, attention_mask: &Tensor<2>, mode: Mode) {
+        let project = |layer: &Linear| layer.forward(hidden_states.clone(), mode);
         taps::inside("query", || project(&self.query));
         taps::inside("key", || project(&self.key));
         taps::inside("value", || project(&self.value));

@@ -43,7 +43,7 @@ impl SelfOutput {
     /// # Shapes
     /// attended and input, both [B, S, H] → [B, S, H]
     pub fn forward(&self, attended: Tensor<3>, input: Tensor<3>, mode: Mode) -> Tensor<3> {
-        let mixed = taps::within("dense", || taps::output(self.dense.forward(attended)));
+        let mixed = taps::within("dense", || taps::output(self.dense.forward(attended, mode)));
         let site = DropoutSite::AttentionOutput(self.layer);
         let dropout = mode.dropout(self.hidden_dropout_prob, site);
         taps::output(self.layer_norm.forward_sum(mixed, input, dropout))

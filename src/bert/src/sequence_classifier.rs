@@ -61,6 +61,7 @@ impl SequenceClassifier {
     pub fn init(config: &BertConfig, seed: u64, device: &Device) -> Result<Self> {
         config.check()?;
         let mut store = Store::new(device, config.initializer_range, seed);
+        store = store.with_lora(config.lora.as_ref());
         Ok(Self::new(&mut store.root(), config))
     }
 
@@ -97,7 +98,7 @@ impl SequenceClassifier {
                 Some((rate, key)) => ops::dropout(pooled, rate, key),
                 None => pooled,
             };
-            let logits = self.classifier.forward(pooled); // [B, 1, C]
+            let logits = self.classifier.forward(pooled, mode); // [B, 1, C]
             let [_, _, labels] = logits.dims();
             taps::output(logits.reshape([batch, labels]))
         })

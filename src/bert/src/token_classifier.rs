@@ -51,7 +51,7 @@ impl TokenClassifier {
                 Some((rate, key)) => ops::dropout(hidden, rate, key),
                 None => hidden,
             };
-            taps::output(self.classifier.forward(hidden))
+            taps::output(self.classifier.forward(hidden, mode))
         });
         TokenClassifierOutput { bert, logits }
     }

@@ -234,6 +234,16 @@ impl<M: Module + 'static> Replicas<M> {
         }
     }
 
+    /// Variables that others also have keep the origins that they have there: of a module that was placed anew, because
+    /// it has got more variables.
+    pub fn keep_origins(&mut self, others: &[VariableRecord]) {
+        for record in &mut self.records {
+            if let Some(other) = others.iter().find(|other| other.param == record.param) {
+                record.origin = other.origin.clone();
+            }
+        }
+    }
+
     /// Gives every replica the values of this module: after a checkpoint was read or the best epoch is restored.
     /// The variables keep their identities, so that optimizers find their state for them.
     ///

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use stratoscope_train::html::escape;
 use stratoscope_train::{
-    Applied, Comparison, Edit, Gradients, HalfPrecision, MemoryPlan, Network, RatePlan, Rewound,
-    Run, RunReport, Stop,
+    Applied, Comparison, Edit, Gradients, HalfPrecision, LoraReceipt, MemoryPlan, Network,
+    RatePlan, Rewound, Run, RunReport, Stop,
 };
 use stratoscope_wire::MimeBundle;
 
@@ -36,6 +36,12 @@ impl IntoBundle for RunReport {
 impl IntoBundle for Comparison {
     fn bundle(&self) -> MimeBundle {
         html_and_plain(self.to_html(), self.to_plain())
+    }
+}
+
+impl IntoBundle for LoraReceipt {
+    fn bundle(&self) -> MimeBundle {
+        plain(self.to_string())
     }
 }
 

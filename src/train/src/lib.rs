@@ -99,6 +99,7 @@ pub use metric::{
 };
 pub use mixed_precision::{Policy, global_policy, set_global_policy};
 pub use model::Model;
+pub use model::lora::{Lora, LoraReceipt};
 pub use model::memory_plan;
 pub use model::worker::{serve_as_worker, work_at};
 pub use network::{Files, Input, Network, Outputs, StepShape, Task, features};

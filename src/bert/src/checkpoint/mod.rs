@@ -1,6 +1,8 @@
 //! Hugging Face checkpoints: a folder with `config.json`, `model.safetensors` and the tokenizer's
-//! files. [`load`] reads one into a network, [`save`] writes one that transformers loads.
+//! files. [`load`] reads one into a network, [`save`] writes one that transformers loads. [`AdapterFolder`] is a folder with
+//! low-rank adapters for such a checkpoint.
 
+mod adapter;
 mod loader;
 mod pytorch;
 mod report;
@@ -24,6 +26,7 @@ use crate::problem;
 use crate::sequence_classifier::SequenceClassifier;
 use crate::tokenizer::BertTokenizer;
 
+pub use adapter::AdapterFolder;
 pub(crate) use loader::{Filled, Loader};
 pub use report::{LoadReport, LoadedTensor, Origin};
 pub(crate) use save::{create_folder, write};

@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use burn::tensor::TensorData;
 use safetensors::tensor::{Dtype, TensorView};
 use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::work::{Unit, Work};
 
+use super::adapter;
 use crate::config::BertConfig;
 use crate::heads::BertNetwork;
 use crate::layout::Layout;
@@ -17,7 +19,8 @@ use crate::problem;
 use crate::tokenizer::BertTokenizer;
 
 /// Writes the whole model: configuration, weights and tokenizer. The folder is created if necessary.
-/// Existing files are replaced, each one only when the new file is complete.
+/// Existing files are replaced, each one only when the new file is complete. Of a network with adapters these and the head
+/// are written, in the layout of PEFT.
 ///
 /// # Errors
 /// SC0908 for the first file that cannot be written.
@@ -27,7 +30,12 @@ pub fn save<N: BertNetwork>(
     config: &BertConfig,
     tokenizer: &BertTokenizer,
 ) -> Result<Vec<PathBuf>> {
+    if let Some(lora) = &config.lora {
+        return adapter::save(folder, network, (config, lora), tokenizer);
+    }
     let mut written = save_network(folder, network, config)?;
+    // A folder holds a whole model or adapters.
+    adapter::remove(folder)?;
     written.extend(tokenizer.save(folder, config.max_position_embeddings)?);
     Ok(written)
 }
@@ -48,7 +56,18 @@ pub fn save_network<N: BertNetwork>(
     let values: Vec<_> = values
         .filter_map(|(name, data)| Some((layout.name(&name)?, layout.as_in_file(&name, data))))
         .collect();
-    let failed = |reason: String| problem::not_saved(&path, reason);
+    let bytes = serialized(&values, &path)?;
+    let weights = write(folder, "model.safetensors", &bytes)?;
+    let text = config.to_json(N::ARCHITECTURE);
+    Ok(vec![
+        write(folder, "config.json", text.as_bytes())?,
+        weights,
+    ])
+}
+
+/// A file of tensors of float32, which is to be written to `path`.
+pub(super) fn serialized(values: &[(String, TensorData)], path: &Path) -> Result<Vec<u8>> {
+    let failed = |reason: String| problem::not_saved(path, reason);
     let views = values.iter().map(|(name, data)| {
         let view = TensorView::new(Dtype::F32, data.shape().to_vec(), data.as_bytes());
         view.map(|view| (name.as_str(), view))
@@ -58,14 +77,7 @@ pub fn save_network<N: BertNetwork>(
         .map_err(|error| failed(error.to_string()))?;
     // transformers refuses a file without the name of the framework.
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-    let bytes =
-        safetensors::serialize(views, Some(metadata)).map_err(|error| failed(error.to_string()))?;
-    let weights = write(folder, "model.safetensors", &bytes)?;
-    let text = config.to_json(N::ARCHITECTURE);
-    Ok(vec![
-        write(folder, "config.json", text.as_bytes())?,
-        weights,
-    ])
+    safetensors::serialize(views, Some(metadata)).map_err(|error| failed(error.to_string()))
 }
 
 /// Creates a folder and its parents.

@@ -52,6 +52,7 @@ impl BertConfig {
             multi_label: is_multi_label(&file) && binary_labels(&file).is_none(),
             architectures: strings(file.get("architectures")),
             family,
+            lora: None,
             file,
         };
         config.check_in(path)?;

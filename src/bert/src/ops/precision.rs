@@ -2,7 +2,7 @@
 //!
 //! **bfloat16 on the CPU** is computed by our own products (`cpu::bf16`): what a product multiplies is rounded to 16 bits,
 //! sums are float32, and what is kept for the backward pass is held in 16 bits. What operations put out is float32, and
-//! normalizations, softmax and activations compute in it, as does `attention` of given projections, which no layer uses.
+//! normalizations, softmax and activations compute in it.
 //! [`bfloat16_on_cpu`] tells what does the multiplication. Where somebody looks at single operations, they are emulated.
 //!
 //! **float16 on GPUs**: what products multiply and put out is float16, and so is what they keep for the backward pass; they

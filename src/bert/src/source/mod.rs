@@ -54,6 +54,16 @@ impl fmt::Display for SourceKind {
     }
 }
 
+impl Source {
+    /// The name with which [`find`] finds it again, from any working folder.
+    pub fn again(&self) -> String {
+        match (self.kind, self.folder.canonicalize()) {
+            (SourceKind::LocalFolder, Ok(folder)) => folder.display().to_string(),
+            _ => self.name.clone(),
+        }
+    }
+}
+
 impl fmt::Display for Source {
     /// `sentence-transformers/all-MiniLM-L6-v2 (Hugging Face cache)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,6 +5,7 @@ mod bad_tokenizers;
 mod bfloat16;
 mod families;
 mod fixtures;
+mod lora;
 mod minilm;
 mod parity;
 mod pytorch;

@@ -34,6 +34,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<PythonSpelling>(),
     page::<InvalidScopeSyntax>(),
     page::<UnknownStrategy>(),
+    page::<LoraOutOfOrder>(),
     page::<ModelOutsideScope>(),
     page::<OptimizerOfOtherModel>(),
     page::<StrategyNotUsed>(),

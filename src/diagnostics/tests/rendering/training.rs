@@ -206,6 +206,7 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             fits: Some(64),
             recomputed: Some(("160 GB".into(), false)),
         }),
+        example(LoraOutOfOrder::AddedAfterCompile),
         example(RecomputeUnsupported {
             model: "Sequential".into(),
         }),

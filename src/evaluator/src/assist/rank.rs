@@ -35,6 +35,8 @@ const FIRST: &[&str] = &[
     "strategy",
     "freeze",
     "unfreeze",
+    "add_lora",
+    "merge_lora",
     "tokenizer",
 ];
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use burn::tensor::{Device, Tensor};
+use stratoscope_bert::checkpoint::AdapterFolder;
 use stratoscope_bert::{
     BatchTensors, BertConfig, BertNetwork, BertTokenizer, LoadOptions, LoadReport, MaskedLm, Mode,
     NamedParameter, Origin as TensorOrigin, QuestionAnswerer, SentenceEncoder, SequenceClassifier,
@@ -11,11 +12,13 @@ use stratoscope_bert::{
 use stratoscope_data::{Batch, Masking, Tokenize};
 use stratoscope_diagnostics::rules::InvalidSize;
 use stratoscope_diagnostics::{Place, Result, Rule};
+use stratoscope_render::text;
 use stratoscope_strategy::{Origin, scope};
 
 use crate::arguments::IntoCount;
 use crate::model::Model;
 use crate::model::calls::Calls;
+use crate::model::lora::freeze_all_but_adapters;
 use crate::network::{Activation, Blueprint, Files, Network, StepShape, Task};
 use crate::report::memory_plan::StepMemory;
 
@@ -42,6 +45,8 @@ pub struct BertFiles {
     pub tokenizer: BertTokenizer,
     /// Where the files were, in words.
     pub source: String,
+    /// The checkpoint, by a name or a folder with which it is found again.
+    pub checkpoint: String,
     /// What every variable was filled with.
     pub report: LoadReport,
     /// What the model is called: `BertForSequenceClassification`.
@@ -74,6 +79,13 @@ impl Files for BertFiles {
 
     fn source(&self) -> Option<String> {
         Some(format!("{}: {}", self.source, self.report.summary()))
+    }
+
+    fn adapters(&self) -> Option<String> {
+        let lora = self.config.lora.as_ref()?;
+        let layers = text::count(lora.modules.len(), "layer");
+        let (rank, alpha) = (lora.rank, lora.alpha);
+        Some(format!("LoRA of rank {rank} in {layers}, alpha {alpha}"))
     }
 
     fn tokenizer(&self) -> &dyn Tokenize {
@@ -262,7 +274,8 @@ impl Model<SequenceClassifier> {
 
 impl<N: Network<Files = BertFiles>> Model<N> {
     /// Writes the model as Hugging Face files, with the names of its labels and its tokenizer, and
-    /// returns their paths. transformers and [`Self::from_pretrained`] load the folder.
+    /// returns their paths. transformers and [`Self::from_pretrained`] load the folder. Of a model with adapters these and
+    /// the head are written, in the layout of PEFT: the frozen weights stay where they are.
     ///
     /// # Errors
     /// A diagnostic for the first file that cannot be written.
@@ -301,19 +314,29 @@ fn load<N>(name: &str, options: &LoadOptions, origin: Origin) -> Result<Model<N>
 where
     N: BertNetwork + Network<Files = BertFiles>,
 {
-    let found = source::find(name)?;
+    let own = AdapterFolder::of(Path::new(name.trim()))?;
+    let found = source::find(own.as_ref().map_or(name, |adapters| &adapters.base))?;
     let device = scope::device()?;
-    let loaded = checkpoint::load_as::<N>(&found.folder, options, &device)?;
+    let loaded = match &own {
+        Some(adapters) => adapters.load::<N>(&found.folder, options, &device)?,
+        None => checkpoint::load_as::<N>(&found.folder, options, &device)?,
+    };
     let files = BertFiles {
         config: loaded.config,
         tokenizer: loaded.tokenizer,
-        source: found.to_string(),
+        source: match own {
+            Some(_) => format!("adapters in {} for {found}", name.trim()),
+            None => found.to_string(),
+        },
+        checkpoint: found.again(),
         report: loaded.report,
         architecture: N::ARCHITECTURE,
         stride: None,
         masking: Masking::default(),
     };
-    Model::new(loaded.network, files, origin)
+    let model = Model::new(loaded.network, files, origin)?;
+    freeze_all_but_adapters(&mut *model.state());
+    Ok(model)
 }
 
 /// The same with these names of its labels.

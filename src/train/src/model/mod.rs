@@ -10,6 +10,7 @@ pub(crate) mod compile;
 pub(crate) mod evaluate;
 mod freeze;
 pub mod held;
+pub mod lora;
 pub mod predict;
 mod receipt;
 pub mod sequential;

@@ -56,6 +56,9 @@ pub(crate) fn receipt<N: Network>(state: &mut ModelState<N>) -> Result<CompileRe
     if let Some(source) = state.files.source() {
         add("weights", source);
     }
+    if let Some(adapters) = state.files.adapters() {
+        add("adapters", adapters);
+    }
     let frozen = state.frozen().len();
     if frozen > 0 {
         let all = state.step.replicas.records().len();

@@ -230,6 +230,11 @@ pub trait Files: Clone + fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Its low-rank adapters in words, where it has some.
+    fn adapters(&self) -> Option<String> {
+        None
+    }
+
     /// What the model answers for an example.
     fn task(&self) -> Task {
         Task::Example

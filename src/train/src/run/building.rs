@@ -13,6 +13,8 @@ use stratoscope_strategy::{Origin, Replicas, Strategy, default_device, scope};
 use crate::arguments::StrategyChoice;
 use crate::network::{Files, Input, Network};
 use crate::run::state::ModelState;
+use crate::step::StepState;
+use crate::step::gradients::ByHand;
 
 impl<N: Network> ModelState<N> {
     pub(crate) fn is_built(&self) -> bool {
@@ -75,13 +77,22 @@ impl<N: Network> ModelState<N> {
         self.place(network, strategy, origin)
     }
 
+    /// Gives a built model another network, whose variables its strategy places; those that it had before keep their
+    /// origins. Whatever training has left beside the weights is dropped, since it belongs to the old variables.
+    pub(crate) fn exchange_network(&mut self, network: N, origin: Origin) -> Result<()> {
+        let strategy = self.step.replicas.strategy().cloned();
+        let mut replicas = placed(network, strategy, origin)?;
+        replicas.keep_origins(self.step.replicas.records());
+        self.step = StepState::new(replicas, self.step.policy);
+        self.compiled = None;
+        self.saved_run = None;
+        self.by_hand = ByHand::default();
+        self.enter_in_ledger();
+        Ok(())
+    }
+
     fn place(&mut self, network: N, strategy: Option<Strategy>, origin: Origin) -> Result<()> {
-        let names: Vec<_> = network
-            .parameters()
-            .into_iter()
-            .map(|known| (known.name, known.id))
-            .collect();
-        let replicas = Replicas::place_under(strategy, network, &names, origin)?;
+        let replicas = placed(network, strategy, origin)?;
         self.step.policy.works_on(replicas.devices())?;
         self.step.replicas = replicas;
         let compiled = self.compiled.as_ref();
@@ -144,6 +155,17 @@ impl<N: Network> ModelState<N> {
         };
         Err(rule.error())
     }
+}
+
+/// The variables of a network under a strategy, with their names.
+fn placed<N: Network>(
+    network: N,
+    strategy: Option<Strategy>,
+    origin: Origin,
+) -> Result<Replicas<N>> {
+    let parameters = network.parameters().into_iter();
+    let names: Vec<_> = parameters.map(|known| (known.name, known.id)).collect();
+    Replicas::place_under(strategy, network, &names, origin)
 }
 
 /// SC0411.

@@ -21,6 +21,7 @@ mod interrupted;
 mod interrupted_exactly;
 mod layer_rates;
 mod look;
+mod lora;
 mod masked_lm;
 mod mixed_precision;
 mod multi_label;

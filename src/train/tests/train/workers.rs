@@ -13,12 +13,14 @@ use stratoscope_strategy::{
 };
 use stratoscope_train::{
     Activation, Adafactor, Adam, AdamW, CompileArgs, Dense, Dropout, FitArgs, History,
-    IntoOptimizer, MeanSquaredError, Model, Network, SGD, Sequential, on_batch_end,
+    IntoOptimizer, Lora, MeanSquaredError, Model, Network, SGD, Sequential, on_batch_end,
     serve_as_worker,
 };
 use stratoscope_workers::Launch;
 
-use crate::support::{compiled, heard, id_model, plain_args, recipe, sentences, weights};
+use crate::support::{
+    compiled, heard, id_model, load, plain_args, recipe, sentences, tiny_bert, weights,
+};
 
 mod half;
 mod local;
@@ -114,6 +116,29 @@ fn four_workers_have_the_bits_of_four_logical_devices() {
         let expected = bert(logical(4).strategy(), policy, accumulation);
         let found = bert(workers(4).strategy(), policy, accumulation);
         assert_eq!(found, expected, "{policy}, {accumulation}");
+    }
+}
+
+/// The workers build the adapters of the blueprint, and train what the chief trains.
+#[test]
+fn workers_train_adapters_to_the_bits_of_logical_devices() {
+    let run = |strategy: Strategy, sync_every: usize| {
+        let model = {
+            let _scope = scope::enter(&strategy).expect("no scope is active");
+            let model = load(&tiny_bert(0.1));
+            let lora = Lora::new(2).alpha(4.0).dropout(0.1);
+            model.add_lora(lora).expect("adapters");
+            model
+        };
+        let args = plain_args().optimizer(recipe()).sync_every(sync_every);
+        model.compile(args).expect("valid arguments");
+        let (train, dev) = (sentences(13), sentences(7));
+        let history = model.fit(&train, fit_args(&dev)).expect("it trains");
+        left(&model, &history)
+    };
+    for sync_every in [1, 2] {
+        let expected = run(logical(2).strategy(), sync_every);
+        assert_eq!(run(workers(2).strategy(), sync_every), expected);
     }
 }
 

@@ -81,6 +81,43 @@ fn self_attention_agrees_with_float32() {
     }
 }
 
+/// Layers with adapters hand over projections that lie by themselves; before the first step nothing differs.
+#[test]
+fn attention_of_projections_has_the_bits_of_self_attention() {
+    for [batch, sequence, heads, size] in [[4, 3, 2, 5], [2, 131, 2, 16]] {
+        let hidden = heads * size;
+        let case = Case {
+            threes: vec![values([batch, sequence, 9], 1)],
+            twos: (2..5).map(|salt| values([hidden, 9], salt) * 0.2).collect(),
+            ones: (5..8).map(|salt| values([hidden], salt) * 0.3).collect(),
+        };
+        let mask = ragged(batch, sequence);
+        let dropped = Some((RATE, KEY));
+        let separate = |c: &Case| {
+            let x = c.threes[0].clone();
+            let [query, key, value] =
+                projections(c).map(|(weight, bias)| linear(x.clone(), weight, bias));
+            attention(query, key, value, heads, mask.clone(), dropped)
+        };
+        let whole = |c: &Case| {
+            let x = c.threes[0].clone();
+            self_attention(x, projections(c), heads, mask.clone(), dropped)
+        };
+        cpu::at_each_level(|level| {
+            let (found, expected) = (in_bf16(&case, separate), in_bf16(&case, whole));
+            assert!(found.output == expected.output, "{level:?}");
+            for (found, expected) in found.gradients.iter().zip(&expected.gradients) {
+                assert_close("a gradient", found, expected, TOLERANCE);
+            }
+            let (found, expected) = (run(&case, separate), run(&case, whole));
+            assert!(found.output == expected.output, "float32, {level:?}");
+            for (found, expected) in found.gradients.iter().zip(&expected.gradients) {
+                assert_close("a gradient", found, expected, 1e-5);
+            }
+        });
+    }
+}
+
 #[test]
 fn normalizations_keep_rounded_rows_only() {
     let (x, residual) = (values([3, 41, 48], 1), values([3, 41, 48], 2));

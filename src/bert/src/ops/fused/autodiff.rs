@@ -176,6 +176,10 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         heads: usize,
         dropped: Option<Mask>,
     ) -> FloatTensor<Self> {
+        if in_bf16() {
+            let mask = mask.into_primitive();
+            return bf16::tracked_attention::<C>([query, key, value], mask, heads, dropped);
+        }
         let nodes = [query.node(), key.node(), value.node()];
         let projections = [query, key, value].map(|tensor| tensor.into_primitive());
         let mask = mask.into_primitive();

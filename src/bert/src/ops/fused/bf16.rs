@@ -21,6 +21,10 @@ use crate::ops::cpu::product::MatrixMut;
 use crate::ops::cpu::{Unwritten, layer_norm};
 use crate::ops::key::Mask;
 
+mod projections;
+
+pub(super) use self::projections::{attention as attention_of, tracked_attention};
+
 type Tracked<C> = FloatTensor<Autodiff<Flex, C>>;
 
 /// The elements of a tensor seen as a matrix, rounded.

@@ -233,6 +233,9 @@ impl FusedOps for Flex {
         heads: usize,
         dropped: Option<Mask>,
     ) -> FloatTensor<Self> {
+        if in_bf16() {
+            return bf16::attention_of([&query, &key, &value], &mask, heads, dropped);
+        }
         let hidden = query.layout().shape()[2];
         let d = dimensions(&query, hidden, heads);
         let (q, k, v, mask) = (floats(&query), floats(&key), floats(&value), floats(&mask));

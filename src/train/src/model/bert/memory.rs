@@ -43,22 +43,26 @@ struct Sizes {
     in_float16: bool,
     /// Whether probabilities have dropout; on GPUs they are kept before it and after it.
     drops: bool,
+    /// Numbers that the adapters of a layer keep for a token.
+    adapters: u64,
 }
 
 impl Sizes {
     /// What is kept of a layer for a token, its input included.
     fn of_a_layer(&self) -> u64 {
         let (hidden, wide) = (self.hidden, self.intermediate);
-        match self.on_cpu {
-            true => self.kept(8 * hidden + 2 * wide) + 2 * self.heads,
-            false => {
-                let scores = self.heads * self.length;
-                match self.in_float16 {
-                    true => 5 * hidden + wide + scores + scores / 2 + 2,
-                    false => 8 * hidden + 2 * wide + (1 + u64::from(self.drops)) * scores + 2,
+        let adapters = self.kept(self.adapters);
+        adapters
+            + match self.on_cpu {
+                true => self.kept(8 * hidden + 2 * wide) + 2 * self.heads,
+                false => {
+                    let scores = self.heads * self.length;
+                    match self.in_float16 {
+                        true => 5 * hidden + wide + scores + scores / 2 + 2,
+                        false => 8 * hidden + 2 * wide + (1 + u64::from(self.drops)) * scores + 2,
+                    }
                 }
             }
-        }
     }
 
     /// So many numbers that are kept on the CPU, in numbers of float32.
@@ -91,6 +95,45 @@ impl Sizes {
     }
 }
 
+/// What the adapters of the layer with the most keep for a token: what lies between the two matrices, and with dropout
+/// their inputs. Without it they keep what their layers keep.
+fn of_adapters(config: &BertConfig) -> u64 {
+    let Some(lora) = &config.lora else {
+        return 0;
+    };
+    let of_layer = |index: usize| {
+        let prefix = format!("bert.encoder.layer.{index}.");
+        let paths = lora
+            .modules
+            .iter()
+            .filter_map(|module| module.strip_prefix(&prefix));
+        let numbers = paths.map(|path| {
+            let inputs = match path {
+                "output.dense" => config.intermediate_size,
+                _ => config.hidden_size,
+            };
+            lora.rank + if lora.dropout > 0.0 { inputs } else { 0 }
+        });
+        numbers.sum::<usize>() as u64
+    };
+    (0..config.num_hidden_layers)
+        .map(of_layer)
+        .max()
+        .unwrap_or(0)
+}
+
+/// The bytes of the gradients of the two large weights of a layer, as far as any layer trains them: frozen ones have none.
+fn wide_gradients(sizes: &Sizes, config: &BertConfig, step: &StepShape<'_>) -> u64 {
+    let of_layer = |index: usize| {
+        let of_part =
+            |part: &str| (step.trained)(&format!("bert.encoder.layer.{index}.{part}.dense."));
+        of_part("intermediate") + of_part("output")
+    };
+    let most = (0..config.num_hidden_layers).map(of_layer).max();
+    let whole = 2 * sizes.hidden * sizes.intermediate * ELEMENT;
+    whole.min(most.unwrap_or(0))
+}
+
 /// The three times of a backward pass. `predicted`: the share of the tokens that a masked language model predicts.
 pub(super) fn of_a_step(
     config: &BertConfig,
@@ -107,6 +150,7 @@ pub(super) fn of_a_step(
         in_bfloat16: step.in_bfloat16,
         in_float16: step.in_float16,
         drops: config.attention_probs_dropout_prob > 0.0,
+        adapters: of_adapters(config),
     };
     let layer = |index: usize| format!("bert.encoder.layer.{index}.");
     let trained = |prefix: &str| (step.trained)(prefix);
@@ -147,7 +191,7 @@ pub(super) fn of_a_step(
     };
     let of_the_head = trained("") - embeddings - trained("bert.encoder.");
     let lowest = trained(&format!("{}attention.", layer(first)));
-    let wide = some * 2 * sizes.hidden * sizes.intermediate * ELEMENT;
+    let wide = some * wide_gradients(&sizes, config, step);
     let of_logits = predicted.map_or(0, |share| sizes.of_logits(config.vocab_size, share));
     let of_decoder = predicted.map_or(0, |_| trained("bert.embeddings.word_embeddings."));
     vec![
