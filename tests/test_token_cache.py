@@ -5,15 +5,17 @@ import os
 
 from kernel_client import Kernel, history_column
 
-DATA = """let row = |row: usize| format!("the report of day {row} says that mail number {} came to server {} in time", row * 7, row % 13);
-let long = Dataset::from_rows((0..20_000).map(row), (0..20_000).map(|row| ["a", "b"][row % 2]))?;"""
+DATA = """fn report(row: usize) -> String {
+    format!("the report of day {row} says that mail number {} came to server {} in time", row * 7, row % 13)
+}
+let long = Dataset::from_rows((0..20_000).map(report), (0..20_000).map(|row| ["a", "b"][row % 2]))?;"""
 
 
 def trained(kernel, tiny):
     """The table of a run, and its losses."""
     kernel.run(f"""let model = BertForSequenceClassification::from_pretrained("{tiny}", 2)?;
     compile!(model, optimizer = AdamW::new(1e-3), loss = SparseCategoricalCrossentropy {{ from_logits: true }})?;""")
-    fit = "fit!(model, long, batch_size = 4, max_length = 16, steps_per_epoch = 3, seed = 3, verbose = 1)?"
+    fit = "fit!(model, long, batch_size = 4, max_length = 16, steps_per_epoch = 3, seed = 3)?"
     cell = kernel.run(f"let history = {fit};\nhistory")
     plain = [bundle["text/plain"] for bundle in cell.bundles]
     table = [text for text in plain if "learning rate" in text][-1]
