@@ -77,7 +77,7 @@ RUN = {
     "rows that are written out": "let model = Sequential([Dense(2).input_shape((2,))])?;\ncompile!(model, "
                                  "optimizer = Adam::new(1e-3), loss = SparseCategoricalCrossentropy { from_logits: true })?;",
     "words as numbers": "",
-    "tasks of GLUE, Parquet and text files": "",
+    "tasks of GLUE, Parquet, Arrow and text files": "",
     "a RoBERTa": "",
     "RMSprop, Lion, LAMB and Adafactor": "",
     "logs": "let rows = make_regression(8, 3, 1)?;",
@@ -108,6 +108,8 @@ def notebook(tmp_path_factory):
         rows = "sentence1\tsentence2\tgold_label\nIt is red.\tIt is blue.\tcontradiction\n"
         (folder / "glue" / "mnli" / name).write_text(rows)
     shutil.copy(ROOT / "src/data/tests/files/reviews.parquet", folder)
+    (folder / "saved").mkdir()
+    shutil.copy(ROOT / "src/data/tests/files/reviews.arrow", folder / "saved")
     (folder / "lines.txt").write_text("a line\nanother\n")
     with Kernel(cwd=folder) as running:
         yield running

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
-use stratoscope_data::{Encoding, Piece, Tokenize};
+use stratoscope_data::{Encoding, Piece, TokenCache, Tokenize};
 use stratoscope_diagnostics::Result;
 use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::normalizers::BertNormalizer;
@@ -17,6 +17,7 @@ use tokenizers::processors::bert::BertProcessing;
 use tokenizers::utils::truncation::{TruncationParams, truncate_encodings};
 use tokenizers::{AddedToken, ModelWrapper, PostProcessor, Tokenizer};
 
+mod fingerprint;
 mod validate;
 
 use crate::checkpoint::{create_folder, read_bytes, read_text, write};
@@ -45,6 +46,8 @@ struct Inner {
     config: Value,
     /// Its size in memory, computed when it is first needed.
     bytes: OnceLock<usize>,
+    /// A number for how it encodes, computed when it is first needed.
+    fingerprint: OnceLock<Option<[u8; 32]>>,
 }
 
 /// The names of the special tokens, as `tokenizer_config.json` may change them; else WordPiece's or those of the others.
@@ -138,6 +141,7 @@ impl BertTokenizer {
             vocab_size,
             config,
             bytes: OnceLock::new(),
+            fingerprint: OnceLock::new(),
         };
         let tokenizer = Self {
             inner: Arc::new(inner),
@@ -357,6 +361,10 @@ impl Tokenize for BertTokenizer {
 
     fn vocab_size(&self) -> usize {
         self.inner.vocab_size
+    }
+
+    fn cache(&self) -> Option<TokenCache> {
+        TokenCache::of_user(self.fingerprint()?)
     }
 }
 

@@ -2,20 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
-use rayon::prelude::*;
 use stratoscope_diagnostics::Result;
-use stratoscope_diagnostics::work::{Unit, Work};
 
 use crate::batch::Batches;
-use crate::dataset::Dataset;
-use crate::example::{Example, Label};
+use crate::example::Label;
 use crate::masking::Hidden;
-use crate::questions::{Passages, Window};
+use crate::questions::Passages;
 use crate::tags::TagScheme;
-use crate::tokenize::{Encoding, Tokenize};
+use crate::token_cache::Kept;
+use crate::tokenize::Tokenize;
 use crate::{problem, random};
 
 /// One tokenized example.
@@ -66,6 +63,7 @@ pub struct Encoded {
     scheme: Option<Arc<TagScheme>>,
     passages: Option<Arc<Passages>>,
     hidden: Option<Hidden>,
+    kept: Option<Kept>,
 }
 
 /// Statistics of a tokenization.
@@ -89,167 +87,13 @@ pub struct TokenReport {
     pub max_length: usize,
 }
 
-impl Dataset {
-    /// Tokenizes every example, in parallel, and truncates it to `max_length` tokens. Numeric examples stay as
-    /// they are.
-    ///
-    /// # Errors
-    /// SC0914 for an empty data set; SC0915 for a `max_length` of 0; SC0911 if some examples have a
-    /// label and others have none or one of another kind; SC0913 for a class without a name; SC0520
-    /// if it is interrupted.
-    pub fn tokenize(&self, tokenizer: &dyn Tokenize, max_length: usize) -> Result<Encoded> {
-        let encode = |index: usize, example: &Example| {
-            let encoding = match example.features.is_empty() {
-                true => tokenizer.encode(&example.text, example.pair.as_deref(), max_length),
-                false => Encoding::default(),
-            };
-            EncodedExample {
-                ids: encoding.ids,
-                type_ids: encoding.type_ids,
-                features: Arc::clone(&example.features),
-                label: example.label,
-                targets: match example.classes() {
-                    Some(classes) => Targets::Set(classes.into()),
-                    None => Targets::Label,
-                },
-                window: None,
-                index,
-                truncated: encoding.truncated,
-            }
-        };
-        self.tokenize_by(tokenizer, max_length, encode)
-    }
-
-    /// Encodes every example by a function of its index and itself, in parallel.
-    ///
-    /// # Errors
-    /// As [`tokenize`](Self::tokenize).
-    pub(crate) fn tokenize_by(
-        &self,
-        tokenizer: &dyn Tokenize,
-        max_length: usize,
-        encode: impl Fn(usize, &Example) -> EncodedExample + Sync,
-    ) -> Result<Encoded> {
-        self.may_be_tokenized(max_length)?;
-        let encode = |index: usize, example: &Example| [encode(index, example)];
-        let examples = self.encoded_by(encode)?;
-        Ok(Encoded::of(examples, tokenizer, max_length))
-    }
-
-    /// Encodes every example as windows, in parallel: the windows are numbered in the order of the examples.
-    ///
-    /// # Errors
-    /// As [`tokenize`](Self::tokenize).
-    pub(crate) fn tokenize_in_windows(
-        &self,
-        tokenizer: &dyn Tokenize,
-        max_length: usize,
-        encode: impl Fn(usize, &Example) -> Vec<(EncodedExample, Window)> + Sync,
-    ) -> Result<(Encoded, Vec<Window>)> {
-        self.may_be_tokenized(max_length)?;
-        let (mut examples, windows): (Vec<EncodedExample>, Vec<Window>) =
-            self.encoded_by(encode)?.into_iter().unzip();
-        for (number, example) in examples.iter_mut().enumerate() {
-            example.window = Some(number);
-        }
-        Ok((Encoded::of(examples, tokenizer, max_length), windows))
-    }
-
-    /// # Errors
-    /// SC0914, SC0915, SC0911 and SC0913, as [`tokenize`](Self::tokenize).
-    fn may_be_tokenized(&self, max_length: usize) -> Result<()> {
-        if max_length == 0 {
-            let place = problem::fit_argument("max_length");
-            return Err(problem::bad_size(
-                place,
-                "max_length",
-                max_length,
-                "at least 1",
-            ));
-        }
-        if self.is_empty() {
-            return Err(problem::empty(&self.source, "fit"));
-        }
-        self.check_labels()
-    }
-
-    /// What a function makes of every example, in their order.
-    fn encoded_by<T: Send, I: IntoIterator<Item = T>>(
-        &self,
-        encode: impl Fn(usize, &Example) -> I + Sync,
-    ) -> Result<Vec<T>>
-    where
-        I::IntoIter: Send,
-    {
-        let mut encoded: Vec<T> = Vec::with_capacity(self.len());
-        let things = match self.num_features() {
-            0 => Unit::Things("text"),
-            _ => Unit::Things("row"),
-        };
-        let mut work = Work::begin(("tokenizing", "tokenized"), self.len(), things);
-        for portion in portions(&self.examples) {
-            if portion.start > 0 {
-                work.reached(portion.start)?;
-            }
-            let first = portion.start;
-            let numbered = self.examples[portion].par_iter().enumerate();
-            encoded.par_extend(
-                numbered.flat_map_iter(|(index, example)| encode(first + index, example)),
-            );
-        }
-        work.finished();
-        Ok(encoded)
-    }
-
-    /// All labels must be of one kind, and every class must have a name.
-    fn check_labels(&self) -> Result<()> {
-        let kind = |label: &Option<Label>| label.as_ref().map(std::mem::discriminant);
-        let Some(first) = self.examples.first() else {
-            return Ok(());
-        };
-        for example in &self.examples {
-            if kind(&example.label) != kind(&first.label) {
-                return Err(problem::mixed_labels(&self.source, first, example));
-            }
-            if let Some(Label::Class(class)) = example.label
-                && class >= self.label_names.len()
-            {
-                let given = class.to_string();
-                return Err(problem::unknown_label(
-                    &self.source,
-                    example,
-                    &given,
-                    &self.label_names,
-                    1,
-                ));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// How many examples are tokenized between two checks for an interrupt: at most a tenth of a second of
-/// work, unless a single text takes longer.
-fn portions(examples: &[crate::Example]) -> impl Iterator<Item = Range<usize>> {
-    const MOST_BYTES: usize = 128 << 10;
-    const MOST_EXAMPLES: usize = 8192;
-    let mut start = 0;
-    std::iter::from_fn(move || {
-        let (mut end, mut bytes) = (start, 0);
-        while end < examples.len() && end - start < MOST_EXAMPLES && bytes < MOST_BYTES {
-            let example = &examples[end];
-            bytes += example.text.len() + example.pair.as_ref().map_or(0, String::len);
-            end += 1;
-        }
-        let portion = start..end;
-        start = end;
-        (!portion.is_empty()).then_some(portion)
-    })
-}
-
 impl Encoded {
     /// Examples in their order.
-    fn of(examples: Vec<EncodedExample>, tokenizer: &dyn Tokenize, max_length: usize) -> Self {
+    pub(crate) fn of(
+        examples: Vec<EncodedExample>,
+        tokenizer: &dyn Tokenize,
+        max_length: usize,
+    ) -> Self {
         Self {
             report: TokenReport::of(&examples, tokenizer.unk_id(), max_length),
             order: (0..examples.len()).collect(),
@@ -259,7 +103,18 @@ impl Encoded {
             scheme: None,
             passages: None,
             hidden: None,
+            kept: None,
         }
+    }
+
+    /// The same with what the cache of tokens did.
+    pub(crate) fn with_kept(self, kept: Option<Kept>) -> Self {
+        Self { kept, ..self }
+    }
+
+    /// What the cache of tokens did for it; nothing for small data.
+    pub fn kept(&self) -> Option<&Kept> {
+        self.kept.as_ref()
     }
 
     /// The same examples in the order of one epoch, which is determined by seed and epoch and not by the current
@@ -437,7 +292,7 @@ impl fmt::Display for TokenReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Example;
+    use crate::Dataset;
     use crate::tokenize::letters::Letters;
 
     #[test]
@@ -460,27 +315,6 @@ mod tests {
             "4 rows, 18 tokens, longest 10, median 5, 1 truncated at 6 (4 tokens lost), \
              1 outside the vocabulary"
         );
-    }
-
-    #[test]
-    fn portions_are_all_examples_once_and_an_interrupt_is_heard_between_two() {
-        let long = "a".repeat(100 << 10);
-        let texts = (0..5)
-            .map(|_| long.clone())
-            .chain((0..9000).map(|_| "b".to_owned()));
-        let data = Dataset::from_texts(texts);
-        let found: Vec<_> = portions(&data.examples).collect();
-        assert_eq!(found, [0..2, 2..4, 4..8196, 8196..9005]);
-        let whole = data.tokenize(&Letters, 8).expect("nobody interrupts");
-        let indices = (0..whole.len()).map(|at| whole.get(at).expect("it is there").index);
-        assert!(indices.eq(0..9005));
-
-        stratoscope_diagnostics::work::request();
-        let error = data.tokenize(&Letters, 8).expect_err("interrupted");
-        assert_eq!(error.code, "SC0520");
-        let expected = "tokenizing was interrupted after 2 of 9005 texts";
-        assert_eq!(error.message, expected);
-        data.tokenize(&Letters, 8).expect("the request was heard");
     }
 
     #[test]
@@ -527,19 +361,5 @@ mod tests {
             [order[1], order[3], order[4]]
         );
         assert!(part(7, 1, &[]).is_empty() && part(4, 9, &[order[4]]).is_empty());
-    }
-
-    #[test]
-    fn what_cannot_be_tokenized_is_refused() {
-        let data = Dataset::from_labelled([("abc", "x"), ("b", "y")]);
-        let code = |result: Result<Encoded>| result.expect_err("it is refused").code;
-        assert_eq!(code(data.tokenize(&Letters, 0)), "SC0915");
-        assert_eq!(code(data.take(0).tokenize(&Letters, 8)), "SC0914");
-        let mut mixed = data.clone();
-        mixed.examples[1] = Example::new("b").with_label(Label::Value(0.5));
-        assert_eq!(code(mixed.tokenize(&Letters, 8)), "SC0911");
-        let mut beyond = data;
-        beyond.examples[1].label = Some(Label::Class(2));
-        assert_eq!(code(beyond.tokenize(&Letters, 8)), "SC0913");
     }
 }

@@ -44,7 +44,7 @@
 //! the epoch to the order; `batch_size` is the *global* batch, which [`Batch::split`] divides over
 //! replicas. Labels, lengths and files are checked here, before the first training step.
 //!
-//! The crate uses `diagnostics` and `render`, and not burn: losses, devices and vocabularies belong to the crates above.
+//! The crate uses `diagnostics`, `render` and `os`, and not burn: losses, devices and vocabularies belong to the crates above.
 //! Start reading at [`dataset`].
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
@@ -65,6 +65,8 @@ pub mod random;
 pub mod source;
 pub mod summary;
 pub mod tags;
+mod token_cache;
+mod tokenization;
 pub mod tokenize;
 pub mod words;
 
@@ -80,5 +82,6 @@ pub use questions::{Passages, Window};
 pub use random::{RandomStream, permutation};
 pub use source::{Columns, Glue, debian_entities, debian_pairs, debian_questions, debian_sections};
 pub use tags::{Entity, TagScheme};
+pub use token_cache::{Kept, TokenCache};
 pub use tokenize::{Encoding, Piece, Tokenize};
 pub use words::Alignment;

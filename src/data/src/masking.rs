@@ -13,7 +13,7 @@ use crate::encoded::{Encoded, EncodedExample, Targets};
 use crate::example::Example;
 use crate::problem;
 use crate::random::{RandomStream, mix};
-use crate::tokenize::Tokenize;
+use crate::tokenize::{Form, Tokenize, Tokenized};
 
 /// Which tokens are hidden.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -204,10 +204,13 @@ impl Dataset {
         if tokenizer.encode_pieces("a", None, 3).is_none() {
             return Err(problem::no_places(&self.source));
         }
-        let encode = |index: usize, example: &Example| {
-            let pair = example.pair.as_deref();
-            let pieces = tokenizer.encode_pieces(&example.text, pair, max_length);
-            let (encoding, pieces) = pieces.unwrap_or_default();
+        let form = Form {
+            max_length,
+            with_pieces: true,
+            pair: |example| example.pair.as_deref(),
+        };
+        let encode = |index: usize, example: &Example, tokenized: Tokenized| {
+            let Tokenized { encoding, pieces } = tokenized;
             // The words of the second text are counted on from those of the first.
             let of_first = pieces.iter().flatten().filter(|piece| !piece.in_pair);
             let words_of_first = of_first.map(|piece| piece.word + 1).max().unwrap_or(0);
@@ -227,7 +230,7 @@ impl Dataset {
                 truncated: encoding.truncated,
             }
         };
-        let encoded = self.tokenize_by(tokenizer, max_length, encode)?;
+        let encoded = self.tokenize_by(tokenizer, &form, encode)?;
         Ok(encoded.with_hidden(hidden))
     }
 }

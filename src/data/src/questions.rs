@@ -13,7 +13,7 @@ use crate::dataset::Dataset;
 use crate::encoded::{Encoded, EncodedExample, Targets};
 use crate::example::Example;
 use crate::problem;
-use crate::tokenize::{Piece, Tokenize};
+use crate::tokenize::{Form, Piece, Tokenize, Tokenized};
 
 /// What answers are read from and compared with: contexts, their answers, and where the tokens of each window stand.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,10 +122,16 @@ impl Dataset {
         if tokenizer.encode_pieces("a", Some("a"), 5).is_none() {
             return Err(problem::no_places(&self.source));
         }
-        let encode = |index: usize, example: &Example| {
-            windows(tokenizer, example, index, max_length, stride)
+        // Whole contexts, which are cut into windows then.
+        let form = Form {
+            max_length: usize::MAX,
+            with_pieces: true,
+            pair: |example| Some(example.pair.as_deref().unwrap_or_default()),
         };
-        let (encoded, windows) = self.tokenize_in_windows(tokenizer, max_length, encode)?;
+        let encode = |index: usize, example: &Example, whole: Tokenized| {
+            windows(whole, example, index, max_length, stride)
+        };
+        let (encoded, windows) = self.tokenize_in_windows(tokenizer, &form, max_length, encode)?;
         let passage = |example: &Example| {
             let context = example.pair.clone().unwrap_or_default();
             let answers = example.answers().unwrap_or_default().iter();
@@ -144,17 +150,18 @@ impl Dataset {
     }
 }
 
-/// The windows of a question and its context.
+/// The windows of a question and its context, of which all tokens are given.
 fn windows(
-    tokenizer: &dyn Tokenize,
+    tokenized: Tokenized,
     example: &Example,
     index: usize,
     max_length: usize,
     stride: usize,
 ) -> Vec<(EncodedExample, Window)> {
-    let context = example.pair.as_deref().unwrap_or_default();
-    let whole = tokenizer.encode_pieces(&example.text, Some(context), usize::MAX);
-    let (whole, pieces) = whole.unwrap_or_default();
+    let Tokenized {
+        encoding: whole,
+        pieces,
+    } = tokenized;
     let in_context = |piece: &Option<Piece>| piece.as_ref().is_some_and(|piece| piece.in_pair);
     let first = pieces
         .iter()

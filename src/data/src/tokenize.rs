@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use crate::example::Example;
+use crate::token_cache::TokenCache;
+
 /// Turns text into token ids and back.
 pub trait Tokenize: Send + Sync {
     /// Encodes a text, or a pair of texts, with the special tokens of the model, truncated to at most
@@ -43,6 +46,12 @@ pub trait Tokenize: Send + Sync {
 
     /// How many ids there are; every id is below it.
     fn vocab_size(&self) -> usize;
+
+    /// Where the tokens of large data sets are kept, for a tokenizer that encodes a text always in the same way. Without it
+    /// they are made anew each time.
+    fn cache(&self) -> Option<TokenCache> {
+        None
+    }
 }
 
 /// One encoded text, or pair of texts.
@@ -65,6 +74,45 @@ pub struct Piece {
     pub in_pair: bool,
     /// Which word of its text it belongs to, by the tokenizer's own rules for splitting a text into words.
     pub word: u32,
+}
+
+/// How the texts of a data set are encoded.
+pub(crate) struct Form {
+    /// The most tokens of a text.
+    pub(crate) max_length: usize,
+    /// Whether it is asked where the tokens stand.
+    pub(crate) with_pieces: bool,
+    /// The second text that an example is encoded with.
+    pub(crate) pair: fn(&Example) -> Option<&str>,
+}
+
+/// One example as a tokenizer encodes it in a [`Form`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tokenized {
+    pub(crate) encoding: Encoding,
+    /// Where each token stands; none where the form does not ask.
+    pub(crate) pieces: Vec<Option<Piece>>,
+}
+
+impl Form {
+    /// Encodes an example. One of numbers has no tokens.
+    pub(crate) fn encode(&self, tokenizer: &dyn Tokenize, example: &Example) -> Tokenized {
+        if !example.features.is_empty() {
+            return Tokenized::default();
+        }
+        let pair = (self.pair)(example);
+        match self.with_pieces {
+            false => Tokenized {
+                encoding: tokenizer.encode(&example.text, pair, self.max_length),
+                pieces: Vec::new(),
+            },
+            true => {
+                let encoded = tokenizer.encode_pieces(&example.text, pair, self.max_length);
+                let (encoding, pieces) = encoded.unwrap_or_default();
+                Tokenized { encoding, pieces }
+            }
+        }
+    }
 }
 
 /// A tokenizer for tests: one id per letter (`a` = 3), `[` and `]` around the text, other characters are unknown.

@@ -13,7 +13,7 @@ use crate::encoded::{Encoded, EncodedExample, Targets};
 use crate::example::Example;
 use crate::problem;
 use crate::tags::TagScheme;
-use crate::tokenize::{Encoding, Piece, Tokenize};
+use crate::tokenize::{Encoding, Form, Piece, Tokenize, Tokenized};
 
 /// The words of an example, and the token that each begins with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,16 +111,18 @@ impl Dataset {
         if tokenizer.encode_pieces("a", None, 3).is_none() {
             return Err(problem::no_places(&self.source));
         }
-        let encode = |index: usize, example: &Example| {
-            let pieces = tokenizer.encode_pieces(&example.text, None, max_length);
-            let (
-                Encoding {
-                    ids,
-                    type_ids,
-                    truncated,
-                },
-                pieces,
-            ) = pieces.unwrap_or_default();
+        let form = Form {
+            max_length,
+            with_pieces: true,
+            pair: |_| None,
+        };
+        let encode = |index: usize, example: &Example, tokenized: Tokenized| {
+            let Tokenized { encoding, pieces } = tokenized;
+            let Encoding {
+                ids,
+                type_ids,
+                truncated,
+            } = encoding;
             let targets = match example.words() {
                 Some(words) => {
                     let aligned = Alignment::of(example, &pieces);
@@ -139,7 +141,7 @@ impl Dataset {
                 truncated,
             }
         };
-        let encoded = self.tokenize_by(tokenizer, max_length, encode)?;
+        let encoded = self.tokenize_by(tokenizer, &form, encode)?;
         Ok(encoded.with_scheme(TagScheme::of(&self.label_names)))
     }
 }

@@ -7,6 +7,7 @@
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
+pub mod cache_folder;
 pub mod console;
 pub mod environment;
 pub mod private_folder;

@@ -1,6 +1,7 @@
 //! The sources of data sets: one file per format or collection. Each fills a
 //! `Table`, which selects the columns, numbers the classes and handles rows without a label.
 
+mod arrow;
 mod columns;
 mod conll;
 mod csv;
@@ -10,6 +11,7 @@ mod glue;
 mod jsonl;
 mod lines;
 mod parquet;
+mod records;
 mod squad;
 mod tsv;
 

@@ -55,7 +55,8 @@ const BUILDERS: &[Builder] = &[
 ];
 
 /// Functions of the prelude whose operands have no names.
-const FUNCTIONS: [&str; 27] = [
+const FUNCTIONS: [&str; 28] = [
+    "arrow",
     "bert_warmup",
     "constant",
     "cpu",

@@ -71,6 +71,7 @@ impl Rule for MissingLabels {
             "Dataset::csv",
             "Dataset::jsonl",
             "Dataset::parquet",
+            "Dataset::arrow",
         ]
         .into_iter()
         .find(|reader| *reader == self.call);

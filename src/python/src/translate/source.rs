@@ -1,4 +1,4 @@
-//! Data sets that are loaded by their name: `load_dataset(…)`, `tfds.load(…)`.
+//! Data sets that are loaded by their name: `load_dataset(…)`, `load_from_disk(…)`, `tfds.load(…)`.
 
 use super::{Translator, Why, text};
 use crate::model::{Call, Value};
@@ -16,11 +16,12 @@ pub(crate) struct Loaded {
 }
 
 impl Translator<'_> {
-    /// `load_dataset(…)`, `tfds.load(…)`.
+    /// `load_dataset(…)`, `load_from_disk(…)`, `tfds.load(…)`.
     pub(crate) fn loaded(&mut self, value: &Value) -> Option<Result<Loaded, Why>> {
         let call = value.call()?;
         let is_tensorflow = match self.names.called(value).as_deref() {
             Some("tensorflow_datasets.load") => true,
+            Some("datasets.load_from_disk") => return Some(saved(call)),
             Some("datasets.load_dataset") => false,
             _ => return None,
         };
@@ -74,6 +75,10 @@ impl Translator<'_> {
                 format!("Dataset::parquet({})?", text::text(&file)),
                 vec!["train"],
             ),
+            ("arrow", Some(file)) => (
+                format!("Dataset::arrow({})?", text::text(&file)),
+                vec!["train"],
+            ),
             ("text", Some(file)) => (
                 format!("Dataset::text({})?", text::text(&file)),
                 vec!["train"],
@@ -81,7 +86,7 @@ impl Translator<'_> {
             (other, _) => {
                 return Err(format!(
                     "the data set `{other}` is not here; saved as a file it is read by `Dataset::csv(\"….csv\")?`, \
-                     `tsv`, `jsonl` or `parquet`, and `debian_sections()?` is one to try"
+                     `tsv`, `jsonl`, `parquet` or `arrow`, and `debian_sections()?` is one to try"
                 ));
             }
         };
@@ -92,6 +97,19 @@ impl Translator<'_> {
             is_tensorflow,
         })
     }
+}
+
+/// A split that `save_to_disk` wrote: a folder of Arrow files.
+fn saved(call: &Call) -> Result<Loaded, Why> {
+    let folder = call.argument("dataset_path", 0).and_then(Value::text);
+    let folder = folder.ok_or("the folder is not written as a text")?;
+    let files = format!("{}/*.arrow", folder.trim_end_matches('/'));
+    Ok(Loaded {
+        rust: format!("Dataset::arrow({})?", text::text(&files)),
+        splits: vec!["train"],
+        wanted: vec!["train".to_owned()],
+        is_tensorflow: false,
+    })
 }
 
 /// The task of GLUE that a name stands for.

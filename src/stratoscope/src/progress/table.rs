@@ -298,8 +298,9 @@ impl Fit {
             "<div style=\"{NOTE}\">{}</div>",
             escape(&format!("{}; {}", self.headline(), self.rates()))
         );
-        if let Some(chosen) = &self.started.chosen {
-            let _ = write!(html, "<div style=\"{NOTE}\">{}</div>", escape(chosen));
+        let below = [&self.started.chosen, &self.started.tokens];
+        for line in below.into_iter().flatten() {
+            let _ = write!(html, "<div style=\"{NOTE}\">{}</div>", escape(line));
         }
         if let Some(End::Finished(notes)) = &self.end {
             for line in notes.iter().flat_map(|note| note.lines()) {
@@ -328,6 +329,7 @@ impl Fit {
         let _ = writeln!(text, "{}", counters.collect::<Vec<_>>().join(" · "));
         let mut below = vec![self.headline(), self.rates()];
         below.extend(self.started.chosen.clone());
+        below.extend(self.started.tokens.clone());
         if let Some(End::Finished(notes)) = &self.end {
             below.extend(notes.iter().cloned());
         }
@@ -385,6 +387,7 @@ mod tests {
                 devices: "2 logical CPU devices".to_owned(),
                 rates: "5e-5 at step 0".to_owned(),
                 chosen: None,
+                tokens: None,
                 metrics: vec!["accuracy"],
                 planned,
                 counters: Counters::default(),
@@ -446,6 +449,10 @@ executions 1/6 · optimizer steps 5/20 · all-reduces 5/20
 39 examples, 8 to validate on, batches of 4, 2 epochs of 10 batches, on 2 logical CPU devices
 learning rate 5e-5 at step 0";
         assert_eq!(fit.to_plain(), expected);
+        let tokens = "tokens of 40 texts read from the cache";
+        fit.started.tokens = Some(tokens.to_owned());
+        assert_eq!(fit.to_plain(), format!("{expected}\n{tokens}"));
+        assert!(fit.to_html().contains(tokens));
     }
 
     #[test]

@@ -96,6 +96,8 @@ pub struct FitStarted {
     pub rates: String,
     /// The batch size and its parts with the reason, where `batch_size = auto` has chosen them.
     pub chosen: Option<String>,
+    /// What the cache of tokens did for the texts, in words; nothing for small data.
+    pub tokens: Option<String>,
     /// The names of the metrics.
     pub metrics: Vec<&'static str>,
     /// The counters at the end of all epochs.

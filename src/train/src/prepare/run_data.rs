@@ -1,6 +1,6 @@
 //! The data of a run: both splits, checked and tokenized, and how batches are divided over replicas.
 
-use stratoscope_data::{Dataset, Encoded, EncodedExample};
+use stratoscope_data::{Dataset, Encoded, EncodedExample, Kept};
 use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::rules::HeadWritten;
 
@@ -59,6 +59,14 @@ impl Prepared {
             label_names: files.label_names().to_vec(),
         };
         Ok((prepared, files))
+    }
+
+    /// What the cache of tokens did for both splits, in words.
+    pub(crate) fn kept_tokens(&self) -> Option<String> {
+        let splits = [Some(&self.train), self.validation.as_ref()];
+        let kept = splits.into_iter().flatten().filter_map(Encoded::kept);
+        let kept: Vec<String> = kept.map(Kept::to_string).collect();
+        (!kept.is_empty()).then(|| kept.join("; "))
     }
 
     /// The bytes of the tokens and numbers of both splits.

@@ -390,6 +390,7 @@ fn started<N: Network>(
         devices: devices_of(state),
         rates: ready.rates.clone(),
         chosen: ready.chosen.as_ref().map(|it| it.why.clone()),
+        tokens: data.kept_tokens(),
         metrics: names(&ready.settings.compiled.metrics),
         planned: shape.counters(plan.epochs - plan.initial_epoch),
         counters: state.step.counters,

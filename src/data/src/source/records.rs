@@ -1,0 +1,318 @@
+//! Rows of typed values, as Parquet and Arrow files have them: what their columns are decides which data set is made of them.
+//! Texts with labels have common names (see [`Columns`]); lists of words with a list of their tags are CoNLL's layout;
+//! questions with their answers are SQuAD's. Hugging Face's `datasets` keeps the names of classes in the metadata of a
+//! file, under `huggingface`; labels have these names and this order.
+
+use std::collections::HashMap;
+
+use serde_json::Value as Json;
+use stratoscope_diagnostics::Result;
+
+use super::columns::LabelColumn;
+use super::squad::{Given, Question};
+use super::{Columns, Table, TableRow};
+use crate::dataset::{Dataset, SkippedRows};
+use crate::problem;
+
+/// The columns of words and of their tags, by the names that data sets on the hub have.
+const WORDS: [&str; 2] = ["tokens", "words"];
+const TAGS: [&str; 4] = ["ner_tags", "tags", "pos_tags", "labels"];
+/// The columns of SQuAD.
+const QUESTION: [&str; 3] = ["question", "context", "answers"];
+/// What the metadata of `datasets` is called.
+pub(super) const METADATA: &str = "huggingface";
+
+/// A value of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    /// Null.
+    Nothing,
+    /// A text.
+    Text(String),
+    /// Bytes that may be a text.
+    Bytes(Vec<u8>),
+    /// A whole number.
+    Integer(i64),
+    /// Anything else that is shown as it is: a number, yes or no, a date.
+    Shown(String),
+    /// A list.
+    List(Vec<Value>),
+    /// Values with names.
+    Structure(Vec<(String, Value)>),
+}
+
+impl Value {
+    /// About what it takes in memory.
+    pub(super) fn size(&self) -> u64 {
+        const FIXED: u64 = 32;
+        FIXED
+            + match self {
+                Self::Nothing | Self::Integer(_) => 0,
+                Self::Text(text) | Self::Shown(text) => text.len() as u64,
+                Self::Bytes(bytes) => bytes.len() as u64,
+                Self::List(values) => values.iter().map(Self::size).sum(),
+                Self::Structure(values) => values.iter().map(|(_, value)| value.size()).sum(),
+            }
+    }
+}
+
+/// A column of a file.
+pub(super) struct RecordColumn {
+    pub(super) name: String,
+    /// Whether its values are lists or structures.
+    pub(super) is_nested: bool,
+}
+
+/// What a file says about its rows.
+pub(super) struct Records {
+    /// The path, for messages.
+    pub(super) source: String,
+    /// The function that reads it, for messages.
+    pub(super) call: &'static str,
+    pub(super) columns: Vec<RecordColumn>,
+    /// The names of the classes of a column.
+    pub(super) names: HashMap<String, Vec<String>>,
+}
+
+/// The rows of a file.
+pub(super) trait Rows {
+    /// Goes through all rows; `each` gets the number of the row, from 0, and its values in the order of `wanted`.
+    ///
+    /// # Errors
+    /// SC0911 for a file that is damaged, SC0914 for one without rows, SC0520 after an interrupt; what `each` ends with.
+    fn each(
+        &mut self,
+        records: &Records,
+        wanted: &[usize],
+        each: &mut dyn FnMut(usize, &[Value]) -> Result<()>,
+    ) -> Result<()>;
+}
+
+impl Records {
+    /// The data set that the columns make.
+    pub(super) fn dataset(&self, rows: &mut dyn Rows) -> Result<Dataset> {
+        let list = |names: &[&str]| names.iter().find_map(|name| self.nested(name));
+        if let (Some(words), Some(tags)) = (list(&WORDS), list(&TAGS)) {
+            return self.sentences(rows, words, tags);
+        }
+        if let [Some(question), Some(context), Some(answers)] = QUESTION.map(|it| self.column(it)) {
+            return self.questions(rows, [question, context, answers]);
+        }
+        self.table(rows, &Columns::new())
+    }
+
+    /// SC0911, at a row.
+    pub(super) fn unreadable(
+        &self,
+        row: Option<usize>,
+        reason: impl Into<String>,
+    ) -> Box<stratoscope_diagnostics::Diagnostic> {
+        problem::unreadable(self.call, &self.source, row.map(|row| row + 1), reason)
+    }
+
+    /// The place of a column.
+    fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|it| it.name == name)
+    }
+
+    /// The place of a column whose values are lists.
+    fn nested(&self, name: &str) -> Option<usize> {
+        self.column(name).filter(|&at| self.columns[at].is_nested)
+    }
+
+    fn name(&self, column: usize) -> &str {
+        &self.columns[column].name
+    }
+
+    /// Texts with labels.
+    pub(super) fn table(&self, rows: &mut dyn Rows, columns: &Columns) -> Result<Dataset> {
+        let table = |header, rows| Table {
+            source: self.source.clone(),
+            call: self.call,
+            header,
+            rows,
+            skipped: SkippedRows::default(),
+        };
+        let header = self.columns.iter().map(|it| it.name.clone());
+        let chosen = columns.choose(&table(header.collect(), Vec::new()))?;
+        let label = match chosen.label {
+            LabelColumn::Class(label) | LabelColumn::Value(label) | LabelColumn::Several(label) => {
+                Some(label)
+            }
+            LabelColumn::Absent => None,
+        };
+        let mut wanted = vec![chosen.text];
+        for column in [chosen.pair, label].into_iter().flatten() {
+            if !wanted.contains(&column) {
+                wanted.push(column);
+            }
+        }
+        let is_list =
+            |column: usize| matches!(chosen.label, LabelColumn::Several(label) if label == column);
+        let mut found = Vec::new();
+        rows.each(self, &wanted, &mut |row, values| {
+            let fields = wanted.iter().zip(values);
+            let fields = fields.map(|(&column, value)| match value {
+                Value::List(_) if is_list(column) => self.list_as_json(row, column, value),
+                _ => self.text_of(row, column, value),
+            });
+            found.push(TableRow {
+                line: row + 1,
+                fields: fields.collect::<Result<_>>()?,
+            });
+            Ok(())
+        })?;
+        let header = wanted.iter().map(|&it| self.name(it).to_owned());
+        let data = table(header.collect(), found).dataset(columns)?;
+        match chosen.label {
+            LabelColumn::Class(label) | LabelColumn::Several(label) => self.numbered(data, label),
+            LabelColumn::Value(_) | LabelColumn::Absent => Ok(data),
+        }
+    }
+
+    fn sentences(&self, rows: &mut dyn Rows, words: usize, tags: usize) -> Result<Dataset> {
+        let mut sentences = Vec::new();
+        rows.each(self, &[words, tags], &mut |row, values| {
+            let texts = |at: usize, column| -> Result<Vec<String>> {
+                let values = self.elements(row, column, &values[at])?.iter();
+                values
+                    .map(|value| self.text_of(row, column, value))
+                    .collect()
+            };
+            sentences.push((texts(0, words)?, texts(1, tags)?));
+            Ok(())
+        })?;
+        let mut data = Dataset::of_sentences(&self.source, self.call, &sentences)?;
+        for example in &mut data.examples {
+            example.line = Some(example.row + 1);
+        }
+        self.numbered(data, tags)
+    }
+
+    /// The classes in the order that the file has for a column, if it has one.
+    fn numbered(&self, data: Dataset, column: usize) -> Result<Dataset> {
+        match self.names.get(self.name(column)) {
+            Some(names) => data.with_label_names(names),
+            None => Ok(data),
+        }
+    }
+
+    fn questions(&self, rows: &mut dyn Rows, columns: [usize; 3]) -> Result<Dataset> {
+        let mut examples = Vec::new();
+        rows.each(self, &columns, &mut |row, values| {
+            let question = Question {
+                question: self.text_of(row, columns[0], &values[0])?,
+                answers: self.answers(row, columns[2], &values[2])?,
+                is_impossible: false,
+            };
+            let context = self.text_of(row, columns[1], &values[1])?;
+            let mut example = question.example(&self.source, row, &context)?;
+            example.line = Some(row + 1);
+            examples.push(example);
+            Ok(())
+        })?;
+        Ok(Dataset::from_examples(examples, Vec::new(), &self.source))
+    }
+
+    /// The answers of a row of SQuAD: a list of texts, and a list of where they begin.
+    fn answers(&self, row: usize, column: usize, value: &Value) -> Result<Vec<Given>> {
+        let Value::Structure(answers) = value else {
+            let reason = format!(
+                "the column `{}` is no structure of `text` and `answer_start`",
+                self.name(column)
+            );
+            return Err(self.unreadable(Some(row), reason));
+        };
+        let part = |name: &str| {
+            let part = answers.iter().find(|(part, _)| part == name);
+            let part = part.map_or(&Value::Nothing, |(_, value)| value);
+            self.elements(row, column, part)
+        };
+        let (texts, starts) = (part("text")?, part("answer_start")?);
+        if texts.len() != starts.len() {
+            let reason = format!("{} answers begin at {} places", texts.len(), starts.len());
+            return Err(self.unreadable(Some(row), reason));
+        }
+        let given = texts.iter().zip(starts).map(|(text, start)| {
+            let answer_start = match start {
+                Value::Integer(start) => usize::try_from(*start).ok(),
+                _ => None,
+            };
+            Ok(Given {
+                text: self.text_of(row, column, text)?,
+                answer_start: answer_start.ok_or_else(|| {
+                    self.unreadable(Some(row), "an answer begins at no number of characters")
+                })?,
+            })
+        });
+        given.collect()
+    }
+
+    /// The elements of a list; a missing one is empty.
+    fn elements<'v>(&self, row: usize, column: usize, value: &'v Value) -> Result<&'v [Value]> {
+        match value {
+            Value::List(elements) => Ok(elements),
+            Value::Nothing => Ok(&[]),
+            _ => {
+                let reason = format!("the column `{}` is no list", self.name(column));
+                Err(self.unreadable(Some(row), reason))
+            }
+        }
+    }
+
+    /// The names of a list, as JSON.
+    fn list_as_json(&self, row: usize, column: usize, value: &Value) -> Result<String> {
+        let elements = self.elements(row, column, value)?.iter();
+        let names: Vec<String> = elements
+            .map(|element| self.text_of(row, column, element))
+            .collect::<Result<_>>()?;
+        // Texts are JSON in any case.
+        Ok(serde_json::to_string(&names).unwrap_or_default())
+    }
+
+    /// A value as text: of a class its name, nothing as the empty text.
+    fn text_of(&self, row: usize, column: usize, value: &Value) -> Result<String> {
+        let name = self.name(column);
+        if let (Some(names), Value::Integer(class)) = (self.names.get(name), value) {
+            // `datasets` writes −1 where a row has no class.
+            return match usize::try_from(*class) {
+                Err(_) => Ok(String::new()),
+                Ok(class) => names.get(class).cloned().ok_or_else(|| {
+                    let last = names.len().saturating_sub(1);
+                    let reason = format!("`{name}` is {class}, and its classes are 0 to {last}");
+                    self.unreadable(Some(row), reason)
+                }),
+            };
+        }
+        match value {
+            Value::Nothing => Ok(String::new()),
+            Value::Text(text) | Value::Shown(text) => Ok(text.clone()),
+            Value::Integer(number) => Ok(number.to_string()),
+            // Older writers do not say that bytes are text.
+            Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => Ok(text.to_owned()),
+                Err(_) => {
+                    let reason = format!("`{name}` is not UTF-8 text");
+                    Err(self.unreadable(Some(row), reason))
+                }
+            },
+            Value::List(_) | Value::Structure(_) => {
+                let reason = format!("the column `{name}` has lists or structures, not texts");
+                Err(self.unreadable(Some(row), reason))
+            }
+        }
+    }
+}
+
+/// The names of classes that `datasets` keeps: of each column that is a `ClassLabel`, or a list of them.
+pub(super) fn class_names(metadata: &str) -> Option<HashMap<String, Vec<String>>> {
+    let metadata: Json = serde_json::from_str(metadata).ok()?;
+    let features = metadata.pointer("/info/features")?.as_object()?;
+    let names = features.iter().filter_map(|(column, feature)| {
+        let feature = feature.get("feature").unwrap_or(feature);
+        let names = feature.get("names")?.as_array()?.iter();
+        let names: Option<Vec<String>> = names.map(|it| Some(it.as_str()?.to_owned())).collect();
+        Some((column.clone(), names?))
+    });
+    Some(names.collect())
+}

@@ -1,0 +1,307 @@
+//! From texts to tokens: every example of a data set is tokenized once, in parallel; of a large data set the tokens come from
+//! the cache if they were made before.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::work::{Unit, Work};
+
+use crate::dataset::Dataset;
+use crate::encoded::{Encoded, EncodedExample, Targets};
+use crate::example::{Example, Label};
+use crate::problem;
+use crate::questions::Window;
+use crate::token_cache::{Entry, Kept};
+use crate::tokenize::{Form, Tokenize, Tokenized};
+
+impl Dataset {
+    /// Tokenizes every example, in parallel, and truncates it to `max_length` tokens. Numeric examples stay as
+    /// they are. Of a large data set the tokens are read from the [cache](crate::TokenCache), if they are there.
+    ///
+    /// # Errors
+    /// SC0914 for an empty data set; SC0915 for a `max_length` of 0; SC0911 if some examples have a
+    /// label and others have none or one of another kind; SC0913 for a class without a name; SC0520
+    /// if it is interrupted.
+    pub fn tokenize(&self, tokenizer: &dyn Tokenize, max_length: usize) -> Result<Encoded> {
+        let form = Form {
+            max_length,
+            with_pieces: false,
+            pair: |example| example.pair.as_deref(),
+        };
+        self.tokenize_by(tokenizer, &form, |index, example, tokenized| {
+            let encoding = tokenized.encoding;
+            EncodedExample {
+                ids: encoding.ids,
+                type_ids: encoding.type_ids,
+                features: Arc::clone(&example.features),
+                label: example.label,
+                targets: match example.classes() {
+                    Some(classes) => Targets::Set(classes.into()),
+                    None => Targets::Label,
+                },
+                window: None,
+                index,
+                truncated: encoding.truncated,
+            }
+        })
+    }
+
+    /// Tokenizes every example, and makes of its tokens what a function says, in parallel.
+    ///
+    /// # Errors
+    /// As [`tokenize`](Self::tokenize).
+    pub(crate) fn tokenize_by(
+        &self,
+        tokenizer: &dyn Tokenize,
+        form: &Form,
+        encode: impl Fn(usize, &Example, Tokenized) -> EncodedExample + Sync,
+    ) -> Result<Encoded> {
+        self.may_be_tokenized(form.max_length)?;
+        let encode = |index: usize, example: &Example, tokens| [encode(index, example, tokens)];
+        let (examples, kept) = self.encoded_by(tokenizer, form, encode)?;
+        Ok(Encoded::of(examples, tokenizer, form.max_length).with_kept(kept))
+    }
+
+    /// Tokenizes every example, and makes windows of at most `max_length` tokens of it, in parallel: they are numbered in
+    /// the order of the examples.
+    ///
+    /// # Errors
+    /// As [`tokenize`](Self::tokenize).
+    pub(crate) fn tokenize_in_windows(
+        &self,
+        tokenizer: &dyn Tokenize,
+        form: &Form,
+        max_length: usize,
+        encode: impl Fn(usize, &Example, Tokenized) -> Vec<(EncodedExample, Window)> + Sync,
+    ) -> Result<(Encoded, Vec<Window>)> {
+        self.may_be_tokenized(max_length)?;
+        let (encoded, kept) = self.encoded_by(tokenizer, form, encode)?;
+        let (mut examples, windows): (Vec<EncodedExample>, Vec<Window>) =
+            encoded.into_iter().unzip();
+        for (number, example) in examples.iter_mut().enumerate() {
+            example.window = Some(number);
+        }
+        let encoded = Encoded::of(examples, tokenizer, max_length).with_kept(kept);
+        Ok((encoded, windows))
+    }
+
+    /// # Errors
+    /// SC0914, SC0915, SC0911 and SC0913, as [`tokenize`](Self::tokenize).
+    fn may_be_tokenized(&self, max_length: usize) -> Result<()> {
+        if max_length == 0 {
+            let place = problem::fit_argument("max_length");
+            return Err(problem::bad_size(
+                place,
+                "max_length",
+                max_length,
+                "at least 1",
+            ));
+        }
+        if self.is_empty() {
+            return Err(problem::empty(&self.source, "fit"));
+        }
+        self.check_labels()
+    }
+
+    /// What a function makes of the tokens of every example, in their order. Of a large data set the tokens are read from
+    /// the tokenizer's cache, or written to it.
+    fn encoded_by<T: Send, I: IntoIterator<Item = T>>(
+        &self,
+        tokenizer: &dyn Tokenize,
+        form: &Form,
+        encode: impl Fn(usize, &Example, Tokenized) -> I + Sync,
+    ) -> Result<(Vec<T>, Option<Kept>)>
+    where
+        I::IntoIter: Send,
+    {
+        let Some(cache) = tokenizer.cache() else {
+            return Ok((self.tokenized(form, tokenizer, &encode, None)?, None));
+        };
+        let verb = ("looking for tokens of", "looked for tokens of");
+        let mut work = Work::begin(verb, self.len(), Unit::Things("text"));
+        let entry = cache.entry(&self.examples, form, || work.reached(0))?;
+        let Some(entry) = entry else {
+            return Ok((self.tokenized(form, tokenizer, &encode, None)?, None));
+        };
+        let stored = self.from_cache(&entry, form, tokenizer, &encode, &mut work)?;
+        work.finished();
+        let rows = self.len();
+        if let Some(encoded) = stored {
+            return Ok((encoded, Some(Kept::Read { rows })));
+        }
+        let mut writer = entry.writer(rows);
+        let mut add = |tokens: &[Tokenized]| writer.add(tokens, form);
+        let encoded = self.tokenized(form, tokenizer, &encode, Some(&mut add))?;
+        Ok((encoded, Some(entry.keep(writer, rows))))
+    }
+
+    /// Tokenizes every example; `written` also gets the tokens.
+    fn tokenized<T: Send, I: IntoIterator<Item = T>>(
+        &self,
+        form: &Form,
+        tokenizer: &dyn Tokenize,
+        encode: &(impl Fn(usize, &Example, Tokenized) -> I + Sync),
+        mut written: Option<&mut dyn FnMut(&[Tokenized])>,
+    ) -> Result<Vec<T>>
+    where
+        I::IntoIter: Send,
+    {
+        let mut encoded: Vec<T> = Vec::with_capacity(self.len());
+        let things = match self.num_features() {
+            0 => Unit::Things("text"),
+            _ => Unit::Things("row"),
+        };
+        let mut work = Work::begin(("tokenizing", "tokenized"), self.len(), things);
+        for portion in portions(&self.examples) {
+            if portion.start > 0 {
+                work.reached(portion.start)?;
+            }
+            let examples = self.examples[portion.clone()].par_iter();
+            let tokens = examples.map(|example| form.encode(tokenizer, example));
+            match &mut written {
+                // No need to hold the tokens of a portion.
+                None => self.extend(&mut encoded, portion, tokens, encode),
+                Some(written) => {
+                    let tokens: Vec<Tokenized> = tokens.collect();
+                    written(&tokens);
+                    self.extend(&mut encoded, portion, tokens.into_par_iter(), encode);
+                }
+            }
+        }
+        work.finished();
+        Ok(encoded)
+    }
+
+    /// The same by tokens of the cache; `None` unless all of them are there.
+    fn from_cache<T: Send, I: IntoIterator<Item = T>>(
+        &self,
+        entry: &Entry,
+        form: &Form,
+        tokenizer: &dyn Tokenize,
+        encode: &(impl Fn(usize, &Example, Tokenized) -> I + Sync),
+        work: &mut Work,
+    ) -> Result<Option<Vec<T>>>
+    where
+        I::IntoIter: Send,
+    {
+        let reader = entry.reader(tokenizer, self.len(), || work.reached(0))?;
+        let Some(mut reader) = reader else {
+            return Ok(None);
+        };
+        let mut encoded: Vec<T> = Vec::with_capacity(self.len());
+        for portion in portions(&self.examples) {
+            work.reached(portion.start)?;
+            let Some(tokens) = reader.rows(&self.examples[portion.clone()], form) else {
+                return Ok(None);
+            };
+            self.extend(&mut encoded, portion, tokens.into_par_iter(), encode);
+        }
+        Ok(reader.is_at_end().then_some(encoded))
+    }
+
+    /// Adds what a function makes of the tokens of some examples.
+    fn extend<T: Send, I: IntoIterator<Item = T>>(
+        &self,
+        encoded: &mut Vec<T>,
+        portion: Range<usize>,
+        tokens: impl IndexedParallelIterator<Item = Tokenized>,
+        encode: &(impl Fn(usize, &Example, Tokenized) -> I + Sync),
+    ) where
+        I::IntoIter: Send,
+    {
+        let first = portion.start;
+        let examples = self.examples[portion].par_iter().zip(tokens).enumerate();
+        encoded
+            .par_extend(examples.flat_map_iter(|(index, (example, tokens))| {
+                encode(first + index, example, tokens)
+            }));
+    }
+
+    /// All labels must be of one kind, and every class must have a name.
+    fn check_labels(&self) -> Result<()> {
+        let kind = |label: &Option<Label>| label.as_ref().map(std::mem::discriminant);
+        let Some(first) = self.examples.first() else {
+            return Ok(());
+        };
+        for example in &self.examples {
+            if kind(&example.label) != kind(&first.label) {
+                return Err(problem::mixed_labels(&self.source, first, example));
+            }
+            if let Some(Label::Class(class)) = example.label
+                && class >= self.label_names.len()
+            {
+                let given = class.to_string();
+                return Err(problem::unknown_label(
+                    &self.source,
+                    example,
+                    &given,
+                    &self.label_names,
+                    1,
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many examples are tokenized between two checks for an interrupt: at most a tenth of a second of
+/// work, unless a single text takes longer.
+fn portions(examples: &[Example]) -> impl Iterator<Item = Range<usize>> {
+    const MOST_BYTES: usize = 128 << 10;
+    const MOST_EXAMPLES: usize = 8192;
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let (mut end, mut bytes) = (start, 0);
+        while end < examples.len() && end - start < MOST_EXAMPLES && bytes < MOST_BYTES {
+            let example = &examples[end];
+            bytes += example.text.len() + example.pair.as_ref().map_or(0, String::len);
+            end += 1;
+        }
+        let portion = start..end;
+        start = end;
+        (!portion.is_empty()).then_some(portion)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokenize::letters::Letters;
+
+    #[test]
+    fn portions_are_all_examples_once_and_an_interrupt_is_heard_between_two() {
+        let long = "a".repeat(100 << 10);
+        let texts = (0..5)
+            .map(|_| long.clone())
+            .chain((0..9000).map(|_| "b".to_owned()));
+        let data = Dataset::from_texts(texts);
+        let found: Vec<_> = portions(&data.examples).collect();
+        assert_eq!(found, [0..2, 2..4, 4..8196, 8196..9005]);
+        let whole = data.tokenize(&Letters, 8).expect("nobody interrupts");
+        let indices = (0..whole.len()).map(|at| whole.get(at).expect("it is there").index);
+        assert!(indices.eq(0..9005));
+
+        stratoscope_diagnostics::work::request();
+        let error = data.tokenize(&Letters, 8).expect_err("interrupted");
+        assert_eq!(error.code, "SC0520");
+        let expected = "tokenizing was interrupted after 2 of 9005 texts";
+        assert_eq!(error.message, expected);
+        data.tokenize(&Letters, 8).expect("the request was heard");
+    }
+
+    #[test]
+    fn what_cannot_be_tokenized_is_refused() {
+        let data = Dataset::from_labelled([("abc", "x"), ("b", "y")]);
+        let code = |result: Result<Encoded>| result.expect_err("it is refused").code;
+        assert_eq!(code(data.tokenize(&Letters, 0)), "SC0915");
+        assert_eq!(code(data.take(0).tokenize(&Letters, 8)), "SC0914");
+        let mut mixed = data.clone();
+        mixed.examples[1] = Example::new("b").with_label(Label::Value(0.5));
+        assert_eq!(code(mixed.tokenize(&Letters, 8)), "SC0911");
+        let mut beyond = data;
+        beyond.examples[1].label = Some(Label::Class(2));
+        assert_eq!(code(beyond.tokenize(&Letters, 8)), "SC0913");
+    }
+}

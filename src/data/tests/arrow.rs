@@ -1,0 +1,187 @@
+//! Arrow files that `datasets` and pyarrow wrote (`files/make_arrow.py`), and damaged ones.
+
+use std::fs;
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+use stratoscope_data::{Columns, Dataset, Label};
+use stratoscope_diagnostics::Diagnostic;
+
+fn path(name: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "tests", "files", name]
+        .iter()
+        .collect()
+}
+
+fn refused(result: stratoscope_diagnostics::Result<Dataset>) -> (String, String) {
+    let problem: Diagnostic = *result.expect_err("it is refused");
+    assert!(
+        !problem.fixes.is_empty(),
+        "no way out is offered: {problem:?}"
+    );
+    (problem.code.clone(), format!("{problem:?}"))
+}
+
+/// The same rows are in a Parquet file.
+fn same_as_parquet(name: &str) -> Dataset {
+    let arrow = Dataset::arrow(path(&format!("{name}.arrow"))).expect("it is readable");
+    let parquet = Dataset::parquet(path(&format!("{name}.parquet"))).expect("it is readable");
+    assert_eq!(arrow.label_names, parquet.label_names);
+    assert_eq!(arrow.examples, parquet.examples);
+    arrow
+}
+
+#[test]
+fn files_of_datasets_are_read_as_their_parquet_files_are() {
+    let data = same_as_parquet("reviews");
+    assert_eq!(data.label_names, ["neg", "pos"]);
+    assert_eq!(data[2].text, "als beschrieben – schön");
+    assert_eq!((data[4].line, data[4].class()), (Some(5), Some(1)));
+    assert!(same_as_parquet("words").is_tagged());
+    assert!(same_as_parquet("questions").has_answers());
+}
+
+#[test]
+fn named_columns() {
+    let reviews = path("reviews.arrow");
+    let stars = Columns::new().text("text").value("stars");
+    let data = Dataset::arrow_with(&reviews, &stars).expect("it is readable");
+    assert_eq!(data[1].label, Some(Label::Value(1.5)));
+    let numbers = Columns::new().text("text").label("idx");
+    let data = Dataset::arrow_with(&reviews, &numbers).expect("it is readable");
+    assert_eq!(data.label_names, ["0", "1", "2", "3", "4"]);
+    for (column, expected, words) in [
+        ("review", "SC0313", "stars"),
+        ("picture", "SC0911", "`picture` is not UTF-8"),
+        ("day", "SC0911", "the column `day`: dates are not read"),
+    ] {
+        let columns = Columns::new().text(column).unlabelled();
+        let (code, shown) = refused(Dataset::arrow_with(&reviews, &columns));
+        assert!(code == expected && shown.contains(words), "{shown}");
+    }
+    let columns = Columns::new().text("tokens").unlabelled();
+    let (code, shown) = refused(Dataset::arrow_with(path("words.arrow"), &columns));
+    assert!(code == "SC0911" && shown.contains("lists"), "{shown}");
+}
+
+#[test]
+fn feather_files_are_decompressed() {
+    let [lz4, zstd] = ["lz4.feather", "zstd.feather"].map(|name| {
+        let columns = Columns::new().drop_missing();
+        Dataset::arrow_with(path(name), &columns).expect("it is readable")
+    });
+    assert_eq!(lz4.examples, zstd.examples);
+    assert_eq!(lz4.label_names, ["games", "mail"]);
+    // Every third row has no label.
+    assert_eq!(lz4.len(), 2000);
+    let last = &lz4[1999];
+    assert_eq!(last.text, "the same words again and again, number 48");
+    assert_eq!((last.class(), last.line), (Some(0), Some(2999)));
+}
+
+#[test]
+fn texts_and_labels_have_many_layouts() {
+    let read = |columns: &Columns| Dataset::arrow_with(path("kinds.arrow"), columns);
+    let texts = |name: &str| -> Vec<String> {
+        let data = read(&Columns::new().text(name).unlabelled()).expect(name);
+        data.examples.iter().map(|it| it.text.clone()).collect()
+    };
+    let long = "a text that is longer than twelve bytes";
+    assert_eq!(texts("text"), ["short", long, ""]);
+    assert_eq!(texts("large"), ["x", "", "Ärger"]);
+    assert_eq!(texts("pair"), ["a", "b", "c"]);
+    assert_eq!(texts("none"), ["", "", ""]);
+    assert_eq!(texts("yes"), ["true", "", "false"]);
+    assert_eq!(texts("double"), ["0.5", "-1", "2.25"]);
+    assert_eq!(texts("small"), ["-1", "200", ""]);
+    assert_eq!(texts("code"), ["ab", "cd", "ef"]);
+    let sets = |name: &str| -> Vec<Vec<usize>> {
+        let columns = Columns::new().text("text").pair("pair").labels(name, ";");
+        let data = read(&columns).expect(name);
+        assert_eq!(data[1].pair.as_deref(), Some("b"));
+        data.examples
+            .iter()
+            .map(|it| it.classes().expect("a set").to_vec())
+            .collect()
+    };
+    assert_eq!(sets("tags"), [vec![0], vec![], vec![0, 1]]);
+    assert_eq!(sets("fixed"), [vec![0, 1], vec![], vec![2, 3]]);
+    for name in ["time", "price", "union", "map", "half", "runs"] {
+        let (code, shown) = refused(read(&Columns::new().text(name).unlabelled()));
+        let words = format!("the column `{name}`:");
+        assert!(code == "SC0911" && shown.contains(&words), "{shown}");
+    }
+}
+
+#[test]
+fn many_files_are_one_data_set() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for part in 0..2 {
+        let name = format!("data-0000{part}-of-00002.arrow");
+        fs::copy(path("reviews.arrow"), folder.path().join(name)).expect("a copy");
+    }
+    let data = Dataset::arrow(folder.path().join("*.arrow")).expect("two files");
+    assert_eq!((data.len(), data.num_labels()), (10, 2));
+}
+
+#[test]
+fn what_is_no_file_of_rows() {
+    assert_eq!(refused(Dataset::arrow(path("empty.arrow"))).0, "SC0914");
+    assert_eq!(refused(Dataset::arrow(path("none.arrow"))).0, "SC0911");
+    for (name, words) in [
+        ("", "not a file"),
+        ("make.py", "it is no Arrow file"),
+        ("reviews.parquet", "`Dataset::parquet` reads it"),
+    ] {
+        let (code, shown) = refused(Dataset::arrow(path(name)));
+        assert!(code == "SC0911" && shown.contains(words), "{shown}");
+    }
+    let (_, shown) = refused(Dataset::parquet(path("reviews.arrow")));
+    assert!(shown.contains("it is no Parquet file"), "{shown}");
+}
+
+#[test]
+fn a_file_that_is_cut_off_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let cut = folder.path().join("cut.arrow");
+    for name in ["reviews.arrow", "kinds.arrow"] {
+        let whole = fs::read(path(name)).expect("the file");
+        let columns = Columns::new().text("text").unlabelled();
+        for length in (0..whole.len()).step_by(7).chain([whole.len() - 1]) {
+            fs::write(&cut, &whole[..length]).expect("it can be written to");
+            let (code, _) = refused(Dataset::arrow_with(&cut, &columns));
+            assert_eq!(code, "SC0911", "{length} bytes of {name}");
+        }
+    }
+    let whole = fs::read(path("reviews.arrow")).expect("the file");
+    fs::write(&cut, [&whole[..], &whole[..]].concat()).expect("it can be written to");
+    let (_, shown) = refused(Dataset::arrow(&cut));
+    assert!(shown.contains("follow its end"), "{shown}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(800))]
+
+    /// Changed bytes are read or refused; nothing panics, and nothing takes memory without end.
+    #[test]
+    fn damaged_files(
+        name in prop::sample::select(vec![
+            "reviews.arrow", "words.arrow", "questions.arrow", "kinds.arrow", "lz4.feather", "zstd.feather",
+        ]),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        text in prop::sample::select(vec!["text", "large", "pair", "none", "tags", "fixed", "code", "small"]),
+    ) {
+        let mut bytes = fs::read(path(name)).expect("the file");
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let damaged = folder.path().join(name);
+        fs::write(&damaged, bytes).expect("it can be written to");
+        let _ = match name {
+            "kinds.arrow" => Dataset::arrow_with(&damaged, &Columns::new().text(text).unlabelled()),
+            _ => Dataset::arrow(&damaged),
+        };
+    }
+}
