@@ -39,8 +39,8 @@ pub use stratoscope_strategy::placement::PlacementDiff;
 pub use stratoscope_strategy::{
     Aggregation, AsStrategy, CentralStorageStrategy, CrossDeviceOps, MirroredStrategy,
     MultiWorkerMirroredStrategy, OneDeviceStrategy, ParameterServerStrategy, Partitioner,
-    PlacementReport, ReplicatedVariable, Strategy, Synchronization, TpuStrategy, Workers, cpu,
-    cuda, default_device, devices, gpu, wgpu,
+    PlacementReport, ReplicatedVariable, ScalingOptions, ScalingPattern, ScalingPrediction,
+    Strategy, Synchronization, TpuStrategy, Workers, cpu, cuda, default_device, devices, gpu, wgpu,
 };
 pub use stratoscope_train::{
     Adafactor, Adam, AdamW, BertForMaskedLM, BertForQuestionAnswering, BertForSentenceEmbedding,

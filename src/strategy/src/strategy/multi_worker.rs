@@ -21,6 +21,7 @@ use stratoscope_workers::{
 };
 
 mod options;
+mod scaling;
 
 use super::workers::Workers;
 use super::{Handle, IntoReplicaCount, Settings, Strategy, StrategyKind, handle, split};
