@@ -16,7 +16,7 @@ use crate::masking::Hidden;
 use crate::questions::{Passages, Window};
 use crate::tags::TagScheme;
 use crate::tokenize::{Encoding, Tokenize};
-use crate::{problem, random};
+use crate::{problem, shards};
 
 /// One tokenized example.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +60,8 @@ pub enum Targets {
 pub struct Encoded {
     examples: Arc<[EncodedExample]>,
     order: Arc<[usize]>,
+    /// How often an epoch has each example: once for each worker that sees all of them.
+    passes: usize,
     pad_id: u32,
     max_length: usize,
     report: TokenReport,
@@ -253,6 +255,7 @@ impl Encoded {
         Self {
             report: TokenReport::of(&examples, tokenizer.unk_id(), max_length),
             order: (0..examples.len()).collect(),
+            passes: 1,
             examples: examples.into(),
             pad_id: tokenizer.pad_id(),
             max_length,
@@ -265,11 +268,28 @@ impl Encoded {
     /// The same examples in the order of one epoch, which is determined by seed and epoch and not by the current
     /// order.
     pub fn shuffle(&self, seed: u64, epoch: u64) -> Self {
-        let order = random::permutation(self.examples.len(), seed, epoch);
+        let examples = self.examples.len();
+        let own = |worker| shards::order_of(worker, examples, seed, epoch);
         Self {
-            order: order.into(),
+            order: shards::interleaved(examples, self.passes, own).into(),
             ..self.in_epoch(seed, epoch)
         }
+    }
+
+    /// The same examples, each `passes` times in an epoch, in their order.
+    pub(crate) fn in_passes(self, passes: usize) -> Self {
+        let examples = self.examples.len();
+        let own = |_| (0..examples).collect();
+        Self {
+            order: shards::interleaved(examples, passes, own).into(),
+            passes,
+            ..self
+        }
+    }
+
+    /// How often an epoch has each example.
+    pub fn passes(&self) -> usize {
+        self.passes
     }
 
     /// The same examples in their order, with what is random in an epoch: the tokens that are hidden.

@@ -15,7 +15,8 @@ pub use crate::{compile, evaluate, fit, scope, start, sweep};
 
 pub use burn::tensor::{Device, Int, Tensor, TensorData};
 pub use stratoscope_data::{
-    Dataset, Example, Glue, Label, debian_entities, debian_pairs, debian_questions, debian_sections,
+    AutoShardPolicy, Dataset, Example, Glue, Label, debian_entities, debian_pairs,
+    debian_questions, debian_sections,
 };
 // Custom models, and numbers to train them on.
 pub use stratoscope_bert::Mode;
