@@ -22,6 +22,7 @@ use crate::support::{compiled, heard, id_model, plain_args, recipe, sentences, w
 
 mod half;
 mod local;
+mod shards;
 
 /// Not a test: a worker of the tests below.
 #[test]
