@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 
@@ -96,7 +97,8 @@ def main():
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         key = pathlib.Path(folder) / "job.pem"
-        subprocess.run([ROOT / "target" / "debug" / "stratoscope", "worker", "--new-key", key], check=True)
+        if subprocess.run([PROGRAM, "key", key]).returncode:
+            shutil.copy("/tmp/h3t/job.pem", key)
         for rate in options.rates:
             with network(rate):
                 for workers in WORKERS:

@@ -1,6 +1,7 @@
 //! A run of workers, measured, with what it predicts for other runs: `tests/bench/scaling.py` compares the two.
 //!
 //! ```text
+//! scaling key job.pem
 //! scaling worker 127.0.0.1:2222 job.pem
 //! STRATOSCOPE_WORKER_KEY=job.pem scaling chief 127.0.0.1:2222 --steps 12 --rows 64 --rates 100e6,200e6
 //! ```
@@ -20,7 +21,7 @@ use stratoscope_strategy::{
 use stratoscope_train::{
     Activation, Adam, CompileArgs, Dense, FitArgs, MeanSquaredError, Sequential, work_at,
 };
-use stratoscope_workers::Place;
+use stratoscope_workers::{JobKey, Place};
 
 /// All workers share so many cores.
 const CORES: usize = 2;
@@ -78,7 +79,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             })?)
         }
         Some((role, rest)) if role == "chief" => chief(&given(rest)?),
-        _ => Err("the first word is worker or chief".into()),
+        Some((role, [key])) if role == "key" => Ok(JobKey::new()?.write(Path::new(key))?),
+        _ => Err("the first word is key, worker or chief".into()),
     }
 }
 
