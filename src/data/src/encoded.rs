@@ -58,16 +58,16 @@ pub enum Targets {
 /// A tokenized data set in some order. Cloning and shuffling copy indices, not tokens.
 #[derive(Clone)]
 pub struct Encoded {
-    examples: Arc<[EncodedExample]>,
-    order: Arc<[usize]>,
+    pub(crate) examples: Arc<[EncodedExample]>,
+    pub(crate) order: Arc<[usize]>,
     /// How often an epoch has each example: once for each worker that sees all of them.
-    passes: usize,
-    pad_id: u32,
-    max_length: usize,
-    report: TokenReport,
-    scheme: Option<Arc<TagScheme>>,
-    passages: Option<Arc<Passages>>,
-    hidden: Option<Hidden>,
+    pub(crate) passes: usize,
+    pub(crate) pad_id: u32,
+    pub(crate) max_length: usize,
+    pub(crate) report: TokenReport,
+    pub(crate) scheme: Option<Arc<TagScheme>>,
+    pub(crate) passages: Option<Arc<Passages>>,
+    pub(crate) hidden: Option<Hidden>,
 }
 
 /// Statistics of a tokenization.
@@ -274,22 +274,6 @@ impl Encoded {
             order: shards::interleaved(examples, self.passes, own).into(),
             ..self.in_epoch(seed, epoch)
         }
-    }
-
-    /// The same examples, each `passes` times in an epoch, in their order.
-    pub(crate) fn in_passes(self, passes: usize) -> Self {
-        let examples = self.examples.len();
-        let own = |_| (0..examples).collect();
-        Self {
-            order: shards::interleaved(examples, passes, own).into(),
-            passes,
-            ..self
-        }
-    }
-
-    /// How often an epoch has each example.
-    pub fn passes(&self) -> usize {
-        self.passes
     }
 
     /// The same examples in their order, with what is random in an epoch: the tokens that are hidden.

@@ -69,7 +69,18 @@ impl Encoded {
     /// `workers` divides has as many examples of each of them, worker by worker.
     #[must_use]
     pub fn seen_by_each(self, workers: usize) -> Self {
-        self.in_passes(workers.max(1))
+        let (examples, passes) = (self.examples.len(), workers.max(1));
+        let own = |_| (0..examples).collect();
+        Self {
+            order: interleaved(examples, passes, own).into(),
+            passes,
+            ..self
+        }
+    }
+
+    /// How often an epoch has each example: once, or once for each worker that sees all of them.
+    pub fn passes(&self) -> usize {
+        self.passes
     }
 }
 

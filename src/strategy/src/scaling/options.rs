@@ -247,8 +247,12 @@ impl Taken {
 
 /// SC0915, for what nobody has measured.
 fn unknown(name: &str) -> Box<Diagnostic> {
-    let expects = "given, because no run of this strategy has measured it: run `fit!` under it first, or set it";
-    bad_size(name, "not known", expects)
+    let option = match name {
+        "bytes of gradients" => "gradient_bytes",
+        _ => "seconds_per_example",
+    };
+    let expects = "a number above 0, or measured by a `fit!` under this strategy";
+    bad_size(option, "not known", expects)
 }
 
 impl ScalingOptions {

@@ -5,7 +5,7 @@ use stratoscope_render::units;
 /// Three digits: `12.3 ms`; from 10 s on as [`units::seconds`], from two days on in days.
 pub(super) fn time(seconds: f64) -> String {
     let (value, unit) = match seconds {
-        s if s == 0.0 => return "0".to_owned(),
+        0.0 => return "0".to_owned(),
         s if s < 1e-3 => (s * 1e6, "µs"),
         s if s < 1.0 => (s * 1e3, "ms"),
         s if s < 10.0 => (s, "s"),
