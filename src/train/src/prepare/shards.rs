@@ -36,7 +36,7 @@ pub(crate) fn shard(
         }
         .error()),
         AutoShardPolicy::Off => {
-            if plan.batch_size % workers != 0 {
+            if !plan.batch_size.is_multiple_of(workers) {
                 let expects = format!(
                     "a multiple of {workers}, the number of workers, with `AutoShardPolicy::Off`"
                 );
