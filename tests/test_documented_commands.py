@@ -60,6 +60,7 @@ COMMANDS = {
         (".venv/bin/python tests/bench/bench.py --growth --quick --repeats 1 --images {folder}/images", "| 1000 |"),
     "cargo build --workspace --example all_reduce && mpirun -n 2 target/debug/examples/all_reduce mpi 22700000":
         None,  # tests/test_launchers.py
+    "cargo build --workspace --example scaling && .venv/bin/python tests/bench/scaling.py": None,  # minutes, and root
     ".venv/bin/python tests/bench/bench.py --memory":
         (".venv/bin/python tests/bench/bench.py --memory", "| tiny, 8 × 32 |"),
     ".venv/bin/python tests/bench/bench.py --runs": None,  # minutes

@@ -130,6 +130,32 @@ def test_workers_have_the_bits_of_one_process(ready):
     assert all(secret not in text for text in (environment, command, logs, cell.shown()))
 
 
+def test_a_prediction_says_what_was_measured(ready):
+    kernel, _ = ready
+    kernel.run("let strategy = MultiWorkerMirroredStrategy::workers(2)?;")
+    check_error(kernel.execute("strategy.predict_scaling(1024, ScalingOptions::new())?"), "SC0915", "not known")
+    kernel.run(model("strategy"))
+    kernel.run(fit(2))
+    cell = kernel.run("strategy.predict_scaling(1024, ScalingOptions::new().bandwidth(10e9))?")
+    text = cell.shown()
+    assert "a prediction, nothing of it was run" in text
+    for number, source in (("seconds per example", "measured"), ("bandwidth", "given"), ("latency", "assumed")):
+        assert re.search(rf"^ *{number} .* {source}$", text, re.MULTILINE), text
+    assert re.search(r"^ *1024  .* %", text, re.MULTILINE) and "Measured: 16 steps of 2 workers" in text, text
+    check_static_html(cell.shown("text/html"))
+
+
+def test_every_worker_sees_all_examples(ready):
+    kernel, _ = ready
+    kernel.run("let strategy = MultiWorkerMirroredStrategy::workers(2)?;")
+    kernel.run(model("strategy"))
+    every = "model, train.clone().auto_shard(AutoShardPolicy::{}), epochs = 1, batch_size = 8"
+    cell = kernel.run(f"let history = fit!({every.format('Off')})?;")
+    check_card(cell, "SC0813", "an epoch has 128")
+    assert kernel.run("history.counters.optimizer_steps").shown() == "16"
+    check_error(kernel.execute(f"fit!({every.format('File')})?;"), "SC0803", "cannot divide files")
+
+
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_worker_is_lost_in_the_middle_of_a_run(ready, sent):
     kernel, expected = ready
@@ -330,6 +356,14 @@ def test_the_environment_says_who_belongs_together(tmp_path, how):
         kernel.run(fit(2))
         assert left(kernel) == found
     assert worker.wait(timeout=20) == 0
+
+
+def test_a_cluster_of_one_is_a_warning(tmp_path):
+    path = tmp_path / "job.pem"
+    subprocess.run([STRATOSCOPE, "worker", "--new-key", path], check=True)
+    alone = json.dumps({"cluster": {"worker": [f"127.0.0.1:{free_port()}"]}, "task": {"type": "worker", "index": 0}})
+    with Kernel(cwd=tmp_path, env={**key(tmp_path), "TF_CONFIG": alone}) as kernel:
+        check_card(kernel.run("let strategy = MultiWorkerMirroredStrategy::from_environment()?;"), "SC0801", "one worker")
 
 
 @pytest.fixture

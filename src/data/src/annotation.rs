@@ -194,6 +194,7 @@ impl Dataset {
             label_names: names,
             source: self.source.clone(),
             skipped: self.skipped.clone(),
+            auto_shard: self.auto_shard,
         };
         Ok(data.with_names_in_examples())
     }

@@ -7,6 +7,7 @@ use crate::encoded::{Encoded, EncodedExample, Targets};
 use crate::example::Label;
 use crate::prefetch::Prefetch;
 use crate::questions::Passages;
+use crate::shards;
 use crate::tags::TagScheme;
 
 /// Examples as rectangular arrays, row-major: B examples by S positions.
@@ -325,7 +326,9 @@ impl Iterator for Batches {
             .position
             .saturating_add(self.batch_size)
             .min(self.encoded.len());
-        let examples: Vec<&EncodedExample> = (self.position..end)
+        let positions = shards::by_worker(self.position..end, self.encoded.passes());
+        let examples: Vec<&EncodedExample> = positions
+            .into_iter()
             .filter_map(|position| self.encoded.get(position))
             .collect();
         self.position = end;

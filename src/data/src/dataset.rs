@@ -9,6 +9,7 @@ use stratoscope_render::text;
 
 use crate::example::{Example, Label};
 use crate::pipeline::Content;
+use crate::shards::AutoShardPolicy;
 use crate::summary::Head;
 use crate::{problem, random};
 
@@ -24,6 +25,8 @@ pub struct Dataset {
     pub source: String,
     /// Rows of the source that are not among the examples because they cannot be read, as was asked for.
     pub skipped: SkippedRows,
+    /// Which examples each worker sees.
+    pub auto_shard: AutoShardPolicy,
 }
 
 /// Rows that were skipped, as [`crate::Columns::skip_bad_rows`] asks for.
@@ -151,6 +154,7 @@ impl Dataset {
             label_names,
             source: source.into(),
             skipped: SkippedRows::default(),
+            auto_shard: AutoShardPolicy::default(),
         };
         data.with_names_in_examples()
     }
@@ -352,6 +356,7 @@ impl Dataset {
             label_names: self.label_names.clone(),
             source: self.source.clone(),
             skipped: self.skipped.clone(),
+            auto_shard: self.auto_shard,
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::questions::Passages;
 use crate::tags::TagScheme;
 use crate::token_cache::Kept;
 use crate::tokenize::Tokenize;
-use crate::{problem, random};
+use crate::{problem, shards};
 
 /// One tokenized example.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,15 +55,17 @@ pub enum Targets {
 /// A tokenized data set in some order. Cloning and shuffling copy indices, not tokens.
 #[derive(Clone)]
 pub struct Encoded {
-    examples: Arc<[EncodedExample]>,
-    order: Arc<[usize]>,
-    pad_id: u32,
-    max_length: usize,
-    report: TokenReport,
-    scheme: Option<Arc<TagScheme>>,
-    passages: Option<Arc<Passages>>,
-    hidden: Option<Hidden>,
-    kept: Option<Kept>,
+    pub(crate) examples: Arc<[EncodedExample]>,
+    pub(crate) order: Arc<[usize]>,
+    /// How often an epoch has each example: once for each worker that sees all of them.
+    pub(crate) passes: usize,
+    pub(crate) pad_id: u32,
+    pub(crate) max_length: usize,
+    pub(crate) report: TokenReport,
+    pub(crate) scheme: Option<Arc<TagScheme>>,
+    pub(crate) passages: Option<Arc<Passages>>,
+    pub(crate) hidden: Option<Hidden>,
+    pub(crate) kept: Option<Kept>,
 }
 
 /// Statistics of a tokenization.
@@ -97,6 +99,7 @@ impl Encoded {
         Self {
             report: TokenReport::of(&examples, tokenizer.unk_id(), max_length),
             order: (0..examples.len()).collect(),
+            passes: 1,
             examples: examples.into(),
             pad_id: tokenizer.pad_id(),
             max_length,
@@ -120,9 +123,10 @@ impl Encoded {
     /// The same examples in the order of one epoch, which is determined by seed and epoch and not by the current
     /// order.
     pub fn shuffle(&self, seed: u64, epoch: u64) -> Self {
-        let order = random::permutation(self.examples.len(), seed, epoch);
+        let examples = self.examples.len();
+        let own = |worker| shards::order_of(worker, examples, seed, epoch);
         Self {
-            order: order.into(),
+            order: shards::interleaved(examples, self.passes, own).into(),
             ..self.in_epoch(seed, epoch)
         }
     }

@@ -111,6 +111,7 @@ impl Dataset {
             label_names: self.label_names.clone(),
             source: self.source.clone(),
             skipped: self.skipped.clone(),
+            auto_shard: self.auto_shard,
         };
         changed.with_names_in_examples()
     }
@@ -180,6 +181,10 @@ impl Dataset {
             label_names: names.clone(),
             source,
             skipped: SkippedRows::default(),
+            auto_shard: parts
+                .first()
+                .map(|part| part.auto_shard)
+                .unwrap_or_default(),
         };
         // Of one file, a line says where a row is.
         let has_lines = parts.windows(2).all(|two| two[0].source == two[1].source);

@@ -47,6 +47,7 @@ pub mod collective;
 mod copy;
 pub mod replicas;
 pub mod replicated;
+mod scaling;
 mod shards;
 mod threads;
 mod values;
@@ -64,6 +65,9 @@ pub use origin::Origin;
 pub use placement::PlacementReport;
 pub use replicas::{ReplicaId, Replicas, RunningValues, SavedValues};
 pub use replicated::{Aggregation, IntoValue, ReplicatedVariable, Synchronization};
+pub use scaling::{
+    ScalingOptions, ScalingParameter, ScalingPattern, ScalingPrediction, ScalingRow, ScalingSource,
+};
 pub use scope::ScopeGuard;
 pub use strategy::{
     AsStrategy, CentralStorageStrategy, MirroredStrategy, MultiWorkerMirroredStrategy,

@@ -1,6 +1,7 @@
 //! How the values of looking into a run, and of what its model answers, are shown: each has its own text and its own page.
 
 use stratoscope_evaluation::{Assessment, Difference, SeedRuns, Sweep, WrongAnswers};
+use stratoscope_strategy::ScalingPrediction;
 use stratoscope_train::{
     AttentionMap, BatchView, ConfusionMatrix, DataMap, Hindsight, RankedExamples, TensorStatistics,
     UpdateRatios, Why,
@@ -20,6 +21,6 @@ macro_rules! shown {
 }
 
 shown!(
-    Assessment AttentionMap BatchView ConfusionMatrix DataMap Difference Hindsight RankedExamples SeedRuns Sweep
-    TensorStatistics UpdateRatios Why WrongAnswers
+    Assessment AttentionMap BatchView ConfusionMatrix DataMap Difference Hindsight RankedExamples ScalingPrediction SeedRuns
+    Sweep TensorStatistics UpdateRatios Why WrongAnswers
 );

@@ -15,7 +15,8 @@ pub use crate::{compile, evaluate, fit, scope, start, sweep};
 
 pub use burn::tensor::{Device, Int, Tensor, TensorData};
 pub use stratoscope_data::{
-    Dataset, Example, Glue, Label, debian_entities, debian_pairs, debian_questions, debian_sections,
+    AutoShardPolicy, Dataset, Example, Glue, Label, debian_entities, debian_pairs,
+    debian_questions, debian_sections,
 };
 // Custom models, and numbers to train them on.
 pub use stratoscope_bert::Mode;
@@ -39,8 +40,8 @@ pub use stratoscope_strategy::placement::PlacementDiff;
 pub use stratoscope_strategy::{
     Aggregation, AsStrategy, CentralStorageStrategy, CrossDeviceOps, MirroredStrategy,
     MultiWorkerMirroredStrategy, OneDeviceStrategy, ParameterServerStrategy, Partitioner,
-    PlacementReport, ReplicatedVariable, Strategy, Synchronization, TpuStrategy, Workers, cpu,
-    cuda, default_device, devices, gpu, wgpu,
+    PlacementReport, ReplicatedVariable, ScalingOptions, ScalingPattern, ScalingPrediction,
+    Strategy, Synchronization, TpuStrategy, Workers, cpu, cuda, default_device, devices, gpu, wgpu,
 };
 pub use stratoscope_train::{
     Adafactor, Adam, AdamW, BertForMaskedLM, BertForQuestionAnswering, BertForSentenceEmbedding,

@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         key,
         settings,
         Some(address),
-        &|| false,
+        (&|| false, &|_| ()),
     )?;
     team.set_policy(Policy {
         transport,

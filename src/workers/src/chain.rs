@@ -22,7 +22,7 @@ use crate::precision::Precision;
 mod gather;
 
 /// Elements of a piece.
-const PIECE: usize = 1 << 16;
+pub const PIECE: usize = 1 << 16;
 
 /// This process in a group whose neighbors are connected.
 pub struct Chain {

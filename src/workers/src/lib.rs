@@ -36,6 +36,8 @@ pub use key::JobKey;
 pub use message::Pulse;
 pub use precision::Precision;
 pub use settings::{Settings, Transport};
-pub use tally::{Done, Straggler, Tally};
-pub use team::{Event, Formed, Launch, NotBegun, NotFormed, Policy, SeatView, Source, Team, What};
+pub use tally::{Done, Exchanges, Straggler, Tally, processor_time};
+pub use team::{
+    Event, Formed, Launch, Missing, NotBegun, NotFormed, Policy, SeatView, Source, Team, What,
+};
 pub use worker::{Place, Work, serve};

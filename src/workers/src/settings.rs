@@ -23,6 +23,8 @@ pub struct Settings {
     pub patience: Duration,
     /// How long workers may take to come when a job begins.
     pub start: Duration,
+    /// After how long those that have not come yet are named.
+    pub naming: Duration,
     /// Processes of another build are refused: what they compute would differ.
     pub build: String,
 }
@@ -34,6 +36,7 @@ impl Settings {
             heartbeat: Duration::from_millis(500),
             patience: Duration::from_secs(3),
             start: Duration::from_secs(30),
+            naming: Duration::from_secs(10),
             build: build.into(),
         }
     }

@@ -23,6 +23,42 @@ pub struct Tally {
     pub wall: Duration,
     /// By member, the chief first. The work of one who was lost stays with the seat.
     pub members: Vec<Done>,
+    /// The all-reduces among them.
+    pub exchanges: Exchanges,
+    /// How long the chief made updates; it is a part of its `busy`.
+    pub updating: Duration,
+    /// How long an empty message takes from one member to the next one. It is measured when a group is formed, and stays
+    /// from run to run.
+    pub hop: Option<Duration>,
+}
+
+/// The all-reduces of a run, as the chief saw them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exchanges {
+    /// How many.
+    pub count: u64,
+    /// From the moment at which the chief had its own values until it had the sums.
+    pub wall: Duration,
+    /// Processor time of the chief's process meanwhile.
+    pub processor: Duration,
+    /// The bytes of one member's values.
+    pub bytes: u64,
+    /// The members of the group in the latest one.
+    pub members: usize,
+}
+
+/// The time that all threads of this process have computed.
+pub fn processor_time() -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is valid for writing one `timespec`.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or(0),
+        u32::try_from(time.tv_nsec).unwrap_or(0),
+    )
 }
 
 /// After so few steps nobody is called slow.
@@ -44,6 +80,14 @@ pub struct Straggler {
 }
 
 impl Tally {
+    /// Nothing yet, with what stays from run to run.
+    pub fn begun_anew(&self) -> Self {
+        Self {
+            hop: self.hop,
+            ..Self::default()
+        }
+    }
+
     /// The member that is counted on; one more is made if need be.
     pub fn of(&mut self, member: usize) -> &mut Done {
         if self.members.len() <= member {
@@ -89,7 +133,7 @@ mod tests {
     fn tally(milliseconds: &[u64]) -> Tally {
         let mut tally = Tally {
             wall: Duration::from_millis(1000),
-            members: Vec::new(),
+            ..Tally::default()
         };
         for (member, each) in milliseconds.iter().enumerate() {
             *tally.of(member) = Done {

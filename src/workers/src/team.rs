@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use stratoscope_os::private_folder::{PrivateFolder, fresh_name};
 use stratoscope_os::temporary_folder;
 
@@ -40,7 +40,10 @@ mod types;
 
 pub use form::{Formed, NotFormed};
 pub use members::{CHIEF_VARIABLE, KEY_VARIABLE, MEMBER_VARIABLE, place_in_environment};
-pub use types::{Event, Launch, NotBegun, Policy, SeatView, Source, What};
+pub use types::{Event, Launch, Missing, NotBegun, Policy, SeatView, Source, What};
+
+/// Whether the user has interrupted, and what is done when workers are missing for some time.
+pub type Waiting<'a> = (&'a dyn Fn() -> bool, &'a dyn Fn(&[Missing]));
 
 /// How often who waits looks around.
 const LOOK: Duration = Duration::from_millis(50);
@@ -116,7 +119,8 @@ struct Member {
 }
 
 impl Team {
-    /// Begins a job: all workers have come when it returns. `asked`: whether the user has interrupted. Loopback is the only address that is listened at, unless `address` is another.
+    /// Begins a job: all workers have come when it returns. Loopback is the only address that is listened at, unless `address` is another. Workers
+    /// that are missing for some time are passed to the second function of `waiting`, once.
     ///
     /// # Errors
     /// See [`NotBegun`].
@@ -125,7 +129,7 @@ impl Team {
         key: JobKey,
         settings: Settings,
         address: Option<SocketAddr>,
-        asked: &dyn Fn() -> bool,
+        waiting: Waiting<'_>,
     ) -> Result<Self, NotBegun> {
         let system = |what: &str, error: &dyn std::fmt::Display| {
             NotBegun::System(format!("{what}: {error}"))
@@ -178,13 +182,14 @@ impl Team {
             looks: Some(looks),
             _listener: listener,
         };
-        team.all_have_come(asked)?;
+        team.all_have_come(waiting)?;
         Ok(team)
     }
 
-    fn all_have_come(&self, asked: &dyn Fn() -> bool) -> Result<(), NotBegun> {
+    fn all_have_come(&self, (asked, name): Waiting<'_>) -> Result<(), NotBegun> {
         let shared = &self.shared;
         let mut state = shared.state.lock();
+        let mut is_named = false;
         loop {
             let Some(seat) = state.seats.iter().position(|it| it.member.is_none()) else {
                 return Ok(());
@@ -193,14 +198,20 @@ impl Team {
                 return Err(NotBegun::Interrupted);
             }
             let waited = shared.begun.elapsed();
-            let empty = &state.seats[seat];
-            if waited >= shared.settings.start || empty.failures >= 3 {
-                return Err(NotBegun::Missing {
-                    seat: seat + 1,
-                    address: shared.address_of(seat),
-                    waited,
-                    reason: empty.reason.clone(),
-                });
+            let missing = |seat: usize| Missing {
+                seat: seat + 1,
+                address: shared.address_of(seat),
+                waited,
+                reason: state.seats[seat].reason.clone(),
+            };
+            if waited >= shared.settings.start || state.seats[seat].failures >= 3 {
+                return Err(NotBegun::Missing(missing(seat)));
+            }
+            if waited >= shared.settings.naming && !is_named {
+                is_named = true;
+                let empty = (0..state.seats.len()).filter(|&it| state.seats[it].member.is_none());
+                let missing: Vec<Missing> = empty.map(missing).collect();
+                MutexGuard::unlocked(&mut state, || name(&missing));
             }
             shared.changed.wait_for(&mut state, LOOK);
         }

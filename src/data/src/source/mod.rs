@@ -28,6 +28,7 @@ use crate::dataset::{Dataset, SkippedRows, index_of, sorted_label_names};
 use crate::example::{Example, Label};
 use crate::label_sets::names_in;
 use crate::problem;
+use crate::shards::AutoShardPolicy;
 
 pub use columns::Columns;
 pub use debian::{debian_entities, debian_pairs, debian_questions, debian_sections};
@@ -132,6 +133,7 @@ impl Table {
             label_names,
             source: self.source,
             skipped,
+            auto_shard: AutoShardPolicy::default(),
         };
         Ok(data.with_names_in_examples())
     }

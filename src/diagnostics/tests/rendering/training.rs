@@ -233,6 +233,23 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             device: "wgpu:0".into(),
             reason: "Unknown: the driver was reset".into(),
         }),
+        example(OneWorker {
+            source: "TF_CONFIG".into(),
+        }),
+        example(WaitingForWorkers {
+            workers: vec!["worker 1 at host1:2222".into()],
+            waited: "10 s".into(),
+            limit: "30 s".into(),
+            reason: "Connection refused (os error 111)".into(),
+        }),
+        example(FilesNotSharded {
+            source: "data/*.csv".into(),
+            workers: 4,
+        }),
+        example(SeenByEveryWorker {
+            workers: 4,
+            examples: 3600,
+        }),
         example(InvalidCluster {
             variable: "TF_CONFIG".into(),
             found: "`host1:2222` twice".into(),

@@ -2,6 +2,7 @@
 
 use stratoscope_diagnostics::CellSpan;
 
+use super::options::POLICY;
 use super::source::Loaded;
 use super::thing::{Pipeline, Thing};
 use super::{Translator, Why, text};
@@ -19,6 +20,9 @@ impl Translator<'_> {
             Kind::Tuple(targets) | Kind::List(targets) => self.assign_several(targets, value, span),
             Kind::Attribute(object, name) if name == "trainable" => {
                 self.trainable(object, value, span)
+            }
+            Kind::Attribute(object, name) if name == POLICY => {
+                self.set_auto_shard(object, value, span)
             }
             _ => Err("only names are assigned here".to_owned()),
         }

@@ -161,6 +161,9 @@ impl Translator<'_> {
         ) {
             return Ok((self.value(list)?, Thing::List));
         }
+        if full == "tensorflow.data.Options" {
+            return Ok((String::new(), Thing::Options(None)));
+        }
         if full.ends_with(".list_physical_devices") || full.ends_with(".list_logical_devices") {
             self.note(
                 call.span,

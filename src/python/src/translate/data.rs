@@ -138,8 +138,9 @@ impl Translator<'_> {
         let mut data = self.pipeline(object)?;
         data.shuffle = data.shuffle.or(data.is_tensorflow.then_some(false));
         match step {
-            "prefetch" | "cache" | "with_options" | "rename_column" | "remove_columns"
-            | "set_format" | "with_format" => {}
+            "with_options" => self.with_options(call, &mut data),
+            "prefetch" | "cache" | "rename_column" | "remove_columns" | "set_format"
+            | "with_format" => {}
             "shuffle" => data.shuffle = Some(true),
             "batch" | "padded_batch" => {
                 let size = call

@@ -19,6 +19,7 @@ mod library;
 mod loss;
 mod number;
 mod optimizer;
+mod options;
 mod pretrained;
 mod source;
 mod strategy;

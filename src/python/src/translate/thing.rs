@@ -62,6 +62,8 @@ pub(crate) enum Thing {
     List,
     /// A value that is translated and no more is known of.
     Value,
+    /// `tf.data.Options`, with its policy for workers.
+    Options(Option<&'static str>),
     /// Nothing is made for it: what it stands for is part of something else.
     Folded,
     /// It is not translated; the line.
@@ -179,7 +181,7 @@ impl Thing {
             Self::Text => "a text",
             Self::Bool => "a condition",
             Self::Texts | Self::List => "a list",
-            Self::Value | Self::Folded | Self::Missing(_) => "a value",
+            Self::Value | Self::Options(_) | Self::Folded | Self::Missing(_) => "a value",
         }
     }
 }

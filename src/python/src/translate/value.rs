@@ -80,7 +80,7 @@ impl Translator<'_> {
             Some(Thing::Missing(line)) => {
                 return Err(format!("it needs `{name}`, which line {line} would make"));
             }
-            Some(Thing::Folded) => {
+            Some(Thing::Folded | Thing::Options(_)) => {
                 return Err(format!("`{name}` has no counterpart of its own"));
             }
             Some(

@@ -12,20 +12,24 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use stratoscope_diagnostics::rules::{InvalidCluster, WorkersDidNotCome};
+use stratoscope_diagnostics::rules::{
+    InvalidCluster, OneWorker, WaitingForWorkers, WorkersDidNotCome,
+};
 use stratoscope_diagnostics::work::{Listening, Unit, Work, requested};
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_workers::team::KEY_VARIABLE;
 use stratoscope_workers::{
-    Cluster, JobKey, Launch, NotBegun, Policy, Process, SeatView, Settings as Times, Source, Team,
+    Cluster, JobKey, Launch, Missing, NotBegun, Policy, Process, SeatView, Settings as Times,
+    Source, Team,
 };
 
 mod options;
+mod scaling;
 
 use super::workers::Workers;
 use super::{Handle, IntoReplicaCount, Settings, Strategy, StrategyKind, handle, split};
 use crate::collective::CrossDeviceOps;
-use crate::device::{DeviceKind, LogicalDevice, cpu};
+use crate::device::{DeviceKind, LogicalDevice, choice, cpu};
 use crate::problem;
 
 /// How worker processes of this program are started. Process-wide, because it is a fact about the program.
@@ -162,6 +166,10 @@ impl MultiWorkerMirroredStrategy {
             return Err(invalid(cluster.source, found, expects));
         }
         let count = cluster.size.checked()?;
+        if count == 1 {
+            let source = cluster.source.to_owned();
+            choice::tell(OneWorker { source }.diagnostic());
+        }
         let mut address = resolve(cluster.source, &cluster.chief)?;
         if !address.ip().is_loopback() {
             address.set_ip(std::net::Ipv4Addr::UNSPECIFIED.into());
@@ -183,7 +191,9 @@ impl MultiWorkerMirroredStrategy {
         if is_launched {
             times.start = LAUNCHED;
         }
-        let team = Team::begin(source, key, times, address, &requested);
+        let limit = times.start;
+        let waiting = |missing: &[Missing]| choice::tell(still_waiting(missing, limit));
+        let team = Team::begin(source, key, times, address, (&requested, &waiting));
         let team = Arc::new(team.map_err(not_begun)?);
         // Only the launcher starts processes there, and no card promises another. One that comes again is let in.
         team.set_policy(Policy {
@@ -316,21 +326,37 @@ fn key_of_environment() -> Result<JobKey> {
     })
 }
 
+/// `worker 1 at host1:2222`.
+fn worker_at(seat: usize, address: Option<&str>) -> String {
+    match address {
+        Some(address) => format!("worker {seat} at {address}"),
+        None => format!("worker {seat}"),
+    }
+}
+
+/// SC0802.
+fn still_waiting(missing: &[Missing], limit: Duration) -> Diagnostic {
+    let first = missing.first();
+    let waited = first.map_or(Duration::ZERO, |it| it.waited);
+    let workers = missing.iter();
+    WaitingForWorkers {
+        workers: workers
+            .map(|it| worker_at(it.seat, it.address.as_deref()))
+            .collect(),
+        waited: format!("{:.0} s", waited.as_secs_f64()),
+        limit: format!("{:.0} s", limit.as_secs_f64()),
+        reason: first.map_or_else(String::new, |it| it.reason.clone()),
+    }
+    .diagnostic()
+}
+
 /// SC0807.
 fn not_begun(problem: NotBegun) -> Box<Diagnostic> {
     match problem {
-        NotBegun::Missing {
-            seat,
-            address,
-            waited,
-            reason,
-        } => WorkersDidNotCome {
-            worker: match address {
-                Some(address) => format!("worker {seat} at {address}"),
-                None => format!("worker {seat}"),
-            },
-            waited: format!("{:.1} s", waited.as_secs_f64()),
-            reason,
+        NotBegun::Missing(missing) => WorkersDidNotCome {
+            worker: worker_at(missing.seat, missing.address.as_deref()),
+            waited: format!("{:.1} s", missing.waited.as_secs_f64()),
+            reason: missing.reason,
         }
         .error(),
         NotBegun::System(reason) => WorkersDidNotCome {

@@ -7,6 +7,7 @@ mod masked;
 mod pairs;
 mod run_data;
 mod sets;
+mod shards;
 mod spans;
 mod splits;
 mod texts;
@@ -14,6 +15,7 @@ mod words;
 
 pub(crate) use masked::has_blanks;
 pub(crate) use run_data::{Prepared, split_sizes};
+pub(crate) use shards::shard;
 pub(crate) use spans::asked;
 pub(crate) use texts::in_vocabulary;
 

@@ -47,13 +47,8 @@ impl Prepared {
         };
         let files = files.with_binary_labels(binary_labels);
         let (train, validation) = super::splits(&files, head, compiled, train, validation, plan)?;
-        let in_steps = |steps: u64| usize::try_from(steps).unwrap_or(usize::MAX);
-        let in_steps = |steps: u64| in_steps(steps).saturating_mul(plan.batch_size);
         let prepared = Self {
-            epoch_examples: plan
-                .steps_per_epoch
-                .map_or(train.len(), in_steps)
-                .min(train.len()),
+            epoch_examples: epoch_examples(&train, plan),
             train,
             validation,
             label_names: files.label_names().to_vec(),
@@ -67,6 +62,16 @@ impl Prepared {
         let kept = splits.into_iter().flatten().filter_map(Encoded::kept);
         let kept: Vec<String> = kept.map(Kept::to_string).collect();
         (!kept.is_empty()).then(|| kept.join("; "))
+    }
+
+    /// The same where each of so many workers sees all training examples in an epoch.
+    pub(super) fn seen_by_each(self, workers: usize, plan: &FitPlan<'_>) -> Self {
+        let train = self.train.seen_by_each(workers);
+        Self {
+            epoch_examples: epoch_examples(&train, plan),
+            train,
+            ..self
+        }
     }
 
     /// The bytes of the tokens and numbers of both splits.
@@ -101,6 +106,15 @@ impl Prepared {
         };
         (batch_size.min(examples), last.min(examples))
     }
+}
+
+/// All examples of an epoch, or those of its `steps_per_epoch` batches.
+fn epoch_examples(train: &Encoded, plan: &FitPlan<'_>) -> usize {
+    let in_steps = |steps: u64| usize::try_from(steps).unwrap_or(usize::MAX);
+    let in_steps = |steps: u64| in_steps(steps).saturating_mul(plan.batch_size);
+    plan.steps_per_epoch
+        .map_or(train.len(), in_steps)
+        .min(train.len())
 }
 
 /// How many examples of a batch each replica gets: the first ones get one more where it does not divide evenly, as

@@ -141,7 +141,7 @@ impl Courses {
 
     /// Examples of the training data, dropped ones included.
     pub(crate) fn examples(&self) -> usize {
-        self.data.len()
+        self.data.len() / self.data.passes()
     }
 
     /// Examples of a batch, from the latest change on.
@@ -161,7 +161,8 @@ impl Courses {
 
     /// The examples of a whole epoch of this course.
     fn of_epoch(&self, course: &Course) -> usize {
-        let there = self.data.len().saturating_sub(course.dropped.len());
+        let dropped = course.dropped.len() * self.data.passes();
+        let there = self.data.len().saturating_sub(dropped);
         self.examples.min(there)
     }
 
@@ -311,7 +312,7 @@ impl Courses {
         if turn.batch_size == Some(0) || turn.accumulation == Some(0) {
             return Err("a batch and a step have at least one example".to_owned());
         }
-        if let Some(row) = rows.iter().find(|&&row| row >= self.data.len()) {
+        if let Some(row) = rows.iter().find(|&&row| row >= self.examples()) {
             return Err(format!("there is no example {row}"));
         }
         let mut next = last.clone();

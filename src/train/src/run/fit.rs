@@ -22,7 +22,7 @@ use crate::context::warnings::{begin_call, notice};
 use crate::metric::names;
 use crate::network::{Files, Network};
 use crate::optimizer::{Optimizer, UpdateRule};
-use crate::prepare::Prepared;
+use crate::prepare::{Prepared, shard};
 use crate::problem;
 use crate::report::counters::Shape;
 use crate::report::history::History;
@@ -149,6 +149,7 @@ fn ready<N: Network>(
     let compiled = state.compiled_for("fit")?;
     let (data, files) = Prepared::of(&state.files, &state.head_written(), compiled, dataset, plan)?;
     state.files = files;
+    let data = shard(data, dataset, state.step.replicas.strategy(), plan)?;
     let written = (plan.choice, plan.batch_size);
     let length = data.train.report().longest.min(data.train.max_length());
     let sizes = (data.epoch_examples, length);

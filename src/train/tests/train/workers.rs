@@ -24,6 +24,7 @@ use crate::support::{
 
 mod half;
 mod local;
+mod shards;
 
 /// Not a test: a worker of the tests below.
 #[test]

@@ -94,7 +94,7 @@ impl Launch for ThisProgram {
 fn started(workers: usize) -> Team {
     let key = JobKey::new().expect("a key");
     let source = Source::Started(workers, Arc::new(ThisProgram));
-    Team::begin(source, key, settings(), None, &|| false).expect("workers")
+    Team::begin(source, key, settings(), None, (&|| false, &|_| ())).expect("workers")
 }
 
 /// Contiguous parts for the members.
@@ -332,7 +332,13 @@ fn workers_at_addresses_are_called() {
         .collect();
     let source = Source::At(addresses);
     for round in 0..2 {
-        let begun = Team::begin(source.clone(), key.clone(), settings(), None, &|| false);
+        let begun = Team::begin(
+            source.clone(),
+            key.clone(),
+            settings(),
+            None,
+            (&|| false, &|_| ()),
+        );
         let team = begun.expect("both listen");
         assert_eq!(step(&team, round), 3);
         // A panic in the work is an answer, and the worker goes on.
@@ -346,12 +352,17 @@ fn workers_at_addresses_are_called() {
     let other = JobKey::new().expect("another key");
     let times = Settings {
         start: Duration::from_secs(2),
+        naming: Duration::from_millis(300),
         ..settings()
     };
-    let refused = Team::begin(source, other, times, None, &|| false);
+    // Both are named once, while there is time to start them.
+    let named = Mutex::new(Vec::new());
+    let name = |missing: &[Missing]| named.lock().extend(missing.iter().map(|it| it.seat));
+    let refused = Team::begin(source, other, times, None, (&|| false, &name));
+    assert_eq!(*named.lock(), [1, 2]);
     let refused = refused.expect_err("another job's key");
     assert!(
-        matches!(refused, NotBegun::Missing { seat: 1, .. }),
+        matches!(refused, NotBegun::Missing(Missing { seat: 1, .. })),
         "{refused:?}"
     );
 }
@@ -414,7 +425,8 @@ fn a_worker_behind_a_network_that_was_cut_comes_back() {
     });
     let cable = Cable::to(addresses.recv().expect("it listens"));
     let source = Source::At(vec![("the worker".to_owned(), cable.address)]);
-    let team = Team::begin(source, key, settings(), None, &|| false).expect("it listens");
+    let team =
+        Team::begin(source, key, settings(), None, (&|| false, &|_| ())).expect("it listens");
     assert_eq!(step(&team, 1), 2);
     let since = Instant::now();
     cable.cuts.fetch_add(1, Ordering::SeqCst);

@@ -103,21 +103,25 @@ pub struct SeatView {
     pub heard: Option<(Duration, Pulse)>,
 }
 
+/// A worker that has not come.
+#[derive(Clone, Debug)]
+pub struct Missing {
+    /// Its seat, from 1.
+    pub seat: usize,
+    /// Where it was called.
+    pub address: Option<String>,
+    /// How long it was waited for.
+    pub waited: Duration,
+    /// What is known.
+    pub reason: String,
+}
+
 /// Why a job could not begin.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum NotBegun {
-    /// A worker did not come in time.
-    #[error("worker {seat} did not come within {:.0} s: {reason}", waited.as_secs_f64())]
-    Missing {
-        /// The first seat that is empty.
-        seat: usize,
-        /// Where it was called.
-        address: Option<String>,
-        /// How long it was waited for.
-        waited: Duration,
-        /// What is known.
-        reason: String,
-    },
+    /// A worker did not come in time: the first that is missing.
+    #[error("worker {} did not come within {:.0} s: {}", .0.seat, .0.waited.as_secs_f64(), .0.reason)]
+    Missing(Missing),
     /// The system refuses what is needed: a port, a folder, a key.
     #[error("{0}")]
     System(String),

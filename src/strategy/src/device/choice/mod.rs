@@ -128,15 +128,15 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How a note on the choice is shown.
+/// How a note of this crate is shown.
 static TELL: OnceLock<fn(Diagnostic)> = OnceLock::new();
 
-/// Shows notes on the choice by `show` instead of on standard error. Only the first call has an effect.
+/// Shows notes on the choice, and on workers, by `show` instead of on standard error. Only the first call has an effect.
 pub fn tell_by(show: fn(Diagnostic)) {
     let _ = TELL.set(show);
 }
 
-fn tell(note: Diagnostic) {
+pub(crate) fn tell(note: Diagnostic) {
     match TELL.get() {
         Some(show) => show(note),
         None => eprintln!("{note}"),

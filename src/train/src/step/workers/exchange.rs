@@ -195,6 +195,7 @@ impl<N: Network> StepState<N> {
             remote.team.count(|tally| {
                 tally.wall += busy.unwrap_or_default();
                 tally.of(0).busy += busy.unwrap_or_default();
+                tally.updating += busy.unwrap_or_default();
             });
         }
     }

@@ -319,6 +319,11 @@ impl<N: Network> Hosted for Replica<N> {
                 let kept = self.gather(collective, part, group)?;
                 return Ok(Response::Gathered(kept, group.bytes_sent() - before));
             }
+            Request::Barriers { first, count } => {
+                for collective in first..first.saturating_add(count) {
+                    group.barrier(collective)?;
+                }
+            }
             Request::Checksums => {
                 let sums = flat::checksums(self.own());
                 return Ok(Response::Checksums(

@@ -70,6 +70,8 @@ pub(crate) enum Request {
     Gather { collective: u64, part: StatePart },
     /// The checksum of each variable.
     Checksums,
+    /// Meet in so many barriers, numbered from `first` on, so that their time can be measured.
+    Barriers { first: u64, count: u64 },
 }
 
 /// A model, for its workers.
@@ -231,6 +233,7 @@ impl Request {
             ("Norms", "measures its gradients"),
             ("Average", "averages the weights"),
             ("Gather", "sends what its optimizer keeps"),
+            ("Barriers", "measures the hops"),
         ]
         .into_iter()
         .find(|(variant, _)| has(variant))

@@ -31,7 +31,7 @@ use stratoscope_diagnostics::rules::{ModelCannotTravel, TooFewWorkers};
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_strategy::Strategy;
 use stratoscope_strategy::strategy::Workers;
-use stratoscope_workers::{Fault, NotFormed, Outcome, Tally};
+use stratoscope_workers::{Fault, NotFormed, Outcome};
 
 use self::message::Response;
 use self::remote::{Attempt, Broken, Failed, Logged};
@@ -110,7 +110,7 @@ impl<N: Network> StepState<N> {
     /// What the workers do is counted from here on.
     pub(crate) fn counts_anew(&self) {
         if let Some(remote) = &self.workers {
-            remote.team.count(|tally| *tally = Tally::default());
+            remote.team.count(|tally| *tally = tally.begun_anew());
         }
     }
 
@@ -190,6 +190,7 @@ impl<N: Network> StepState<N> {
         if is_ours && remote.generation == formed.generation && remote.synced == changes {
             return Ok(());
         }
+        let is_new = remote.generation != formed.generation;
         remote.generation = formed.generation;
         remote.ranges = ranges(replicas, formed.seats.len() + 1);
         remote.seats = formed.seats;
@@ -199,6 +200,9 @@ impl<N: Network> StepState<N> {
             self.begins_whole()?;
         }
         self.send_values()?;
+        if is_new {
+            self.remote().measure_hop()?;
+        }
         if is_local {
             self.repeat_steps()?;
         }

@@ -7,12 +7,15 @@ use std::time::{Duration, Instant};
 
 use stratoscope_data::Batch;
 use stratoscope_diagnostics::Diagnostic;
-use stratoscope_workers::{Collective, Fault, Precision, Team};
+use stratoscope_workers::{Collective, Fault, Precision, Team, processor_time};
 
 use super::message::{Part, Request, Response, WireBatch, WirePass};
 use crate::network::Blueprint;
 use crate::step::backward::Pass;
 use crate::step::forward::{BatchOutputs, PartOutputs};
+
+/// The least of so many is the time of a barrier; the first one waits for the workers.
+const BARRIERS: u64 = 12;
 
 /// The processes of a model's other replicas, as its steps see them.
 pub(crate) struct Remote {
@@ -213,6 +216,40 @@ impl Remote {
         Ok(())
     }
 
+    /// Measures how long a message without content takes from one member to the next one. A barrier ends at the chief
+    /// when a number has gone around once, over as many hops as there are members.
+    pub fn measure_hop(&mut self) -> std::result::Result<(), Broken> {
+        if self.seats.is_empty() {
+            return Ok(());
+        }
+        let first = self.collectives + 1;
+        self.collectives += BARRIERS;
+        let number = self.team.next_number();
+        let request = Request::Barriers {
+            first,
+            count: BARRIERS,
+        };
+        for &seat in &self.seats {
+            self.send(seat, number, &request)?;
+        }
+        let measured = self.team.together(|chain| {
+            let mut least = Duration::MAX;
+            for collective in first..first + BARRIERS {
+                let since = Instant::now();
+                chain.barrier(collective)?;
+                least = least.min(since.elapsed());
+            }
+            Ok(least)
+        });
+        let least = measured.map_err(Broken::of_group)?;
+        for &seat in &self.seats {
+            self.answer(seat, number)?;
+        }
+        let members = self.seats.len() as u32 + 1;
+        self.team.count(|tally| tally.hop = Some(least / members));
+        Ok(())
+    }
+
     /// All-reduces `rows`, the values of this process, with the workers that were asked to: what each member has sent.
     pub fn all_reduced(
         &self,
@@ -221,12 +258,23 @@ impl Remote {
         rows: &mut [Vec<f32>],
         precision: Precision,
     ) -> std::result::Result<Vec<(usize, u64)>, Broken> {
+        let bytes = rows.first().map_or(0, Vec::len) * precision.bytes();
+        let (since, processor) = (Instant::now(), processor_time());
         let reduced = self.team.together(|chain| {
             let before = chain.bytes_sent();
             chain.all_reduce(collective, rows, precision)?;
             Ok(chain.bytes_sent() - before)
         });
         let mut sent = vec![(0, reduced.map_err(Broken::of_group)?)];
+        let (wall, processor) = (since.elapsed(), processor_time() - processor);
+        self.team.count(|tally| {
+            let exchanges = &mut tally.exchanges;
+            exchanges.count += 1;
+            exchanges.wall += wall;
+            exchanges.processor += processor;
+            exchanges.bytes += bytes as u64;
+            exchanges.members = self.seats.len() + 1;
+        });
         for &seat in &self.seats {
             let Response::Exchanged(bytes) = self.answer(seat, number)? else {
                 return Err(Broken::at(seat)(Fault::Refused(

@@ -1,0 +1,43 @@
+//! SC0813 `seen-by-every-worker`.
+
+use stratoscope_render::text;
+
+use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
+
+/// `AutoShardPolicy::Off`: an epoch of each worker has all examples.
+#[derive(Clone, Debug)]
+pub struct SeenByEveryWorker {
+    /// How many workers there are.
+    pub workers: usize,
+    /// Examples of the data.
+    pub examples: usize,
+}
+
+impl Rule for SeenByEveryWorker {
+    const PAGE: RulePage = RulePage {
+        code: "SC0813",
+        name: "seen-by-every-worker",
+        severity: Severity::Warning,
+        stage: Stage::Data,
+        finds: "A data set with `auto_shard(AutoShardPolicy::Off)` in a `fit!` by worker processes.",
+        why: "Each worker goes through all examples, in an order of its own, so that an epoch has as many times the examples \
+              as there are workers, and takes as many times the steps. Schedules and `epochs` count these longer epochs. It \
+              is right where each worker has to see all data, such as for data that are random anew for each worker.",
+        bad: "fit!(model, train.take(32).auto_shard(AutoShardPolicy::Off), batch_size = 16)?;",
+        good: "fit!(model, train.take(32), batch_size = 16)?;",
+        tensorflow: "",
+    };
+
+    const GIVEN: &'static [&'static str] = super::FilesNotSharded::GIVEN;
+
+    fn diagnostic(&self) -> Diagnostic {
+        let Self { workers, examples } = self;
+        Self::start(format!(
+            "each of {workers} workers sees all {}, so that an epoch has {}",
+            text::count(*examples, "example"),
+            text::thousands(workers * examples)
+        ))
+        .why("`AutoShardPolicy::Off` divides nothing")
+        .fix("leave `auto_shard` out, so that each example goes to one worker, once an epoch")
+    }
+}
