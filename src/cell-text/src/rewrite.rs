@@ -458,7 +458,10 @@ mod tests {
 
     #[test]
     fn magic_lines_become_statements() {
-        check("%reset a", "§begin(7);§at(1, 1);drop(a);");
+        check(
+            "%reset a",
+            "§begin(7);§at(1, 1);let a = ::std::boxed::Box::new(a);drop(a);",
+        );
         check(
             "!ls\n%env A=1\na",
             "§begin(7);§at(1, 1);§shell(\"ls\")?;\n§at(2, 2);§environment(\"A=1\");\n§at(3, 3);§show(a);",

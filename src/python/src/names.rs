@@ -116,7 +116,7 @@ const CLASSES: &[(&str, &[&str])] = &[
             "TPUStrategy",
         ],
     ),
-    ("datasets.", &["load_dataset"]),
+    ("datasets.", &["load_dataset", "load_from_disk"]),
     (
         "transformers.",
         &["AutoTokenizer", "BertTokenizer", "BertTokenizerFast"],

@@ -234,7 +234,7 @@ impl Team {
             self.shared.state.lock().version += 1;
             if policy.transport == Transport::Mpi {
                 let shared = Arc::downgrade(&self.shared);
-                // MPI ends for all processes together, and workers end theirs when they are told to leave.
+                // MPI ends for all processes together, and workers end theirs when they leave.
                 mpi::before_end(move || {
                     if let Some(shared) = shared.upgrade() {
                         shared.dismiss();
@@ -340,7 +340,7 @@ impl Team {
 }
 
 impl Shared {
-    /// Ends the job: the workers are told, and processes that were started for it are ended.
+    /// Ends the job: the workers leave, and processes that were started for it are ended.
     fn dismiss(&self) {
         self.is_over.store(true, Ordering::SeqCst);
         let mut state = self.state.lock();

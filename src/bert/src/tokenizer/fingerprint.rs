@@ -40,6 +40,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use stratoscope_data::Tokenize;
 
     const WORDS: [&str; 7] = [
         "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "chess", "mail",

@@ -7,6 +7,8 @@ use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 /// A run that was turned back because a device had no memory for an update.
 #[derive(Clone, Debug)]
 pub struct UpdateUndone {
+    /// The method that was called: `step`.
+    pub call: String,
     /// Optimizer steps that were made before the update.
     pub made: u64,
     /// Optimizer steps that the run has made now: the same, unless a step could not be made again.
@@ -39,6 +41,7 @@ impl Rule for UpdateUndone {
 
     fn diagnostic(&self) -> Diagnostic {
         let Self {
+            ref call,
             made,
             step,
             snapshot,
@@ -52,7 +55,7 @@ impl Rule for UpdateUndone {
             "the update of step {} failed, and the run stands at step {step}: the snapshot after step {snapshot}{again}",
             made + 1
         ))
-        .label(Place::call("step"), "all weights are those of one step")
+        .label(Place::call(call.as_str()), "all weights are those of one step")
         .why("the failed update may have changed some of the weights")
         .fix("free memory on the device, `drop(name);` for models that are no longer needed, and go on: `run.finish()?`")
     }

@@ -225,6 +225,7 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             part: 16,
         }),
         example(UpdateUndone {
+            call: "finish".into(),
             made: 42,
             step: 42,
             snapshot: 40,

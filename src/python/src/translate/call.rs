@@ -70,7 +70,7 @@ impl Translator<'_> {
     fn loaded_name(&self, value: &Value) -> bool {
         matches!(
             self.names.called(value).as_deref(),
-            Some("tensorflow_datasets.load" | "datasets.load_dataset")
+            Some("tensorflow_datasets.load" | "datasets.load_dataset" | "datasets.load_from_disk")
         )
     }
 

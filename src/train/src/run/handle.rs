@@ -222,7 +222,7 @@ impl<N: Network> Run<N> {
                 Err(problem) => {
                     run.observer.fit_failed(run.number);
                     run.stop = None;
-                    return Err(undo_update(lease, run, problem));
+                    return Err(undo_update(lease, run, goal.call(), problem));
                 }
             };
             let mut stop = Stop::new(pause.reason(), position(lease, run), &run.progress.recent);

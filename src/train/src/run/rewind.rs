@@ -131,6 +131,7 @@ impl<N: Network> Run<N> {
 pub(super) fn undo_update<N: Network>(
     lease: &mut Lease<'_, N>,
     run: &mut RunState<'static, N>,
+    call: &str,
     problem: Box<Diagnostic>,
 ) -> Box<Diagnostic> {
     if !run.is_damaged || !OutOfMemory::is(&problem) {
@@ -161,6 +162,7 @@ pub(super) fn undo_update<N: Network>(
         }
     }
     let rule = UpdateUndone {
+        call: call.to_owned(),
         made,
         step: undone.step,
         snapshot: undone.snapshot,
