@@ -16,6 +16,9 @@ use crate::questions::Window;
 use crate::token_cache::{Entry, Kept};
 use crate::tokenize::{Form, Tokenize, Tokenized};
 
+/// Gets the tokens of the examples, portion by portion.
+type Writes<'w> = &'w mut dyn FnMut(&[Tokenized]);
+
 impl Dataset {
     /// Tokenizes every example, in parallel, and truncates it to `max_length` tokens. Numeric examples stay as
     /// they are. Of a large data set the tokens are read from the [cache](crate::TokenCache), if they are there.
@@ -125,7 +128,7 @@ impl Dataset {
         let Some(entry) = entry else {
             return Ok((self.tokenized(form, tokenizer, &encode, None)?, None));
         };
-        let stored = self.from_cache(&entry, form, tokenizer, &encode, &mut work)?;
+        let stored = self.cached(&entry, form, tokenizer, &encode, &mut work)?;
         work.finished();
         let rows = self.len();
         if let Some(encoded) = stored {
@@ -143,7 +146,7 @@ impl Dataset {
         form: &Form,
         tokenizer: &dyn Tokenize,
         encode: &(impl Fn(usize, &Example, Tokenized) -> I + Sync),
-        mut written: Option<&mut dyn FnMut(&[Tokenized])>,
+        mut written: Option<Writes<'_>>,
     ) -> Result<Vec<T>>
     where
         I::IntoIter: Send,
@@ -175,7 +178,7 @@ impl Dataset {
     }
 
     /// The same by tokens of the cache; `None` unless all of them are there.
-    fn from_cache<T: Send, I: IntoIterator<Item = T>>(
+    fn cached<T: Send, I: IntoIterator<Item = T>>(
         &self,
         entry: &Entry,
         form: &Form,

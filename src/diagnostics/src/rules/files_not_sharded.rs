@@ -22,8 +22,8 @@ impl Rule for FilesNotSharded {
               opens no file. A policy that divides files would save neither reading nor traffic here, and workers with \
               shorter files would have nothing to do at the end of an epoch. `Data`, and `Auto`, which is the same here, \
               give each example to one worker, once an epoch.",
-        bad: "fit!(model, train.take(32).auto_shard(AutoShardPolicy::File), batch_size = 16)?;",
-        good: "fit!(model, train.take(32).auto_shard(AutoShardPolicy::Data), batch_size = 16)?;",
+        bad: "fit!(model, train.take(64).auto_shard(AutoShardPolicy::File), batch_size = 32)?;",
+        good: "fit!(model, train.take(64).auto_shard(AutoShardPolicy::Data), batch_size = 32)?;",
         tensorflow: "",
     };
 

@@ -23,8 +23,8 @@ impl Rule for SeenByEveryWorker {
         why: "Each worker goes through all examples, in an order of its own, so that an epoch has as many times the examples \
               as there are workers, and takes as many times the steps. Schedules and `epochs` count these longer epochs. It \
               is right where each worker has to see all data, such as for data that are random anew for each worker.",
-        bad: "fit!(model, train.take(32).auto_shard(AutoShardPolicy::Off), batch_size = 16)?;",
-        good: "fit!(model, train.take(32), batch_size = 16)?;",
+        bad: "fit!(model, train.take(64).auto_shard(AutoShardPolicy::Off), batch_size = 32)?;",
+        good: "fit!(model, train.take(64), batch_size = 32)?;",
         tensorflow: "",
     };
 

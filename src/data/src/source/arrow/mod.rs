@@ -114,8 +114,11 @@ fn open(path: &Path) -> Result<(Records, ArrowRows)> {
     Ok((records, rows))
 }
 
+/// The names of the classes of a column, by its name.
+type ClassNames = HashMap<String, Vec<String>>;
+
 /// The columns, and the names of the classes that `datasets` has written.
-fn schema_of(schema: SchemaRef<'_>) -> Read<(Vec<Column>, HashMap<String, Vec<String>>)> {
+fn schema_of(schema: SchemaRef<'_>) -> Read<(Vec<Column>, ClassNames)> {
     if !matches!(schema.endianness(), Ok(Endianness::Little)) {
         return Err("its numbers are big-endian: write it on a little-endian machine".to_owned());
     }
