@@ -4,7 +4,7 @@
 //! The two interfaces differ in what a handle is: a pointer in Open MPI, an `int` in MPICH. Both are passed here as
 //! [`Handle`], a whole register: the calling conventions of 64-bit Linux pass either in it, and a callee that takes an
 //! `int` reads the lower half. Requests are written to memory, where the lower half is first on a little-endian machine.
-//! Sources: the files `mpi.h` of Open MPI 4.1 and of MPICH 4.0; https://www.mpich.org/abi.
+//! Sources: the files `mpi.h` of Open MPI 4.1 and of MPICH 4.0; <https://www.mpich.org/abi>.
 
 use std::ffi::{OsString, c_char, c_int, c_void};
 use std::ptr;
