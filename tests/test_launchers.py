@@ -108,7 +108,7 @@ class Job:
     def said(self):
         return without_ansi(self.output.read_text())
 
-    def ended(self, seconds=40):
+    def ended(self, seconds=120):
         """The exit status, once the command has ended."""
         try:
             return self.process.wait(seconds)
