@@ -5,6 +5,8 @@ use std::error::Error;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use stratoscope_workers::processor_time;
+
 /// Number of runs of `%timeit`.
 const RUNS: u32 = 7;
 /// The least duration of a run: it repeats the body until then.
@@ -64,20 +66,6 @@ pub fn timeit(mut body: impl FnMut() -> Result<(), Box<dyn Error>>) -> Result<()
         in_words(Duration::from_secs_f64(variance.sqrt()))
     );
     Ok(())
-}
-
-/// The processor time of all threads of this process.
-fn processor_time() -> Duration {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the pointer is valid for writing one `timespec`.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
-    Duration::new(
-        u64::try_from(time.tv_sec).unwrap_or(0),
-        u32::try_from(time.tv_nsec).unwrap_or(0),
-    )
 }
 
 /// Three digits and a unit.
