@@ -83,20 +83,34 @@ step() {
     fi
 }
 
-# Unit and integration tests of all crates, and the examples in their documentation.
+# A test that cannot run here prints `skipped: reason` and passes; it is counted at the end. Tests of a CUDA device are
+# not counted, because no package can provide one.
+count_skips() {
+    while read -r line; do
+        skipped+=("$line")
+    done < <(sed -n 's/^ *skipped: *//p' "$1" | grep -vi cuda | sort | uniq -c | sed 's/^ *//')
+}
+
+# Unit and integration tests of all crates, but those of `gpu_tests`.
 rust_tests() {
     local log=$results/rust.log status=0
     if cargo nextest --version >/dev/null 2>&1; then
-        cargo nextest run --config-file tests/nextest.toml --workspace --locked --no-fail-fast --success-output final 2>&1 | tee "$log" || status=$?
+        cargo nextest run --config-file tests/nextest.toml --workspace --locked --no-fail-fast --success-output final \
+            -E 'not (test(on_wgpu) or test(on_gpu))' 2>&1 | tee "$log" || status=$?
     else
-        cargo test --workspace --locked --no-fail-fast --lib --bins --tests -- --nocapture 2>&1 | tee "$log" || status=$?
+        cargo test --workspace --locked --no-fail-fast --lib --bins --tests -- --nocapture \
+            --skip on_wgpu --skip on_gpu 2>&1 | tee "$log" || status=$?
     fi
-    # A test that cannot run here prints `skipped: reason` and passes; it is counted at the end. Tests of a
-    # CUDA device are not counted, because no package can provide one.
-    while read -r line; do
-        skipped+=("$line")
-    done < <(sed -n 's/^ *skipped: *//p' "$log" | grep -vi cuda | sort | uniq -c | sed 's/^ *//')
+    count_skips "$log"
     return "$status"
+}
+
+# The tests of the kernels on wgpu, those of a binary in one process and one after the other: a process compiles and tunes
+# each kernel once, which takes most of their time, and nextest starts a process a test.
+gpu_tests() {
+    cargo test --workspace --locked --no-fail-fast --lib --test bert --test train -- \
+        on_wgpu on_gpu --test-threads=1 --show-output 2>&1 | grep -v -e '^running 0 tests' -e ' 0 passed; 0 failed' -e '^$' |
+        tee "$results/gpu.log"
 }
 
 doc_tests() { cargo test --workspace --locked --doc; }
@@ -131,10 +145,11 @@ cuda_compiler
 build
 install_kernel
 step "Rust tests" rust_tests
-# The tests of the kernel leave half of two cores idle: the checks run beside them, at the lowest priority.
+# The tests of the kernel leave half of two cores idle: these run beside them, at the lowest priority.
 (
     renice -n 19 -p "$BASHPID" >/dev/null
     failed=()
+    step "tests on a GPU" gpu_tests
     step "examples in the documentation" doc_tests
     step "lints" lints
     step "documentation" documentation
@@ -144,6 +159,7 @@ checks=$!
 step "tests of the real kernel" python_tests
 wait "$checks" || true
 cat "$results/checks.log"
+[ ! -f "$results/gpu.log" ] || count_skips "$results/gpu.log"
 while read -r name; do [ -z "$name" ] || failed+=("$name"); done <"$results/checks.failed"
 
 say "$((SECONDS - started)) s"

@@ -164,7 +164,7 @@ fn embedding_agrees() {
 
 /// The portable form on another backend gives the same results as the fused one on the CPU, including dropout masks.
 #[test]
-fn wgpu_has_the_same_masks() {
+fn the_same_masks_on_wgpu() {
     let Some(wgpu) = Device::enumerate(DeviceType::Wgpu).into_iter().next() else {
         println!("skipped: wgpu finds no adapter");
         return;

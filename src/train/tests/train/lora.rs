@@ -395,7 +395,7 @@ fn what_makes_no_adapters_is_refused() {
 
 /// It needs an adapter of wgpu; Mesa's software one is enough.
 #[test]
-fn a_gpu_trains_adapters_as_the_processor_does() {
+fn adapters_on_wgpu() {
     let device = match OneDeviceStrategy::new(wgpu(0)) {
         Ok(device) => device.strategy(),
         Err(reason) => {
