@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every test of the project:
 #
-#     tests/run.sh            # what CI runs: about 25 minutes once everything is built
+#     tests/run.sh            # what CI runs: about 30 minutes on two cores once everything is built
 #     tests/run.sh --full     # also the long ones: 5 seeds, the PyTorch comparison, soaks, fuzzing
 #
 # Has the requirements of `notebooks/run.sh`. As root on Debian it installs lavapipe (a software Vulkan
@@ -115,17 +115,31 @@ gpu_tests() {
 
 doc_tests() { cargo test --workspace --locked --doc; }
 
+# Tests that execute notebooks, the pages of the book and commands of the documents: they compute much and wait for nothing.
+documents=(articles book cards commands course documented_commands heads jupyterlab notebook notebook_outputs python_cells rules
+    tables_in_jupyterlab training)
+
+# Runs files of `tests/`; NAME.skips has the reasons for what was skipped.
 python_tests() {
-    local report=$results/pytest.xml status=0
-    "$venv/bin/python" -m pytest tests --junitxml "$report" || status=$?
-    while read -r line; do skipped+=("$line"); done < <("$venv/bin/python" - "$report" <<'PYTHON'
+    local name=$1 report=$results/$1.xml status=0
+    shift
+    "$venv/bin/python" -m pytest "$@" --junitxml "$report" || status=$?
+    "$venv/bin/python" - "$report" >"$results/$name.skips" <<'PYTHON'
 import collections, sys, xml.etree.ElementTree as tree
 reasons = collections.Counter(skip.get("message") for skip in tree.parse(sys.argv[1]).iter("skipped"))
 for reason, count in reasons.items():
     print(count, reason)
 PYTHON
-    )
     return "$status"
+}
+
+document_tests() { python_tests documents $(printf "tests/test_%s.py " "${documents[@]}"); }
+kernel_tests() {
+    local others=() file
+    for file in tests/test_*.py; do
+        [[ " ${documents[*]/%/.py} " == *" ${file#tests/test_} "* ]] || others+=("$file")
+    done
+    python_tests kernel "${others[@]}"
 }
 
 lints() { cargo clippy --workspace --locked --all-targets -- -D warnings; }
@@ -145,22 +159,37 @@ cuda_compiler
 build
 install_kernel
 step "Rust tests" rust_tests
-# The tests of the kernel leave half of two cores idle: these run beside them, at the lowest priority.
-(
-    renice -n 19 -p "$BASHPID" >/dev/null
-    failed=()
+# Runs steps beside those of the foreground, at a lower priority: their output goes to NAME.log, failures to NAME.failed.
+beside() {
+    local name=$1 nice=$2
+    shift 2
+    (
+        renice -n "$nice" -p "$BASHPID" >/dev/null
+        failed=()
+        "$@"
+        printf '%s\n' ${failed[@]+"${failed[@]}"} >"$results/$name.failed"
+    ) >"$results/$name.log" 2>&1 &
+}
+documents_steps() { step "tests of notebooks and documents" document_tests; }
+checks_steps() {
     step "tests on a GPU" gpu_tests
     step "examples in the documentation" doc_tests
     step "lints" lints
     step "documentation" documentation
-    printf '%s\n' ${failed[@]+"${failed[@]}"} >"$results/checks.failed"
-) >"$results/checks.log" 2>&1 &
-checks=$!
-step "tests of the real kernel" python_tests
-wait "$checks" || true
-cat "$results/checks.log"
-[ ! -f "$results/gpu.log" ] || count_skips "$results/gpu.log"
-while read -r name; do [ -z "$name" ] || failed+=("$name"); done <"$results/checks.failed"
+}
+# The tests of the kernel wait more than they compute, and measure some of the waiting: they have the highest priority.
+beside documents 10 documents_steps
+beside checks 19 checks_steps
+step "tests of the real kernel" kernel_tests
+wait
+for name in documents checks; do
+    cat "$results/$name.log"
+    while read -r line; do [ -z "$line" ] || failed+=("$line"); done <"$results/$name.failed"
+done
+count_skips "$results/gpu.log"
+for name in documents kernel; do
+    while read -r line; do skipped+=("$line"); done <"$results/$name.skips"
+done
 
 say "$((SECONDS - started)) s"
 for name in ${failed[@]+"${failed[@]}"}; do printf 'failed: %s\n' "$name"; done
