@@ -21,6 +21,10 @@ mod write;
 pub struct BertConfig {
     /// V, the number of tokens; every token id is below it. At least 1.
     pub vocab_size: usize,
+    /// E, the length of the vectors in the tables of embeddings where it is not H: ELECTRA's small models make H numbers of
+    /// them with a dense layer.
+    #[serde(default)]
+    pub embedding_size: Option<usize>,
     /// H, the length of a token's vector; a multiple of `num_attention_heads`.
     pub hidden_size: usize,
     /// Encoder layers, at least 1.
@@ -103,6 +107,7 @@ impl BertConfig {
         let sizes = [
             ("vocab_size", self.vocab_size, LARGEST_SIZE),
             ("hidden_size", self.hidden_size, LARGEST_SIZE),
+            ("embedding_size", self.embedding_width(), LARGEST_SIZE),
             ("num_hidden_layers", self.num_hidden_layers, LARGEST_COUNT),
             (
                 "num_attention_heads",
@@ -169,6 +174,11 @@ impl BertConfig {
     pub(crate) fn ties_word_embeddings(&self) -> bool {
         let field = self.file.get("tie_word_embeddings");
         field.and_then(Value::as_bool).unwrap_or(true)
+    }
+
+    /// E, the length of the vectors in the tables of embeddings.
+    pub fn embedding_width(&self) -> usize {
+        self.embedding_size.unwrap_or(self.hidden_size)
     }
 
     /// How many outputs the head has; 1 makes it a regression, unless there are `binary_labels`.
