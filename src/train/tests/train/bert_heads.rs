@@ -70,6 +70,7 @@ impl Case {
             labels,
             rows: (0..4).collect(),
             seq: 16,
+            choices: 1,
         }
     }
 }
