@@ -176,6 +176,25 @@ impl BertConfig {
         field.and_then(Value::as_bool).unwrap_or(true)
     }
 
+    /// What ELECTRA's head for multiple choice makes of a sequence, where it is not the dense layer with GELU on the first
+    /// token: the field, its value and the one that is computed.
+    pub(crate) fn other_summary(&self) -> Option<(&'static str, String, &'static str)> {
+        let differs = |(field, computed): (&'static str, &'static str)| {
+            let found = self.file.get(field).filter(|value| !value.is_null())?;
+            let found = found
+                .as_str()
+                .map_or_else(|| found.to_string(), str::to_owned);
+            (found != computed).then_some((field, found, computed))
+        };
+        let fields = [
+            ("summary_type", "first"),
+            ("summary_use_proj", "true"),
+            ("summary_activation", "gelu"),
+        ];
+        let mut fields = fields.into_iter();
+        (self.family == Family::Electra).then(|| fields.find_map(differs))?
+    }
+
     /// E, the length of the vectors in the tables of embeddings.
     pub fn embedding_width(&self) -> usize {
         self.embedding_size.unwrap_or(self.hidden_size)

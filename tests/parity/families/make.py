@@ -9,8 +9,8 @@ import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     CamembertConfig, CamembertForTokenClassification, DistilBertConfig, DistilBertForSequenceClassification, ElectraConfig,
-    ElectraForMaskedLM, ElectraForPreTraining, ElectraForSequenceClassification, PreTrainedTokenizerFast, RobertaConfig,
-    RobertaForSequenceClassification, XLMRobertaConfig, XLMRobertaForQuestionAnswering,
+    ElectraForMaskedLM, ElectraForMultipleChoice, ElectraForPreTraining, ElectraForSequenceClassification,
+    PreTrainedTokenizerFast, RobertaConfig, RobertaForSequenceClassification, XLMRobertaConfig, XLMRobertaForQuestionAnswering,
 )
 
 HERE = pathlib.Path(__file__).parent
@@ -80,6 +80,9 @@ def write(name, model, tokenizer, segments=False, body=False, columns=None):
     for first, second in [(TEXTS, None), tuple(map(list, zip(*PAIRS)))]:
         encoded = tokenizer(first, second, padding=True, truncation=True, max_length=24, return_tensors="pt",
                             return_token_type_ids=segments)
+        if isinstance(model, ElectraForMultipleChoice):
+            # The texts are the choices of one prompt.
+            encoded = {name: value.unsqueeze(0) for name, value in encoded.items()}
         with torch.no_grad():
             outputs = model.base_model(**encoded) if body else model(**encoded)
         if body:
@@ -89,9 +92,10 @@ def write(name, model, tokenizer, segments=False, body=False, columns=None):
         else:
             values = torch.stack([outputs.start_logits, outputs.end_logits], -1)
         values = values[..., :columns]
-        case = {"first": first, "second": second, "ids": encoded["input_ids"].tolist(),
-                "mask": encoded["attention_mask"].tolist(), "outputs": values.tolist()}
-        cases.append(case | ({"types": encoded["token_type_ids"].tolist()} if segments else {}))
+        rows = {name: value.flatten(0, -2).tolist() for name, value in encoded.items()}
+        case = {"first": first, "second": second, "ids": rows["input_ids"], "mask": rows["attention_mask"],
+                "outputs": values.tolist()}
+        cases.append(case | ({"types": rows["token_type_ids"]} if segments else {}))
     (folder / "cases.json").write_text(json.dumps(cases))
 
 
@@ -106,3 +110,4 @@ write("electra", ElectraForSequenceClassification(ElectraConfig(**electra, num_l
 write("electra-discriminator", ElectraForPreTraining(ElectraConfig(**electra | {"embedding_size": 16})), word_piece(),
       segments=True, body=True)
 write("electra-generator", ElectraForMaskedLM(ElectraConfig(**electra)), word_piece(), segments=True, columns=12)
+write("electra-choice", ElectraForMultipleChoice(ElectraConfig(**electra)), word_piece(), segments=True)

@@ -7,8 +7,8 @@ use burn::tensor::{Device, Tensor};
 use serde_json::Value;
 use stratoscope_bert::checkpoint::{self, LoadOptions, TensorFile};
 use stratoscope_bert::{
-    BatchTensors, BertNetwork, BertTokenizer, MaskedLm, Mode, Origin, QuestionAnswerer,
-    SequenceClassifier, TokenClassifier,
+    BatchTensors, BertNetwork, BertTokenizer, MaskedLm, Mode, MultipleChoice, Origin,
+    QuestionAnswerer, SequenceClassifier, TokenClassifier,
 };
 use stratoscope_data::Tokenize;
 
@@ -201,6 +201,29 @@ fn the_generator_of_electra_predicts_tokens() {
             .slice([0..tokens, 0..12]);
         as_f64(logits.into_data())
     });
+}
+
+#[test]
+fn electra_chooses() {
+    check::<MultipleChoice>("electra-choice", false, |network, batch| {
+        let [choices, _] = batch.input_ids.dims();
+        as_f64(network.forward(batch, choices, Mode::Eval).into_data())
+    });
+    // A summary of another kind is not computed.
+    let copy = tempfile::tempdir().expect("a folder");
+    let folder = parity("families").join("electra-choice");
+    for file in std::fs::read_dir(&folder).expect("a folder").flatten() {
+        std::fs::copy(file.path(), copy.path().join(file.file_name())).expect("room");
+    }
+    let config = std::fs::read_to_string(folder.join("config.json")).expect("the file");
+    let config = config.replace("\"summary_type\": \"first\"", "\"summary_type\": \"mean\"");
+    std::fs::write(copy.path().join("config.json"), config).expect("room");
+    let options = LoadOptions::new();
+    let load = checkpoint::load_as::<MultipleChoice>(copy.path(), &options, &Device::flex());
+    let problem = load.expect_err("it is refused");
+    assert_eq!(problem.code, "SC0903", "{problem}");
+    assert!(problem.message.contains("summary_type"), "{problem}");
+    checkpoint::load(copy.path(), &options, &Device::flex()).expect("other heads have none");
 }
 
 /// Another head on the discriminator's body, whose own head is listed as not used; and what is saved is an ELECTRA.

@@ -1,10 +1,10 @@
 //! Multiple choice before the first step: whether each prompt has choices, as many as the model was made for, and a label
-//! that is one of them. SC0103, SC0301, SC0313, SC0431.
+//! that is one of them. SC0103, SC0313, SC0431, SC0913.
 
 use std::borrow::Cow;
 
 use stratoscope_data::{Dataset, Example, Label};
-use stratoscope_diagnostics::rules::{DataOfOtherHead, HeadWritten, LabelOutOfRange};
+use stratoscope_diagnostics::rules::{DataOfOtherHead, UnknownLabel};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::text;
 
@@ -14,11 +14,10 @@ use crate::problem;
 /// Prompts with as many choices as the model was made for.
 ///
 /// # Errors
-/// SC0431 for data without choices, SC0103 for another number of them, SC0313 for missing labels, SC0301 for a label that is
+/// SC0431 for data without choices, SC0103 for another number of them, SC0313 for missing labels, SC0913 for a label that is
 /// none of the choices.
 pub(super) fn checked<'a>(
     files: &impl Files,
-    head: &HeadWritten,
     data: &'a Dataset,
     choices: usize,
     call: &str,
@@ -42,18 +41,14 @@ pub(super) fn checked<'a>(
         return Err(super::without_labels(data, "label"));
     }
     let too_large = |example: &&Example| example.class().is_some_and(|it| it >= choices);
-    if let Some(first) = data.examples.iter().find(too_large) {
-        let largest = data.examples.iter().filter_map(Example::class).max();
-        let rule = LabelOutOfRange {
-            label: first.class().unwrap_or_default() as i64,
-            row: first.row,
-            rows: data.examples.iter().filter(too_large).count(),
-            largest: largest.unwrap_or_default() as i64,
-            classes: choices,
-            head: Some(head.clone()),
-            source: data.source.clone(),
-            text: Some(first.text.clone()),
-            call: call.to_owned(),
+    let mut outside = data.examples.iter().filter(too_large);
+    if let Some(first) = outside.next() {
+        let rule = UnknownLabel {
+            label: first.class().unwrap_or_default().to_string(),
+            path: data.source.clone(),
+            line: first.line.unwrap_or(first.row + 1),
+            known: (0..choices).map(|number| number.to_string()).collect(),
+            rows: 1 + outside.count(),
         };
         return Err(rule.error());
     }

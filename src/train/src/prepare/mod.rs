@@ -177,7 +177,7 @@ pub(crate) fn encode(
             sets::checked(files, head, data, labels, call)?
         }
         Some(choices) if files.task() == Task::Choice => {
-            choices::checked(files, head, data, choices, call)?
+            choices::checked(files, data, choices, call)?
         }
         _ if is_of_other_head(data) => return Err(tagged(files, data, call)),
         Some(classes) => with_classes(files, head, data, classes, call)?,

@@ -126,8 +126,8 @@ fn it_learns_what_goes_with_a_prompt_and_chooses() {
         .find(|it| it.name == "classifier.weight");
     let classifier = classifier.expect("the head");
     assert_eq!(
-        (classifier.shape.as_slice(), classifier.origin.words()),
-        (&[1, 32][..], "loaded")
+        (classifier.shape.as_slice(), classifier.origin),
+        (&[1, 32][..], stratoscope_bert::Origin::Loaded)
     );
 }
 
@@ -236,8 +236,8 @@ fn what_does_not_fit_is_refused_in_words() {
     );
     check(
         &changed(|it| it.with_label(stratoscope_data::Label::Class(3))),
-        "SC0301",
-        "row 4",
+        "SC0913",
+        "`3`",
     );
     check(
         &changed(|it| Example { label: None, ..it }),
