@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_shown_and_told_apart_by_their_choices() {
+    fn they_are_shown_and_distinguished_by_their_choices() {
         let data = data();
         let shown = data.to_plain();
         assert!(shown.contains("2 prompts with 3 choices each"), "{shown}");
