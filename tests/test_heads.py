@@ -95,6 +95,30 @@ def test_texts_have_several_labels(ready, tiny, tmp_path):
     assert config["problem_type"] == "multi_label_classification"
 
 
+def test_a_text_is_chosen(ready, tiny, tmp_path):
+    rows = [(["library", "editor", "font"][row % 3], ["the game", "the server"][:: 1 - 2 * (row // 3 % 2)], row // 3 % 2) for row in range(48)]
+    (tmp_path / "choices.csv").write_text("text,first,second,label\n" + "".join(f"a {text},{','.join(choices)},{right}\n" for text, choices, right in rows), encoding="utf-8")
+    ready.run(f'let prompts = Dataset::csv_with("{tmp_path}/choices.csv", &Columns::new().choices(["first", "second"]))?;')
+    assert "48 prompts with 2 choices each" in ready.run("prompts").shown()
+    ready.run(f"""scope!(strategy, {{
+    let chooser = BertForMultipleChoice::from_pretrained("{tiny}", 2)?;
+    compile!(chooser, optimizer = AdamW::new(5e-3), {ENTROPY}, metrics = ["accuracy"])?;
+}});""")
+    history = ready.run("let history = fit!(chooser, prompts, validation_data = prompts, batch_size = 8, epochs = 10)?; history").shown()
+    assert "accuracy" in history, history
+    cell = ready.run('chooser.choose("a font", ["the server", "the game"])?')
+    assert "a font → the game" in cell.shown(), cell.shown()
+    html = cell.shown("text/html")
+    check_static_html(html)
+    assert html.count("height:9px") == 2
+    check_card(ready.execute("fit!(chooser, texts)?;"), "SC0431", "prompts with choices")
+    check_card(ready.execute('Dataset::from_choices([("a font", vec!["the game"], 0)])?;'), "SC0911", "one choice")
+    check_card(ready.execute('Dataset::from_choices([("a font", vec!["the game", "the server"], 2)])?;'), "SC0913", "2")
+    ready.run(f'chooser.save_pretrained("{tmp_path}/chooser")?;')
+    config = json.loads((tmp_path / "chooser" / "config.json").read_text(encoding="utf-8"))
+    assert config["architectures"] == ["BertForMultipleChoice"]
+
+
 def test_texts_have_vectors(kernel):
     """Those of the reference, up to its limit; `embed` cuts at 512 tokens, so the text that was cut at 128 is left out."""
     reference = json.loads((pathlib.Path(__file__).parent / "parity/minilm/sentences.json").read_text(encoding="utf-8"))

@@ -18,9 +18,10 @@ pub struct BatchTensors {
 }
 
 impl BatchTensors {
-    /// Puts a batch of the data pipeline on a device.
+    /// Puts a batch of the data pipeline on a device: a row for each sequence, those of an example one after the other.
     pub fn from_batch(batch: &Batch, device: &Device) -> Self {
-        let shape = [batch.size(), batch.seq];
+        let choices = batch.choices.max(1);
+        let shape = [batch.size() * choices, batch.seq / choices];
         Self::from_values(
             batch.ids.iter().map(|&id| id as i64).collect(),
             batch.mask.iter().map(|&mask| mask as f32).collect(),

@@ -6,8 +6,9 @@ use burn::tensor::Tensor;
 
 use crate::batch::BatchTensors;
 use crate::config::BertConfig;
-use crate::embeddings::Embeddings;
+use crate::embeddings::{self, Embeddings};
 use crate::encoder::Encoder;
+use crate::linear::Linear;
 use crate::mode::Mode;
 use crate::parameters::Parameters;
 use crate::taps;
@@ -17,6 +18,8 @@ use crate::taps;
 pub struct Body {
     /// Tokens → vectors.
     pub embeddings: Embeddings,
+    /// E → H, where the tables hold vectors of another length than the layers take.
+    pub embeddings_project: Option<Linear>,
     /// Vectors → vectors in context.
     pub encoder: Encoder,
 }
@@ -24,7 +27,7 @@ pub struct Body {
 /// The outputs of the body.
 #[derive(Clone, Debug)]
 pub struct BodyOutput {
-    /// After the embeddings' LayerNorm (and dropout), [B, S, H].
+    /// What the encoder takes: after the embeddings' LayerNorm, dropout and projection, [B, S, H].
     pub embedded: Tensor<3>,
     /// After each encoder layer, [B, S, H].
     pub hidden_states: Vec<Tensor<3>>,
@@ -42,6 +45,7 @@ impl Body {
     pub fn new(parameters: &mut Parameters, config: &BertConfig) -> Self {
         Self {
             embeddings: Embeddings::new(&mut parameters.enter("embeddings"), config),
+            embeddings_project: embeddings::projection(parameters, config),
             encoder: Encoder::new(&mut parameters.enter("encoder"), config),
         }
     }
@@ -50,6 +54,7 @@ impl Body {
     pub fn forward(&self, batch: BatchTensors, mode: Mode) -> BodyOutput {
         taps::within("bert", || {
             let embedded = taps::within("embeddings", || self.embeddings.forward(&batch, mode));
+            let embedded = embeddings::projected(self.embeddings_project.as_ref(), embedded, mode);
             let hidden_states = taps::within("encoder", || {
                 (self.encoder).forward(embedded.clone(), batch.attention_mask, mode)
             });

@@ -21,6 +21,10 @@ mod write;
 pub struct BertConfig {
     /// V, the number of tokens; every token id is below it. At least 1.
     pub vocab_size: usize,
+    /// E, the length of the vectors in the tables of embeddings where it is not H: ELECTRA's small models make H numbers of
+    /// them with a dense layer.
+    #[serde(default)]
+    pub embedding_size: Option<usize>,
     /// H, the length of a token's vector; a multiple of `num_attention_heads`.
     pub hidden_size: usize,
     /// Encoder layers, at least 1.
@@ -103,6 +107,7 @@ impl BertConfig {
         let sizes = [
             ("vocab_size", self.vocab_size, LARGEST_SIZE),
             ("hidden_size", self.hidden_size, LARGEST_SIZE),
+            ("embedding_size", self.embedding_width(), LARGEST_SIZE),
             ("num_hidden_layers", self.num_hidden_layers, LARGEST_COUNT),
             (
                 "num_attention_heads",
@@ -169,6 +174,30 @@ impl BertConfig {
     pub(crate) fn ties_word_embeddings(&self) -> bool {
         let field = self.file.get("tie_word_embeddings");
         field.and_then(Value::as_bool).unwrap_or(true)
+    }
+
+    /// What ELECTRA's head for multiple choice makes of a sequence, where it is not the dense layer with GELU on the first
+    /// token: the field, its value and the one that is computed.
+    pub(crate) fn other_summary(&self) -> Option<(&'static str, String, &'static str)> {
+        let differs = |(field, computed): (&'static str, &'static str)| {
+            let found = self.file.get(field).filter(|value| !value.is_null())?;
+            let found = found
+                .as_str()
+                .map_or_else(|| found.to_string(), str::to_owned);
+            (found != computed).then_some((field, found, computed))
+        };
+        let fields = [
+            ("summary_type", "first"),
+            ("summary_use_proj", "true"),
+            ("summary_activation", "gelu"),
+        ];
+        let mut fields = fields.into_iter();
+        (self.family == Family::Electra).then(|| fields.find_map(differs))?
+    }
+
+    /// E, the length of the vectors in the tables of embeddings.
+    pub fn embedding_width(&self) -> usize {
+        self.embedding_size.unwrap_or(self.hidden_size)
     }
 
     /// How many outputs the head has; 1 makes it a regression, unless there are `binary_labels`.

@@ -1,7 +1,7 @@
 //! The sum of word, position and segment vectors, normalized. Checkpoint keys `bert.embeddings.*`.
 //! Source: Devlin et al. 2019, section 3 and figure 2; google-research/bert@eedf571 `modeling.py`,
 //! `embedding_lookup` and `embedding_postprocessor`.
-//! Dimensions: B sequences, S positions, H = hidden_size.
+//! Dimensions: B sequences, S positions, E = embedding_width, which is H = hidden_size but for ELECTRA's small models.
 
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -10,6 +10,7 @@ use crate::batch::BatchTensors;
 use crate::config::BertConfig;
 use crate::embedding_table::EmbeddingTable;
 use crate::layer_norm::LayerNorm;
+use crate::linear::Linear;
 use crate::mode::{DropoutSite, Mode};
 use crate::operation;
 use crate::ops;
@@ -19,13 +20,13 @@ use crate::taps;
 /// Tokens → vectors: the sum of a vector for the word, one for the position and one for the segment.
 #[derive(Module, Debug)]
 pub struct Embeddings {
-    /// [vocab_size, H]; the padding token's vector is not trained through the lookup.
+    /// [vocab_size, E]; the padding token's vector is not trained through the lookup.
     pub word_embeddings: EmbeddingTable,
-    /// [max_position_embeddings, H]; positions are learned, not computed.
+    /// [max_position_embeddings, E]; positions are learned, not computed.
     pub position_embeddings: EmbeddingTable,
-    /// [type_vocab_size, H]
+    /// [type_vocab_size, E]
     pub token_type_embeddings: EmbeddingTable,
-    /// Over H; key `LayerNorm`.
+    /// Over E; key `LayerNorm`.
     pub layer_norm: LayerNorm,
     #[module(skip)]
     hidden_dropout_prob: f64,
@@ -34,10 +35,10 @@ pub struct Embeddings {
 impl Embeddings {
     /// Takes the parameters under `embeddings`.
     pub fn new(parameters: &mut Parameters, config: &BertConfig) -> Self {
-        let hidden_size = config.hidden_size;
+        let width = config.embedding_width();
         let mut table = |name: &str, entries: usize, padding_index: Option<usize>| {
             let mut inside = parameters.enter(name);
-            EmbeddingTable::new(&mut inside, entries, hidden_size, padding_index)
+            EmbeddingTable::new(&mut inside, entries, width, padding_index)
         };
         let word_embeddings = table("word_embeddings", config.vocab_size, config.pad_token_id);
         let position_embeddings =
@@ -52,7 +53,7 @@ impl Embeddings {
             token_type_embeddings,
             layer_norm: LayerNorm::new(
                 &mut parameters.enter("LayerNorm"),
-                hidden_size,
+                width,
                 config.layer_norm_eps,
             ),
             hidden_dropout_prob: config.hidden_dropout_prob,
@@ -60,7 +61,7 @@ impl Embeddings {
     }
 
     /// # Shapes
-    /// ids and types [B, S], S at most `max_position_embeddings` → [B, S, H]
+    /// ids and types [B, S], S at most `max_position_embeddings` → [B, S, E]
     pub fn forward(&self, batch: &BatchTensors, mode: Mode) -> Tensor<3> {
         let [_, sequence] = batch.input_ids.dims();
         let words = taps::within("word_embeddings", || {
@@ -72,7 +73,7 @@ impl Embeddings {
         let positions = self
             .position_embeddings
             .first(sequence)
-            .unsqueeze_dim::<3>(0); // [1, S, H]
+            .unsqueeze_dim::<3>(0); // [1, S, E]
         // The reference's order of summation: words + types, then positions.
         let sum = operation!("sum", [words, types, positions], words + types + positions);
         let sum = ops::rounded(sum);
@@ -84,5 +85,26 @@ impl Embeddings {
                 None => normalized,
             },
         )
+    }
+}
+
+/// The layer after the embeddings that makes H numbers of E, where there is a difference. Its key `embeddings_project` is
+/// beside that of the embeddings. Source: transformers v4.57.1 `modeling_electra.py`, `ElectraModel`.
+pub(crate) fn projection(parameters: &mut Parameters, config: &BertConfig) -> Option<Linear> {
+    let width = config.embedding_size?;
+    let mut inside = parameters.enter("embeddings_project");
+    Some(Linear::new(&mut inside, width, config.hidden_size))
+}
+
+/// The embeddings as the encoder takes them.
+///
+/// # Shapes
+/// [B, S, E] → [B, S, H]
+pub(crate) fn projected(layer: Option<&Linear>, embedded: Tensor<3>, mode: Mode) -> Tensor<3> {
+    match layer {
+        Some(layer) => taps::within("embeddings_project", || {
+            taps::output(layer.forward(embedded, mode))
+        }),
+        None => embedded,
     }
 }

@@ -1,5 +1,6 @@
 //! Models whose weights BERT's layers can hold: what they call BERT's fields and tensors, and where they differ. Source:
-//! transformers v4.57.1, `modeling_distilbert.py`, `modeling_roberta.py` and the configurations beside them.
+//! transformers v4.57.1, `modeling_distilbert.py`, `modeling_roberta.py`, `modeling_electra.py` and the configurations
+//! beside them.
 
 use burn::tensor::{Tensor, activation};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,9 @@ pub enum Family {
     XlmRoberta,
     /// Martin et al. 2020: RoBERTa of French.
     Camembert,
+    /// Clark et al. 2020: its discriminator, whose tables may hold shorter vectors than the layers; the first token's
+    /// vector goes through a dense layer and GELU.
+    Electra,
 }
 
 /// The layers of DistilBERT: BERT's path below a layer, and its own.
@@ -32,38 +36,37 @@ const DISTILBERT_LAYER: [(&str, &str); 8] = [
     ("output.LayerNorm.", "output_layer_norm."),
 ];
 
-/// The head of a masked language model: BERT's path, DistilBERT's, RoBERTa's.
-const PREDICTIONS: [(&str, &str, &str); 3] = [
-    (
+/// The head of a masked language model: BERT's path, DistilBERT's, RoBERTa's, that of ELECTRA's generator.
+const PREDICTIONS: [[&str; 4]; 3] = [
+    [
         "cls.predictions.transform.dense.",
         "vocab_transform.",
         "lm_head.dense.",
-    ),
-    (
+        "generator_predictions.dense.",
+    ],
+    [
         "cls.predictions.transform.LayerNorm.",
         "vocab_layer_norm.",
         "lm_head.layer_norm.",
-    ),
-    ("cls.predictions.", "vocab_projector.", "lm_head."),
+        "generator_predictions.LayerNorm.",
+    ],
+    [
+        "cls.predictions.",
+        "vocab_projector.",
+        "lm_head.",
+        "generator_lm_head.",
+    ],
 ];
-
-/// The name of a tensor of that head in another family.
-fn of_predictions(of_bert: &str, in_distilbert: bool) -> Option<String> {
-    PREDICTIONS.iter().find_map(|(bert, distilbert, roberta)| {
-        let part = of_bert.strip_prefix(bert)?;
-        let own = if in_distilbert { distilbert } else { roberta };
-        Some(format!("{own}{part}"))
-    })
-}
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Bert,
         Self::DistilBert,
         Self::Roberta,
         Self::XlmRoberta,
         Self::Camembert,
+        Self::Electra,
     ];
 
     /// What `model_type` says in `config.json`.
@@ -74,6 +77,7 @@ impl Family {
             Self::Roberta => "roberta",
             Self::XlmRoberta => "xlm-roberta",
             Self::Camembert => "camembert",
+            Self::Electra => "electra",
         }
     }
 
@@ -85,6 +89,7 @@ impl Family {
             Self::Roberta => "Roberta",
             Self::XlmRoberta => "XLMRoberta",
             Self::Camembert => "Camembert",
+            Self::Electra => "Electra",
         }
     }
 
@@ -99,6 +104,22 @@ impl Family {
         matches!(self, Self::Roberta | Self::XlmRoberta | Self::Camembert)
     }
 
+    /// The name of a tensor of a masked language model's head.
+    fn predictions(self, of_bert: &str) -> Option<String> {
+        PREDICTIONS
+            .iter()
+            .find_map(|[bert, distilbert, roberta, electra]| {
+                let part = of_bert.strip_prefix(bert)?;
+                let own = match self {
+                    Self::Bert => bert,
+                    Self::DistilBert => distilbert,
+                    Self::Roberta | Self::XlmRoberta | Self::Camembert => roberta,
+                    Self::Electra => electra,
+                };
+                Some(format!("{own}{part}"))
+            })
+    }
+
     /// What its `config.json` calls a field of BERT's; `None` where it has no such field.
     pub(crate) fn field(self, of_bert: &str) -> Option<&str> {
         match (self, of_bert) {
@@ -111,23 +132,28 @@ impl Family {
             (Self::DistilBert, "attention_probs_dropout_prob") => Some("attention_dropout"),
             (Self::DistilBert, "classifier_dropout") => Some("seq_classif_dropout"),
             (Self::DistilBert, "type_vocab_size" | "layer_norm_eps") => None,
+            (Self::Electra, "embedding_size") => Some("embedding_size"),
+            (_, "embedding_size") => None,
             _ => Some(of_bert),
         }
     }
 
-    /// The layers where the file does not say.
-    pub(crate) fn default_layers(self) -> usize {
-        match self {
-            Self::DistilBert => 6,
-            _ => 12,
-        }
-    }
-
-    /// The segment types where the file does not say.
-    pub(crate) fn default_types(self) -> usize {
-        match self {
-            Self::DistilBert => 1,
-            _ => 2,
+    /// A size by its name in BERT, where the file does not say.
+    pub(crate) fn default_size(self, of_bert: &str) -> usize {
+        match (self, of_bert) {
+            (Self::DistilBert, "num_hidden_layers") => 6,
+            (Self::DistilBert, "type_vocab_size") => 1,
+            (Self::Electra, "embedding_size") => 128,
+            (Self::Electra, "hidden_size") => 256,
+            (Self::Electra, "num_attention_heads") => 4,
+            (Self::Electra, "intermediate_size") => 1024,
+            (_, "vocab_size") => 30_522,
+            (_, "num_hidden_layers" | "num_attention_heads") => 12,
+            (_, "intermediate_size") => 3072,
+            (_, "max_position_embeddings") => 512,
+            (_, "type_vocab_size" | "num_labels") => 2,
+            // `hidden_size` and `embedding_size`
+            _ => 768,
         }
     }
 
@@ -155,6 +181,7 @@ impl Family {
             Self::Bert => "bert.",
             Self::DistilBert => "distilbert.",
             Self::Roberta | Self::XlmRoberta | Self::Camembert => "roberta.",
+            Self::Electra => "electra.",
         }
     }
 
@@ -165,7 +192,7 @@ impl Family {
             Self::Bert => Some(of_bert.to_owned()),
             Self::DistilBert => {
                 let Some(body) = body else {
-                    let own = of_predictions(of_bert, true);
+                    let own = self.predictions(of_bert);
                     return own.or_else(|| Some(of_bert.to_owned()));
                 };
                 if let Some(part) = body.strip_prefix("pooler.dense.") {
@@ -184,7 +211,7 @@ impl Family {
                 })?;
                 Some(format!("distilbert.transformer.layer.{layer}.{path}"))
             }
-            Self::Roberta | Self::XlmRoberta | Self::Camembert => {
+            Self::Roberta | Self::XlmRoberta | Self::Camembert | Self::Electra => {
                 // The head is two layers; BERT's pooler does what the first does.
                 let is_classifier = architecture == "BertForSequenceClassification";
                 let head = |prefix: &str, layer: &str| {
@@ -195,11 +222,16 @@ impl Family {
                     Some(_) if is_classifier && of_bert.starts_with("bert.pooler.dense.") => {
                         head("bert.pooler.dense.", "dense")
                     }
-                    Some(body) => Some(format!("roberta.{body}")),
+                    // ELECTRA's body has no pooler; this head has one of its own.
+                    Some(body) if self == Self::Electra && body.starts_with("pooler.dense.") => {
+                        let part = body.strip_prefix("pooler.dense.")?;
+                        Some(format!("sequence_summary.summary.{part}"))
+                    }
+                    Some(body) => Some(format!("{}{body}", self.prefix())),
                     None if is_classifier => {
                         head("classifier.", "out_proj").or_else(|| Some(of_bert.to_owned()))
                     }
-                    None => of_predictions(of_bert, false).or_else(|| Some(of_bert.to_owned())),
+                    None => (self.predictions(of_bert)).or_else(|| Some(of_bert.to_owned())),
                 }
             }
         }
@@ -209,6 +241,7 @@ impl Family {
     pub(crate) fn pooled(self, dense: Tensor<3>) -> Tensor<3> {
         match self {
             Self::DistilBert => activation::relu(dense),
+            Self::Electra => activation::gelu(dense),
             _ => activation::tanh(dense),
         }
     }
@@ -278,6 +311,24 @@ mod tests {
                 "bert.pooler.dense.bias",
                 Some("roberta.pooler.dense.bias"),
             ),
+            (
+                Family::Electra,
+                classifier,
+                "bert.pooler.dense.bias",
+                Some("classifier.dense.bias"),
+            ),
+            (
+                Family::Electra,
+                "BertForMultipleChoice",
+                "bert.pooler.dense.bias",
+                Some("sequence_summary.summary.bias"),
+            ),
+            (
+                Family::Electra,
+                tagger,
+                "bert.embeddings_project.weight",
+                Some("electra.embeddings_project.weight"),
+            ),
         ];
         for (family, architecture, of_bert, expected) in cases {
             let found = family.tensor(of_bert, architecture);
@@ -292,6 +343,11 @@ mod tests {
                 "vocab_layer_norm.bias",
             ),
             (Family::Roberta, "lm_head.bias", "lm_head.layer_norm.bias"),
+            (
+                Family::Electra,
+                "generator_lm_head.bias",
+                "generator_predictions.LayerNorm.bias",
+            ),
         ] {
             let name = |of_bert: &str| family.tensor(of_bert, "BertForMaskedLM");
             assert_eq!(name("cls.predictions.bias").as_deref(), Some(bias));

@@ -1,7 +1,8 @@
 //! The token behind a mask: the network of transformers' `BertForMaskedLM`. Checkpoint keys `bert.*` and `cls.predictions.*`;
 //! the decoder's weights are the word embeddings, and only its bias is a variable of its own. Source: Devlin et al. 2019,
 //! section 3.1; transformers v4.57.1 `modeling_bert.py`, `BertLMPredictionHead`.
-//! Dimensions: B sequences, S positions, N tokens to predict, H = hidden_size, V = vocab_size.
+//! Dimensions: B sequences, S positions, N tokens to predict, H = hidden_size,
+//! E = embedding_width, V = vocab_size.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Int, Tensor};
@@ -42,10 +43,10 @@ pub struct Predictions {
     pub transform: Transform,
 }
 
-/// H → H, GELU, LayerNorm.
+/// H → E, GELU, LayerNorm.
 #[derive(Module, Debug)]
 pub struct Transform {
-    /// H → H.
+    /// H → E.
     pub dense: Linear,
     /// Of the activation.
     pub layer_norm: LayerNorm,
@@ -99,7 +100,7 @@ impl MaskedLm {
 
 impl Predictions {
     /// # Shapes
-    /// [1, N, H] → [1, N, H]
+    /// [1, N, H] → [1, N, E]
     fn transform(&self, hidden: Tensor<3>, mode: Mode) -> Tensor<3> {
         let dense = taps::within("dense", || {
             taps::output(self.transform.dense.forward_gelu(hidden, mode))
@@ -117,10 +118,10 @@ impl BertNetwork for MaskedLm {
         let mut inside = cls.enter("predictions");
         let bias = inside.take("bias", [config.vocab_size], Initial::Zeros);
         let mut transform = inside.enter("transform");
-        let size = config.hidden_size;
-        let dense = Linear::new(&mut transform.enter("dense"), size, size);
+        let width = config.embedding_width();
+        let dense = Linear::new(&mut transform.enter("dense"), config.hidden_size, width);
         let mut norm = transform.enter("LayerNorm");
-        let layer_norm = LayerNorm::new(&mut norm, size, config.layer_norm_eps);
+        let layer_norm = LayerNorm::new(&mut norm, width, config.layer_norm_eps);
         let transform = Transform { dense, layer_norm };
         let predictions = Predictions { bias, transform };
         Self {

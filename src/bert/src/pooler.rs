@@ -14,7 +14,7 @@ use crate::ops;
 use crate::parameters::Parameters;
 use crate::taps;
 
-/// The first token's vector through a dense layer and tanh (DistilBERT: ReLU).
+/// The first token's vector through a dense layer and tanh (DistilBERT: ReLU; ELECTRA: GELU).
 #[derive(Module, Debug)]
 pub struct Pooler {
     /// H → H.

@@ -20,6 +20,8 @@ pub enum Annotation {
     Answers(Vec<Answer>),
     /// The classes that the text has, in order and each once; there may be none.
     Classes(Vec<usize>),
+    /// The texts of which one goes with the text, in their order; the label is the number of the right one.
+    Choices(Vec<String>),
 }
 
 /// An answer to a question.

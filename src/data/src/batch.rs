@@ -27,6 +27,9 @@ pub struct Batch {
     pub rows: Vec<usize>,
     /// S, the length of the longest row.
     pub seq: usize,
+    /// How many sequences a row consists of, each of S / `choices` positions and padded by itself: those of multiple choice,
+    /// else 1.
+    pub choices: usize,
 }
 
 /// The labels of a batch; all of one kind.
@@ -168,11 +171,11 @@ impl Batch {
     /// Pads examples to the longest of them. Without examples, `seq` is 0.
     fn of(examples: &[&EncodedExample], data: &Encoded) -> Self {
         let pad_id = data.pad_id();
-        let seq = examples
-            .iter()
-            .map(|example| example.ids.len())
-            .max()
-            .unwrap_or(0);
+        let choices = examples.iter().map(|it| it.sequences().len()).max();
+        let choices = choices.unwrap_or(1).max(1);
+        let lengths = examples.iter().flat_map(|example| example.sequences());
+        let length = lengths.map(|own| own.len()).max().unwrap_or(0);
+        let seq = choices * length;
         let area = examples.len() * seq;
         let mut batch = Self {
             ids: Vec::with_capacity(area),
@@ -182,23 +185,33 @@ impl Batch {
             labels: labels_of(examples, seq, data),
             rows: examples.iter().map(|example| example.index).collect(),
             seq,
+            choices,
         };
         for example in examples {
             let end = batch.ids.len() + seq;
-            batch.ids.extend(example.ids.iter().map(|&id| id as i32));
-            batch.mask.resize(batch.ids.len(), 1);
-            batch
-                .type_ids
-                .extend(example.type_ids.iter().map(|&id| id as i32));
-            batch.ids.resize(end, pad_id as i32);
-            batch.mask.resize(end, 0);
-            batch.type_ids.resize(end, 0);
+            for own in example.sequences() {
+                let end = batch.ids.len() + length;
+                let ids = &example.ids[own.clone()];
+                batch.ids.extend(ids.iter().map(|&id| id as i32));
+                batch.mask.resize(batch.ids.len(), 1);
+                let types = &example.type_ids[own];
+                batch.type_ids.extend(types.iter().map(|&id| id as i32));
+                batch.pad_to(end, pad_id);
+            }
+            batch.pad_to(end, pad_id);
             batch.features.extend_from_slice(&example.features);
         }
         if let Some(hidden) = data.hidden() {
             batch.labels = hidden.in_batch(examples, seq, &mut batch.ids);
         }
         batch
+    }
+
+    /// Padding up to a number of positions.
+    fn pad_to(&mut self, end: usize, pad_id: u32) {
+        self.ids.resize(end, pad_id as i32);
+        self.mask.resize(end, 0);
+        self.type_ids.resize(end, 0);
     }
 
     /// B, the number of examples.
@@ -251,12 +264,14 @@ impl Batch {
             return self;
         }
         let is_token = |row: &[i32]| row.iter().rposition(|&mask| mask == 1);
-        let longest = self.mask.chunks(self.seq).filter_map(is_token).max();
-        let seq = longest.map_or(0, |last| last + 1);
+        let length = (self.seq / self.choices.max(1)).max(1);
+        let longest = self.mask.chunks(length).filter_map(is_token).max();
+        let kept = longest.map_or(0, |last| last + 1);
         let cut = |rows: &[i32]| -> Vec<i32> {
-            let rows = rows.chunks(self.seq);
-            rows.flat_map(|row| &row[..seq]).copied().collect()
+            let sequences = rows.chunks(length);
+            sequences.flat_map(|row| &row[..kept]).copied().collect()
         };
+        let seq = self.choices * kept;
         let labels = match &self.labels {
             // Those of a head that answers some tokens are not as many as the row has.
             Labels::Tokens(tokens) if tokens.places.is_none() => Labels::Tokens(TokenLabels {
@@ -291,6 +306,7 @@ impl Batch {
             labels: self.labels.slice(rows.clone()),
             rows: self.rows[rows].to_vec(),
             seq: self.seq,
+            choices: self.choices,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use stratoscope_diagnostics::Result;
@@ -36,6 +37,21 @@ pub struct EncodedExample {
     pub truncated: usize,
 }
 
+impl EncodedExample {
+    /// Where its sequences stand in its tokens: one, or that of each choice.
+    pub(crate) fn sequences(&self) -> Vec<Range<usize>> {
+        let Targets::Choices(lengths) = &self.targets else {
+            return vec![0..self.ids.len()];
+        };
+        let mut start = 0;
+        let each = lengths.iter().map(|&length| {
+            start += length;
+            start - length..start
+        });
+        each.collect()
+    }
+}
+
 /// What is to be answered for an example, where that is more than a class or a number.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Targets {
@@ -50,6 +66,8 @@ pub enum Targets {
     Set(Arc<[usize]>),
     /// Tokens of its own, hidden when it comes into a batch: the number of each token's word, the largest for none.
     Masked(Arc<[u32]>),
+    /// Its label says it. Its tokens are a sequence for each choice, one after the other, of these lengths.
+    Choices(Arc<[usize]>),
 }
 
 /// A tokenized data set in some order. Cloning and shuffling copy indices, not tokens.

@@ -51,6 +51,7 @@
 
 pub mod annotation;
 pub mod batch;
+mod choices;
 pub mod dataset;
 pub mod encoded;
 pub mod example;

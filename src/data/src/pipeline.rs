@@ -12,11 +12,12 @@ use crate::example::{Example, Label};
 use crate::tags::sorted_tags;
 use crate::{problem, random};
 
-/// What is compared to find duplicates: both texts of a pair, or all features. Labels may differ.
+/// What is compared to find duplicates: both texts of a pair, the text and its choices, or all features. Labels may differ.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Content<'a> {
     text: &'a str,
     pair: Option<&'a str>,
+    choices: &'a [String],
     // The text of a long numeric example shows its first features only.
     bits: Vec<u32>,
 }
@@ -26,6 +27,7 @@ impl<'a> Content<'a> {
         Self {
             text: &example.text,
             pair: example.pair.as_deref(),
+            choices: example.choices().unwrap_or_default(),
             bits: example.features.iter().map(|x| x.to_bits()).collect(),
         }
     }
@@ -45,6 +47,7 @@ impl Kind {
         let first = data.examples.first();
         let label = match first.map(|example| (example.words(), example.answers(), example.label)) {
             _ if first.is_some_and(|example| example.classes().is_some()) => "sets of labels",
+            _ if first.is_some_and(|example| example.choices().is_some()) => "choices",
             Some((Some(_), ..)) => "tags",
             Some((_, Some(_), _)) => "answers",
             Some((.., Some(Label::Class(_)))) => "classes",

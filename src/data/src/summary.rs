@@ -100,6 +100,7 @@ impl Dataset {
             ("row", true),
             ("text", true),
             ("second text", paired),
+            ("choices", self.has_choices()),
             ("label", labelled),
         ];
         let mut html = data_table("border-collapse:collapse") + "<tr>";
@@ -117,6 +118,10 @@ impl Dataset {
             );
             if paired {
                 let _ = write!(html, "<td style=\"{CELL}\">{}</td>", escape(pair));
+            }
+            if self.has_choices() {
+                let choices = escape(&example.choices().unwrap_or_default().join(" | "));
+                let _ = write!(html, "<td style=\"{CELL}\">{choices}</td>");
             }
             if labelled {
                 let label = escape(&self.label_text(example));
@@ -179,6 +184,10 @@ impl Dataset {
             );
             return format!("{sentences} of {words}, {tags}");
         }
+        if self.has_choices() {
+            let prompts = text::count(self.len(), "prompt");
+            return format!("{prompts} with {} choices each", self.num_labels());
+        }
         let answers = self.examples.iter().filter_map(Example::answers);
         let without = answers.clone().filter(|answers| answers.is_empty()).count();
         if answers.count() == self.len() && !self.is_empty() {
@@ -216,7 +225,7 @@ impl Dataset {
         100.0 * count as f64 / all.max(1) as f64
     }
 
-    /// The name of the class, the number, the entities, the answer, or nothing.
+    /// The name of the class, the number, the entities, the answer, the right choice, or nothing.
     fn label_text(&self, example: &Example) -> String {
         if let Some(words) = example.words() {
             return self.entities_text(&example.text, words);
@@ -234,6 +243,9 @@ impl Dataset {
                 .filter(|it| !it.is_empty())
                 .unwrap_or("none")
                 .to_owned();
+        }
+        if let (Some(choices), Some(right)) = (example.choices(), example.class()) {
+            return choices.get(right).cloned().unwrap_or_default();
         }
         match example.label {
             Some(Label::Class(class)) => match self.label_names.get(class) {
@@ -344,6 +356,7 @@ impl Example {
         };
         let mut parts = vec![("row", place), (text, self.text.clone())];
         parts.extend(self.pair.clone().map(|pair| ("second text", pair)));
+        parts.extend(self.choices().map(|it| ("choices", it.join(" | "))));
         let label = self.label.map(|label| match (label, &self.label_name) {
             (Label::Class(class), Some(name)) if **name != *class.to_string() => {
                 format!("{name} (class {class})")

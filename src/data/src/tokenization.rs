@@ -92,7 +92,7 @@ impl Dataset {
 
     /// # Errors
     /// SC0914, SC0915, SC0911 and SC0913, as [`tokenize`](Self::tokenize).
-    fn may_be_tokenized(&self, max_length: usize) -> Result<()> {
+    pub(crate) fn may_be_tokenized(&self, max_length: usize) -> Result<()> {
         if max_length == 0 {
             let place = problem::fit_argument("max_length");
             return Err(problem::bad_size(

@@ -44,14 +44,15 @@ pub use stratoscope_strategy::{
     Strategy, Synchronization, TpuStrategy, Workers, cpu, cuda, default_device, devices, gpu, wgpu,
 };
 pub use stratoscope_train::{
-    Adafactor, Adam, AdamW, BertForMaskedLM, BertForQuestionAnswering, BertForSentenceEmbedding,
-    BertForSequenceClassification, BertForTokenClassification, BertTokenizer, CompileArgs,
-    CompileReceipt, CosineDecay, Embeddings, EvaluateArgs, Evaluation, ExponentialDecay, FitArgs,
-    Hinge, History, Huber, KlDivergence, Lamb, Lion, LoadOptions, LogCosh, Lora, LoraReceipt, Loss,
-    MeanAbsoluteError, MeanSquaredError, Metric, Model, Predictions, RMSprop, SGD, Schedule,
-    SparseCategoricalCrossentropy, SquaredHinge, accuracy, answer_f1, auc, constant, entity_f1,
-    entity_precision, entity_recall, exact_match, f1, macro_f1, mae, mcc, micro_f1, mse, pearson,
-    perplexity, precision, recall, rmse, spearman, top_k_accuracy, warmup_linear,
+    Adafactor, Adam, AdamW, BertForMaskedLM, BertForMultipleChoice, BertForQuestionAnswering,
+    BertForSentenceEmbedding, BertForSequenceClassification, BertForTokenClassification,
+    BertTokenizer, CompileArgs, CompileReceipt, CosineDecay, Embeddings, EvaluateArgs, Evaluation,
+    ExponentialDecay, FitArgs, Hinge, History, Huber, KlDivergence, Lamb, Lion, LoadOptions,
+    LogCosh, Lora, LoraReceipt, Loss, MeanAbsoluteError, MeanSquaredError, Metric, Model,
+    Predictions, RMSprop, SGD, Schedule, SparseCategoricalCrossentropy, SquaredHinge, accuracy,
+    answer_f1, auc, constant, entity_f1, entity_precision, entity_recall, exact_match, f1,
+    macro_f1, mae, mcc, micro_f1, mse, pearson, perplexity, precision, recall, rmse, spearman,
+    top_k_accuracy, warmup_linear,
 };
 
 // A run that is driven piece by piece.

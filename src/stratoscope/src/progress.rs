@@ -11,9 +11,10 @@ use stratoscope_strategy::strategy::Workers;
 use stratoscope_train::events::{self, Advanced, EpochEnded, FitStarted, Observer, RunCommand};
 use stratoscope_train::html::escape;
 use stratoscope_train::{
-    BertFiles, BertForMaskedLM, BertForQuestionAnswering, BertForSentenceEmbedding,
-    BertForSequenceClassification, BertForTokenClassification, CompileReceipt, Counters,
-    Embeddings, Evaluation, History, Model, Network, Predictions, Sequential, Summary, interrupt,
+    BertFiles, BertForMaskedLM, BertForMultipleChoice, BertForQuestionAnswering,
+    BertForSentenceEmbedding, BertForSequenceClassification, BertForTokenClassification,
+    CompileReceipt, Counters, Embeddings, Evaluation, History, Model, Network, Predictions,
+    Sequential, Summary, interrupt,
 };
 use stratoscope_wire::{MimeBundle, RunState};
 
@@ -153,6 +154,12 @@ impl IntoBundle for BertForSentenceEmbedding {
 }
 
 impl IntoBundle for BertForMaskedLM {
+    fn bundle(&self) -> MimeBundle {
+        of_loaded(self)
+    }
+}
+
+impl IntoBundle for BertForMultipleChoice {
     fn bundle(&self) -> MimeBundle {
         of_loaded(self)
     }

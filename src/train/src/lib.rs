@@ -73,8 +73,8 @@ pub use arguments::{
     IntoLoss, IntoMetric, IntoMetrics, IntoStrategyChoice, NoStrategy, auto, none,
 };
 pub use bert::{
-    BertFiles, BertForMaskedLM, BertForQuestionAnswering, BertForSentenceEmbedding,
-    BertForSequenceClassification, BertForTokenClassification,
+    BertFiles, BertForMaskedLM, BertForMultipleChoice, BertForQuestionAnswering,
+    BertForSentenceEmbedding, BertForSequenceClassification, BertForTokenClassification,
 };
 pub use build::IntoInputShape;
 pub use by_hand::{Applied, Gradients};

@@ -8,7 +8,8 @@ import shutil
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
-    CamembertConfig, CamembertForTokenClassification, DistilBertConfig, DistilBertForSequenceClassification,
+    CamembertConfig, CamembertForTokenClassification, DistilBertConfig, DistilBertForSequenceClassification, ElectraConfig,
+    ElectraForMaskedLM, ElectraForMultipleChoice, ElectraForPreTraining, ElectraForSequenceClassification,
     PreTrainedTokenizerFast, RobertaConfig, RobertaForSequenceClassification, XLMRobertaConfig, XLMRobertaForQuestionAnswering,
 )
 
@@ -61,7 +62,9 @@ def unigram():
     return of_roberta(tokenizer)
 
 
-def write(name, model, tokenizer):
+def write(name, model, tokenizer, segments=False, body=False, columns=None):
+    """`segments`: the model has types of segments. `body`: the last hidden states are written, not what the head makes of them.
+    `columns`: only the first so many numbers of each output are written."""
     folder = HERE / name
     shutil.rmtree(folder, ignore_errors=True)
     # New weights are small and biases zero: larger ones show what is mixed up.
@@ -75,13 +78,24 @@ def write(name, model, tokenizer):
     tokenizer.save_pretrained(folder)
     cases = []
     for first, second in [(TEXTS, None), tuple(map(list, zip(*PAIRS)))]:
-        encoded = tokenizer(first, second, padding=True, truncation=True, max_length=24, return_tensors="pt")
-        encoded.pop("token_type_ids", None)
+        encoded = tokenizer(first, second, padding=True, truncation=True, max_length=24, return_tensors="pt",
+                            return_token_type_ids=segments)
+        if isinstance(model, ElectraForMultipleChoice):
+            # The texts are the choices of one prompt.
+            encoded = {name: value.unsqueeze(0) for name, value in encoded.items()}
         with torch.no_grad():
-            outputs = model(**encoded)
-        values = outputs.logits if hasattr(outputs, "logits") else torch.stack([outputs.start_logits, outputs.end_logits], -1)
-        cases.append({"first": first, "second": second, "ids": encoded["input_ids"].tolist(),
-                      "mask": encoded["attention_mask"].tolist(), "outputs": values.tolist()})
+            outputs = model.base_model(**encoded) if body else model(**encoded)
+        if body:
+            values = outputs.last_hidden_state
+        elif hasattr(outputs, "logits"):
+            values = outputs.logits
+        else:
+            values = torch.stack([outputs.start_logits, outputs.end_logits], -1)
+        values = values[..., :columns]
+        rows = {name: value.flatten(0, -2).tolist() for name, value in encoded.items()}
+        case = {"first": first, "second": second, "ids": rows["input_ids"], "mask": rows["attention_mask"],
+                "outputs": values.tolist()}
+        cases.append(case | ({"types": rows["token_type_ids"]} if segments else {}))
     (folder / "cases.json").write_text(json.dumps(cases))
 
 
@@ -91,3 +105,9 @@ write("distilbert", DistilBertForSequenceClassification(DistilBertConfig(**small
 write("roberta", RobertaForSequenceClassification(RobertaConfig(**SIZES, num_labels=2)), byte_level())
 write("xlm-roberta", XLMRobertaForQuestionAnswering(XLMRobertaConfig(**SIZES)), unigram())
 write("camembert", CamembertForTokenClassification(CamembertConfig(**SIZES, num_labels=4)), unigram())
+electra = SIZES | {"embedding_size": 8, "type_vocab_size": 2, "max_position_embeddings": 64}
+write("electra", ElectraForSequenceClassification(ElectraConfig(**electra, num_labels=3)), word_piece(), segments=True)
+write("electra-discriminator", ElectraForPreTraining(ElectraConfig(**electra | {"embedding_size": 16})), word_piece(),
+      segments=True, body=True)
+write("electra-generator", ElectraForMaskedLM(ElectraConfig(**electra)), word_piece(), segments=True, columns=12)
+write("electra-choice", ElectraForMultipleChoice(ElectraConfig(**electra)), word_piece(), segments=True)

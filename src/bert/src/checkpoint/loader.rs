@@ -13,13 +13,14 @@ use crate::problem::{self, Missing};
 
 /// Tensors that some checkpoints contain and that are computed, not trained, or that another name has too: the decoder of
 /// a masked language model is its word embeddings, and its bias that of the head.
-const COMPUTED: [&str; 6] = [
+const COMPUTED: [&str; 7] = [
     "position_ids",
     "cls.predictions.decoder.weight",
     "cls.predictions.decoder.bias",
     "lm_head.decoder.weight",
     "lm_head.decoder.bias",
     "vocab_projector.weight",
+    "generator_lm_head.weight",
 ];
 
 /// The values of a parameter.

@@ -21,6 +21,7 @@ use crate::config::BertConfig;
 use crate::heads::BertNetwork;
 use crate::layout::Layout;
 use crate::masked_lm::MaskedLm;
+use crate::multiple_choice::MultipleChoice;
 use crate::parameters::Store;
 use crate::problem;
 use crate::sequence_classifier::SequenceClassifier;
@@ -192,6 +193,12 @@ fn fill<N: BertNetwork>(
             found,
             &["true"],
         ));
+    }
+    if N::ARCHITECTURE == MultipleChoice::ARCHITECTURE
+        && let Some((field, found, computed)) = config.other_summary()
+    {
+        let path = folder.join("config.json");
+        return Err(problem::unsupported(&path, field, found, &[computed]));
     }
     let file = TensorFile::open_in(folder)?;
     // The head of a checkpoint for another task has the same name and is not usable here.

@@ -32,17 +32,20 @@ impl BertConfig {
         let pad_token_id = fields.optional_index("pad_token_id", Some(family.default_pad()))?;
         let first_position = family.first_position(pad_token_id);
         let config = Self {
-            vocab_size: fields.size("vocab_size", 30_522)?,
-            hidden_size: fields.size("hidden_size", 768)?,
-            num_hidden_layers: fields.size("num_hidden_layers", family.default_layers())?,
-            num_attention_heads: fields.size("num_attention_heads", 12)?,
-            intermediate_size: fields.size("intermediate_size", 3072)?,
+            vocab_size: fields.size("vocab_size")?,
+            embedding_size: fields.embedding_size()?,
+            hidden_size: fields.size("hidden_size")?,
+            num_hidden_layers: fields.size("num_hidden_layers")?,
+            num_attention_heads: fields.size("num_attention_heads")?,
+            intermediate_size: fields.size("intermediate_size")?,
             hidden_dropout_prob: fields.number("hidden_dropout_prob", 0.1)?,
             attention_probs_dropout_prob: fields.number("attention_probs_dropout_prob", 0.1)?,
-            max_position_embeddings: fields
-                .size("max_position_embeddings", 512 + first_position)?
-                .saturating_sub(first_position),
-            type_vocab_size: fields.size("type_vocab_size", family.default_types())?,
+            max_position_embeddings: match fields.given("max_position_embeddings") {
+                Some(_) => fields.size("max_position_embeddings")?,
+                None => family.default_size("max_position_embeddings") + first_position,
+            }
+            .saturating_sub(first_position),
+            type_vocab_size: fields.size("type_vocab_size")?,
             initializer_range: fields.number("initializer_range", 0.02)?,
             layer_norm_eps: fields.number("layer_norm_eps", 1e-12)?,
             pad_token_id,
@@ -159,14 +162,24 @@ impl Fields<'_> {
         ))
     }
 
-    fn size(&self, name: &str, default: usize) -> Result<usize> {
+    /// A size, or what it is in its family where the file does not say.
+    fn size(&self, name: &str) -> Result<usize> {
         let Some(value) = self.given(name) else {
-            return Ok(default);
+            return Ok(self.family.default_size(name));
         };
         match value.as_u64().and_then(|size| usize::try_from(size).ok()) {
             Some(size) => Ok(size),
             None => self.invalid(name, value, "an integer ≥ 1"),
         }
+    }
+
+    /// The length of the vectors in the tables, where the family says it beside H and it is another.
+    fn embedding_size(&self) -> Result<Option<usize>> {
+        if self.family.field("embedding_size").is_none() {
+            return Ok(None);
+        }
+        let (size, hidden_size) = (self.size("embedding_size")?, self.size("hidden_size")?);
+        Ok((size != hidden_size).then_some(size))
     }
 
     /// An index; `default` where the field is absent, `None` where it is null.
@@ -211,7 +224,7 @@ impl Fields<'_> {
                 None => self.invalid("id2label", value, expected),
             };
         }
-        let count = self.size("num_labels", 2)?.min(MOST_LABELS + 1);
+        let count = self.size("num_labels")?.min(MOST_LABELS + 1);
         Ok((0..count).map(|index| format!("LABEL_{index}")).collect())
     }
 }

@@ -40,6 +40,32 @@ fn absent_fields_have_the_reference_defaults() {
 }
 
 #[test]
+fn electra_has_sizes_of_its_own() {
+    let config = parse(r#"{"model_type": "electra"}"#).unwrap();
+    let sizes = (
+        config.embedding_size,
+        config.hidden_size,
+        config.num_attention_heads,
+    );
+    assert_eq!(sizes, (Some(128), 256, 4));
+    assert_eq!(
+        (config.intermediate_size, config.num_hidden_layers),
+        (1024, 12)
+    );
+    let large = r#"{"model_type": "electra", "embedding_size": 1024, "hidden_size": 1024}"#;
+    assert_eq!(parse(large).unwrap().embedding_size, None);
+    check_refused(
+        r#"{"model_type": "electra", "embedding_size": 0}"#,
+        "SC0909",
+        "embedding_size",
+    );
+    // Another family's file may have such a field; it says nothing and is kept.
+    let other = parse(r#"{"embedding_size": 7}"#).unwrap();
+    assert_eq!(other.embedding_size, None);
+    assert!(other.to_json("BertModel").contains("\"embedding_size\": 7"));
+}
+
+#[test]
 fn other_architectures_are_named() {
     check_refused(r#"{"model_type": "albert"}"#, "SC0903", "albert");
     check_refused(r#"{"model_type": "gpt2", "n_embd": 768}"#, "SC0903", "gpt2");

@@ -18,6 +18,7 @@ impl BertConfig {
         set("architectures", json!([family.class(architecture)]));
         set("model_type", json!(family.model_type()));
         set("vocab_size", json!(self.vocab_size));
+        set("embedding_size", json!(self.embedding_width()));
         set("hidden_size", json!(self.hidden_size));
         set("num_hidden_layers", json!(self.num_hidden_layers));
         set("num_attention_heads", json!(self.num_attention_heads));

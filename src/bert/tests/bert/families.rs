@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor};
 use serde_json::Value;
 use stratoscope_bert::checkpoint::{self, LoadOptions, TensorFile};
 use stratoscope_bert::{
-    BatchTensors, BertNetwork, BertTokenizer, Mode, QuestionAnswerer, SequenceClassifier,
-    TokenClassifier,
+    BatchTensors, BertNetwork, BertTokenizer, MaskedLm, Mode, MultipleChoice, Origin,
+    QuestionAnswerer, SequenceClassifier, TokenClassifier,
 };
 use stratoscope_data::Tokenize;
 
@@ -59,21 +59,28 @@ fn batch(case: &Value, tokenizer: &BertTokenizer, device: &Device) -> BatchTenso
         ids.iter().map(|&id| id as f64).collect::<Vec<_>>(),
         expected
     );
-    assert!(
-        types.iter().all(|&it: &i64| it == 0),
-        "there are no segments"
-    );
+    let expected = match case.get("types") {
+        Some(types) => numbers(types),
+        // There are no segments.
+        None => vec![0.0; types.len()],
+    };
+    let found: Vec<f64> = types.iter().map(|&id: &i64| id as f64).collect();
+    assert_eq!(found, expected, "segments");
     BatchTensors::from_values(ids, mask, types, [encoded.len(), length], device)
 }
 
 /// The outputs in the order of the file; of padding, nothing.
 type Forward<N> = fn(&N, BatchTensors) -> Vec<f64>;
 
-fn check<N: BertNetwork>(name: &str, is_by_token: bool, forward: Forward<N>) {
+/// The outputs of every case, which are compared with the file's.
+fn outputs<N: BertNetwork>(
+    name: &str,
+    loaded: &checkpoint::Loaded<N>,
+    is_by_token: bool,
+    forward: Forward<N>,
+) -> Vec<Vec<f64>> {
     let folder = parity("families").join(name);
     let device = Device::flex();
-    let load = |folder: &Path| checkpoint::load_as::<N>(folder, &LoadOptions::new(), &device);
-    let loaded = load(&folder).expect("it is read");
     let mut outputs = Vec::new();
     for case in json(&folder.join("cases.json")).as_array().expect("cases") {
         let found = forward(&loaded.network, batch(case, &loaded.tokenizer, &device));
@@ -94,6 +101,15 @@ fn check<N: BertNetwork>(name: &str, is_by_token: bool, forward: Forward<N>) {
         }
         outputs.push(found);
     }
+    outputs
+}
+
+fn check<N: BertNetwork>(name: &str, is_by_token: bool, forward: Forward<N>) {
+    let folder = parity("families").join(name);
+    let device = Device::flex();
+    let load = |folder: &Path| checkpoint::load_as::<N>(folder, &LoadOptions::new(), &device);
+    let loaded = load(&folder).expect("it is read");
+    let outputs = outputs(name, &loaded, is_by_token, forward);
 
     // What is saved has the names, the shapes and, but for rows that no model uses, the values of the original.
     let copy = tempfile::tempdir().expect("a folder");
@@ -167,10 +183,103 @@ fn camembert_tags() {
     });
 }
 
+#[test]
+fn electra_classifies() {
+    check::<SequenceClassifier>("electra", false, |network, batch| {
+        as_f64(network.forward(batch, Mode::Eval).into_data())
+    });
+}
+
+#[test]
+fn the_generator_of_electra_predicts_tokens() {
+    check::<MaskedLm>("electra-generator", true, |network, batch| {
+        let tokens: usize = batch.input_ids.dims().iter().product();
+        let places = Tensor::arange(0..tokens as i64, &Device::flex());
+        // The file has the first 12 tokens of the vocabulary.
+        let logits = network
+            .forward(batch, places, Mode::Eval)
+            .slice([0..tokens, 0..12]);
+        as_f64(logits.into_data())
+    });
+}
+
+#[test]
+fn electra_chooses() {
+    check::<MultipleChoice>("electra-choice", false, |network, batch| {
+        let [choices, _] = batch.input_ids.dims();
+        as_f64(network.forward(batch, choices, Mode::Eval).into_data())
+    });
+    // A summary of another kind is not computed.
+    let copy = tempfile::tempdir().expect("a folder");
+    let folder = parity("families").join("electra-choice");
+    for file in std::fs::read_dir(&folder).expect("a folder").flatten() {
+        std::fs::copy(file.path(), copy.path().join(file.file_name())).expect("room");
+    }
+    let config = std::fs::read_to_string(folder.join("config.json")).expect("the file");
+    let config = config.replace("\"summary_type\": \"first\"", "\"summary_type\": \"mean\"");
+    std::fs::write(copy.path().join("config.json"), config).expect("room");
+    let options = LoadOptions::new();
+    let load = checkpoint::load_as::<MultipleChoice>(copy.path(), &options, &Device::flex());
+    let problem = load.expect_err("it is refused");
+    assert_eq!(problem.code, "SC0903", "{problem}");
+    assert!(problem.message.contains("summary_type"), "{problem}");
+    checkpoint::load(copy.path(), &options, &Device::flex()).expect("other heads have none");
+}
+
+/// Another head on the discriminator's body, whose own head is listed as not used; and what is saved is an ELECTRA.
+#[test]
+fn the_discriminator_of_electra_gets_a_head() {
+    let folder = parity("families").join("electra-discriminator");
+    let (options, device) = (LoadOptions::new().num_labels(3), Device::flex());
+    let loaded = checkpoint::load_as::<TokenClassifier>(&folder, &options, &device);
+    let loaded = loaded.expect("it is read");
+    assert_eq!(
+        loaded.config.embedding_size, None,
+        "the tables are as wide as the layers"
+    );
+    outputs("electra-discriminator", &loaded, true, |network, batch| {
+        let output = network.forward_all(batch, Mode::Eval);
+        as_f64(output.bert.last_hidden_state().into_data())
+    });
+    let unused = loaded.report.of(Origin::Unused);
+    let unused: Vec<&str> = unused.map(|it| it.name.as_str()).collect();
+    assert_eq!(unused.len(), 4, "{unused:?}");
+    assert!(
+        unused
+            .iter()
+            .all(|it| it.starts_with("discriminator_predictions."))
+    );
+    let new = loaded.report.of(Origin::New);
+    assert!(
+        new.map(|it| it.name.as_str())
+            .eq(["classifier.weight", "classifier.bias"])
+    );
+
+    let options = LoadOptions::new().num_labels(2);
+    let classifier = checkpoint::load(&folder, &options, &device).expect("it is read");
+    let copy = tempfile::tempdir().expect("a folder");
+    checkpoint::save_network(copy.path(), &classifier.network, &classifier.config)
+        .expect("it is saved");
+    let saved = TensorFile::open_in(copy.path()).expect("the copy");
+    for (name, shape) in [
+        ("classifier.dense.weight", &[16, 16][..]),
+        ("classifier.out_proj.weight", &[2, 16]),
+        ("electra.embeddings.word_embeddings.weight", &[300, 16]),
+    ] {
+        assert_eq!(saved.shape(name), Some(shape), "{name}");
+    }
+    let config = json(&copy.path().join("config.json"));
+    assert_eq!(
+        config["architectures"][0],
+        "ElectraForSequenceClassification"
+    );
+    assert_eq!(config["embedding_size"], 16);
+}
+
 /// The body of a checkpoint for another task is taken, and its head is not.
 #[test]
 fn a_body_gets_another_head() {
-    for name in ["distilbert", "roberta", "camembert"] {
+    for name in ["distilbert", "roberta", "camembert", "electra"] {
         let folder = parity("families").join(name);
         let options = LoadOptions::new().num_labels(5);
         let loaded = checkpoint::load_as::<QuestionAnswerer>(&folder, &options, &Device::flex());

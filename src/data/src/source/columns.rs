@@ -21,6 +21,7 @@ use crate::problem;
 pub struct Columns {
     text: Option<String>,
     pair: Option<String>,
+    choices: Vec<String>,
     label: Wanted,
     missing: Missing,
     skips_bad_rows: bool,
@@ -53,6 +54,8 @@ enum Wanted {
 pub(crate) struct Chosen {
     pub(crate) text: usize,
     pub(crate) pair: Option<usize>,
+    /// Of multiple choice: a column for each choice, or one with lists of them.
+    pub(crate) choices: Vec<usize>,
     pub(crate) label: LabelColumn,
 }
 
@@ -89,6 +92,13 @@ impl Columns {
     /// The column of the second text of a pair.
     pub fn pair(mut self, name: impl Into<String>) -> Self {
         self.pair = Some(name.into());
+        self
+    }
+
+    /// The columns of the texts to choose from, in their order, or one column with a JSON list of them. The label is the
+    /// number of the right one, from 0.
+    pub fn choices<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.choices = names.into_iter().map(Into::into).collect();
         self
     }
 
@@ -189,6 +199,8 @@ impl Columns {
             (None, Some(name)) if self.text.is_none() => Some(need(name)?),
             (None, _) => None,
         };
+        let choices = self.choices.iter().map(|name| need(name));
+        let choices = choices.collect::<Result<_>>()?;
         let label = match &self.label {
             Wanted::Usual => LabelColumn::Class(need(usual_label)?),
             Wanted::Class(name) => LabelColumn::Class(need(name)?),
@@ -196,6 +208,11 @@ impl Columns {
             Wanted::Several(name, _) => LabelColumn::Several(need(name)?),
             Wanted::Nothing => LabelColumn::Absent,
         };
-        Ok(Chosen { text, pair, label })
+        Ok(Chosen {
+            text,
+            pair,
+            choices,
+            label,
+        })
     }
 }

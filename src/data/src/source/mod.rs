@@ -2,6 +2,7 @@
 //! `Table`, which selects the columns, numbers the classes and handles rows without a label.
 
 mod arrow;
+mod choices;
 mod columns;
 mod conll;
 mod csv;
@@ -66,6 +67,9 @@ impl Table {
     /// Picks the columns, numbers the classes in sorted order, and makes the examples.
     fn dataset(mut self, columns: &Columns) -> Result<Dataset> {
         let chosen = columns.choose(&self)?;
+        if !chosen.choices.is_empty() {
+            return self.multiple_choice(&chosen, columns);
+        }
         if let LabelColumn::Class(column) | LabelColumn::Value(column) = chosen.label {
             self.settle_missing(column, columns.missing())?;
         }

@@ -142,13 +142,16 @@ impl Records {
             LabelColumn::Absent => None,
         };
         let mut wanted = vec![chosen.text];
-        for column in [chosen.pair, label].into_iter().flatten() {
+        let others = [chosen.pair, label].into_iter().flatten();
+        for column in others.chain(chosen.choices.iter().copied()) {
             if !wanted.contains(&column) {
                 wanted.push(column);
             }
         }
-        let is_list =
-            |column: usize| matches!(chosen.label, LabelColumn::Several(label) if label == column);
+        let is_list = |column: usize| {
+            chosen.choices.contains(&column)
+                || matches!(chosen.label, LabelColumn::Several(label) if label == column)
+        };
         let mut found = Vec::new();
         rows.each(self, &wanted, &mut |row, values| {
             let fields = wanted.iter().zip(values);
@@ -165,6 +168,8 @@ impl Records {
         let header = wanted.iter().map(|&it| self.name(it).to_owned());
         let data = table(header.collect(), found).dataset(columns)?;
         match chosen.label {
+            // The label is the number of a choice, whatever name it has.
+            _ if data.has_choices() => Ok(data),
             LabelColumn::Class(label) | LabelColumn::Several(label) => self.numbered(data, label),
             LabelColumn::Value(_) | LabelColumn::Absent => Ok(data),
         }

@@ -11,6 +11,7 @@ const CLASSIFIERS: &[&str] = &[
     "TFRobertaForSequenceClassification",
     "TFXLMRobertaForSequenceClassification",
     "TFCamembertForSequenceClassification",
+    "TFElectraForSequenceClassification",
     "TFAutoModelForSequenceClassification",
     "BertForSequenceClassification",
     "AutoModelForSequenceClassification",
@@ -51,7 +52,7 @@ impl Translator<'_> {
         if class.contains("Auto") {
             self.note(
                 call.span,
-                "the checkpoint must be one of BERT, DistilBERT or RoBERTa",
+                "the checkpoint must be one of BERT, DistilBERT, RoBERTa or ELECTRA",
             );
         }
         let mut labels = "2".to_owned();

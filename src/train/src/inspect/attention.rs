@@ -81,6 +81,9 @@ impl<N: Network> Inspection<'_, N> {
         };
         let padding = sequence - kept.len();
         let mut notes = vec!["without dropout, as in evaluation".to_owned()];
+        if one.choices > 1 {
+            notes.push(format!("of the first of {} choices", one.choices));
+        }
         if padding > 0 {
             let positions = text::count(padding, "position");
             notes.push(format!("{positions} of padding left out"));

@@ -300,6 +300,7 @@ mod tests {
             labels: Labels::Classes(classes.to_vec()),
             rows: rows.to_vec(),
             seq: 0,
+            choices: 1,
         };
         let outputs = PartOutputs {
             outputs: outputs.to_vec(),

@@ -102,7 +102,7 @@ impl<'a, F: Files> Reading<'a, F> {
             row: part.rows[row],
             text: match pieces.is_empty() {
                 true => features_text(&features),
-                false => decoded(self.files, &pieces),
+                false => sequences_text(self.files, &pieces, part.choices),
             },
             pieces,
             features,
@@ -159,6 +159,13 @@ pub(super) fn pieces(files: &impl Files, part: &Batch, row: usize) -> Vec<Piece>
         unknown: id == tokenizer.unk_id() && part.mask[at] != 0,
     })
     .collect()
+}
+
+/// The texts of the sequences of an example: of choices each with its prompt.
+fn sequences_text(files: &impl Files, pieces: &[Piece], choices: usize) -> String {
+    let length = (pieces.len() / choices.max(1)).max(1);
+    let texts = pieces.chunks(length).map(|own| decoded(files, own));
+    texts.collect::<Vec<_>>().join(" / ")
 }
 
 /// The text of word pieces without what the model adds to each text; two texts have a bar between them.

@@ -6,8 +6,8 @@ use burn::tensor::{Device, Tensor};
 use stratoscope_bert::checkpoint::AdapterFolder;
 use stratoscope_bert::{
     BatchTensors, BertConfig, BertNetwork, BertTokenizer, LoadOptions, LoadReport, MaskedLm, Mode,
-    NamedParameter, Origin as TensorOrigin, QuestionAnswerer, SentenceEncoder, SequenceClassifier,
-    TokenClassifier, checkpoint, named_parameters, source,
+    MultipleChoice, NamedParameter, Origin as TensorOrigin, QuestionAnswerer, SentenceEncoder,
+    SequenceClassifier, TokenClassifier, checkpoint, named_parameters, source,
 };
 use stratoscope_data::{Batch, Masking, Tokenize};
 use stratoscope_diagnostics::rules::InvalidSize;
@@ -22,12 +22,14 @@ use crate::model::lora::freeze_all_but_adapters;
 use crate::network::{Activation, Blueprint, Files, Network, StepShape, Task};
 use crate::report::memory_plan::StepMemory;
 
+mod choice;
 mod masked;
 mod memory;
 mod question;
 mod sentence;
 mod token;
 
+pub use choice::BertForMultipleChoice;
 pub use masked::BertForMaskedLM;
 pub use question::BertForQuestionAnswering;
 pub use sentence::BertForSentenceEmbedding;
@@ -72,6 +74,7 @@ impl Files for BertFiles {
             QuestionAnswerer::ARCHITECTURE => Task::Span,
             MaskedLm::ARCHITECTURE => Task::Masked,
             SentenceEncoder::ARCHITECTURE => Task::Embedding,
+            MultipleChoice::ARCHITECTURE => Task::Choice,
             _ if self.config.multi_label && self.config.num_labels() > 1 => Task::Set,
             _ => Task::Example,
         }
@@ -149,6 +152,11 @@ impl Files for BertFiles {
             Task::Embedding => &StepShape {
                 examples: 2 * step.examples,
                 length: step.length.div_ceil(2),
+                ..*step
+            },
+            // Each choice is a row by itself.
+            Task::Choice => &StepShape {
+                examples: self.config.num_labels() * step.examples,
                 ..*step
             },
             _ => step,

@@ -7,8 +7,8 @@ use std::fmt;
 use burn::module::ParamId;
 use stratoscope_bert::lora::{self, Candidate};
 use stratoscope_bert::{
-    BertNetwork, LoraConfig, MaskedLm, QuestionAnswerer, SentenceEncoder, SequenceClassifier,
-    TokenClassifier,
+    BertNetwork, LoraConfig, MaskedLm, MultipleChoice, QuestionAnswerer, SentenceEncoder,
+    SequenceClassifier, TokenClassifier,
 };
 use stratoscope_diagnostics::check::suggest::similar;
 use stratoscope_diagnostics::rules::{BackendFailed, InvalidArgumentValue, LoraOutOfOrder};
@@ -234,6 +234,7 @@ with_lora!(
     TokenClassifier,
     QuestionAnswerer,
     MaskedLm,
+    MultipleChoice,
     SentenceEncoder
 );
 

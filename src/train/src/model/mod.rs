@@ -273,6 +273,9 @@ impl<N: Network> fmt::Debug for Model<N> {
         };
         let labels = match (state.files.classes(), state.files.binary_labels()) {
             (Some(tokens), _) if state.files.task() == Task::Masked => text::count(tokens, "token"),
+            (Some(choices), _) if state.files.task() == Task::Choice => {
+                text::count(choices, "choice")
+            }
             _ if state.files.task() == Task::Embedding => "a vector as output".to_owned(),
             (Some(classes), _) => text::count(classes, "label"),
             (None, Some([no, yes])) => {

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use serde::Serialize;
-use stratoscope_data::{Dataset, TagScheme};
+use stratoscope_data::{Dataset, Encoded, TagScheme};
 use stratoscope_diagnostics::rules::EmptyDataset;
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::html::{DATA_TABLE_STYLE, data_table};
@@ -22,6 +22,7 @@ use crate::step::head::{Head, most_probable};
 
 mod assess;
 mod blanks;
+mod choices;
 mod embed;
 mod outputs;
 mod sets;
@@ -64,6 +65,9 @@ pub struct Prediction {
     /// What may stand at each mask of the text, for a head that predicts tokens.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blanks: Vec<Blank>,
+    /// The texts that were to choose from, in the order of their probabilities.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
     /// Every word of the text with its tag, for a head that answers words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<Marked>,
@@ -149,19 +153,7 @@ impl<N: Network> Model<N> {
             )));
         }
         let max_length = state.files.max_positions().min(LONGEST);
-        let encoded = match state.files.task() {
-            Task::Span => {
-                prepare::asked(&state.files, &data, "predict")?;
-                let stride = state.files.stride(max_length);
-                data.tokenize_questions(state.files.tokenizer(), max_length, stride)?
-            }
-            Task::Masked => {
-                let encoded = data.tokenize_blanks(state.files.tokenizer(), max_length)?;
-                prepare::has_blanks(&state.files, &data, &encoded)?;
-                encoded
-            }
-            _ => data.tokenize(state.files.tokenizer(), max_length)?,
-        };
+        let encoded = tokenized(&state.files, &data, max_length)?;
         prepare::in_vocabulary(&state.files, &data, &encoded, "predict")?;
         prepare::report_truncated(&encoded, "predict")?;
         new_head(&state, "predict")?;
@@ -184,6 +176,7 @@ impl<N: Network> Model<N> {
             let rows = spans::answers(data, passages, &outputs);
             return Ok(Predictions { rows, label_names });
         }
+        let chooses = state.files.task() == Task::Choice;
         let rows = data.examples.into_iter().zip(outputs);
         let rows = rows.map(|(example, outputs)| {
             if head == Head::Words {
@@ -195,6 +188,9 @@ impl<N: Network> Model<N> {
             if head == Head::Masked {
                 return filler.answer(example, &outputs);
             }
+            if chooses {
+                return choices::chosen(example, head, &outputs);
+            }
             let (text, pair) = (example.text, example.pair);
             match head {
                 Head::Number => number(text, pair, &outputs),
@@ -203,6 +199,27 @@ impl<N: Network> Model<N> {
         });
         let rows = rows.collect();
         Ok(Predictions { rows, label_names })
+    }
+}
+
+/// The tokens that the head of a model is asked about.
+fn tokenized(files: &impl Files, data: &Dataset, max_length: usize) -> Result<Encoded> {
+    let tokenizer = files.tokenizer();
+    match files.task() {
+        Task::Span => {
+            prepare::asked(files, data, "predict")?;
+            data.tokenize_questions(tokenizer, max_length, files.stride(max_length))
+        }
+        Task::Masked => {
+            let encoded = data.tokenize_blanks(tokenizer, max_length)?;
+            prepare::has_blanks(files, data, &encoded)?;
+            Ok(encoded)
+        }
+        Task::Choice => {
+            prepare::choosable(files, data, "predict")?;
+            data.tokenize_choices(tokenizer, max_length)
+        }
+        _ => data.tokenize(tokenizer, max_length),
     }
 }
 
@@ -321,6 +338,9 @@ impl Predictions {
         if self.are_sets() {
             return self.sets_to_html();
         }
+        if self.are_choices() {
+            return self.choices_to_html();
+        }
         if self.are_filled() {
             return self.filled_to_html();
         }
@@ -380,6 +400,9 @@ impl Predictions {
         }
         if self.are_sets() {
             return self.sets_to_plain();
+        }
+        if self.are_choices() {
+            return self.choices_to_plain();
         }
         if self.are_filled() {
             return self.filled_to_plain();

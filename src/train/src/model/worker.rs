@@ -5,8 +5,8 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use stratoscope_bert::{
-    BertConfig, BertNetwork, MaskedLm, QuestionAnswerer, SentenceEncoder, SequenceClassifier,
-    TokenClassifier,
+    BertConfig, BertNetwork, MaskedLm, MultipleChoice, QuestionAnswerer, SentenceEncoder,
+    SequenceClassifier, TokenClassifier,
 };
 use stratoscope_strategy::{AsStrategy, OneDeviceStrategy, cpu, scope, strategy};
 use stratoscope_workers::team::place_in_environment;
@@ -111,6 +111,11 @@ fn built(model: &Model) -> Outcome<Box<dyn Hosted>> {
         MaskedLm::ARCHITECTURE => {
             hosted(of_config::<MaskedLm>(blueprint, &device)?, strategy, model)
         }
+        MultipleChoice::ARCHITECTURE => hosted(
+            of_config::<MultipleChoice>(blueprint, &device)?,
+            strategy,
+            model,
+        ),
         QuestionAnswerer::ARCHITECTURE => hosted(
             of_config::<QuestionAnswerer>(blueprint, &device)?,
             strategy,

@@ -18,4 +18,6 @@ pub enum Task {
     /// The token behind each mask: the outputs of an example are K rows of as many numbers as the vocabulary has tokens, in
     /// one row; K is the same for all examples of a batch.
     Masked,
+    /// One of the texts that an example brings: an output for each, which are compared with each other.
+    Choice,
 }

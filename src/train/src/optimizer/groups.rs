@@ -70,11 +70,16 @@ fn layers(variables: &[NamedParameter]) -> usize {
     numbers.max().map_or(0, |last| last + 1)
 }
 
+/// Whether a part of a variable's name is the embeddings, or the layer that makes an encoder's input of them.
+fn is_of_embeddings(part: &str) -> bool {
+    matches!(part, "embeddings" | "embeddings_project")
+}
+
 /// The place of a variable below the head, which is 0: `layers` for the lowest layer, one more for the embeddings.
 fn depth(name: &str, layers: usize) -> usize {
     match layer_of(name) {
         Some(layer) => layers - layer,
-        None if name.split('.').any(|part| part == "embeddings") => layers + 1,
+        None if name.split('.').any(is_of_embeddings) => layers + 1,
         None => 0,
     }
 }
@@ -246,6 +251,7 @@ mod tests {
     fn the_head_has_the_rate_and_the_embeddings_the_least() {
         let variables = variables(&[
             "bert.embeddings.word_embeddings.weight",
+            "bert.embeddings_project.weight",
             "bert.encoder.layer.0.output.dense.weight",
             "bert.encoder.layer.1.output.dense.weight",
             "bert.encoder.layer.1.output.dense.bias",
@@ -256,8 +262,9 @@ mod tests {
         let optimizer = optimizer.expect("valid");
         let factors = optimizer.layer_factors(&variables);
         let factors = variables.iter().map(|it| factors.get(&it.id).copied());
-        let expected = [Some(0.125), Some(0.25), Some(0.5), Some(0.5), None, None];
-        assert_eq!(factors.collect::<Vec<_>>(), expected);
+        let expected = [0.125, 0.125, 0.25, 0.5, 0.5].map(Some);
+        let expected = expected.into_iter().chain([None, None]);
+        assert!(factors.eq(expected), "{optimizer}");
         let groups = optimizer.groups(&variables);
         let groups = groups
             .iter()
@@ -266,7 +273,7 @@ mod tests {
             ("head", 1.0, 2, 1),
             ("encoder layer 1", 0.5, 2, 1),
             ("encoder layer 0", 0.25, 1, 1),
-            ("embeddings", 0.125, 1, 1),
+            ("embeddings", 0.125, 2, 2),
         ];
         assert_eq!(groups.collect::<Vec<_>>(), expected);
         assert!(optimizer.layers_missing(&variables).is_none());

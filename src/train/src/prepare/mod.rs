@@ -2,6 +2,7 @@
 //! here; the loop meets nothing but good ones. What can be trained on and is probably not what was meant is
 //! reported, and the call goes on. Calls: `fit`, `evaluate`, `predict`.
 
+mod choices;
 mod labels;
 mod masked;
 mod pairs;
@@ -13,6 +14,7 @@ mod splits;
 mod texts;
 mod words;
 
+pub(crate) use choices::choosable;
 pub(crate) use masked::has_blanks;
 pub(crate) use run_data::{Prepared, split_sizes};
 pub(crate) use shards::shard;
@@ -174,9 +176,10 @@ pub(crate) fn encode(
         Some(labels) if files.task() == Task::Set => {
             sets::checked(files, head, data, labels, call)?
         }
-        _ if data.is_tagged() || data.has_answers() || data.has_label_sets() => {
-            return Err(tagged(files, data, call));
+        Some(choices) if files.task() == Task::Choice => {
+            choices::checked(files, data, choices, call)?
         }
+        _ if is_of_other_head(data) => return Err(tagged(files, data, call)),
         Some(classes) => with_classes(files, head, data, classes, call)?,
         None => with_numbers(data)?,
     };
@@ -187,6 +190,7 @@ pub(crate) fn encode(
         Task::Words => data.tokenize_words(tokenizer, max_length)?,
         Task::Span => data.tokenize_questions(tokenizer, max_length, files.stride(max_length))?,
         Task::Masked => data.tokenize_masked(tokenizer, max_length, files.masking())?,
+        Task::Choice => data.tokenize_choices(tokenizer, max_length)?,
     };
     texts::in_vocabulary(files, &data, &encoded, call)?;
     report_truncated(&encoded, call)?;
@@ -268,6 +272,11 @@ fn with_classes<'a>(
     Ok(Cow::Owned(data.clone().with_label_names(own)?))
 }
 
+/// Whether the examples have more than a class or a number.
+fn is_of_other_head(data: &Dataset) -> bool {
+    data.is_tagged() || data.has_answers() || data.has_label_sets() || data.has_choices()
+}
+
 /// What the labels of the examples are, in words, and the model for them.
 fn kind_of(data: &Dataset) -> (&'static str, Option<&'static str>) {
     match data.examples.iter().find_map(|example| example.label) {
@@ -277,6 +286,7 @@ fn kind_of(data: &Dataset) -> (&'static str, Option<&'static str>) {
             "a set of labels for each text",
             Some("BertForSequenceClassification::from_pretrained_multi_label"),
         ),
+        _ if data.has_choices() => ("prompts with choices", Some("BertForMultipleChoice")),
         Some(Label::Class(_)) => (
             "a class for each text",
             Some("BertForSequenceClassification"),

@@ -20,7 +20,7 @@ pub(super) fn checked<'a>(
     data: &'a Dataset,
     call: &str,
 ) -> Result<Cow<'a, Dataset>> {
-    let is_other = data.is_tagged() || data.has_answers() || data.has_label_sets();
+    let is_other = super::is_of_other_head(data);
     let without = |example: &&Example| is_other || example.pair.is_none();
     if let Some(first) = data.examples.iter().find(without) {
         let (has, fitting) = super::kind_of(data);

@@ -51,7 +51,8 @@ impl Head {
             }
             // Of pairs with a label it puts out their cosine.
             Task::Embedding => return Self::Number,
-            Task::Example => {}
+            // Of choices there is one output for each, whatever their number.
+            Task::Example | Task::Choice => {}
         }
         if files.classes().is_some() {
             return Self::Classes { are_logits: logits };

@@ -8,8 +8,8 @@ use burn::optim::GradientsParams;
 use burn::tensor::{Device, DeviceType};
 use safetensors::{Dtype, SafeTensors};
 use stratoscope_bert::{
-    BertNetwork, LoadOptions, MaskedLm, Mode, QuestionAnswerer, TokenClassifier, checkpoint,
-    gradient, named_parameters,
+    BertNetwork, LoadOptions, MaskedLm, Mode, MultipleChoice, QuestionAnswerer, TokenClassifier,
+    checkpoint, gradient, named_parameters,
 };
 use stratoscope_data::{Batch, Labels, SpanLabels, TokenLabels};
 use stratoscope_train::{IntoLoss, Network};
@@ -60,16 +60,22 @@ impl Case {
         self.get(name).iter().map(|&value| value as i32).collect()
     }
 
-    /// Its 4 rows of 16 positions as a batch with these labels.
+    /// Its rows as a batch with these labels.
     fn batch(&self, labels: Labels) -> Batch {
+        let (rows, ids) = (labels.len(), self.integers("input.input_ids"));
+        let choices = match labels {
+            Labels::Classes(_) => self.get("logits").len() / rows,
+            _ => 1,
+        };
         Batch {
-            ids: self.integers("input.input_ids"),
             mask: self.integers("input.attention_mask"),
             type_ids: self.integers("input.token_type_ids"),
             features: Vec::new(),
             labels,
-            rows: (0..4).collect(),
-            seq: 16,
+            rows: (0..rows).collect(),
+            seq: ids.len() / rows,
+            choices,
+            ids,
         }
     }
 }
@@ -247,6 +253,20 @@ fn question_answering_is_the_reference() {
     check::<QuestionAnswerer>("question-answering", span_labels(), &SPANS, &Device::flex());
 }
 
+fn choice_labels() -> Labels {
+    Labels::Classes(Case::read("multiple-choice").integers("input.labels"))
+}
+
+#[test]
+fn multiple_choice_is_the_reference() {
+    check::<MultipleChoice>(
+        "multiple-choice",
+        choice_labels(),
+        &["logits"],
+        &Device::flex(),
+    );
+}
+
 /// One test, since the first step compiles every kernel anew.
 #[test]
 fn heads_on_wgpu() {
@@ -257,4 +277,5 @@ fn heads_on_wgpu() {
     check::<TokenClassifier>("token-classification", token_labels(), &["logits"], &device);
     check::<MaskedLm>("masked-lm", hidden_tokens(), &["logits"], &device);
     check::<QuestionAnswerer>("question-answering", span_labels(), &SPANS, &device);
+    check::<MultipleChoice>("multiple-choice", choice_labels(), &["logits"], &device);
 }

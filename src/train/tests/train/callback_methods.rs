@@ -164,8 +164,8 @@ fn the_table_has_every_method() {
     let of_values = methods_in_the_sources();
     assert!(of_values.contains("fit") && of_values.contains("predict"));
     let constructors = ["new", "of", "from_pretrained"];
-    // Of lists of layers alone; of `BertForQuestionAnswering`, `BertForMaskedLM` and `BertForSentenceEmbedding` alone,
-    // which have tests of their own.
+    // Of lists of layers alone; of `BertForQuestionAnswering`, `BertForMaskedLM`, `BertForSentenceEmbedding` and
+    // `BertForMultipleChoice` alone, which have tests of their own.
     let others = [
         "summary",
         "new_named",
@@ -174,6 +174,7 @@ fn the_table_has_every_method() {
         "fill",
         "set_masking",
         "embed",
+        "choose",
     ];
     for name in of_values {
         let is_in = METHODS.iter().any(|method| method.name == name);

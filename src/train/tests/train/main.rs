@@ -25,6 +25,7 @@ mod lora;
 mod masked_lm;
 mod mixed_precision;
 mod multi_label;
+mod multiple_choice;
 mod on_wgpu;
 mod one_output;
 mod out_of_memory;

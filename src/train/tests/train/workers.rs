@@ -22,6 +22,7 @@ use crate::support::{
     compiled, heard, id_model, load, plain_args, recipe, sentences, tiny_bert, weights,
 };
 
+mod choices;
 mod half;
 mod local;
 mod shards;

@@ -46,6 +46,14 @@ impl<N: Network> Inspection<'_, N> {
             let row = element / own(1);
             return Some((row / part.seq, Some(row % part.seq)));
         }
+        // The sequences of an example's choices are one row of the batch.
+        let choices = part.choices.max(1);
+        if choices > 1 && shape[0] == part.size() * choices {
+            let sequence = element / own(1);
+            let begin = sequence % choices * (part.seq / choices);
+            let position = (shape.len() == 3).then(|| begin + element % own(1) / own(2));
+            return Some((sequence / choices, position));
+        }
         if shape[0] != part.size() {
             return None;
         }

@@ -154,7 +154,8 @@ pub(super) fn of_a_step(
     };
     let layer = |index: usize| format!("bert.encoder.layer.{index}.");
     let trained = |prefix: &str| (step.trained)(prefix);
-    let embeddings = trained("bert.embeddings.");
+    // With the projection after them.
+    let embeddings = trained("bert.embeddings");
     // A layer keeps something if it or anything below is trained.
     let all = config.num_hidden_layers;
     let first = match embeddings {

@@ -232,6 +232,7 @@ mod tests {
             labels: Labels::Classes(vec![0; rows]),
             rows: (0..rows).collect(),
             seq: 1,
+            choices: 1,
         };
         let part = PartOutputs {
             outputs: outputs.to_vec(),

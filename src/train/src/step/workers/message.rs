@@ -151,6 +151,7 @@ pub(crate) struct WireBatch {
     labels: WireLabels,
     rows: Vec<usize>,
     seq: usize,
+    choices: usize,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -277,6 +278,7 @@ impl WireBatch {
             },
             rows: batch.rows.clone(),
             seq: batch.seq,
+            choices: batch.choices,
         }
     }
 
@@ -306,7 +308,9 @@ impl WireBatch {
         let fits = tokens.is_some_and(|tokens| lengths == [tokens; 3])
             && rows > 0
             && labels == rows
-            && self.features.len().is_multiple_of(rows);
+            && self.features.len().is_multiple_of(rows)
+            && self.choices > 0
+            && self.seq.is_multiple_of(self.choices);
         if !fits {
             return Err(Fault::Refused(
                 "a batch whose parts do not fit together".to_owned(),
@@ -349,6 +353,7 @@ impl WireBatch {
             },
             rows: self.rows,
             seq: self.seq,
+            choices: self.choices,
         })
     }
 }
@@ -445,6 +450,7 @@ mod tests {
             labels: Labels::Values(vec![f32::MIN_POSITIVE, -0.0]),
             rows: vec![3, 9],
             seq: 2,
+            choices: 1,
         }
     }
 
@@ -458,9 +464,21 @@ mod tests {
         let bytes = encoded(&part).expect("written");
         let part: Part = decoded(&bytes).expect("read");
         assert_eq!(part.batch.checked(), Ok(batch()));
-        let wrong = Batch { seq: 3, ..batch() };
-        let refused = WireBatch::of(&wrong).checked();
-        assert!(matches!(refused, Err(Fault::Refused(_))), "{refused:?}");
+        let wrong = [
+            Batch { seq: 3, ..batch() },
+            Batch {
+                choices: 0,
+                ..batch()
+            },
+            Batch {
+                choices: 3,
+                ..batch()
+            },
+        ];
+        for wrong in wrong {
+            let refused = WireBatch::of(&wrong).checked();
+            assert!(matches!(refused, Err(Fault::Refused(_))), "{refused:?}");
+        }
     }
 
     #[test]
