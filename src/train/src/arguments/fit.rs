@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use stratoscope_data::Dataset;
+use stratoscope_data::{Data, Dataset, IntoData, Stream};
 use stratoscope_diagnostics::rules::ConflictingArguments;
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 
@@ -23,7 +23,7 @@ use crate::problem;
 pub struct FitArgs<'a> {
     epochs: Option<Count>,
     batch_size: Option<BatchSize>,
-    validation_data: Option<Cow<'a, Dataset>>,
+    validation_data: Option<ValidationData<'a>>,
     validation_split: Option<f64>,
     validation_steps: Option<Count>,
     validation_freq: Option<Frequency>,
@@ -88,8 +88,17 @@ pub(crate) struct FitPlan<'a> {
 pub(crate) enum Validation<'a> {
     None,
     Data(Cow<'a, Dataset>),
+    /// Rows that stay in their files.
+    Stream(Stream),
     /// The last share of the training data.
     Split(f64),
+}
+
+/// `validation_data` as given.
+#[derive(Clone, Debug)]
+enum ValidationData<'a> {
+    Held(Cow<'a, Dataset>),
+    Streamed(Stream),
 }
 
 impl<'a> FitArgs<'a> {
@@ -113,15 +122,21 @@ impl<'a> FitArgs<'a> {
     }
 
     /// What is evaluated after each epoch, without dropout. Default: nothing.
-    pub fn validation_data(mut self, data: &'a Dataset) -> Self {
-        self.validation_data = Some(Cow::Borrowed(data));
+    pub fn validation_data(mut self, data: impl IntoData<'a>) -> Self {
+        self.validation_data = Some(match data.into_data() {
+            Data::Held(data) => ValidationData::Held(Cow::Borrowed(data)),
+            Data::Streamed(stream) => ValidationData::Streamed(stream.clone()),
+        });
         self
     }
 
     /// [`validation_data`](Self::validation_data) for a run that outlives the variable: `start!` copies it.
     #[doc(hidden)]
-    pub fn validation_data_copied(mut self, data: &Dataset) -> Self {
-        self.validation_data = Some(Cow::Owned(data.clone()));
+    pub fn validation_data_copied<'d>(mut self, data: impl IntoData<'d>) -> Self {
+        self.validation_data = Some(match data.into_data() {
+            Data::Held(data) => ValidationData::Held(Cow::Owned(data.clone())),
+            Data::Streamed(stream) => ValidationData::Streamed(stream.clone()),
+        });
         self
     }
 
