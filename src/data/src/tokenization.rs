@@ -11,10 +11,10 @@ use stratoscope_diagnostics::work::{Unit, Work};
 use crate::dataset::Dataset;
 use crate::encoded::{Encoded, EncodedExample, Targets};
 use crate::example::{Example, Label};
-use crate::{masking, problem};
 use crate::questions::Window;
 use crate::token_cache::{Entry, Kept};
 use crate::tokenize::{Form, Tokenize, Tokenized};
+use crate::{masking, problem};
 
 /// Gets the tokens of the examples, portion by portion.
 type Writes<'w> = &'w mut dyn FnMut(&[Tokenized]);

@@ -279,7 +279,9 @@ impl StreamBatches {
         let mut read: Vec<Option<Example>> = read.into_iter().map(Some).collect();
         let from = position - order.begin(window);
         let places = order.places(window).into_iter().skip(from);
-        let rest: Vec<Example> = places.filter_map(|place| read.get_mut(place)?.take()).collect();
+        let rest: Vec<Example> = places
+            .filter_map(|place| read.get_mut(place)?.take())
+            .collect();
         self.waiting = rest.into_iter();
         Ok(())
     }
@@ -294,7 +296,9 @@ impl StreamBatches {
             examples.extend(self.waiting.by_ref().take(missing));
         }
         self.position += count;
-        let encoded = examples.par_iter().map(|example| (self.stream.encode)(example));
+        let encoded = examples
+            .par_iter()
+            .map(|example| (self.stream.encode)(example));
         let encoded: Vec<EncodedExample> = encoded.collect();
         let encoded: Vec<&EncodedExample> = encoded.iter().collect();
         Ok(Batch::of(&encoded, &self.stream.shape))
@@ -327,4 +331,3 @@ impl Iterator for StreamBatches {
         self.next()
     }
 }
-

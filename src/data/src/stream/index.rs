@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use rayon::prelude::*;
-use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_diagnostics::work::{Unit, Work};
+use stratoscope_diagnostics::{Diagnostic, Result};
 
 use super::layout::{Bad, Classes, Fields, Given, Layout, Row};
 use super::order::BLOCK;
@@ -87,7 +87,9 @@ impl Index {
     /// for columns, SC0416 for missing labels, SC0914 for a file without rows, SC0520 after an interrupt.
     pub(super) fn of(format: Format, path: &Path, columns: &Columns) -> Result<Self> {
         let paths = files_named(format.call(), path)?;
-        let sizes = paths.iter().map(|path| path.metadata().map_or(0, |it| it.len()));
+        let sizes = paths
+            .iter()
+            .map(|path| path.metadata().map_or(0, |it| it.len()));
         let bytes: u64 = sizes.sum();
         let verb = ("looking through", "looked through");
         let total = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -211,7 +213,8 @@ impl SourceFile {
     /// SC0911.
     fn changed(&self) -> Box<Diagnostic> {
         let (call, source) = (self.layout.call(), self.layout.source());
-        let reason = format!("it has changed since `{call}` looked through it; make the stream anew");
+        let reason =
+            format!("it has changed since `{call}` looked through it; make the stream anew");
         problem::unreadable(call, source, None, reason)
     }
 }
@@ -235,7 +238,9 @@ impl Pass<'_> {
     fn file(&mut self, path: PathBuf) -> Result<()> {
         let (call, name) = (self.format.call(), path.display().to_string());
         let unreadable = |reason: String| problem::unreadable(call, &name, None, reason);
-        let metadata = path.metadata().map_err(|error| unreadable(error.to_string()))?;
+        let metadata = path
+            .metadata()
+            .map_err(|error| unreadable(error.to_string()))?;
         if !metadata.is_file() {
             let reason = match metadata.is_dir() {
                 true => "it is a folder, not a file",
@@ -363,7 +368,10 @@ impl Pass<'_> {
             rows: self.rows,
             bytes: self.bytes,
             skipped: self.skipped,
-            class_counts: label_names.iter().map(|it| self.classes.count(it)).collect(),
+            class_counts: label_names
+                .iter()
+                .map(|it| self.classes.count(it))
+                .collect(),
             class_of: class_of.map(|(name, at)| (name.to_owned(), at)).collect(),
             label_names,
             values: self.values,

@@ -161,19 +161,20 @@ impl Layout {
         let line = raw.at.line;
         let fields = match (raw.content, self.format) {
             (Content::NotText, _) => {
-                return bad("it is not UTF-8 text", format!("line {line} is not UTF-8 text"));
+                return bad(
+                    "it is not UTF-8 text",
+                    format!("line {line} is not UTF-8 text"),
+                );
             }
             (Content::Fields(fields), _) => fields,
             (Content::Line(text), Format::Text) => vec![text],
-            (Content::Line(text), Format::Jsonl) => {
-                match json_values(&text, &self.header) {
-                    Ok(fields) => fields,
-                    Err(reason) => {
-                        let listed = format!("line {line}: {reason}");
-                        return bad(reason, listed);
-                    }
+            (Content::Line(text), Format::Jsonl) => match json_values(&text, &self.header) {
+                Ok(fields) => fields,
+                Err(reason) => {
+                    let listed = format!("line {line}: {reason}");
+                    return bad(reason, listed);
                 }
-            }
+            },
             (Content::Line(text), _) => text.split('\t').map(str::to_owned).collect(),
         };
         if self.format.has_header() && fields.len() != self.header.len() {

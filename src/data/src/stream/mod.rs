@@ -205,8 +205,9 @@ impl Stream {
     pub fn with_label_names(&self, label_names: &[String]) -> Result<Self> {
         let class_of = index_of(label_names);
         let own = self.index.label_names.iter();
-        let numbers: Vec<Option<usize>> =
-            own.map(|name| class_of.get(name.as_str()).copied()).collect();
+        let numbers: Vec<Option<usize>> = own
+            .map(|name| class_of.get(name.as_str()).copied())
+            .collect();
         if let Some(unknown) = numbers.iter().position(Option::is_none) {
             let plain = Self {
                 names: Arc::new(Names::new(self.index.label_names.clone(), None)),
@@ -214,7 +215,9 @@ impl Stream {
             };
             let first = plain.find(|example| example.class() == Some(unknown))?;
             let rows = numbers.iter().zip(&self.index.class_counts);
-            let rows = rows.filter(|(number, _)| number.is_none()).map(|(_, rows)| rows);
+            let rows = rows
+                .filter(|(number, _)| number.is_none())
+                .map(|(_, rows)| rows);
             let name = &self.index.label_names[unknown];
             let example = first.unwrap_or_else(|| Example::new(""));
             return Err(problem::unknown_label(

@@ -143,8 +143,7 @@ impl Read for Limited {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 {
             let most = LONGEST_ROW >> 20;
-            let reason =
-                format!("a row is longer than {most} MiB: perhaps a quote is not closed");
+            let reason = format!("a row is longer than {most} MiB: perhaps a quote is not closed");
             return Err(io::Error::other(reason));
         }
         let most = buffer.len().min(self.left);

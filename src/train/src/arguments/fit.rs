@@ -23,7 +23,7 @@ use crate::problem;
 pub struct FitArgs<'a> {
     epochs: Option<Count>,
     batch_size: Option<BatchSize>,
-    validation_data: Option<ValidationData<'a>>,
+    validation_data: Option<Validation<'a>>,
     validation_split: Option<f64>,
     validation_steps: Option<Count>,
     validation_freq: Option<Frequency>,
@@ -94,13 +94,6 @@ pub(crate) enum Validation<'a> {
     Split(f64),
 }
 
-/// `validation_data` as given.
-#[derive(Clone, Debug)]
-enum ValidationData<'a> {
-    Held(Cow<'a, Dataset>),
-    Streamed(Stream),
-}
-
 impl<'a> FitArgs<'a> {
     /// No argument yet.
     pub fn new() -> Self {
@@ -124,8 +117,8 @@ impl<'a> FitArgs<'a> {
     /// What is evaluated after each epoch, without dropout. Default: nothing.
     pub fn validation_data(mut self, data: impl IntoData<'a>) -> Self {
         self.validation_data = Some(match data.into_data() {
-            Data::Held(data) => ValidationData::Held(Cow::Borrowed(data)),
-            Data::Streamed(stream) => ValidationData::Streamed(stream.clone()),
+            Data::Held(data) => Validation::Data(Cow::Borrowed(data)),
+            Data::Streamed(stream) => Validation::Stream(stream.clone()),
         });
         self
     }
@@ -134,8 +127,8 @@ impl<'a> FitArgs<'a> {
     #[doc(hidden)]
     pub fn validation_data_copied<'d>(mut self, data: impl IntoData<'d>) -> Self {
         self.validation_data = Some(match data.into_data() {
-            Data::Held(data) => ValidationData::Held(Cow::Owned(data.clone())),
-            Data::Streamed(stream) => ValidationData::Streamed(stream.clone()),
+            Data::Held(data) => Validation::Data(Cow::Owned(data.clone())),
+            Data::Streamed(stream) => Validation::Stream(stream.clone()),
         });
         self
     }
@@ -258,7 +251,7 @@ impl<'a> FitArgs<'a> {
         let unfreezes_every = self.unfreezes_every();
         let validation = match (self.validation_data, self.validation_split) {
             (Some(_), Some(_)) => return Err(both_validations()),
-            (Some(data), None) => Validation::Data(data),
+            (Some(data), None) => data,
             (None, Some(share)) if share > 0.0 && share < 1.0 => Validation::Split(share),
             (None, Some(share)) => return Err(bad_split(share)),
             (None, None) => Validation::None,

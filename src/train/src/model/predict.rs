@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use serde::Serialize;
-use stratoscope_data::{Dataset, TagScheme};
+use stratoscope_data::{Data, Dataset, TagScheme};
 use stratoscope_diagnostics::rules::EmptyDataset;
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::html::{DATA_TABLE_STYLE, data_table};
@@ -140,7 +140,7 @@ impl<N: Network> Model<N> {
             .for_each(|example| example.label = None);
         let _listening = Listening::begin();
         let mut state = self.state();
-        state.ready_for(&data, "predict", origin)?;
+        state.ready_for(Data::Held(&data), "predict", origin)?;
         if state.files.task() == Task::Embedding {
             let expects = "a model that answers; this one gives vectors: `model.embed(texts)?`";
             let name = state.files.model_name();
@@ -163,7 +163,7 @@ impl<N: Network> Model<N> {
             _ => data.tokenize(state.files.tokenizer(), max_length)?,
         };
         prepare::in_vocabulary(&state.files, &data, &encoded, "predict")?;
-        prepare::report_truncated(&encoded, "predict")?;
+        prepare::report_truncated(encoded.report(), "predict")?;
         new_head(&state, "predict")?;
         let outputs = outputs_of(&state, &encoded, ("predicting", "predicted"))?;
         let loss = state.compiled.as_ref().and_then(|compiled| compiled.loss);

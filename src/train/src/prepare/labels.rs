@@ -204,7 +204,8 @@ mod tests {
     #[test]
     fn a_majority_is_reported_where_accuracy_stands_alone() {
         let check = |data: Dataset, metrics: &[Metric], expected: Option<&str>| {
-            let finding = majority(Data::Held(&data), "training", metrics).map(|finding| finding.message);
+            let finding =
+                majority(Data::Held(&data), "training", metrics).map(|finding| finding.message);
             assert_eq!(finding.as_deref(), expected);
         };
         let rare = || classes(&[("ham", 92), ("spam", 8)]);

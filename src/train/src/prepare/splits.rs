@@ -183,7 +183,8 @@ mod tests {
         };
         let check = |data: &Dataset, share: f64, expected: Option<&str>| {
             let (train, validation) = data.split(share).expect("two parts");
-            let finding = other_classes(Data::Held(&train), Data::Held(&validation), true).map(|finding| finding.message);
+            let finding = other_classes(Data::Held(&train), Data::Held(&validation), true)
+                .map(|finding| finding.message);
             assert_eq!(finding.as_deref(), expected);
         };
         let only = "the validation data has only one class: `class 1`";

@@ -8,7 +8,9 @@ use stratoscope_data::{
     Data, Dataset, Encoded, EncodedExample, EncodedStream, Example, Label, Stream, StreamTokens,
     encode_example,
 };
-use stratoscope_diagnostics::rules::{DataOfOtherHead, HeadWritten, LabelOutOfRange, SplitsOverlap};
+use stratoscope_diagnostics::rules::{
+    DataOfOtherHead, HeadWritten, LabelOutOfRange, SplitsOverlap,
+};
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
 use super::{is_generic, labels, report_truncated, texts, without_labels};
@@ -109,7 +111,10 @@ fn with_classes(
     if stream.num_labels() == 0 {
         return Err(unlabelled(&stream.first(1)?));
     }
-    if let Some(above) = stream.class_counts().get(classes..).filter(|it| !it.is_empty())
+    if let Some(above) = stream
+        .class_counts()
+        .get(classes..)
+        .filter(|it| !it.is_empty())
         && above.iter().sum::<usize>() > 0
     {
         let first = stream.find(|example| example.class().is_some_and(|it| it >= classes))?;
@@ -117,7 +122,10 @@ fn with_classes(
     }
     let (own, names) = (files.label_names(), stream.label_names());
     let same = own.iter().zip(names).all(|(own, name)| own == name);
-    let unnamed = own.iter().enumerate().all(|(at, name)| is_generic(at, name));
+    let unnamed = own
+        .iter()
+        .enumerate()
+        .all(|(at, name)| is_generic(at, name));
     if same || unnamed {
         return Ok(stream.clone());
     }
@@ -177,7 +185,12 @@ pub(super) fn classes_as_numbers(
 }
 
 /// SC0103 for what needs all examples in memory.
-pub(crate) fn in_memory_only(call: &str, argument: &str, given: &str, why: &str) -> Box<Diagnostic> {
+pub(crate) fn in_memory_only(
+    call: &str,
+    argument: &str,
+    given: &str,
+    why: &str,
+) -> Box<Diagnostic> {
     let expects = "a data set in memory, such as `Dataset::csv(…)?`: this run has a stream";
     Box::new(problem::bad_value(call, argument, given, expects).why(why))
 }
@@ -208,7 +221,12 @@ pub(super) fn overlap(train: Data<'_>, validation: Data<'_>) -> Result<Option<Di
         for example in &portion?.examples {
             // Each validation example counts once, however often it is trained on.
             let found: Vec<usize> = match train_is_held {
-                true => known.get(&key(example)).and_then(|all| all.first()).into_iter().copied().collect(),
+                true => known
+                    .get(&key(example))
+                    .and_then(|all| all.first())
+                    .into_iter()
+                    .copied()
+                    .collect(),
                 false => known.remove(&key(example)).unwrap_or_default(),
             };
             for index in found {

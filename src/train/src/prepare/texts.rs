@@ -364,13 +364,21 @@ mod tests {
         assert!(shown(&finding).contains("from_pair_rows"), "{finding:?}");
         assert!(shown(&finding).contains("1 of 2"), "{finding:?}");
         let pairs = Dataset::from_pairs([("a b", "c"), ("d", "e")]);
-        assert!(found(&pairs, &encoded(&pairs), &WORDS).one_segment().is_none());
+        assert!(
+            found(&pairs, &encoded(&pairs), &WORDS)
+                .one_segment()
+                .is_none()
+        );
         let other = Words { segments: false };
         let of_one = pairs.tokenize(&other, 64).expect("it can be tokenized");
         let finding = found(&pairs, &of_one, &other).one_segment();
         assert!(shown(&finding).contains("2 of 2") && !shown(&finding).contains("from_pair_rows"));
         let plain = Dataset::from_texts(["a b", "c"]);
-        assert!(found(&plain, &encoded(&plain), &other).one_segment().is_none());
+        assert!(
+            found(&plain, &encoded(&plain), &other)
+                .one_segment()
+                .is_none()
+        );
         // Cut within the first text, a pair has one segment for another reason.
         let cut = pairs.tokenize(&WORDS, 2).expect("it can be tokenized");
         assert!(found(&pairs, &cut, &WORDS).one_segment().is_none());
