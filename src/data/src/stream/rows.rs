@@ -232,7 +232,8 @@ impl CsvRows {
         if !read.map_err(io::Error::from)? {
             return Ok(None);
         }
-        let position = self.record.position().cloned().unwrap_or_default();
+        let position = self.record.position().cloned();
+        let position = position.unwrap_or_else(csv::Position::new);
         let record = std::mem::take(&mut self.record);
         let content = match StringRecord::from_byte_record(record) {
             Ok(record) => Content::Fields(record.iter().map(str::to_owned).collect()),
