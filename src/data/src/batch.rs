@@ -169,7 +169,7 @@ impl Labels {
 
 impl Batch {
     /// Pads examples to the longest of them. Without examples, `seq` is 0.
-    fn of(examples: &[&EncodedExample], data: &Encoded) -> Self {
+    pub(crate) fn of(examples: &[&EncodedExample], data: &Encoded) -> Self {
         let pad_id = data.pad_id();
         let choices = examples.iter().map(|it| it.sequences().len()).max();
         let choices = choices.unwrap_or(1).max(1);

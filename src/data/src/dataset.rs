@@ -135,7 +135,7 @@ impl Dataset {
                 "Dataset::from_rows",
                 "rows in memory",
                 None,
-                &missing,
+                (&missing, missing.len()),
                 labels.len(),
             ));
         }

@@ -171,13 +171,7 @@ impl Dataset {
         max_length: usize,
         masking: Masking,
     ) -> Result<Encoded> {
-        let hidden = Hidden::Chosen {
-            masking,
-            mask_id: self.mask_of(tokenizer)?,
-            vocab_size: tokenizer.vocab_size(),
-            seed: 0,
-            epoch: u64::MAX,
-        };
+        let hidden = Hidden::of_epochs(masking, tokenizer, &self.source)?;
         self.tokenize_hidden(tokenizer, max_length, hidden)
     }
 
@@ -186,13 +180,8 @@ impl Dataset {
     /// # Errors
     /// As [`tokenize_masked`](Self::tokenize_masked).
     pub fn tokenize_blanks(&self, tokenizer: &dyn Tokenize, max_length: usize) -> Result<Encoded> {
-        let mask_id = self.mask_of(tokenizer)?;
+        let mask_id = mask_of(tokenizer, &self.source)?;
         self.tokenize_hidden(tokenizer, max_length, Hidden::Written { mask_id })
-    }
-
-    fn mask_of(&self, tokenizer: &dyn Tokenize) -> Result<u32> {
-        let mask = tokenizer.mask_id();
-        mask.ok_or_else(|| problem::no_mask(&self.source))
     }
 
     fn tokenize_hidden(
@@ -201,37 +190,68 @@ impl Dataset {
         max_length: usize,
         hidden: Hidden,
     ) -> Result<Encoded> {
-        if tokenizer.encode_pieces("a", None, 3).is_none() {
-            return Err(problem::no_places(&self.source));
-        }
-        let form = Form {
-            max_length,
-            with_pieces: true,
-            pair: |example| example.pair.as_deref(),
-        };
-        let encode = |index: usize, example: &Example, tokenized: Tokenized| {
-            let Tokenized { encoding, pieces } = tokenized;
-            // The words of the second text are counted on from those of the first.
-            let of_first = pieces.iter().flatten().filter(|piece| !piece.in_pair);
-            let words_of_first = of_first.map(|piece| piece.word + 1).max().unwrap_or(0);
-            let word = |piece: &Option<crate::Piece>| match piece {
-                Some(piece) if piece.in_pair => words_of_first + piece.word,
-                Some(piece) => piece.word,
-                None => NO_WORD,
-            };
-            EncodedExample {
-                targets: Targets::Masked(pieces.iter().map(word).collect()),
-                ids: encoding.ids,
-                type_ids: encoding.type_ids,
-                features: example.features.clone(),
-                label: None,
-                window: None,
-                index,
-                truncated: encoding.truncated,
-            }
-        };
-        let encoded = self.tokenize_by(tokenizer, &form, encode)?;
+        has_places(tokenizer, &self.source)?;
+        let encoded = self.tokenize_by(tokenizer, &Form::of_pieces(max_length), of_pieces)?;
         Ok(encoded.with_hidden(hidden))
+    }
+}
+
+/// SC0910 for a tokenizer without a mask.
+fn mask_of(tokenizer: &dyn Tokenize, source: &str) -> Result<u32> {
+    let mask = tokenizer.mask_id();
+    mask.ok_or_else(|| problem::no_mask(source))
+}
+
+/// SC0910 for a tokenizer that does not say where its tokens stand.
+fn has_places(tokenizer: &dyn Tokenize, source: &str) -> Result<()> {
+    match tokenizer.encode_pieces("a", None, 3) {
+        Some(_) => Ok(()),
+        None => Err(problem::no_places(source)),
+    }
+}
+
+impl Hidden {
+    /// Tokens that are chosen anew in every epoch.
+    ///
+    /// # Errors
+    /// SC0910 for a tokenizer without a mask, or that does not say where its tokens stand.
+    pub(crate) fn of_epochs(
+        masking: Masking,
+        tokenizer: &dyn Tokenize,
+        source: &str,
+    ) -> Result<Self> {
+        let mask_id = mask_of(tokenizer, source)?;
+        has_places(tokenizer, source)?;
+        Ok(Self::Chosen {
+            masking,
+            mask_id,
+            vocab_size: tokenizer.vocab_size(),
+            seed: 0,
+            epoch: u64::MAX,
+        })
+    }
+}
+
+/// The tokens of a text with the words that they belong to.
+pub(crate) fn of_pieces(index: usize, example: &Example, tokenized: Tokenized) -> EncodedExample {
+    let Tokenized { encoding, pieces } = tokenized;
+    // The words of the second text are counted on from those of the first.
+    let of_first = pieces.iter().flatten().filter(|piece| !piece.in_pair);
+    let words_of_first = of_first.map(|piece| piece.word + 1).max().unwrap_or(0);
+    let word = |piece: &Option<crate::Piece>| match piece {
+        Some(piece) if piece.in_pair => words_of_first + piece.word,
+        Some(piece) => piece.word,
+        None => NO_WORD,
+    };
+    EncodedExample {
+        targets: Targets::Masked(pieces.iter().map(word).collect()),
+        ids: encoding.ids,
+        type_ids: encoding.type_ids,
+        features: example.features.clone(),
+        label: None,
+        window: None,
+        index,
+        truncated: encoding.truncated,
     }
 }
 

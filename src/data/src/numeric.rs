@@ -50,7 +50,7 @@ impl Dataset {
                 CALL,
                 "arrays in memory",
                 None,
-                &missing,
+                (&missing, missing.len()),
                 targets.len(),
             ));
         }

@@ -53,13 +53,13 @@ pub(crate) fn duplicate_column(call: &str, path: &str, column: &str, places: &[u
     called(call, "read here", rule.diagnostic())
 }
 
-/// SC0416: rows without a label. `missing`: their lines, counted from 1, in a file; else their numbers,
-/// counted from 0.
+/// SC0416: rows without a label. `missing`: the lines of the first ones, counted from 1, in a file, else their numbers,
+/// counted from 0; and how many there are.
 pub(crate) fn missing_labels(
     call: &str,
     source: &str,
     column: Option<&str>,
-    missing: &[usize],
+    (first, count): (&[usize], usize),
     rows: usize,
 ) -> Problem {
     const SHOWN: usize = 5;
@@ -67,8 +67,8 @@ pub(crate) fn missing_labels(
         source: source.to_owned(),
         column: column.map(str::to_owned),
         is_file: column.is_some(),
-        first: missing.iter().take(SHOWN).copied().collect(),
-        count: missing.len(),
+        first: first.iter().take(SHOWN).copied().collect(),
+        count,
         rows,
         call: call.to_owned(),
     };

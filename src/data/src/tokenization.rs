@@ -11,10 +11,10 @@ use stratoscope_diagnostics::work::{Unit, Work};
 use crate::dataset::Dataset;
 use crate::encoded::{Encoded, EncodedExample, Targets};
 use crate::example::{Example, Label};
-use crate::problem;
 use crate::questions::Window;
 use crate::token_cache::{Entry, Kept};
 use crate::tokenize::{Form, Tokenize, Tokenized};
+use crate::{masking, problem};
 
 /// Gets the tokens of the examples, portion by portion.
 type Writes<'w> = &'w mut dyn FnMut(&[Tokenized]);
@@ -28,27 +28,7 @@ impl Dataset {
     /// label and others have none or one of another kind; SC0913 for a class without a name; SC0520
     /// if it is interrupted.
     pub fn tokenize(&self, tokenizer: &dyn Tokenize, max_length: usize) -> Result<Encoded> {
-        let form = Form {
-            max_length,
-            with_pieces: false,
-            pair: |example| example.pair.as_deref(),
-        };
-        self.tokenize_by(tokenizer, &form, |index, example, tokenized| {
-            let encoding = tokenized.encoding;
-            EncodedExample {
-                ids: encoding.ids,
-                type_ids: encoding.type_ids,
-                features: Arc::clone(&example.features),
-                label: example.label,
-                targets: match example.classes() {
-                    Some(classes) => Targets::Set(classes.into()),
-                    None => Targets::Label,
-                },
-                window: None,
-                index,
-                truncated: encoding.truncated,
-            }
-        })
+        self.tokenize_by(tokenizer, &Form::of_texts(max_length), of_text)
     }
 
     /// Tokenizes every example, and makes of its tokens what a function says, in parallel.
@@ -246,6 +226,43 @@ impl Dataset {
             }
         }
         Ok(())
+    }
+}
+
+/// The tokens of a text, or of a pair, with its label.
+fn of_text(index: usize, example: &Example, tokenized: Tokenized) -> EncodedExample {
+    let encoding = tokenized.encoding;
+    EncodedExample {
+        ids: encoding.ids,
+        type_ids: encoding.type_ids,
+        features: Arc::clone(&example.features),
+        label: example.label,
+        targets: match example.classes() {
+            Some(classes) => Targets::Set(classes.into()),
+            None => Targets::Label,
+        },
+        window: None,
+        index,
+        truncated: encoding.truncated,
+    }
+}
+
+/// The tokens of one example, as [`Dataset::tokenize`] makes them, or with `masked` as
+/// [`Dataset::tokenize_masked`] does. Its index is its row.
+pub fn encode_example(
+    tokenizer: &dyn Tokenize,
+    example: &Example,
+    max_length: usize,
+    masked: bool,
+) -> EncodedExample {
+    let form = match masked {
+        true => Form::of_pieces(max_length),
+        false => Form::of_texts(max_length),
+    };
+    let tokenized = form.encode(tokenizer, example);
+    match masked {
+        true => masking::of_pieces(example.row, example, tokenized),
+        false => of_text(example.row, example, tokenized),
     }
 }
 

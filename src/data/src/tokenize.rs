@@ -95,6 +95,23 @@ pub(crate) struct Tokenized {
 }
 
 impl Form {
+    /// A text with its second one.
+    pub(crate) fn of_texts(max_length: usize) -> Self {
+        Self {
+            max_length,
+            with_pieces: false,
+            pair: |example| example.pair.as_deref(),
+        }
+    }
+
+    /// The same with the places of the tokens.
+    pub(crate) fn of_pieces(max_length: usize) -> Self {
+        Self {
+            with_pieces: true,
+            ..Self::of_texts(max_length)
+        }
+    }
+
     /// Encodes an example. One of numbers has no tokens.
     pub(crate) fn encode(&self, tokenizer: &dyn Tokenize, example: &Example) -> Tokenized {
         if !example.features.is_empty() {

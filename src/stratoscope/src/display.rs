@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use stratoscope_data::summary::Head;
-use stratoscope_data::{Dataset, Example};
+use stratoscope_data::{Dataset, Example, Stream};
 use stratoscope_diagnostics::{Diagnostic, render};
 use stratoscope_render::html::address;
 use stratoscope_render::text;
@@ -200,6 +200,12 @@ impl IntoBundle for Dataset {
         let mut bundle = html_and_plain(self.to_html(), self.to_plain());
         bundle.insert(DATA_SET.to_owned(), self.to_json());
         bundle
+    }
+}
+
+impl IntoBundle for Stream {
+    fn bundle(&self) -> MimeBundle {
+        html_and_plain(self.to_html(), self.to_plain())
     }
 }
 

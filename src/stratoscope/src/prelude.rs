@@ -77,7 +77,7 @@ pub use stratoscope_evaluation::{
 };
 
 // Callbacks, and data files with custom columns.
-pub use stratoscope_data::{Columns, Masking};
+pub use stratoscope_data::{Columns, Masking, Stream};
 pub use stratoscope_train::{
     Callback, Callbacks, CsvLogger, EarlyStopping, EpochRecord, ExecutionRecord, FitStarted, Flow,
     GradualUnfreezing, LearningRateLogger, StepRecord, TensorBoard, on_batch_end, on_epoch_end,

@@ -51,6 +51,7 @@ enum Wanted {
 }
 
 /// Column indices, once the header is known.
+#[derive(Clone, Copy)]
 pub(crate) struct Chosen {
     pub(crate) text: usize,
     pub(crate) pair: Option<usize>,
@@ -119,6 +120,11 @@ impl Columns {
     pub fn labels(mut self, name: impl Into<String>, separator: impl Into<String>) -> Self {
         self.label = Wanted::Several(name.into(), separator.into());
         self
+    }
+
+    /// Whether a row has several labels.
+    pub(crate) fn has_label_sets(&self) -> bool {
+        matches!(self.label, Wanted::Several(..))
     }
 
     /// What separates the labels of a row.

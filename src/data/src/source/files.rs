@@ -23,10 +23,27 @@ pub(super) fn read(
     path: &Path,
     one: impl Fn(&Path) -> Result<Dataset>,
 ) -> Result<Dataset> {
-    let pattern = path.to_string_lossy();
-    if !pattern.contains(SIGNS) || path.exists() {
+    if !is_pattern(path) {
         return one(path);
     }
+    let files = named(call, path)?;
+    let parts: Result<Vec<Dataset>> = files.iter().map(|file| one(file)).collect();
+    Dataset::of_parts(parts?, path.to_string_lossy().into_owned())
+}
+
+fn is_pattern(path: &Path) -> bool {
+    path.to_string_lossy().contains(SIGNS) && !path.exists()
+}
+
+/// The file of a path, or the files that a pattern names, in the order of their names.
+///
+/// # Errors
+/// SC0911 for a pattern that names no file, or is none.
+pub(crate) fn named(call: &str, path: &Path) -> Result<Vec<PathBuf>> {
+    if !is_pattern(path) {
+        return Ok(vec![path.to_owned()]);
+    }
+    let pattern = path.to_string_lossy();
     let unreadable = |reason: String| problem::unreadable(call, &pattern, None, reason);
     let found = glob::glob(&pattern)
         .map_err(|error| unreadable(format!("it is no pattern of names: {}", error.msg)))?;
@@ -48,8 +65,7 @@ pub(super) fn read(
         )));
     }
     files.sort();
-    let parts: Result<Vec<Dataset>> = files.iter().map(|file| one(file)).collect();
-    Dataset::of_parts(parts?, pattern.into_owned())
+    Ok(files)
 }
 
 /// The files beside those that a pattern would name.

@@ -75,6 +75,27 @@ fn table(source: &str, text: &str, columns: &Columns) -> Result<Table> {
 
 /// The values of a line for the keys of the first one, which fills `header`; or what is wrong with the line.
 fn fields(line: &str, header: &mut Vec<String>) -> std::result::Result<Vec<String>, String> {
+    let object = object(line)?;
+    if header.is_empty() {
+        *header = object.keys().cloned().collect();
+    }
+    values(&object, header)
+}
+
+/// The keys of a line, in their order; or what is wrong with it.
+pub(crate) fn json_keys(line: &str) -> std::result::Result<Vec<String>, String> {
+    Ok(object(line)?.keys().cloned().collect())
+}
+
+/// The values of a line for the keys of the first one; or what is wrong with the line.
+pub(crate) fn json_values(
+    line: &str,
+    header: &[String],
+) -> std::result::Result<Vec<String>, String> {
+    values(&object(line)?, header)
+}
+
+fn object(line: &str) -> std::result::Result<Map<String, Value>, String> {
     let object: Map<String, Value> =
         serde_json::from_str(line).map_err(|error| not_an_object(&error))?;
     // The parser keeps the last of them.
@@ -82,9 +103,13 @@ fn fields(line: &str, header: &mut Vec<String>) -> std::result::Result<Vec<Strin
         let key = text::excerpt(&key, 40);
         return Err(format!("the key `{key}` occurs twice"));
     }
-    if header.is_empty() {
-        *header = object.keys().cloned().collect();
-    }
+    Ok(object)
+}
+
+fn values(
+    object: &Map<String, Value>,
+    header: &[String],
+) -> std::result::Result<Vec<String>, String> {
     let value = |key: &String| {
         object.get(key).map(text_of).ok_or_else(|| {
             let keys: Vec<&String> = object.keys().collect();

@@ -35,7 +35,9 @@ pub use columns::Columns;
 pub use debian::{debian_entities, debian_pairs, debian_questions, debian_sections};
 pub use glue::Glue;
 
-use columns::{LabelColumn, Missing};
+pub(crate) use columns::{Chosen, LabelColumn, Missing};
+pub(crate) use files::named as files_named;
+pub(crate) use jsonl::{json_keys, json_values};
 
 /// The largest file that is read. A data set is held in memory, so a larger file is refused before
 /// the machine starts swapping.
@@ -163,7 +165,7 @@ impl Table {
                         self.call,
                         &self.source,
                         Some(&self.header[column]),
-                        &lines,
+                        (&lines, lines.len()),
                         self.rows.len(),
                     ));
                 }
@@ -265,14 +267,14 @@ impl Reading {
 }
 
 /// Counts rows whose number of fields is not the header's.
-struct FieldCount {
+pub(crate) struct FieldCount {
     expected: usize,
     first: Option<RaggedRow>,
     skipped: SkippedRows,
 }
 
 impl FieldCount {
-    fn new(header: &[String]) -> Self {
+    pub(crate) fn new(header: &[String]) -> Self {
         Self {
             expected: header.len(),
             first: None,
@@ -281,7 +283,7 @@ impl FieldCount {
     }
 
     /// Whether the row is as long as the header; if not, it is recorded or counted.
-    fn accepts(&mut self, source: &str, row: &TableRow) -> bool {
+    pub(crate) fn accepts(&mut self, source: &str, row: &TableRow) -> bool {
         if row.fields.len() == self.expected {
             return true;
         }
@@ -310,7 +312,7 @@ impl FieldCount {
     ///
     /// # Errors
     /// SC0912 if any row was not accepted, and they are not.
-    fn finish(self, call: &str, columns: &Columns) -> Result<SkippedRows> {
+    pub(crate) fn finish(self, call: &str, columns: &Columns) -> Result<SkippedRows> {
         match self.first {
             Some(rule) if !columns.skips_bad_rows() => Err(problem::ragged_row(call, &rule)),
             _ => Ok(self.skipped),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use stratoscope_data::Dataset;
+use stratoscope_data::{Data, Dataset, IntoData, Stream};
 use stratoscope_diagnostics::rules::ConflictingArguments;
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 
@@ -23,7 +23,7 @@ use crate::problem;
 pub struct FitArgs<'a> {
     epochs: Option<Count>,
     batch_size: Option<BatchSize>,
-    validation_data: Option<Cow<'a, Dataset>>,
+    validation_data: Option<Validation<'a>>,
     validation_split: Option<f64>,
     validation_steps: Option<Count>,
     validation_freq: Option<Frequency>,
@@ -88,6 +88,8 @@ pub(crate) struct FitPlan<'a> {
 pub(crate) enum Validation<'a> {
     None,
     Data(Cow<'a, Dataset>),
+    /// Rows that stay in their files.
+    Stream(Stream),
     /// The last share of the training data.
     Split(f64),
 }
@@ -113,15 +115,21 @@ impl<'a> FitArgs<'a> {
     }
 
     /// What is evaluated after each epoch, without dropout. Default: nothing.
-    pub fn validation_data(mut self, data: &'a Dataset) -> Self {
-        self.validation_data = Some(Cow::Borrowed(data));
+    pub fn validation_data(mut self, data: impl IntoData<'a>) -> Self {
+        self.validation_data = Some(match data.into_data() {
+            Data::Held(data) => Validation::Data(Cow::Borrowed(data)),
+            Data::Streamed(stream) => Validation::Stream(stream.clone()),
+        });
         self
     }
 
     /// [`validation_data`](Self::validation_data) for a run that outlives the variable: `start!` copies it.
     #[doc(hidden)]
-    pub fn validation_data_copied(mut self, data: &Dataset) -> Self {
-        self.validation_data = Some(Cow::Owned(data.clone()));
+    pub fn validation_data_copied<'d>(mut self, data: impl IntoData<'d>) -> Self {
+        self.validation_data = Some(match data.into_data() {
+            Data::Held(data) => Validation::Data(Cow::Owned(data.clone())),
+            Data::Streamed(stream) => Validation::Stream(stream.clone()),
+        });
         self
     }
 
@@ -243,7 +251,7 @@ impl<'a> FitArgs<'a> {
         let unfreezes_every = self.unfreezes_every();
         let validation = match (self.validation_data, self.validation_split) {
             (Some(_), Some(_)) => return Err(both_validations()),
-            (Some(data), None) => Validation::Data(data),
+            (Some(data), None) => data,
             (None, Some(share)) if share > 0.0 && share < 1.0 => Validation::Split(share),
             (None, Some(share)) => return Err(bad_split(share)),
             (None, None) => Validation::None,

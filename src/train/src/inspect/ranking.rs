@@ -1,6 +1,6 @@
 //! The worst and the best examples of a data set: `run.worst(10)`, `run.best(10)`.
 
-use stratoscope_data::Encoded;
+use stratoscope_data::Split;
 use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_render::text;
@@ -31,7 +31,7 @@ pub(crate) enum Ranking {
 /// SC0520 if it is interrupted, SC0907 if a device fails.
 pub(crate) fn ranked<N: Network>(
     coming: &Inspection<'_, N>,
-    data: &Encoded,
+    data: &Split,
     batch_size: usize,
     (ranking, count): (Ranking, usize),
 ) -> Result<RankedExamples> {
@@ -52,6 +52,7 @@ pub(crate) fn ranked<N: Network>(
         if done > 0 {
             work.reached(done)?;
         }
+        let batch = batch?;
         let batch = match batch.size().min(evaluated - done) {
             0 => break,
             size => batch.slice(0..size),

@@ -16,7 +16,7 @@
 //! # }
 //! ```
 
-use stratoscope_data::{Batch, Dataset};
+use stratoscope_data::{Batch, Data, Dataset};
 use stratoscope_diagnostics::rules::{DropoutOff, DroppedMicroBatches, ReplicaGradientsSummed};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::Origin;
@@ -60,7 +60,7 @@ impl<N: Network> Model<N> {
         let _listening = Listening::begin();
         let mut state = self.state();
         state.compiled_for("gradients")?;
-        state.ready_for(data, "gradients", Origin::current())?;
+        state.ready_for(Data::Held(data), "gradients", Origin::current())?;
         let settings = state.step_settings("gradients")?;
         let head = state.head_written();
         let encoded = prepare::encode(&state.files, &head, data, None, "gradients")?;

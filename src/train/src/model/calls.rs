@@ -7,7 +7,7 @@
 
 use std::ops::Bound;
 
-use stratoscope_data::Dataset;
+use stratoscope_data::{Data, Dataset};
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{Origin, PlacementReport};
 
@@ -37,9 +37,9 @@ use crate::run::handle::look::Tensors;
 use crate::run::hindsight::Each;
 use crate::run::rewind::Rewound;
 
-type Start<N> = fn(&Model<N>, &Dataset, FitArgs<'static>, Origin) -> Result<Run<N>>;
+type Start<N> = fn(&Model<N>, Data<'_>, FitArgs<'static>, Origin) -> Result<Run<N>>;
 type Hindsee<N> = for<'e> fn(&Run<N>, (Bound<u64>, Bound<u64>), &mut Each<'e>) -> Result<Hindsight>;
-type Fit<N> = for<'a> fn(&Model<N>, &Dataset, FitArgs<'a>, Origin) -> Result<History>;
+type Fit<N> = for<'d, 'a> fn(&Model<N>, Data<'d>, FitArgs<'a>, Origin) -> Result<History>;
 
 /// The calls that take long to compile.
 pub struct Calls<N: Network> {
@@ -66,7 +66,7 @@ pub struct Calls<N: Network> {
     pub(crate) data_map: fn(&Run<N>) -> Result<DataMap>,
     pub(crate) why: fn(&Run<N>) -> Result<Why>,
     pub(crate) hindsight: Hindsee<N>,
-    pub(crate) evaluate: fn(&Model<N>, &Dataset, EvaluateArgs, Origin) -> Result<Evaluation>,
+    pub(crate) evaluate: fn(&Model<N>, Data<'_>, EvaluateArgs, Origin) -> Result<Evaluation>,
     pub(crate) predict: fn(&Model<N>, Dataset, Origin) -> Result<Predictions>,
     pub(crate) gradients: fn(&Model<N>, &Dataset, bool) -> Result<Gradients>,
     pub(crate) apply: fn(&Model<N>, Gradients) -> Result<Applied>,

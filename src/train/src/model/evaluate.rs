@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stratoscope_data::Dataset;
+use stratoscope_data::{Data, IntoData};
 use stratoscope_diagnostics::rules::NoLoss;
 use stratoscope_diagnostics::{Place, Result, Rule};
 use stratoscope_strategy::Origin;
@@ -26,13 +26,13 @@ impl<N: Network> Model<N> {
     /// SC0112 for a model that was not compiled, SC0113 without a loss, SC0520 if it is interrupted;
     /// what is wrong with the data.
     #[track_caller]
-    pub fn evaluate(&self, data: &Dataset, args: EvaluateArgs) -> Result<Evaluation> {
-        (N::calls().evaluate)(self, data, args, Origin::current())
+    pub fn evaluate<'d>(&self, data: impl IntoData<'d>, args: EvaluateArgs) -> Result<Evaluation> {
+        (N::calls().evaluate)(self, data.into_data(), args, Origin::current())
     }
 
     pub(crate) fn evaluate_from(
         &self,
-        data: &Dataset,
+        data: Data<'_>,
         args: EvaluateArgs,
         origin: Origin,
     ) -> Result<Evaluation> {
@@ -52,15 +52,12 @@ impl<N: Network> Model<N> {
                 .for_each(|label| label.place = Place::model("evaluate"));
             return Err(Box::new(problem));
         };
-        let first;
-        let data = match plan.steps {
-            Some(batches) => {
-                first = data.take(batches.saturating_mul(plan.batch_size));
-                &first
-            }
-            None => data,
+        let first = match plan.steps {
+            Some(batches) => data.first(batches.saturating_mul(plan.batch_size))?,
+            None => None,
         };
-        let encoded = prepare::encode(
+        let data = first.as_ref().map_or(data, Data::Held);
+        let encoded = prepare::encode_data(
             &state.files,
             &state.head_written(),
             data,

@@ -21,7 +21,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, MutexGuard};
 
-use stratoscope_data::Dataset;
+use stratoscope_data::{Data, IntoData};
 use stratoscope_diagnostics::rules::StrategyNotUsed;
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::text;
@@ -162,7 +162,7 @@ impl<N: Network> Model<N> {
         self.shared().free_state(call)
     }
 
-    /// Trains the model on a data set.
+    /// Trains the model on a data set, or on a stream of rows that stay in their files.
     ///
     /// An interrupt ends it after the current batch, or within one that takes longer than a second, with
     /// what was measured so far; `resume` goes on from there, and ends on the very weights that a run
@@ -174,13 +174,13 @@ impl<N: Network> Model<N> {
     /// loss or gradient that is not finite, before the update, and at the first such weight after it;
     /// SC0907 if a device fails.
     #[track_caller]
-    pub fn fit(&self, data: &Dataset, args: FitArgs<'_>) -> Result<History> {
-        (N::calls().fit)(self, data, args, Origin::current())
+    pub fn fit<'d>(&self, data: impl IntoData<'d>, args: FitArgs<'_>) -> Result<History> {
+        (N::calls().fit)(self, data.into_data(), args, Origin::current())
     }
 
     pub(crate) fn fit_from(
         &self,
-        data: &Dataset,
+        data: Data<'_>,
         args: FitArgs<'_>,
         origin: Origin,
     ) -> Result<History> {
@@ -194,13 +194,13 @@ impl<N: Network> Model<N> {
     /// # Errors
     /// What [`Self::fit`] says before its first step; SC0520 if it is interrupted.
     #[track_caller]
-    pub fn start(&self, data: &Dataset, args: FitArgs<'static>) -> Result<Run<N>> {
-        (N::calls().start)(self, data, args, Origin::current())
+    pub fn start<'d>(&self, data: impl IntoData<'d>, args: FitArgs<'static>) -> Result<Run<N>> {
+        (N::calls().start)(self, data.into_data(), args, Origin::current())
     }
 
     pub(crate) fn start_from(
         &self,
-        data: &Dataset,
+        data: Data<'_>,
         args: FitArgs<'static>,
         origin: Origin,
     ) -> Result<Run<N>> {

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use serde::Serialize;
-use stratoscope_data::{Dataset, Encoded, TagScheme};
+use stratoscope_data::{Data, Dataset, Encoded, TagScheme};
 use stratoscope_diagnostics::rules::EmptyDataset;
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::html::{DATA_TABLE_STYLE, data_table};
@@ -144,7 +144,7 @@ impl<N: Network> Model<N> {
             .for_each(|example| example.label = None);
         let _listening = Listening::begin();
         let mut state = self.state();
-        state.ready_for(&data, "predict", origin)?;
+        state.ready_for(Data::Held(&data), "predict", origin)?;
         if state.files.task() == Task::Embedding {
             let expects = "a model that answers; this one gives vectors: `model.embed(texts)?`";
             let name = state.files.model_name();
@@ -155,7 +155,7 @@ impl<N: Network> Model<N> {
         let max_length = state.files.max_positions().min(LONGEST);
         let encoded = tokenized(&state.files, &data, max_length)?;
         prepare::in_vocabulary(&state.files, &data, &encoded, "predict")?;
-        prepare::report_truncated(&encoded, "predict")?;
+        prepare::report_truncated(encoded.report(), "predict")?;
         new_head(&state, "predict")?;
         let outputs = outputs_of(&state, &encoded, ("predicting", "predicted"))?;
         let loss = state.compiled.as_ref().and_then(|compiled| compiled.loss);

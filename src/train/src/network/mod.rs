@@ -365,7 +365,7 @@ impl Files for Outputs {
 }
 
 /// For models of numbers, which refuse texts before any is tokenized.
-struct NoTokenizer;
+pub(crate) struct NoTokenizer;
 
 impl Tokenize for NoTokenizer {
     fn encode(&self, _: &str, _: Option<&str>, _: usize) -> Encoding {

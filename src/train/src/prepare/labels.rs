@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use stratoscope_data::{Dataset, Label};
+use stratoscope_data::{Data, Dataset, Label};
 use stratoscope_diagnostics::rules::{
     ClassOrderDiffers, ClassesAsNumbers, FloatClassLabels, MajorityBaseline,
 };
@@ -83,16 +83,20 @@ pub(super) fn classes_as_numbers(data: &Dataset, loss: Option<Loss>) -> Option<D
 }
 
 /// SC0314: the same classes in another order.
-pub(super) fn other_order(model: &[String], data: &Dataset, call: &str) -> Option<Diagnostic> {
+pub(super) fn other_order(
+    model: &[String],
+    names: &[String],
+    source: &str,
+    call: &str,
+) -> Option<Diagnostic> {
     let sorted = |names: &[String]| names.iter().cloned().collect::<BTreeSet<_>>();
-    let names = &data.label_names;
-    if names.as_slice() == model || names.len() != model.len() || sorted(names) != sorted(model) {
+    if names == model || names.len() != model.len() || sorted(names) != sorted(model) {
         return None;
     }
     let rule = ClassOrderDiffers {
         model: model.to_vec(),
-        data: names.clone(),
-        source: data.source.clone(),
+        data: names.to_vec(),
+        source: source.to_owned(),
         call: call.to_owned(),
     };
     Some(rule.diagnostic())
@@ -100,7 +104,7 @@ pub(super) fn other_order(model: &[String], data: &Dataset, call: &str) -> Optio
 
 /// SC0703: nearly all examples have one class, and accuracy is all that is measured.
 pub(super) fn majority(
-    data: &Dataset,
+    data: Data<'_>,
     split: &'static str,
     metrics: &[Metric],
 ) -> Option<Diagnostic> {
@@ -110,12 +114,12 @@ pub(super) fn majority(
     let counts = data.class_counts();
     let (class, &count) = counts.iter().enumerate().max_by_key(|(_, count)| **count)?;
     let rule = MajorityBaseline {
-        class: data.label_names.get(class)?.clone(),
+        class: data.label_names().get(class)?.clone(),
         count,
         // Words are counted where words have classes.
-        total: match data.is_tagged() {
-            true => counts.iter().sum(),
-            false => data.len(),
+        total: match data {
+            Data::Held(data) if data.is_tagged() => counts.iter().sum(),
+            _ => data.len(),
         },
         classes: counts.len(),
         split,
@@ -185,20 +189,23 @@ mod tests {
     fn only_another_order_of_the_same_classes_is_reported() {
         let names = |names: &[&str]| -> Vec<String> { names.iter().map(|&n| n.into()).collect() };
         let data = classes(&[("a", 1), ("b", 1), ("c", 1)]);
-        let finding = other_order(&names(&["a", "c", "b"]), &data, "fit").expect("another order");
+        let finding = other_order(&names(&["a", "c", "b"]), &data.label_names, "data", "fit");
+        let finding = finding.expect("another order");
         assert!(
             format!("{finding:?}").contains("1: `c`, in the data `b`"),
             "{finding:?}"
         );
-        assert!(other_order(&names(&["a", "b", "c"]), &data, "fit").is_none());
-        assert!(other_order(&names(&["a", "c", "b", "d"]), &data, "fit").is_none());
-        assert!(other_order(&names(&["x", "y", "z"]), &data, "fit").is_none());
+        let other = |own: &[&str]| other_order(&names(own), &data.label_names, "data", "fit");
+        assert!(other(&["a", "b", "c"]).is_none());
+        assert!(other(&["a", "c", "b", "d"]).is_none());
+        assert!(other(&["x", "y", "z"]).is_none());
     }
 
     #[test]
     fn a_majority_is_reported_where_accuracy_stands_alone() {
         let check = |data: Dataset, metrics: &[Metric], expected: Option<&str>| {
-            let finding = majority(&data, "training", metrics).map(|finding| finding.message);
+            let finding =
+                majority(Data::Held(&data), "training", metrics).map(|finding| finding.message);
             assert_eq!(finding.as_deref(), expected);
         };
         let rare = || classes(&[("ham", 92), ("spam", 8)]);

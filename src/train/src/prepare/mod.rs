@@ -11,6 +11,7 @@ mod sets;
 mod shards;
 mod spans;
 mod splits;
+mod stream;
 mod texts;
 mod words;
 
@@ -19,11 +20,12 @@ pub(crate) use masked::has_blanks;
 pub(crate) use run_data::{Prepared, split_sizes};
 pub(crate) use shards::shard;
 pub(crate) use spans::asked;
+pub(crate) use stream::{in_memory_only, label_range, label_value};
 pub(crate) use texts::in_vocabulary;
 
 use std::borrow::Cow;
 
-use stratoscope_data::{Dataset, Encoded, Example, Label};
+use stratoscope_data::{Data, Dataset, Encoded, Example, Label, Split, TokenReport};
 use stratoscope_diagnostics::rules::{
     DataOfOtherHead, EmptyDataset, HeadWritten, LabelOutOfRange, MissingColumn, TextTooLong,
     TruncatedTexts,
@@ -47,15 +49,15 @@ pub(crate) fn are_generic(names: &[String]) -> bool {
 }
 
 /// The data set's label names for the model, where the model has none of its own yet.
-pub(crate) fn adopted_names(files: &impl Files, data: &Dataset) -> Option<Vec<String>> {
+pub(crate) fn adopted_names(files: &impl Files, names: &[String]) -> Option<Vec<String>> {
     let own = files.label_names();
     let unnamed = are_generic(own);
-    let fits = (1..=own.len()).contains(&data.label_names.len());
+    let fits = (1..=own.len()).contains(&names.len());
     if files.classes().is_none() || !unnamed || !fits {
         return None;
     }
-    let rest = own.iter().skip(data.label_names.len());
-    Some(data.label_names.iter().chain(rest).cloned().collect())
+    let rest = own.iter().skip(names.len());
+    Some(names.iter().chain(rest).cloned().collect())
 }
 
 /// What the one output of a model decides between, under a binary loss: the two names of the data's
@@ -63,12 +65,12 @@ pub(crate) fn adopted_names(files: &impl Files, data: &Dataset) -> Option<Vec<St
 pub(crate) fn binary_labels(
     files: &impl Files,
     loss: Option<Loss>,
-    data: &Dataset,
+    names: &[String],
 ) -> Option<[String; 2]> {
     if files.classes().is_some() || !loss.is_some_and(|loss| loss.is_binary()) {
         return None;
     }
-    let of_data = <[String; 2]>::try_from(data.label_names.clone()).ok();
+    let of_data = <[String; 2]>::try_from(names.to_vec()).ok();
     let own = || files.binary_labels().cloned();
     of_data
         .or_else(own)
@@ -83,21 +85,18 @@ pub(crate) fn splits(
     files: &impl Files,
     head: &HeadWritten,
     compiled: &Compiled,
-    train: &Dataset,
-    validation: Option<&Dataset>,
+    train: Data<'_>,
+    validation: Option<Data<'_>>,
     plan: &FitPlan<'_>,
-) -> Result<(Encoded, Option<Encoded>)> {
+) -> Result<(Split, Option<Split>)> {
     let is_tail = matches!(plan.validation, Validation::Split(_));
-    let first;
-    let validation = match (validation, plan.validation_steps) {
-        (Some(data), Some(batches)) => {
-            first = data.take(batches.saturating_mul(plan.batch_size));
-            Some(&first)
-        }
-        (data, _) => data,
+    let first = match (validation, plan.validation_steps) {
+        (Some(data), Some(batches)) => data.first(batches.saturating_mul(plan.batch_size))?,
+        _ => None,
     };
-    let encoded = encode(files, head, train, plan.max_length, "fit")?;
-    let validated = validation.map(|data| encode(files, head, data, plan.max_length, "fit"));
+    let validation = first.as_ref().map(Data::Held).or(validation);
+    let encoded = encode_data(files, head, train, plan.max_length, "fit")?;
+    let validated = validation.map(|data| encode_data(files, head, data, plan.max_length, "fit"));
     let validated = validated.transpose()?;
     let (data, split) = match validation {
         Some(validation) => (validation, "validation"),
@@ -107,12 +106,18 @@ pub(crate) fn splits(
         // Labels are not used, or say yes and no of what a text has, or of what belongs together.
         _ if matches!(files.task(), Task::Masked | Task::Set | Task::Embedding) => None,
         Some(_) => labels::majority(data, split, &compiled.metrics),
-        None => labels::classes_as_numbers(train, compiled.loss),
+        None => match train {
+            Data::Held(train) => labels::classes_as_numbers(train, compiled.loss),
+            Data::Streamed(train) => stream::classes_as_numbers(train, compiled.loss)?,
+        },
     };
     finding.map_or(Ok(()), notice)?;
     if let Some(validation) = validation {
         let finding = [
-            splits::overlap(train, validation, is_tail),
+            match (train, validation) {
+                (Data::Held(train), Data::Held(data)) => splits::overlap(train, data, is_tail),
+                _ => stream::overlap(train, validation)?,
+            },
             match files.task() {
                 Task::Masked | Task::Set => None,
                 _ => splits::other_classes(train, validation, is_tail),
@@ -120,17 +125,50 @@ pub(crate) fn splits(
         ];
         finding.into_iter().flatten().try_for_each(notice)?;
     }
+    let seed = plan.shuffle.then_some(plan.seed);
+    let padding = |encoded| texts::padding(encoded, plan.batch_size, seed, "fit");
     let finding = [
-        splits::never_seen(encoded.len(), plan)?,
-        texts::padding(
-            &encoded,
-            plan.batch_size,
-            plan.shuffle.then_some(plan.seed),
-            "fit",
-        ),
+        splits::never_seen(&encoded, plan)?,
+        // Of a stream the lengths of all rows are not known.
+        encoded.held().and_then(padding),
     ];
     finding.into_iter().flatten().try_for_each(notice)?;
     Ok((encoded, validated))
+}
+
+/// Checks and tokenizes data for a model: a data set at once, a stream some rows at a time.
+///
+/// # Errors
+/// As [`encode`].
+pub(crate) fn encode_data(
+    files: &impl Files,
+    head: &HeadWritten,
+    data: Data<'_>,
+    max_length: Option<usize>,
+    call: &str,
+) -> Result<Split> {
+    match data {
+        Data::Held(data) => encode(files, head, data, max_length, call).map(Split::Held),
+        Data::Streamed(stream) => {
+            let max_length = checked_length(files, max_length, call)?;
+            stream::encode(files, head, stream, max_length, call).map(Split::Streamed)
+        }
+    }
+}
+
+/// The most tokens of an example, which may not be more than the model has positions.
+fn checked_length(files: &impl Files, max_length: Option<usize>, call: &str) -> Result<usize> {
+    let limit = files.max_positions();
+    let max_length = max_length.unwrap_or_else(|| default_max_length(limit));
+    match max_length > limit {
+        true => Err(TextTooLong {
+            max_length,
+            limit,
+            call: call.to_owned(),
+        }
+        .error()),
+        false => Ok(max_length),
+    }
 }
 
 /// Checks and tokenizes a data set for a model.
@@ -155,17 +193,7 @@ pub(crate) fn encode(
         }
         .error());
     }
-    let limit = files.max_positions();
-    let max_length = max_length.unwrap_or_else(|| default_max_length(limit));
-    if max_length > limit {
-        let call = call.to_owned();
-        return Err(TextTooLong {
-            max_length,
-            limit,
-            call,
-        }
-        .error());
-    }
+    let max_length = checked_length(files, max_length, call)?;
     let data = match files.classes() {
         Some(classes) if files.task() == Task::Words => {
             words::checked(files, head, data, classes, call)?
@@ -183,7 +211,9 @@ pub(crate) fn encode(
         Some(classes) => with_classes(files, head, data, classes, call)?,
         None => with_numbers(data)?,
     };
-    texts::empty(&data, call).map_or(Ok(()), notice)?;
+    let mut found = texts::Found::new(&data.source, call);
+    found.add_texts(&data);
+    found.empty().map_or(Ok(()), notice)?;
     let tokenizer = files.tokenizer();
     let encoded = match files.task() {
         Task::Example | Task::Set | Task::Embedding => data.tokenize(tokenizer, max_length)?,
@@ -193,15 +223,13 @@ pub(crate) fn encode(
         Task::Choice => data.tokenize_choices(tokenizer, max_length)?,
     };
     texts::in_vocabulary(files, &data, &encoded, call)?;
-    report_truncated(&encoded, call)?;
+    report_truncated(encoded.report(), call)?;
     // Windows are not examples.
     if files.task() == Task::Span {
         return Ok(encoded);
     }
-    let finding = [
-        texts::unknown(&data, &encoded, tokenizer, call),
-        texts::one_segment(&data, &encoded, tokenizer, call),
-    ];
+    found.add_tokens(&data, &encoded, tokenizer);
+    let finding = [found.unknown(), found.one_segment()];
     finding.into_iter().flatten().try_for_each(notice)?;
     Ok(encoded)
 }
@@ -210,8 +238,7 @@ pub(crate) fn encode(
 ///
 /// # Errors
 /// SC0407, where it is denied.
-pub(crate) fn report_truncated(encoded: &Encoded, call: &str) -> Result<()> {
-    let report = encoded.report();
+pub(crate) fn report_truncated(report: &TokenReport, call: &str) -> Result<()> {
     if report.truncated_rows == 0 {
         return Ok(());
     }
@@ -267,7 +294,7 @@ fn with_classes<'a>(
     if same || unnamed {
         return Ok(Cow::Borrowed(data));
     }
-    labels::other_order(own, data, call).map_or(Ok(()), notice)?;
+    labels::other_order(own, &data.label_names, &data.source, call).map_or(Ok(()), notice)?;
     // The data numbers its classes in another order than the model, or has fewer of them.
     Ok(Cow::Owned(data.clone().with_label_names(own)?))
 }

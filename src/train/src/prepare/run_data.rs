@@ -1,21 +1,24 @@
 //! The data of a run: both splits, checked and tokenized, and how batches are divided over replicas.
 
-use stratoscope_data::{Dataset, Encoded, EncodedExample, Kept};
+use stratoscope_data::{Data, Encoded, EncodedExample, Kept, Split};
 use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::rules::HeadWritten;
 
 use crate::arguments::{Compiled, FitPlan, Validation};
 use crate::network::Files;
+use crate::prepare::in_memory_only;
 
 /// The data of a run, checked and tokenized. A clone shares it.
 #[derive(Clone)]
 pub(crate) struct Prepared {
-    pub train: Encoded,
-    pub validation: Option<Encoded>,
+    pub train: Split,
+    pub validation: Option<Split>,
     /// Examples of an epoch: all, or those of its `steps_per_epoch` batches.
     pub epoch_examples: usize,
     /// The names of the classes, in the order of the outputs.
     pub label_names: Vec<String>,
+    /// What is said of each split that is a stream.
+    streams: Vec<String>,
 }
 
 impl Prepared {
@@ -28,20 +31,34 @@ impl Prepared {
         files: &F,
         head: &HeadWritten,
         compiled: &Compiled,
-        data: &Dataset,
+        data: Data<'_>,
         plan: &FitPlan<'_>,
     ) -> Result<(Self, F)> {
         let parts;
-        let (train, validation) = match &plan.validation {
-            Validation::None => (data, None),
-            Validation::Data(validation) => (data, Some(&**validation)),
-            Validation::Split(share) => {
+        let (train, validation) = match (&plan.validation, data) {
+            (Validation::None, _) => (data, None),
+            (Validation::Data(validation), _) => (data, Some(Data::Held(validation))),
+            (Validation::Stream(validation), _) => (data, Some(Data::Streamed(validation))),
+            (Validation::Split(share), Data::Held(data)) => {
                 parts = data.split(*share)?;
-                (&parts.0, Some(&parts.1))
+                (Data::Held(&parts.0), Some(Data::Held(&parts.1)))
+            }
+            (Validation::Split(share), Data::Streamed(_)) => {
+                let why = "a stream is not split; give files of their own: \
+                           `validation_data = Dataset::csv(\"dev.csv\")?`";
+                let given = share.to_string();
+                return Err(in_memory_only("fit", "validation_split", &given, why));
             }
         };
-        let binary_labels = super::binary_labels(files, compiled.loss, train);
-        let files = match super::adopted_names(files, train) {
+        let streams = [Some(train), validation].into_iter().flatten();
+        let streams = streams.filter_map(|data| match data {
+            Data::Held(_) => None,
+            Data::Streamed(stream) => Some(stream.in_words()),
+        });
+        let streams: Vec<String> = streams.collect();
+        let names = train.label_names();
+        let binary_labels = super::binary_labels(files, compiled.loss, names);
+        let files = match super::adopted_names(files, names) {
             Some(names) => files.clone().with_label_names(names),
             None => files.clone(),
         };
@@ -52,21 +69,27 @@ impl Prepared {
             train,
             validation,
             label_names: files.label_names().to_vec(),
+            streams,
         };
         Ok((prepared, files))
     }
 
-    /// What the cache of tokens did for both splits, in words.
-    pub(crate) fn kept_tokens(&self) -> Option<String> {
+    /// Where the tokens of both splits come from, in words: what the cache of tokens did, and which files are streamed.
+    pub(crate) fn origin_of_tokens(&self) -> Option<String> {
         let splits = [Some(&self.train), self.validation.as_ref()];
-        let kept = splits.into_iter().flatten().filter_map(Encoded::kept);
-        let kept: Vec<String> = kept.map(Kept::to_string).collect();
-        (!kept.is_empty()).then(|| kept.join("; "))
+        let held = splits.into_iter().flatten().filter_map(Split::held);
+        let kept = held.filter_map(Encoded::kept).map(Kept::to_string);
+        let words: Vec<String> = self.streams.iter().cloned().chain(kept).collect();
+        (!words.is_empty()).then(|| words.join("; "))
     }
 
     /// The same where each of so many workers sees all training examples in an epoch.
     pub(super) fn seen_by_each(self, workers: usize, plan: &FitPlan<'_>) -> Self {
-        let train = self.train.seen_by_each(workers);
+        // A stream has no policy by which each worker would see all of it.
+        let train = match self.train {
+            Split::Held(encoded) => Split::Held(encoded.seen_by_each(workers)),
+            Split::Streamed(stream) => Split::Streamed(stream),
+        };
         Self {
             epoch_examples: epoch_examples(&train, plan),
             train,
@@ -74,7 +97,7 @@ impl Prepared {
         }
     }
 
-    /// The bytes of the tokens and numbers of both splits.
+    /// The bytes of the tokens and numbers of both splits that are in memory.
     pub(crate) fn bytes(&self) -> u64 {
         let of_split = |data: &Encoded| -> usize {
             let examples = (0..data.len()).filter_map(|at| data.get(at));
@@ -85,8 +108,9 @@ impl Prepared {
             };
             examples.map(of_example).sum()
         };
-        let validation = self.validation.as_ref().map_or(0, of_split);
-        (of_split(&self.train) + validation) as u64
+        let splits = [Some(&self.train), self.validation.as_ref()];
+        let held = splits.into_iter().flatten().filter_map(Split::held);
+        held.map(of_split).sum::<usize>() as u64
     }
 
     /// The examples of the largest batch in a full group of batches, and in the last one of an epoch.
@@ -109,7 +133,7 @@ impl Prepared {
 }
 
 /// All examples of an epoch, or those of its `steps_per_epoch` batches.
-fn epoch_examples(train: &Encoded, plan: &FitPlan<'_>) -> usize {
+fn epoch_examples(train: &Split, plan: &FitPlan<'_>) -> usize {
     let in_steps = |steps: u64| usize::try_from(steps).unwrap_or(usize::MAX);
     let in_steps = |steps: u64| in_steps(steps).saturating_mul(plan.batch_size);
     plan.steps_per_epoch

@@ -1,6 +1,6 @@
 //! How the examples of a run are divided over worker processes: the data's `AutoShardPolicy`.
 
-use stratoscope_data::{AutoShardPolicy, Dataset};
+use stratoscope_data::{AutoShardPolicy, Data};
 use stratoscope_diagnostics::rules::{FilesNotSharded, SeenByEveryWorker};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::Strategy;
@@ -17,7 +17,7 @@ use crate::problem;
 /// SC0813, where it is denied.
 pub(crate) fn shard(
     data: Prepared,
-    dataset: &Dataset,
+    dataset: Data<'_>,
     strategy: Option<&Strategy>,
     plan: &FitPlan<'_>,
 ) -> Result<Prepared> {
@@ -28,10 +28,10 @@ pub(crate) fn shard(
     if workers < 2 {
         return Ok(data);
     }
-    match dataset.auto_shard {
+    match dataset.auto_shard() {
         AutoShardPolicy::Auto | AutoShardPolicy::Data => Ok(data),
         AutoShardPolicy::File => Err(FilesNotSharded {
-            source: dataset.source.clone(),
+            source: dataset.source().to_owned(),
             workers,
         }
         .error()),

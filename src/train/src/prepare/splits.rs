@@ -1,9 +1,9 @@
 //! What the two splits of a run tell about each other, and how much of the data its epochs come to.
 //! SC0701, SC0702, SC0707.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use stratoscope_data::{Dataset, Example, permutation};
+use stratoscope_data::{Data, Dataset, Example, Split, permutation};
 use stratoscope_diagnostics::rules::{SplitsOverlap, UnseenExamples, ValidationClassMismatch};
 use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
@@ -47,47 +47,54 @@ pub(super) fn overlap(train: &Dataset, validation: &Dataset, is_tail: bool) -> O
 
 /// SC0702: one class in the validation data, or mostly such that training never shows.
 pub(super) fn other_classes(
-    train: &Dataset,
-    validation: &Dataset,
+    train: Data<'_>,
+    validation: Data<'_>,
     is_tail: bool,
 ) -> Option<Diagnostic> {
     // By name, since each split may have numbers of its own.
-    let names = |data: &Dataset| -> Vec<String> {
-        let classes = data.examples.iter().filter_map(Example::class);
-        classes
-            .filter_map(|class| data.label_names.get(class).cloned())
-            .collect()
-    };
-    let (of_train, of_validation) = (names(train), names(validation));
-    let training: BTreeSet<&String> = of_train.iter().collect();
-    let validated: BTreeSet<&String> = of_validation.iter().collect();
-    let unseen: Vec<String> = validated
-        .difference(&training)
-        .map(|&name| name.clone())
-        .collect();
-    let never_shown = of_validation
-        .iter()
-        .filter(|name| !training.contains(name))
-        .count();
-    let one_class = validated.len() == 1 && training.len() > 1;
-    if of_validation.len() < A_FEW || !(one_class || 2 * never_shown > of_validation.len()) {
+    let (of_train, of_validation) = (examples_by_class(train), examples_by_class(validation));
+    let examples: usize = of_validation.values().sum();
+    let is_unseen = |name: &&String| !of_train.contains_key(*name);
+    let unseen: Vec<String> = of_validation.keys().filter(is_unseen).cloned().collect();
+    let never_shown: usize = unseen.iter().map(|name| of_validation[name]).sum();
+    let one_class = of_validation.len() == 1 && of_train.len() > 1;
+    if examples < A_FEW || !(one_class || 2 * never_shown > examples) {
         return None;
     }
     let rule = ValidationClassMismatch {
-        validation: validated.into_iter().cloned().collect(),
+        validation: of_validation.into_keys().collect(),
         unseen,
-        training: training.len(),
-        examples: of_validation.len(),
+        training: of_train.len(),
+        examples,
         is_tail,
     };
     Some(rule.diagnostic())
+}
+
+/// How many examples have each class that occurs.
+fn examples_by_class(data: Data<'_>) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    match data {
+        Data::Held(data) => {
+            let classes = data.examples.iter().filter_map(Example::class);
+            for name in classes.filter_map(|class| data.label_names.get(class)) {
+                *counts.entry(name.clone()).or_default() += 1;
+            }
+        }
+        Data::Streamed(stream) => {
+            let names = stream.label_names().iter().zip(stream.class_counts());
+            counts.extend(names.filter(|it| it.1 > 0).map(|it| (it.0.clone(), it.1)));
+        }
+    }
+    counts
 }
 
 /// SC0707: by the very orders of the run.
 ///
 /// # Errors
 /// SC0520 if it is interrupted.
-pub(super) fn never_seen(examples: usize, plan: &FitPlan<'_>) -> Result<Option<Diagnostic>> {
+pub(super) fn never_seen(train: &Split, plan: &FitPlan<'_>) -> Result<Option<Diagnostic>> {
+    let examples = train.len();
     let Some(steps_per_epoch) = plan.steps_per_epoch else {
         return Ok(None);
     };
@@ -105,9 +112,13 @@ pub(super) fn never_seen(examples: usize, plan: &FitPlan<'_>) -> Result<Option<D
             break;
         }
         match plan.shuffle {
-            true => permutation(examples, plan.seed, epoch)[..of_epoch]
-                .iter()
-                .for_each(|&index| is_seen[index] = true),
+            true => match train.streamed() {
+                None => permutation(examples, plan.seed, epoch)[..of_epoch]
+                    .iter()
+                    .for_each(|&index| is_seen[index] = true),
+                Some(stream) => (stream.shuffle(plan.seed, epoch).part(0, of_epoch).indices())
+                    .for_each(|index| is_seen[index] = true),
+            },
             false => {
                 is_seen[..of_epoch].fill(true);
                 break;
@@ -132,6 +143,7 @@ pub(super) fn never_seen(examples: usize, plan: &FitPlan<'_>) -> Result<Option<D
 mod tests {
     use super::*;
     use crate::FitArgs;
+    use crate::network::NoTokenizer;
 
     #[test]
     fn leaked_examples_are_whole_ones() {
@@ -171,7 +183,8 @@ mod tests {
         };
         let check = |data: &Dataset, share: f64, expected: Option<&str>| {
             let (train, validation) = data.split(share).expect("two parts");
-            let finding = other_classes(&train, &validation, true).map(|finding| finding.message);
+            let finding = other_classes(Data::Held(&train), Data::Held(&validation), true)
+                .map(|finding| finding.message);
             assert_eq!(finding.as_deref(), expected);
         };
         let only = "the validation data has only one class: `class 1`";
@@ -187,18 +200,20 @@ mod tests {
         let (train, dev) = sorted(&[50, 50])
             .stratified_split(0.2, 0)
             .expect("two parts");
-        assert!(other_classes(&train, &dev, false).is_none());
+        assert!(other_classes(Data::Held(&train), Data::Held(&dev), false).is_none());
         // Numbered differently, the same classes are the same.
         let train = Dataset::from_labelled([("t", "a"), ("t", "b"), ("t", "c")]);
         let dev = Dataset::from_labelled([("t", "c"), ("t", "b")].repeat(3));
-        assert!(other_classes(&train, &dev, false).is_none());
+        assert!(other_classes(Data::Held(&train), Data::Held(&dev), false).is_none());
     }
 
     #[test]
     fn examples_are_counted_by_the_orders_of_the_run() {
+        let data = Dataset::from_features([[0.5]; 52]).expect("52 rows");
+        let train = Split::Held(data.tokenize(&NoTokenizer, 1).expect("numbers"));
         let check = |args: FitArgs<'_>, expected: Option<&str>| {
             let plan = args.batch_size(8).resolve().expect("valid arguments");
-            let finding = never_seen(52, &plan)
+            let finding = never_seen(&train, &plan)
                 .expect("nobody interrupts")
                 .map(|finding| finding.message);
             assert_eq!(finding.as_deref(), expected);

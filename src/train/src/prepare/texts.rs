@@ -14,84 +14,155 @@ const SEPARATOR: &str = "[SEP]";
 /// Rows and words that are looked at more closely.
 const SHOWN: usize = 3;
 
-/// SC0409.
-pub(super) fn empty(data: &Dataset, call: &str) -> Option<Diagnostic> {
-    let is_blank = |text: &str| text.trim().is_empty();
-    let is_empty = |example: &&Example| {
-        let of_text = example.features.is_empty();
-        of_text && (is_blank(&example.text) || example.pair.as_deref().is_some_and(is_blank))
-    };
-    let found: Vec<&Example> = data.examples.iter().filter(is_empty).collect();
-    let first = found.iter().take(5);
-    let rule = EmptyTexts {
-        first: first.map(|example| (example.row, example.line)).collect(),
-        rows: found.len(),
-        total: data.len(),
-        source: data.source.clone(),
-        call: call.to_owned(),
-    };
-    (!found.is_empty()).then(|| rule.diagnostic())
+/// What is found in texts and their tokens, which come at once or some at a time.
+pub(super) struct Found {
+    empty: EmptyTexts,
+    unknown: UnknownTokens,
+    /// Tokens that the model adds to each text: they are known, and would dilute short ones.
+    special: usize,
+    /// Rows whose texts are one segment, and whether that was written so.
+    in_one_segment: (usize, bool),
+    first_in_one_segment: Option<(usize, String)>,
 }
 
-/// SC0403.
-pub(super) fn unknown(
-    data: &Dataset,
-    encoded: &Encoded,
-    tokenizer: &dyn Tokenize,
-    call: &str,
-) -> Option<Diagnostic> {
-    let report = encoded.report();
-    // What the model adds to each text is known, and would dilute short ones.
-    let special = data.examples.iter().map(|example| match example.pair {
-        Some(_) => 3,
-        None => 2,
-    });
-    let tokens = report.tokens.saturating_sub(special.sum());
-    if !UnknownTokens::are_many(report.unknown_tokens, tokens) {
-        return None;
+impl Found {
+    /// Nothing yet.
+    pub(super) fn new(source: &str, call: &str) -> Self {
+        let (source, call) = (source.to_owned(), call.to_owned());
+        Self {
+            empty: EmptyTexts {
+                first: Vec::new(),
+                rows: 0,
+                total: 0,
+                source: source.clone(),
+                call: call.clone(),
+            },
+            unknown: UnknownTokens {
+                unknown: 0,
+                tokens: 0,
+                rows: 0,
+                total: 0,
+                first: Vec::new(),
+                in_lower_case: (0, 0),
+                source,
+                call,
+            },
+            special: 0,
+            in_one_segment: (0, false),
+            first_in_one_segment: None,
+        }
     }
-    let unknown = tokenizer.unk_id();
-    let rows: Vec<usize> = (0..encoded.len())
-        .filter(|&at| {
-            encoded
-                .get(at)
-                .is_some_and(|row| row.ids.contains(&unknown))
-        })
-        .collect();
-    let mut first = Vec::new();
-    let mut in_lower_case = (0, 0);
-    for &at in rows.iter().take(SHOWN) {
-        let (Some(example), Some(row)) = (data.examples.get(at), encoded.get(at)) else {
-            continue;
+
+    /// Looks at texts.
+    pub(super) fn add_texts(&mut self, data: &Dataset) {
+        let is_blank = |text: &str| text.trim().is_empty();
+        let is_empty = |example: &&Example| {
+            let of_text = example.features.is_empty();
+            of_text && (is_blank(&example.text) || example.pair.as_deref().is_some_and(is_blank))
         };
-        let tokens = tokenizer.tokens(&row.ids).join(" ");
-        first.push((example.row, example.text.clone(), tokens));
-        for word in example.text.split_whitespace() {
-            let is_unknown = |word: &str| {
-                let long_enough = word.len() + 2;
-                tokenizer
-                    .encode(word, None, long_enough)
-                    .ids
-                    .contains(&unknown)
-            };
-            if is_unknown(word) {
-                in_lower_case.1 += 1;
-                let lower = word.to_lowercase();
-                in_lower_case.0 += usize::from(lower != word && !is_unknown(&lower));
+        let rule = &mut self.empty;
+        rule.total += data.len();
+        for example in data.examples.iter().filter(is_empty) {
+            rule.rows += 1;
+            if rule.first.len() < 5 {
+                rule.first.push((example.row, example.line));
             }
         }
     }
-    let rule = UnknownTokens {
-        unknown: report.unknown_tokens,
-        tokens,
-        rows: rows.len(),
-        total: report.rows,
-        first,
-        in_lower_case,
-        source: data.source.clone(),
-        call: call.to_owned(),
-    };
-    Some(rule.diagnostic())
+
+    /// Looks at their tokens.
+    pub(super) fn add_tokens(
+        &mut self,
+        data: &Dataset,
+        encoded: &Encoded,
+        tokenizer: &dyn Tokenize,
+    ) {
+        self.add_unknown(data, encoded, tokenizer);
+        self.add_segments(data, encoded, tokenizer);
+    }
+
+    fn add_unknown(&mut self, data: &Dataset, encoded: &Encoded, tokenizer: &dyn Tokenize) {
+        let (rule, report) = (&mut self.unknown, encoded.report());
+        rule.unknown += report.unknown_tokens;
+        rule.tokens += report.tokens;
+        rule.total += report.rows;
+        let special = data.examples.iter().map(|example| match example.pair {
+            Some(_) => 3,
+            None => 2,
+        });
+        self.special += special.sum::<usize>();
+        let unknown = tokenizer.unk_id();
+        for (at, example) in data.examples.iter().enumerate() {
+            let row = encoded.get(at).filter(|row| row.ids.contains(&unknown));
+            let Some(row) = row else { continue };
+            rule.rows += 1;
+            if rule.rows > SHOWN {
+                continue;
+            }
+            let tokens = tokenizer.tokens(&row.ids).join(" ");
+            rule.first.push((example.row, example.text.clone(), tokens));
+            for word in example.text.split_whitespace() {
+                let is_unknown = |word: &str| {
+                    let long_enough = word.len() + 2;
+                    tokenizer
+                        .encode(word, None, long_enough)
+                        .ids
+                        .contains(&unknown)
+                };
+                if is_unknown(word) {
+                    rule.in_lower_case.1 += 1;
+                    let lower = word.to_lowercase();
+                    rule.in_lower_case.0 += usize::from(lower != word && !is_unknown(&lower));
+                }
+            }
+        }
+    }
+
+    fn add_segments(&mut self, data: &Dataset, encoded: &Encoded, tokenizer: &dyn Tokenize) {
+        for (at, example) in data.examples.iter().enumerate() {
+            let in_text = example.pair.is_none() && example.text.contains(SEPARATOR);
+            if !in_text && (example.pair.is_none() || !tokenizer.has_segments()) {
+                continue;
+            }
+            let Some(row) = encoded.get(at) else { continue };
+            // A pair that was cut in its first text has no second one.
+            let is_one = row.type_ids.iter().all(|&segment| segment == 0) && row.truncated == 0;
+            let tokens = || tokenizer.tokens(&row.ids);
+            let separators = || tokens().iter().filter(|it| *it == SEPARATOR).count();
+            if is_one && separators() > 1 {
+                self.in_one_segment.0 += 1;
+                self.in_one_segment.1 |= in_text;
+                let first = || (example.row, tokens().join(" "));
+                self.first_in_one_segment.get_or_insert_with(first);
+            }
+        }
+    }
+
+    /// SC0409.
+    pub(super) fn empty(&self) -> Option<Diagnostic> {
+        (self.empty.rows > 0).then(|| self.empty.diagnostic())
+    }
+
+    /// SC0403.
+    pub(super) fn unknown(&mut self) -> Option<Diagnostic> {
+        let rule = &mut self.unknown;
+        rule.tokens = rule.tokens.saturating_sub(self.special);
+        UnknownTokens::are_many(rule.unknown, rule.tokens).then(|| rule.diagnostic())
+    }
+
+    /// SC0405.
+    pub(super) fn one_segment(&self) -> Option<Diagnostic> {
+        let (rows, written) = self.in_one_segment;
+        let rule = PairWithoutSegments {
+            rows,
+            total: self.empty.total,
+            written,
+            first: self.first_in_one_segment.clone()?,
+            source: self.empty.source.clone(),
+            call: self.empty.call.clone(),
+        };
+        Some(rule.diagnostic())
+    }
 }
 
 /// Every token must have a word embedding: with another checkpoint's tokenizer some have none.
@@ -128,45 +199,6 @@ pub(crate) fn in_vocabulary(
         }
     }
     Ok(())
-}
-
-/// SC0405.
-pub(super) fn one_segment(
-    data: &Dataset,
-    encoded: &Encoded,
-    tokenizer: &dyn Tokenize,
-    call: &str,
-) -> Option<Diagnostic> {
-    let mut found = Vec::new();
-    let mut written = false;
-    for (at, example) in data.examples.iter().enumerate() {
-        let in_text = example.pair.is_none() && example.text.contains(SEPARATOR);
-        if !in_text && (example.pair.is_none() || !tokenizer.has_segments()) {
-            continue;
-        }
-        let Some(row) = encoded.get(at) else { continue };
-        // A pair that was cut in its first text has no second one.
-        let is_one = row.type_ids.iter().all(|&segment| segment == 0) && row.truncated == 0;
-        let separators = || {
-            let tokens = tokenizer.tokens(&row.ids);
-            tokens.iter().filter(|token| *token == SEPARATOR).count()
-        };
-        if is_one && separators() > 1 {
-            written |= in_text;
-            found.push(at);
-        }
-    }
-    let first = *found.first()?;
-    let tokens = tokenizer.tokens(&encoded.get(first)?.ids).join(" ");
-    let rule = PairWithoutSegments {
-        rows: found.len(),
-        total: data.len(),
-        written,
-        first: (data.examples.get(first)?.row, tokens),
-        source: data.source.clone(),
-        call: call.to_owned(),
-    };
-    Some(rule.diagnostic())
 }
 
 /// SC0410, by the batches of the first epoch.
@@ -267,6 +299,13 @@ mod tests {
         data.tokenize(&WORDS, 64).expect("it can be tokenized")
     }
 
+    fn found(data: &Dataset, encoded: &Encoded, tokenizer: &dyn Tokenize) -> Found {
+        let mut found = Found::new(&data.source, "fit");
+        found.add_texts(data);
+        found.add_tokens(data, encoded, tokenizer);
+        found
+    }
+
     fn shown(finding: &Option<Diagnostic>) -> String {
         format!("{finding:?}")
     }
@@ -274,7 +313,9 @@ mod tests {
     #[test]
     fn empty_texts_are_counted_in_both_columns() {
         let check = |data: Dataset, expected: Option<&str>| {
-            let finding = empty(&data, "fit").map(|finding| finding.message);
+            let mut found = Found::new(&data.source, "fit");
+            found.add_texts(&data);
+            let finding = found.empty().map(|finding| finding.message);
             assert_eq!(finding.as_deref(), expected);
         };
         check(
@@ -291,7 +332,7 @@ mod tests {
     fn a_flood_of_unknown_words_is_shown_with_its_tokens() {
         let check = |texts: &[&str], expected: &[&str]| {
             let data = Dataset::from_texts(texts.iter().copied());
-            let finding = unknown(&data, &encoded(&data), &WORDS, "fit");
+            let finding = found(&data, &encoded(&data), &WORDS).unknown();
             assert_eq!(finding.is_some(), !expected.is_empty(), "{texts:?}");
             for words in expected {
                 assert!(shown(&finding).contains(words), "{words}: {finding:?}");
@@ -319,20 +360,28 @@ mod tests {
     #[test]
     fn a_written_separator_is_no_pair() {
         let texts = Dataset::from_texts(["a b [SEP] c", "d"]);
-        let finding = one_segment(&texts, &encoded(&texts), &WORDS, "fit");
+        let finding = found(&texts, &encoded(&texts), &WORDS).one_segment();
         assert!(shown(&finding).contains("from_pair_rows"), "{finding:?}");
         assert!(shown(&finding).contains("1 of 2"), "{finding:?}");
         let pairs = Dataset::from_pairs([("a b", "c"), ("d", "e")]);
-        assert!(one_segment(&pairs, &encoded(&pairs), &WORDS, "fit").is_none());
+        assert!(
+            found(&pairs, &encoded(&pairs), &WORDS)
+                .one_segment()
+                .is_none()
+        );
         let other = Words { segments: false };
         let of_one = pairs.tokenize(&other, 64).expect("it can be tokenized");
-        let finding = one_segment(&pairs, &of_one, &other, "fit");
+        let finding = found(&pairs, &of_one, &other).one_segment();
         assert!(shown(&finding).contains("2 of 2") && !shown(&finding).contains("from_pair_rows"));
         let plain = Dataset::from_texts(["a b", "c"]);
-        assert!(one_segment(&plain, &encoded(&plain), &other, "fit").is_none());
+        assert!(
+            found(&plain, &encoded(&plain), &other)
+                .one_segment()
+                .is_none()
+        );
         // Cut within the first text, a pair has one segment for another reason.
         let cut = pairs.tokenize(&WORDS, 2).expect("it can be tokenized");
-        assert!(one_segment(&pairs, &cut, &WORDS, "fit").is_none());
+        assert!(found(&pairs, &cut, &WORDS).one_segment().is_none());
     }
 
     #[test]

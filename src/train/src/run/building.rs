@@ -5,7 +5,7 @@
 //! strategy that the model is bound to by then: that of the scope it was written in, else that of the scope
 //! of `compile!`.
 
-use stratoscope_data::Dataset;
+use stratoscope_data::Data;
 use stratoscope_diagnostics::rules::{Examples, FitInAnotherScope, InputShapeMismatch};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::{Origin, Replicas, Strategy, default_device, scope};
@@ -107,7 +107,7 @@ impl<N: Network> ModelState<N> {
     ///
     /// # Errors
     /// SC0205, SC0411, and what the network itself finds.
-    pub(crate) fn ready_for(&mut self, data: &Dataset, call: &str, origin: Origin) -> Result<()> {
+    pub(crate) fn ready_for(&mut self, data: Data<'_>, call: &str, origin: Origin) -> Result<()> {
         if call == "fit" {
             self.stands_where_it_belongs()?;
         }
@@ -115,24 +115,30 @@ impl<N: Network> ModelState<N> {
         if data.is_empty() {
             return Ok(());
         }
-        let given = match data.num_features() {
+        let width = match data {
+            Data::Held(data) => data.num_features(),
+            Data::Streamed(_) => 0,
+        };
+        let given = match width {
             0 => Examples::Texts,
             width => Examples::Numbers(Some(width)),
         };
         let fits = match (self.files.takes(), given) {
             (Input::Texts, Examples::Texts) => true,
             (Input::Features, Examples::Numbers(_)) => {
-                let width = self.step.replicas.first().input_width();
-                width.is_none_or(|width| width == data.num_features())
+                let known = self.step.replicas.first().input_width();
+                known.is_none_or(|known| known == width)
             }
             _ => false,
         };
         if !fits {
-            return Err(does_not_fit(self, given, &data.source, call));
+            return Err(does_not_fit(self, given, data.source(), call));
         }
-        self.step.replicas.first().check(data, call)?;
+        if let Data::Held(data) = data {
+            self.step.replicas.first().check(data, call)?;
+        }
         if !self.is_built() {
-            self.make_variables(data.num_features(), self.strategy_now(), origin)?;
+            self.make_variables(width, self.strategy_now(), origin)?;
         }
         Ok(())
     }

@@ -1,11 +1,12 @@
 //! `class_weight` of a run, once its data is known.
 
-use stratoscope_data::{Encoded, Label, Targets};
+use stratoscope_data::{Encoded, Label, Split, Targets};
 use stratoscope_diagnostics::Result;
 
 use crate::arguments::FitPlan;
 use crate::arguments::class_weight::{ClassWeights, without_classes};
 use crate::network::{Files, Task};
+use crate::prepare::{Prepared, in_memory_only};
 
 /// The weights of the classes, in the order of the outputs; `None` where none were asked for.
 ///
@@ -14,7 +15,7 @@ use crate::network::{Files, Task};
 pub(super) fn class_weights(
     plan: &FitPlan<'_>,
     files: &impl Files,
-    data: &Encoded,
+    data: &Prepared,
 ) -> Result<Option<ClassWeights>> {
     let Some(written) = &plan.class_weight else {
         return Ok(None);
@@ -28,7 +29,24 @@ pub(super) fn class_weights(
         (None, Some(names)) => names.to_vec(),
         (None, None) => return Err(without_classes()),
     };
-    let mut counts = vec![0; names.len()];
+    let counts = match &data.train {
+        Split::Held(encoded) => counts(encoded, names.len()),
+        Split::Streamed(stream) => {
+            let mut counts = stream.stream().class_counts();
+            counts.resize(names.len(), 0);
+            if stream.stream().value_range().is_some() {
+                let why = "numbers as labels are counted in memory only";
+                return Err(in_memory_only("fit", "class_weight", "…", why));
+            }
+            counts
+        }
+    };
+    Ok(Some(written.resolve(&names, &counts)?))
+}
+
+/// How many examples, or tokens, have each class.
+fn counts(data: &Encoded, classes: usize) -> Vec<usize> {
+    let mut counts = vec![0; classes];
     for example in (0..data.len()).filter_map(|position| data.get(position)) {
         if let Targets::Tokens(classes) = &example.targets {
             let classes = classes
@@ -50,5 +68,5 @@ pub(super) fn class_weights(
             *count += 1;
         }
     }
-    Ok(Some(written.resolve(&names, &counts)?))
+    counts
 }

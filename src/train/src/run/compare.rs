@@ -117,7 +117,8 @@ fn rows<N: Network>(run: &Run<N>, place: Option<(u64, u64)>) -> Result<Vec<usize
         let group = run.courses.group(epoch, batch);
         let batches = run.courses.batches_from(epoch, group.start)?;
         let batches = batches.take((group.end - group.start) as usize);
-        Ok(batches.flat_map(|batch| batch.rows).collect())
+        let rows = batches.map(|batch| Ok(batch?.rows));
+        Ok(rows.collect::<Result<Vec<_>>>()?.concat())
     })
 }
 

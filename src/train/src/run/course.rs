@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use stratoscope_data::{Batch, Encoded};
+use stratoscope_data::{Batch, Split};
 use stratoscope_diagnostics::Result;
 use stratoscope_render::text;
 
@@ -96,7 +96,7 @@ struct Part<'c> {
 /// How the batches of a run are made.
 #[derive(Clone)]
 pub(crate) struct Courses {
-    data: Encoded,
+    data: Split,
     /// The seed of the orders; `None`: all epochs have the order of the data.
     seed: Option<u64>,
     /// Examples of an epoch, where none is dropped.
@@ -108,7 +108,7 @@ pub(crate) struct Courses {
 impl Courses {
     /// Of a run whose epochs have `examples` of the data, in batches of this size, so many for a step.
     pub(crate) fn new(
-        data: Encoded,
+        data: Split,
         seed: Option<u64>,
         examples: usize,
         (batch_size, accumulation): (usize, u64),
@@ -166,7 +166,7 @@ impl Courses {
         self.examples.min(there)
     }
 
-    fn order(&self, epoch: u64) -> Encoded {
+    fn order(&self, epoch: u64) -> Split {
         match self.seed {
             Some(seed) => self.data.shuffle(seed, epoch),
             None => self.data.in_epoch(0, epoch),
@@ -218,7 +218,7 @@ impl Courses {
         batches.filter_map(size).collect()
     }
 
-    /// The batches of an epoch from one of them on.
+    /// The batches of an epoch from one of them on. Of a stream a batch is an error if its files cannot be read any more.
     ///
     /// # Errors
     /// None: sizes are checked before.
@@ -226,7 +226,7 @@ impl Courses {
         &self,
         epoch: u64,
         batch: u64,
-    ) -> Result<impl Iterator<Item = Batch> + Send + use<>> {
+    ) -> Result<impl Iterator<Item = Result<Batch>> + Send + use<>> {
         let order = self.order(epoch);
         let mut rest = Vec::new();
         for part in self.parts(epoch) {
@@ -325,7 +325,12 @@ impl Courses {
         next.left = part.examples - passed.min(part.examples);
         let order = match next.dropped.is_empty() && rows.is_empty() {
             true => None,
-            false => Some(self.order(epoch)),
+            false => match self.order(epoch) {
+                Split::Held(order) => Some(order),
+                Split::Streamed(_) => {
+                    return Err("examples of a stream cannot be left out".to_owned());
+                }
+            },
         };
         next.position = part.position + passed;
         if let Some(order) = &order {

@@ -179,12 +179,18 @@ impl<N: Network> Drive<'_, '_, '_, N> {
     }
 
     /// `steps_per_execution` batches, or what a pause has left of them.
-    fn execution(&mut self, range: Range<u64>, batches: &mut Prefetch<Batch>) -> Result<()> {
+    fn execution(
+        &mut self,
+        range: Range<u64>,
+        batches: &mut Prefetch<Result<Batch>>,
+    ) -> Result<()> {
         let begun = Instant::now();
         let epoch = self.run.progress.epoch;
         (self.run.progress.execution).get_or_insert_with(|| Execution::new(epoch, range.start));
         for index in range.clone() {
-            let Some(batch) = batches.next() else { break };
+            let Some(batch) = batches.next().transpose()? else {
+                break;
+            };
             let is_last = index + 1 == range.end;
             self.batch(index, &batch, is_last)?;
             if self.pause.is_some() {

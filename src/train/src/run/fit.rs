@@ -9,7 +9,7 @@
 
 use std::collections::HashSet;
 
-use stratoscope_data::{Dataset, Encoded};
+use stratoscope_data::{Data, Split};
 use stratoscope_diagnostics::rules::{CallbackPerExecution, RecomputeUnsupported};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::{BackendKind, LogicalDevice, Origin};
@@ -51,7 +51,7 @@ use crate::step::StepSettings;
 /// See `Model::fit`.
 pub(crate) fn fit<N: Network>(
     model: &SharedModel<N>,
-    data: &Dataset,
+    data: Data<'_>,
     args: FitArgs<'_>,
     origin: Origin,
 ) -> Result<History> {
@@ -88,7 +88,7 @@ pub(crate) fn fit<N: Network>(
 /// See `Model::start`.
 pub(crate) fn start<N: Network>(
     lease: &mut Lease<'_, N>,
-    data: &Dataset,
+    data: Data<'_>,
     mut plan: FitPlan<'static>,
     origin: Origin,
 ) -> Result<RunState<'static, N>> {
@@ -138,13 +138,15 @@ fn check_settings<N: Network>(state: &ModelState<N>, plan: &FitPlan<'_>) -> Resu
 /// Checks the data against the model, and tokenizes it.
 fn ready<N: Network>(
     state: &mut ModelState<N>,
-    dataset: &Dataset,
+    dataset: Data<'_>,
     plan: &mut FitPlan<'_>,
     origin: Origin,
 ) -> Result<Ready> {
     state.ready_for(dataset, "fit", origin.clone())?;
-    if let Validation::Data(validation) = &plan.validation {
-        state.ready_for(validation, "fit", origin)?;
+    match &plan.validation {
+        Validation::Data(data) => state.ready_for(Data::Held(data), "fit", origin)?,
+        Validation::Stream(stream) => state.ready_for(Data::Streamed(stream), "fit", origin)?,
+        Validation::None | Validation::Split(_) => {}
     }
     let compiled = state.compiled_for("fit")?;
     let (data, files) = Prepared::of(&state.files, &state.head_written(), compiled, dataset, plan)?;
@@ -190,7 +192,7 @@ fn ready<N: Network>(
     );
     Ok(Ready {
         settings: StepSettings {
-            class_weights: class_weights(plan, &state.files, &data.train)?,
+            class_weights: class_weights(plan, &state.files, &data)?,
             seed: plan.seed,
             recompute: plan.recompute,
             span: Span::new(shape.counters(plan.epochs).optimizer_steps),
@@ -387,11 +389,11 @@ fn started<N: Network>(
         batches_per_epoch: shape.batches_per_epoch,
         batch_size: plan.batch_size,
         examples: data.train.len(),
-        validation_examples: data.validation.as_ref().map_or(0, Encoded::len),
+        validation_examples: data.validation.as_ref().map_or(0, Split::len),
         devices: devices_of(state),
         rates: ready.rates.clone(),
         chosen: ready.chosen.as_ref().map(|it| it.why.clone()),
-        tokens: data.kept_tokens(),
+        tokens: data.origin_of_tokens(),
         metrics: names(&ready.settings.compiled.metrics),
         planned: shape.counters(plan.epochs - plan.initial_epoch),
         counters: state.step.counters,

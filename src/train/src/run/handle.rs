@@ -23,7 +23,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use stratoscope_data::Dataset;
+use stratoscope_data::Data;
 use stratoscope_diagnostics::rules::{ModelHolder, RunIsOver};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::Origin;
@@ -66,7 +66,7 @@ pub(crate) struct Owned<N: Network> {
 impl<N: Network> Run<N> {
     pub(crate) fn start(
         model: Arc<SharedModel<N>>,
-        data: &Dataset,
+        data: Data<'_>,
         args: FitArgs<'static>,
         origin: Origin,
     ) -> Result<Self> {

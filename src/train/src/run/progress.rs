@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use stratoscope_data::Encoded;
+use stratoscope_data::{Encoded, Split};
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::Checksum;
 
@@ -311,7 +311,14 @@ impl Signature {
 
 /// A checksum of what a data set trains on: tokens, segments, numbers and labels of every example, in
 /// its order.
-pub(crate) fn checksum(data: &Encoded) -> Checksum {
+pub(crate) fn checksum(data: &Split) -> Checksum {
+    match data {
+        Split::Held(encoded) => of_tokens(encoded),
+        Split::Streamed(stream) => Checksum::of(&stream.fingerprint()),
+    }
+}
+
+fn of_tokens(data: &Encoded) -> Checksum {
     let mut bytes = Vec::new();
     let mut of_examples = Vec::with_capacity(data.len() * size_of::<u64>());
     for example in (0..data.len()).filter_map(|at| data.get(at)) {

@@ -142,7 +142,8 @@ impl<N: Network> RunState<'_, N> {
         let group = self.courses.group(epoch, first_batch);
         let rest = self.courses.batches_from(epoch, first_batch)?;
         let count = (group.end - first_batch) as usize;
-        let parts = rest.take(count).flat_map(|batch| self.in_parts(batch));
+        let batches: Vec<Batch> = rest.take(count).collect::<Result<_>>()?;
+        let parts = batches.into_iter().flat_map(|batch| self.in_parts(batch));
         Ok(Some(ComingStep {
             number: self.first_mask(state.step.batches + left_out),
             batches: parts.collect(),

@@ -11,6 +11,7 @@ use stratoscope_diagnostics::{Result, Rule};
 use crate::context::warnings::{begin_call, notice};
 use crate::count::{Count, IntoCount};
 use crate::network::{Files, Network};
+use crate::prepare::in_memory_only;
 use crate::problem;
 use crate::report::history::Edit;
 use crate::run::course::{Place, Turn};
@@ -71,6 +72,10 @@ impl<N: Network> Run<N> {
     pub(crate) fn drop_examples_here(&self, rows: Vec<Count>) -> Result<Edit> {
         begin_call();
         self.with("drop_examples", |lease, run| {
+            if run.data.train.held().is_none() {
+                let why = "the order of a stream is that of its files; leave rows out there";
+                return Err(in_memory_only("drop_examples", "rows", "…", why));
+            }
             let known = run.data.train.len();
             let row = |count: &Count| {
                 let row = count.value().and_then(|row| usize::try_from(row).ok());
@@ -135,7 +140,9 @@ fn check_dropped<N: Network>(
 ) -> Result<()> {
     let before = run.courses.dropped();
     let stays = |row: usize| !dropped.contains(&row) && !before.contains(&row);
-    let train = &run.data.train;
+    let Some(train) = run.data.train.held() else {
+        return Ok(());
+    };
     if !(0..train.len()).any(stays) {
         let examples = train.len();
         return Err(NoExampleLeft { examples }.error());

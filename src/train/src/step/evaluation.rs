@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use stratoscope_bert::ops::Precision;
-use stratoscope_data::Encoded;
+use stratoscope_data::{Prefetch, Split};
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{Origin, Replicas};
 
@@ -34,7 +34,7 @@ pub(crate) struct Measures<'a> {
 /// SC0520 if it is interrupted, SC0907 if a device fails.
 pub(crate) fn evaluate_batches<N: Network>(
     replicas: &Replicas<N>,
-    data: &Encoded,
+    data: &Split,
     batch_size: usize,
     measures: Measures<'_>,
     progress: &dyn Fn(usize),
@@ -50,7 +50,8 @@ pub(crate) fn evaluate_batches<N: Network>(
     let empty = empty_tally((task, classes), Some(loss), metrics);
     let mut tallies = Tallies::new(empty, replicas.strategy(), Origin::default());
     let (mut sum, mut examples) = (0.0, 0);
-    for batch in data.batch(batch_size)?.prefetch(PREFETCHED) {
+    for batch in Prefetch::new(data.batch(batch_size)?, PREFETCHED) {
+        let batch = batch?;
         if examples > 0 && interrupt::requested() {
             return Err(interrupted("evaluate", examples, data.len()));
         }

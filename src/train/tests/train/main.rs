@@ -41,6 +41,7 @@ mod scope_table;
 mod sentence_pairs;
 mod sharded;
 mod strategies;
+mod streams;
 mod support;
 mod token_classification;
 mod unfreezing;

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use serde::Serialize;
 use stratoscope_bert::SentenceEncoder;
-use stratoscope_data::Dataset;
+use stratoscope_data::{Data, Dataset};
 use stratoscope_diagnostics::rules::EmptyDataset;
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::text;
@@ -60,11 +60,11 @@ impl Model<SentenceEncoder> {
         }
         let _listening = Listening::begin();
         let mut state = self.state();
-        state.ready_for(&data, "embed", origin)?;
+        state.ready_for(Data::Held(&data), "embed", origin)?;
         let max_length = state.files.max_positions().min(LONGEST);
         let encoded = data.tokenize(state.files.tokenizer(), max_length)?;
         prepare::in_vocabulary(&state.files, &data, &encoded, "embed")?;
-        prepare::report_truncated(&encoded, "embed")?;
+        prepare::report_truncated(encoded.report(), "embed")?;
         let vectors = outputs_of(&state, &encoded, ("embedding", "embedded"))?;
         let texts = data.examples.into_iter().map(|example| match example.pair {
             Some(pair) => format!("{} | {pair}", example.text),

@@ -69,7 +69,7 @@ fn debug(value: impl Debug) -> String {
     format!("{value:?}")
 }
 
-fn examples(data: &stratoscope_data::Encoded) -> String {
+fn examples(data: &stratoscope_data::Split) -> String {
     let sum = checksum(data);
     format!("{} examples (checksum {sum})", data.len())
 }

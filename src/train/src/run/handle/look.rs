@@ -289,7 +289,12 @@ impl<N: Network> Run<N> {
             let network = model.step.replicas.first();
             let head = Head::of(&model.files, network, Some(run.settings.loss));
             let log = &run.progress.examples;
-            Ok(inspect::data_map(log, &run.data.train, &model.files, head))
+            let Some(data) = run.data.train.held() else {
+                let why = "what training says of each example takes memory for all of them; `run.worst(10)?` looks at a \
+                           sample of a stream";
+                return Err(in_memory_only("data_map", "run", "…", why));
+            };
+            Ok(inspect::data_map(log, data, &model.files, head))
         })
     }
 
@@ -337,6 +342,10 @@ impl<N: Network> Drive<'_, '_, '_, N> {
     /// Writes down what a batch says of its examples. Only a run that is driven piece by piece can be asked for it.
     pub(in crate::run) fn record_examples(&mut self, outputs: &BatchOutputs) {
         if !self.run.pauses_between_steps {
+            return;
+        }
+        // It takes memory for every example.
+        if self.run.data.train.held().is_none() {
             return;
         }
         let network = self.lease.step.replicas.first();

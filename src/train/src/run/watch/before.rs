@@ -1,7 +1,7 @@
 //! Before the first step of a run: settings, schedule, data and memory against each other. What needs
 //! data or epochs is checked here, whatever stage the catalogue names; it is still before any step.
 
-use stratoscope_data::{Dataset, Label};
+use stratoscope_data::{Data, Example};
 use stratoscope_diagnostics::rules::{
     DropoutOff, FrozenAfterCompile, HeadWritten, IneffectiveSchedule, LabelOutOfRange,
     NothingToTrain, ScheduleFault, SmallPerReplicaBatch, UnevenLastBatch, UntrainedHead,
@@ -13,7 +13,7 @@ use crate::arguments::Compiled;
 use crate::context::warnings::notice;
 use crate::loss::Loss;
 use crate::network::{Files, Network};
-use crate::prepare::{Prepared, split_sizes};
+use crate::prepare::{Prepared, label_range, label_value, split_sizes};
 use crate::run::memory;
 use crate::run::state::ModelState;
 use crate::schedule::RatePlan;
@@ -24,7 +24,7 @@ const VISIBLE: f64 = 0.02;
 /// The numbers of a run that is about to begin.
 pub(crate) struct Before<'a> {
     /// As it was given.
-    pub dataset: &'a Dataset,
+    pub dataset: Data<'a>,
     /// Checked and tokenized.
     pub data: &'a Prepared,
     pub batch_size: usize,
@@ -91,35 +91,40 @@ impl Before<'_> {
             return Ok(());
         };
         let least = if loss.takes_signs() { -1.0 } else { 0.0 };
-        let value = |label: Option<Label>| match label {
-            Some(Label::Class(class)) => class as f64,
-            Some(Label::Value(value)) => f64::from(value),
-            _ => 0.0,
-        };
         let outside = |value: f64| !(least..=1.0).contains(&value);
-        let values = self.dataset.examples.iter();
-        let largest = values
-            .map(|example| value(example.label))
-            .fold(0.0, f64::max);
-        let mut wrong = self
-            .dataset
-            .examples
-            .iter()
-            .filter(|example| outside(value(example.label)));
-        let Some(first) = wrong.next() else {
+        let is_wrong = |example: &Example| outside(label_value(example.label));
+        let (first, rows, largest) = match self.dataset {
+            Data::Held(data) => {
+                let values = data.examples.iter().map(|it| label_value(it.label));
+                let mut wrong = data.examples.iter().filter(|example| is_wrong(example));
+                let first = wrong.next().cloned();
+                (first, 1 + wrong.count(), values.fold(0.0, f64::max))
+            }
+            Data::Streamed(stream) => match label_range(stream) {
+                Some((low, high)) if outside(low) || outside(high) => {
+                    let mut rows = 0;
+                    for portion in stream.portions() {
+                        rows += portion?.examples.iter().filter(|it| is_wrong(it)).count();
+                    }
+                    (stream.find(is_wrong)?, rows, high)
+                }
+                _ => return Ok(()),
+            },
+        };
+        let Some(first) = first else {
             return Ok(());
         };
         let rule = LabelOutOfRange {
-            label: value(first.label) as i64,
+            label: label_value(first.label) as i64,
             row: first.row,
-            rows: 1 + wrong.count(),
+            rows,
             largest: largest as i64,
             classes: 2,
             head: Some(HeadWritten {
                 is_binary: true,
                 ..state.head_written()
             }),
-            source: self.dataset.source.clone(),
+            source: self.dataset.source().to_owned(),
             text: Some(first.text.clone()),
             call: "fit".to_owned(),
         };

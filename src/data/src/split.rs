@@ -1,0 +1,241 @@
+//! [`Data`] and [`Split`]: what models take, in memory or streamed, as it is given and as tokens.
+
+use std::collections::BTreeSet;
+
+use stratoscope_diagnostics::Result;
+
+use crate::batch::{Batch, Batches};
+use crate::dataset::Dataset;
+use crate::encoded::{Encoded, TokenReport};
+use crate::shards::AutoShardPolicy;
+use crate::stream::{EncodedStream, Stream, StreamBatches};
+
+/// What a model is trained or measured with.
+#[derive(Clone, Copy, Debug)]
+pub enum Data<'a> {
+    /// A data set in memory.
+    Held(&'a Dataset),
+    /// Rows that stay in their files.
+    Streamed(&'a Stream),
+}
+
+/// What `fit!`, `start!` and `evaluate!` take as data.
+#[diagnostic::on_unimplemented(
+    message = "expected a dataset, got `{Self}`",
+    label = "a data set, such as `Dataset::tsv(\"train.tsv\")?`, or a stream: `Stream::csv(\"train.csv\")?`"
+)]
+pub trait IntoData<'a> {
+    /// The data, borrowed.
+    fn into_data(self) -> Data<'a>;
+}
+
+impl<'a> IntoData<'a> for &'a Dataset {
+    fn into_data(self) -> Data<'a> {
+        Data::Held(self)
+    }
+}
+
+impl<'a> IntoData<'a> for &'a Stream {
+    fn into_data(self) -> Data<'a> {
+        Data::Streamed(self)
+    }
+}
+
+impl<'a, T> IntoData<'a> for &'a &T
+where
+    &'a T: IntoData<'a>,
+{
+    fn into_data(self) -> Data<'a> {
+        let inner: &'a T = self;
+        inner.into_data()
+    }
+}
+
+impl<'a> IntoData<'a> for Data<'a> {
+    fn into_data(self) -> Data<'a> {
+        self
+    }
+}
+
+impl Data<'_> {
+    /// How many examples there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Held(data) => data.len(),
+            Self::Streamed(stream) => stream.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where the examples come from, for messages.
+    pub fn source(&self) -> &str {
+        match self {
+            Self::Held(data) => &data.source,
+            Self::Streamed(stream) => stream.source(),
+        }
+    }
+
+    /// The name of each class, by index.
+    pub fn label_names(&self) -> &[String] {
+        match self {
+            Self::Held(data) => &data.label_names,
+            Self::Streamed(stream) => stream.label_names(),
+        }
+    }
+
+    /// How many examples each class has; of tagged words, how many words.
+    pub fn class_counts(&self) -> Vec<usize> {
+        match self {
+            Self::Held(data) => data.class_counts(),
+            Self::Streamed(stream) => stream.class_counts(),
+        }
+    }
+
+    /// How the examples are divided over workers.
+    pub fn auto_shard(&self) -> AutoShardPolicy {
+        match self {
+            Self::Held(data) => data.auto_shard,
+            Self::Streamed(_) => AutoShardPolicy::default(),
+        }
+    }
+
+    /// The first `count` examples in memory; `None` for a stream that has no more.
+    ///
+    /// # Errors
+    /// SC0911 if a file of a stream has changed.
+    pub fn first(&self, count: usize) -> Result<Option<Dataset>> {
+        match self {
+            Self::Held(data) => Ok(Some(data.take(count))),
+            Self::Streamed(stream) if count < stream.len() => stream.first(count).map(Some),
+            Self::Streamed(_) => Ok(None),
+        }
+    }
+}
+
+/// The tokens of a split in some order: in memory, or made batch by batch.
+#[derive(Clone, Debug)]
+pub enum Split {
+    /// In memory.
+    Held(Encoded),
+    /// Made when a batch is.
+    Streamed(EncodedStream),
+}
+
+impl Split {
+    /// How many examples an epoch has.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Held(encoded) => encoded.len(),
+            Self::Streamed(stream) => stream.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How often an epoch has each example.
+    pub fn passes(&self) -> usize {
+        self.held().map_or(1, Encoded::passes)
+    }
+
+    /// The statistics of the tokenization.
+    pub fn report(&self) -> &TokenReport {
+        match self {
+            Self::Held(encoded) => encoded.report(),
+            Self::Streamed(stream) => stream.report(),
+        }
+    }
+
+    /// The limit that was set, in tokens.
+    pub fn max_length(&self) -> usize {
+        match self {
+            Self::Held(encoded) => encoded.max_length(),
+            Self::Streamed(stream) => stream.max_length(),
+        }
+    }
+
+    /// The tokens, if they are in memory.
+    pub fn held(&self) -> Option<&Encoded> {
+        match self {
+            Self::Held(encoded) => Some(encoded),
+            Self::Streamed(_) => None,
+        }
+    }
+
+    /// The stream, if it is one.
+    pub fn streamed(&self) -> Option<&EncodedStream> {
+        match self {
+            Self::Held(_) => None,
+            Self::Streamed(stream) => Some(stream),
+        }
+    }
+
+    /// The order of one epoch.
+    pub fn shuffle(&self, seed: u64, epoch: u64) -> Self {
+        match self {
+            Self::Held(encoded) => Self::Held(encoded.shuffle(seed, epoch)),
+            Self::Streamed(stream) => Self::Streamed(stream.shuffle(seed, epoch)),
+        }
+    }
+
+    /// The same order, with what is random in an epoch.
+    #[must_use]
+    pub fn in_epoch(&self, seed: u64, epoch: u64) -> Self {
+        match self {
+            Self::Held(encoded) => Self::Held(encoded.in_epoch(seed, epoch)),
+            Self::Streamed(stream) => Self::Streamed(stream.in_epoch(seed, epoch)),
+        }
+    }
+
+    /// At most `count` examples from a position on, without those with these indices; of a stream none can be left out.
+    #[must_use]
+    pub fn part(&self, from: usize, count: usize, left_out: &BTreeSet<usize>) -> Self {
+        match self {
+            Self::Held(encoded) => Self::Held(encoded.part(from, count, left_out)),
+            Self::Streamed(stream) => Self::Streamed(stream.part(from, count)),
+        }
+    }
+
+    /// The batches of `batch_size` examples, in order; the last one has the remaining examples.
+    ///
+    /// # Errors
+    /// SC0915 for a `batch_size` of 0.
+    pub fn batch(&self, batch_size: usize) -> Result<SplitBatches> {
+        Ok(match self {
+            Self::Held(encoded) => SplitBatches::Held(encoded.batch(batch_size)?),
+            Self::Streamed(stream) => SplitBatches::Streamed(Box::new(stream.batch(batch_size)?)),
+        })
+    }
+}
+
+/// The batches of a [`Split`]: an error where a file cannot be read any more.
+pub enum SplitBatches {
+    /// Of tokens in memory.
+    Held(Batches),
+    /// Read from files.
+    Streamed(Box<StreamBatches>),
+}
+
+impl Iterator for SplitBatches {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Held(batches) => batches.next().map(Ok),
+            Self::Streamed(batches) => batches.next(),
+        }
+    }
+
+    fn nth(&mut self, skipped: usize) -> Option<Self::Item> {
+        match self {
+            Self::Held(batches) => batches.nth(skipped).map(Ok),
+            Self::Streamed(batches) => batches.nth(skipped),
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! The one pass over the files of a stream before it is used: every row is looked at, and of every [`BLOCK`]th the place is
+//! written down, so that any block can be read later.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use rayon::prelude::*;
+use stratoscope_diagnostics::work::{Unit, Work};
+use stratoscope_diagnostics::{Diagnostic, Result};
+
+use super::layout::{Bad, Classes, Fields, Given, Layout, Row};
+use super::order::BLOCK;
+use super::rows::{At, Format, RawRows};
+use crate::dataset::{SkippedRows, index_of, sorted_label_names};
+use crate::example::{Example, Label};
+use crate::problem;
+use crate::source::{Columns, FieldCount, TableRow, files_named};
+
+/// What is known of the files.
+pub(super) struct Index {
+    format: Format,
+    /// The path or pattern as it was given.
+    pub(super) source: String,
+    files: Vec<SourceFile>,
+    /// Where each block begins.
+    blocks: Vec<Place>,
+    pub(super) rows: usize,
+    pub(super) bytes: u64,
+    pub(super) skipped: SkippedRows,
+    /// The classes, in sorted order.
+    pub(super) label_names: Vec<String>,
+    pub(super) class_counts: Vec<usize>,
+    class_of: HashMap<String, usize>,
+    /// The lowest and the highest number, where numbers are to be predicted.
+    pub(super) values: Option<(f32, f32)>,
+}
+
+/// A file as it was when it was looked through.
+struct SourceFile {
+    path: PathBuf,
+    layout: Layout,
+    /// Its first row after the header.
+    begin: At,
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    file: usize,
+    at: At,
+}
+
+/// The names of the classes in the order in force.
+pub(super) struct Names {
+    pub(super) list: Vec<String>,
+    shared: Vec<Arc<str>>,
+    /// The class of each class of the files; `None`: they are the same.
+    numbers: Option<Vec<usize>>,
+}
+
+impl Names {
+    pub(super) fn new(list: Vec<String>, numbers: Option<Vec<usize>>) -> Self {
+        Self {
+            shared: list.iter().map(|name| name.as_str().into()).collect(),
+            list,
+            numbers,
+        }
+    }
+
+    /// The class of a class of the files.
+    pub(super) fn class(&self, of_files: usize) -> usize {
+        match &self.numbers {
+            Some(numbers) => numbers.get(of_files).copied().unwrap_or(of_files),
+            None => of_files,
+        }
+    }
+}
+
+impl Index {
+    /// Looks through the files.
+    ///
+    /// # Errors
+    /// SC0911 for a file that cannot be read, SC0912 for a row with more or fewer fields than the header, SC0313 and SC0417
+    /// for columns, SC0416 for missing labels, SC0914 for a file without rows, SC0520 after an interrupt.
+    pub(super) fn of(format: Format, path: &Path, columns: &Columns) -> Result<Self> {
+        let paths = files_named(format.call(), path)?;
+        let sizes = paths
+            .iter()
+            .map(|path| path.metadata().map_or(0, |it| it.len()));
+        let bytes: u64 = sizes.sum();
+        let verb = ("looking through", "looked through");
+        let total = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let mut pass = Pass {
+            format,
+            columns,
+            files: Vec::new(),
+            blocks: Vec::new(),
+            rows: 0,
+            bytes: 0,
+            skipped: SkippedRows::default(),
+            classes: Classes::default(),
+            values: None,
+            work: Work::begin(verb, total, Unit::Bytes),
+        };
+        for path in paths {
+            pass.file(path)?;
+        }
+        Ok(pass.finished(path.display().to_string()))
+    }
+
+    /// How many files there are.
+    pub(super) fn files(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Whether rows are pairs of texts.
+    pub(super) fn is_paired(&self) -> bool {
+        self.files.first().is_some_and(|it| it.layout.is_paired())
+    }
+
+    /// The function that made it, for messages.
+    pub(super) fn call(&self) -> &'static str {
+        self.format.call()
+    }
+
+    /// The examples of some blocks, block by block. They are read in parallel.
+    ///
+    /// # Errors
+    /// SC0911 if a file cannot be read, or has changed.
+    pub(super) fn read(&self, blocks: &[usize], names: &Names) -> Result<Vec<Example>> {
+        let each: Result<Vec<Vec<Example>>> = blocks
+            .par_iter()
+            .map(|&block| self.block(block, names))
+            .collect();
+        Ok(each?.into_iter().flatten().collect())
+    }
+
+    fn block(&self, block: usize, names: &Names) -> Result<Vec<Example>> {
+        let first = block * BLOCK;
+        let count = BLOCK.min(self.rows.saturating_sub(first));
+        let mut examples = Vec::with_capacity(count);
+        let Some(&Place { mut file, mut at }) = self.blocks.get(block) else {
+            return Ok(examples);
+        };
+        while let Some(source) = self.files.get(file) {
+            let mut rows = source.open_at(self.format, at)?;
+            while examples.len() < count {
+                let raw = rows.next();
+                let raw = raw.map_err(|error| source.layout.unreadable(at.line, &error))?;
+                let Some(raw) = raw else { break };
+                let line = raw.at.line;
+                if let Row::Example(fields) = source.layout.row(raw) {
+                    let row = first + examples.len();
+                    let example = self.example(fields, (row, line), names);
+                    examples.push(example.ok_or_else(|| source.changed())?);
+                }
+            }
+            if examples.len() == count {
+                return Ok(examples);
+            }
+            file += 1;
+            at = self.files.get(file).map_or(at, |next| next.begin);
+        }
+        // There were more rows before.
+        Err(self.files[file - 1].changed())
+    }
+
+    /// `None` for a class that the files did not have.
+    fn example(
+        &self,
+        fields: Fields,
+        (row, line): (usize, usize),
+        names: &Names,
+    ) -> Option<Example> {
+        let label = match fields.label {
+            Given::Nothing => None,
+            Given::Value(value) => Some(Label::Value(value)),
+            Given::Class(name) => Some(Label::Class(names.class(*self.class_of.get(&name)?))),
+        };
+        let label_name = match label {
+            Some(Label::Class(class)) => names.shared.get(class).cloned(),
+            _ => None,
+        };
+        Some(Example {
+            pair: fields.pair,
+            label,
+            label_name,
+            row,
+            // Of several files a line does not say which.
+            line: (self.files.len() == 1).then_some(line),
+            ..Example::new(fields.text)
+        })
+    }
+}
+
+impl SourceFile {
+    /// The rows from a place on.
+    ///
+    /// # Errors
+    /// SC0911 if the file is not what was looked through.
+    fn open_at(&self, format: Format, at: At) -> Result<RawRows> {
+        let unreadable = |error| self.layout.unreadable(at.line, &error);
+        let metadata = self.path.metadata().map_err(unreadable)?;
+        if metadata.len() != self.bytes || metadata.modified().ok() != self.modified {
+            return Err(self.changed());
+        }
+        RawRows::open_at(&self.path, format, at).map_err(unreadable)
+    }
+
+    /// SC0911.
+    fn changed(&self) -> Box<Diagnostic> {
+        let (call, source) = (self.layout.call(), self.layout.source());
+        let reason =
+            format!("it has changed since `{call}` looked through it; make the stream anew");
+        problem::unreadable(call, source, None, reason)
+    }
+}
+
+/// The first pass.
+struct Pass<'c> {
+    format: Format,
+    columns: &'c Columns,
+    files: Vec<SourceFile>,
+    blocks: Vec<Place>,
+    rows: usize,
+    /// Of the files that are done.
+    bytes: u64,
+    skipped: SkippedRows,
+    classes: Classes,
+    values: Option<(f32, f32)>,
+    work: Work,
+}
+
+impl Pass<'_> {
+    fn file(&mut self, path: PathBuf) -> Result<()> {
+        let (call, name) = (self.format.call(), path.display().to_string());
+        let unreadable = |reason: String| problem::unreadable(call, &name, None, reason);
+        let metadata = path
+            .metadata()
+            .map_err(|error| unreadable(error.to_string()))?;
+        if !metadata.is_file() {
+            let reason = match metadata.is_dir() {
+                true => "it is a folder, not a file",
+                false => "it is no regular file, and a stream reads its files more than once",
+            };
+            return Err(unreadable(reason.to_owned()));
+        }
+        let rows = RawRows::open(&path, self.format);
+        let mut rows = rows.map_err(|error| unreadable(error.to_string()))?;
+        let mut layout = Layout::begin(self.format, &name, self.columns, &mut rows)?;
+        let begin = rows.here();
+        let before = self.rows;
+        self.all(&mut layout, &mut rows)?;
+        if self.rows == before {
+            return Err(layout.empty());
+        }
+        if let Some(first) = self.files.first()
+            && first.layout.is_paired() != layout.is_paired()
+        {
+            let kind = |is_paired| match is_paired {
+                true => "pairs of texts",
+                false => "single texts",
+            };
+            let (own, of_first) = (layout.is_paired(), first.layout.is_paired());
+            return Err(unreadable(format!(
+                "it has {}, and `{}` has {}",
+                kind(own),
+                first.layout.source(),
+                kind(of_first)
+            )));
+        }
+        self.bytes += metadata.len();
+        self.files.push(SourceFile {
+            // Whatever folder a later cell works in.
+            path: std::path::absolute(&path).unwrap_or(path),
+            layout,
+            begin,
+            bytes: metadata.len(),
+            modified: metadata.modified().ok(),
+        });
+        Ok(())
+    }
+
+    /// All rows of a file.
+    fn all(&mut self, layout: &mut Layout, rows: &mut RawRows) -> Result<()> {
+        // Not for every row: reading a row takes about a microsecond, and so does the check.
+        const ROWS_BETWEEN: usize = 256;
+        let (mut field_count, mut seen) = (FieldCount::new(layout.header()), 0_usize);
+        let (mut first_missing, mut missing) = (Vec::new(), 0);
+        loop {
+            let line = rows.here().line;
+            let raw = rows.next();
+            let raw = raw.map_err(|error| layout.unreadable(line, &error))?;
+            let Some(raw) = raw else { break };
+            let at = raw.at;
+            seen += 1;
+            if seen.is_multiple_of(ROWS_BETWEEN) {
+                let done = usize::try_from(self.bytes + at.offset);
+                self.work.reached(done.unwrap_or(usize::MAX))?;
+            }
+            match layout.first_row(raw)? {
+                Row::Example(fields) => self.add(layout, at, fields.label)?,
+                Row::Dropped => {}
+                Row::Unlabelled => {
+                    missing += 1;
+                    if missing <= 8 {
+                        first_missing.push(at.line);
+                    }
+                }
+                Row::Bad(Bad::Ragged(fields)) => {
+                    let line = at.line;
+                    field_count.accepts(layout.source(), &TableRow { line, fields });
+                }
+                Row::Bad(Bad::Other { listed, .. }) if self.columns.skips_bad_rows() => {
+                    self.skipped.add(|| listed);
+                }
+                Row::Bad(Bad::Other { reason, .. }) => {
+                    let (call, source) = (layout.call(), layout.source());
+                    return Err(problem::unreadable(call, source, Some(at.line), reason));
+                }
+            }
+        }
+        let ragged = field_count.finish(layout.call(), self.columns)?;
+        self.skipped.extend(&ragged);
+        match missing {
+            0 => Ok(()),
+            _ => Err(problem::missing_labels(
+                layout.call(),
+                layout.source(),
+                layout.label_column(),
+                (&first_missing, missing),
+                seen,
+            )),
+        }
+    }
+
+    /// A row that is an example.
+    fn add(&mut self, layout: &Layout, at: At, label: Given) -> Result<()> {
+        if self.rows.is_multiple_of(BLOCK) {
+            let file = self.files.len();
+            self.blocks.push(Place { file, at });
+        }
+        self.rows += 1;
+        match label {
+            Given::Nothing => {}
+            Given::Class(name) if self.classes.add(&name) => {}
+            Given::Class(_) => return Err(Classes::too_many(layout, at)),
+            Given::Value(value) => {
+                let (low, high) = self.values.unwrap_or((value, value));
+                self.values = Some((low.min(value), high.max(value)));
+            }
+        }
+        Ok(())
+    }
+
+    fn finished(self, source: String) -> Index {
+        self.work.finished();
+        let label_names = sorted_label_names(self.classes.names());
+        let class_of = index_of(&label_names).into_iter();
+        Index {
+            format: self.format,
+            source,
+            files: self.files,
+            blocks: self.blocks,
+            rows: self.rows,
+            bytes: self.bytes,
+            skipped: self.skipped,
+            class_counts: label_names
+                .iter()
+                .map(|it| self.classes.count(it))
+                .collect(),
+            class_of: class_of.map(|(name, at)| (name.to_owned(), at)).collect(),
+            label_names,
+            values: self.values,
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! What a row of a file is: an example, a row that is left out, or one that is wrong. The first pass over the files and
+//! every later one ask here, so that all of them see the same examples.
+
+use std::collections::HashMap;
+use std::io;
+
+use stratoscope_diagnostics::{Diagnostic, Result};
+use stratoscope_render::text;
+
+use super::rows::{At, Content, Format, Raw, RawRows};
+use crate::dataset::SkippedRows;
+use crate::problem;
+use crate::source::{Chosen, Columns, LabelColumn, Missing, Table, json_keys, json_values};
+
+/// The columns of a file.
+#[derive(Clone)]
+pub(super) struct Layout {
+    format: Format,
+    /// The file, for messages.
+    source: String,
+    header: Vec<String>,
+    /// `None` before the first object of JSON Lines.
+    chosen: Option<Chosen>,
+    columns: Columns,
+}
+
+/// A row that can be read.
+pub(super) struct Fields {
+    pub(super) text: String,
+    pub(super) pair: Option<String>,
+    pub(super) label: Given,
+}
+
+/// The label of a row as it is written.
+pub(super) enum Given {
+    Nothing,
+    Class(String),
+    Value(f32),
+}
+
+/// What a row is.
+pub(super) enum Row {
+    Example(Fields),
+    /// Left out for want of a label, as was asked for.
+    Dropped,
+    /// It has no label, and needs one.
+    Unlabelled,
+    /// It cannot be read.
+    Bad(Bad),
+}
+
+/// What is wrong with a row.
+pub(super) enum Bad {
+    /// Fields that are not as many as the columns.
+    Ragged(Vec<String>),
+    /// Something else, as a sentence about "it" and as one of a list.
+    Other { reason: String, listed: String },
+}
+
+impl Layout {
+    /// The columns of a file, whose header is read.
+    ///
+    /// # Errors
+    /// SC0313 and SC0417 for columns, SC0914 for an empty file, SC0911 for one that is not text.
+    pub(super) fn begin(
+        format: Format,
+        source: &str,
+        columns: &Columns,
+        rows: &mut RawRows,
+    ) -> Result<Self> {
+        let mut layout = Self {
+            format,
+            source: source.to_owned(),
+            header: Vec::new(),
+            chosen: None,
+            columns: columns.clone(),
+        };
+        if format == Format::Text {
+            let label = LabelColumn::Absent;
+            layout.chosen = Some(Chosen {
+                text: 0,
+                pair: None,
+                label,
+            });
+        }
+        if format.has_header() {
+            let first = rows.next().map_err(|error| layout.unreadable(1, &error))?;
+            layout.header = match first.map(|raw| raw.content) {
+                Some(Content::Fields(fields)) => fields,
+                Some(Content::Line(line)) if !line.trim().is_empty() => {
+                    line.split('\t').map(str::to_owned).collect()
+                }
+                Some(Content::NotText) => {
+                    let reason = "it is not UTF-8 text";
+                    return Err(problem::unreadable(layout.call(), source, Some(1), reason));
+                }
+                None | Some(Content::Line(_)) => return Err(layout.empty()),
+            };
+            layout.choose()?;
+        }
+        Ok(layout)
+    }
+
+    /// Finds the columns in the header.
+    fn choose(&mut self) -> Result<()> {
+        let table = Table {
+            source: self.source.clone(),
+            call: self.call(),
+            header: self.header.clone(),
+            rows: Vec::new(),
+            skipped: SkippedRows::default(),
+        };
+        self.chosen = Some(self.columns.choose(&table)?);
+        Ok(())
+    }
+
+    pub(super) fn call(&self) -> &'static str {
+        self.format.call()
+    }
+
+    pub(super) fn header(&self) -> &[String] {
+        &self.header
+    }
+
+    /// The file, for messages.
+    pub(super) fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether rows are pairs of texts.
+    pub(super) fn is_paired(&self) -> bool {
+        self.chosen.is_some_and(|chosen| chosen.pair.is_some())
+    }
+
+    /// The name of the column of the label.
+    pub(super) fn label_column(&self) -> Option<&str> {
+        let column = match self.chosen?.label {
+            LabelColumn::Class(column) | LabelColumn::Value(column) => column,
+            LabelColumn::Several(column) => column,
+            LabelColumn::Absent => return None,
+        };
+        self.header.get(column).map(String::as_str)
+    }
+
+    /// What a row is. The first object of JSON Lines decides the columns.
+    ///
+    /// # Errors
+    /// SC0313 and SC0417 for the columns of the first object.
+    pub(super) fn first_row(&mut self, raw: Raw) -> Result<Row> {
+        if let (None, Content::Line(line)) = (self.chosen, &raw.content) {
+            if let Ok(header) = json_keys(line) {
+                self.header = header;
+                self.choose()?;
+            }
+        }
+        Ok(self.row(raw))
+    }
+
+    /// What a row is.
+    pub(super) fn row(&self, raw: Raw) -> Row {
+        let line = raw.at.line;
+        let fields = match (raw.content, self.format) {
+            (Content::NotText, _) => {
+                return bad(
+                    "it is not UTF-8 text",
+                    format!("line {line} is not UTF-8 text"),
+                );
+            }
+            (Content::Fields(fields), _) => fields,
+            (Content::Line(text), Format::Text) => vec![text],
+            (Content::Line(text), Format::Jsonl) => match json_values(&text, &self.header) {
+                Ok(fields) => fields,
+                Err(reason) => {
+                    let listed = format!("line {line}: {reason}");
+                    return bad(reason, listed);
+                }
+            },
+            (Content::Line(text), _) => text.split('\t').map(str::to_owned).collect(),
+        };
+        if self.format.has_header() && fields.len() != self.header.len() {
+            return Row::Bad(Bad::Ragged(fields));
+        }
+        match self.chosen {
+            Some(chosen) => self.labelled(line, fields, chosen),
+            // The first object cannot be read.
+            None => bad("it is not a JSON object", format!("line {line}")),
+        }
+    }
+
+    fn labelled(&self, line: usize, mut fields: Vec<String>, chosen: Chosen) -> Row {
+        let label = match chosen.label {
+            LabelColumn::Class(column) | LabelColumn::Value(column) => {
+                let written = fields.get(column).map_or("", String::as_str);
+                let label = match (written.trim().is_empty(), self.columns.missing()) {
+                    (false, _) => written.to_owned(),
+                    (true, Missing::Filled(label)) => label.clone(),
+                    (true, Missing::Dropped) => return Row::Dropped,
+                    (true, Missing::Refused) => return Row::Unlabelled,
+                };
+                match chosen.label {
+                    LabelColumn::Value(_) => match label.trim().parse::<f32>() {
+                        Ok(value) if value.is_finite() => Given::Value(value),
+                        _ => {
+                            let name = self.header.get(column).map_or("", String::as_str);
+                            let shown = text::excerpt(&label, 40);
+                            return bad(
+                                format!("`{shown}` in column `{name}` is not a number"),
+                                format!("line {line} has `{shown}` as {name}, which is no number"),
+                            );
+                        }
+                    },
+                    _ => Given::Class(label),
+                }
+            }
+            LabelColumn::Several(_) | LabelColumn::Absent => Given::Nothing,
+        };
+        let mut take = |column: usize| fields.get_mut(column).map(std::mem::take);
+        Row::Example(Fields {
+            pair: chosen.pair.and_then(&mut take),
+            text: take(chosen.text).unwrap_or_default(),
+            label,
+        })
+    }
+
+    /// SC0911, for what the system says.
+    pub(super) fn unreadable(&self, line: usize, error: &io::Error) -> Box<Diagnostic> {
+        problem::unreadable(self.call(), &self.source, Some(line), error.to_string())
+    }
+
+    /// SC0914.
+    pub(super) fn empty(&self) -> Box<Diagnostic> {
+        problem::empty(&self.source, self.call())
+    }
+}
+
+fn bad(reason: impl Into<String>, listed: impl Into<String>) -> Row {
+    Row::Bad(Bad::Other {
+        reason: reason.into(),
+        listed: listed.into(),
+    })
+}
+
+/// Classes by what is written in the files, in the order in which they were met, with how many rows have each.
+#[derive(Default)]
+pub(super) struct Classes {
+    numbers: HashMap<String, usize>,
+    counts: Vec<usize>,
+}
+
+impl Classes {
+    /// More classes than this are no classes.
+    const MOST: usize = 100_000;
+
+    /// A row has this class. False: there are too many.
+    pub(super) fn add(&mut self, name: &str) -> bool {
+        match self.numbers.get(name) {
+            Some(&number) => self.counts[number] += 1,
+            None => {
+                self.numbers.insert(name.to_owned(), self.counts.len());
+                self.counts.push(1);
+            }
+        }
+        self.counts.len() <= Self::MOST
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.numbers.keys().map(String::as_str)
+    }
+
+    /// How many rows have a class.
+    pub(super) fn count(&self, name: &str) -> usize {
+        let number = self.numbers.get(name);
+        number.map_or(0, |&number| self.counts[number])
+    }
+
+    /// SC0911 for a column with too many of them.
+    pub(super) fn too_many(layout: &Layout, at: At) -> Box<Diagnostic> {
+        let column = layout.label_column().unwrap_or_default();
+        let most = text::thousands(Self::MOST);
+        let reason = format!(
+            "column `{column}` has more than {most} different labels; for a number to predict write \
+             `Columns::new().value(\"{column}\")`"
+        );
+        problem::unreadable(layout.call(), layout.source(), Some(at.line), reason)
+    }
+}

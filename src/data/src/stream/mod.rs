@@ -1,0 +1,348 @@
+//! [`Stream`]: data that stays in its files. `fit!`, `start!` and `evaluate!` take it where they take a
+//! [`Dataset`](crate::Dataset); only the rows of a shuffle buffer and of the coming batches are in memory.
+//!
+//! Making a stream looks through its files once (`index`): it counts rows and classes, checks every row, and writes down
+//! where every 512th stands. So the number of steps is known before the first one, and a run that goes on at any step reads
+//! from there (`order`). Texts become tokens when their batch is made (`encoded`).
+
+mod encoded;
+mod index;
+mod layout;
+mod order;
+mod rows;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use stratoscope_diagnostics::Result;
+use stratoscope_render::html::escape;
+use stratoscope_render::{text, units};
+
+use crate::dataset::{Dataset, SkippedRows, index_of};
+use crate::example::Example;
+use crate::problem;
+use crate::source::Columns;
+use crate::summary::Head;
+
+pub use encoded::{EncodedStream, StreamBatches, StreamTokens};
+
+use index::{Index, Names};
+use order::BLOCK;
+use rows::Format;
+
+/// Rows of the shuffle buffer.
+const BUFFER: usize = 32 * BLOCK;
+/// Blocks that are read together where all rows are gone through.
+const TOGETHER: usize = 4;
+
+/// Rows of one or several files that are read when they are needed. A clone shares what is known of the files.
+///
+/// ```no_run
+/// use stratoscope_data::{Columns, Stream};
+///
+/// # fn main() -> stratoscope_diagnostics::Result<()> {
+/// let columns = Columns::new().text("review").label("stars").skip_bad_rows();
+/// let reviews = Stream::csv_with("reviews/*.csv", &columns)?.shuffle(50_000)?;
+/// println!("{reviews}");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Stream {
+    index: Arc<Index>,
+    names: Arc<Names>,
+    /// Rows that are mixed at a time.
+    buffer: usize,
+}
+
+impl Stream {
+    /// The rows of comma-separated files whose columns have common names (see [`Columns`]). The path may be a pattern, as
+    /// for every reader here.
+    ///
+    /// # Errors
+    /// SC0911 for a file that cannot be read as UTF-8, or not twice; SC0912 for a row with more or fewer fields than the
+    /// header; SC0313 if a column is missing; SC0416 for rows without a label; SC0914 if there is no row; SC0520 if it is
+    /// interrupted.
+    pub fn csv(path: impl AsRef<Path>) -> Result<Self> {
+        Self::csv_with(path, &Columns::new())
+    }
+
+    /// [`Self::csv`] with named columns.
+    ///
+    /// # Errors
+    /// As [`Self::csv`]; SC0915 for columns with several labels a row.
+    pub fn csv_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
+        Self::of(Format::Csv, path.as_ref(), columns)
+    }
+
+    /// The rows of tab-separated files without quoting, as [`Dataset::tsv`] reads them.
+    ///
+    /// # Errors
+    /// As [`Self::csv`].
+    pub fn tsv(path: impl AsRef<Path>) -> Result<Self> {
+        Self::tsv_with(path, &Columns::new())
+    }
+
+    /// [`Self::tsv`] with named columns.
+    ///
+    /// # Errors
+    /// As [`Self::csv_with`].
+    pub fn tsv_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
+        Self::of(Format::Tsv, path.as_ref(), columns)
+    }
+
+    /// The objects of JSON Lines, as [`Dataset::jsonl`] reads them.
+    ///
+    /// # Errors
+    /// As [`Self::csv`]; SC0911 for a line that is no object or lacks a key of the first one.
+    pub fn jsonl(path: impl AsRef<Path>) -> Result<Self> {
+        Self::jsonl_with(path, &Columns::new())
+    }
+
+    /// [`Self::jsonl`] with named keys.
+    ///
+    /// # Errors
+    /// As [`Self::csv_with`].
+    pub fn jsonl_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
+        Self::of(Format::Jsonl, path.as_ref(), columns)
+    }
+
+    /// A text a line, without labels: for a masked language model. Blank lines are left out.
+    ///
+    /// # Errors
+    /// SC0911 for a file that cannot be read as UTF-8, SC0914 if there is no line.
+    pub fn text(path: impl AsRef<Path>) -> Result<Self> {
+        Self::of(Format::Text, path.as_ref(), &Columns::new())
+    }
+
+    fn of(format: Format, path: &Path, columns: &Columns) -> Result<Self> {
+        if columns.has_label_sets() {
+            let place = problem::call(format.call());
+            let expects = "`.label(…)` or `.value(…)`: several labels a row are read by `Dataset`, into memory";
+            return Err(problem::bad_size(place, "columns", ".labels(…)", expects));
+        }
+        let index = Index::of(format, path, columns)?;
+        Ok(Self {
+            names: Arc::new(Names::new(index.label_names.clone(), None)),
+            index: Arc::new(index),
+            buffer: BUFFER,
+        })
+    }
+
+    /// Sets how many rows `fit!` mixes at a time: more rows mix better and take more memory. An epoch reads blocks of 512
+    /// rows from all over the files in a random order; as many of them as the buffer holds are mixed row by row. With a
+    /// buffer of all rows the order is that of a data set in memory. Default: 16 384.
+    ///
+    /// # Errors
+    /// SC0915 for 0.
+    pub fn shuffle(self, buffer: usize) -> Result<Self> {
+        if buffer == 0 {
+            let place = problem::call("shuffle");
+            return Err(problem::bad_size(place, "buffer", buffer, "at least 1"));
+        }
+        Ok(Self { buffer, ..self })
+    }
+
+    /// How many examples there are: the rows of all files without those that were skipped or dropped.
+    pub fn len(&self) -> usize {
+        self.index.rows
+    }
+
+    /// Whether there are none, which no stream is.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The path or pattern as it was given.
+    pub fn source(&self) -> &str {
+        &self.index.source
+    }
+
+    /// The bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.index.bytes
+    }
+
+    /// The name of each class, by index; empty when the labels are numbers or absent.
+    pub fn label_names(&self) -> &[String] {
+        &self.names.list
+    }
+
+    /// How many classes there are: 0 when the labels are numbers or absent.
+    pub fn num_labels(&self) -> usize {
+        self.names.list.len()
+    }
+
+    /// How many examples each class has, in the order of the names.
+    pub fn class_counts(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.num_labels()];
+        for (of_files, count) in self.index.class_counts.iter().enumerate() {
+            counts[self.names.class(of_files)] += count;
+        }
+        counts
+    }
+
+    /// The lowest and the highest number, where numbers are to be predicted.
+    pub fn value_range(&self) -> Option<(f32, f32)> {
+        self.index.values
+    }
+
+    /// Whether the examples are pairs of texts.
+    pub fn is_paired(&self) -> bool {
+        self.index.is_paired()
+    }
+
+    /// Rows that cannot be read and were skipped, as [`Columns::skip_bad_rows`] asks for.
+    pub fn skipped(&self) -> &SkippedRows {
+        &self.index.skipped
+    }
+
+    /// Renumbers the classes by a list of names, such as that of a trained model.
+    ///
+    /// # Errors
+    /// SC0913 if there is a class that is not in the list; SC0911 if a file has changed.
+    pub fn with_label_names(&self, label_names: &[String]) -> Result<Self> {
+        let class_of = index_of(label_names);
+        let own = self.index.label_names.iter();
+        let numbers: Vec<Option<usize>> = own
+            .map(|name| class_of.get(name.as_str()).copied())
+            .collect();
+        if let Some(unknown) = numbers.iter().position(Option::is_none) {
+            let plain = Self {
+                names: Arc::new(Names::new(self.index.label_names.clone(), None)),
+                ..self.clone()
+            };
+            let first = plain.find(|example| example.class() == Some(unknown))?;
+            let rows = numbers.iter().zip(&self.index.class_counts);
+            let rows = rows
+                .filter(|(number, _)| number.is_none())
+                .map(|(_, rows)| rows);
+            let name = &self.index.label_names[unknown];
+            let example = first.unwrap_or_else(|| Example::new(""));
+            return Err(problem::unknown_label(
+                self.source(),
+                &example,
+                name,
+                label_names,
+                rows.sum(),
+            ));
+        }
+        let numbers = numbers.into_iter().flatten().collect();
+        Ok(Self {
+            names: Arc::new(Names::new(label_names.to_vec(), Some(numbers))),
+            ..self.clone()
+        })
+    }
+
+    /// The first `count` examples, or all if there are fewer, as a data set in memory.
+    ///
+    /// # Errors
+    /// SC0911 if a file has changed.
+    pub fn first(&self, count: usize) -> Result<Dataset> {
+        let count = count.min(self.len());
+        let blocks: Vec<usize> = (0..count.div_ceil(BLOCK)).collect();
+        let mut examples = self.index.read(&blocks, &self.names)?;
+        examples.truncate(count);
+        Ok(self.portion(examples))
+    }
+
+    /// The first `count` examples as a table: `stream.head(5)?`.
+    ///
+    /// # Errors
+    /// SC0911 if a file has changed.
+    pub fn head(&self, count: usize) -> Result<Head> {
+        Ok(Head::of(self.first(count)?, self.len()))
+    }
+
+    /// The first example that a function finds.
+    ///
+    /// # Errors
+    /// SC0911 if a file has changed.
+    pub fn find(&self, is_meant: impl Fn(&Example) -> bool) -> Result<Option<Example>> {
+        for portion in self.portions() {
+            if let Some(found) = portion?.examples.into_iter().find(&is_meant) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// All examples in the order of the files, some at a time.
+    pub fn portions(&self) -> impl Iterator<Item = Result<Dataset>> + '_ {
+        let blocks = self.len().div_ceil(BLOCK);
+        (0..blocks).step_by(TOGETHER).map(move |first| {
+            let blocks: Vec<usize> = (first..(first + TOGETHER).min(blocks)).collect();
+            Ok(self.portion(self.index.read(&blocks, &self.names)?))
+        })
+    }
+
+    fn portion(&self, examples: Vec<Example>) -> Dataset {
+        Dataset {
+            examples,
+            label_names: self.names.list.clone(),
+            source: self.source().to_owned(),
+            skipped: SkippedRows::default(),
+            auto_shard: Default::default(),
+        }
+    }
+
+    /// `300 000 examples, 14.2 MiB in 3 files`.
+    pub fn headline(&self) -> String {
+        let examples = text::count(self.len(), "example");
+        let bytes = units::bytes(self.bytes());
+        match self.index.files() {
+            1 => format!("{examples}, {bytes}"),
+            files => format!("{examples}, {bytes} in {}", text::count(files, "file")),
+        }
+    }
+
+    /// What the table of a run says of it.
+    pub fn in_words(&self) -> String {
+        let mut words = format!("streamed from {}: {}", self.source(), self.headline());
+        if let Some(skipped) = self.skipped().sentence() {
+            words += &format!("; {skipped}");
+        }
+        words
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("{}: {}, streamed", self.source(), self.headline())];
+        let widest = self.names.list.iter().map(|name| name.chars().count());
+        let widest = widest.max().unwrap_or(0);
+        for (name, count) in self.names.list.iter().zip(self.class_counts()) {
+            lines.push(format!("  {name:<widest$}  {count:>9}"));
+        }
+        if let Some((low, high)) = self.value_range() {
+            lines.push(format!("  numbers to predict, from {low} to {high}"));
+        }
+        lines.extend(self.skipped().sentence());
+        lines
+    }
+
+    /// What is known of it, as plain text.
+    pub fn to_plain(&self) -> String {
+        text::visible(&self.lines().join("\n"))
+    }
+
+    /// What is known of it, as static HTML.
+    pub fn to_html(&self) -> String {
+        let lines = self.lines();
+        format!(
+            "<pre style=\"font-size:13px;line-height:1.45\">{}</pre>",
+            escape(&lines.join("\n"))
+        )
+    }
+}
+
+impl fmt::Display for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_plain())
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stream({}, {})", self.index.call(), self.headline())
+    }
+}

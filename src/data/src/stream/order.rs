@@ -1,0 +1,191 @@
+//! The order of the rows of a stream in an epoch: a function of seed and epoch, and of a position in it that is found without
+//! what comes before.
+//!
+//! Rows are read in blocks of [`BLOCK`] that stand one after the other in the files. An epoch takes the blocks in a random
+//! order, some of them together as a window, and the rows of a window in a random order. So a file that is sorted by class is
+//! mixed over its whole length, as a buffer that moves along the file does not, and only one window is in memory. Where all
+//! rows are one window, their order is that of a data set in memory.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::random::{GOLDEN_GAMMA, mix, permutation};
+
+/// The rows of a block.
+pub(crate) const BLOCK: usize = 512;
+/// Makes the order of blocks independent of that of rows.
+const OF_BLOCKS: u64 = 0x5EED_B10C;
+
+/// The order of an epoch.
+#[derive(Clone)]
+pub(super) struct Order {
+    rows: usize,
+    /// Blocks of a window.
+    together: usize,
+    /// The blocks in their order; `None`: as in the files.
+    blocks: Option<Arc<[usize]>>,
+    /// The seed and the epoch of the order within a window; `None`: as in the files.
+    within: Option<(u64, u64)>,
+}
+
+impl Order {
+    /// As in the files.
+    pub(super) fn of_the_files(rows: usize) -> Self {
+        Self {
+            rows,
+            together: 1,
+            blocks: None,
+            within: None,
+        }
+    }
+
+    /// In windows of about `buffer` rows: as many whole blocks as it has, at least one.
+    pub(super) fn shuffled(rows: usize, buffer: usize, seed: u64, epoch: u64) -> Self {
+        let all = rows.div_ceil(BLOCK);
+        let together = match buffer >= rows {
+            true => all.max(1),
+            false => (buffer / BLOCK).max(1),
+        };
+        let blocks = || permutation(all, mix(seed ^ OF_BLOCKS), epoch);
+        Self {
+            rows,
+            together,
+            blocks: (together < all).then(|| blocks().into()),
+            within: Some((seed, epoch)),
+        }
+    }
+
+    fn all_blocks(&self) -> usize {
+        self.rows.div_ceil(BLOCK)
+    }
+
+    /// The rows of a block.
+    fn size(&self, block: usize) -> usize {
+        BLOCK.min(self.rows - block * BLOCK)
+    }
+
+    /// The window that a position is in.
+    pub(super) fn window_at(&self, position: usize) -> usize {
+        let mut window = position / (self.together * BLOCK);
+        // The one that has the last block of the files may be shorter.
+        while window + 1 < self.windows() && self.begin(window + 1) <= position {
+            window += 1;
+        }
+        window
+    }
+
+    fn windows(&self) -> usize {
+        self.all_blocks().div_ceil(self.together)
+    }
+
+    /// The first position of a window.
+    pub(super) fn begin(&self, window: usize) -> usize {
+        let full = window * self.together * BLOCK;
+        let last = self.all_blocks().saturating_sub(1);
+        let place = match &self.blocks {
+            Some(blocks) => blocks.iter().position(|&block| block == last),
+            None => Some(last),
+        };
+        let is_before = place.is_some_and(|place| place / self.together < window);
+        match is_before && self.rows > 0 {
+            true => full - (BLOCK - self.size(last)),
+            false => full,
+        }
+    }
+
+    /// The blocks of a window, in the order in which they are read.
+    pub(super) fn blocks(&self, window: usize) -> Vec<usize> {
+        let begin = window * self.together;
+        let places = begin..(begin + self.together).min(self.all_blocks());
+        match &self.blocks {
+            Some(blocks) => blocks.get(places).unwrap_or_default().to_vec(),
+            None => places.collect(),
+        }
+    }
+
+    /// Which of the rows that are read for a window comes first, second, and so on.
+    pub(super) fn places(&self, window: usize) -> Vec<usize> {
+        let blocks = self.blocks(window);
+        let rows = blocks.iter().map(|&block| self.size(block)).sum();
+        match self.within {
+            None => (0..rows).collect(),
+            // A single window has the order of a data set in memory.
+            Some((seed, epoch)) => {
+                let own = seed.wrapping_add((window as u64).wrapping_mul(GOLDEN_GAMMA));
+                permutation(rows, own, epoch)
+            }
+        }
+    }
+
+    /// The numbers of the rows at some positions.
+    pub(super) fn rows(&self, positions: Range<usize>) -> impl Iterator<Item = usize> + '_ {
+        let first = self.window_at(positions.start);
+        let windows = (first..self.windows()).take_while(move |&it| self.begin(it) < positions.end);
+        let rows = windows.flat_map(|window| {
+            let blocks = self.blocks(window).into_iter();
+            let read: Vec<usize> = blocks
+                .flat_map(|block| block * BLOCK..block * BLOCK + self.size(block))
+                .collect();
+            let places = self.places(window).into_iter();
+            places.map(move |place| read[place]).collect::<Vec<_>>()
+        });
+        rows.skip(positions.start - self.begin(first))
+            .take(positions.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(order: &Order) -> Vec<usize> {
+        order.rows(0..order.rows).collect()
+    }
+
+    #[test]
+    fn every_row_has_one_place_that_is_found_from_anywhere() {
+        for rows in [1, 511, 512, 513, 5000, 10 * BLOCK] {
+            for buffer in [1, 512, 1100, 1 << 20] {
+                let order = Order::shuffled(rows, buffer, 7, 3);
+                let whole = all(&order);
+                let mut sorted = whole.clone();
+                sorted.sort_unstable();
+                assert!(sorted.into_iter().eq(0..rows), "{rows} rows, {buffer}");
+                for from in [0, 1, rows / 3, rows - 1] {
+                    let rest: Vec<usize> = order.rows(from..rows).collect();
+                    assert_eq!(rest, whole[from..], "{rows} rows, {buffer}, from {from}");
+                }
+            }
+        }
+        let in_files = Order::of_the_files(1300);
+        assert!(all(&in_files).into_iter().eq(0..1300));
+        assert!(in_files.rows(1000..1100).eq(1000..1100));
+    }
+
+    #[test]
+    fn one_window_has_the_order_of_a_data_set_in_memory() {
+        let order = Order::shuffled(3000, 3000, 5, 2);
+        assert_eq!(all(&order), permutation(3000, 5, 2));
+        assert_ne!(all(&Order::shuffled(3000, 1024, 5, 2)), all(&order));
+    }
+
+    #[test]
+    fn a_sorted_file_is_mixed_over_its_whole_length() {
+        let rows = 100 * BLOCK;
+        let order = Order::shuffled(rows, 20 * BLOCK, 0, 0);
+        let first: Vec<usize> = order.rows(0..20 * BLOCK).collect();
+        for part in 0..5 {
+            let own = part * rows / 5..(part + 1) * rows / 5;
+            let share = first.iter().filter(|row| own.contains(row)).count();
+            // 4 of the 20 blocks are expected, with a deviation of 1.6.
+            assert!(share >= BLOCK, "part {part} of the file: {share} rows");
+        }
+        assert_ne!(first, order_of_epoch(rows, 1));
+        assert_eq!(first, order_of_epoch(rows, 0));
+    }
+
+    fn order_of_epoch(rows: usize, epoch: u64) -> Vec<usize> {
+        let order = Order::shuffled(rows, 20 * BLOCK, 0, epoch);
+        order.rows(0..20 * BLOCK).collect()
+    }
+}

@@ -1,0 +1,291 @@
+//! The rows of a file as they stand in it, one after the other, with the byte and the line at which each begins. Only the
+//! row that is read is in memory.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use csv::{ByteRecord, ReaderBuilder, StringRecord};
+
+/// The most bytes of a row. A quote that is not closed would otherwise make a row of the rest of the file.
+const LONGEST_ROW: usize = 64 << 20;
+/// What some editors write before UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// How a file is divided into rows and fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// Comma-separated with quoting, a header first.
+    Csv,
+    /// Tab-separated without quoting, a header first.
+    Tsv,
+    /// An object a line.
+    Jsonl,
+    /// A text a line.
+    Text,
+}
+
+impl Format {
+    /// The function that reads it, for messages.
+    pub(super) fn call(self) -> &'static str {
+        match self {
+            Self::Csv => "Stream::csv",
+            Self::Tsv => "Stream::tsv",
+            Self::Jsonl => "Stream::jsonl",
+            Self::Text => "Stream::text",
+        }
+    }
+
+    /// Whether the first row names the columns.
+    pub(super) fn has_header(self) -> bool {
+        matches!(self, Self::Csv | Self::Tsv)
+    }
+}
+
+/// A place in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct At {
+    /// The byte, from 0.
+    pub(super) offset: u64,
+    /// The line, from 1.
+    pub(super) line: usize,
+}
+
+/// A row.
+pub(super) struct Raw {
+    /// Where it begins.
+    pub(super) at: At,
+    pub(super) content: Content,
+}
+
+/// What a row has.
+pub(super) enum Content {
+    /// A line without its end.
+    Line(String),
+    /// Fields whose quotes are read.
+    Fields(Vec<String>),
+    /// Bytes that are not UTF-8.
+    NotText,
+}
+
+/// The rows of a file from a place on.
+pub(super) enum RawRows {
+    Lines(Lines),
+    Csv(CsvRows),
+}
+
+impl RawRows {
+    /// From the begin of the file on.
+    pub(super) fn open(path: &Path, format: Format) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let mut first = Vec::new();
+        let mark = BYTE_ORDER_MARK.len() as u64;
+        (&mut file).take(mark).read_to_end(&mut first)?;
+        let offset = match first == BYTE_ORDER_MARK {
+            true => mark,
+            false => 0,
+        };
+        Self::of(file, format, At { offset, line: 1 })
+    }
+
+    /// From a place on at which a row begins.
+    pub(super) fn open_at(path: &Path, format: Format, at: At) -> io::Result<Self> {
+        Self::of(File::open(path)?, format, at)
+    }
+
+    fn of(mut file: File, format: Format, at: At) -> io::Result<Self> {
+        file.seek(SeekFrom::Start(at.offset))?;
+        let input = Limited { file, left: 0 };
+        Ok(match format {
+            Format::Csv => Self::Csv(CsvRows {
+                // Flexible, so that rows with too many fields are ours to report.
+                reader: ReaderBuilder::new()
+                    .has_headers(false)
+                    .flexible(true)
+                    .from_reader(input),
+                begin: at,
+                record: ByteRecord::new(),
+            }),
+            Format::Tsv | Format::Jsonl | Format::Text => Self::Lines(Lines {
+                reader: BufReader::new(input),
+                next: at,
+                with_blank: format == Format::Tsv,
+                waiting: VecDeque::new(),
+            }),
+        })
+    }
+
+    /// The next row.
+    pub(super) fn next(&mut self) -> io::Result<Option<Raw>> {
+        match self {
+            Self::Lines(lines) => lines.next(),
+            Self::Csv(rows) => rows.next(),
+        }
+    }
+
+    /// Where the row after the one that was read begins.
+    pub(super) fn here(&self) -> At {
+        match self {
+            Self::Lines(lines) => lines.waiting.front().map_or(lines.next, |raw| raw.at),
+            Self::Csv(rows) => rows.at(rows.reader.position()),
+        }
+    }
+}
+
+/// A file of which so many bytes may still be read.
+pub(super) struct Limited {
+    file: File,
+    left: usize,
+}
+
+impl Read for Limited {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            let most = LONGEST_ROW >> 20;
+            let reason = format!("a row is longer than {most} MiB: perhaps a quote is not closed");
+            return Err(io::Error::other(reason));
+        }
+        let most = buffer.len().min(self.left);
+        let read = self.file.read(&mut buffer[..most])?;
+        self.left -= read;
+        Ok(read)
+    }
+}
+
+/// The lines of a file.
+pub(super) struct Lines {
+    reader: BufReader<Limited>,
+    next: At,
+    /// Whether an empty line is a row, unless only empty ones follow.
+    with_blank: bool,
+    /// What was read ahead: empty lines and the row after them.
+    waiting: VecDeque<Raw>,
+}
+
+impl Lines {
+    fn next(&mut self) -> io::Result<Option<Raw>> {
+        if let Some(raw) = self.waiting.pop_front() {
+            return Ok(Some(raw));
+        }
+        while let Some(raw) = self.line()? {
+            let is_blank = match &raw.content {
+                Content::Line(line) if self.with_blank => line.is_empty(),
+                Content::Line(line) => line.trim().is_empty(),
+                _ => false,
+            };
+            match (is_blank, self.with_blank) {
+                (true, true) => self.waiting.push_back(raw),
+                (true, false) => {}
+                (false, _) => {
+                    self.waiting.push_back(raw);
+                    return Ok(self.waiting.pop_front());
+                }
+            }
+        }
+        self.waiting.clear();
+        Ok(None)
+    }
+
+    fn line(&mut self) -> io::Result<Option<Raw>> {
+        self.reader.get_mut().left = LONGEST_ROW;
+        let mut bytes = Vec::new();
+        let read = self.reader.read_until(b'\n', &mut bytes)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        let at = self.next;
+        self.next = At {
+            offset: at.offset + read as u64,
+            line: at.line + 1,
+        };
+        if bytes.last() == Some(&b'\n') {
+            bytes.pop();
+            if bytes.last() == Some(&b'\r') {
+                bytes.pop();
+            }
+        }
+        let content = String::from_utf8(bytes).map_or(Content::NotText, Content::Line);
+        Ok(Some(Raw { at, content }))
+    }
+}
+
+/// The records of a comma-separated file.
+pub(super) struct CsvRows {
+    reader: csv::Reader<Limited>,
+    /// Where the reader began; it counts from there.
+    begin: At,
+    record: ByteRecord,
+}
+
+impl CsvRows {
+    fn at(&self, position: &csv::Position) -> At {
+        At {
+            offset: self.begin.offset + position.byte(),
+            line: self.begin.line + position.line() as usize - 1,
+        }
+    }
+
+    fn next(&mut self) -> io::Result<Option<Raw>> {
+        self.reader.get_mut().left = LONGEST_ROW;
+        let read = self.reader.read_byte_record(&mut self.record);
+        if !read.map_err(io::Error::from)? {
+            return Ok(None);
+        }
+        let position = self.record.position().cloned();
+        let position = position.unwrap_or_else(csv::Position::new);
+        let record = std::mem::take(&mut self.record);
+        let content = match StringRecord::from_byte_record(record) {
+            Ok(record) => Content::Fields(record.iter().map(str::to_owned).collect()),
+            Err(_) => Content::NotText,
+        };
+        let at = self.at(&position);
+        Ok(Some(Raw { at, content }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(rows: &mut RawRows) -> Vec<(u64, usize, String)> {
+        let mut found = Vec::new();
+        while let Some(raw) = rows.next().expect("it can be read") {
+            let content = match raw.content {
+                Content::Line(line) => line,
+                Content::Fields(fields) => fields.join("|"),
+                Content::NotText => "?".to_owned(),
+            };
+            found.push((raw.at.offset, raw.at.line, content));
+        }
+        found
+    }
+
+    #[test]
+    fn reading_from_the_place_of_a_row_finds_the_rest() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("rows");
+        let content = b"\xef\xbb\xbfa,b\r\n\r\n\"x\r\n,y\",1\n\n\nlast,\xff\nend,2\n\n\n";
+        std::fs::write(&path, content).expect("it can be written");
+        for format in [Format::Csv, Format::Tsv, Format::Jsonl] {
+            let whole = all(&mut RawRows::open(&path, format).expect("it opens"));
+            assert!(whole.len() >= 4, "{format:?}: {whole:?}");
+            assert_eq!(whole[0].0, 3, "{format:?}: after the byte order mark");
+            for (at, row) in whole.iter().enumerate() {
+                let place = At {
+                    offset: row.0,
+                    line: row.1,
+                };
+                let mut rest = RawRows::open_at(&path, format, place).expect("it opens");
+                assert_eq!(all(&mut rest), whole[at..], "{format:?} from {place:?}");
+            }
+        }
+        let csv = all(&mut RawRows::open(&path, Format::Csv).expect("it opens"));
+        let rows: Vec<&str> = csv.iter().map(|row| row.2.as_str()).collect();
+        assert_eq!(rows, ["a|b", "x\r\n,y|1", "?", "end|2"]);
+        let tsv = all(&mut RawRows::open(&path, Format::Tsv).expect("it opens"));
+        let last = tsv.last().expect("rows");
+        assert_eq!((last.1, last.2.as_str()), (8, "end,2"), "{tsv:?}");
+        assert_eq!(tsv[1].2, "", "an empty line between rows is a row");
+    }
+}

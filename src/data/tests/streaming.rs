@@ -1,0 +1,368 @@
+//! Rows that stay in their files: the same examples and batches as in memory, from any place, in constant memory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use stratoscope_data::{
+    Batch, Columns, Dataset, EncodedStream, Encoding, Stream, StreamTokens, Tokenize,
+    encode_example,
+};
+use stratoscope_diagnostics::{Result, work};
+use tempfile::TempDir;
+
+/// A token for each letter.
+struct Letters;
+
+impl Tokenize for Letters {
+    fn encode(&self, text: &str, pair: Option<&str>, max_length: usize) -> Encoding {
+        let texts = [Some(text), pair];
+        let letters = texts.into_iter().enumerate();
+        let letters = letters.flat_map(|(segment, text)| {
+            let letters = text.into_iter().flat_map(str::bytes);
+            letters.map(move |letter| (u32::from(letter), segment as u32))
+        });
+        let (ids, type_ids): (Vec<u32>, Vec<u32>) = letters.take(max_length).unzip();
+        let all: usize = texts.iter().flatten().map(|text| text.len()).sum();
+        Encoding {
+            truncated: all - ids.len(),
+            ids,
+            type_ids,
+        }
+    }
+
+    fn decode(&self, ids: &[u32]) -> String {
+        self.tokens(ids).concat()
+    }
+
+    fn tokens(&self, ids: &[u32]) -> Vec<String> {
+        ids.iter().map(u32::to_string).collect()
+    }
+
+    fn pad_id(&self) -> u32 {
+        0
+    }
+
+    fn unk_id(&self) -> u32 {
+        u32::from(b'?')
+    }
+
+    fn vocab_size(&self) -> usize {
+        256
+    }
+}
+
+fn tokens(stream: &Stream, max_length: usize) -> EncodedStream {
+    let tokens = StreamTokens {
+        encode: Arc::new(move |example| encode_example(&Letters, example, max_length, false)),
+        tokenizer: &Letters,
+        max_length,
+        masking: None,
+    };
+    let encoded = stream.tokenize(tokens, &mut |_, _| Ok(()));
+    encoded.expect("it can be tokenized")
+}
+
+fn batches(stream: &EncodedStream, size: usize) -> Vec<Batch> {
+    let batches: Result<Vec<Batch>> = stream.batch(size).expect("a size").collect();
+    batches.expect("the files are there")
+}
+
+fn write(folder: &TempDir, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    let path = folder.path().join(name);
+    fs::write(&path, content).expect("it can be written");
+    path
+}
+
+/// A file of `rows` rows in two classes, sorted by class.
+fn table(folder: &TempDir, rows: usize) -> PathBuf {
+    let row = |row: usize| format!("text {row},{}\n", ["ham", "spam"][2 * row / rows]);
+    let rows: String = (0..rows).map(row).collect();
+    write(folder, "table.csv", format!("text,label\n{rows}"))
+}
+
+#[track_caller]
+fn same(stream: Result<Stream>, data: Result<Dataset>) {
+    match (stream, data) {
+        (Ok(stream), Ok(data)) => {
+            let read = stream.first(usize::MAX).expect("it is read again");
+            assert_eq!(read.examples, data.examples);
+            assert_eq!(read.label_names, data.label_names);
+            assert_eq!(
+                (stream.len(), stream.skipped()),
+                (data.len(), &data.skipped)
+            );
+            assert_eq!(stream.class_counts(), data.class_counts());
+            assert_eq!(stream.is_paired(), data.is_paired());
+        }
+        (Err(stream), Err(data)) => {
+            assert_eq!(stream.code, data.code, "{stream} {data}");
+            let place = |it: &str| it.replace("Dataset::", "Stream::");
+            assert_eq!(place(&stream.message), place(&data.message));
+        }
+        (stream, data) => panic!("{stream:?} {data:?}"),
+    }
+}
+
+#[test]
+fn a_stream_has_the_examples_of_a_data_set() {
+    let folder = TempDir::new().expect("a folder");
+    let write = |name, content: &[u8]| write(&folder, name, content);
+    let usual = Columns::new();
+    let csv = |path: &Path, columns: &Columns| {
+        same(
+            Stream::csv_with(path, columns),
+            Dataset::csv_with(path, columns),
+        );
+    };
+    let tsv = |path: &Path, columns: &Columns| {
+        same(
+            Stream::tsv_with(path, columns),
+            Dataset::tsv_with(path, columns),
+        );
+    };
+    let jsonl = |path: &Path, columns: &Columns| {
+        same(
+            Stream::jsonl_with(path, columns),
+            Dataset::jsonl_with(path, columns),
+        );
+    };
+    let quoted = "\u{feff}label,text\r\nb,\"two\nlines, \"\"quoted\"\"\"\r\n\r\na,größe\r\n";
+    csv(&write("quoted.csv", quoted.as_bytes()), &usual);
+    let missing = write(
+        "missing.tsv",
+        b"text\tlabel\n10\t10\n9\t9\nnone\t \n\"9\t9\n\n\n",
+    );
+    for columns in [
+        usual.clone(),
+        usual.clone().drop_missing(),
+        usual.clone().fill_missing("7"),
+    ] {
+        tsv(&missing, &columns);
+    }
+    let ragged = write("ragged.tsv", b"text\tlabel\na\tx\nb\n\nc\ty\tz\nd\tx");
+    let unlabelled = usual.clone().unlabelled();
+    for columns in [
+        usual.clone(),
+        usual.clone().skip_bad_rows(),
+        unlabelled.clone(),
+    ] {
+        tsv(&ragged, &columns);
+    }
+    let pairs = write(
+        "pairs.tsv",
+        b"sentence1\tsentence2\tlabel\na\tb\t1\nc\td\t0\n",
+    );
+    tsv(&pairs, &usual);
+    tsv(&pairs, &Columns::new().text("sentence2").value("label"));
+    let numbers = write("numbers.csv", b"text,label\na,0.5\nb,much\nc,-1\n");
+    csv(&numbers, &Columns::new().value("label"));
+    csv(&numbers, &Columns::new().value("label").skip_bad_rows());
+    let objects = b"\n{\"label\": true, \"text\": \"a\"}\n \n{\"text\": \"b\"}\n[1]\n\
+        {\"text\": \"c\", \"text\": \"d\", \"label\": 1}\n{\"text\": \"e\", \"label\": false, \"x\": {}}\n";
+    let objects = write("objects.jsonl", objects);
+    jsonl(&objects, &usual);
+    jsonl(&objects, &usual.clone().skip_bad_rows());
+    let lines = write("lines.txt", b"one\r\n\n two \nthree");
+    same(Stream::text(&lines), Dataset::text(&lines));
+    // What is refused is refused in the same words.
+    csv(&write("empty.csv", b""), &usual);
+    csv(&write("header.csv", b"text,label\n"), &usual);
+    csv(&write("other.csv", b"text,class\na,b\n"), &usual);
+    csv(&write("twice.csv", b"text,text,label\na,b,c\n"), &usual);
+    csv(&folder.path().join("nothing.csv"), &usual);
+    tsv(&write("latin.tsv", b"text\tlabel\na\tb\n\xe4\tb\n"), &usual);
+    tsv(folder.path(), &usual);
+}
+
+#[test]
+fn files_of_a_pattern_are_one_stream() {
+    let folder = TempDir::new().expect("a folder");
+    let rows = |from: usize, to: usize| -> String {
+        let rows = (from..to).map(|row| format!("text {row},{}\n", row % 3));
+        format!("text,label\n{}", rows.collect::<String>())
+    };
+    write(&folder, "b.csv", rows(700, 701));
+    write(&folder, "a.csv", rows(0, 700));
+    // Columns may stand in another order.
+    let other = (701..2000).map(|row| format!("{},text {row}\n", row % 3));
+    write(
+        &folder,
+        "c.csv",
+        format!("label,text\n{}", other.collect::<String>()),
+    );
+    let pattern = folder.path().join("*.csv");
+    same(Stream::csv(&pattern), Dataset::csv(&pattern));
+    let stream = Stream::csv(&pattern).expect("three files");
+    assert!(stream.to_plain().contains("2 000 examples"), "{stream}");
+    assert!(
+        stream.in_words().contains("in 3 files"),
+        "{}",
+        stream.in_words()
+    );
+    write(&folder, "d.csv", "sentence1,sentence2,label\na,b,1\n");
+    let error = Stream::csv(&pattern).expect_err("pairs among single texts");
+    assert!(error.message.contains("pairs of texts") || format!("{error:?}").contains("pairs"));
+}
+
+#[test]
+fn batches_are_those_of_a_data_set_in_memory() {
+    let folder = TempDir::new().expect("a folder");
+    let path = table(&folder, 1300);
+    let data = Dataset::csv(&path).expect("a table");
+    let held = data.tokenize(&Letters, 7).expect("texts");
+    let stream = tokens(&Stream::csv(&path).expect("a table"), 7);
+    assert_eq!(stream.report(), held.report());
+    let of = |encoded: &stratoscope_data::Encoded| -> Vec<Batch> {
+        encoded.batch(32).expect("a size").collect()
+    };
+    assert_eq!(batches(&stream, 32), of(&held));
+    for epoch in 0..2 {
+        assert_eq!(
+            batches(&stream.shuffle(5, epoch), 32),
+            of(&held.shuffle(5, epoch))
+        );
+    }
+}
+
+#[test]
+fn a_batch_is_found_without_those_before_it() {
+    let folder = TempDir::new().expect("a folder");
+    let stream = Stream::csv(table(&folder, 5000)).expect("a table");
+    let stream = tokens(&stream.shuffle(1100).expect("a buffer"), 16);
+    let epoch = stream.shuffle(9, 4);
+    let whole = batches(&epoch, 48);
+    let rows: Vec<usize> = whole.iter().flat_map(|batch| batch.rows.clone()).collect();
+    assert!(epoch.indices().eq(rows.iter().copied()));
+    let mut sorted = rows.clone();
+    sorted.sort_unstable();
+    assert!(sorted.into_iter().eq(0..5000), "each row once");
+    assert_ne!(
+        rows[..1000],
+        *stream
+            .shuffle(9, 5)
+            .indices()
+            .take(1000)
+            .collect::<Vec<_>>()
+    );
+    for skipped in [1, 21, 22, 60, 104] {
+        let mut rest = epoch.batch(48).expect("a size");
+        let found = rest
+            .nth(skipped)
+            .expect("a batch")
+            .expect("the file is there");
+        assert_eq!(found, whole[skipped]);
+        let next = rest.next().map(|batch| batch.expect("the file is there"));
+        assert_eq!(next.as_ref(), whole.get(skipped + 1));
+    }
+    assert!(epoch.batch(48).expect("a size").nth(105).is_none());
+    let part = batches(&epoch.part(100, 70), 48);
+    let of_part: Vec<usize> = part.iter().flat_map(|batch| batch.rows.clone()).collect();
+    assert_eq!(of_part, rows[100..170]);
+    // The file is sorted by class; the first of five windows has both.
+    let first = whole[..20]
+        .iter()
+        .map(|batch| format!("{:?}", batch.labels));
+    let first = first.collect::<String>();
+    assert!(first.contains('0') && first.contains('1'), "{first}");
+}
+
+#[test]
+fn classes_are_renumbered_by_name() {
+    let folder = TempDir::new().expect("a folder");
+    let stream = Stream::csv(table(&folder, 600)).expect("a table");
+    let names = ["spam", "eggs", "ham"].map(str::to_owned);
+    let renumbered = stream.with_label_names(&names).expect("both are there");
+    assert_eq!(renumbered.class_counts(), [300, 0, 300]);
+    let first = renumbered.first(1).expect("a row");
+    assert_eq!(first[0].class(), Some(2));
+    assert_eq!(first[0].label_name.as_deref(), Some("ham"));
+    let error = stream.with_label_names(&names[..2]).expect_err("no ham");
+    assert_eq!(error.code, "SC0913");
+    let shown = format!("{error:?}");
+    assert!(shown.contains("ham") && shown.contains("300"), "{shown}");
+}
+
+#[test]
+fn what_goes_wrong_on_the_way_is_an_error() {
+    let folder = TempDir::new().expect("a folder");
+    let path = table(&folder, 3000);
+    let stream = Stream::csv(&path)
+        .expect("a table")
+        .shuffle(512)
+        .expect("a buffer");
+    assert_eq!(
+        stream.clone().shuffle(0).expect_err("no buffer").code,
+        "SC0915"
+    );
+    let several = Columns::new().labels("label", "|");
+    assert_eq!(
+        Stream::csv_with(&path, &several).expect_err("sets").code,
+        "SC0915"
+    );
+    let encoded = tokens(&stream, 8).shuffle(1, 0);
+    let mut going = encoded.batch(500).expect("a size");
+    going.next().expect("a batch").expect("the file is there");
+    let changed = fs::read_to_string(&path).expect("it is there") + "one more,ham\n";
+    fs::write(&path, changed).expect("it can be written");
+    let error = going
+        .by_ref()
+        .find_map(std::result::Result::err)
+        .expect("it has changed");
+    assert_eq!(error.code, "SC0911");
+    assert!(format!("{error:?}").contains("has changed"), "{error:?}");
+    assert!(going.next().is_none(), "after an error there are no more");
+    fs::remove_file(&path).expect("it is there");
+    assert_eq!(stream.first(1).expect_err("it is gone").code, "SC0911");
+    // A line without an end does not fill the memory.
+    let long = write(&folder, "long.jsonl", vec![b'x'; (64 << 20) + 1]);
+    let error = Stream::jsonl(&long).expect_err("a very long line");
+    assert!(format!("{error:?}").contains("64 MiB"), "{error:?}");
+    let path = table(&folder, 3000);
+    work::request();
+    assert_eq!(Stream::csv(&path).expect_err("interrupted").code, "SC0520");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_is_constant() {
+    use std::io::Write;
+
+    /// The most memory that this process has had, in KiB.
+    fn peak() -> u64 {
+        let status = fs::read_to_string("/proc/self/status").expect("Linux");
+        let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+        let number = line.and_then(|line| line.split_whitespace().nth(1));
+        number.expect("it is listed").parse().expect("a number")
+    }
+
+    const ROWS: usize = 300_000;
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("rows.tsv");
+    let mut file = std::io::BufWriter::new(fs::File::create(&path).expect("room"));
+    writeln!(file, "text\tlabel").expect("room");
+    let filler = "some words that make the row as long as a sentence is";
+    for row in 0..ROWS {
+        writeln!(file, "row {row}: {filler} and more {filler}\t{}", row % 7).expect("room");
+    }
+    drop(file);
+    let before = peak();
+    let stream = Stream::tsv(&path)
+        .expect("a table")
+        .shuffle(8192)
+        .expect("a buffer");
+    let encoded = tokens(&stream, 32).shuffle(1, 0);
+    let mut rows = 0;
+    for batch in encoded.batch(64).expect("a size") {
+        rows += batch.expect("the file is there").size();
+    }
+    assert_eq!(rows, ROWS);
+    let grown = peak() - before;
+    let size = stream.bytes() >> 10;
+    assert!(size > 36 << 10, "{size} KiB");
+    // The texts alone would be 38 MiB, and their examples and tokens several times that.
+    assert!(
+        grown < 24 << 10,
+        "{grown} KiB more for a file of {size} KiB"
+    );
+}

@@ -1,0 +1,271 @@
+//! A stream before the first step: labels by what its first pass has counted, texts in one pass over their tokens, some at a
+//! time. What is said of a data set in memory is said here too, in the same words.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use stratoscope_data::{
+    Data, Dataset, Encoded, EncodedExample, EncodedStream, Example, Label, Stream, StreamTokens,
+    encode_example,
+};
+use stratoscope_diagnostics::rules::{
+    DataOfOtherHead, HeadWritten, LabelOutOfRange, SplitsOverlap,
+};
+use stratoscope_diagnostics::{Diagnostic, Result, Rule};
+
+use super::{is_generic, labels, report_truncated, texts, without_labels};
+use crate::context::warnings::notice;
+use crate::loss::Loss;
+use crate::network::{Files, Task};
+use crate::problem;
+
+/// Examples by which a stream is described.
+const SAMPLE: usize = 512;
+
+/// Checks a stream against a model, and counts its tokens.
+///
+/// # Errors
+/// As [`super::encode`]; SC0103 for a model whose examples cannot be streamed.
+pub(super) fn encode(
+    files: &impl Files,
+    head: &HeadWritten,
+    stream: &Stream,
+    max_length: usize,
+    call: &str,
+) -> Result<EncodedStream> {
+    let stream = match (files.task(), files.classes()) {
+        (Task::Masked, _) => stream.clone(),
+        (Task::Example, Some(classes)) => with_classes(files, head, stream, classes, call)?,
+        (Task::Example, None) => with_numbers(stream)?,
+        _ => return Err(of_other_head(files, stream, call)),
+    };
+    let is_masked = files.task() == Task::Masked;
+    let own = files.clone();
+    let encode = move |example: &Example| -> EncodedExample {
+        encode_example(own.tokenizer(), example, max_length, is_masked)
+    };
+    let tokens = StreamTokens {
+        encode: Arc::new(encode),
+        tokenizer: files.tokenizer(),
+        max_length,
+        masking: is_masked.then(|| files.masking()),
+    };
+    let mut found = texts::Found::new(stream.source(), call);
+    let encoded = stream.tokenize(tokens, &mut |portion: &Dataset, encoded: &Encoded| {
+        texts::in_vocabulary(files, portion, encoded, call)?;
+        found.add_texts(portion);
+        found.add_tokens(portion, encoded, files.tokenizer());
+        Ok(())
+    })?;
+    found.empty().map_or(Ok(()), notice)?;
+    report_truncated(encoded.report(), call)?;
+    let findings = [found.unknown(), found.one_segment()];
+    findings.into_iter().flatten().try_for_each(notice)?;
+    Ok(encoded)
+}
+
+/// SC0431 for data that needs words, answers or sets of labels, which a stream does not have.
+fn of_other_head(files: &impl Files, stream: &Stream, call: &str) -> Box<Diagnostic> {
+    let (wants, reader) = match files.task() {
+        Task::Words => ("words with tags", "Dataset::conll(\"train.conll\")?"),
+        Task::Span => ("questions with answers", "Dataset::squad(\"train.json\")?"),
+        Task::Set => (
+            "a set of labels for each text, since it is multi-label",
+            "Dataset::csv_with(\"train.csv\", &Columns::new().labels(\"labels\", \",\"))?",
+        ),
+        _ => (
+            "pairs of texts with their similarity, in memory",
+            "Dataset::tsv_with(\"pairs.tsv\", &Columns::new().text(\"first\").pair(\"second\").value(\"similarity\"))?",
+        ),
+    };
+    let rule = DataOfOtherHead {
+        model: files.model_name().to_owned(),
+        wants,
+        has: "streamed texts with a class or a number each",
+        reader,
+        fitting: Some("BertForSequenceClassification"),
+        row: 0,
+        source: stream.source().to_owned(),
+        call: call.to_owned(),
+    };
+    rule.error()
+}
+
+/// The stream with its classes numbered as the model's.
+fn with_classes(
+    files: &impl Files,
+    head: &HeadWritten,
+    stream: &Stream,
+    classes: usize,
+    call: &str,
+) -> Result<Stream> {
+    if stream.value_range().is_some() {
+        let sample = Dataset {
+            source: stream.source().to_owned(),
+            ..stream.first(SAMPLE)?
+        };
+        return Err(Box::new(
+            labels::floats(&sample, classes, call).unwrap_or_else(|| *unlabelled(&sample)),
+        ));
+    }
+    if stream.num_labels() == 0 {
+        return Err(unlabelled(&stream.first(1)?));
+    }
+    if let Some(above) = stream
+        .class_counts()
+        .get(classes..)
+        .filter(|it| !it.is_empty())
+        && above.iter().sum::<usize>() > 0
+    {
+        let first = stream.find(|example| example.class().is_some_and(|it| it >= classes))?;
+        return Err(out_of_range(stream, head, (classes, above), first, call));
+    }
+    let (own, names) = (files.label_names(), stream.label_names());
+    let same = own.iter().zip(names).all(|(own, name)| own == name);
+    let unnamed = own
+        .iter()
+        .enumerate()
+        .all(|(at, name)| is_generic(at, name));
+    if same || unnamed {
+        return Ok(stream.clone());
+    }
+    labels::other_order(own, names, stream.source(), call).map_or(Ok(()), notice)?;
+    stream.with_label_names(own)
+}
+
+/// SC0301. `above`: how many examples have each class from the model's `classes` on.
+fn out_of_range(
+    stream: &Stream,
+    head: &HeadWritten,
+    (classes, above): (usize, &[usize]),
+    first: Option<Example>,
+    call: &str,
+) -> Box<Diagnostic> {
+    let first = first.unwrap_or_else(|| Example::new(""));
+    let rule = LabelOutOfRange {
+        label: first.class().unwrap_or_default() as i64,
+        row: first.row,
+        rows: above.iter().sum(),
+        largest: (classes + above.len() - 1) as i64,
+        classes,
+        head: Some(head.clone()),
+        source: stream.source().to_owned(),
+        text: Some(first.text),
+        call: call.to_owned(),
+    };
+    rule.error()
+}
+
+fn with_numbers(stream: &Stream) -> Result<Stream> {
+    match stream.value_range().is_some() || stream.num_labels() > 0 {
+        true => Ok(stream.clone()),
+        false => Err(without_labels(&stream.first(1)?, "a number")),
+    }
+}
+
+fn unlabelled(sample: &Dataset) -> Box<Diagnostic> {
+    without_labels(sample, "label")
+}
+
+/// SC0308, by the first rows.
+///
+/// # Errors
+/// SC0911 if a file has changed.
+pub(super) fn classes_as_numbers(
+    stream: &Stream,
+    loss: Option<Loss>,
+) -> Result<Option<Diagnostic>> {
+    let sample = stream.first(SAMPLE)?;
+    let shown = stratoscope_render::text::thousands(sample.len());
+    let sample = Dataset {
+        source: format!("the first {shown} rows of {}", stream.source()),
+        ..sample
+    };
+    Ok(labels::classes_as_numbers(&sample, loss))
+}
+
+/// SC0103 for what needs all examples in memory.
+pub(crate) fn in_memory_only(
+    call: &str,
+    argument: &str,
+    given: &str,
+    why: &str,
+) -> Box<Diagnostic> {
+    let expects = "a data set in memory, such as `Dataset::csv(…)?`: this run has a stream";
+    Box::new(problem::bad_value(call, argument, given, expects).why(why))
+}
+
+/// SC0701 where one of the two splits is a stream. Only the other one is in memory; of two streams nothing is said.
+///
+/// # Errors
+/// SC0911 if a file has changed.
+pub(super) fn overlap(train: Data<'_>, validation: Data<'_>) -> Result<Option<Diagnostic>> {
+    let (held, stream, train_is_held) = match (train, validation) {
+        (Data::Held(held), Data::Streamed(stream)) => (held, stream, true),
+        (Data::Streamed(stream), Data::Held(held)) => (held, stream, false),
+        _ => return Ok(None),
+    };
+    let key = |example: &Example| (example.text.clone(), example.pair.clone());
+    let mut known: HashMap<(String, Option<String>), Vec<usize>> = HashMap::new();
+    for (index, example) in held.examples.iter().enumerate() {
+        known.entry(key(example)).or_default().push(index);
+    }
+    let mut rule = SplitsOverlap {
+        shared: 0,
+        validation: validation.len(),
+        first: Vec::new(),
+        other_label: 0,
+        one_data_set: false,
+    };
+    for portion in stream.portions() {
+        for example in &portion?.examples {
+            // Each validation example counts once, however often it is trained on.
+            let found: Vec<usize> = match train_is_held {
+                true => known
+                    .get(&key(example))
+                    .and_then(|all| all.first())
+                    .into_iter()
+                    .copied()
+                    .collect(),
+                false => known.remove(&key(example)).unwrap_or_default(),
+            };
+            for index in found {
+                let other = &held.examples[index];
+                let rows = match train_is_held {
+                    true => (other.row, example.row),
+                    false => (example.row, other.row),
+                };
+                rule.shared += 1;
+                rule.other_label += usize::from(other.label_name != example.label_name);
+                if rule.first.len() < 5 {
+                    let text = match &example.pair {
+                        Some(pair) => format!("{} | {pair}", example.text),
+                        None => example.text.clone(),
+                    };
+                    rule.first.push((rows.0, rows.1, text));
+                }
+            }
+        }
+    }
+    Ok((rule.shared > 0).then(|| rule.diagnostic()))
+}
+
+/// The largest number that a label is, and whether one is outside of what a binary loss takes.
+pub(crate) fn label_range(stream: &Stream) -> Option<(f64, f64)> {
+    let counts = stream.class_counts();
+    let largest = counts.iter().rposition(|&count| count > 0);
+    match (stream.value_range(), largest) {
+        (Some((low, high)), _) => Some((f64::from(low), f64::from(high))),
+        (None, Some(largest)) => Some((0.0, largest as f64)),
+        (None, None) => None,
+    }
+}
+
+/// The number that a label is, for a binary loss.
+pub(crate) fn label_value(label: Option<Label>) -> f64 {
+    match label {
+        Some(Label::Class(class)) => class as f64,
+        Some(Label::Value(value)) => f64::from(value),
+        None => 0.0,
+    }
+}
