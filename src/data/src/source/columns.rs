@@ -51,7 +51,7 @@ enum Wanted {
 }
 
 /// Column indices, once the header is known.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Chosen {
     pub(crate) text: usize,
     pub(crate) pair: Option<usize>,
@@ -120,6 +120,11 @@ impl Columns {
     pub fn labels(mut self, name: impl Into<String>, separator: impl Into<String>) -> Self {
         self.label = Wanted::Several(name.into(), separator.into());
         self
+    }
+
+    /// Whether a row has several texts to choose from.
+    pub(crate) fn has_choices(&self) -> bool {
+        !self.choices.is_empty()
     }
 
     /// Whether a row has several labels.

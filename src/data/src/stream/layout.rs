@@ -80,6 +80,7 @@ impl Layout {
             layout.chosen = Some(Chosen {
                 text: 0,
                 pair: None,
+                choices: Vec::new(),
                 label,
             });
         }
@@ -129,12 +130,12 @@ impl Layout {
 
     /// Whether rows are pairs of texts.
     pub(super) fn is_paired(&self) -> bool {
-        self.chosen.is_some_and(|chosen| chosen.pair.is_some())
+        self.chosen.as_ref().is_some_and(|it| it.pair.is_some())
     }
 
     /// The name of the column of the label.
     pub(super) fn label_column(&self) -> Option<&str> {
-        let column = match self.chosen?.label {
+        let column = match self.chosen.as_ref()?.label {
             LabelColumn::Class(column) | LabelColumn::Value(column) => column,
             LabelColumn::Several(column) => column,
             LabelColumn::Absent => return None,
@@ -147,7 +148,7 @@ impl Layout {
     /// # Errors
     /// SC0313 and SC0417 for the columns of the first object.
     pub(super) fn first_row(&mut self, raw: Raw) -> Result<Row> {
-        if let (None, Content::Line(line)) = (self.chosen, &raw.content) {
+        if let (None, Content::Line(line)) = (&self.chosen, &raw.content) {
             if let Ok(header) = json_keys(line) {
                 self.header = header;
                 self.choose()?;
@@ -180,14 +181,14 @@ impl Layout {
         if self.format.has_header() && fields.len() != self.header.len() {
             return Row::Bad(Bad::Ragged(fields));
         }
-        match self.chosen {
+        match &self.chosen {
             Some(chosen) => self.labelled(line, fields, chosen),
             // The first object cannot be read.
             None => bad("it is not a JSON object", format!("line {line}")),
         }
     }
 
-    fn labelled(&self, line: usize, mut fields: Vec<String>, chosen: Chosen) -> Row {
+    fn labelled(&self, line: usize, mut fields: Vec<String>, chosen: &Chosen) -> Row {
         let label = match chosen.label {
             LabelColumn::Class(column) | LabelColumn::Value(column) => {
                 let written = fields.get(column).map_or("", String::as_str);

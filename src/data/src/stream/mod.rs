@@ -71,7 +71,7 @@ impl Stream {
     /// [`Self::csv`] with named columns.
     ///
     /// # Errors
-    /// As [`Self::csv`]; SC0915 for columns with several labels a row.
+    /// As [`Self::csv`]; SC0915 for columns with several labels or several choices a row.
     pub fn csv_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
         Self::of(Format::Csv, path.as_ref(), columns)
     }
@@ -117,10 +117,16 @@ impl Stream {
     }
 
     fn of(format: Format, path: &Path, columns: &Columns) -> Result<Self> {
-        if columns.has_label_sets() {
+        let of_other_head = match (columns.has_label_sets(), columns.has_choices()) {
+            (true, _) => Some((".labels(…)", "several labels a row are")),
+            (_, true) => Some((".choices(…)", "several texts to choose from are")),
+            _ => None,
+        };
+        if let Some((given, what)) = of_other_head {
             let place = problem::call(format.call());
-            let expects = "`.label(…)` or `.value(…)`: several labels a row are read by `Dataset`, into memory";
-            return Err(problem::bad_size(place, "columns", ".labels(…)", expects));
+            let expects =
+                format!("`.label(…)` or `.value(…)`: {what} read by `Dataset`, into memory");
+            return Err(problem::bad_size(place, "columns", given, &expects));
         }
         let index = Index::of(format, path, columns)?;
         Ok(Self {

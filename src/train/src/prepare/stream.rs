@@ -73,6 +73,10 @@ fn of_other_head(files: &impl Files, stream: &Stream, call: &str) -> Box<Diagnos
             "a set of labels for each text, since it is multi-label",
             "Dataset::csv_with(\"train.csv\", &Columns::new().labels(\"labels\", \",\"))?",
         ),
+        Task::Choice => (
+            "prompts with choices",
+            "Dataset::from_choices([(\"a prompt\", vec![\"first\", \"second\"], 0)])?",
+        ),
         _ => (
             "pairs of texts with their similarity, in memory",
             "Dataset::tsv_with(\"pairs.tsv\", &Columns::new().text(\"first\").pair(\"second\").value(\"similarity\"))?",
