@@ -222,7 +222,13 @@ fn what_cannot_be_trained_on_is_refused_before_the_first_step() {
     refused(&compiled(), &numbers, quiet(), "SC0307", "0.5 at row 0");
     let four = Dataset::from_labelled((0..8).map(|row| ("w10 w11", ["a", "b", "c", "d"][row % 4])));
     let four = Stream::tsv(write(&folder, "four.tsv", &four)).expect("rows");
-    refused(&compiled(), &four, quiet(), "SC0301", "4 classes");
+    refused(
+        &compiled(),
+        &four,
+        quiet(),
+        "SC0301",
+        "the head has 3 outputs",
+    );
     // The model knows its classes by name after a run.
     let known = compiled();
     known.fit(&stream, quiet()).expect("it trains");

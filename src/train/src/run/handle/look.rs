@@ -9,6 +9,7 @@ use crate::context::interrupt::Listening;
 use crate::count::IntoCount;
 use crate::inspect::{self, Inspection, Ranking};
 use crate::network::Network;
+use crate::prepare::in_memory_only;
 use crate::report::inspection::{
     AttentionMap, BatchView, DataMap, LayerRatios, RankedExamples, TensorStatistics, UpdateRatios,
     Why,
