@@ -1,5 +1,5 @@
-"""Writes a tiny BertForMultipleChoice with random weights, a batch of 2 prompts with 3 choices, and what transformers computes with
-them in evaluation mode: outputs, the loss and every gradient. `python make.py`, with transformers and torch."""
+"""Writes a tiny BertForMultipleChoice with random weights, a batch of 2 prompts with 3 choices, and what transformers computes
+with them in evaluation mode: outputs, the loss and every gradient. `python make.py`, with transformers and torch."""
 
 import json
 import pathlib
@@ -41,9 +41,11 @@ torch.set_num_threads(1)
 config = BertConfig(vocab_size=128, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
                     max_position_embeddings=64, attn_implementation="eager")
 model = BertForMultipleChoice(config).eval()
+# Larger weights than those of the other heads: with small ones all choices are alike, and gradients of the body cancel to
+# rounding errors.
 with torch.no_grad():
     for name, parameter in model.named_parameters():
-        parameter.copy_(0.05 * torch.randn(parameter.shape) + (1.0 if name.endswith("LayerNorm.weight") else 0.0))
+        parameter.copy_(0.2 * torch.randn(parameter.shape) + (1.0 if name.endswith("LayerNorm.weight") else 0.0))
 model.save_pretrained(HERE)
 given = inputs()
 values = computed(model, given)
