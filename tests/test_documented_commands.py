@@ -83,6 +83,8 @@ COMMANDS = {
     "cargo build --workspace": None,  # part of every script
     "cargo build --workspace --timings": ("cargo build -h", "--timings"),
 }
+# Measurements that take minutes even when they are short.
+LONG = {f".venv/bin/python tests/bench/bench.py {option}" for option in ("--accuracy --torch", "--growth", "--newcomer")}
 # Those that do not depend on the folder they are started in.
 ANYWHERE = {
     "{stratoscope} doctor": "ok       checkpoint: all-MiniLM-L6-v2",
@@ -156,7 +158,8 @@ def test_every_documented_command_is_here():
     assert documented() == set(COMMANDS)
 
 
-@pytest.mark.parametrize("command", [command for command, run in COMMANDS.items() if run])
+@pytest.mark.parametrize("command", [
+    pytest.param(command, marks=pytest.mark.full if command in LONG else []) for command, run in COMMANDS.items() if run])
 def test_documented_commands_work_in_a_plain_shell(plain, command):
     """In the checkout, where the documents have them run; no tracked file changes and none is added."""
     line, expected = COMMANDS[command]
