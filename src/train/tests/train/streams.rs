@@ -10,8 +10,8 @@ use stratoscope_data::{Columns, Dataset, IntoData, Stream};
 use stratoscope_strategy::Strategy;
 use stratoscope_train::{
     AdamW, BertForMaskedLM, BertForSequenceClassification, BertForTokenClassification, CompileArgs,
-    EvaluateArgs, FitArgs, History, MeanSquaredError, interrupt, on_batch_end, on_train_begin,
-    perplexity,
+    EvaluateArgs, FitArgs, History, LoadOptions, MeanSquaredError, interrupt, on_batch_end,
+    on_train_begin, perplexity,
 };
 use tempfile::TempDir;
 
@@ -138,7 +138,9 @@ fn a_run_that_was_left_goes_on_to_the_same_bits() {
     let from = kept.join("step-9");
     let other = model(None, 2);
     let going = args().resume_from(from.to_str().expect("UTF-8"));
-    other.fit(&windows(&folder), going).expect("it goes on");
+    let anew = Stream::tsv(folder.path().join("many.tsv")).expect("rows");
+    let anew = anew.shuffle(512).expect("a buffer");
+    other.fit(&anew, going).expect("it goes on");
     assert!(
         weights(&other) == expected,
         "from a checkpoint: other weights"
@@ -333,7 +335,9 @@ fn findings_about_data_are_those_of_a_data_set() {
     // Classes for numbers are noticed by the first rows.
     let folder = tiny_bert(0.0);
     let path = folder.path().to_str().expect("UTF-8");
-    let one = BertForSequenceClassification::from_pretrained(path, 1).expect("it loads");
+    let options = LoadOptions::new().num_labels(1).new_head();
+    let one = BertForSequenceClassification::from_pretrained_with(path, &options);
+    let one = one.expect("a new head");
     let args = CompileArgs::new()
         .optimizer(AdamW::new(0.01))
         .loss(MeanSquaredError);
