@@ -91,12 +91,16 @@ count_skips() {
     done < <(sed -n 's/^ *skipped: *//p' "$1" | grep -vi cuda | sort | uniq -c | sed 's/^ *//')
 }
 
+# The examples that tests of the kernel and of the documents run; `lints` compiles the others, too.
+examples=(all_reduce check encoder_step fine_tune gpu_step losses memory train_step)
+
 # Unit and integration tests of all crates, but those of `gpu_tests`.
 rust_tests() {
     local log=$results/rust.log status=0
+    cargo build --workspace --locked "${examples[@]/#/--example=}" || return
     if cargo nextest --version >/dev/null 2>&1; then
-        cargo nextest run --config-file tests/nextest.toml --workspace --locked --no-fail-fast --success-output final \
-            -E 'not (test(on_wgpu) or test(on_gpu))' 2>&1 | tee "$log" || status=$?
+        cargo nextest run --config-file tests/nextest.toml --workspace --locked --lib --bins --tests --no-fail-fast \
+            --success-output final -E 'not (test(on_wgpu) or test(on_gpu))' 2>&1 | tee "$log" || status=$?
     else
         cargo test --workspace --locked --no-fail-fast --lib --bins --tests -- --nocapture \
             --skip on_wgpu --skip on_gpu 2>&1 | tee "$log" || status=$?
@@ -116,7 +120,8 @@ gpu_tests() {
 doc_tests() { cargo test --workspace --locked --doc; }
 
 # Tests that execute notebooks, the pages of the book and commands of the documents: they compute much and wait for nothing.
-documents=(articles book cards commands course documented_commands heads jupyterlab notebook notebook_outputs python_cells rules
+# Those of commands come first: cargo builds for them, and later for the checks.
+documents=(documented_commands articles book cards commands course heads jupyterlab notebook notebook_outputs python_cells rules
     tables_in_jupyterlab training)
 
 # Runs files of `tests/`; NAME.skips has the reasons for what was skipped.
@@ -145,8 +150,6 @@ kernel_tests() {
 lints() { cargo clippy --workspace --locked --all-targets -- -D warnings; }
 documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --locked --no-deps; }
 
-display_packages
-launcher_packages
 # wgpu's software device needs a private folder for its sockets.
 export XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-$results}
 # The expected values are those of the processor; tests of other devices name them.
@@ -154,9 +157,18 @@ export STRATOSCOPE_DEVICE=${STRATOSCOPE_DEVICE:-cpu}
 
 find_rust
 step "formatting" cargo fmt --all --check
-make_venv
-cuda_compiler
+# What is downloaded is unpacked while burn is compiled.
+find_python
+{
+    display_packages
+    launcher_packages
+    make_venv
+    cuda_compiler
+} >"$results/packages.log" 2>&1 &
+packages=$!
 build
+wait "$packages" || { cat "$results/packages.log" >&2; exit 1; }
+cat "$results/packages.log"
 install_kernel
 step "Rust tests" rust_tests
 # Runs steps beside those of the foreground, at a lower priority: their output goes to NAME.log, failures to NAME.failed.

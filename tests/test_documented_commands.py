@@ -83,6 +83,8 @@ COMMANDS = {
     "cargo build --workspace": None,  # part of every script
     "cargo build --workspace --timings": ("cargo build -h", "--timings"),
 }
+# What is built before the commands run.
+EXAMPLES = ["fine_tune", "train_step", "encoder_step", "gpu_step", "check"]
 # Measurements that take minutes even when they are short.
 LONG = {f".venv/bin/python tests/bench/bench.py {option}" for option in ("--accuracy --torch", "--growth", "--newcomer")}
 # Those that do not depend on the folder they are started in.
@@ -123,8 +125,8 @@ def tracked_changes():
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
     """Runs a command as a new shell does: no activated environment, none of the session's variables."""
-    # `cargo nextest run` builds the examples, `cargo build` does not.
-    subprocess.run(["cargo", "build", "-q", "--workspace", "--locked", "--examples"], cwd=ROOT, check=True)
+    examples = [f"--example={name}" for name in EXAMPLES]
+    subprocess.run(["cargo", "build", "-q", "--workspace", "--locked", *examples], cwd=ROOT, check=True)
     folder = tmp_path_factory.mktemp("plain")
     (folder / "small.ipynb").write_text(NOTEBOOK)
     cargo = shutil.which("cargo")
@@ -190,7 +192,7 @@ def test_the_scripts_explain_themselves(plain):
         assert "Python packages" not in finished.stdout and "cargo build" not in finished.stdout
 
 
-@pytest.mark.parametrize("example", ["fine_tune", "train_step", "encoder_step", "gpu_step", "check"])
+@pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_explain_themselves(plain, example):
     finished = plain(f"{{examples}}/{example} --help")
     assert finished.returncode == 0 and finished.stdout.startswith(f"usage: {example}"), finished.stderr

@@ -59,7 +59,7 @@ def test_the_kernel_answers(stratoscope, tmp_path):
 
 @pytest.fixture(scope="module")
 def losses():
-    """The example, which `cargo nextest run` builds with the tests."""
+    """The example, which `tests/run.sh` builds before."""
     example = TARGET / "debug" / "examples" / "losses"
     if not example.exists():
         run(["cargo", "build", "--workspace", "--locked", "--example", "losses"], seconds=1800)
