@@ -41,7 +41,7 @@ impl EncodedExample {
     /// Where its sequences stand in its tokens: one, or that of each choice.
     pub(crate) fn sequences(&self) -> Vec<Range<usize>> {
         let Targets::Choices(lengths) = &self.targets else {
-            return vec![0..self.ids.len()];
+            return std::iter::once(0..self.ids.len()).collect();
         };
         let mut start = 0;
         let each = lengths.iter().map(|&length| {

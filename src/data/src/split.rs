@@ -215,6 +215,7 @@ impl Split {
 }
 
 /// The batches of a [`Split`]: an error where a file cannot be read any more.
+#[expect(clippy::large_enum_variant, reason = "an epoch has one of them")]
 pub enum SplitBatches {
     /// Of tokens in memory.
     Held(Batches),

@@ -148,11 +148,11 @@ impl Layout {
     /// # Errors
     /// SC0313 and SC0417 for the columns of the first object.
     pub(super) fn first_row(&mut self, raw: Raw) -> Result<Row> {
-        if let (None, Content::Line(line)) = (&self.chosen, &raw.content) {
-            if let Ok(header) = json_keys(line) {
-                self.header = header;
-                self.choose()?;
-            }
+        if let (None, Content::Line(line)) = (&self.chosen, &raw.content)
+            && let Ok(header) = json_keys(line)
+        {
+            self.header = header;
+            self.choose()?;
         }
         Ok(self.row(raw))
     }
