@@ -290,10 +290,10 @@ def test_the_time_to_compile_grows_with_the_statements(kernel):
     kernel.manager.interrupt_kernel()
     cell = kernel.collect(request, code)
     # 117 s when it was cubic; the limit allows for a busy machine.
-    assert time.monotonic() - pressed < 30
+    assert time.monotonic() - pressed < 60
     assert cell.errors[0]["ename"] == "Interrupted"
     assert value(kernel, "kept") == '"kept"'
-    kernel.execute(code, timeout=100).ok()
+    kernel.execute(code, timeout=300).ok()
     assert value(kernel, "number1599") == "1599"
     kernel.execute("%reset " + " ".join(f"number{index}" for index in range(1600)))
 
