@@ -1,5 +1,5 @@
 //! [`Stream`]: data that stays in its files. `fit!`, `start!` and `evaluate!` take it where they take a
-//! [`Dataset`](crate::Dataset); only the rows of a shuffle buffer and of the coming batches are in memory.
+//! [`Dataset`]; only the rows of a shuffle buffer and of the coming batches are in memory.
 //!
 //! Making a stream looks through its files once (`index`): it counts rows and classes, checks every row, and writes down
 //! where every 512th stands. So the number of steps is known before the first one, and a run that goes on at any step reads
