@@ -16,7 +16,7 @@ PROGRESS = re.compile(r"[^\n]+ in (\d+ (h|min) )?[\d.]+ (ms|s|min)\s*")
 SPEED = re.compile(r"( +\d[\d.]*)? +(\d+ (h|min) )?\d[\d.]* (ms|s|min)$|\d[\d.]* [KMG]iB free; .*", re.MULTILINE)
 PICTURE = re.compile(r"data:image/[^\"')]+")
 # Checksums (six hexadecimal digits in a report, more in its JSON) and all other numbers with their units.
-CHECKSUM = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{6,64}\b")
+CHECKSUM = re.compile(r"\b[0-9a-f]{6,64}\b")
 NUMBER = re.compile(r"\b\d+ (h|min) \d+ (min|s)\b|(?:(?:<|&lt;) ?)?[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?( ?(B|[KMG]iB|[kMG]B|ms|µs|s|min)\b)?")
 # The head of a table of training: in one line, or where the time is long and the table wide, with `val` in a line above.
 HEAD = re.compile(r"^(?:(?: ?val)+ ?\n)?.*\bseq/s time ?$", re.MULTILINE)
