@@ -6,8 +6,8 @@ use burn::tensor::{Device, Tensor};
 use stratoscope_bert::checkpoint::AdapterFolder;
 use stratoscope_bert::{
     BatchTensors, BertConfig, BertNetwork, BertTokenizer, LoadOptions, LoadReport, MaskedLm, Mode,
-    MultipleChoice, NamedParameter, Origin as TensorOrigin, QuestionAnswerer, SentenceEncoder,
-    SequenceClassifier, TokenClassifier, checkpoint, named_parameters, source,
+    MultipleChoice, Origin as TensorOrigin, QuestionAnswerer, SentenceEncoder, SequenceClassifier,
+    TokenClassifier, checkpoint, source,
 };
 use stratoscope_data::{Batch, Masking, Tokenize};
 use stratoscope_diagnostics::rules::InvalidSize;
@@ -17,10 +17,56 @@ use stratoscope_strategy::{Origin, scope};
 
 use crate::arguments::IntoCount;
 use crate::model::Model;
-use crate::model::calls::Calls;
 use crate::model::lora::freeze_all_but_adapters;
-use crate::network::{Activation, Blueprint, Files, Network, StepShape, Task};
+use crate::network::{Files, Network, StepShape, Task};
 use crate::report::memory_plan::StepMemory;
+
+/// What is the same for BERT with any head: its parameters are those of a checkpoint, which it is saved as, its outputs are
+/// logits or numbers, and each encoder layer is a part that can be recomputed.
+macro_rules! of_a_checkpoint {
+    () => {
+        fn parameters(&self) -> Vec<stratoscope_bert::NamedParameter> {
+            stratoscope_bert::named_parameters(self)
+        }
+
+        fn can_be_saved(&self) -> bool {
+            true
+        }
+
+        fn save(
+            &self,
+            files: &$crate::model::bert::BertFiles,
+            folder: &std::path::Path,
+        ) -> stratoscope_diagnostics::Result<Vec<std::path::PathBuf>> {
+            stratoscope_bert::checkpoint::save(folder, self, &files.config, &files.tokenizer)
+        }
+
+        fn blueprint(
+            &self,
+            files: &$crate::model::bert::BertFiles,
+        ) -> Option<$crate::network::Blueprint> {
+            let architecture = <Self as stratoscope_bert::BertNetwork>::ARCHITECTURE;
+            $crate::network::Blueprint::of(architecture, &files.config)
+        }
+
+        fn output_activation(&self) -> Option<$crate::network::Activation> {
+            Some($crate::network::Activation::Linear)
+        }
+
+        fn follows_policy() -> bool {
+            true
+        }
+
+        fn can_recompute() -> bool {
+            true
+        }
+
+        #[inline(never)]
+        fn calls() -> $crate::model::calls::Calls<Self> {
+            $crate::model::calls::Calls::compiled_here()
+        }
+    };
+}
 
 mod choice;
 mod masked;
@@ -187,40 +233,7 @@ impl Network for SequenceClassifier {
         self.forward(BatchTensors::from_batch(batch, device), mode)
     }
 
-    fn parameters(&self) -> Vec<NamedParameter> {
-        named_parameters(self)
-    }
-
-    fn can_be_saved(&self) -> bool {
-        true
-    }
-
-    fn save(&self, files: &BertFiles, folder: &Path) -> Result<Vec<PathBuf>> {
-        checkpoint::save(folder, self, &files.config, &files.tokenizer)
-    }
-
-    fn blueprint(&self, files: &BertFiles) -> Option<Blueprint> {
-        Blueprint::of(Self::ARCHITECTURE, &files.config)
-    }
-
-    /// The head is a dense layer: what it puts out are logits, or the number of a regression.
-    fn output_activation(&self) -> Option<Activation> {
-        Some(Activation::Linear)
-    }
-
-    fn follows_policy() -> bool {
-        true
-    }
-
-    /// Each encoder layer is a part.
-    fn can_recompute() -> bool {
-        true
-    }
-
-    #[inline(never)]
-    fn calls() -> Calls<Self> {
-        Calls::compiled_here()
-    }
+    of_a_checkpoint!();
 }
 
 impl Model<SequenceClassifier> {

@@ -11,6 +11,11 @@ use stratoscope_render::text;
 use crate::network::Files;
 use crate::problem;
 
+/// What the head takes, in words, and a call that reads it.
+pub(super) const WANTED: &str = "prompts with choices";
+pub(super) const READER: &str =
+    "Dataset::from_choices([(\"a prompt\", vec![\"first\", \"second\"], 0)])?";
+
 /// Prompts with as many choices as the model was made for.
 ///
 /// # Errors
@@ -64,9 +69,9 @@ pub(crate) fn choosable(files: &impl Files, data: &Dataset, call: &str) -> Resul
         let (has, fitting) = super::kind_of(data);
         let rule = DataOfOtherHead {
             model: files.model_name().to_owned(),
-            wants: "prompts with choices",
+            wants: WANTED,
             has,
-            reader: "Dataset::from_choices([(\"a prompt\", vec![\"first\", \"second\"], 0)])?",
+            reader: READER,
             fitting: fitting.filter(|&it| it != files.model_name()),
             row: first.row,
             source: data.source.clone(),

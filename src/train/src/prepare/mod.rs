@@ -37,15 +37,16 @@ use crate::context::warnings::notice;
 use crate::loss::Loss;
 use crate::network::{Files, Task};
 
-/// A name that nobody gave: transformers' `LABEL_3`.
-fn is_generic(index: usize, name: &str) -> bool {
-    name.strip_prefix("LABEL_") == Some(&index.to_string())
+/// Whether nobody gave any of these names: they are transformers' `LABEL_3`.
+pub(crate) fn are_generic(names: &[String]) -> bool {
+    let is_generic =
+        |(index, name): (usize, &String)| name.strip_prefix("LABEL_") == Some(&index.to_string());
+    names.iter().enumerate().all(is_generic)
 }
 
-/// Whether nobody gave any of these names.
-pub(crate) fn are_generic(names: &[String]) -> bool {
-    let mut names = names.iter().enumerate();
-    names.all(|(index, name)| is_generic(index, name))
+/// Whether the classes of data have the numbers that the model gives them: by name, or because its own have no names.
+fn are_numbered_alike(own: &[String], names: &[String]) -> bool {
+    own.iter().zip(names).all(|(own, name)| own == name) || are_generic(own)
 }
 
 /// The data set's label names for the model, where the model has none of its own yet.
@@ -283,15 +284,7 @@ fn with_classes<'a>(
         return Err(rule.error());
     }
     let own = files.label_names();
-    let same = own
-        .iter()
-        .zip(&data.label_names)
-        .all(|(own, name)| own == name);
-    let unnamed = own
-        .iter()
-        .enumerate()
-        .all(|(index, name)| is_generic(index, name));
-    if same || unnamed {
+    if are_numbered_alike(own, &data.label_names) {
         return Ok(Cow::Borrowed(data));
     }
     labels::other_order(own, &data.label_names, &data.source, call).map_or(Ok(()), notice)?;

@@ -13,7 +13,7 @@ use stratoscope_diagnostics::rules::{
 };
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
-use super::{is_generic, labels, report_truncated, texts, without_labels};
+use super::{are_numbered_alike, choices, labels, report_truncated, texts, without_labels};
 use crate::context::warnings::notice;
 use crate::loss::Loss;
 use crate::network::{Files, Task};
@@ -25,7 +25,7 @@ const SAMPLE: usize = 512;
 /// Checks a stream against a model, and counts its tokens.
 ///
 /// # Errors
-/// As [`super::encode`]; SC0103 for a model whose examples cannot be streamed.
+/// As [`super::encode`]; SC0431 for a model whose examples cannot be streamed.
 pub(super) fn encode(
     files: &impl Files,
     head: &HeadWritten,
@@ -73,10 +73,7 @@ fn of_other_head(files: &impl Files, stream: &Stream, call: &str) -> Box<Diagnos
             "a set of labels for each text, since it is multi-label",
             "Dataset::csv_with(\"train.csv\", &Columns::new().labels(\"labels\", \",\"))?",
         ),
-        Task::Choice => (
-            "prompts with choices",
-            "Dataset::from_choices([(\"a prompt\", vec![\"first\", \"second\"], 0)])?",
-        ),
+        Task::Choice => (choices::WANTED, choices::READER),
         _ => (
             "pairs of texts with their similarity, in memory",
             "Dataset::tsv_with(\"pairs.tsv\", &Columns::new().text(\"first\").pair(\"second\").value(\"similarity\"))?",
@@ -125,12 +122,7 @@ fn with_classes(
         return Err(out_of_range(stream, head, (classes, above), first, call));
     }
     let (own, names) = (files.label_names(), stream.label_names());
-    let same = own.iter().zip(names).all(|(own, name)| own == name);
-    let unnamed = own
-        .iter()
-        .enumerate()
-        .all(|(at, name)| is_generic(at, name));
-    if same || unnamed {
+    if are_numbered_alike(own, names) {
         return Ok(stream.clone());
     }
     labels::other_order(own, names, stream.source(), call).map_or(Ok(()), notice)?;

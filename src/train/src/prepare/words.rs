@@ -9,7 +9,7 @@ use stratoscope_diagnostics::rules::{
 };
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
-use super::is_generic;
+use super::are_numbered_alike;
 use crate::context::warnings::notice;
 use crate::network::Files;
 
@@ -65,15 +65,7 @@ pub(super) fn checked<'a>(
         return Err(rule.error());
     }
     let own = files.label_names();
-    let same = own
-        .iter()
-        .zip(&data.label_names)
-        .all(|(own, name)| own == name);
-    let unnamed = own
-        .iter()
-        .enumerate()
-        .all(|(index, name)| is_generic(index, name));
-    if same || unnamed {
+    if are_numbered_alike(own, &data.label_names) {
         return Ok(Cow::Borrowed(data));
     }
     Ok(Cow::Owned(data.clone().with_label_names(own)?))

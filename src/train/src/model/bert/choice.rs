@@ -1,12 +1,7 @@
 //! BERT that chooses one of several texts for a prompt, as a model: SWAG, questions with answers to choose from.
 
-use std::path::{Path, PathBuf};
-
 use burn::tensor::{Device, Tensor};
-use stratoscope_bert::{
-    BatchTensors, BertNetwork, LoadOptions, Mode, MultipleChoice, NamedParameter, checkpoint,
-    named_parameters,
-};
+use stratoscope_bert::{BatchTensors, LoadOptions, Mode, MultipleChoice};
 use stratoscope_data::{Batch, Dataset, Example};
 use stratoscope_diagnostics::rules::InvalidSize;
 use stratoscope_diagnostics::{Place, Result, Rule};
@@ -15,8 +10,7 @@ use stratoscope_strategy::Origin;
 use super::{BertFiles, load};
 use crate::arguments::IntoCount;
 use crate::model::Model;
-use crate::model::calls::Calls;
-use crate::network::{Activation, Blueprint, Network};
+use crate::network::Network;
 use crate::predict::Predictions;
 
 /// BERT that chooses one of several texts for a prompt.
@@ -31,39 +25,7 @@ impl Network for MultipleChoice {
         self.forward(BatchTensors::from_batch(batch, device), choices, mode)
     }
 
-    fn parameters(&self) -> Vec<NamedParameter> {
-        named_parameters(self)
-    }
-
-    fn can_be_saved(&self) -> bool {
-        true
-    }
-
-    fn save(&self, files: &BertFiles, folder: &Path) -> Result<Vec<PathBuf>> {
-        checkpoint::save(folder, self, &files.config, &files.tokenizer)
-    }
-
-    fn blueprint(&self, files: &BertFiles) -> Option<Blueprint> {
-        Blueprint::of(Self::ARCHITECTURE, &files.config)
-    }
-
-    fn output_activation(&self) -> Option<Activation> {
-        Some(Activation::Linear)
-    }
-
-    fn follows_policy() -> bool {
-        true
-    }
-
-    /// Each encoder layer is a part.
-    fn can_recompute() -> bool {
-        true
-    }
-
-    #[inline(never)]
-    fn calls() -> Calls<Self> {
-        Calls::compiled_here()
-    }
+    of_a_checkpoint!();
 }
 
 impl Model<MultipleChoice> {

@@ -1,20 +1,14 @@
 //! BERT that predicts hidden tokens, as a model: pretraining on the texts of a domain, and filling in.
 
-use std::path::{Path, PathBuf};
-
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use stratoscope_bert::{
-    BatchTensors, BertNetwork, LoadOptions, MaskedLm, Mode, NamedParameter, checkpoint,
-    named_parameters,
-};
+use stratoscope_bert::{BatchTensors, LoadOptions, MaskedLm, Mode};
 use stratoscope_data::{Batch, Labels, Masking};
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::Origin;
 
 use super::{BertFiles, load};
 use crate::model::Model;
-use crate::model::calls::Calls;
-use crate::network::{Activation, Blueprint, Network};
+use crate::network::Network;
 use crate::predict::{IntoTexts, Predictions};
 use crate::problem;
 
@@ -52,38 +46,7 @@ impl Network for MaskedLm {
         logits.reshape([rows, count / rows * vocabulary])
     }
 
-    fn parameters(&self) -> Vec<NamedParameter> {
-        named_parameters(self)
-    }
-
-    fn can_be_saved(&self) -> bool {
-        true
-    }
-
-    fn save(&self, files: &BertFiles, folder: &Path) -> Result<Vec<PathBuf>> {
-        checkpoint::save(folder, self, &files.config, &files.tokenizer)
-    }
-
-    fn blueprint(&self, files: &BertFiles) -> Option<Blueprint> {
-        Blueprint::of(Self::ARCHITECTURE, &files.config)
-    }
-
-    fn output_activation(&self) -> Option<Activation> {
-        Some(Activation::Linear)
-    }
-
-    fn follows_policy() -> bool {
-        true
-    }
-
-    fn can_recompute() -> bool {
-        true
-    }
-
-    #[inline(never)]
-    fn calls() -> Calls<Self> {
-        Calls::compiled_here()
-    }
+    of_a_checkpoint!();
 }
 
 impl Model<MaskedLm> {

@@ -1,21 +1,15 @@
 //! BERT that gives each text a vector, as a model: similarity and search, and training by pairs of texts with the
 //! similarity that they are to have.
 
-use std::path::{Path, PathBuf};
-
 use burn::tensor::{Device, Tensor};
-use stratoscope_bert::{
-    BatchTensors, BertNetwork, LoadOptions, Mode, NamedParameter, SentenceEncoder, checkpoint,
-    named_parameters,
-};
+use stratoscope_bert::{BatchTensors, LoadOptions, Mode, SentenceEncoder};
 use stratoscope_data::{Batch, Labels};
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::Origin;
 
 use super::{BertFiles, load};
 use crate::model::Model;
-use crate::model::calls::Calls;
-use crate::network::{Activation, Blueprint, Network};
+use crate::network::Network;
 
 /// BERT that gives each text a vector.
 pub type BertForSentenceEmbedding = Model<SentenceEncoder>;
@@ -31,39 +25,7 @@ impl Network for SentenceEncoder {
         }
     }
 
-    fn parameters(&self) -> Vec<NamedParameter> {
-        named_parameters(self)
-    }
-
-    fn can_be_saved(&self) -> bool {
-        true
-    }
-
-    fn save(&self, files: &BertFiles, folder: &Path) -> Result<Vec<PathBuf>> {
-        checkpoint::save(folder, self, &files.config, &files.tokenizer)
-    }
-
-    fn blueprint(&self, files: &BertFiles) -> Option<Blueprint> {
-        Blueprint::of(Self::ARCHITECTURE, &files.config)
-    }
-
-    fn output_activation(&self) -> Option<Activation> {
-        Some(Activation::Linear)
-    }
-
-    fn follows_policy() -> bool {
-        true
-    }
-
-    /// Each encoder layer is a part.
-    fn can_recompute() -> bool {
-        true
-    }
-
-    #[inline(never)]
-    fn calls() -> Calls<Self> {
-        Calls::compiled_here()
-    }
+    of_a_checkpoint!();
 }
 
 impl Model<SentenceEncoder> {

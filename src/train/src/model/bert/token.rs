@@ -1,12 +1,7 @@
 //! BERT with a class for each token, as a model: named entities, parts of speech.
 
-use std::path::{Path, PathBuf};
-
 use burn::tensor::{Device, Tensor};
-use stratoscope_bert::{
-    BatchTensors, BertNetwork, LoadOptions, Mode, NamedParameter, TokenClassifier, checkpoint,
-    named_parameters,
-};
+use stratoscope_bert::{BatchTensors, LoadOptions, Mode, TokenClassifier};
 use stratoscope_data::Batch;
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::Origin;
@@ -14,8 +9,7 @@ use stratoscope_strategy::Origin;
 use super::{BertFiles, labels_of_a_head, load, load_labels};
 use crate::arguments::IntoCount;
 use crate::model::Model;
-use crate::model::calls::Calls;
-use crate::network::{Activation, Blueprint, Network};
+use crate::network::Network;
 
 /// BERT with a class for each token.
 pub type BertForTokenClassification = Model<TokenClassifier>;
@@ -30,38 +24,7 @@ impl Network for TokenClassifier {
         logits.reshape([rows, length * classes])
     }
 
-    fn parameters(&self) -> Vec<NamedParameter> {
-        named_parameters(self)
-    }
-
-    fn can_be_saved(&self) -> bool {
-        true
-    }
-
-    fn save(&self, files: &BertFiles, folder: &Path) -> Result<Vec<PathBuf>> {
-        checkpoint::save(folder, self, &files.config, &files.tokenizer)
-    }
-
-    fn blueprint(&self, files: &BertFiles) -> Option<Blueprint> {
-        Blueprint::of(Self::ARCHITECTURE, &files.config)
-    }
-
-    fn output_activation(&self) -> Option<Activation> {
-        Some(Activation::Linear)
-    }
-
-    fn follows_policy() -> bool {
-        true
-    }
-
-    fn can_recompute() -> bool {
-        true
-    }
-
-    #[inline(never)]
-    fn calls() -> Calls<Self> {
-        Calls::compiled_here()
-    }
+    of_a_checkpoint!();
 }
 
 impl Model<TokenClassifier> {
