@@ -390,6 +390,45 @@ def far(tmp_path):
         subprocess.run(["ip", "netns", "delete", name], check=False)
 
 
+MODULE = '''use stratoscope::burn::{self, module::Module, nn::{Linear, LinearConfig}, tensor::activation::gelu};
+#[derive(Module, Debug)]
+pub struct Two { hidden: Linear, last: Linear }
+impl Network for Two {
+    type Files = Outputs;
+    fn logits(&self, batch: &Batch, _: Mode, device: &Device) -> Tensor<2> {
+        self.last.forward(gelu(self.hidden.forward(features(batch, device))))
+    }
+}
+pub fn two(device: &Device) -> Two {
+    device.seed(3);
+    Two { hidden: LinearConfig::new(5, 16).init(device), last: LinearConfig::new(16, 1).init(device) }
+}'''
+
+
+def of_a_cell(strategy, made):
+    return f"""let {strategy[0]} = {strategy[1]};
+scope!({strategy[0]}, {{
+    let model = {made};
+    compile!(model, optimizer = Adam::new(0.01), loss = "mse")?;
+}});"""
+
+
+def test_a_module_of_a_cell_trains_in_other_processes(ready):
+    """It is compiled by the cell, and the workers call the function that makes it; a value is refused."""
+    kernel, _ = ready
+    kernel.run(MODULE)
+    made = 'Model::made_by(two, Outputs::new("Two", 1))?'
+    kernel.run(of_a_cell(("one", "MirroredStrategy::logical(2)?"), made))
+    kernel.run(fit(2))
+    expected = left(kernel)
+    kernel.run(of_a_cell(("own", "MultiWorkerMirroredStrategy::workers(2)?"), made))
+    kernel.run(fit(2))
+    assert left(kernel) == expected
+    kernel.run(of_a_cell(("own", "MultiWorkerMirroredStrategy::workers(2)?"),
+                        'Model::of(two(&Device::flex()), Outputs::new("Two", 1))?'))
+    check_error(kernel.execute(fit(1)), "SC0810", "made_by")
+
+
 @pytest.mark.full
 def test_a_network_is_cut_and_comes_back(tmp_path, far):
     there, link = far

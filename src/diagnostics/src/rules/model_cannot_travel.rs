@@ -8,6 +8,8 @@ use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 pub struct ModelCannotTravel {
     /// What it is called: `Two`.
     pub model: String,
+    /// Why the function that makes it cannot travel; `None` where it was not made by one.
+    pub reason: Option<String>,
 }
 
 impl Rule for ModelCannotTravel {
@@ -16,11 +18,11 @@ impl Rule for ModelCannotTravel {
         name: "model-cannot-travel",
         severity: Severity::Error,
         stage: Stage::Data,
-        finds: "A module of one's own that is trained under a `MultiWorkerMirroredStrategy`.",
-        why: "Worker processes build the model from its description. `Sequential` and BERT have one; the code of a module \
-              that a cell defines is not sent to workers yet.",
-        bad: "let history = fit!(model, train, epochs = 1)?; // a module of one's own under worker processes",
-        good: "let strategy = MirroredStrategy::logical(2)?; // replicas in this process",
+        finds: "A module of one's own that is trained under a `MultiWorkerMirroredStrategy` and was not made by a function.",
+        why: "Worker processes make the model for themselves. `Sequential` and BERT have a description that they build it \
+              from; a module of one's own is made by a function of its cell, whose compiled library is sent to them.",
+        bad: "let model = Model::of(Two::new(&Device::flex()), Outputs::new(\"Two\", 1))?; // a value: workers cannot make another one",
+        good: "let model = Model::made_by(|device| Two::new(device), Outputs::new(\"Two\", 1))?; // a function: workers call it",
         tensorflow: tensorflow::page("SC0810"),
     };
 
@@ -28,10 +30,16 @@ impl Rule for ModelCannotTravel {
 
     fn diagnostic(&self) -> Diagnostic {
         let model = &self.model;
-        Self::start(format!("worker processes cannot build `{model}`"))
-            .label(Place::model("fit"), "a module that is defined in a cell")
-            .why("they build a `Sequential` or a BERT from its description; the code of a cell is not sent to them yet")
-            .fix("train it under `MirroredStrategy::logical(n)`: the same steps to the same bits, in this process")
-            .fix("write it as `Sequential([…])` where its layers allow that")
+        let start = Self::start(format!("worker processes cannot build `{model}`"));
+        let diagnostic = match &self.reason {
+            None => start
+                .label(Place::model("fit"), "a module of one's own, made in this process")
+                .why("they make the model for themselves: a `Sequential` or a BERT from its description, another module by its function")
+                .fix("make it by a function: `Model::made_by(|device| …, Outputs::new(…))?`"),
+            Some(reason) => start
+                .label(Place::model("fit"), "a module that a function has made")
+                .why(format!("the function cannot be sent to them: {reason}")),
+        };
+        diagnostic.fix("train it under `MirroredStrategy::logical(n)`: the same steps to the same bits, in this process")
     }
 }

@@ -278,6 +278,7 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
         }),
         example(ModelCannotTravel {
             model: "Two".into(),
+            reason: None,
         }),
         example(WorkersDiffer {
             worker: "worker 2 (process 4711 on node1)".into(),

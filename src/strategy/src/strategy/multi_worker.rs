@@ -24,12 +24,15 @@ use stratoscope_workers::{
 };
 
 mod options;
+mod place;
 mod scaling;
+
+pub use place::device_of_worker;
 
 use super::workers::Workers;
 use super::{Handle, IntoReplicaCount, Settings, Strategy, StrategyKind, handle, split};
 use crate::collective::CrossDeviceOps;
-use crate::device::{DeviceKind, LogicalDevice, choice, cpu};
+use crate::device::{BackendKind, DeviceKind, LogicalDevice, choice, default_device};
 use crate::problem;
 
 /// How worker processes of this program are started. Process-wide, because it is a fact about the program.
@@ -78,15 +81,22 @@ impl Launch for Subcommand {
     }
 }
 
-/// Workers of this machine share its cores.
-struct Shared(Arc<dyn Launch>, usize);
+/// Workers of this machine share its cores and its devices.
+struct Shared {
+    launch: Arc<dyn Launch>,
+    processes: usize,
+    devices: Vec<String>,
+}
 
 impl Launch for Shared {
     fn command(&self, seat: usize) -> std::io::Result<Command> {
-        let mut command = self.0.command(seat)?;
+        let mut command = self.launch.command(seat)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        command.env("RAYON_NUM_THREADS", (cores / self.1).max(1).to_string());
-        command.env("STRATOSCOPE_DEVICE", "cpu");
+        let own = (cores / self.processes).max(1);
+        command.env("RAYON_NUM_THREADS", own.to_string());
+        if let Some(at) = seat.checked_rem(self.devices.len()) {
+            command.env(choice::VARIABLE, &self.devices[at]);
+        }
         Ok(command)
     }
 }
@@ -109,10 +119,12 @@ impl MultiWorkerMirroredStrategy {
     }
 
     /// `count` workers on this machine, 1 to 64: this process, and the others, which are started and reached over
-    /// loopback with a key that is made for them. They compute on the processor and share its cores.
+    /// loopback with a key that is made for them. They compute on the default device and share its cores or memory; where
+    /// that is one of several GPUs, they take these in turn.
     ///
     /// # Errors
-    /// SC0915 for a count outside the range, SC0807 if a process does not start, SC0520 if it is interrupted.
+    /// SC0915 for a count outside the range, SC0712 for a default device that is not there, SC0807 if a process does not
+    /// start, SC0520 if it is interrupted.
     pub fn workers(count: impl IntoReplicaCount) -> Result<Self> {
         let count = count.checked()?;
         let launch = LAUNCH
@@ -120,7 +132,12 @@ impl MultiWorkerMirroredStrategy {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         let launch = launch.unwrap_or_else(|| Arc::new(Subcommand));
-        let source = Source::Started(count - 1, Arc::new(Shared(launch, count)));
+        let shared = Shared {
+            launch,
+            processes: count,
+            devices: place::of_this_machine()?,
+        };
+        let source = Source::Started(count - 1, Arc::new(shared));
         let key = JobKey::new().map_err(|error| problem::backend_failed("the key", error))?;
         Self::begin(source, key, count, None)
     }
@@ -184,6 +201,8 @@ impl MultiWorkerMirroredStrategy {
         count: usize,
         address: Option<SocketAddr>,
     ) -> Result<Self> {
+        // It is the chief's device, and says on what kind of device the others compute.
+        let whole = default_device()?;
         let _listening = Listening::begin();
         let work = Work::begin(("starting", "started"), count, Unit::Things("worker"));
         let mut times = Times::new(build());
@@ -201,7 +220,7 @@ impl MultiWorkerMirroredStrategy {
             ..team.policy()
         });
         work.finished();
-        let devices = devices(&cpu(0).resolve()?, &team.seats());
+        let devices = devices(&whole, &team.seats())?;
         let settings = Settings {
             cross_device_ops: CrossDeviceOps::Chain,
             ..Settings::default()
@@ -257,10 +276,22 @@ impl MultiWorkerMirroredStrategy {
 
 handle!(MultiWorkerMirroredStrategy);
 
-/// The device of each worker, this process first: a share of `whole`, its processor, or the processor of another machine.
-fn devices(whole: &LogicalDevice, seats: &[SeatView]) -> Vec<LogicalDevice> {
+/// The device of each worker, this process first: a share of `whole`, the device of this process, or a device of that kind
+/// of its own.
+fn devices(whole: &LogicalDevice, seats: &[SeatView]) -> Result<Vec<LogicalDevice>> {
     let process = |worker: usize| seats.get(worker.checked_sub(1)?)?.process.as_ref();
-    let is_shared = (1..=seats.len()).all(|worker| process(worker).is_none_or(Process::is_here));
+    let is_here = (1..=seats.len()).all(|worker| process(worker).is_none_or(Process::is_here));
+    let count = seats.len() + 1;
+    // Several GPUs of this machine are taken in turn.
+    let owners = match is_here {
+        true => place::of_this_machine()?.len().clamp(1, count),
+        false => count,
+    };
+    let is_shared = owners < count.max(2);
+    let on = match whole.backend {
+        BackendKind::Flex => String::new(),
+        backend => format!(", on {}", backend.title()),
+    };
     let device = |share: LogicalDevice| LogicalDevice {
         name: format!("worker:{}", share.id),
         kind: match is_shared {
@@ -273,15 +304,18 @@ fn devices(whole: &LogicalDevice, seats: &[SeatView]) -> Vec<LogicalDevice> {
             (false, _) => None,
         },
         description: match process(share.id) {
-            Some(process) => format!("a process on {}", process.machine()),
-            None => "this process, the chief".to_owned(),
+            Some(process) => format!("a process on {}{on}", process.machine()),
+            None => format!("this process, the chief{on}"),
         },
         // Where processes share a machine, each has its part of the memory above.
         shared_by: 1,
         ..share
     };
-    let shares = split(whole, seats.len() + 1).into_iter();
-    shares.map(device).collect()
+    let shares = split(whole, count.div_ceil(owners)).into_iter();
+    let shares = shares.cycle().take(count).enumerate();
+    Ok(shares
+        .map(|(id, share)| device(LogicalDevice { id, ..share }))
+        .collect())
 }
 
 fn invalid(

@@ -1,13 +1,16 @@
 //! `model.build((None, 5))`: variables for an input of a given shape, and how shapes can be written.
 
+use burn::tensor::Device;
 use stratoscope_diagnostics::rules::{Examples, InvalidSize};
 use stratoscope_diagnostics::{Place, Result, Rule};
-use stratoscope_strategy::Origin;
+use stratoscope_strategy::{Origin, scope};
 
 use crate::arguments::IntoCount;
 use crate::model::Model;
+use crate::network::made::Made;
 use crate::network::{Network, Outputs};
 use crate::run::building::does_not_fit;
+use crate::step::workers::{Host, host};
 
 impl<N: Network<Files = Outputs>> Model<N> {
     /// A model of a network of one's own that takes numbers. See [`Network`] for an example.
@@ -17,6 +20,23 @@ impl<N: Network<Files = Outputs>> Model<N> {
     #[track_caller]
     pub fn of(network: N, outputs: Outputs) -> Result<Self> {
         Self::new(network, outputs, Origin::current())
+    }
+
+    /// A model of a network that a function makes on a device; the closure has no variables of its surroundings. Worker
+    /// processes call the function again, in the library of the cell that has it, so that a network of one's own trains
+    /// under [`MultiWorkerMirroredStrategy`](stratoscope_strategy::MultiWorkerMirroredStrategy), too.
+    ///
+    /// # Errors
+    /// As [`Self::of`], and SC0712 for a default device that is not there.
+    #[track_caller]
+    pub fn made_by(make: fn(&Device) -> N, outputs: Outputs) -> Result<Self> {
+        let origin = Origin::current();
+        let network = make(&scope::device()?);
+        let model = Self::new(network, outputs, origin)?;
+        let host: Host = host::<N>;
+        let made = Made::by(host as *const (), make as *const ());
+        model.state().step.made = Some(made);
+        Ok(model)
     }
 }
 

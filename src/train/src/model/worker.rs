@@ -8,13 +8,14 @@ use stratoscope_bert::{
     BertConfig, BertNetwork, MaskedLm, MultipleChoice, QuestionAnswerer, SentenceEncoder,
     SequenceClassifier, TokenClassifier,
 };
-use stratoscope_strategy::{AsStrategy, OneDeviceStrategy, cpu, scope, strategy};
+use stratoscope_strategy::{AsStrategy, OneDeviceStrategy, scope, strategy};
 use stratoscope_workers::team::place_in_environment;
 use stratoscope_workers::{Collective, Fault, JobKey, Outcome, Place, Settings, Work, serve};
 
 use super::sequential::{self, Layers};
+use crate::network::made::{self, Made};
 use crate::network::{Blueprint, Network};
-use crate::step::workers::{Hosted, Model, Replica, Request, answered, failed};
+use crate::step::workers::{Host, Hosted, Model, Replica, Request, answered, failed};
 
 /// The backward pass of a deep network needs more than a thread has by default.
 const STACK_BYTES: usize = 64 << 20;
@@ -88,10 +89,10 @@ impl Work for Worker {
     }
 }
 
-/// The network that a blueprint describes, on the processor.
+/// The network that a blueprint describes, on a device of the chief's kind.
 fn built(model: &Model) -> Outcome<Box<dyn Hosted>> {
     let placed = || -> stratoscope_diagnostics::Result<_> {
-        let handle = OneDeviceStrategy::new(cpu(0))?;
+        let handle = OneDeviceStrategy::new(strategy::device_of_worker(model.backend)?)?;
         let strategy = handle.strategy();
         let _scope = scope::enter(&handle)?;
         Ok((strategy, scope::device()?))
@@ -99,6 +100,13 @@ fn built(model: &Model) -> Outcome<Box<dyn Hosted>> {
     let (strategy, device) = placed().map_err(|problem| failed(problem.one_line()))?;
     let blueprint = &model.blueprint;
     match blueprint.family.as_str() {
+        made::FAMILY => {
+            let made = Made::of(blueprint).map_err(failed)?;
+            let (host, make) = made.functions();
+            // SAFETY: `Model::made_by` has put such a function there, and the library that has it is that of the chief.
+            let host = unsafe { std::mem::transmute::<*const (), Host>(host) };
+            host(make, made.width, (strategy, model.policy), &device)
+        }
         sequential::FAMILY => {
             let layers = Layers::of_blueprint(blueprint, &device);
             hosted(layers, strategy, model)

@@ -49,6 +49,7 @@
 
 mod activation;
 mod blueprint;
+pub(crate) mod made;
 mod task;
 
 use std::fmt;

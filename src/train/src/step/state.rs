@@ -22,6 +22,7 @@ use crate::context::mixed_precision::Policy;
 use crate::loss::Loss;
 use crate::metric::Tallies;
 use crate::network::Network;
+use crate::network::made::Made;
 use crate::optimizer::OptimizerState;
 use crate::report::counters::Counters;
 use crate::report::run_report::LayerRatio;
@@ -102,6 +103,8 @@ pub(crate) struct StepState<N: Network> {
     pub last_batch: Vec<(usize, usize)>,
     /// Whether the layers were computed once more in its backward pass.
     pub recomputed: bool,
+    /// The function that has made the network, where one has.
+    pub made: Option<Made>,
     /// The processes that compute the other replicas, where they have processes.
     pub workers: Option<Remote>,
     /// What they have done, with local SGD, since this process had the state of all replicas.
@@ -168,6 +171,7 @@ impl<N: Network> StepState<N> {
             gradient_bytes: HashMap::new(),
             last_batch: Vec::new(),
             recomputed: false,
+            made: None,
             workers: None,
             since: Since::default(),
         }

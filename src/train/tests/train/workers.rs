@@ -25,6 +25,8 @@ use crate::support::{
 mod choices;
 mod half;
 mod local;
+mod on_wgpu;
+mod own;
 mod shards;
 
 /// Not a test: a worker of the tests below.

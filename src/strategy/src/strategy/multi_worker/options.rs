@@ -101,8 +101,8 @@ impl MultiWorkerMirroredStrategy {
 fn no_transport(given: &str) -> &'static str {
     match given.to_lowercase().as_str() {
         "nccl" | "ring" | "auto" => {
-            "workers compute on the CPU, where NCCL carries nothing; the pattern is the chain, whose sums do not depend on the \
-             number of workers"
+            "gradients leave each device once and travel between the processes by TCP or MPI; the pattern is the chain, whose sums \
+             do not depend on the number of workers"
         }
         _ => "",
     }

@@ -7,8 +7,8 @@ use burn::module::ParamId;
 use burn::optim::GradientsParams;
 use stratoscope_diagnostics::rules::WorkersDiffer;
 use stratoscope_diagnostics::{Result, Rule};
-use stratoscope_strategy::Checksum;
 use stratoscope_strategy::collective::Operation;
+use stratoscope_strategy::{BackendKind, Checksum};
 use stratoscope_workers::Collective;
 
 use super::message::{KeptBy, Model, Request, Response, StatePart, WireUpdate};
@@ -37,11 +37,15 @@ impl<N: Network> StepState<N> {
         }
         let is_local = self.is_local_sgd();
         let policy = self.policy;
+        let strategy = self.replicas.strategy();
+        let device = strategy.and_then(|strategy| strategy.replicas().first());
+        let backend = device.map_or(BackendKind::Flex, |device| device.backend);
         let remote = self.remote();
         remote.ask_all(&Request::Model(Model {
             number: remote.model,
             blueprint: remote.blueprint.clone(),
             policy,
+            backend,
         }))?;
         let collective = remote.next_collective();
         let number = remote.team.next_number();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use burn::optim::{GradientsAccumulator, GradientsParams};
+use burn::tensor::Device;
 use stratoscope_bert::ops::Stop;
 use stratoscope_strategy::{LogicalDevice, Origin, Replicas, Strategy};
 use stratoscope_workers::{Collective, Fault, Outcome, Precision};
@@ -26,6 +27,30 @@ pub(crate) trait Hosted {
     /// # Errors
     /// What the collective returns; [`Fault::Failed`] where the work fails.
     fn serve(&mut self, request: Request, group: &mut dyn Collective) -> Outcome<Response>;
+}
+
+/// [`host`] for some network: what a worker calls without knowing its type.
+pub(crate) type Host =
+    fn(*const (), Option<usize>, (Strategy, Policy), &Device) -> Outcome<Box<dyn Hosted>>;
+
+/// The copy of a network that a function makes, built for rows of `width` numbers where it was in the chief.
+///
+/// # Errors
+/// As [`Replica::new`].
+pub(crate) fn host<N: Network>(
+    make: *const (),
+    width: Option<usize>,
+    (strategy, policy): (Strategy, Policy),
+    device: &Device,
+) -> Outcome<Box<dyn Hosted>> {
+    // SAFETY: `Model::made_by` puts this function of N beside a `fn(&Device) -> N`.
+    let make = unsafe { std::mem::transmute::<*const (), fn(&Device) -> N>(make) };
+    let network = make(device);
+    let network = match width {
+        Some(width) if !network.is_built() => network.build(width, device),
+        _ => network,
+    };
+    Ok(Box::new(Replica::new(network, strategy, policy)?))
 }
 
 /// The copy of a network in a worker process.

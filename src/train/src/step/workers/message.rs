@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use stratoscope_data::{Batch, Labels, SpanLabels, TokenLabels};
+use stratoscope_strategy::BackendKind;
 use stratoscope_workers::{Fault, Outcome, Precision};
 
 use super::super::backward::{Dropout, Pass};
@@ -80,6 +81,8 @@ pub(crate) struct Model {
     pub number: u64,
     pub blueprint: Blueprint,
     pub policy: Policy,
+    /// What the chief computes on, and so the worker.
+    pub backend: BackendKind,
 }
 
 /// What is kept of a replica.

@@ -41,7 +41,7 @@ use super::forward::{BatchOutputs, interrupted, parts};
 use crate::context::interrupt;
 use crate::network::{Files, Network};
 
-pub(crate) use self::host::{Hosted, Replica};
+pub(crate) use self::host::{Host, Hosted, Replica, host};
 pub(crate) use self::local::Since;
 pub(crate) use self::message::{Model, Request};
 pub(crate) use self::notices::bytes_sent;
@@ -99,10 +99,15 @@ impl<N: Network> StepState<N> {
         let Some(team) = team.filter(|team| self.workers.is_none() && team.size() > 1) else {
             return Ok(());
         };
-        let Some(blueprint) = self.replicas.first().blueprint(files) else {
-            let model = files.model_name().to_owned();
-            return Err(ModelCannotTravel { model }.error());
+        let blueprint = match (self.replicas.first().blueprint(files), &self.made) {
+            (Some(known), _) => Ok(known),
+            (None, Some(made)) => made.blueprint().map_err(Some),
+            (None, None) => Err(None),
         };
+        let blueprint = blueprint.map_err(|reason| {
+            let model = files.model_name().to_owned();
+            ModelCannotTravel { model, reason }.error()
+        })?;
         self.workers = Some(Remote::new(Arc::clone(team), blueprint));
         Ok(())
     }
