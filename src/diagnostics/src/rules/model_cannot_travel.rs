@@ -21,8 +21,10 @@ impl Rule for ModelCannotTravel {
         finds: "A module of one's own that is trained under a `MultiWorkerMirroredStrategy` and was not made by a function.",
         why: "Worker processes make the model for themselves. `Sequential` and BERT have a description that they build it \
               from; a module of one's own is made by a function of its cell, whose compiled library is sent to them.",
-        bad: "let model = Model::of(Two::new(&Device::flex()), Outputs::new(\"Two\", 1))?; // a value: workers cannot make another one",
-        good: "let model = Model::made_by(|device| Two::new(device), Outputs::new(\"Two\", 1))?; // a function: workers call it",
+        bad: "let model = Model::of(Two::new(&Device::flex()), Outputs::new(\"Two\", 1))?; // a value: workers cannot make another one\n\
+              let history = fit!(model, train, epochs = 1)?;",
+        good: "let model = Model::made_by(|device| Two::new(device), Outputs::new(\"Two\", 1))?; // a function: workers call it\n\
+               let history = fit!(model, train, epochs = 1)?;",
         tensorflow: tensorflow::page("SC0810"),
     };
 

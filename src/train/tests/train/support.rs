@@ -48,7 +48,7 @@ pub fn heard<T>(codes: &'static [&'static str], work: impl FnOnce() -> T) -> (T,
 }
 
 pub fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/tiny-bert")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/parity/tiny-bert")
 }
 
 /// The tiny BERT of the fixtures with these dropout rates and a vocabulary of 128 words.
