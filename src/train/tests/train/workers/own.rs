@@ -87,5 +87,5 @@ fn a_value_cannot_travel() {
     let fit = FitArgs::new().batch_size(8).verbose(false);
     let error = model.fit(&train, fit).expect_err("workers cannot make it");
     assert_eq!(error.code, "SC0810");
-    assert!(error.to_string().contains("made_by"), "{error}");
+    assert!(error.fixes[0].title.contains("made_by"), "{error:?}");
 }
