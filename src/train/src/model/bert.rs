@@ -61,6 +61,8 @@ macro_rules! of_a_checkpoint {
             true
         }
 
+        // As for `Sequential`.
+        #[cfg(not(test))]
         #[inline(never)]
         fn calls() -> $crate::model::calls::Calls<Self> {
             $crate::model::calls::Calls::compiled_here()

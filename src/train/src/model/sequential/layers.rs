@@ -369,6 +369,8 @@ impl Network for Layers {
         true
     }
 
+    // The unit tests of this crate train nothing, and the loop takes half a minute to compile.
+    #[cfg(not(test))]
     #[inline(never)]
     fn calls() -> Calls<Self> {
         Calls::compiled_here()
