@@ -44,7 +44,7 @@ impl<N: Network> Model<N> {
     /// SC0112 for a model that was not compiled, SC0113 without a loss; what is wrong with the data;
     /// SC0520 if it is interrupted; SC0907 if a device fails.
     pub fn gradients(&self, batch: &Dataset) -> Result<Gradients> {
-        (N::calls().gradients)(self, batch, true)
+        (self.calls.gradients)(self, batch, true)
     }
 
     /// The same without dropout, as it must not be used for training: for comparing, and to see what
@@ -53,7 +53,7 @@ impl<N: Network> Model<N> {
     /// # Errors
     /// As [`Self::gradients`].
     pub fn evaluation_gradients(&self, batch: &Dataset) -> Result<Gradients> {
-        (N::calls().gradients)(self, batch, false)
+        (self.calls.gradients)(self, batch, false)
     }
 
     pub(crate) fn gradients_in(&self, data: &Dataset, training: bool) -> Result<Gradients> {
@@ -82,7 +82,7 @@ impl<N: Network> Model<N> {
     /// SC0112 for a model that was not compiled; SC0121 in a callback of its own run; SC0505 for a
     /// gradient that is not finite; SC0506 and SC0509, where they are denied.
     pub fn apply(&self, gradients: Gradients) -> Result<Applied> {
-        (N::calls().apply)(self, gradients)
+        (self.calls.apply)(self, gradients)
     }
 
     pub(crate) fn apply_here(&self, gradients: Gradients) -> Result<Applied> {

@@ -34,7 +34,7 @@ impl<N: Network> Model<N> {
     /// model. SC0121 alone in a callback of the model's own run.
     #[track_caller]
     pub fn compile(&self, args: CompileArgs) -> Result<CompileReceipt> {
-        (N::calls().compile)(self, args, Origin::current())
+        (self.calls.compile)(self, args, Origin::current())
     }
 
     pub(crate) fn compile_from(

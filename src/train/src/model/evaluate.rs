@@ -27,7 +27,7 @@ impl<N: Network> Model<N> {
     /// what is wrong with the data.
     #[track_caller]
     pub fn evaluate<'d>(&self, data: impl IntoData<'d>, args: EvaluateArgs) -> Result<Evaluation> {
-        (N::calls().evaluate)(self, data.into_data(), args, Origin::current())
+        (self.calls.evaluate)(self, data.into_data(), args, Origin::current())
     }
 
     pub(crate) fn evaluate_from(

@@ -18,7 +18,6 @@ pub mod worker;
 
 use std::any::Any;
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::{Arc, MutexGuard};
 
 use stratoscope_data::{Data, IntoData};
@@ -32,6 +31,7 @@ use crate::context::RunContext;
 use crate::context::ledger::Ledger;
 use crate::context::mixed_precision::Policy;
 use crate::context::warnings::notice;
+use crate::model::calls::Calls;
 use crate::network::{Files, Network, Task};
 use crate::report::held::Held;
 use crate::report::history::History;
@@ -48,7 +48,8 @@ pub struct Model<N: Network> {
     /// A [`SharedModel`] of the network. Its type is not named, so that a cell that only holds a model need
     /// not compile how one is dropped.
     inner: Arc<dyn Any + Send + Sync>,
-    network: PhantomData<fn() -> N>,
+    /// Made where the model is made: a cell that uses a model of another cell compiles none of them.
+    calls: Arc<Calls<N>>,
 }
 
 impl<N: Network> Model<N> {
@@ -82,7 +83,7 @@ impl<N: Network> Model<N> {
         held::register::<N>(&context);
         Ok(Self {
             inner: Arc::new(SharedModel::new(state)),
-            network: PhantomData,
+            calls: Arc::new(N::calls()),
         })
     }
 
@@ -92,7 +93,7 @@ impl<N: Network> Model<N> {
     /// # Errors
     /// SC0907 if a value cannot be read from its device.
     pub fn placement(&self) -> Result<PlacementReport> {
-        (N::calls().placement)(self)
+        (self.calls.placement)(self)
     }
 
     pub(crate) fn placement_here(&self) -> Result<PlacementReport> {
@@ -175,7 +176,7 @@ impl<N: Network> Model<N> {
     /// SC0907 if a device fails.
     #[track_caller]
     pub fn fit<'d>(&self, data: impl IntoData<'d>, args: FitArgs<'_>) -> Result<History> {
-        (N::calls().fit)(self, data.into_data(), args, Origin::current())
+        (self.calls.fit)(self, data.into_data(), args, Origin::current())
     }
 
     pub(crate) fn fit_from(
@@ -195,7 +196,7 @@ impl<N: Network> Model<N> {
     /// What [`Self::fit`] says before its first step; SC0520 if it is interrupted.
     #[track_caller]
     pub fn start<'d>(&self, data: impl IntoData<'d>, args: FitArgs<'static>) -> Result<Run<N>> {
-        (N::calls().start)(self, data.into_data(), args, Origin::current())
+        (self.calls.start)(self, data.into_data(), args, Origin::current())
     }
 
     pub(crate) fn start_from(
@@ -209,13 +210,13 @@ impl<N: Network> Model<N> {
             .downcast()
             .expect("a model holds what it was made with");
         held::register::<N>(&RunContext::current());
-        Run::start(shared, data, args, origin)
+        Run::start((shared, &self.calls), data, args, origin)
     }
 
     /// The layers or variables with their shapes, parameters, types, and whether training changes them. A
     /// model that is not built has no variables yet, and says so. `model.summary();` prints it.
     pub fn summary(&self) -> Summary {
-        (N::calls().summary)(self)
+        (self.calls.summary)(self)
     }
 
     pub(crate) fn summary_here(&self) -> Summary {
@@ -245,7 +246,7 @@ impl<N: Network> Run<N> {
     pub fn model(&self) -> Model<N> {
         Model {
             inner: self.shared_model(),
-            network: PhantomData,
+            calls: Arc::clone(&self.calls),
         }
     }
 }
@@ -255,7 +256,7 @@ impl<N: Network> Clone for Model<N> {
     fn clone(&self) -> Self {
         Self {
             inner: Arc::clone(&self.inner),
-            network: PhantomData,
+            calls: Arc::clone(&self.calls),
         }
     }
 }

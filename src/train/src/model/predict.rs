@@ -127,7 +127,7 @@ impl<N: Network> Model<N> {
     /// SC0914 for no text; SC0907 if a device fails; SC0520 if it is interrupted.
     #[track_caller]
     pub fn predict(&self, texts: impl IntoTexts) -> Result<Predictions> {
-        (N::calls().predict)(self, texts.into_texts(), Origin::current())
+        (self.calls.predict)(self, texts.into_texts(), Origin::current())
     }
 
     pub(crate) fn predict_from(&self, mut data: Dataset, origin: Origin) -> Result<Predictions> {

@@ -61,7 +61,7 @@ use stratoscope_bert::{Mode, NamedParameter, named_parameters};
 use stratoscope_data::{Batch, Dataset, Encoding, Masking, Tokenize};
 use stratoscope_diagnostics::Result;
 
-use crate::model::calls::Calls;
+pub(crate) use crate::model::calls::Calls;
 use crate::report::memory_plan::StepMemory;
 use crate::report::summary::LayerRow;
 

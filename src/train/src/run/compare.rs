@@ -19,7 +19,7 @@ use crate::run::run_state::RunState;
 /// # Errors
 /// SC0121 in a callback of one of the runs; SC0521 for a run that is finished.
 pub fn compare<N: Network>(runs: [&Run<N>; 2]) -> Result<Comparison> {
-    (N::calls().compare)(runs)
+    (runs[0].calls.compare)(runs)
 }
 
 /// What is compared of a run.

@@ -204,7 +204,7 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// SC0915 if there are no more steps; SC0521 for a run that is finished; SC0121 in a callback.
     pub fn skip_batch(&self) -> Result<Edit> {
-        (N::calls().skip_batch)(self)
+        (self.calls.skip_batch)(self)
     }
 
     pub(crate) fn skip_batch_here(&self) -> Result<Edit> {
@@ -217,7 +217,7 @@ impl<N: Network> Run<N> {
     }
 
     fn edited(&self, change: Change) -> Result<Edit> {
-        (N::calls().edit)(self, change)
+        (self.calls.edit)(self, change)
     }
 
     pub(crate) fn edit_here(&self, change: Change) -> Result<Edit> {

@@ -35,7 +35,7 @@ impl<N: Network> Run<N> {
     /// finished; SC0121 in a callback of this run.
     #[track_caller]
     pub fn fork(&self) -> Result<Self> {
-        (N::calls().fork)(self, Origin::current())
+        (self.calls.fork)(self, Origin::current())
     }
 
     pub(crate) fn fork_here(&self, origin: Origin) -> Result<Self> {
@@ -67,11 +67,12 @@ impl<N: Network> Run<N> {
             let state = forked_run(run, of);
             let model = SharedModel::new(forked_model(lease, step, origin));
             model.occupied.reserve();
-            Ok(Self::holding(Owned {
+            let owned = Owned {
                 model: Arc::new(model),
                 bytes,
                 state: RefCell::new(state),
-            }))
+            };
+            Ok(Self::holding(owned, Arc::clone(&self.calls)))
         })
     }
 }

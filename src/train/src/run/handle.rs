@@ -20,7 +20,6 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use stratoscope_data::Data;
@@ -32,7 +31,7 @@ use crate::arguments::FitArgs;
 use crate::context::interrupt::{self, Listening};
 use crate::context::warnings::begin_call;
 use crate::count::IntoCount;
-use crate::network::{Files, Network};
+use crate::network::{Calls, Files, Network};
 use crate::report::held::Held;
 use crate::report::history::History;
 use crate::report::run_report::{Position, RunReport};
@@ -52,7 +51,8 @@ pub(crate) mod look;
 pub struct Run<N: Network> {
     /// An [`Owned`] of the network.
     inner: Box<dyn Any>,
-    network: PhantomData<fn() -> N>,
+    /// As those of its model.
+    pub(crate) calls: Arc<Calls<N>>,
 }
 
 /// What a handle holds.
@@ -65,7 +65,7 @@ pub(crate) struct Owned<N: Network> {
 
 impl<N: Network> Run<N> {
     pub(crate) fn start(
-        model: Arc<SharedModel<N>>,
+        (model, calls): (Arc<SharedModel<N>>, &Arc<Calls<N>>),
         data: Data<'_>,
         args: FitArgs<'static>,
         origin: Origin,
@@ -84,13 +84,13 @@ impl<N: Network> Run<N> {
             bytes: state.data.bytes(),
             state: RefCell::new(state),
         };
-        Ok(Self::holding(owned))
+        Ok(Self::holding(owned, Arc::clone(calls)))
     }
 
-    pub(crate) fn holding(owned: Owned<N>) -> Self {
+    pub(crate) fn holding(owned: Owned<N>, calls: Arc<Calls<N>>) -> Self {
         Self {
             inner: Box::new(owned),
-            network: PhantomData,
+            calls,
         }
     }
 
@@ -107,7 +107,7 @@ impl<N: Network> Run<N> {
     /// of a step. The run then stands before the step that was not made.
     pub fn step(&self, steps: impl IntoCount) -> Result<Stop> {
         let steps = steps.into_count().at_least(0, "step", "steps")?;
-        (N::calls().advance)(self, Goal::Steps(steps))
+        (self.calls.advance)(self, Goal::Steps(steps))
     }
 
     /// Goes on until the run has made `step` optimizer steps in all.
@@ -116,7 +116,7 @@ impl<N: Network> Run<N> {
     /// As [`Self::step`].
     pub fn until(&self, step: impl IntoCount) -> Result<Stop> {
         let step = step.into_count().at_least(0, "until", "step")?;
-        (N::calls().advance)(self, Goal::UntilStep(step))
+        (self.calls.advance)(self, Goal::UntilStep(step))
     }
 
     /// Goes on to the end of the epoch, its validation included.
@@ -124,7 +124,7 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// As [`Self::step`].
     pub fn epoch(&self) -> Result<Stop> {
-        (N::calls().advance)(self, Goal::Epoch)
+        (self.calls.advance)(self, Goal::Epoch)
     }
 
     /// Makes all steps that are left, and leaves the model with the weights that `fit!` leaves. Where it is interrupted
@@ -133,7 +133,7 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// As [`Self::step`].
     pub fn finish(&self) -> Result<History> {
-        (N::calls().finish)(self)
+        (self.calls.finish)(self)
     }
 
     /// Stops before any step for which the condition holds: that step is not made. Conditions that were set before stay.
@@ -178,7 +178,7 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// SC0121 in a callback of this run.
     pub fn report(&self) -> Result<RunReport> {
-        (N::calls().report)(self)
+        (self.calls.report)(self)
     }
 
     /// Where and why the latest call left it; `None` before the first one.

@@ -42,7 +42,7 @@ impl<N: Network> Run<N> {
         mut each: impl FnMut(&Probe) -> R,
     ) -> Result<Hindsight> {
         let steps = (steps.start_bound().cloned(), steps.end_bound().cloned());
-        (N::calls().hindsight)(self, steps, &mut |probe| each(probe).into_collected())
+        (self.calls.hindsight)(self, steps, &mut |probe| each(probe).into_collected())
     }
 
     pub(crate) fn hindsight_here(

@@ -95,7 +95,7 @@ impl<N: Network> Run<N> {
     /// callback of this run.
     pub fn rewind(&self, step: impl IntoCount) -> Result<Rewound> {
         let step = step.into_count().at_least(0, "rewind", "step")?;
-        (N::calls().rewind)(self, step)
+        (self.calls.rewind)(self, step)
     }
 
     /// Takes a snapshot every so many optimizer steps from now on, in at most so many megabytes. Those that are held are
@@ -108,7 +108,7 @@ impl<N: Network> Run<N> {
         let megabytes = megabytes
             .into_count()
             .at_least(0, "keep_snapshots", "megabytes")?;
-        (N::calls().keep_snapshots)(self, every, megabytes.saturating_mul(1_000_000))
+        (self.calls.keep_snapshots)(self, every, megabytes.saturating_mul(1_000_000))
     }
 
     pub(crate) fn rewind_here(&self, step: u64) -> Result<Rewound> {

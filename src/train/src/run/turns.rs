@@ -62,11 +62,11 @@ impl<N: Network> Run<N> {
     /// finished; SC0121 in a callback.
     pub fn drop_examples<C: IntoCount>(&self, rows: impl IntoIterator<Item = C>) -> Result<Edit> {
         let rows: Vec<Count> = rows.into_iter().map(IntoCount::into_count).collect();
-        (N::calls().drop_examples)(self, rows)
+        (self.calls.drop_examples)(self, rows)
     }
 
     fn turned(&self, turn: Turn) -> Result<Edit> {
-        (N::calls().turn)(self, turn)
+        (self.calls.turn)(self, turn)
     }
 
     pub(crate) fn drop_examples_here(&self, rows: Vec<Count>) -> Result<Edit> {

@@ -36,7 +36,7 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// SC0121 in a callback of this run; SC0520 if it is interrupted, SC0907 if a device fails.
     pub fn batch(&self) -> Result<BatchView> {
-        (N::calls().batch)(self)
+        (self.calls.batch)(self)
     }
 
     /// Statistics of the gradients that the coming step will apply, before clipping: `run.gradients()?["layer.0"].norm`.
@@ -44,7 +44,7 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// As [`Self::batch`].
     pub fn gradients(&self) -> Result<TensorStatistics> {
-        (N::calls().tensors)(self, Tensors::Gradients)
+        (self.calls.tensors)(self, Tensors::Gradients)
     }
 
     /// Statistics of the weights.
@@ -52,7 +52,7 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// SC0121 in a callback of this run.
     pub fn weights(&self) -> Result<TensorStatistics> {
-        (N::calls().tensors)(self, Tensors::Weights)
+        (self.calls.tensors)(self, Tensors::Weights)
     }
 
     /// Statistics of what the coming step will add to the weights, and how large it is beside them.
@@ -60,7 +60,7 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// As [`Self::batch`].
     pub fn updates(&self) -> Result<TensorStatistics> {
-        (N::calls().tensors)(self, Tensors::Updates)
+        (self.calls.tensors)(self, Tensors::Updates)
     }
 
     /// Statistics of what layers put out for the examples of the coming step, with its dropout masks. `pattern` is a
@@ -69,7 +69,7 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// SC0105 for a pattern that nothing matches; else as [`Self::batch`].
     pub fn activations(&self, pattern: &str) -> Result<TensorStatistics> {
-        (N::calls().tensors)(self, Tensors::Activations(pattern.to_owned()))
+        (self.calls.tensors)(self, Tensors::Activations(pattern.to_owned()))
     }
 
     /// How one head of one layer attends to the word pieces of an example of [`Self::batch`], all three counted from 0;
@@ -87,7 +87,7 @@ impl<N: Network> Run<N> {
         let layer = layer.into_count().at_least(0, "attention", "layer")?;
         let head = head.into_count().at_least(0, "attention", "head")?;
         let example = example.into_count().at_least(0, "attention", "example")?;
-        (N::calls().attention)(self, [layer, head, example].map(in_memory))
+        (self.calls.attention)(self, [layer, head, example].map(in_memory))
     }
 
     /// The examples of the training data with the highest loss, without dropout.
@@ -96,7 +96,7 @@ impl<N: Network> Run<N> {
     /// As [`Self::batch`].
     pub fn worst(&self, count: impl IntoCount) -> Result<RankedExamples> {
         let count = count.into_count().at_least(1, "worst", "count")?;
-        (N::calls().ranked)(self, Ranking::Worst, in_memory(count))
+        (self.calls.ranked)(self, Ranking::Worst, in_memory(count))
     }
 
     /// The examples of the training data with the lowest loss, without dropout.
@@ -105,7 +105,7 @@ impl<N: Network> Run<N> {
     /// As [`Self::batch`].
     pub fn best(&self, count: impl IntoCount) -> Result<RankedExamples> {
         let count = count.into_count().at_least(1, "best", "count")?;
-        (N::calls().ranked)(self, Ranking::Best, in_memory(count))
+        (self.calls.ranked)(self, Ranking::Best, in_memory(count))
     }
 
     /// How sure the training passes were of each label, and how much that changed over the epochs; with the examples
@@ -114,7 +114,7 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// SC0121 in a callback of this run.
     pub fn data_map(&self) -> Result<DataMap> {
-        (N::calls().data_map)(self)
+        (self.calls.data_map)(self)
     }
 
     /// Why the coming step has a value that is not finite: the step is replayed with taps after every operation, forward and
@@ -129,7 +129,7 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// As [`Self::batch`].
     pub fn why(&self) -> Result<Why> {
-        (N::calls().why)(self)
+        (self.calls.why)(self)
     }
 
     /// How much each of the latest steps, at most 20, has changed the layers: the norm of the update as a share of that of
@@ -138,7 +138,7 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// SC0121 in a callback of this run.
     pub fn update_ratios(&self) -> Result<UpdateRatios> {
-        (N::calls().update_ratios)(self)
+        (self.calls.update_ratios)(self)
     }
 
     /// Whether each step from now on measures what [`Self::update_ratios`] shows. It does unless `false` is said, since it
@@ -147,7 +147,7 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// SC0521 for a run that is finished; SC0121 in a callback of this run.
     pub fn measure_updates(&self, is_measured: bool) -> Result<()> {
-        (N::calls().measure_updates)(self, is_measured)
+        (self.calls.measure_updates)(self, is_measured)
     }
 
     pub(crate) fn update_ratios_here(&self) -> Result<UpdateRatios> {
