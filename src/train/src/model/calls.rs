@@ -5,6 +5,7 @@
 //! of functions, and a network of this project has its table in the library
 //! ([`Network::calls`]).
 
+use std::marker::PhantomData;
 use std::ops::Bound;
 
 use stratoscope_data::{Data, Dataset};
@@ -72,6 +73,8 @@ pub struct Calls<N: Network> {
     pub(crate) apply: fn(&Model<N>, Gradients) -> Result<Applied>,
     pub(crate) placement: fn(&Model<N>) -> Result<PlacementReport>,
     pub(crate) summary: fn(&Model<N>) -> Summary,
+    // A model holds its calls, which alone would be a use of N in its own definition.
+    network: PhantomData<fn() -> N>,
 }
 
 impl<N: Network> Calls<N> {
@@ -107,6 +110,7 @@ impl<N: Network> Calls<N> {
             apply: Model::apply_here,
             placement: Model::placement_here,
             summary: Model::summary_here,
+            network: PhantomData,
         }
     }
 }

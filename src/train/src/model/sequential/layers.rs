@@ -11,7 +11,6 @@ use stratoscope_diagnostics::{Place, Result, Rule};
 
 use super::layer::{Kind, Layer};
 use super::room;
-use crate::model::calls::Calls;
 use crate::network::{Activation, Blueprint, Network, Outputs, features};
 use crate::report::summary::LayerRow;
 
@@ -372,8 +371,8 @@ impl Network for Layers {
     // The unit tests of this crate train nothing, and the loop takes half a minute to compile.
     #[cfg(not(test))]
     #[inline(never)]
-    fn calls() -> Calls<Self> {
-        Calls::compiled_here()
+    fn calls() -> crate::model::calls::Calls<Self> {
+        crate::model::calls::Calls::compiled_here()
     }
 }
 
