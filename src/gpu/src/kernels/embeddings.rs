@@ -153,8 +153,8 @@ pub fn words_and_positions(
         of_ids.columns,
         entries[0],
         entries[1],
-        // There is no such word where none is left out.
-        padding.unwrap_or(entries[0]),
+        // Beyond all entries where no word is left out.
+        padding.unwrap_or(entries[0] + entries[1]),
         columns,
         UNITS,
     );
