@@ -38,6 +38,11 @@ impl EmbeddingTable {
         ops::embedding(self.weight.val(), indices, self.padding_index)
     }
 
+    /// The whole table, and the index whose vector gets no gradient.
+    pub(crate) fn whole(&self) -> (Tensor<2>, Option<usize>) {
+        (self.weight.val(), self.padding_index)
+    }
+
     /// The vectors of the indices 0 to `count` − 1.
     ///
     /// # Shapes

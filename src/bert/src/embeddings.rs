@@ -13,7 +13,7 @@ use crate::layer_norm::LayerNorm;
 use crate::linear::Linear;
 use crate::mode::{DropoutSite, Mode};
 use crate::operation;
-use crate::ops;
+use crate::ops::{self, Lookup};
 use crate::parameters::Parameters;
 use crate::taps;
 
@@ -63,6 +63,33 @@ impl Embeddings {
     /// # Shapes
     /// ids and types [B, S], S at most `max_position_embeddings` → [B, S, E]
     pub fn forward(&self, batch: &BatchTensors, mode: Mode) -> Tensor<3> {
+        let dropout = mode.dropout(self.hidden_dropout_prob, DropoutSite::Embeddings);
+        let lookup = self.lookup(batch);
+        if ops::embeds(&lookup) {
+            taps::inside("sum", || self.sum(batch));
+            return taps::output(self.layer_norm.forward_embedded(lookup, dropout));
+        }
+        let sum = self.sum(batch);
+        taps::inside("sum", || sum.clone());
+        let normalized = self.layer_norm.forward(sum);
+        taps::output(match dropout {
+            Some((rate, key)) => ops::dropout(normalized, rate, key),
+            None => normalized,
+        })
+    }
+
+    fn lookup(&self, batch: &BatchTensors) -> Lookup {
+        Lookup {
+            ids: batch.input_ids.clone(),
+            type_ids: batch.token_type_ids.clone(),
+            words: self.word_embeddings.whole(),
+            types: self.token_type_embeddings.whole(),
+            positions: self.position_embeddings.whole().0,
+        }
+    }
+
+    /// The three vectors of each token, added up.
+    fn sum(&self, batch: &BatchTensors) -> Tensor<3> {
         let [_, sequence] = batch.input_ids.dims();
         let words = taps::within("word_embeddings", || {
             self.word_embeddings.forward(batch.input_ids.clone())
@@ -76,15 +103,7 @@ impl Embeddings {
             .unsqueeze_dim::<3>(0); // [1, S, E]
         // The reference's order of summation: words + types, then positions.
         let sum = operation!("sum", [words, types, positions], words + types + positions);
-        let sum = ops::rounded(sum);
-        taps::inside("sum", || sum.clone());
-        let normalized = self.layer_norm.forward(sum);
-        taps::output(
-            match mode.dropout(self.hidden_dropout_prob, DropoutSite::Embeddings) {
-                Some((rate, key)) => ops::dropout(normalized, rate, key),
-                None => normalized,
-            },
-        )
+        ops::rounded(sum)
     }
 }
 

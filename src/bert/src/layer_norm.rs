@@ -5,7 +5,7 @@
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
-use crate::ops::{self, DropoutKey};
+use crate::ops::{self, DropoutKey, Lookup};
 use crate::parameters::{Initial, Parameters};
 
 /// Normalizes the last dimension to mean 0 and variance 1, then scales and shifts it.
@@ -33,6 +33,21 @@ impl LayerNorm {
     /// [B, S, H] → [B, S, H]
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         ops::layer_norm(x, self.weight.val(), self.bias.val(), self.eps)
+    }
+
+    /// Normalizes what is looked up and added up, then drops elements; of what `ops::embeds` takes.
+    pub(crate) fn forward_embedded(
+        &self,
+        lookup: Lookup,
+        dropout: Option<(f64, DropoutKey)>,
+    ) -> Tensor<3> {
+        ops::embed(
+            lookup,
+            self.weight.val(),
+            self.bias.val(),
+            self.eps,
+            dropout,
+        )
     }
 
     /// Normalizes `dropout(x) + residual`, both [B, S, H].

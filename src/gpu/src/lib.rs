@@ -1,4 +1,4 @@
-//! What runs on GPUs only: fused operations of the encoder and the optimizer as kernels in CubeCL, one source for WGSL
+//! What runs on GPUs only: fused operations of the encoder, the loss and the optimizer as kernels in CubeCL, one source for WGSL
 //! (wgpu) and CUDA, and a guard over burn's fusion of matrix products.
 //!
 //! Every operation has a portable form elsewhere, composed of burn's operations, which is its reference and its
@@ -6,7 +6,9 @@
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
+mod cross_entropy;
 mod differentiable;
+mod embeddings;
 mod guard;
 mod kernels;
 mod launches;
@@ -15,7 +17,9 @@ mod operations;
 mod optimizer;
 mod sum;
 
+pub use cross_entropy::{Targets, cross_entropy};
 pub use differentiable::{add_layer_norm, dropout, fits_a_row, layer_norm, masked_softmax};
+pub use embeddings::{Lookup, embed, takes_embeddings};
 pub use guard::guard_products;
 pub use kernels::mask::{Dropped, MIX_A, MIX_B, SPREAD};
 pub use launches::{Launches, count_launches};
@@ -27,6 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn::backend::DispatchDevice;
 use burn::tensor::{DType, Device, Tensor};
+use burn_cubecl::CubeDevice;
 
 /// Whether the kernels are used; see [`set_enabled`].
 static ENABLED: AtomicBool = AtomicBool::new(true);
@@ -42,9 +47,22 @@ pub fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
 }
 
 fn is_gpu(device: &Device) -> bool {
-    match device.as_dispatch() {
-        DispatchDevice::Cube(_) => true,
-        DispatchDevice::Autodiff(device) => matches!(**device, DispatchDevice::Cube(_)),
-        _ => false,
+    gpu(device).is_some()
+}
+
+/// How many buffers a launch can bind; 0 where the device is no GPU.
+fn bindings(device: &Device) -> u32 {
+    gpu(device).map_or(0, |gpu| gpu.client().properties().hardware.max_bindings)
+}
+
+/// The device of CubeCL that it is, or that it is under autodiff.
+fn gpu(device: &Device) -> Option<&CubeDevice> {
+    let device = match device.as_dispatch() {
+        DispatchDevice::Autodiff(device) => device,
+        device => device,
+    };
+    match device {
+        DispatchDevice::Cube(device) => Some(device),
+        _ => None,
     }
 }

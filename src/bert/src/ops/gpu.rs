@@ -2,11 +2,11 @@
 //! launch each. Shapes and meanings are those of the functions in [`super`].
 
 use burn::tensor::{DType, FloatDType, Tensor};
-use stratoscope_gpu::{self as kernels, Dropped};
+use stratoscope_gpu::{self as kernels, Dropped, Lookup};
 
 use super::key::Mask;
 use super::portable::split;
-use super::precision::in_f16;
+use super::precision::{in_f16, is_whole};
 use crate::taps;
 
 /// Whether a tensor is one the kernels take. Where somebody looks at single operations there are none.
@@ -23,6 +23,21 @@ impl From<Mask> for Dropped {
             scale: mask.scale,
         }
     }
+}
+
+/// Whether the embeddings are one launch. Under a policy of 16 bits each of their parts is rounded.
+pub(super) fn embeds(lookup: &Lookup) -> bool {
+    !taps::is_by_operation() && is_whole() && kernels::takes_embeddings(lookup)
+}
+
+pub(super) fn embed(
+    lookup: Lookup,
+    gamma: Tensor<1>,
+    beta: Tensor<1>,
+    eps: f64,
+    dropped: Option<Mask>,
+) -> Tensor<3> {
+    kernels::embed(lookup, gamma, beta, eps, dropped.map(Dropped::from))
 }
 
 pub(super) fn linear(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {

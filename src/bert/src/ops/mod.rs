@@ -28,6 +28,7 @@ use burn::tensor::{DType, Int, Tensor};
 pub use key::DropoutKey;
 pub use precision::{Bfloat16, Precision, bfloat16_on_cpu, rounded};
 pub use stop::Stop;
+pub use stratoscope_gpu::Lookup;
 
 pub(crate) use probe::probed;
 
@@ -58,6 +59,26 @@ pub fn embedding(table: Tensor<2>, indices: Tensor<2, Int>, padding: Option<usiz
         indices.into_dispatch(),
         padding,
     )))
+}
+
+/// Whether [`embed`] takes these: a GPU, float32, and nobody who looks at single operations.
+pub fn embeds(lookup: &Lookup) -> bool {
+    !stop::asked() && gpu::embeds(lookup)
+}
+
+/// `dropout(layer_norm(word + segment + position))` of each token, in one pass; of what [`embeds`].
+///
+/// # Shapes
+/// gamma and beta `[H]` → [B, S, H]
+pub fn embed(
+    lookup: Lookup,
+    gamma: Tensor<1>,
+    beta: Tensor<1>,
+    eps: f64,
+    dropout: Option<(f64, DropoutKey)>,
+) -> Tensor<3> {
+    let dropped = dropout.and_then(|(rate, key)| Mask::new(rate, key));
+    gpu::embed(lookup, gamma, beta, eps, dropped)
 }
 
 /// `x · weightᵀ + bias`.

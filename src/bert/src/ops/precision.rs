@@ -60,6 +60,11 @@ impl Precision {
     }
 }
 
+/// Whether the pass of this thread computes in float32.
+pub(super) fn is_whole() -> bool {
+    CURRENT.get() == Precision::Float32
+}
+
 /// Whether the pass of this thread computes in float16.
 pub(super) fn in_f16() -> bool {
     CURRENT.get() == Precision::Float16

@@ -2,6 +2,8 @@
 //! cube. Every sum has a fixed order, so that a device gives the same bits in every run.
 
 pub mod adam;
+pub mod cross_entropy;
+pub mod embeddings;
 pub mod gelu;
 pub mod mask;
 pub mod norm;

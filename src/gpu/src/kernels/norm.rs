@@ -97,7 +97,6 @@ fn normalize_rows(
     let unit = UNIT_POS_X as usize;
     let start = row * columns;
     let per_unit = comptime!(columns.div_ceil(units));
-    let mut room = Shared::<[f32]>::new_slice(units);
     let mut values = Array::<f32>::new(per_unit);
 
     let mut sum = 0.0f32;
@@ -118,6 +117,38 @@ fn normalize_rows(
         values[place] = value;
         sum += value;
     }
+    normalize_values(
+        &values, sum, gamma, beta, output, normalized, inverse, row, eps, first, second, threshold,
+        scale, columns, units, false,
+    );
+}
+
+/// Normalizes a row that the units of a cube hold, each its share of the values, `sum` being that of the share; and drops
+/// elements of the result.
+#[cube]
+#[allow(clippy::too_many_arguments)]
+pub(super) fn normalize_values(
+    values: &Array<f32>,
+    sum: f32,
+    gamma: &Tensor<f32>,
+    beta: &Tensor<f32>,
+    output: &mut Tensor<f32>,
+    normalized: &mut Tensor<f32>,
+    inverse: &mut Tensor<f32>,
+    row: usize,
+    eps: f32,
+    first: u32,
+    second: u32,
+    threshold: u32,
+    scale: f32,
+    #[comptime] columns: usize,
+    #[comptime] units: usize,
+    #[comptime] drops: bool,
+) {
+    let unit = UNIT_POS_X as usize;
+    let start = row * columns;
+    let per_unit = comptime!(columns.div_ceil(units));
+    let mut room = Shared::<[f32]>::new_slice(units);
     let count = comptime!(columns as f32);
     let mean = sum_over_units(sum, &mut room, units) / count;
 
@@ -139,7 +170,11 @@ fn normalize_rows(
         if column < columns {
             let value = (values[place] - mean) * inverse_deviation;
             normalized[start + column] = value;
-            output[start + column] = value * gamma[column] + beta[column];
+            let mut result = value * gamma[column] + beta[column];
+            if comptime!(drops) {
+                result *= factor(start + column, first, second, threshold, scale);
+            }
+            output[start + column] = result;
         }
     }
     if unit == 0usize {
@@ -159,26 +194,39 @@ pub struct Gradients {
     pub beta: CubeTensor,
 }
 
-/// The gradients of [`forward`] for the gradient of its output.
+/// Where elements are dropped, if they are.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    /// Of x, before the sum.
+    Input(Option<Dropped>),
+    /// Of the output.
+    Output(Option<Dropped>),
+}
+
+/// The gradients of a forward pass for the gradient of its output.
 pub fn backward(
     gradient: CubeTensor,
     normalized: CubeTensor,
     inverse: CubeTensor,
     gamma: CubeTensor,
-    dropped: Option<Dropped>,
+    dropped: Place,
 ) -> Gradients {
+    let (of_input, of_output) = match dropped {
+        Place::Input(dropped) => (dropped, None),
+        Place::Output(dropped) => (None, dropped),
+    };
     let (gradient, of_x) = matrix(gradient);
     let ((normalized, _), (inverse, _), (gamma, _)) =
         (matrix(normalized), matrix(inverse), matrix(gamma));
     let shape = gradient.meta.shape().clone();
     let sum = unwritten(&gradient, shape.clone());
-    let x = match dropped {
+    let x = match of_input {
         Some(_) => unwritten(&gradient, shape),
         None => sum.clone(),
     };
     let (rows_per_group, count) = groups(of_x.rows);
     let partial = unwritten(&gradient, [count, 2 * of_x.columns]);
-    let mask = Dropped::or_none(dropped);
+    let mask = Dropped::or_none(of_input.or(of_output));
     let client = gradient.client.clone();
     normalize_rows_backward::launch(
         &client,
@@ -199,7 +247,8 @@ pub fn backward(
         mask.scale,
         of_x.columns,
         UNITS,
-        dropped.is_some(),
+        of_input.is_some(),
+        of_output.is_some(),
     );
     let [gamma, beta] = sum_groups(partial, count, of_x.columns);
     Gradients {
@@ -229,6 +278,7 @@ fn normalize_rows_backward(
     #[comptime] columns: usize,
     #[comptime] units: usize,
     #[comptime] drops: bool,
+    #[comptime] drops_output: bool,
 ) {
     let group = cube_number();
     let from = group * rows_per_group;
@@ -259,8 +309,12 @@ fn normalize_rows_backward(
         for place in 0..per_unit {
             let column = place * units + unit;
             if column < columns {
-                let g = gradient[start + column];
-                let value = normalized[start + column];
+                let at = start + column;
+                let mut g = gradient[at];
+                if comptime!(drops_output) {
+                    g *= factor(at, first, second, threshold, scale);
+                }
+                let value = normalized[at];
                 of_gamma[place] += g * value;
                 of_beta[place] += g;
                 let scaled = g * gamma[column];
@@ -276,7 +330,11 @@ fn normalize_rows_backward(
             let column = place * units + unit;
             if column < columns {
                 let at = start + column;
-                let scaled = gradient[at] * gamma[column];
+                let mut g = gradient[at];
+                if comptime!(drops_output) {
+                    g *= factor(at, first, second, threshold, scale);
+                }
+                let scaled = g * gamma[column];
                 let result = (scaled - plain - normalized[at] * along) * inverse_deviation;
                 of_sum[at] = result;
                 if comptime!(drops) {

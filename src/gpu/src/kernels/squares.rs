@@ -3,6 +3,7 @@
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
+use super::sums::sum_rows;
 use super::{UNITS, cube_number, cubes, matrix, sum_over_units, unit_number, units, unwritten};
 
 /// Elements for one unit.
@@ -21,7 +22,6 @@ pub fn of_each(tensors: Vec<CubeTensor>) -> CubeTensor {
         .div_ceil(UNITS * ELEMENTS_PER_UNIT)
         .clamp(1, MOST_CUBES);
     let partial = unwritten(&tensors[0], [count, number]);
-    let totals = unwritten(&tensors[0], [count]);
     let client = partial.client.clone();
     let mut inputs = SequenceArg::new();
     for tensor in tensors {
@@ -37,16 +37,7 @@ pub fn of_each(tensors: Vec<CubeTensor>) -> CubeTensor {
         count,
         UNITS,
     );
-    sum_rows::launch(
-        &client,
-        cubes(count),
-        units(UNITS),
-        partial.into_tensor_arg(),
-        totals.clone().into_tensor_arg(),
-        number,
-        UNITS,
-    );
-    totals
+    sum_rows(partial, count, number)
 }
 
 #[cube(launch)]
@@ -79,30 +70,5 @@ fn squares_of_parts(
         if UNIT_POS_X == 0 {
             partial[index * number + cube] = sum;
         }
-    }
-}
-
-/// The sum of each row, by one cube.
-#[cube(launch)]
-fn sum_rows(
-    rows: &Tensor<f32>,
-    totals: &mut Tensor<f32>,
-    columns: usize,
-    #[comptime] units: usize,
-) {
-    let row = cube_number();
-    if row >= totals.len() {
-        terminate!();
-    }
-    let mut room = Shared::<[f32]>::new_slice(units);
-    let mut sum = 0.0f32;
-    let mut column = UNIT_POS_X as usize;
-    while column < columns {
-        sum += rows[row * columns + column];
-        column += units;
-    }
-    let sum = sum_over_units(sum, &mut room, units);
-    if UNIT_POS_X == 0 {
-        totals[row] = sum;
     }
 }

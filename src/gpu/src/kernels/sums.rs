@@ -1,10 +1,10 @@
-//! The sum of each column over many rows, in two launches: kernels that pass over all rows leave one row of partial
-//! sums for each group of rows, and this adds those up.
+//! Sums of partial sums, the second of two launches. Kernels that pass over all rows leave one row of partial sums for
+//! each group of rows, of which this adds up the columns; others leave one number for each cube.
 
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
-use super::{UNITS, cubes, unit_number, units, unwritten};
+use super::{UNITS, cube_number, cubes, sum_over_units, unit_number, units, unwritten};
 
 /// Groups that the rows are divided into, at most; each leaves a row of partial sums.
 const MOST_GROUPS: usize = 256;
@@ -66,5 +66,45 @@ fn sum_columns(
         first[at] = sum;
     } else {
         last[at - columns] = sum;
+    }
+}
+
+/// The sum of each row, by one cube: [rows, columns] → `[rows]`
+pub fn sum_rows(numbers: CubeTensor, rows: usize, columns: usize) -> CubeTensor {
+    let totals = unwritten(&numbers, [rows]);
+    let client = numbers.client.clone();
+    sum_each_row::launch(
+        &client,
+        cubes(rows),
+        units(UNITS),
+        numbers.into_tensor_arg(),
+        totals.clone().into_tensor_arg(),
+        columns,
+        UNITS,
+    );
+    totals
+}
+
+#[cube(launch)]
+fn sum_each_row(
+    rows: &Tensor<f32>,
+    totals: &mut Tensor<f32>,
+    columns: usize,
+    #[comptime] units: usize,
+) {
+    let row = cube_number();
+    if row >= totals.len() {
+        terminate!();
+    }
+    let mut room = Shared::<[f32]>::new_slice(units);
+    let mut sum = 0.0f32;
+    let mut column = UNIT_POS_X as usize;
+    while column < columns {
+        sum += rows[row * columns + column];
+        column += units;
+    }
+    let sum = sum_over_units(sum, &mut room, units);
+    if UNIT_POS_X == 0 {
+        totals[row] = sum;
     }
 }

@@ -12,7 +12,7 @@ use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_render::text;
 
 use crate::arguments::{Count, IntoCount};
-use crate::loss::{Loss, tokens};
+use crate::loss::{Loss, on_gpu, tokens};
 use crate::problem;
 
 /// Weights of classes as written.
@@ -250,6 +250,13 @@ impl ClassWeights {
     /// # Shapes
     /// outputs [B, C], B labels → `[1]`
     pub(crate) fn sum(&self, loss: Loss, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
+        let weight = |class: usize| self.0.get(class).copied().unwrap_or(0.0);
+        // Spans have no class that could weigh.
+        let classes = matches!(labels, Labels::Classes(_) | Labels::Tokens(_));
+        let launched = || on_gpu::sum(&loss, &outputs, labels, weight);
+        if let Some(sum) = classes.then(launched).flatten() {
+            return sum;
+        }
         if let Labels::Tokens(own) = labels {
             return match tokens::labeled(&outputs, own) {
                 Some((outputs, labels)) => self.sum(loss, outputs, &labels).mul_scalar(own.weight),
@@ -373,5 +380,37 @@ mod tests {
         let found = weights.sum(binary, outputs(), &labels).into_scalar::<f32>();
         let twice = 2.0 * binary.sum(outputs(), &labels).into_scalar::<f32>();
         assert!((found - twice).abs() < 1e-6);
+    }
+    /// On a GPU all classes are one launch; the CPU has one loss for each class.
+    #[test]
+    fn weights_of_classes_on_gpu_agree() {
+        let Some(device) = Device::enumerate(burn::tensor::DeviceType::Wgpu)
+            .into_iter()
+            .next()
+        else {
+            println!("skipped: wgpu finds no adapter");
+            return;
+        };
+        let outputs = [[2.0, 0.0, -1.0], [0.5, 0.5, 0.0], [1.0, -1.0, 3.0]];
+        let loss = SparseCategoricalCrossentropy { from_logits: true };
+        let loss = loss.into_loss().expect("a loss");
+        let weights = ClassWeights(vec![0.5, 7.0, 3.0].into());
+        let labels = Labels::Classes(vec![2, 0, 2]);
+        let gradient = |device: Device| {
+            let outputs = Tensor::<2>::from_floats(outputs, &device.autodiff()).require_grad();
+            let sum = weights.sum(loss, outputs.clone(), &labels);
+            let gradients = sum.backward();
+            let gradient = outputs.grad(&gradients).expect("it is tracked");
+            let sum = sum.into_scalar::<f32>();
+            let gradient = gradient.into_data();
+            [sum]
+                .into_iter()
+                .chain(gradient.iter::<f32>())
+                .collect::<Vec<_>>()
+        };
+        let (found, expected) = (gradient(device), gradient(Device::flex()));
+        for (found, expected) in found.iter().zip(&expected) {
+            assert!((found - expected).abs() < 1e-5, "{found}, not {expected}");
+        }
     }
 }

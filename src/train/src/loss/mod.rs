@@ -12,6 +12,7 @@ mod labels;
 mod log_cosh;
 mod mean_absolute_error;
 mod mean_squared_error;
+pub(crate) mod on_gpu;
 mod sparse_categorical_crossentropy;
 pub(crate) mod tokens;
 
@@ -66,6 +67,9 @@ impl Loss {
     /// # Shapes
     /// logits [B, C], B labels → `[1]`; logits [B, S·C], labels of the tokens → `[1]`
     pub fn sum(&self, logits: Tensor<2>, labels: &Labels) -> Tensor<1> {
+        if let Some(sum) = on_gpu::sum(self, &logits, labels, |_| 1.0) {
+            return sum;
+        }
         if let Labels::Tokens(tokens) = labels {
             return match tokens::labeled(&logits, tokens) {
                 Some((logits, labels)) => self.sum(logits, &labels).mul_scalar(tokens.weight),

@@ -108,6 +108,42 @@ pub(crate) fn sum_of_squares<const D: usize>(tensor: Tensor<D>) -> Squares {
     })
 }
 
+/// Σ x² of each of several tensors, on a GPU in as few launches as it allows.
+#[derive(Default)]
+pub(crate) struct SumsOfSquares {
+    known: Vec<f64>,
+    /// Those that a kernel squares and sums.
+    flat: Vec<Flat>,
+    on_device: Vec<Tensor<1>>,
+}
+
+impl SumsOfSquares {
+    /// One more tensor, without autodiff.
+    pub(crate) fn push<const D: usize>(&mut self, tensor: Tensor<D>) {
+        match flattened(tensor) {
+            Ok(flat) => self.flat.push(flat),
+            Err(tensor) => match sum_of_squares(*tensor) {
+                Squares::Known(sum) => self.known.push(sum),
+                Squares::OnDevice(sum) => self.on_device.push(*sum),
+            },
+        }
+    }
+
+    /// Whether all of them are finite numbers; read from a GPU in one transfer.
+    pub(crate) fn are_finite(self) -> bool {
+        if !self.known.iter().all(|sum| sum.is_finite()) {
+            return false;
+        }
+        let mut sums = self.on_device;
+        sums.extend(kernels::squares(self.flat));
+        if sums.is_empty() {
+            return true;
+        }
+        let sums = Tensor::cat(sums, 0).into_data().convert::<f32>();
+        sums.iter::<f32>().all(f32::is_finite)
+    }
+}
+
 /// The tensor for a kernel, or itself where the kernels do not take it.
 fn flattened<const D: usize>(tensor: Tensor<D>) -> Result<Flat, Box<Tensor<D>>> {
     match kernels::takes(&tensor) {

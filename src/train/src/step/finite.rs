@@ -5,7 +5,7 @@ use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 
 use crate::network::Network;
-use crate::optimizer::{Squares, sum_of_squares};
+use crate::optimizer::SumsOfSquares;
 
 /// A variable with a value that is not finite.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,16 +40,9 @@ pub(crate) fn gradients_are_finite<N: Network>(
 /// Nothing; or the first variable with a weight that is not finite. On the CPU every weight is
 /// looked at; on a GPU the sums of squares are, in one transfer.
 pub(crate) fn weights_are_finite<N: Network>(network: &N) -> Result<(), NonFinite> {
-    let (mut finite, mut on_device) = (true, Vec::new());
-    visit(network, |_, value| match value.sum_of_squares() {
-        Squares::Known(sum) => finite &= sum.is_finite(),
-        Squares::OnDevice(sum) => on_device.push(*sum),
-    });
-    if !on_device.is_empty() {
-        let sums = Tensor::cat(on_device, 0).into_data().convert::<f32>();
-        finite &= sums.iter::<f32>().all(f32::is_finite);
-    }
-    if finite {
+    let mut sums = SumsOfSquares::default();
+    visit(network, |_, value| value.square(&mut sums));
+    if sums.are_finite() {
         return Ok(());
     }
     let mut found = None;
@@ -88,8 +81,8 @@ fn first_bad(flat: Tensor<1>) -> Option<f64> {
 trait Value {
     /// Its elements, without autodiff.
     fn flat(&self) -> Tensor<1>;
-    /// Σ x² of its elements.
-    fn sum_of_squares(&self) -> Squares;
+    /// Adds Σ x² of its elements to others.
+    fn square(&self, sums: &mut SumsOfSquares);
     /// The elements of its gradient, if it has one.
     fn gradient(&self, gradients: &GradientsParams, id: ParamId) -> Option<Tensor<1>>;
 }
@@ -106,8 +99,8 @@ impl<const D: usize> Value for OfRank<D> {
         flat(self.0.clone())
     }
 
-    fn sum_of_squares(&self) -> Squares {
-        sum_of_squares(self.0.clone())
+    fn square(&self, sums: &mut SumsOfSquares) {
+        sums.push(self.0.clone());
     }
 
     fn gradient(&self, gradients: &GradientsParams, id: ParamId) -> Option<Tensor<1>> {

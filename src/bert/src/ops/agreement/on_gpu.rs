@@ -176,6 +176,75 @@ fn attention_on_a_gpu_agrees() {
     }
 }
 
+/// A batch of `rows` by `sequence` tokens whose indices repeat, in the type that batches have.
+fn indices(rows: usize, sequence: usize, entries: usize, device: &Device) -> Tensor<2, Int> {
+    let index = |at: usize| (at * at * 31 + at / 3) % entries;
+    let indices: Vec<i64> = (0..rows * sequence).map(|at| index(at) as i64).collect();
+    Tensor::from_data(TensorData::new(indices, [rows, sequence]), device)
+}
+
+/// Tables in a case: words, segments, positions; then scale and shift.
+fn lookup(case: &Case, [rows, sequence]: [usize; 2], untrained: [Option<usize>; 2]) -> Lookup {
+    let [words, types, positions] = [0, 1, 2].map(|index| case.twos[index].clone());
+    let device = words.device();
+    Lookup {
+        ids: indices(rows, sequence, words.dims()[0], &device),
+        type_ids: indices(rows, sequence, types.dims()[0], &device),
+        words: (words, untrained[0]),
+        types: (types, untrained[1]),
+        positions,
+    }
+}
+
+/// Below 65 536 elements, from where on Mesa's software device has a wrong `arange`, and with it the portable dropout.
+#[test]
+fn embeddings_on_a_gpu_agree() {
+    for (entries, [rows, sequence, columns]) in [
+        ([1, 1, 2], [1, 1, 1]),
+        ([7, 2, 5], [3, 4, 5]),
+        ([40, 3, 70], [8, 61, 130]),
+        ([500, 2, 40], [2, 40, 384]),
+    ] {
+        let case = Case {
+            threes: vec![],
+            twos: [1, 2, 3]
+                .map(|salt| values([entries[salt as usize - 1], columns], salt))
+                .to_vec(),
+            ones: vec![values([columns], 4), values([columns], 5)],
+        };
+        for untrained in [
+            [None, None],
+            [Some(0), None],
+            [Some(entries[0] - 1), Some(0)],
+        ] {
+            for mask in [None, Mask::new(RATE, KEY)] {
+                compare(
+                    "embeddings",
+                    &case,
+                    |c| {
+                        let lookup = lookup(c, [rows, sequence], untrained);
+                        assert!(gpu::embeds(&lookup));
+                        gpu::embed(lookup, c.ones[0].clone(), c.ones[1].clone(), 1e-3, mask)
+                    },
+                    |c| {
+                        let it = lookup(c, [rows, sequence], untrained);
+                        let words = portable::embedding(it.words.0, it.ids, it.words.1);
+                        let types = portable::embedding(it.types.0, it.type_ids, it.types.1);
+                        let positions = it.positions.narrow(0, 0, sequence).unsqueeze_dim(0);
+                        let (gamma, beta) = (c.ones[0].clone(), c.ones[1].clone());
+                        let sum = words + types + positions;
+                        let y = portable::layer_norm(sum, gamma, beta, 1e-3);
+                        match mask {
+                            Some(mask) => portable::dropout(y, mask),
+                            None => y,
+                        }
+                    },
+                );
+            }
+        }
+    }
+}
+
 /// Enough rows that a launch has its cubes in two dimensions, and that partial sums have their full number.
 #[test]
 fn many_rows_on_a_gpu_agree() {
@@ -236,6 +305,19 @@ fn kernels_drop_what_the_cpu_drops() {
     let gradients = (y * weights).sum().backward();
     let found = numbers(x.grad(&gradients).expect("it is tracked"));
     same("LayerNorm", &found, &of_cpu(3 * 37 * 70));
+
+    let case = Case {
+        threes: vec![],
+        twos: vec![values([50, 70], 1), values([2, 70], 2), values([37, 70], 3)],
+        ones: vec![],
+    };
+    let lookup = lookup(&moved(&case, &device), [3, 37], [None, None]);
+    let (gamma, beta) = (
+        Tensor::ones([70], &device),
+        Tensor::full([70], 9.0, &device),
+    );
+    let found = numbers(gpu::embed(lookup, gamma, beta, 1e-3, Some(mask)));
+    same("embeddings", &found, &of_cpu(3 * 37 * 70));
 
     let scores = Tensor::<4>::zeros([2, 3, 5, 70], &device);
     let tokens = Tensor::<2>::ones([2, 70], &device);
