@@ -14,7 +14,7 @@ use crate::questions::Passages;
 use crate::tags::TagScheme;
 use crate::token_cache::Kept;
 use crate::tokenize::Tokenize;
-use crate::{problem, shards};
+use crate::{grouping, problem, shards};
 
 /// One tokenized example.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +38,14 @@ pub struct EncodedExample {
 }
 
 impl EncodedExample {
+    /// The positions that it takes in a batch without longer ones.
+    pub fn positions(&self) -> usize {
+        match &self.targets {
+            Targets::Choices(lengths) => lengths.len() * lengths.iter().max().copied().unwrap_or(0),
+            _ => self.ids.len(),
+        }
+    }
+
     /// Where its sequences stand in its tokens: one, or that of each choice.
     pub(crate) fn sequences(&self) -> Vec<Range<usize>> {
         let Targets::Choices(lengths) = &self.targets else {
@@ -84,6 +92,8 @@ pub struct Encoded {
     pub(crate) passages: Option<Arc<Passages>>,
     pub(crate) hidden: Option<Hidden>,
     pub(crate) kept: Option<Kept>,
+    /// The batch size for which a random order has examples of similar length beside each other.
+    pub(crate) grouped: Option<usize>,
 }
 
 /// Statistics of a tokenization.
@@ -125,6 +135,7 @@ impl Encoded {
             passages: None,
             hidden: None,
             kept: None,
+            grouped: None,
         }
     }
 
@@ -142,11 +153,41 @@ impl Encoded {
     /// order.
     pub fn shuffle(&self, seed: u64, epoch: u64) -> Self {
         let examples = self.examples.len();
-        let own = |worker| shards::order_of(worker, examples, seed, epoch);
+        let length = |row: usize| grouping::key(self.examples[row].positions());
+        let own = |worker| {
+            let mut order = shards::order_of(worker, examples, seed, epoch);
+            if let Some(batch_size) = self.grouped {
+                // Each worker has its share of a batch, and all of them the batches in one order.
+                let share = (batch_size / self.passes).max(1);
+                grouping::grouped(&mut order, 0, share, length, (seed, epoch));
+            }
+            order
+        };
         Self {
             order: shards::interleaved(examples, self.passes, own).into(),
             ..self.in_epoch(seed, epoch)
         }
+    }
+
+    /// The same examples, whose random orders have examples of similar length beside each other, in batches of this size.
+    #[must_use]
+    pub fn by_length(self, batch_size: usize) -> Self {
+        let grouped = Some(grouping::batch_size(batch_size));
+        Self { grouped, ..self }
+    }
+
+    /// The examples in their order: their places among those that were tokenized.
+    pub fn order(&self) -> &[usize] {
+        &self.order
+    }
+
+    /// The positions of the batches of the current order, padding included.
+    pub fn positions(&self, batch_size: usize) -> usize {
+        let of_batch = |batch: &[usize]| {
+            let lengths = batch.iter().map(|&at| self.examples[at].positions());
+            batch.len() * lengths.max().unwrap_or(0)
+        };
+        self.order.chunks(batch_size.max(1)).map(of_batch).sum()
     }
 
     /// The same examples in their order, with what is random in an epoch: the tokens that are hidden.

@@ -55,6 +55,7 @@ mod choices;
 pub mod dataset;
 pub mod encoded;
 pub mod example;
+mod grouping;
 mod label_sets;
 pub mod masking;
 pub mod numeric;

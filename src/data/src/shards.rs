@@ -115,6 +115,25 @@ mod tests {
     }
 
     #[test]
+    fn workers_have_batches_of_one_length_at_a_time() {
+        let texts: Vec<String> = (0..960).map(|row| "a".repeat(1 + row * 7 % 40)).collect();
+        let one = Dataset::from_texts(texts).tokenize(&Letters, 64);
+        let one = one.expect("texts");
+        let each = one.clone().seen_by_each(2).by_length(16).shuffle(7, 0);
+        let of = |worker: usize| -> Vec<usize> {
+            rows(&each).into_iter().skip(worker).step_by(2).collect()
+        };
+        // Half of each batch is one worker's.
+        assert_eq!(of(0), rows(&one.clone().by_length(8).shuffle(7, 0)));
+        assert_ne!(of(0), of(1));
+        let mut sorted = of(1);
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(0..960));
+        let plain = one.seen_by_each(2).shuffle(7, 0);
+        assert!(4 * plain.positions(16) > 5 * each.positions(16));
+    }
+
+    #[test]
     fn a_batch_has_the_examples_worker_by_worker() {
         let data = Dataset::from_texts(["a", "b", "c", "d", "e"]);
         let one = data.tokenize(&Letters, 8).expect("texts");

@@ -176,6 +176,45 @@ impl Split {
         }
     }
 
+    /// The same examples, whose random orders have examples of similar length beside each other, in batches of this size.
+    /// Of a stream that does not know the lengths of its rows the order does not change.
+    #[must_use]
+    pub fn by_length(&self, batch_size: usize) -> Self {
+        match self {
+            Self::Held(encoded) => Self::Held(encoded.clone().by_length(batch_size)),
+            Self::Streamed(stream) => Self::Streamed(stream.by_length(batch_size)),
+        }
+    }
+
+    /// The positions that the batches of an epoch have, padding included: of the order of a seed and an epoch, or of that of
+    /// the data. Of a stream that does not know the lengths of its rows, what is expected of a random order; `None` if it is
+    /// not random.
+    pub fn positions(&self, batch_size: usize, random: Option<(u64, u64)>) -> Option<usize> {
+        let batch_size = batch_size.max(1);
+        match (self, random) {
+            (Self::Held(encoded), None) => Some(encoded.positions(batch_size)),
+            (Self::Held(encoded), Some((seed, epoch))) => {
+                Some(encoded.shuffle(seed, epoch).positions(batch_size))
+            }
+            (Self::Streamed(stream), random) => stream.positions(batch_size, random),
+        }
+    }
+
+    /// How many examples have each length in tokens.
+    pub fn lengths(&self) -> Vec<usize> {
+        match self {
+            Self::Streamed(stream) => stream.lengths().to_vec(),
+            Self::Held(encoded) => {
+                let mut lengths = Vec::new();
+                let examples = (0..encoded.len()).filter_map(|at| encoded.get(at));
+                for example in examples {
+                    count_length(&mut lengths, example.ids.len());
+                }
+                lengths
+            }
+        }
+    }
+
     /// The order of one epoch.
     pub fn shuffle(&self, seed: u64, epoch: u64) -> Self {
         match self {
@@ -212,6 +251,14 @@ impl Split {
             Self::Streamed(stream) => SplitBatches::Streamed(Box::new(stream.batch(batch_size)?)),
         })
     }
+}
+
+/// One more example of a length.
+pub(crate) fn count_length(lengths: &mut Vec<usize>, length: usize) {
+    if lengths.len() <= length {
+        lengths.resize(length + 1, 0);
+    }
+    lengths[length] += 1;
 }
 
 /// The batches of a [`Split`]: an error where a file cannot be read any more.

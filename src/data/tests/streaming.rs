@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stratoscope_data::{
-    Batch, Columns, Dataset, EncodedStream, Encoding, Stream, StreamTokens, Tokenize,
+    Batch, Columns, Dataset, EncodedStream, Encoding, Split, Stream, StreamTokens, Tokenize,
     encode_example,
 };
 use stratoscope_diagnostics::{Result, work};
@@ -53,11 +53,16 @@ impl Tokenize for Letters {
 }
 
 fn tokens(stream: &Stream, max_length: usize) -> EncodedStream {
+    counted(stream, max_length, true)
+}
+
+fn counted(stream: &Stream, max_length: usize, keeps_lengths: bool) -> EncodedStream {
     let tokens = StreamTokens {
         encode: Arc::new(move |example| encode_example(&Letters, example, max_length, false)),
         tokenizer: &Letters,
         max_length,
         masking: None,
+        keeps_lengths,
     };
     let encoded = stream.tokenize(tokens, &mut |_, _| Ok(()));
     encoded.expect("it can be tokenized")
@@ -173,6 +178,63 @@ fn a_stream_has_the_examples_of_a_data_set() {
     csv(&folder.path().join("nothing.csv"), &usual);
     tsv(&write("latin.tsv", b"text\tlabel\na\tb\n\xe4\tb\n"), &usual);
     tsv(folder.path(), &usual);
+}
+
+#[test]
+fn batches_of_similar_length_are_those_of_a_data_set() {
+    let folder = TempDir::new().expect("a folder");
+    let row = |row: usize| format!("{},{}\n", "a".repeat(1 + row * row % 59), row % 2);
+    let rows: String = (0..1300).map(row).collect();
+    let path = write(&folder, "mixed.csv", format!("text,label\n{rows}"));
+    let held = Dataset::csv(&path).expect("rows");
+    let held = held.tokenize(&Letters, 64).expect("tokens").by_length(32);
+    let plain = tokens(&Stream::csv(&path).expect("rows"), 64);
+    let stream = plain.by_length(32);
+    let mut firsts = Vec::new();
+    for epoch in 0..3 {
+        let expected: Vec<Batch> = held.shuffle(5, epoch).batch(32).expect("a size").collect();
+        let order = stream.shuffle(5, epoch);
+        let found = batches(&order, 32);
+        assert!(found == expected, "epoch {epoch}");
+        assert_eq!(found[0].seq, 58, "the longest first");
+        let area = |all: &[Batch]| all.iter().map(|it| it.ids.len()).sum::<usize>();
+        assert_eq!(area(&found), held.shuffle(5, epoch).positions(32));
+        let without = batches(&plain.shuffle(5, epoch), 32);
+        assert!(2 * area(&without) > 3 * area(&found), "epoch {epoch}");
+        let mut all: Vec<usize> = found.iter().flat_map(|it| it.rows.clone()).collect();
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..1300));
+        let rest: Result<Vec<Batch>> = order.batch(32).expect("a size").skip(17).collect();
+        assert!(rest.expect("the file is there") == found[17..]);
+        firsts.push(found[1].rows.clone());
+    }
+    assert!(firsts[0] != firsts[1] && firsts[1] != firsts[2]);
+}
+
+#[test]
+fn positions_of_a_random_order_are_expected_by_lengths() {
+    let folder = TempDir::new().expect("a folder");
+    let row = |row: usize| format!("{},{}\n", "a".repeat(1 + row * row % 59), row % 2);
+    let rows: String = (0..5000).map(row).collect();
+    let path = write(&folder, "mixed.csv", format!("text,label\n{rows}"));
+    let stream = Stream::csv(&path).expect("rows");
+    let known = Split::Streamed(tokens(&stream, 64));
+    let expected = Split::Streamed(counted(&stream, 64, false));
+    for (known, expected) in [
+        (known.clone(), expected.clone()),
+        (known.by_length(32), expected.by_length(32)),
+    ] {
+        let found = known.positions(32, Some((5, 0))).expect("lengths");
+        let expected = expected.positions(32, Some((5, 0))).expect("counts");
+        assert!(expected.abs_diff(found) < found / 25, "{expected}, {found}");
+    }
+    assert_eq!(expected.positions(32, None), None);
+    let area: usize = batches(&tokens(&stream, 64), 32)
+        .iter()
+        .map(|it| it.ids.len())
+        .sum();
+    assert_eq!(known.positions(32, None), Some(area));
+    assert_eq!(known.lengths().iter().sum::<usize>(), 5000);
 }
 
 #[test]

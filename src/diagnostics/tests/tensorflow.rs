@@ -85,6 +85,7 @@ const EXPECTED: &[(&str, &[(&str, &str)])] = &[
             ("max_queue_size", "aaau"),
             ("workers", "aaau"),
             ("use_multiprocessing", "aaau"),
+            ("group_by_length", "uuuu"),
             ("learning_rate", "uuuu"),
             ("epoch", "uuuu"),
         ],

@@ -66,6 +66,7 @@ const RUNS: &[&str] = &[
     ", epochs = 3, batch_size = 32",
     ", epochs = 2, validation_data = dev, verbose = false",
     ", epochs = n, validation_split = 0.2, seed = 7, shuffle = false",
+    ", epochs = 2, batch_size = 64, group_by_length = true",
     ", callbacks = [on_epoch_end(|epoch| println!(\"{}, {}\", epoch.epoch, epoch.loss)), LearningRateLogger]",
     ", callbacks = [EarlyStopping::new(\"val_loss\").patience(2)], checkpoint = \"best\", resume = true",
     ", class_weight = [(0, 1.0), (1, 2.5)], steps_per_epoch = 5, validation_steps = 2",

@@ -10,13 +10,15 @@ use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::work::{Unit, Work};
 
 use super::Stream;
-use super::order::Order;
+use super::order::{Grouped, Lengths, Order};
 use crate::batch::Batch;
 use crate::dataset::Dataset;
 use crate::encoded::{Encoded, EncodedExample, TokenReport};
 use crate::example::Example;
+use crate::grouping;
 use crate::masking::{Hidden, Masking};
 use crate::problem;
+use crate::split::count_length;
 use crate::tokenize::Tokenize;
 
 /// Turns an example into tokens.
@@ -33,6 +35,9 @@ pub struct EncodedStream {
     order: Order,
     /// The positions of the order that it has.
     positions: Range<usize>,
+    lengths: Arc<Lengths>,
+    /// The batch size for which a random order has rows of similar length beside each other.
+    grouped: Option<usize>,
 }
 
 /// How a stream becomes tokens.
@@ -45,6 +50,8 @@ pub struct StreamTokens<'t> {
     pub max_length: usize,
     /// Which tokens are hidden, for a model that predicts them.
     pub masking: Option<Masking>,
+    /// Whether the length of each row is kept, two bytes, so that batches can have rows of similar length.
+    pub keeps_lengths: bool,
 }
 
 impl Stream {
@@ -68,7 +75,7 @@ impl Stream {
             Some(masking) => Some(Hidden::of_epochs(masking, tokenizer, self.source())?),
             None => None,
         };
-        let mut counted = Counted::new(max_length);
+        let mut counted = Counted::new(max_length, tokens.keeps_lengths);
         let mut work = Work::begin(
             ("tokenizing", "tokenized"),
             self.len(),
@@ -91,7 +98,7 @@ impl Stream {
         if let Some(hidden) = hidden {
             shape = shape.with_hidden(hidden);
         }
-        let (report, fingerprint) = counted.finished(self.buffer);
+        let (report, lengths, fingerprint) = counted.finished(self.buffer);
         shape.report = report;
         Ok(EncodedStream {
             order: Order::of_the_files(self.len()),
@@ -100,6 +107,8 @@ impl Stream {
             encode: tokens.encode,
             shape,
             fingerprint,
+            lengths: lengths.into(),
+            grouped: None,
         })
     }
 }
@@ -107,13 +116,12 @@ impl Stream {
 /// What is counted of tokens that are not kept.
 struct Counted {
     report: TokenReport,
-    /// How many rows have each length.
-    lengths: Vec<usize>,
+    lengths: Lengths,
     hash: Sha256,
 }
 
 impl Counted {
-    fn new(max_length: usize) -> Self {
+    fn new(max_length: usize, keeps_lengths: bool) -> Self {
         Self {
             report: TokenReport {
                 rows: 0,
@@ -125,7 +133,10 @@ impl Counted {
                 unknown_tokens: 0,
                 max_length,
             },
-            lengths: Vec::new(),
+            lengths: Lengths {
+                counts: Vec::new(),
+                of_rows: keeps_lengths.then(Vec::new),
+            },
             hash: Sha256::new(),
         }
     }
@@ -140,10 +151,10 @@ impl Counted {
         all.unknown_tokens += own.unknown_tokens;
         for example in (0..encoded.len()).filter_map(|at| encoded.get(at)) {
             let length = example.ids.len();
-            if self.lengths.len() <= length {
-                self.lengths.resize(length + 1, 0);
+            count_length(&mut self.lengths.counts, length);
+            if let Some(of_rows) = &mut self.lengths.of_rows {
+                of_rows.push(grouping::key(example.positions()));
             }
-            self.lengths[length] += 1;
             // The length keeps two lists from being taken for one.
             self.hash.update((length as u64).to_le_bytes());
             let words = example.ids.iter().chain(&example.type_ids);
@@ -153,27 +164,93 @@ impl Counted {
         }
     }
 
-    fn finished(mut self, buffer: usize) -> (TokenReport, [u8; 32]) {
+    fn finished(mut self, buffer: usize) -> (TokenReport, Lengths, [u8; 32]) {
         let (middle, mut before) = (self.report.rows / 2, 0);
-        let median = self.lengths.iter().position(|rows| {
+        let median = self.lengths.counts.iter().position(|rows| {
             before += rows;
             before > middle
         });
         self.report.median = median.unwrap_or(0);
         self.hash.update((buffer as u64).to_le_bytes());
-        (self.report, self.hash.finalize().into())
+        (self.report, self.lengths, self.hash.finalize().into())
     }
+}
+
+/// The positions that batches of randomly chosen rows are expected to have, where so many rows have each length: the
+/// longest of n rows is at most l with the n-th power of the share of rows that are.
+fn expected_positions(lengths: &[usize], batch_size: usize) -> usize {
+    let rows: usize = lengths.iter().sum();
+    let longest_of = |size: usize| -> f64 {
+        let size = i32::try_from(size).unwrap_or(i32::MAX);
+        let (mut up_to, mut longest) = (0, 0.0);
+        for of_length in lengths {
+            longest += 1.0 - (up_to as f64 / rows.max(1) as f64).powi(size);
+            up_to += of_length;
+        }
+        // Length 0 has been counted as one.
+        longest - 1.0
+    };
+    let (batches, rest) = (rows / batch_size, rows % batch_size);
+    let full = (batches * batch_size) as f64 * longest_of(batch_size);
+    (full + rest as f64 * longest_of(rest)).round() as usize
 }
 
 impl EncodedStream {
     /// The order of one epoch, which is determined by seed, epoch and the size of the buffer.
     pub fn shuffle(&self, seed: u64, epoch: u64) -> Self {
         let (rows, buffer) = (self.stream.len(), self.stream.buffer);
+        let grouped = self.grouped.map(|batch_size| Grouped {
+            batch_size,
+            lengths: Arc::clone(&self.lengths),
+        });
+        let grouped = grouped.filter(|_| self.lengths.of_rows.is_some());
         Self {
-            order: Order::shuffled(rows, buffer, seed, epoch),
+            order: Order::shuffled(rows, buffer, seed, epoch).grouped(grouped),
             positions: 0..rows,
             ..self.in_epoch(seed, epoch)
         }
+    }
+
+    /// The same rows, whose random orders have rows of similar length beside each other, in batches of this size, as far as
+    /// a buffer reaches. Without the lengths of all rows their order does not change.
+    #[must_use]
+    pub fn by_length(&self, batch_size: usize) -> Self {
+        Self {
+            grouped: Some(grouping::batch_size(batch_size)),
+            ..self.clone()
+        }
+    }
+
+    /// How many rows have each length in tokens.
+    pub fn lengths(&self) -> &[usize] {
+        &self.lengths.counts
+    }
+
+    /// The positions of an epoch's batches: of its order where the lengths of all rows are known, else what is expected of a
+    /// random one.
+    pub(crate) fn positions(&self, batch_size: usize, random: Option<(u64, u64)>) -> Option<usize> {
+        let Lengths { counts, of_rows } = &*self.lengths;
+        let Some(lengths) = of_rows else {
+            return random.map(|_| match self.grouped {
+                None => expected_positions(counts, batch_size),
+                Some(_) => grouping::expected_positions(counts, batch_size),
+            });
+        };
+        let order = match random {
+            Some((seed, epoch)) => self.shuffle(seed, epoch),
+            None => self.in_epoch(0, 0),
+        };
+        let mut rows = order.indices().peekable();
+        let mut positions = 0;
+        while rows.peek().is_some() {
+            let batch = rows.by_ref().take(batch_size);
+            let batch = batch.map(|row| usize::from(lengths[row]));
+            let (size, longest) = batch.fold((0, 0), |(size, longest): (usize, usize), length| {
+                (size + 1, longest.max(length))
+            });
+            positions += size * longest;
+        }
+        Some(positions)
     }
 
     /// The order of the files, with what is random in an epoch: the tokens that are hidden.

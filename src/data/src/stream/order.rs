@@ -9,6 +9,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::grouping;
 use crate::random::{GOLDEN_GAMMA, mix, permutation};
 
 /// The rows of a block.
@@ -26,6 +27,26 @@ pub(super) struct Order {
     blocks: Option<Arc<[usize]>>,
     /// The seed and the epoch of the order within a window; `None`: as in the files.
     within: Option<(u64, u64)>,
+    /// Whether rows of similar length stand beside each other.
+    grouped: Option<Grouped>,
+}
+
+/// How rows come beside rows of their length.
+#[derive(Clone)]
+pub(super) struct Grouped {
+    /// The batches for which they do.
+    pub(super) batch_size: usize,
+    /// With that of each row.
+    pub(super) lengths: Arc<Lengths>,
+}
+
+/// Lengths in tokens.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lengths {
+    /// How many rows have each.
+    pub(super) counts: Vec<usize>,
+    /// That of each row in the order of the files, where it was asked for.
+    pub(super) of_rows: Option<Vec<u16>>,
 }
 
 impl Order {
@@ -36,6 +57,7 @@ impl Order {
             together: 1,
             blocks: None,
             within: None,
+            grouped: None,
         }
     }
 
@@ -52,7 +74,13 @@ impl Order {
             together,
             blocks: (together < all).then(|| blocks().into()),
             within: Some((seed, epoch)),
+            grouped: None,
         }
+    }
+
+    /// The same windows, in each of which rows of similar length stand beside each other.
+    pub(super) fn grouped(self, grouped: Option<Grouped>) -> Self {
+        Self { grouped, ..self }
     }
 
     fn all_blocks(&self) -> usize {
@@ -103,18 +131,33 @@ impl Order {
         }
     }
 
+    /// The rows of a window, in the order in which they are read.
+    fn read(&self, window: usize) -> Vec<usize> {
+        let blocks = self.blocks(window).into_iter();
+        let rows = blocks.flat_map(|block| block * BLOCK..block * BLOCK + self.size(block));
+        rows.collect()
+    }
+
     /// Which of the rows that are read for a window comes first, second, and so on.
     pub(super) fn places(&self, window: usize) -> Vec<usize> {
-        let blocks = self.blocks(window);
-        let rows = blocks.iter().map(|&block| self.size(block)).sum();
-        match self.within {
-            None => (0..rows).collect(),
-            // A single window has the order of a data set in memory.
-            Some((seed, epoch)) => {
-                let own = seed.wrapping_add((window as u64).wrapping_mul(GOLDEN_GAMMA));
-                permutation(rows, own, epoch)
-            }
+        let read = self.read(window);
+        let Some((seed, epoch)) = self.within else {
+            return (0..read.len()).collect();
+        };
+        // A single window has the order of a data set in memory.
+        let own = seed.wrapping_add((window as u64).wrapping_mul(GOLDEN_GAMMA));
+        let mut places = permutation(read.len(), own, epoch);
+        if let Some(Grouped {
+            batch_size,
+            lengths,
+        }) = &self.grouped
+        {
+            let lengths = lengths.of_rows.as_deref().unwrap_or_default();
+            let length = |place: usize| lengths.get(read[place]).copied().unwrap_or(0);
+            let begin = self.begin(window);
+            grouping::grouped(&mut places, begin, *batch_size, length, (own, epoch));
         }
+        places
     }
 
     /// The numbers of the rows at some positions.
@@ -122,10 +165,7 @@ impl Order {
         let first = self.window_at(positions.start);
         let windows = (first..self.windows()).take_while(move |&it| self.begin(it) < positions.end);
         let rows = windows.flat_map(|window| {
-            let blocks = self.blocks(window).into_iter();
-            let read: Vec<usize> = blocks
-                .flat_map(|block| block * BLOCK..block * BLOCK + self.size(block))
-                .collect();
+            let read = self.read(window);
             let places = self.places(window).into_iter();
             places.map(move |place| read[place]).collect::<Vec<_>>()
         });
@@ -182,6 +222,46 @@ mod tests {
         }
         assert_ne!(first, order_of_epoch(rows, 1));
         assert_eq!(first, order_of_epoch(rows, 0));
+    }
+
+    #[test]
+    fn batches_have_rows_of_similar_length_also_where_windows_meet() {
+        let lengths = |rows: usize| (0..rows).map(|row| 1 + (mix(row as u64) % 90) as u16);
+        for (rows, buffer) in [(3000, 1024), (5 * BLOCK + 7, 512), (700, 9000)] {
+            let of_rows: Vec<u16> = lengths(rows).collect();
+            let grouped = Grouped {
+                batch_size: 48,
+                lengths: Arc::new(Lengths {
+                    of_rows: Some(of_rows.clone()),
+                    ..Lengths::default()
+                }),
+            };
+            let plain = Order::shuffled(rows, buffer, 7, 3);
+            let order = plain.clone().grouped(Some(grouped));
+            let whole = all(&order);
+            let mut sorted = whole.clone();
+            sorted.sort_unstable();
+            assert!(sorted.into_iter().eq(0..rows), "{rows} rows, {buffer}");
+            for from in [1, rows / 3, rows - 1] {
+                let rest: Vec<usize> = order.rows(from..rows).collect();
+                assert_eq!(rest, whole[from..], "{rows} rows, {buffer}, from {from}");
+            }
+            let tokens: usize = of_rows.iter().map(|&it| usize::from(it)).sum();
+            let positions = |order: &[usize]| -> usize {
+                let longest = |batch: &[usize]| batch.iter().map(|&row| of_rows[row]).max();
+                let batches = order.chunks(48);
+                let each = batches
+                    .map(|batch| batch.len() * usize::from(longest(batch).unwrap_or_default()));
+                each.sum()
+            };
+            let (found, without) = (positions(&whole), positions(&all(&plain)));
+            assert!(10 * without > 17 * tokens, "{without} for {tokens}");
+            // Where windows meet, a batch has what both have left; small windows have more of them.
+            assert!(
+                10 * found < 14 * tokens,
+                "{rows} rows: {found} for {tokens}"
+            );
+        }
     }
 
     fn order_of_epoch(rows: usize, epoch: u64) -> Vec<usize> {

@@ -93,6 +93,9 @@ pub fn translated(call: &str, name: &str) -> Option<&'static str> {
             "fit" | "evaluate",
             "max_len" | "maxlen" | "max_seq_length" | "max_seq_len" | "seq_length",
         ) => "max_length",
+        ("fit", "bucket_by_sequence_length" | "bucket_by_length" | "sort_by_length") => {
+            "group_by_length"
+        }
         ("fit", "patience") => "early_stopping",
         ("fit", "callback") => "callbacks",
         ("fit", "class_weights") => "class_weight",

@@ -11,6 +11,7 @@ pub const FIT: &[Argument] = &[
     VALIDATION_STEPS,
     VALIDATION_FREQ,
     SHUFFLE,
+    GROUP_BY_LENGTH,
     SEED,
     MAX_LENGTH,
     CLASS_WEIGHT,
@@ -99,6 +100,17 @@ const SHUFFLE: Argument = Argument::new(
     "Keras",
     Accepts::Flag,
     "Uses a new order every epoch, computed from `seed` and the epoch. `false` keeps the order of the file.",
+);
+
+const GROUP_BY_LENGTH: Argument = Argument::new(
+    "group_by_length",
+    "bool",
+    "false",
+    "Hugging Face's `group_by_length`",
+    Accepts::Flag,
+    "Puts examples of similar length into a batch, so that less is padding (SC0410). The order of an epoch is still random, \
+     fixed by `seed` and the epoch, has each example once and begins with a batch that has a longest one; it needs \
+     `shuffle` and texts.",
 );
 
 const SEED: Argument = Argument::new(

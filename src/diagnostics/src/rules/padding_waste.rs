@@ -17,6 +17,8 @@ pub struct PaddingWaste {
     pub longest: usize,
     /// A length that 95 of 100 rows keep within.
     pub most: usize,
+    /// Positions of an epoch with `group_by_length`; `None` where batches are made so already, or cannot be.
+    pub grouped: Option<usize>,
     /// Name of the call without `!`.
     pub call: String,
 }
@@ -24,6 +26,16 @@ pub struct PaddingWaste {
 impl PaddingWaste {
     /// Positions per token from which batches are mostly padding.
     const WASTE: usize = 3;
+
+    /// The positions with `group_by_length`, if that saves a fifth of them.
+    fn saved(&self) -> Option<usize> {
+        self.grouped
+            .filter(|grouped| 5 * grouped <= 4 * self.positions)
+    }
+
+    fn times(&self, positions: usize) -> f64 {
+        positions as f64 / self.tokens.max(1) as f64
+    }
 }
 
 impl Rule for PaddingWaste {
@@ -34,7 +46,9 @@ impl Rule for PaddingWaste {
         stage: Stage::Data,
         finds: "Batches with tokens in a third or less of their positions. Each batch is padded to its \
                 longest row, so this happens when a few rows are much longer than the others.",
-        why: "The results are the same, because padding is masked, but every position costs as much time as a token.",
+        why: "The results are the same, because padding is masked, but every position costs as much time as a token. Where \
+              there are enough rows, the note says how many positions `group_by_length = true` leaves: it puts rows of \
+              similar length into a batch.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               let mut texts = vec![\"chess\".to_owned(); 32];\n\
@@ -54,8 +68,8 @@ impl Rule for PaddingWaste {
     }
 
     fn diagnostic(&self) -> Diagnostic {
-        let times = self.positions as f64 / self.tokens.max(1) as f64;
-        Self::start(format!("{times:.1}× more positions than tokens: batches are mostly padding"))
+        let times = self.times(self.positions);
+        let start = Self::start(format!("{times:.1}× more positions than tokens: batches are mostly padding"))
             .label(Place::call(&self.call), "batches are padded to their longest row")
             .why("padding is masked, so the results are correct; each padded position costs as much time as a token")
             .evidence(
@@ -65,8 +79,19 @@ impl Rule for PaddingWaste {
             .evidence(
                 "tokens of a row",
                 format!("median {}, 95 % within {}, longest {}", self.median, self.most, self.longest),
-            )
-            .fix(format!("a `max_length` of {} leaves 95 % of the rows complete", self.most))
+            );
+        let start = match self.saved() {
+            Some(grouped) => start.fix(format!(
+                "`group_by_length = true` puts rows of similar length into a batch: {:.1}× more positions than tokens",
+                self.times(grouped)
+            )),
+            None => start,
+        };
+        start
+            .fix(format!(
+                "a `max_length` of {} leaves 95 % of the rows complete",
+                self.most
+            ))
             .fix("or use smaller batches, in which fewer rows are padded to a long one")
             .tensorflow(Quote::of("SC0410"))
     }

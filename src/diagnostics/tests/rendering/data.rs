@@ -83,6 +83,7 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             median: 3,
             longest: 162,
             most: 3,
+            grouped: Some(612),
             call: fit(),
         }),
         example(SplitsOverlap {

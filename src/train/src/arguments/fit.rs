@@ -28,6 +28,7 @@ pub struct FitArgs<'a> {
     validation_steps: Option<Count>,
     validation_freq: Option<Frequency>,
     shuffle: Option<bool>,
+    group_by_length: bool,
     seed: Option<Count>,
     max_length: Option<Count>,
     class_weight: Option<ClassWeight>,
@@ -61,6 +62,8 @@ pub(crate) struct FitPlan<'a> {
     pub validation_steps: Option<usize>,
     pub validation_freq: ValidationFreq,
     pub shuffle: bool,
+    /// Whether batches have examples of similar length.
+    pub group_by_length: bool,
     pub seed: u64,
     /// `None`: [`default_max_length`](super::default_max_length) of the model.
     pub max_length: Option<usize>,
@@ -157,6 +160,12 @@ impl<'a> FitArgs<'a> {
         self
     }
 
+    /// Puts examples of similar length into a batch, in a random order that has each example once. Default: false.
+    pub fn group_by_length(mut self, group: bool) -> Self {
+        self.group_by_length = group;
+        self
+    }
+
     /// Fixes the order of the examples and the dropout masks. Default: 0.
     pub fn seed(mut self, seed: impl IntoCount) -> Self {
         self.seed = Some(seed.into_count());
@@ -248,6 +257,7 @@ impl<'a> FitArgs<'a> {
     /// Fills in the defaults.
     pub(crate) fn resolve(self) -> Result<FitPlan<'a>> {
         let (stopping, checkpoints) = (self.stopping(), self.check_checkpoints());
+        let order = self.check_order();
         let unfreezes_every = self.unfreezes_every();
         let validation = match (self.validation_data, self.validation_split) {
             (Some(_), Some(_)) => return Err(both_validations()),
@@ -265,6 +275,7 @@ impl<'a> FitArgs<'a> {
             return Err(Box::new(without_validation(argument)));
         }
         checkpoints?;
+        order?;
         let stopping = stopping?;
         let unfreezes_every = unfreezes_every?;
         let epochs = match self.epochs {
@@ -301,6 +312,7 @@ impl<'a> FitArgs<'a> {
                 Some(frequency) => frequency.resolve()?,
             },
             shuffle: self.shuffle.unwrap_or(true),
+            group_by_length: self.group_by_length,
             seed: match self.seed {
                 Some(count) => count.at_least(0, "fit", "seed")?,
                 None => 0,
@@ -329,6 +341,20 @@ impl<'a> FitArgs<'a> {
             (None, Some(_), _) => needs("every", "`checkpoint`, a folder, beside it"),
             (_, None, Some(_)) => needs("keep_last", "`every`, a number of steps, beside it"),
             _ if self.resume && self.resume_from.is_some() => Err(both_resumes()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The order of the data cannot be that of its lengths too.
+    fn check_order(&self) -> Result<()> {
+        match (self.group_by_length, self.shuffle) {
+            (true, Some(false)) => {
+                let expects = "`shuffle = true`, the default, beside it";
+                let finding = problem::bad_value("fit", "group_by_length", true, expects);
+                let why = "`shuffle = false` keeps the order of the data, in which examples are not \
+                           beside those of their length";
+                Err(Box::new(finding.why(why)))
+            }
             _ => Ok(()),
         }
     }
@@ -484,6 +510,11 @@ mod tests {
             "`keep_last = …`: expected `every`, a number of steps, beside it",
         );
         check(
+            args().group_by_length(true).shuffle(false),
+            "SC0103",
+            "`group_by_length = true`: expected `shuffle = true`, the default, beside it",
+        );
+        check(
             args().resume(true).resume_from("runs"),
             "SC0118",
             "`resume` and `resume_from` exclude each other",
@@ -504,7 +535,7 @@ mod tests {
             (plan.epochs, plan.batch_size, plan.max_length, plan.seed),
             (1, 32, None, 0)
         );
-        assert!(plan.shuffle && plan.verbose && !plan.resume);
+        assert!(plan.shuffle && plan.verbose && !plan.resume && !plan.group_by_length);
     }
 
     #[test]

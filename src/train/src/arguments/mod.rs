@@ -96,6 +96,7 @@ mod tests {
                 validation_steps(10),
                 validation_freq(1),
                 shuffle(true),
+                group_by_length(true),
                 seed(0),
                 max_length(64),
                 class_weight("balanced"),

@@ -96,7 +96,8 @@ pub struct FitStarted {
     pub rates: String,
     /// The batch size and its parts with the reason, where `batch_size = auto` has chosen them.
     pub chosen: Option<String>,
-    /// What the cache of tokens did for the texts, in words; nothing for small data.
+    /// What the cache of tokens did for the texts, which files are streamed and how much is padding, in words; nothing for
+    /// small data in a random order.
     pub tokens: Option<String>,
     /// The names of the metrics.
     pub metrics: Vec<&'static str>,

@@ -61,7 +61,7 @@ impl<N: Network> Model<N> {
             &state.files,
             &state.head_written(),
             data,
-            plan.max_length,
+            (plan.max_length, false),
             "evaluate",
         )?;
         new_head(&state, "evaluate")?;

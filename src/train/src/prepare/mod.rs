@@ -96,9 +96,11 @@ pub(crate) fn splits(
         _ => None,
     };
     let validation = first.as_ref().map(Data::Held).or(validation);
-    let encoded = encode_data(files, head, train, plan.max_length, "fit")?;
-    let validated = validation.map(|data| encode_data(files, head, data, plan.max_length, "fit"));
-    let validated = validated.transpose()?;
+    let tokens =
+        |data, by_length| encode_data(files, head, data, (plan.max_length, by_length), "fit");
+    let encoded = tokens(train, plan.group_by_length)?;
+    texts::has_lengths(&encoded, plan)?;
+    let validated = validation.map(|data| tokens(data, false)).transpose()?;
     let (data, split) = match validation {
         Some(validation) => (validation, "validation"),
         None => (train, "training"),
@@ -126,18 +128,16 @@ pub(crate) fn splits(
         ];
         finding.into_iter().flatten().try_for_each(notice)?;
     }
-    let seed = plan.shuffle.then_some(plan.seed);
-    let padding = |encoded| texts::padding(encoded, plan.batch_size, seed, "fit");
     let finding = [
         splits::never_seen(&encoded, plan)?,
-        // Of a stream the lengths of all rows are not known.
-        encoded.held().and_then(padding),
+        texts::padding(&encoded, plan),
     ];
     finding.into_iter().flatten().try_for_each(notice)?;
     Ok((encoded, validated))
 }
 
-/// Checks and tokenizes data for a model: a data set at once, a stream some rows at a time.
+/// Checks and tokenizes data for a model: a data set at once, a stream some rows at a time. `keeps_lengths`: the length of
+/// each row of a stream stays known.
 ///
 /// # Errors
 /// As [`encode`].
@@ -145,14 +145,15 @@ pub(crate) fn encode_data(
     files: &impl Files,
     head: &HeadWritten,
     data: Data<'_>,
-    max_length: Option<usize>,
+    (max_length, keeps_lengths): (Option<usize>, bool),
     call: &str,
 ) -> Result<Split> {
     match data {
         Data::Held(data) => encode(files, head, data, max_length, call).map(Split::Held),
         Data::Streamed(stream) => {
             let max_length = checked_length(files, max_length, call)?;
-            stream::encode(files, head, stream, max_length, call).map(Split::Streamed)
+            let tokens = (max_length, keeps_lengths);
+            stream::encode(files, head, stream, tokens, call).map(Split::Streamed)
         }
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Prepared {
     pub label_names: Vec<String>,
     /// What is said of each split that is a stream.
     streams: Vec<String>,
+    /// How much of an epoch is padding, where batches have examples of similar length.
+    padding: Option<String>,
 }
 
 impl Prepared {
@@ -70,16 +72,34 @@ impl Prepared {
             validation,
             label_names: files.label_names().to_vec(),
             streams,
+            padding: None,
         };
         Ok((prepared, files))
     }
 
-    /// Where the tokens of both splits come from, in words: what the cache of tokens did, and which files are streamed.
-    pub(crate) fn origin_of_tokens(&self) -> Option<String> {
+    /// The same with what is said of the padding in its batches, whose size is known.
+    pub(crate) fn with_padding(self, plan: &FitPlan<'_>) -> Self {
+        let words = || super::texts::padding_in_words(&self.train, plan);
+        let padding = plan.group_by_length.then(words).flatten();
+        Self { padding, ..self }
+    }
+
+    /// The training data as the run orders it: at random in batches of similar length, if that was asked for.
+    pub(crate) fn in_order(&self, plan: &FitPlan<'_>) -> Split {
+        match plan.group_by_length {
+            true => self.train.by_length(plan.batch_size),
+            false => self.train.clone(),
+        }
+    }
+
+    /// The tokens of both splits in words: what the cache of tokens did, which files are streamed, how much is padding.
+    pub(crate) fn tokens_in_words(&self) -> Option<String> {
         let splits = [Some(&self.train), self.validation.as_ref()];
         let held = splits.into_iter().flatten().filter_map(Split::held);
         let kept = held.filter_map(Encoded::kept).map(Kept::to_string);
-        let words: Vec<String> = self.streams.iter().cloned().chain(kept).collect();
+        let streams = self.streams.iter().cloned();
+        let padding = self.padding.iter().cloned();
+        let words: Vec<String> = streams.chain(kept).chain(padding).collect();
         (!words.is_empty()).then(|| words.join("; "))
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use stratoscope_data::{Data, Dataset, Example, Split, permutation};
+use stratoscope_data::{Data, Dataset, Example, Split};
 use stratoscope_diagnostics::rules::{SplitsOverlap, UnseenExamples, ValidationClassMismatch};
 use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
@@ -101,6 +101,10 @@ pub(super) fn never_seen(train: &Split, plan: &FitPlan<'_>) -> Result<Option<Dia
     let batches = examples.div_ceil(plan.batch_size) as u64;
     let steps = usize::try_from(steps_per_epoch).unwrap_or(usize::MAX);
     let of_epoch = steps.saturating_mul(plan.batch_size).min(examples);
+    let order = match plan.group_by_length {
+        true => &train.by_length(plan.batch_size),
+        false => train,
+    };
     let mut is_seen = vec![false; examples];
     let epochs = plan.epochs as usize;
     let mut work = Work::begin(("ordering", "ordered"), epochs, Unit::Things("epoch"));
@@ -112,12 +116,13 @@ pub(super) fn never_seen(train: &Split, plan: &FitPlan<'_>) -> Result<Option<Dia
             break;
         }
         match plan.shuffle {
-            true => match train.streamed() {
-                None => permutation(examples, plan.seed, epoch)[..of_epoch]
-                    .iter()
-                    .for_each(|&index| is_seen[index] = true),
-                Some(stream) => (stream.shuffle(plan.seed, epoch).part(0, of_epoch).indices())
-                    .for_each(|index| is_seen[index] = true),
+            true => match order.shuffle(plan.seed, epoch) {
+                Split::Held(order) => {
+                    (order.order()[..of_epoch].iter()).for_each(|&index| is_seen[index] = true)
+                }
+                Split::Streamed(order) => {
+                    (order.part(0, of_epoch).indices()).for_each(|index| is_seen[index] = true)
+                }
             },
             false => {
                 is_seen[..of_epoch].fill(true);

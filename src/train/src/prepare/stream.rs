@@ -30,7 +30,7 @@ pub(super) fn encode(
     files: &impl Files,
     head: &HeadWritten,
     stream: &Stream,
-    max_length: usize,
+    (max_length, keeps_lengths): (usize, bool),
     call: &str,
 ) -> Result<EncodedStream> {
     let stream = match (files.task(), files.classes()) {
@@ -49,6 +49,7 @@ pub(super) fn encode(
         tokenizer: files.tokenizer(),
         max_length,
         masking: is_masked.then(|| files.masking()),
+        keeps_lengths,
     };
     let mut found = texts::Found::new(stream.source(), call);
     let encoded = stream.tokenize(tokens, &mut |portion: &Dataset, encoded: &Encoded| {

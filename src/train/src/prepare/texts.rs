@@ -1,13 +1,15 @@
 //! What texts and their tokens tell before the first step: empty ones, words that the vocabulary lacks,
 //! pairs in one segment, batches of padding. SC0403, SC0405, SC0409, SC0410.
 
-use stratoscope_data::{Dataset, Encoded, Example, Tokenize};
+use stratoscope_data::{Dataset, Encoded, Example, Split, Tokenize};
 use stratoscope_diagnostics::rules::{
     EmptyTexts, PaddingWaste, PairWithoutSegments, TokenOutOfRange, UnknownTokens,
 };
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
+use crate::arguments::FitPlan;
 use crate::network::Files;
+use crate::problem;
 
 /// What separates two texts in BERT's vocabularies.
 const SEPARATOR: &str = "[SEP]";
@@ -201,34 +203,61 @@ pub(crate) fn in_vocabulary(
     Ok(())
 }
 
-/// SC0410, by the batches of the first epoch.
-pub(super) fn padding(
-    encoded: &Encoded,
-    batch_size: usize,
-    seed: Option<u64>,
-    call: &str,
-) -> Option<Diagnostic> {
-    let order = match seed {
-        Some(seed) => encoded.shuffle(seed, 0),
-        None => encoded.clone(),
+/// SC0103 for numbers, where batches are to have examples of similar length.
+///
+/// # Errors
+/// That.
+pub(super) fn has_lengths(train: &Split, plan: &FitPlan<'_>) -> Result<()> {
+    if !plan.group_by_length || train.report().tokens > 0 {
+        return Ok(());
+    }
+    let expects = "texts: examples of numbers have no length";
+    let finding = problem::bad_value("fit", "group_by_length", true, expects);
+    Err(Box::new(finding.fix("leave `group_by_length` out")))
+}
+
+/// SC0410, by the batches of the first epoch; of a stream, by those that are expected of its lengths.
+pub(super) fn padding(train: &Split, plan: &FitPlan<'_>) -> Option<Diagnostic> {
+    let (random, size) = (plan.shuffle.then_some((plan.seed, 0)), plan.batch_size);
+    let by_length = || train.by_length(size).positions(size, random);
+    let (positions, grouped) = match plan.group_by_length {
+        true => (by_length()?, None),
+        false => (
+            train.positions(size, random)?,
+            random.and_then(|_| by_length()),
+        ),
     };
-    let lengths: Vec<usize> = (0..order.len())
-        .filter_map(|at| Some(order.get(at)?.ids.len()))
-        .collect();
-    let of_batch = |batch: &[usize]| batch.len() * batch.iter().max().copied().unwrap_or(0);
-    let positions: usize = lengths.chunks(batch_size.max(1)).map(of_batch).sum();
-    let report = encoded.report();
-    let mut sorted = lengths;
-    sorted.sort_unstable();
+    let report = train.report();
+    let lengths = train.lengths();
+    let mut shorter = 0;
+    let most = lengths.iter().position(|rows| {
+        shorter += rows;
+        shorter > report.rows * 95 / 100
+    });
     let rule = PaddingWaste {
         positions,
         tokens: report.tokens,
         median: report.median,
-        longest: sorted.last().copied().unwrap_or(0),
-        most: sorted.get(sorted.len() * 95 / 100).copied().unwrap_or(0),
-        call: call.to_owned(),
+        longest: lengths.len().saturating_sub(1),
+        most: most.unwrap_or(0),
+        grouped,
+        call: "fit".to_owned(),
     };
     rule.check()
+}
+
+/// How much of an epoch is padding with `group_by_length` and would be without, for the table of the run.
+pub(super) fn padding_in_words(train: &Split, plan: &FitPlan<'_>) -> Option<String> {
+    let (random, size) = (Some((plan.seed, 0)), plan.batch_size);
+    let share = |train: &Split| {
+        let (positions, tokens) = (train.positions(size, random)?, train.report().tokens);
+        let padding = positions.saturating_sub(tokens) as f64 / positions.max(1) as f64;
+        Some(format!("{:.1} %", 100.0 * padding))
+    };
+    let (with, without) = (share(&train.by_length(size))?, share(train)?);
+    Some(format!(
+        "examples grouped by length: {with} of the positions are padding, {without} without `group_by_length`"
+    ))
 }
 
 #[cfg(test)]
@@ -236,6 +265,7 @@ mod tests {
     use stratoscope_data::Encoding;
 
     use super::*;
+    use crate::FitArgs;
 
     /// Words of lower-case letters are known, `[SEP]` separates; with `segments` pairs have two.
     struct Words {
@@ -391,16 +421,53 @@ mod tests {
             let texts = std::iter::once(long.clone());
             Dataset::from_texts(texts.chain(vec!["word".to_owned(); short]))
         };
-        let finding = padding(&encoded(&texts(31)), 32, Some(0), "fit");
+        let check = |data: &Dataset, args: FitArgs<'_>| {
+            let train = Split::Held(encoded(data));
+            padding(&train, &args.resolve().expect("valid arguments"))
+        };
+        let args = |size: usize| FitArgs::new().batch_size(size);
+        let finding = check(&texts(31), args(32));
         // 32 × 62 positions for 62 + 31 × 3 tokens.
         assert!(shown(&finding).contains("12.8×"), "{finding:?}");
         assert!(
             shown(&finding).contains("1984 for 155 tokens"),
             "{finding:?}"
         );
-        assert!(padding(&encoded(&texts(31)), 1, Some(0), "fit").is_none());
-        assert!(padding(&encoded(&texts(2)), 32, None, "fit").is_none());
+        let words = "by_length";
+        assert!(!shown(&finding).contains(words), "one batch: {finding:?}");
+        assert!(check(&texts(31), args(1)).is_none());
+        assert!(check(&texts(2), args(32).shuffle(false)).is_none());
         let numbers = Dataset::from_features([[1.0], [2.0]]).expect("two rows");
-        assert!(padding(&encoded(&numbers), 2, Some(0), "fit").is_none());
+        assert!(check(&numbers, args(2)).is_none());
+    }
+
+    #[test]
+    fn grouping_is_named_where_it_saves_padding() {
+        let long = vec!["word"; 60].join(" ");
+        let texts = (0..512).map(|row| match row % 16 {
+            0 => long.as_str(),
+            _ => "word",
+        });
+        let data = Dataset::from_texts(texts);
+        let train = Split::Held(encoded(&data));
+        let plan = |args: FitArgs<'static>| args.batch_size(32).resolve().expect("valid arguments");
+        let finding = padding(&train, &plan(FitArgs::new()));
+        // One batch of 32 long rows, 15 of short ones: 62 · 32 and 15 · 3 · 32 for 32 · 62 and 480 · 3 tokens.
+        assert!(shown(&finding).contains("9.3× more"), "{finding:?}");
+        let fix = "`group_by_length = true` puts rows of similar length into a batch: 1.";
+        assert!(shown(&finding).contains(fix), "{finding:?}");
+        let in_order = padding(&train, &plan(FitArgs::new().shuffle(false)));
+        assert!(
+            !shown(&in_order).contains("group_by_length"),
+            "{in_order:?}"
+        );
+        let grouped = plan(FitArgs::new().group_by_length(true));
+        assert!(padding(&train, &grouped).is_none());
+        let words = padding_in_words(&train, &grouped).expect("lengths");
+        assert!(words.contains("% without"), "{words}");
+        assert!(has_lengths(&train, &grouped).is_ok());
+        let numbers = Dataset::from_features([[1.0], [2.0]]).expect("two rows");
+        let refused = has_lengths(&Split::Held(encoded(&numbers)), &grouped);
+        assert_eq!(refused.expect_err("no tokens").code, "SC0103");
     }
 }

@@ -159,6 +159,7 @@ fn ready<N: Network>(
     if let Some(chosen) = &chosen {
         plan.batch_size = chosen.batch_size;
     }
+    let data = data.with_padding(plan);
     let before = Before {
         dataset,
         data: &data,
@@ -247,7 +248,7 @@ fn begin<'a, N: Network>(
     report_callbacks_of_batches(&plan, &ready.shape)?;
     unfreezing::check(lease, plan.unfreezes_every)?;
     let courses = Courses::new(
-        ready.data.train.clone(),
+        ready.data.in_order(&plan),
         plan.shuffle.then_some(plan.seed),
         ready.data.epoch_examples,
         (plan.batch_size, ready.shape.gradient_accumulation_steps),
@@ -393,7 +394,7 @@ fn started<N: Network>(
         devices: devices_of(state),
         rates: ready.rates.clone(),
         chosen: ready.chosen.as_ref().map(|it| it.why.clone()),
-        tokens: data.origin_of_tokens(),
+        tokens: data.tokens_in_words(),
         metrics: names(&ready.settings.compiled.metrics),
         planned: shape.counters(plan.epochs - plan.initial_epoch),
         counters: state.step.counters,

@@ -145,6 +145,7 @@ fn forked_plan(plan: &FitPlan<'static>) -> FitPlan<'static> {
         validation_steps: plan.validation_steps,
         validation_freq: plan.validation_freq.clone(),
         shuffle: plan.shuffle,
+        group_by_length: plan.group_by_length,
         seed: plan.seed,
         max_length: plan.max_length,
         class_weight: plan.class_weight.clone(),

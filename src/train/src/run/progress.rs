@@ -280,6 +280,7 @@ pub(crate) struct Signature {
     batch_size: usize,
     seed: u64,
     shuffle: bool,
+    group_by_length: bool,
     max_length: usize,
     gradient_accumulation_steps: u64,
     batches_per_epoch: u64,
@@ -300,6 +301,7 @@ impl Signature {
             batch_size: plan.batch_size,
             seed: plan.seed,
             shuffle: plan.shuffle,
+            group_by_length: plan.group_by_length,
             max_length: data.train.max_length(),
             gradient_accumulation_steps: shape.gradient_accumulation_steps,
             batches_per_epoch: shape.batches_per_epoch,
@@ -350,6 +352,7 @@ impl fmt::Display for Signature {
             max_length,
             data,
             class_weights,
+            group_by_length,
             ..
         } = self;
         write!(
@@ -358,6 +361,9 @@ impl fmt::Display for Signature {
              shuffle = {shuffle}, max_length = {max_length}",
             data.short()
         )?;
+        if *group_by_length {
+            f.write_str(", group_by_length = true")?;
+        }
         match class_weights {
             Some(_) => f.write_str(", with class weights"),
             None => Ok(()),

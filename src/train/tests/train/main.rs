@@ -20,6 +20,7 @@ mod hindsight;
 mod interrupted;
 mod interrupted_exactly;
 mod layer_rates;
+mod length_groups;
 mod look;
 mod lora;
 mod masked_lm;

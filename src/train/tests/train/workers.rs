@@ -45,12 +45,12 @@ impl Launch for ThisProgram {
     }
 }
 
-fn workers(count: usize) -> MultiWorkerMirroredStrategy {
+pub(super) fn workers(count: usize) -> MultiWorkerMirroredStrategy {
     start_workers_by(Arc::new(ThisProgram));
     MultiWorkerMirroredStrategy::workers(count).expect("workers")
 }
 
-fn logical(count: usize) -> MirroredStrategy {
+pub(super) fn logical(count: usize) -> MirroredStrategy {
     MirroredStrategy::logical(count).expect("logical devices")
 }
 

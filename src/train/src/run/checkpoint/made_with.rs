@@ -48,6 +48,10 @@ pub(crate) fn made_with<N: Network>(
     add("batch_size", debug(plan.batch_size));
     add("steps_per_epoch", debug(plan.steps_per_epoch));
     add("shuffle", debug(plan.shuffle));
+    // Checkpoints that were written before there was this argument are of runs without it.
+    if plan.group_by_length {
+        add("group_by_length", debug(true));
+    }
     add("seed", debug(plan.seed));
     add("max_length", debug(data.train.max_length()));
     add("class_weight", debug(&settings.class_weights));
