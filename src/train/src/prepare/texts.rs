@@ -452,8 +452,8 @@ mod tests {
         let train = Split::Held(encoded(&data));
         let plan = |args: FitArgs<'static>| args.batch_size(32).resolve().expect("valid arguments");
         let finding = padding(&train, &plan(FitArgs::new()));
-        // One batch of 32 long rows, 15 of short ones: 62 · 32 and 15 · 3 · 32 for 32 · 62 and 480 · 3 tokens.
-        assert!(shown(&finding).contains("9.3× more"), "{finding:?}");
+        // 14 of 16 random batches have a long row: 14 · 32 · 62 and 2 · 32 · 3 positions for 32 · 62 and 480 · 3 tokens.
+        assert!(shown(&finding).contains("8.2× more"), "{finding:?}");
         let fix = "`group_by_length = true` puts rows of similar length into a batch: 1.";
         assert!(shown(&finding).contains(fix), "{finding:?}");
         let in_order = padding(&train, &plan(FitArgs::new().shuffle(false)));
