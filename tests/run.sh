@@ -112,7 +112,7 @@ rust_tests() {
 # The tests of the kernels on wgpu, those of a binary in one process and one after the other: a process compiles and tunes
 # each kernel once, which takes most of their time, and nextest starts a process a test.
 gpu_tests() {
-    cargo test --workspace --locked --no-fail-fast --lib --test bert --test train -- \
+    cargo test --workspace --locked --no-fail-fast --lib --test bert --test train --test cross_entropy -- \
         on_wgpu on_gpu --test-threads=1 --show-output 2>&1 | grep -v -e '^running 0 tests' -e ' 0 passed; 0 failed' -e '^$' |
         tee "$results/gpu.log"
 }

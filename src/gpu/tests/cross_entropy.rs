@@ -80,7 +80,7 @@ fn check(shape: [usize; 2], rows: &Rows, smoothing: f64) {
 
 /// Few logits, which one launch adds up; many rows; rows as wide as a vocabulary; each with and without smoothing.
 #[test]
-fn cross_entropy_on_a_gpu_agrees() {
+fn cross_entropy_on_gpu_agrees() {
     if adapter().is_none() {
         return;
     }
@@ -107,7 +107,7 @@ fn cross_entropy_on_a_gpu_agrees() {
 
 /// What a row without a class contains is not looked at.
 #[test]
-fn a_row_without_a_class_has_no_part_on_a_gpu() {
+fn a_row_without_a_class_has_no_part_on_gpu() {
     if adapter().is_none() {
         return;
     }
@@ -124,7 +124,7 @@ fn a_row_without_a_class_has_no_part_on_a_gpu() {
 
 /// Logits whose exponentials are beyond float32, and a loss that only their differences give.
 #[test]
-fn large_logits_stay_finite_on_a_gpu() {
+fn large_logits_stay_finite_on_gpu() {
     if adapter().is_none() {
         return;
     }
@@ -138,7 +138,7 @@ fn large_logits_stay_finite_on_a_gpu() {
 
 /// The head of a classifier: one launch forward, one back, and what writes the gradient of the sum.
 #[test]
-fn launches_of_a_cross_entropy_on_a_gpu() {
+fn launches_of_a_cross_entropy_on_gpu() {
     let Some(device) = adapter() else { return };
     let data = TensorData::new(logits([8, 3]), [8, 3]);
     let logits = Tensor::<2>::from_data(data, &device).require_grad();

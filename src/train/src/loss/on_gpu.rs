@@ -45,7 +45,7 @@ pub(crate) fn sum(
     let mut targets = Vec::with_capacity(rows);
     for &class in classes {
         targets.push(match usize::try_from(class) {
-            Ok(class) if class < columns => (Some(class), weight(class) * factor as f32),
+            Ok(class) if class < columns => (Some(class), weight(class) * factor),
             _ if is_ignored(class) => (None, 0.0),
             _ => return None,
         });
