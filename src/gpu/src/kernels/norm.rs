@@ -310,10 +310,7 @@ fn normalize_rows_backward(
             let column = place * units + unit;
             if column < columns {
                 let at = start + column;
-                let mut g = gradient[at];
-                if comptime!(drops_output) {
-                    g *= factor(at, first, second, threshold, scale);
-                }
+                let g = kept(gradient, at, first, second, threshold, scale, drops_output);
                 let value = normalized[at];
                 of_gamma[place] += g * value;
                 of_beta[place] += g;
@@ -330,10 +327,7 @@ fn normalize_rows_backward(
             let column = place * units + unit;
             if column < columns {
                 let at = start + column;
-                let mut g = gradient[at];
-                if comptime!(drops_output) {
-                    g *= factor(at, first, second, threshold, scale);
-                }
+                let g = kept(gradient, at, first, second, threshold, scale, drops_output);
                 let scaled = g * gamma[column];
                 let result = (scaled - plain - normalized[at] * along) * inverse_deviation;
                 of_sum[at] = result;
@@ -347,6 +341,24 @@ fn normalize_rows_backward(
     let at = group * (2usize * columns);
     keep(&of_gamma, partial, at, columns, units);
     keep(&of_beta, partial, at + columns, columns, units);
+}
+
+/// The gradient of an element before it was dropped or kept.
+#[cube]
+fn kept(
+    gradient: &Tensor<f32>,
+    at: usize,
+    first: u32,
+    second: u32,
+    threshold: u32,
+    scale: f32,
+    #[comptime] drops: bool,
+) -> f32 {
+    let mut g = gradient[at];
+    if comptime!(drops) {
+        g *= factor(at, first, second, threshold, scale);
+    }
+    g
 }
 
 /// Writes what the units of a cube have summed, a row of `columns` numbers from `start`.
