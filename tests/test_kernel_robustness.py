@@ -229,6 +229,7 @@ def test_a_cell_process_that_is_killed_from_outside(kernel):
     kernel.run("let precious = 1;\nfn kept() -> u8 { 7 }")
     request = kernel.request("let n = 1;\nprintln!(\"begun\");\nstd::thread::sleep(std::time::Duration::from_secs(60));")
     kernel.wait_for(request, "stream")
+    time.sleep(0.5)  # It sleeps in the third line by then.
     os.kill(cell_process(kernel), signal.SIGKILL)
     cell = kernel.collect(request, timeout=20)
     check_error(cell, "ProcessEnded", "SIGKILL", "memory runs out", "lost: ", "`precious`", line=3)

@@ -321,15 +321,14 @@ fn normalize_rows_backward(
         }
         let plain = sum_over_units(plain, &mut room, units) / count;
         let along = sum_over_units(along, &mut room, units) / count;
-        let inverse_deviation = inverse[row];
+        let inverse = inverse[row];
         #[unroll]
         for place in 0..per_unit {
             let column = place * units + unit;
             if column < columns {
                 let at = start + column;
                 let g = kept(gradient, at, first, second, threshold, scale, drops_output);
-                let scaled = g * gamma[column];
-                let result = (scaled - plain - normalized[at] * along) * inverse_deviation;
+                let result = (g * gamma[column] - plain - normalized[at] * along) * inverse;
                 of_sum[at] = result;
                 if comptime!(drops) {
                     of_x[at] = result * factor(at, first, second, threshold, scale);
