@@ -46,6 +46,7 @@ COMMANDS = {
     "stratoscope run NOTEBOOK": None,  # above, by its path
     "stratoscope run NOTEBOOK --allow-errors": None,  # tests/test_commands.py
     "cargo run --example length_groups": None,  # minutes
+    "cargo run --example length_groups -- 3": None,
     "cargo build --workspace --example fine_tune && target/debug/examples/fine_tune --seeds 5":
         ("cargo build --workspace --example fine_tune && target/debug/examples/fine_tune --seeds 1 --epochs 1 --limit 32 --replicas 1",
          '"train_seconds"'),
