@@ -87,7 +87,7 @@ pub use questions::{Passages, Window};
 pub use random::{RandomStream, permutation};
 pub use shards::AutoShardPolicy;
 pub use source::{Columns, Glue, debian_entities, debian_pairs, debian_questions, debian_sections};
-pub use split::{Data, IntoData, Split, SplitBatches};
+pub use split::{Data, IntoData, Split, SplitBatches, length_of};
 pub use stream::{EncodedStream, Stream, StreamTokens};
 pub use tags::{Entity, TagScheme};
 pub use token_cache::{Kept, TokenCache};

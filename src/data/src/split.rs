@@ -253,6 +253,17 @@ impl Split {
     }
 }
 
+/// The length of the example with this number, shortest first, where so many examples have each length; 0 where there is
+/// none.
+pub fn length_of(lengths: &[usize], number: usize) -> usize {
+    let mut up_to = 0;
+    let found = lengths.iter().position(|examples| {
+        up_to += examples;
+        up_to > number
+    });
+    found.unwrap_or(0)
+}
+
 /// One more example of a length.
 pub(crate) fn count_length(lengths: &mut Vec<usize>, length: usize) {
     if lengths.len() <= length {

@@ -243,6 +243,7 @@ impl Kernels for CubeBackend {
     ) -> FloatTensor<Self> {
         softmax::backward(gradient, probabilities, mask, scale, dropped)
     }
+
     fn cross_entropy_of_rows(
         logits: FloatTensor<Self>,
         targets: FloatTensor<Self>,

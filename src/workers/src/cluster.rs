@@ -41,6 +41,20 @@ const MPICH: Launcher = Launcher {
     local_size: Some("MPI_LOCALNRANKS"),
 };
 
+/// What launchers call the number of a process among those of its machine: torchrun, Open MPI, MPICH, Slurm.
+const LOCAL_RANKS: [&str; 4] = [
+    "LOCAL_RANK",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+    "SLURM_LOCALID",
+];
+
+/// The number of this process among those of its machine; 0 where no launcher says it.
+pub fn local_rank() -> usize {
+    let read = |name| std::env::var(name).ok()?.parse().ok();
+    LOCAL_RANKS.into_iter().find_map(read).unwrap_or(0)
+}
+
 /// The processes of a job, and which of them this one is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {

@@ -28,7 +28,7 @@ pub mod team;
 pub mod worker;
 
 pub use chain::Chain;
-pub use cluster::Cluster;
+pub use cluster::{Cluster, local_rank};
 pub use collective::Collective;
 pub use fault::{Fault, Outcome};
 pub use hello::Process;

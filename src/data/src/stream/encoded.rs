@@ -18,7 +18,7 @@ use crate::example::Example;
 use crate::grouping;
 use crate::masking::{Hidden, Masking};
 use crate::problem;
-use crate::split::count_length;
+use crate::split::{count_length, length_of};
 use crate::tokenize::Tokenize;
 
 /// Turns an example into tokens.
@@ -165,12 +165,7 @@ impl Counted {
     }
 
     fn finished(mut self, buffer: usize) -> (TokenReport, Lengths, [u8; 32]) {
-        let (middle, mut before) = (self.report.rows / 2, 0);
-        let median = self.lengths.counts.iter().position(|rows| {
-            before += rows;
-            before > middle
-        });
-        self.report.median = median.unwrap_or(0);
+        self.report.median = length_of(&self.lengths.counts, self.report.rows / 2);
         self.hash.update((buffer as u64).to_le_bytes());
         (self.report, self.lengths, self.hash.finalize().into())
     }

@@ -140,7 +140,11 @@ impl Order {
 
     /// Which of the rows that are read for a window comes first, second, and so on.
     pub(super) fn places(&self, window: usize) -> Vec<usize> {
-        let read = self.read(window);
+        self.places_of(window, &self.read(window))
+    }
+
+    /// [`Self::places`] of the rows that are read.
+    fn places_of(&self, window: usize, read: &[usize]) -> Vec<usize> {
         let Some((seed, epoch)) = self.within else {
             return (0..read.len()).collect();
         };
@@ -166,7 +170,7 @@ impl Order {
         let windows = (first..self.windows()).take_while(move |&it| self.begin(it) < positions.end);
         let rows = windows.flat_map(|window| {
             let read = self.read(window);
-            let places = self.places(window).into_iter();
+            let places = self.places_of(window, &read).into_iter();
             places.map(move |place| read[place]).collect::<Vec<_>>()
         });
         rows.skip(positions.start - self.begin(first))

@@ -9,7 +9,7 @@
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
-use super::sums::sum_rows;
+use super::sums::{group_end, sum_rows};
 use super::{
     UNITS, cube_number, cubes, matrix, max_over_units, sum_over_units, unit_number, units,
     unwritten,
@@ -105,10 +105,7 @@ fn cross_entropy_rows(
     if from >= rows {
         terminate!();
     }
-    let mut until = from + rows_per_group;
-    if until > rows {
-        until = rows;
-    }
+    let until = group_end(from, rows_per_group, rows);
     let unit = UNIT_POS_X as usize;
     let mut room = Shared::<[f32]>::new_slice(units);
     let mut total = 0.0f32;

@@ -11,7 +11,7 @@ use cubecl::prelude::*;
 
 use super::mask::Dropped;
 use super::norm::{Normalized, normalize_values};
-use super::sums::{groups, sum_groups};
+use super::sums::{add_to_sums, group_end, groups, sum_groups, write_sums};
 use super::{UNITS, cube_number, cubes, matrix, max_over_units, units, unwritten};
 
 /// The tables, [entries, columns] each.
@@ -227,26 +227,20 @@ fn rows_of_entries(
 
     while row < until {
         if took(ids, row, entry, words, sequence) {
-            #[unroll]
-            for place in 0..per_unit {
-                let column = place * units + unit;
-                if column < columns {
-                    sums[place] += gradient[row * columns + column];
-                }
-            }
+            add_to_sums(&mut sums, gradient, row * columns, columns, units);
         }
         row += stride;
     }
-    #[unroll]
-    for place in 0..per_unit {
-        let column = place * units + unit;
-        if column < columns {
-            if entry < words {
-                of_words[entry * columns + column] = sums[place];
-            } else {
-                of_positions[(entry - words) * columns + column] = sums[place];
-            }
-        }
+    if entry < words {
+        write_sums(&sums, of_words, entry * columns, columns, units);
+    } else {
+        write_sums(
+            &sums,
+            of_positions,
+            (entry - words) * columns,
+            columns,
+            units,
+        );
     }
 }
 
@@ -302,14 +296,10 @@ fn rows_of_types(
     if from >= rows {
         terminate!();
     }
-    let mut until = from + rows_per_group;
-    if until > rows {
-        until = rows;
-    }
+    let mut until = group_end(from, rows_per_group, rows);
     if entry == untrained {
         until = from;
     }
-    let unit = UNIT_POS_X as usize;
     let per_unit = comptime!(columns.div_ceil(units));
     let mut sums = Array::<f32>::new(per_unit);
     #[unroll]
@@ -318,20 +308,8 @@ fn rows_of_types(
     }
     for row in from..until {
         if usize::cast_from(type_ids[row]) == entry {
-            #[unroll]
-            for place in 0..per_unit {
-                let column = place * units + unit;
-                if column < columns {
-                    sums[place] += gradient[row * columns + column];
-                }
-            }
+            add_to_sums(&mut sums, gradient, row * columns, columns, units);
         }
     }
-    #[unroll]
-    for place in 0..per_unit {
-        let column = place * units + unit;
-        if column < columns {
-            partial[cube * columns + column] = sums[place];
-        }
-    }
+    write_sums(&sums, partial, cube * columns, columns, units);
 }

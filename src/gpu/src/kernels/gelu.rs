@@ -9,7 +9,7 @@
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
-use super::sums::{groups, sum_groups};
+use super::sums::{group_end, groups, sum_groups};
 use super::{UNITS, cube_number, cubes, matrix, unit_number, units, unwritten};
 
 /// 1 / √2
@@ -104,10 +104,7 @@ fn bias_gelu_backward(
     if from >= rows || column >= columns {
         terminate!();
     }
-    let mut until = from + rows_per_group;
-    if until > rows {
-        until = rows;
-    }
+    let until = group_end(from, rows_per_group, rows);
     let of_bias = bias[column];
     let mut sum = 0.0f32;
     for row in from..until {

@@ -8,7 +8,7 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::mask::{Dropped, factor};
-use super::sums::{groups, sum_groups};
+use super::sums::{group_end, groups, sum_groups, write_sums};
 use super::{UNITS, cube_number, cubes, matrix, sum_over_units, units, unwritten};
 
 /// What a forward pass leaves.
@@ -285,10 +285,7 @@ fn normalize_rows_backward(
     if from >= rows {
         terminate!();
     }
-    let mut until = from + rows_per_group;
-    if until > rows {
-        until = rows;
-    }
+    let until = group_end(from, rows_per_group, rows);
     let unit = UNIT_POS_X as usize;
     let per_unit = comptime!(columns.div_ceil(units));
     let count = comptime!(columns as f32);
@@ -338,8 +335,8 @@ fn normalize_rows_backward(
     }
 
     let at = group * (2usize * columns);
-    keep(&of_gamma, partial, at, columns, units);
-    keep(&of_beta, partial, at + columns, columns, units);
+    write_sums(&of_gamma, partial, at, columns, units);
+    write_sums(&of_beta, partial, at + columns, columns, units);
 }
 
 /// The gradient of an element before it was dropped or kept.
@@ -358,24 +355,4 @@ fn kept(
         g *= factor(at, first, second, threshold, scale);
     }
     g
-}
-
-/// Writes what the units of a cube have summed, a row of `columns` numbers from `start`.
-#[cube]
-fn keep(
-    sums: &Array<f32>,
-    partial: &mut Tensor<f32>,
-    start: usize,
-    #[comptime] columns: usize,
-    #[comptime] units: usize,
-) {
-    let unit = UNIT_POS_X as usize;
-    let per_unit = comptime!(columns.div_ceil(units));
-    #[unroll]
-    for place in 0..per_unit {
-        let column = place * units + unit;
-        if column < columns {
-            partial[start + column] = sums[place];
-        }
-    }
 }

@@ -108,3 +108,53 @@ fn sum_each_row(
         totals[row] = sum;
     }
 }
+
+/// Where a group of rows that begins at `from` ends.
+#[cube]
+pub fn group_end(from: usize, rows_per_group: usize, rows: usize) -> usize {
+    let mut until = from + rows_per_group;
+    if until > rows {
+        until = rows;
+    }
+    until
+}
+
+/// Adds the `columns` numbers from `start` on to the sums that the units of a cube hold, each its share.
+#[cube]
+pub fn add_to_sums(
+    sums: &mut Array<f32>,
+    numbers: &Tensor<f32>,
+    start: usize,
+    #[comptime] columns: usize,
+    #[comptime] units: usize,
+) {
+    let unit = UNIT_POS_X as usize;
+    let per_unit = comptime!(columns.div_ceil(units));
+    #[unroll]
+    for place in 0..per_unit {
+        let column = place * units + unit;
+        if column < columns {
+            sums[place] += numbers[start + column];
+        }
+    }
+}
+
+/// Writes what the units of a cube have summed, a row of `columns` numbers from `start`.
+#[cube]
+pub fn write_sums(
+    sums: &Array<f32>,
+    partial: &mut Tensor<f32>,
+    start: usize,
+    #[comptime] columns: usize,
+    #[comptime] units: usize,
+) {
+    let unit = UNIT_POS_X as usize;
+    let per_unit = comptime!(columns.div_ceil(units));
+    #[unroll]
+    for place in 0..per_unit {
+        let column = place * units + unit;
+        if column < columns {
+            partial[start + column] = sums[place];
+        }
+    }
+}

@@ -32,7 +32,7 @@ pub use place::device_of_worker;
 use super::workers::Workers;
 use super::{Handle, IntoReplicaCount, Settings, Strategy, StrategyKind, handle, split};
 use crate::collective::CrossDeviceOps;
-use crate::device::{BackendKind, DeviceKind, LogicalDevice, choice, default_device};
+use crate::device::{BackendKind, DeviceKind, DeviceSpec, LogicalDevice, choice, default_device};
 use crate::problem;
 
 /// How worker processes of this program are started. Process-wide, because it is a fact about the program.
@@ -85,7 +85,7 @@ impl Launch for Subcommand {
 struct Shared {
     launch: Arc<dyn Launch>,
     processes: usize,
-    devices: Vec<String>,
+    devices: Vec<DeviceSpec>,
 }
 
 impl Launch for Shared {
@@ -95,7 +95,7 @@ impl Launch for Shared {
         let own = (cores / self.processes).max(1);
         command.env("RAYON_NUM_THREADS", own.to_string());
         if let Some(at) = seat.checked_rem(self.devices.len()) {
-            command.env(choice::VARIABLE, &self.devices[at]);
+            command.env(choice::VARIABLE, self.devices[at].to_string());
         }
         Ok(command)
     }

@@ -381,34 +381,20 @@ mod tests {
         let twice = 2.0 * binary.sum(outputs(), &labels).into_scalar::<f32>();
         assert!((found - twice).abs() < 1e-6);
     }
+
     /// On a GPU all classes are one launch; the CPU has one loss for each class.
     #[test]
     fn weights_of_classes_on_gpu_agree() {
-        let Some(device) = Device::enumerate(burn::tensor::DeviceType::Wgpu)
-            .into_iter()
-            .next()
-        else {
-            println!("skipped: wgpu finds no adapter");
+        let Some(device) = on_gpu::tests::adapter() else {
             return;
         };
-        let outputs = [[2.0, 0.0, -1.0], [0.5, 0.5, 0.0], [1.0, -1.0, 3.0]];
         let loss = SparseCategoricalCrossentropy { from_logits: true };
         let loss = loss.into_loss().expect("a loss");
         let weights = ClassWeights(vec![0.5, 7.0, 3.0].into());
         let labels = Labels::Classes(vec![2, 0, 2]);
-        let gradient = |device: Device| {
-            let outputs = Tensor::<2>::from_floats(outputs, &device.autodiff()).require_grad();
-            let sum = weights.sum(loss, outputs.clone(), &labels);
-            let gradients = sum.backward();
-            let gradient = outputs.grad(&gradients).expect("it is tracked");
-            let sum = sum.into_scalar::<f32>();
-            let gradient = gradient.into_data();
-            [sum]
-                .into_iter()
-                .chain(gradient.iter::<f32>())
-                .collect::<Vec<_>>()
-        };
-        let (found, expected) = (gradient(device), gradient(Device::flex()));
+        let sum = |outputs: Tensor<2>| weights.sum(loss, outputs, &labels);
+        let values = |device: &Device| on_gpu::tests::values(device, [3, 3], sum);
+        let (found, expected) = (values(&device), values(&Device::flex().autodiff()));
         for (found, expected) in found.iter().zip(&expected) {
             assert!((found - expected).abs() < 1e-5, "{found}, not {expected}");
         }

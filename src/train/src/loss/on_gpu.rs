@@ -58,14 +58,14 @@ pub(crate) fn sum(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use burn::tensor::{Device, DeviceType, TensorData};
     use stratoscope_data::SpanLabels;
 
     use super::*;
     use crate::{CategoricalCrossentropy, IntoLoss, SparseCategoricalCrossentropy};
 
-    fn adapter() -> Option<Device> {
+    pub(crate) fn adapter() -> Option<Device> {
         let found = Device::enumerate(DeviceType::Wgpu).into_iter().next();
         if found.is_none() {
             println!("skipped: wgpu finds no adapter");
@@ -80,7 +80,7 @@ mod tests {
     }
 
     /// The sum and the gradient by the outputs.
-    fn values(
+    pub(crate) fn values(
         device: &Device,
         shape: [usize; 2],
         sum: impl Fn(Tensor<2>) -> Tensor<1>,

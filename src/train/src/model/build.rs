@@ -35,7 +35,7 @@ impl<N: Network<Files = Outputs>> Model<N> {
         let model = Self::new(network, outputs, origin)?;
         let host: Host = host::<N>;
         let made = Made::by(host as *const (), make as *const ());
-        model.state().step.made = Some(made);
+        model.state().step.made_by = Some(made);
         Ok(model)
     }
 }

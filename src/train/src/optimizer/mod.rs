@@ -54,7 +54,7 @@ pub use step::OptimizerState;
 pub(crate) use change::{Change, Changes};
 pub(crate) use groups::{Group, depths};
 pub(crate) use identity::Identity;
-pub(crate) use norm::{Squares, SumsOfSquares, global_norm, squares_on_device, sum_of_squares};
+pub(crate) use norm::{Finiteness, Squares, global_norm, squares_on_device, sum_of_squares};
 pub(crate) use on_gpu::changes_in_place;
 pub(crate) use rehearse::rehearse;
 pub(crate) use saved::Kept;

@@ -14,11 +14,7 @@ use super::kernel;
 pub(crate) fn global_norm<M: Module>(module: &M, gradients: &GradientsParams) -> f64 {
     let sum = Sum::of(module, gradients, true);
     let mut total = sum.total;
-    let on_device = sum.queued();
-    if !on_device.is_empty() {
-        let data = Tensor::cat(on_device, 0).into_data().convert::<f32>();
-        total += data.iter::<f32>().map(f64::from).sum::<f64>();
-    }
+    total += sum.elsewhere.read().into_iter().map(f64::from).sum::<f64>();
     total.sqrt()
 }
 
@@ -31,7 +27,7 @@ pub(crate) fn squares_on_device<M: Module>(
     let sum = Sum::of(module, gradients, false);
     match sum.is_on_cpu {
         true => None,
-        false => Some(sum.queued()),
+        false => Some(sum.elsewhere.queued()),
     }
 }
 
@@ -40,10 +36,7 @@ struct Sum<'a> {
     /// Whether those on the CPU are wanted.
     sums_on_cpu: bool,
     total: f64,
-    /// Those that a kernel squares and sums.
-    flat: Vec<Flat>,
-    /// Sums of squares.
-    on_device: Vec<Tensor<1>>,
+    elsewhere: Queue,
     /// Whether a gradient is on the CPU.
     is_on_cpu: bool,
 }
@@ -54,19 +47,11 @@ impl<'a> Sum<'a> {
             gradients,
             sums_on_cpu,
             total: 0.0,
-            flat: Vec::new(),
-            on_device: Vec::new(),
+            elsewhere: Queue::default(),
             is_on_cpu: false,
         };
         module.visit(&mut sum);
         sum
-    }
-
-    /// What is summed on a GPU, queued there.
-    fn queued(self) -> Vec<Tensor<1>> {
-        let mut sums = self.on_device;
-        sums.extend(kernels::squares(self.flat));
-        sums
     }
 }
 
@@ -81,10 +66,7 @@ impl ModuleVisitor for Sum<'_> {
                 self.total += of_tensor(gradient).powi(2);
             }
         } else {
-            match flattened(gradient) {
-                Ok(gradient) => self.flat.push(gradient),
-                Err(gradient) => self.on_device.push(kernels::sum(gradient.powi_scalar(2))),
-            }
+            self.elsewhere.push(gradient);
         }
     }
 }
@@ -108,39 +90,68 @@ pub(crate) fn sum_of_squares<const D: usize>(tensor: Tensor<D>) -> Squares {
     })
 }
 
-/// Σ x² of each of several tensors, on a GPU in as few launches as it allows.
+/// Σ x² of each of several tensors that are not on the CPU, in as few launches as a GPU allows.
 #[derive(Default)]
-pub(crate) struct SumsOfSquares {
-    known: Vec<f64>,
+struct Queue {
     /// Those that a kernel squares and sums.
     flat: Vec<Flat>,
-    on_device: Vec<Tensor<1>>,
+    /// Sums of squares of the others.
+    sums: Vec<Tensor<1>>,
 }
 
-impl SumsOfSquares {
-    /// One more tensor, without autodiff.
-    pub(crate) fn push<const D: usize>(&mut self, tensor: Tensor<D>) {
+impl Queue {
+    fn push<const D: usize>(&mut self, tensor: Tensor<D>) {
         match flattened(tensor) {
             Ok(flat) => self.flat.push(flat),
-            Err(tensor) => match sum_of_squares(*tensor) {
-                Squares::Known(sum) => self.known.push(sum),
-                Squares::OnDevice(sum) => self.on_device.push(*sum),
-            },
+            Err(tensor) => self.sums.push(kernels::sum(tensor.powi_scalar(2))),
         }
     }
 
-    /// Whether all of them are finite numbers; read from a GPU in one transfer.
-    pub(crate) fn are_finite(self) -> bool {
-        if !self.known.iter().all(|sum| sum.is_finite()) {
-            return false;
-        }
-        let mut sums = self.on_device;
-        sums.extend(kernels::squares(self.flat));
+    /// The sums, which nobody waits for.
+    fn queued(mut self) -> Vec<Tensor<1>> {
+        self.sums.extend(kernels::squares(self.flat));
+        self.sums
+    }
+
+    /// The sums, in one transfer.
+    fn read(self) -> Vec<f32> {
+        let sums = self.queued();
         if sums.is_empty() {
-            return true;
+            return Vec::new();
         }
         let sums = Tensor::cat(sums, 0).into_data().convert::<f32>();
-        sums.iter::<f32>().all(f32::is_finite)
+        sums.iter::<f32>().collect()
+    }
+}
+
+/// Whether tensors are all finite, by their sums of squares.
+pub(crate) struct Finiteness {
+    /// Whether those on the CPU are.
+    on_cpu: bool,
+    elsewhere: Queue,
+}
+
+impl Default for Finiteness {
+    fn default() -> Self {
+        Self {
+            on_cpu: true,
+            elsewhere: Queue::default(),
+        }
+    }
+}
+
+impl Finiteness {
+    /// One more tensor, without autodiff.
+    pub(crate) fn push<const D: usize>(&mut self, tensor: Tensor<D>) {
+        match is_flex(&tensor) {
+            true => self.on_cpu &= of_tensor(tensor).is_finite(),
+            false => self.elsewhere.push(tensor),
+        }
+    }
+
+    /// Whether all of them are, read from a GPU in one transfer.
+    pub(crate) fn holds(self) -> bool {
+        self.on_cpu && self.elsewhere.read().into_iter().all(f32::is_finite)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What texts and their tokens tell before the first step: empty ones, words that the vocabulary lacks,
 //! pairs in one segment, batches of padding. SC0403, SC0405, SC0409, SC0410.
 
-use stratoscope_data::{Dataset, Encoded, Example, Split, Tokenize};
+use stratoscope_data::{Dataset, Encoded, Example, Split, Tokenize, length_of};
 use stratoscope_diagnostics::rules::{
     EmptyTexts, PaddingWaste, PairWithoutSegments, TokenOutOfRange, UnknownTokens,
 };
@@ -220,28 +220,26 @@ pub(super) fn has_lengths(train: &Split, plan: &FitPlan<'_>) -> Result<()> {
 pub(super) fn padding(train: &Split, plan: &FitPlan<'_>) -> Option<Diagnostic> {
     let (random, size) = (plan.shuffle.then_some((plan.seed, 0)), plan.batch_size);
     let by_length = || train.by_length(size).positions(size, random);
-    let (positions, grouped) = match plan.group_by_length {
-        true => (by_length()?, None),
-        false => (
-            train.positions(size, random)?,
-            random.and_then(|_| by_length()),
-        ),
+    let positions = match plan.group_by_length {
+        true => by_length()?,
+        false => train.positions(size, random)?,
     };
     let report = train.report();
     let lengths = train.lengths();
-    let mut shorter = 0;
-    let most = lengths.iter().position(|rows| {
-        shorter += rows;
-        shorter > report.rows * 95 / 100
-    });
     let rule = PaddingWaste {
         positions,
         tokens: report.tokens,
         median: report.median,
         longest: lengths.len().saturating_sub(1),
-        most: most.unwrap_or(0),
-        grouped,
+        most: length_of(&lengths, report.rows * 95 / 100),
+        grouped: None,
         call: "fit".to_owned(),
+    };
+    // Another order of all examples is computed where it is to be named.
+    let could_group = rule.applies() && random.is_some() && !plan.group_by_length;
+    let rule = PaddingWaste {
+        grouped: could_group.then(by_length).flatten(),
+        ..rule
     };
     rule.check()
 }

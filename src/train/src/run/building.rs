@@ -74,7 +74,7 @@ impl<N: Network> ModelState<N> {
         };
         self.step.replicas.first().fits(width)?;
         let network = self.step.replicas.first().clone().build(width, &device);
-        if let Some(made) = &mut self.step.made {
+        if let Some(made) = &mut self.step.made_by {
             made.width = Some(width);
         }
         self.place(network, strategy, origin)

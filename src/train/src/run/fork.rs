@@ -52,7 +52,7 @@ impl<N: Network> Run<N> {
             let mut step = StepState::new(lease.step.replicas.forked()?, lease.step.policy);
             step.restore(&saved)?;
             step.recomputed = lease.step.recomputed;
-            step.made = lease.step.made;
+            step.made_by = lease.step.made_by;
             run.forks += 1;
             let label = match run.label() {
                 "" => format!("fork {}", run.forks),

@@ -5,7 +5,7 @@ use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 
 use crate::network::Network;
-use crate::optimizer::SumsOfSquares;
+use crate::optimizer::Finiteness;
 
 /// A variable with a value that is not finite.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,9 +40,9 @@ pub(crate) fn gradients_are_finite<N: Network>(
 /// Nothing; or the first variable with a weight that is not finite. On the CPU every weight is
 /// looked at; on a GPU the sums of squares are, in one transfer.
 pub(crate) fn weights_are_finite<N: Network>(network: &N) -> Result<(), NonFinite> {
-    let mut sums = SumsOfSquares::default();
-    visit(network, |_, value| value.square(&mut sums));
-    if sums.are_finite() {
+    let mut finite = Finiteness::default();
+    visit(network, |_, value| value.look(&mut finite));
+    if finite.holds() {
         return Ok(());
     }
     let mut found = None;
@@ -81,8 +81,8 @@ fn first_bad(flat: Tensor<1>) -> Option<f64> {
 trait Value {
     /// Its elements, without autodiff.
     fn flat(&self) -> Tensor<1>;
-    /// Adds Σ x² of its elements to others.
-    fn square(&self, sums: &mut SumsOfSquares);
+    /// Adds its elements to those that are looked at together.
+    fn look(&self, finite: &mut Finiteness);
     /// The elements of its gradient, if it has one.
     fn gradient(&self, gradients: &GradientsParams, id: ParamId) -> Option<Tensor<1>>;
 }
@@ -99,8 +99,8 @@ impl<const D: usize> Value for OfRank<D> {
         flat(self.0.clone())
     }
 
-    fn square(&self, sums: &mut SumsOfSquares) {
-        sums.push(self.0.clone());
+    fn look(&self, finite: &mut Finiteness) {
+        finite.push(self.0.clone());
     }
 
     fn gradient(&self, gradients: &GradientsParams, id: ParamId) -> Option<Tensor<1>> {

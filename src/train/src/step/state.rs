@@ -104,7 +104,7 @@ pub(crate) struct StepState<N: Network> {
     /// Whether the layers were computed once more in its backward pass.
     pub recomputed: bool,
     /// The function that has made the network, where one has.
-    pub made: Option<Made>,
+    pub made_by: Option<Made>,
     /// The processes that compute the other replicas, where they have processes.
     pub workers: Option<Remote>,
     /// What they have done, with local SGD, since this process had the state of all replicas.
@@ -171,7 +171,7 @@ impl<N: Network> StepState<N> {
             gradient_bytes: HashMap::new(),
             last_batch: Vec::new(),
             recomputed: false,
-            made: None,
+            made_by: None,
             workers: None,
             since: Since::default(),
         }

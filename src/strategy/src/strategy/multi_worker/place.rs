@@ -1,25 +1,17 @@
 //! Where the processes of a job compute: each on a device of its own machine, of the kind that the chief has.
 
 use stratoscope_diagnostics::Result;
+use stratoscope_workers::local_rank;
 
 use crate::device::{BackendKind, DeviceSpec, choice, list};
-
-/// What launchers call the number of a process among those of its machine: torchrun, Open MPI, MPICH, Slurm.
-const LOCAL_RANKS: [&str; 4] = [
-    "LOCAL_RANK",
-    "OMPI_COMM_WORLD_LOCAL_RANK",
-    "MPI_LOCALRANKID",
-    "SLURM_LOCALID",
-];
 
 /// The devices that the processes of this machine take in turn: the default device, and the hardware of its kind where it
 /// was not named with its number.
 ///
 /// # Errors
 /// SC0712 for a default device that is not there.
-pub(super) fn of_this_machine() -> Result<Vec<String>> {
-    let alike = choice::choice()?.alike();
-    Ok(alike.iter().map(DeviceSpec::to_string).collect())
+pub(super) fn of_this_machine() -> Result<Vec<DeviceSpec>> {
+    Ok(choice::choice()?.alike())
 }
 
 /// The device of a worker whose chief computes on a device of this kind: its own default device, else the first of that
@@ -34,21 +26,20 @@ pub fn device_of_worker(backend: BackendKind) -> Result<DeviceSpec> {
         return Ok(DeviceSpec::Cpu(0));
     }
     let chosen = choice::choice()?;
-    let alike = match chosen.device.backend == backend {
-        true => of_this_machine()?,
+    let alike: Vec<DeviceSpec> = match chosen.device.backend == backend {
+        true => chosen.alike(),
         false => {
             let mut found = list();
             found.retain(|device| device.backend == backend);
             found.sort_by_key(|device| device.software);
             let is_software = found.first().is_some_and(|device| device.software);
             let alike = found.into_iter().filter(|it| it.software == is_software);
-            alike.map(|device| device.name).collect()
+            alike.map(|device| device.name.as_str().into()).collect()
         }
     };
-    let read = |name| std::env::var(name).ok()?.parse::<usize>().ok();
-    let rank = LOCAL_RANKS.into_iter().find_map(read).unwrap_or(0);
-    let own = rank.checked_rem(alike.len()).map(|at| alike[at].as_str());
-    Ok(own.unwrap_or(&format!("{}:0", backend.prefix())).into())
+    let own = local_rank().checked_rem(alike.len());
+    let absent = || DeviceSpec::from(format!("{}:0", backend.prefix()).as_str());
+    Ok(own.map_or_else(absent, |at| alike[at].clone()))
 }
 
 #[cfg(test)]

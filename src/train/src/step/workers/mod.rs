@@ -99,7 +99,7 @@ impl<N: Network> StepState<N> {
         let Some(team) = team.filter(|team| self.workers.is_none() && team.size() > 1) else {
             return Ok(());
         };
-        let blueprint = match (self.replicas.first().blueprint(files), &self.made) {
+        let blueprint = match (self.replicas.first().blueprint(files), &self.made_by) {
             (Some(known), _) => Ok(known),
             (None, Some(made)) => made.blueprint().map_err(Some),
             (None, None) => Err(None),
