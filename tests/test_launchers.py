@@ -219,6 +219,15 @@ def test_without_mpi_the_diagnostic_says_why(tmp_path, kernel):
     assert "SC0103" in text and "libnone.so" in text, text
 
 
+def test_nccl_is_refused_where_workers_have_no_cuda_device_of_their_own(tmp_path, kernel):
+    """In a notebook, and between processes of a launcher, which end with the reason."""
+    cell = kernel.execute('let strategy = MultiWorkerMirroredStrategy::workers(2)?.communication("nccl")?;')
+    check_card(cell, "SC0103", "NCCL joins CUDA devices, and the workers of this strategy compute on CPU")
+    job = Job(tmp_path)
+    job.run("mpirun --bind-to none -n 2 target/debug/examples/all_reduce nccl 1000")
+    assert "libcuda.so" in job.said() or "libnccl.so" in job.said(), job.said()
+
+
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory, installed):
     installed("munged", "slurmctld", "slurmd", "srun")

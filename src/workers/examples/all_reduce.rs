@@ -4,7 +4,7 @@
 //! mpirun -n 3 target/debug/examples/all_reduce mpi 1000000 22700000
 //! ```
 //!
-//! The first argument is what carries the values, `tcp` or `mpi`. `STRATOSCOPE_WORKER_KEY` names the file with the job's key.
+//! The first argument is what carries the values: `tcp`, `mpi`, or `nccl`, for which process `n` of a machine takes CUDA device `n`. `STRATOSCOPE_WORKER_KEY` names the file with the job's key.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use std::time::Instant;
 use stratoscope_workers::team::KEY_VARIABLE;
 use stratoscope_workers::{
     Cluster, Collective, Fault, JobKey, Outcome, Place, Policy, Precision, Settings, Source, Team,
-    Transport, Work, mpi, serve,
+    Transport, Work, local_rank, mpi, nccl, serve,
 };
 
 /// All-reduces of a size, after one that is not measured.
@@ -31,6 +31,10 @@ impl Work for Reduces {
 
     fn name(&self, _: &[u8]) -> &'static str {
         "reduces"
+    }
+
+    fn cuda_device(&self) -> Outcome<usize> {
+        Ok(local_rank())
     }
 }
 
@@ -52,7 +56,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let transport = match arguments.next().as_deref() {
         Some("tcp") => Transport::Tcp,
         Some("mpi") => Transport::Mpi,
-        _ => return Err("the first argument is tcp or mpi".into()),
+        Some("nccl") => Transport::Nccl,
+        _ => return Err("the first argument is tcp, mpi or nccl".into()),
     };
     let counts: Vec<u64> = arguments.map(|it| it.parse()).collect::<Result<_, _>>()?;
     let cluster = Cluster::from_environment().map_err(|problem| problem.one_line())?;
@@ -81,6 +86,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     )?;
     team.set_policy(Policy {
         transport,
+        cuda_device: Some(local_rank()),
         ..team.policy()
     });
     team.form(&|| false)
@@ -95,7 +101,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             team.answer(seat, number, &|| false)?;
         }
         seconds.sort_by(f64::total_cmp);
-        let (median, carrier) = (seconds[seconds.len() / 2], mpi::version());
+        let median = seconds[seconds.len() / 2];
+        let carrier = match transport {
+            Transport::Tcp => None,
+            Transport::Mpi => mpi::version(),
+            Transport::Nccl => nccl::version(),
+        };
         let carrier = carrier.unwrap_or_else(|| "TCP with TLS".to_owned());
         let bytes = 4 * count;
         println!(

@@ -17,6 +17,7 @@ use crate::collective::Collective;
 use crate::fault::{Fault, Outcome};
 use crate::frame::Kind;
 use crate::hop::{Closer, Hop};
+use crate::nccl::Nccl;
 use crate::precision::Precision;
 
 mod gather;
@@ -30,6 +31,8 @@ pub struct Chain {
     size: usize,
     /// None in a group of one.
     hops: Option<Hops>,
+    /// Does the all-reduces in place of the hops, where the job asks for it.
+    nccl: Option<Nccl>,
     aborter: Aborter,
 }
 
@@ -90,6 +93,7 @@ impl Chain {
             position: 0,
             size: 1,
             hops: None,
+            nccl: None,
             aborter: Aborter::of(Vec::new()),
         }
     }
@@ -112,8 +116,24 @@ impl Chain {
                 left: Box::new(left),
                 right: Box::new(right),
             }),
+            nccl: None,
             aborter: Aborter::of(closers),
         })
+    }
+
+    /// The same group, whose all-reduces NCCL does: sums are added in its order. Before anybody has its
+    /// [`aborter`](Self::aborter).
+    ///
+    /// # Errors
+    /// The process has no more file descriptors.
+    pub fn with(mut self, nccl: Nccl) -> Outcome<Self> {
+        let mut closers = vec![nccl.closer()];
+        if let Some(hops) = &self.hops {
+            closers.extend([hops.left.closer()?, hops.right.closer()?]);
+        }
+        self.nccl = Some(nccl);
+        self.aborter = Aborter::of(closers);
+        Ok(self)
     }
 
     /// What ends it from another thread.
@@ -134,7 +154,8 @@ impl Chain {
     }
 
     fn count(&self) {
-        let sent = self.hops.as_ref().map_or(0, |hops| hops.right.bytes_sent());
+        let over_hops = self.hops.as_ref().map_or(0, |hops| hops.right.bytes_sent());
+        let sent = over_hops + self.nccl.as_ref().map_or(0, Nccl::bytes_sent);
         self.aborter.0.bytes.store(sent, Ordering::Relaxed);
     }
 }
@@ -173,12 +194,14 @@ impl Collective for Chain {
         if self.aborter.is_aborted() {
             return Err(Fault::Aborted);
         }
+        if let Some(nccl) = &self.nccl {
+            add_all(first, others, precision);
+            let outcome = nccl.all_reduce(first, precision);
+            self.count();
+            return self.ended(outcome);
+        }
         let Some((left, right)) = self.hops.as_mut().map(Hops::both) else {
-            precision.round(first);
-            for other in &*others {
-                add(first, other);
-                precision.round(first);
-            }
+            add_all(first, others, precision);
             return Ok(());
         };
         let cells: Vec<Mutex<&mut [f32]>> = first.chunks_mut(PIECE).map(Mutex::new).collect();
@@ -385,6 +408,15 @@ impl Pieces<'_> {
     ) -> Outcome<()> {
         let cell = self.cells[index].lock();
         write_as(self.precision, right, (kind, self.step), &cell, bytes)
+    }
+}
+
+/// The values of one member, one after the other.
+fn add_all(first: &mut [f32], others: &[Vec<f32>], precision: Precision) {
+    precision.round(first);
+    for other in others {
+        add(first, other);
+        precision.round(first);
     }
 }
 

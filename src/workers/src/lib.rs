@@ -21,6 +21,7 @@ pub mod link;
 pub mod listener;
 mod message;
 pub mod mpi;
+pub mod nccl;
 mod precision;
 pub mod settings;
 pub mod tally;

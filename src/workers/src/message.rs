@@ -38,6 +38,8 @@ pub(crate) struct Form {
     pub right_address: SocketAddr,
     /// What carries the hops.
     pub transport: Transport,
+    /// The name of the group for NCCL, where that does the all-reduces.
+    pub nccl: Option<Vec<u8>>,
 }
 
 impl Command {
@@ -128,6 +130,7 @@ mod tests {
             right: 4,
             right_address: SocketAddr::from(([127, 0, 0, 1], 9)),
             transport: Transport::Mpi,
+            nccl: None,
         };
         for command in [
             Command::Form(form),

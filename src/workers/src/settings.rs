@@ -12,6 +12,8 @@ pub enum Transport {
     Tcp,
     /// The MPI of the launcher that has started the processes.
     Mpi,
+    /// TCP, and NCCL for all-reduces, which are done by the CUDA device of each process.
+    Nccl,
 }
 
 /// The times of a job, the same in all of its processes, and what they are built from.

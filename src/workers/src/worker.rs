@@ -20,6 +20,7 @@ use crate::link::Link;
 use crate::listener::{Listener, Visitor};
 use crate::message::{self, Answer, Command, Form, MOST_BYTES, Pulse};
 use crate::mpi::{self, Mpi};
+use crate::nccl::Nccl;
 use crate::settings::{Settings, Transport};
 
 /// After how many times its patience a worker takes a silent chief for gone. The chief may stand in a debugger or a long
@@ -39,6 +40,14 @@ pub trait Work {
 
     /// What a command is called: `computes a batch`.
     fn name(&self, command: &[u8]) -> &'static str;
+
+    /// The CUDA device of this process, for a job whose gradients NCCL adds.
+    ///
+    /// # Errors
+    /// [`Fault::Failed`] where it has none.
+    fn cuda_device(&self) -> Outcome<usize> {
+        Err(Fault::Failed("this process has no CUDA device".to_owned()))
+    }
 }
 
 /// Where a worker finds its chief.
@@ -241,7 +250,7 @@ impl<'a> Session<'a> {
                 Command::Leave => break,
                 Command::Form(form) => {
                     self.doing("joins the group");
-                    self.form(&form).map(|formed| {
+                    self.form(&form, work).map(|formed| {
                         chain = formed;
                         Vec::new()
                     })
@@ -293,7 +302,7 @@ impl<'a> Session<'a> {
     }
 
     /// Connects to the member behind, and waits for the one before.
-    fn form(&mut self, form: &Form) -> Outcome<Chain> {
+    fn form(&mut self, form: &Form, work: &dyn Work) -> Outcome<Chain> {
         let since = Instant::now();
         self.shared.abort();
         if form.transport == Transport::Mpi {
@@ -312,7 +321,10 @@ impl<'a> Session<'a> {
             self.early.retain(|it| !of_the_past(it));
             if let Some(at) = self.early.iter().position(is_left) {
                 let left = self.early.swap_remove(at).link;
-                let chain = Chain::new(form.position, form.size, left, right)?;
+                let mut chain = Chain::new(form.position, form.size, left, right)?;
+                if let Some(name) = &form.nccl {
+                    chain = chain.with(self.join(name, form, work)?)?;
+                }
                 return Ok(self.formed(form, chain));
             }
             let is_over = self.shared.is_over.load(Ordering::SeqCst);
@@ -339,6 +351,12 @@ impl Session<'_> {
         let hop = |other| mpi.hop(other, form.generation, self.key, self.settings.patience);
         let chain = Chain::new(form.position, form.size, hop(form.left)?, hop(form.right)?)?;
         Ok(self.formed(form, chain))
+    }
+
+    /// Begins to meet the others over NCCL. The chief, who is the last to begin, waits until all have met.
+    fn join(&self, name: &[u8], form: &Form, work: &dyn Work) -> Outcome<Nccl> {
+        let place = (form.position, form.size);
+        Nccl::join(name, place, work.cuda_device()?, self.settings.patience)
     }
 
     fn formed(&self, form: &Form, chain: Chain) -> Chain {

@@ -25,7 +25,7 @@ use stratoscope_workers::{Precision, Team};
 pub use self::central_storage::CentralStorageStrategy;
 pub use self::mirrored::{IntoReplicaCount, MirroredStrategy};
 pub use self::multi_worker::{
-    MultiWorkerMirroredStrategy, build, device_of_worker, start_workers_by,
+    MultiWorkerMirroredStrategy, build, cuda_device_of_worker, device_of_worker, start_workers_by,
 };
 pub use self::one_device::OneDeviceStrategy;
 pub use self::parameter_server::ParameterServerStrategy;

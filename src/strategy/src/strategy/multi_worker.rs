@@ -27,7 +27,7 @@ mod options;
 mod place;
 mod scaling;
 
-pub use place::device_of_worker;
+pub use place::{cuda_device_of_worker, device_of_worker};
 
 use super::workers::Workers;
 use super::{Handle, IntoReplicaCount, Settings, Strategy, StrategyKind, handle, split};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use stratoscope_render::html::escape;
 use stratoscope_render::units::bytes;
-use stratoscope_workers::{Done, SeatView, Tally, Team, Transport, mpi};
+use stratoscope_workers::{Done, SeatView, Tally, Team, Transport, mpi, nccl};
 
 /// The workers of a strategy at a moment. Worker 0 is this process.
 #[derive(Clone, Debug)]
@@ -30,6 +30,7 @@ impl Workers {
             carrier: match team.policy().transport {
                 Transport::Tcp => None,
                 Transport::Mpi => mpi::version(),
+                Transport::Nccl => nccl::version(),
             },
         }
     }

@@ -87,6 +87,10 @@ impl Work for Worker {
     fn name(&self, command: &[u8]) -> &'static str {
         Request::name(command)
     }
+
+    fn cuda_device(&self) -> Outcome<usize> {
+        strategy::cuda_device_of_worker().map_err(|problem| failed(problem.one_line()))
+    }
 }
 
 /// The network that a blueprint describes, on a device of the chief's kind.

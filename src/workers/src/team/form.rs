@@ -13,6 +13,7 @@ use crate::hello::{Hello, Role};
 use crate::link::Link;
 use crate::message::{Command, Form};
 use crate::mpi::Mpi;
+use crate::nccl::{self, Nccl};
 use crate::settings::Transport;
 
 /// How often members that all live may fail to connect to each other.
@@ -91,9 +92,9 @@ impl Team {
                     });
                 }
                 Err(_) if asked() => return Err(NotFormed::Interrupted),
-                // What MPI refuses, it refuses again.
+                // What MPI or NCCL refuses, it refuses again.
                 Err(fault @ (Fault::Failed(_) | Fault::Refused(_)))
-                    if self.policy().transport == Transport::Mpi =>
+                    if self.policy().transport != Transport::Tcp =>
                 {
                     return Err(NotFormed::Unconnected(fault));
                 }
@@ -165,7 +166,12 @@ impl Team {
             return Ok((generation, super::alone()));
         };
         let number = self.next_number();
-        let transport = self.policy().transport;
+        let policy = self.policy();
+        let transport = policy.transport;
+        let name = match transport {
+            Transport::Nccl => Some(nccl::new_name()?),
+            Transport::Tcp | Transport::Mpi => None,
+        };
         for (index, member) in members.iter().enumerate() {
             let form = Form {
                 generation,
@@ -178,16 +184,19 @@ impl Team {
                 right: members.get(index + 1).map_or(0, |next| next.id),
                 right_address: members.get(index + 1).map_or(member.chief, |next| next.hop),
                 transport,
+                nccl: name.clone(),
             };
             shared.send(member.seat, number, &Command::Form(form))?;
         }
         let all_are_connected = || {
             members.iter().try_for_each(|member| {
                 let answer = shared.answer(member.seat, number, asked);
-                // MPI fails for all, and nobody is at fault.
-                let answer = answer.inspect_err(|fault| match transport {
-                    Transport::Tcp => shared.unconnected(member, members, fault),
-                    Transport::Mpi => {}
+                // MPI and NCCL fail for all, and nobody is at fault.
+                let answer = answer.inspect_err(|fault| match (transport, fault) {
+                    (Transport::Mpi, _) | (Transport::Nccl, Fault::Failed(_)) => {}
+                    (Transport::Tcp | Transport::Nccl, fault) => {
+                        shared.unconnected(member, members, fault);
+                    }
                 });
                 answer.map(|_| ())
             })
@@ -210,7 +219,14 @@ impl Team {
         })?;
         all_are_connected()?;
         let left = shared.hop(generation, last.id)?;
-        Ok((generation, Chain::new(0, size, left, right)?))
+        let mut chain = Chain::new(0, size, left, right)?;
+        if let Some(name) = name {
+            let device = policy.cuda_device.unwrap_or(0);
+            let nccl = Nccl::join(&name, (0, size), device, shared.settings.patience)?;
+            nccl.wait()?;
+            chain = chain.with(nccl)?;
+        }
+        Ok((generation, chain))
     }
 }
 

@@ -44,6 +44,8 @@ pub struct Policy {
     pub gradients: Precision,
     /// What carries them.
     pub transport: Transport,
+    /// The CUDA device of this process, which NCCL needs.
+    pub cuda_device: Option<usize>,
 }
 
 impl Default for Policy {
@@ -55,6 +57,7 @@ impl Default for Policy {
             replaces: true,
             gradients: Precision::Float32,
             transport: Transport::Tcp,
+            cuda_device: None,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use gemm::Parallelism;
 use rayon::prelude::*;
 
+use super::Unwritten;
 use crate::ops::stop::Asker;
 
 /// The most rows of a block of a product: enough that repacking the other factor per block costs
@@ -17,6 +18,8 @@ const COLUMNS: usize = 384;
 const NARROW: usize = 96;
 /// Blocks below which the columns are cut too.
 const FEW: usize = 4;
+/// The most rows of a block that are multiplied as columns of the transposed product.
+const FEW_ROWS: usize = 64;
 /// Blocks begin at multiples of this row and column: that of a cache line.
 const LINE: usize = 16;
 
@@ -261,6 +264,25 @@ pub(in crate::ops) unsafe fn product_after(
     }
 }
 
+/// [`product`] for few rows and a right factor whose columns are contiguous, such as a weight [O, I] that is read as [I, O].
+/// A product packs a factor that is not contiguous the other way, which for few rows takes as long as the product: the
+/// transposed product, `rightᵀ · leftᵀ`, packs the few rows instead. `predict` of one text takes 0.96 of the time with 64
+/// tokens and 0.78 with 8 (MiniLM). Each element is the same sum in the same order.
+fn product_of_few_rows(left: Matrix, right: Matrix, into: &mut MatrixMut) {
+    let [rows, columns] = into.dims();
+    let mut turned = Unwritten::new(rows * columns);
+    let mut result = MatrixMut::new(turned.elements(), columns, rows);
+    product(1.0, right.transposed(), left.transposed(), &mut result);
+    // SAFETY: `product` writes every element.
+    let turned = unsafe { turned.written() };
+    for row in 0..rows {
+        let values = turned.iter().skip(row).step_by(rows);
+        for (element, value) in into.elements(row).iter_mut().zip(values) {
+            element.write(*value);
+        }
+    }
+}
+
 /// The rows and columns of the blocks of a product. Blocks are of nearly one size, and there are at least [`FEW`] where the
 /// product is wide enough, so that no core waits for another. They depend on the product alone, not on the machine: sums
 /// have the same bits on any number of threads.
@@ -322,8 +344,12 @@ pub(in crate::ops) unsafe fn blocks_after(
             } else {
                 let left = left.block(row, height, 0, left.columns);
                 let right = right.block(0, right.rows, column, width);
-                // SAFETY: by this function's contract.
-                unsafe { product_after(before, 1.0, left, right, &mut part) };
+                if before == Before::Ignored && right.row == 1 && height <= FEW_ROWS {
+                    product_of_few_rows(left, right, &mut part);
+                } else {
+                    // SAFETY: by this function's contract.
+                    unsafe { product_after(before, 1.0, left, right, &mut part) };
+                }
             }
             for index in 0..height {
                 // SAFETY: the product, or `clear`, has written every element of the block.
@@ -335,7 +361,6 @@ pub(in crate::ops) unsafe fn blocks_after(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::cpu::Unwritten;
 
     fn numbers(count: usize) -> Vec<f32> {
         (0..count)
@@ -408,6 +433,32 @@ mod tests {
         check(1025, 2, 3);
         check(384, 40, 385);
         check(2, 4, 769);
+    }
+
+    #[test]
+    fn a_product_of_few_rows_has_the_bits_of_any_product() {
+        for (rows, inner, columns) in [
+            (1, 1, 1),
+            (3, 40, 7),
+            (8, 384, 96),
+            (17, 1536, 100),
+            (64, 384, 384),
+            (64, 4100, 96),
+        ] {
+            let (left, right) = (numbers(rows * inner), numbers(columns * inner));
+            let left = Matrix::new(&left, rows, inner);
+            let right = Matrix::new(&right, columns, inner).transposed();
+            let [mut one, mut other] = [(); 2].map(|()| vec![0.0; rows * columns]);
+            product(
+                1.0,
+                left,
+                right,
+                &mut MatrixMut::over(&mut one, rows, columns),
+            );
+            product_of_few_rows(left, right, &mut MatrixMut::over(&mut other, rows, columns));
+            let bits = |values: &[f32]| values.iter().map(|it| it.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&one), bits(&other), "{rows} x {inner} x {columns}");
+        }
     }
 
     #[test]

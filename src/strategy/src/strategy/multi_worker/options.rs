@@ -5,9 +5,10 @@ use std::time::Duration;
 use stratoscope_diagnostics::rules::InvalidArgumentValue;
 use stratoscope_diagnostics::work::requested;
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
-use stratoscope_workers::{NotFormed, Policy, Precision, Transport, mpi};
+use stratoscope_workers::{NotFormed, Policy, Precision, Transport, mpi, nccl};
 
-use super::MultiWorkerMirroredStrategy;
+use super::{MultiWorkerMirroredStrategy, cuda_device_of_worker};
+use crate::device::BackendKind;
 
 impl MultiWorkerMirroredStrategy {
     /// With how many workers, this process among them, a run goes on when others are lost; with fewer it waits. Default: 1.
@@ -59,33 +60,53 @@ impl MultiWorkerMirroredStrategy {
 
     /// What carries gradients and weights between workers: `"tcp"`, the default, or `"mpi"`, the MPI of the launcher that
     /// has started this process and the workers (`mpirun`, `mpiexec`, `srun`). Both add in the order of the replicas and
-    /// have the same bits. MPI neither encrypts nor authenticates what it sends. Keras: `communication_options`.
+    /// have the same bits. With `"nccl"` the CUDA devices of the workers, one for each, add gradients by NCCL, in its order,
+    /// and all else stays on TCP. MPI and NCCL neither encrypt nor authenticate what they send. Keras:
+    /// `communication_options`.
     ///
     /// # Errors
-    /// SC0103 for another text, and for `"mpi"` where no launcher has started the processes or its MPI cannot be used.
+    /// SC0103 for another text; for `"mpi"` where no launcher has started the processes or its MPI cannot be used; for
+    /// `"nccl"` where the workers do not compute on CUDA devices of their own or NCCL cannot be used.
     pub fn communication(self, transport: &str) -> Result<Self> {
         let chosen = match transport {
             "tcp" => Transport::Tcp,
             "mpi" => Transport::Mpi,
+            "nccl" => Transport::Nccl,
             other => return Err(wrong_transport(other, no_transport(other))),
         };
-        let no_mpi = |why: &str| wrong_transport(transport, why);
-        if chosen == Transport::Mpi {
-            if !self.team().is_awaited() {
-                return Err(no_mpi(
+        let not_usable = |why: &str| wrong_transport(transport, why);
+        let cuda_device = match chosen {
+            Transport::Tcp => None,
+            Transport::Mpi if !self.team().is_awaited() => {
+                return Err(not_usable(
                     "no launcher has started the workers of this strategy",
                 ));
             }
-            mpi::find().map_err(|fault| no_mpi(&fault.to_string()))?;
-        }
+            Transport::Mpi => {
+                mpi::find().map_err(|fault| not_usable(&fault.to_string()))?;
+                None
+            }
+            Transport::Nccl => {
+                let kind = self.strategy.devices()[0].backend;
+                if kind != BackendKind::Cuda {
+                    let kind = kind.title();
+                    return Err(not_usable(&format!(
+                        "NCCL joins CUDA devices, and the workers of this strategy compute on {kind}"
+                    )));
+                }
+                nccl::find().map_err(|fault| not_usable(&fault.to_string()))?;
+                Some(cuda_device_of_worker()?)
+            }
+        };
         self.change(|policy| Policy {
             transport: chosen,
+            cuda_device,
             ..policy
         });
         // Now, not in the middle of the first step. A worker that is missing is waited for there.
         match self.team().form(&requested) {
-            Err(NotFormed::Unconnected(fault)) if chosen == Transport::Mpi => {
-                Err(no_mpi(&fault.to_string()))
+            Err(NotFormed::Unconnected(fault)) if chosen != Transport::Tcp => {
+                Err(not_usable(&fault.to_string()))
             }
             _ => Ok(self),
         }
@@ -100,7 +121,7 @@ impl MultiWorkerMirroredStrategy {
 /// Why what Keras offers is not offered here.
 fn no_transport(given: &str) -> &'static str {
     match given.to_lowercase().as_str() {
-        "nccl" | "ring" | "auto" => {
+        "ring" | "auto" => {
             "gradients leave each device once and travel between the processes by TCP or MPI; the pattern is the chain, whose sums \
              do not depend on the number of workers"
         }
@@ -115,7 +136,8 @@ fn wrong_transport(given: &str, why: &str) -> Box<Diagnostic> {
         argument: "transport".to_owned(),
         given: format!("{given:?}"),
         expects:
-            "\"tcp\", or \"mpi\" where `mpirun`, `mpiexec` or `srun` has started all processes"
+            "\"tcp\", \"mpi\" where `mpirun`, `mpiexec` or `srun` has started all processes, or \"nccl\" for workers with CUDA \
+             devices of their own"
                 .to_owned(),
         place: Place::argument("communication", "transport"),
         replacement: Some("\"tcp\"".to_owned()),

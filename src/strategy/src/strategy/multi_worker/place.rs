@@ -42,6 +42,20 @@ pub fn device_of_worker(backend: BackendKind) -> Result<DeviceSpec> {
     Ok(own.map_or_else(absent, |at| alike[at].clone()))
 }
 
+/// The number of the CUDA device of a worker whose chief computes on one.
+///
+/// # Errors
+/// SC0906 where this machine has none, SC0712 for a default device that is not there.
+pub fn cuda_device_of_worker() -> Result<usize> {
+    let device = device_of_worker(BackendKind::Cuda)?;
+    device.resolve()?;
+    match device {
+        DeviceSpec::Cuda(number) => Ok(number),
+        // Devices of CUDA have no other name.
+        _ => Ok(0),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +72,8 @@ mod tests {
         assert_eq!(device, DeviceSpec::Cuda(0));
         if let Err(problem) = device.resolve() {
             assert_eq!(problem.code, "SC0906");
+            let same = cuda_device_of_worker().expect_err("there is none");
+            assert_eq!(same.code, "SC0906");
         }
     }
 }

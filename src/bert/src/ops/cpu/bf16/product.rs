@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::super::Unwritten;
 use super::super::product::{Before, MatrixMut};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 use super::super::{Level, level};
@@ -65,7 +66,7 @@ pub(super) fn through<B: Send>(
         "there is a band for every row"
     );
     let asker = Asker::of_this_thread();
-    let scratch = || vec![0.0; height * COLUMNS];
+    let scratch = || Unwritten::new(height * COLUMNS);
     bands
         .into_par_iter()
         .enumerate()
@@ -75,11 +76,10 @@ pub(super) fn through<B: Send>(
             let height = height.min(left.height() - row);
             for column in (0..right.columns()).step_by(COLUMNS) {
                 let width = COLUMNS.min(right.columns() - column);
-                let sums = &mut scratch[..height * width];
+                let mut into = MatrixMut::new(scratch.elements(), height, width);
                 if asker.stops() {
-                    sums.fill(0.0);
+                    into.clear();
                 } else {
-                    let mut into = MatrixMut::over(sums, height, width);
                     // SAFETY: nothing is added.
                     unsafe {
                         part_of_product(
@@ -92,8 +92,9 @@ pub(super) fn through<B: Send>(
                         );
                     }
                 }
-                for (row, sums) in sums.chunks_exact_mut(width).enumerate() {
-                    write(&mut band, row, column, sums);
+                for index in 0..height {
+                    // SAFETY: the product, or `clear`, has written every element.
+                    write(&mut band, index, column, unsafe { into.row(index) });
                 }
             }
         });
