@@ -163,6 +163,13 @@ fn a_stream_has_the_examples_of_a_data_set() {
     let numbers = write("numbers.csv", b"text,label\na,0.5\nb,much\nc,-1\n");
     csv(&numbers, &Columns::new().value("label"));
     csv(&numbers, &Columns::new().value("label").skip_bad_rows());
+    let sets = write("sets.csv", b"text,label\na,\"y; x\"\nb,\nc,x;x; \n");
+    csv(&sets, &Columns::new().labels("label", ";"));
+    csv(&sets, &Columns::new().text("other").labels("label", ";"));
+    let lists = b"{\"text\": \"a\", \"label\": [\"y\", \"x\"]}\n{\"text\": \"b\", \"label\": []}\n[1]\n";
+    let lists = write("lists.jsonl", lists);
+    jsonl(&lists, &Columns::new().labels("label", ";"));
+    jsonl(&lists, &Columns::new().labels("label", ";").skip_bad_rows());
     let objects = b"\n{\"label\": true, \"text\": \"a\"}\n \n{\"text\": \"b\"}\n[1]\n\
         {\"text\": \"c\", \"text\": \"d\", \"label\": 1}\n{\"text\": \"e\", \"label\": false, \"x\": {}}\n";
     let objects = write("objects.jsonl", objects);
@@ -357,9 +364,9 @@ fn what_goes_wrong_on_the_way_is_an_error() {
         stream.clone().shuffle(0).expect_err("no buffer").code,
         "SC0915"
     );
-    let several = Columns::new().labels("label", "|");
+    let several = Columns::new().choices(["text"]);
     assert_eq!(
-        Stream::csv_with(&path, &several).expect_err("sets").code,
+        Stream::csv_with(&path, &several).expect_err("choices").code,
         "SC0915"
     );
     let encoded = tokens(&stream, 8).shuffle(1, 0);

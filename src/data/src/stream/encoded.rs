@@ -13,7 +13,7 @@ use super::Stream;
 use super::order::{Grouped, Lengths, Order};
 use crate::batch::Batch;
 use crate::dataset::Dataset;
-use crate::encoded::{Encoded, EncodedExample, TokenReport};
+use crate::encoded::{Encoded, EncodedExample, Targets, TokenReport};
 use crate::example::Example;
 use crate::grouping;
 use crate::masking::{Hidden, Masking};
@@ -161,6 +161,9 @@ impl Counted {
             let words: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
             self.hash.update(&words);
             self.hash.update(format!("{:?}", example.label));
+            if let Targets::Set(classes) = &example.targets {
+                self.hash.update(format!("{classes:?}"));
+            }
         }
     }
 

@@ -35,6 +35,8 @@ pub(super) struct Index {
     class_of: HashMap<String, usize>,
     /// The lowest and the highest number, where numbers are to be predicted.
     pub(super) values: Option<(f32, f32)>,
+    /// Whether a row has several labels.
+    pub(super) has_label_sets: bool,
 }
 
 /// A file as it was when it was looked through.
@@ -175,13 +177,30 @@ impl Index {
         (row, line): (usize, usize),
         names: &Names,
     ) -> Option<Example> {
+        let mut set = None;
         let label = match fields.label {
             Given::Nothing => None,
             Given::Value(value) => Some(Label::Value(value)),
+            Given::Several(given) => {
+                let class = |name: &String| Some(names.class(*self.class_of.get(name)?));
+                let classes: Option<Vec<usize>> = given.iter().map(class).collect();
+                set = Some(classes?);
+                None
+            }
             Given::Class(name) => Some(Label::Class(names.class(*self.class_of.get(&name)?))),
         };
-        let label_name = match label {
-            Some(Label::Class(class)) => names.shared.get(class).cloned(),
+        let example = Example::new(fields.text);
+        let example = match set {
+            Some(classes) => example.with_classes(classes),
+            None => example,
+        };
+        let label_name = match (label, example.classes()) {
+            (Some(Label::Class(class)), _) => names.shared.get(class).cloned(),
+            (_, Some(classes)) => {
+                let own = classes.iter().filter_map(|&it| names.shared.get(it));
+                let own: Vec<&str> = own.map(|it| &**it).collect();
+                Some(own.join(", ").into())
+            }
             _ => None,
         };
         Some(Example {
@@ -191,7 +210,7 @@ impl Index {
             row,
             // Of several files a line does not say which.
             line: (self.files.len() == 1).then_some(line),
-            ..Example::new(fields.text)
+            ..example
         })
     }
 }
@@ -347,6 +366,14 @@ impl Pass<'_> {
         match label {
             Given::Nothing => {}
             Given::Class(name) if self.classes.add(&name) => {}
+            Given::Several(mut names) => {
+                // Named twice, a row has a label once.
+                names.sort_unstable();
+                names.dedup();
+                if !names.iter().all(|name| self.classes.add(name)) {
+                    return Err(Classes::too_many(layout, at));
+                }
+            }
             Given::Class(_) => return Err(Classes::too_many(layout, at)),
             Given::Value(value) => {
                 let (low, high) = self.values.unwrap_or((value, value));
@@ -362,6 +389,7 @@ impl Pass<'_> {
         let class_of = index_of(&label_names).into_iter();
         Index {
             format: self.format,
+            has_label_sets: self.columns.has_label_sets(),
             source,
             files: self.files,
             blocks: self.blocks,

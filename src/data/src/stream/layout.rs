@@ -9,6 +9,7 @@ use stratoscope_render::text;
 
 use super::rows::{At, Content, Format, Raw, RawRows};
 use crate::dataset::SkippedRows;
+use crate::label_sets::names_in;
 use crate::problem;
 use crate::source::{Chosen, Columns, LabelColumn, Missing, Table, json_keys, json_values};
 
@@ -36,6 +37,8 @@ pub(super) enum Given {
     Nothing,
     Class(String),
     Value(f32),
+    /// The names of all labels that it has.
+    Several(Vec<String>),
 }
 
 /// What a row is.
@@ -213,7 +216,11 @@ impl Layout {
                     _ => Given::Class(label),
                 }
             }
-            LabelColumn::Several(_) | LabelColumn::Absent => Given::Nothing,
+            LabelColumn::Several(column) => {
+                let written = fields.get(column).map_or("", String::as_str);
+                Given::Several(names_in(written, self.columns.separator()))
+            }
+            LabelColumn::Absent => Given::Nothing,
         };
         let mut take = |column: usize| fields.get_mut(column).map(std::mem::take);
         Row::Example(Fields {

@@ -71,7 +71,7 @@ impl Stream {
     /// [`Self::csv`] with named columns.
     ///
     /// # Errors
-    /// As [`Self::csv`]; SC0915 for columns with several labels or several choices a row.
+    /// As [`Self::csv`]; SC0915 for columns with several choices a row.
     pub fn csv_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
         Self::of(Format::Csv, path.as_ref(), columns)
     }
@@ -117,16 +117,11 @@ impl Stream {
     }
 
     fn of(format: Format, path: &Path, columns: &Columns) -> Result<Self> {
-        let of_other_head = match (columns.has_label_sets(), columns.has_choices()) {
-            (true, _) => Some((".labels(…)", "several labels a row are")),
-            (_, true) => Some((".choices(…)", "several texts to choose from are")),
-            _ => None,
-        };
-        if let Some((given, what)) = of_other_head {
+        if columns.has_choices() {
             let place = problem::call(format.call());
-            let expects =
-                format!("`.label(…)` or `.value(…)`: {what} read by `Dataset`, into memory");
-            return Err(problem::bad_size(place, "columns", given, &expects));
+            let expects = "`.label(…)`, `.labels(…)` or `.value(…)`: several texts to choose from are read by `Dataset`, \
+                           into memory";
+            return Err(problem::bad_size(place, "columns", ".choices(…)", expects));
         }
         let index = Index::of(format, path, columns)?;
         Ok(Self {
@@ -194,6 +189,11 @@ impl Stream {
         self.index.values
     }
 
+    /// Whether a row has several labels, as [`Columns::labels`] reads them.
+    pub fn has_label_sets(&self) -> bool {
+        self.index.has_label_sets
+    }
+
     /// Whether the examples are pairs of texts.
     pub fn is_paired(&self) -> bool {
         self.index.is_paired()
@@ -219,7 +219,10 @@ impl Stream {
                 names: Arc::new(Names::new(self.index.label_names.clone(), None)),
                 ..self.clone()
             };
-            let first = plain.find(|example| example.class() == Some(unknown))?;
+            let first = plain.find(|example| {
+                let set = example.classes().unwrap_or_default();
+                example.class() == Some(unknown) || set.contains(&unknown)
+            })?;
             let rows = numbers.iter().zip(&self.index.class_counts);
             let rows = rows
                 .filter(|(number, _)| number.is_none())

@@ -1,7 +1,8 @@
 //! A stream before the first step: labels by what its first pass has counted, texts in one pass over their tokens, some at a
 //! time. What is said of a data set in memory is said here too, in the same words.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use stratoscope_data::{
@@ -22,6 +23,9 @@ use crate::problem;
 /// Examples by which a stream is described.
 const SAMPLE: usize = 512;
 
+/// Rows of the smaller of two streams whose rows are compared: 160 MB of hashes.
+const MOST_COMPARED: usize = 4 << 20;
+
 /// Checks a stream against a model, and counts its tokens.
 ///
 /// # Errors
@@ -35,6 +39,10 @@ pub(super) fn encode(
 ) -> Result<EncodedStream> {
     let stream = match (files.task(), files.classes()) {
         (Task::Masked, _) => stream.clone(),
+        (Task::Set, Some(labels)) if stream.has_label_sets() => {
+            with_sets(files, head, stream, labels, call)?
+        }
+        _ if stream.has_label_sets() => return Err(sets_for_other_head(files, stream, call)),
         (Task::Example, Some(classes)) => with_classes(files, head, stream, classes, call)?,
         (Task::Example, None) => with_numbers(stream)?,
         _ => return Err(of_other_head(files, stream, call)),
@@ -72,7 +80,7 @@ fn of_other_head(files: &impl Files, stream: &Stream, call: &str) -> Box<Diagnos
         Task::Span => ("questions with answers", "Dataset::squad(\"train.json\")?"),
         Task::Set => (
             "a set of labels for each text, since it is multi-label",
-            "Dataset::csv_with(\"train.csv\", &Columns::new().labels(\"labels\", \",\"))?",
+            "Stream::csv_with(\"train.csv\", &Columns::new().labels(\"labels\", \",\"))?",
         ),
         Task::Choice => (choices::WANTED, choices::READER),
         _ => (
@@ -91,6 +99,59 @@ fn of_other_head(files: &impl Files, stream: &Stream, call: &str) -> Box<Diagnos
         call: call.to_owned(),
     };
     rule.error()
+}
+
+/// SC0431 for sets of labels where a model has no output for each by itself.
+fn sets_for_other_head(files: &impl Files, stream: &Stream, call: &str) -> Box<Diagnostic> {
+    let rule = DataOfOtherHead {
+        model: files.model_name().to_owned(),
+        wants: "a class or a number for each text",
+        has: "a set of labels for each text",
+        reader: "Stream::csv(\"train.csv\")?",
+        fitting: Some("BertForSequenceClassification::from_pretrained_multi_label"),
+        row: 0,
+        source: stream.source().to_owned(),
+        call: call.to_owned(),
+    };
+    rule.error()
+}
+
+/// The stream with its labels numbered as the model's, which has an output for each.
+fn with_sets(
+    files: &impl Files,
+    head: &HeadWritten,
+    stream: &Stream,
+    labels: usize,
+    call: &str,
+) -> Result<Stream> {
+    let counts = stream.class_counts();
+    let largest = counts.iter().rposition(|&count| count > 0).unwrap_or(0);
+    if largest >= labels {
+        let is_outside = |it: &Example| it.classes().and_then(<[usize]>::last) >= Some(&labels);
+        let mut rows = 0;
+        for portion in stream.portions() {
+            rows += portion?.examples.iter().filter(|it| is_outside(it)).count();
+        }
+        let first = stream.find(is_outside)?;
+        let first = first.unwrap_or_else(|| Example::new(""));
+        let label = first.classes().and_then(<[usize]>::last);
+        let rule = LabelOutOfRange {
+            label: label.map_or(0, |&label| label as i64),
+            row: first.row,
+            rows,
+            largest: largest as i64,
+            classes: labels,
+            head: Some(head.clone()),
+            source: stream.source().to_owned(),
+            text: Some(first.text),
+            call: call.to_owned(),
+        };
+        return Err(rule.error());
+    }
+    match are_numbered_alike(files.label_names(), stream.label_names()) {
+        true => Ok(stream.clone()),
+        false => stream.with_label_names(files.label_names()),
+    }
 }
 
 /// The stream with its classes numbered as the model's.
@@ -192,7 +253,7 @@ pub(crate) fn in_memory_only(
     Box::new(problem::bad_value(call, argument, given, expects).why(why))
 }
 
-/// SC0701 where one of the two splits is a stream. Only the other one is in memory; of two streams nothing is said.
+/// SC0701 where one of the two splits is a stream, and only the other one in memory, or both are.
 ///
 /// # Errors
 /// SC0911 if a file has changed.
@@ -200,7 +261,10 @@ pub(super) fn overlap(train: Data<'_>, validation: Data<'_>) -> Result<Option<Di
     let (held, stream, train_is_held) = match (train, validation) {
         (Data::Held(held), Data::Streamed(stream)) => (held, stream, true),
         (Data::Streamed(stream), Data::Held(held)) => (held, stream, false),
-        _ => return Ok(None),
+        (Data::Streamed(train), Data::Streamed(validation)) => {
+            return overlap_of_streams(train, validation);
+        }
+        (Data::Held(_), Data::Held(_)) => return Ok(None),
     };
     let key = |example: &Example| (example.text.clone(), example.pair.clone());
     let mut known: HashMap<(String, Option<String>), Vec<usize>> = HashMap::new();
@@ -235,12 +299,71 @@ pub(super) fn overlap(train: Data<'_>, validation: Data<'_>) -> Result<Option<Di
                 rule.shared += 1;
                 rule.other_label += usize::from(other.label_name != example.label_name);
                 if rule.first.len() < 5 {
-                    let text = match &example.pair {
-                        Some(pair) => format!("{} | {pair}", example.text),
-                        None => example.text.clone(),
-                    };
-                    rule.first.push((rows.0, rows.1, text));
+                    rule.first.push((rows.0, rows.1, shown(example)));
                 }
+            }
+        }
+    }
+    Ok((rule.shared > 0).then(|| rule.diagnostic()))
+}
+
+/// The text of an example, or both.
+fn shown(example: &Example) -> String {
+    match &example.pair {
+        Some(pair) => format!("{} | {pair}", example.text),
+        None => example.text.clone(),
+    }
+}
+
+/// SC0701 of two streams, by hashes of 64 bits of their rows. About 40 bytes a row of the smaller one are in memory; where
+/// both have more rows than [`MOST_COMPARED`], nothing is said.
+fn overlap_of_streams(train: &Stream, validation: &Stream) -> Result<Option<Diagnostic>> {
+    if train.len().min(validation.len()) > MOST_COMPARED {
+        return Ok(None);
+    }
+    let hash = |value: &dyn Fn(&mut DefaultHasher)| {
+        let mut hasher = DefaultHasher::new();
+        value(&mut hasher);
+        hasher.finish()
+    };
+    let row = |it: &Example| hash(&|hasher| (&it.text, &it.pair).hash(hasher));
+    let label = |it: &Example| hash(&|hasher| it.label_name.hash(hasher));
+    let mut wanted: Option<HashSet<u64>> = None;
+    if validation.len() < train.len() {
+        let wanted = wanted.insert(HashSet::new());
+        for portion in validation.portions() {
+            wanted.extend(portion?.examples.iter().map(row));
+        }
+    }
+    // The first training row of each, and its label.
+    let mut known: HashMap<u64, (usize, u64)> = HashMap::new();
+    for portion in train.portions() {
+        for example in &portion?.examples {
+            let row = row(example);
+            if wanted.as_ref().is_none_or(|wanted| wanted.contains(&row)) {
+                known.entry(row).or_insert((example.row, label(example)));
+            }
+        }
+    }
+    let mut rule = SplitsOverlap {
+        shared: 0,
+        validation: validation.len(),
+        first: Vec::new(),
+        other_label: 0,
+        one_data_set: false,
+    };
+    if known.is_empty() {
+        return Ok(None);
+    }
+    for portion in validation.portions() {
+        for example in &portion?.examples {
+            let Some(&(theirs, of_theirs)) = known.get(&row(example)) else {
+                continue;
+            };
+            rule.shared += 1;
+            rule.other_label += usize::from(of_theirs != label(example));
+            if rule.first.len() < 5 {
+                rule.first.push((theirs, example.row, shown(example)));
             }
         }
     }
@@ -249,7 +372,11 @@ pub(super) fn overlap(train: Data<'_>, validation: Data<'_>) -> Result<Option<Di
 
 /// The largest number that a label is, and whether one is outside of what a binary loss takes.
 pub(crate) fn label_range(stream: &Stream) -> Option<(f64, f64)> {
-    let counts = stream.class_counts();
+    // A set of labels is no number.
+    let counts = match stream.has_label_sets() {
+        true => Vec::new(),
+        false => stream.class_counts(),
+    };
     let largest = counts.iter().rposition(|&count| count > 0);
     match (stream.value_range(), largest) {
         (Some((low, high)), _) => Some((f64::from(low), f64::from(high))),

@@ -1,6 +1,6 @@
 //! Several labels a text: training, strategies, evaluation, prediction, saving, and what is refused.
 
-use stratoscope_data::Dataset;
+use stratoscope_data::{Columns, Data, Dataset, IntoData, Stream};
 use stratoscope_strategy::{
     AsStrategy, CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy, Strategy, cpu, scope,
 };
@@ -169,4 +169,87 @@ fn what_does_not_fit_is_refused_in_words() {
     );
     let problem = classifier.compile(plain_args().metrics([micro_f1()]));
     assert_eq!(problem.expect_err("one class each").code, "SC0103");
+}
+
+/// Texts with their labels between `;` in a file.
+fn table(folder: &TempDir, name: &str, data: &Dataset) -> std::path::PathBuf {
+    let path = folder.path().join(name);
+    let row = |it: &stratoscope_data::Example| {
+        let classes = it.classes().unwrap_or_default();
+        let names: Vec<&str> = classes
+            .iter()
+            .map(|&it| data.label_names[it].as_str())
+            .collect();
+        format!("{}\t{}\n", it.text, names.join(";"))
+    };
+    let rows: String = data.examples.iter().map(row).collect();
+    std::fs::write(&path, format!("text\tlabels\n{rows}")).expect("room");
+    path
+}
+
+#[test]
+fn a_stream_trains_to_the_bits_of_a_data_set() {
+    let folder = TempDir::new().expect("a folder");
+    let columns = Columns::new().labels("labels", ";");
+    let (train, dev) = (
+        table(&folder, "train.tsv", &mixed(41)),
+        table(&folder, "dev.tsv", &mixed(9)),
+    );
+    let held = |path| Dataset::tsv_with(path, &columns).expect("rows");
+    let stream = |path| Stream::tsv_with(path, &columns).expect("rows");
+    let trained = |train: Data<'_>, dev: Data<'_>| {
+        let model = model(&tiny_bert(0.1));
+        model.compile(args()).expect("valid arguments");
+        let history = model.fit(train, quiet().epochs(2).validation_data(dev));
+        let history = history.expect("it trains");
+        let evaluated = model.evaluate(train, EvaluateArgs::new().verbose(false));
+        let evaluated = evaluated.expect("it is evaluated");
+        let of_validation: Vec<_> = (history.epochs.iter())
+            .filter_map(|it| it.validation.as_ref())
+            .map(|it| (it.loss.to_bits(), it.metrics.clone()))
+            .collect();
+        (weights(&model), of_validation, evaluated.loss.to_bits())
+    };
+    let (streamed, streamed_dev) = (stream(&train), stream(&dev));
+    assert!(streamed.has_label_sets());
+    assert_eq!(streamed.class_counts(), held(&train).class_counts());
+    let expected = trained((&held(&train)).into_data(), (&held(&dev)).into_data());
+    let found = trained((&streamed).into_data(), (&streamed_dev).into_data());
+    assert!(found.0 == expected.0, "other weights");
+    assert_eq!((found.1.len(), found.2), (2, expected.2));
+    assert_eq!(format!("{:?}", found.1), format!("{:?}", expected.1));
+}
+
+#[test]
+fn a_stream_that_does_not_fit_is_refused_before_the_first_step() {
+    let folder = TempDir::new().expect("a folder");
+    let columns = Columns::new().labels("labels", ";");
+    let write = |name: &str, rows: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("text\tlabels\n{rows}")).expect("room");
+        Stream::tsv_with(path, &columns).expect("rows")
+    };
+    let sets = write("sets.tsv", "w10 w11\tred;blue\nw40\t\nw41\tgreen\n");
+    let refused = |model: &BertForSequenceClassification, data: &Stream, words: &str| {
+        let error = model.fit(data, quiet()).expect_err(words);
+        assert!(format!("{error:?}").contains(words), "{words}: {error:?}");
+        error.code
+    };
+    let several = || {
+        let several = model(&tiny_bert(0.0));
+        several.compile(args()).expect("valid arguments");
+        several
+    };
+    several().fit(&sets, quiet()).expect("it trains");
+    let unknown = write("unknown.tsv", "w10\tred\nw11\tblue; pink\n");
+    assert_eq!(refused(&several(), &unknown, "pink"), "SC0913");
+    let four = write("four.tsv", "w10\tblue\nw11\tgreen;red;zebra\nw12\tred\n");
+    assert_eq!(refused(&several(), &four, "w11"), "SC0301");
+    let one = load(&tiny_bert(0.0));
+    one.compile(plain_args()).expect("valid arguments");
+    assert_eq!(refused(&one, &sets, "multi_label"), "SC0431");
+    let path = table(&folder, "classes.tsv", &mixed(9));
+    let classes = Columns::new().label("labels").fill_missing("none");
+    let classes = Stream::tsv_with(path, &classes).expect("rows");
+    assert_eq!(refused(&several(), &classes, "a set of labels"), "SC0431");
 }
