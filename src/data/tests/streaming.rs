@@ -4,6 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use parquet::data_type::{ByteArray, ByteArrayType, Int32Type};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
 use stratoscope_data::{
     Batch, Columns, Dataset, EncodedStream, Encoding, Split, Stream, StreamTokens, Tokenize,
     encode_example,
@@ -393,18 +397,217 @@ fn what_goes_wrong_on_the_way_is_an_error() {
     assert_eq!(Stream::csv(&path).expect_err("interrupted").code, "SC0520");
 }
 
+/// A Parquet file with small pages: texts, classes that may be missing, numbers, and lists of names.
+fn parquet(
+    path: PathBuf,
+    rows: impl Iterator<Item = (String, Option<&'static str>)>,
+    group_rows: usize,
+) -> PathBuf {
+    const COLUMNS: &str = "message rows { required binary text (UTF8); optional binary label (UTF8); \
+        required int32 number; optional group tags (LIST) { repeated group list { optional binary element (UTF8); } } }";
+    let columns = parse_message_type(COLUMNS).expect("a schema");
+    let pages = WriterProperties::builder()
+        .set_data_page_row_count_limit(90)
+        .set_write_batch_size(30)
+        .build();
+    let file = fs::File::create(&path).expect("room");
+    let writer = SerializedFileWriter::new(file, Arc::new(columns), Arc::new(pages));
+    let mut writer = writer.expect("room");
+    let mut rows = rows.enumerate().peekable();
+    while rows.peek().is_some() {
+        let rows: Vec<_> = rows.by_ref().take(group_rows).collect();
+        let mut group = writer.next_row_group().expect("room");
+        let texts: Vec<ByteArray> = rows.iter().map(|(_, row)| row.0.as_str().into()).collect();
+        let mut column = group.next_column().expect("room").expect("texts");
+        let typed = column.typed::<ByteArrayType>();
+        typed.write_batch(&texts, None, None).expect("room");
+        column.close().expect("room");
+        let given: Vec<i16> = rows.iter().map(|(_, row)| row.1.is_some().into()).collect();
+        let labels = rows.iter().filter_map(|(_, row)| row.1).map(Into::into);
+        let labels: Vec<ByteArray> = labels.collect();
+        let mut column = group.next_column().expect("room").expect("labels");
+        let typed = column.typed::<ByteArrayType>();
+        typed
+            .write_batch(&labels, Some(&given), None)
+            .expect("room");
+        column.close().expect("room");
+        let numbers: Vec<i32> = rows.iter().map(|(row, _)| *row as i32 % 11).collect();
+        let mut column = group.next_column().expect("room").expect("numbers");
+        let typed = column.typed::<Int32Type>();
+        typed.write_batch(&numbers, None, None).expect("room");
+        column.close().expect("room");
+        // Two names, no list, an empty one, a name and nothing.
+        let levels = rows.iter().flat_map(|(row, _)| match row % 4 {
+            0 => vec![(3, 0), (3, 1)],
+            1 => vec![(0, 0)],
+            2 => vec![(1, 0)],
+            _ => vec![(3, 0), (2, 1)],
+        });
+        let (given, repeated): (Vec<i16>, Vec<i16>) = levels.unzip();
+        let names = rows.iter().flat_map(|(row, _)| match row % 4 {
+            0 => vec!["old; dry", "new"],
+            3 => vec![["new", "wet"][row % 2]],
+            _ => Vec::new(),
+        });
+        let names: Vec<ByteArray> = names.map(Into::into).collect();
+        let mut column = group.next_column().expect("room").expect("names");
+        let typed = column.typed::<ByteArrayType>();
+        let written = typed.write_batch(&names, Some(&given), Some(&repeated));
+        written.expect("room");
+        column.close().expect("room");
+        group.close().expect("room");
+    }
+    writer.close().expect("room");
+    path
+}
+
+/// Rows in two classes, sorted by class.
+fn sorted(rows: usize) -> impl Iterator<Item = (String, Option<&'static str>)> {
+    (0..rows).map(move |row| (format!("text {row}"), Some(["ham", "spam"][2 * row / rows])))
+}
+
+#[test]
+fn a_stream_of_parquet_has_the_examples_of_a_data_set() {
+    let folder = TempDir::new().expect("a folder");
+    let both = |path: &Path, columns: &Columns| {
+        same(
+            Stream::parquet_with(path, columns),
+            Dataset::parquet_with(path, columns),
+        );
+    };
+    let named = |label: &str| Columns::new().text("text").label(label);
+    for group in [3000, 512, 37] {
+        let path = parquet(folder.path().join("sorted.parquet"), sorted(1700), group);
+        let texts = Columns::new().text("text");
+        for columns in [
+            Columns::new(),
+            named("number"),
+            named("text"),
+            texts.clone().value("number"),
+            texts.clone().value("label"),
+            texts.clone().labels("tags", ";"),
+            texts.clone().labels("label", "a"),
+            texts.clone().pair("label").unlabelled(),
+            Columns::new().text("tags"),
+            Columns::new().text("other"),
+        ] {
+            both(&path, &columns);
+        }
+    }
+    let sets = Columns::new().text("text").labels("tags", ";");
+    let path = folder.path().join("sorted.parquet");
+    let sets = Stream::parquet_with(&path, &sets).expect("lists");
+    assert_eq!(sets.label_names(), ["new", "old; dry", "wet"]);
+    let first = sets.first(2).expect("rows");
+    assert_eq!(first[0].classes(), Some(&[0, 1][..]));
+    assert_eq!(first[1].classes(), Some(&[][..]));
+    let gaps = (0..700).map(|row| (format!("{row}"), (row % 5 != 3).then_some("some")));
+    let gaps = parquet(folder.path().join("gaps.parquet"), gaps, 300);
+    both(&gaps, &Columns::new());
+    both(&gaps, &Columns::new().drop_missing());
+    both(&gaps, &Columns::new().fill_missing("none"));
+    let pattern = folder.path().join("*.parquet");
+    both(&pattern, &Columns::new().drop_missing());
+    // What other writers wrote: names of classes in the file, a picture, columns of several types.
+    let files: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "files"]
+        .iter()
+        .collect();
+    for name in [
+        "reviews.parquet",
+        "pairs.parquet",
+        "review?.parquet",
+        "empty.parquet",
+    ] {
+        both(&files.join(name), &Columns::new());
+    }
+    let reviews = files.join("reviews.parquet");
+    let names = Stream::parquet(&reviews).expect("reviews");
+    assert_eq!(names.label_names(), ["neg", "pos"]);
+    both(&reviews, &Columns::new().text("text").value("stars"));
+    both(&reviews, &Columns::new().text("text").label("idx"));
+    both(&reviews, &Columns::new().text("picture"));
+    // A picture is no text; such rows can be left out.
+    let skipping = Columns::new().text("picture").skip_bad_rows();
+    let error = Stream::parquet_with(&reviews, &skipping).expect_err("no row is left");
+    assert_eq!(error.code, "SC0914");
+}
+
+#[test]
+fn parquet_is_read_from_any_row() {
+    let folder = TempDir::new().expect("a folder");
+    let lines = tokens(
+        &Stream::csv(table(&folder, 5000))
+            .expect("a table")
+            .shuffle(1100)
+            .expect("a buffer"),
+        16,
+    );
+    let whole = batches(&lines.shuffle(9, 4), 48);
+    for group in [5000, 700] {
+        let path = parquet(folder.path().join("rows.parquet"), sorted(5000), group);
+        let data = Dataset::parquet(&path).expect("rows");
+        let stream = Stream::parquet(&path).expect("rows");
+        // All rows in the buffer: the order of a data set.
+        let held = data.tokenize(&Letters, 16).expect("texts").shuffle(5, 1);
+        let held: Vec<Batch> = held.batch(48).expect("a size").collect();
+        assert_eq!(batches(&tokens(&stream, 16).shuffle(5, 1), 48), held);
+        let stream = tokens(&stream.shuffle(1100).expect("a buffer"), 16);
+        assert_eq!(stream.report(), lines.report());
+        let epoch = stream.shuffle(9, 4);
+        assert_eq!(batches(&epoch, 48), whole);
+        for skipped in [1, 21, 60, 104] {
+            let mut rest = epoch.batch(48).expect("a size");
+            let found = rest
+                .nth(skipped)
+                .expect("a batch")
+                .expect("the file is there");
+            assert_eq!(found, whole[skipped]);
+        }
+    }
+}
+
+#[test]
+fn damaged_parquet_is_an_error_with_its_file() {
+    let folder = TempDir::new().expect("a folder");
+    let path = parquet(folder.path().join("rows.parquet"), sorted(2000), 600);
+    let bytes = fs::read(&path).expect("it is there");
+    let refused = |bytes: &[u8]| {
+        let path = write(&folder, "damaged.parquet", bytes);
+        let error = Stream::parquet(&path).expect_err("it is damaged");
+        assert_eq!(error.code, "SC0911", "{error:?}");
+        assert!(
+            format!("{error:?}").contains("damaged.parquet"),
+            "{error:?}"
+        );
+        assert!(!error.fixes.is_empty(), "no way out: {error:?}");
+    };
+    for length in [0, 3, 100, bytes.len() / 2, bytes.len() - 1] {
+        refused(&bytes[..length]);
+    }
+    // The pages are not where the file says: some of its middle is missing, and zeros are there.
+    let mut hollow = bytes.clone();
+    let middle = bytes.len() / 2;
+    hollow[200..middle].fill(0);
+    refused(&hollow);
+    // Any byte may be another. Most are noticed; none ends in a panic.
+    for at in (0..bytes.len()).step_by(97) {
+        let mut other = bytes.clone();
+        other[at] ^= 0x55;
+        let path = write(&folder, "other.parquet", other);
+        if let Ok(stream) = Stream::parquet(&path) {
+            assert!(stream.first(usize::MAX).is_ok());
+        }
+    }
+    let stream = Stream::parquet(&path).expect("rows");
+    parquet(path, sorted(2001), 600);
+    let error = stream.first(1).expect_err("it has changed");
+    assert!(error.code == "SC0911" && format!("{error:?}").contains("has changed"));
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn memory_is_constant() {
     use std::io::Write;
-
-    /// The most memory that this process has had, in KiB.
-    fn peak() -> u64 {
-        let status = fs::read_to_string("/proc/self/status").expect("Linux");
-        let line = status.lines().find(|line| line.starts_with("VmHWM:"));
-        let number = line.and_then(|line| line.split_whitespace().nth(1));
-        number.expect("it is listed").parse().expect("a number")
-    }
 
     const ROWS: usize = 150_000;
     let folder = TempDir::new().expect("a folder");
@@ -416,23 +619,54 @@ fn memory_is_constant() {
         writeln!(file, "row {row}: {filler} and more {filler}\t{}", row % 7).expect("room");
     }
     drop(file);
+    is_gone_through_in_little_memory(ROWS, || Stream::tsv(&path));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_is_constant_with_parquet() {
+    const ROWS: usize = 150_000;
+    let folder = TempDir::new().expect("a folder");
+    let filler = "some words that make the row as long as a sentence is";
+    let rows = (0..ROWS).map(|row| {
+        (
+            format!("row {row}: {filler} and more {filler}"),
+            Some("one"),
+        )
+    });
+    let path = parquet(folder.path().join("rows.parquet"), rows, 30_000);
+    is_gone_through_in_little_memory(ROWS, || Stream::parquet(&path));
+}
+
+/// The most memory that this process has had, in KiB.
+#[cfg(target_os = "linux")]
+fn peak() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let number = line.and_then(|line| line.split_whitespace().nth(1));
+    number.expect("it is listed").parse().expect("a number")
+}
+
+/// The texts alone would be 19 MiB, and their examples and tokens several times that.
+#[cfg(target_os = "linux")]
+fn is_gone_through_in_little_memory(rows: usize, stream: impl Fn() -> Result<Stream>) {
     let before = peak();
-    let stream = Stream::tsv(&path)
-        .expect("a table")
-        .shuffle(2048)
-        .expect("a buffer");
+    let stream = stream().expect("a table").shuffle(2048).expect("a buffer");
     let encoded = tokens(&stream, 32).shuffle(1, 0);
-    let mut rows = 0;
+    let (mut found, mut bytes) = (0, 0);
     for batch in encoded.batch(64).expect("a size") {
-        rows += batch.expect("the file is there").size();
+        found += batch.expect("the file is there").size();
     }
-    assert_eq!(rows, ROWS);
+    assert_eq!(found, rows);
     let grown = peak() - before;
-    let size = stream.bytes() >> 10;
-    assert!(size > 18 << 10, "{size} KiB");
-    // The texts alone would be 19 MiB, and their examples and tokens several times that.
-    assert!(
-        grown < 10 << 10,
-        "{grown} KiB more for a file of {size} KiB"
-    );
+    for portion in stream.portions() {
+        let portion = portion.expect("the file is there");
+        bytes += portion
+            .examples
+            .iter()
+            .map(|it| it.text.len())
+            .sum::<usize>();
+    }
+    assert!(bytes > 18 << 20, "{bytes} bytes");
+    assert!(grown < 10 << 10, "{grown} KiB more for {bytes} bytes");
 }

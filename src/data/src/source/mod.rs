@@ -13,6 +13,7 @@ mod jsonl;
 mod lines;
 mod parquet;
 mod records;
+mod row_groups;
 mod squad;
 mod tsv;
 
@@ -38,6 +39,7 @@ pub use glue::Glue;
 pub(crate) use columns::{Chosen, LabelColumn, Missing};
 pub(crate) use files::named as files_named;
 pub(crate) use jsonl::{json_keys, json_values};
+pub(crate) use row_groups::{GroupRows, Selected};
 
 /// The largest file that is read. A data set is held in memory, so a larger file is refused before
 /// the machine starts swapping.

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
+use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use parquet::schema::types::Type;
@@ -62,36 +63,48 @@ fn open(path: &Path) -> Result<(Records, ParquetRows)> {
         let reason = "it is not a file: rows of Parquet are read from one file at a time";
         return Err(unreadable(reason.to_owned()));
     }
+    let reader = begin(file).map_err(unreadable)?;
+    let schema = reader.metadata().file_metadata().schema();
+    let columns = schema.get_fields().to_vec();
+    let records = records_of(reader.metadata(), source, CALL);
+    Ok((records, ParquetRows { reader, columns }))
+}
+
+/// What is said of a file whose reader gives up.
+pub(super) const DAMAGED: &str = "it is a damaged Parquet file";
+
+/// Reads what a file says of itself, or says why it cannot be read.
+pub(super) fn begin(file: fs::File) -> std::result::Result<SerializedFileReader<fs::File>, String> {
     // The reader maps no memory, but what it says of damaged files is not always an error.
     let reader = catch_unwind(AssertUnwindSafe(|| SerializedFileReader::new(file)));
-    let reader = match reader {
-        Ok(Ok(reader)) => reader,
-        Ok(Err(error)) => {
-            return Err(unreadable(format!(
-                "it is no Parquet file: {}",
-                reason_of(&error)
-            )));
-        }
-        Err(_) => return Err(unreadable("it is a damaged Parquet file".to_owned())),
-    };
-    let schema = reader.metadata().file_metadata();
-    let columns = schema.schema().get_fields().to_vec();
+    match reader {
+        Ok(Ok(reader)) => Ok(reader),
+        Ok(Err(error)) => Err(format!("it is no Parquet file: {}", reason_of(&error))),
+        Err(_) => Err(DAMAGED.to_owned()),
+    }
+}
+
+/// The columns of a file, and the names of its classes.
+pub(super) fn records_of(
+    metadata: &ParquetMetaData,
+    source: String,
+    call: &'static str,
+) -> Records {
+    let schema = metadata.file_metadata();
     let facts = schema.key_value_metadata().into_iter().flatten();
     let facts = facts.filter(|fact| fact.key == METADATA);
     let names = facts.filter_map(|fact| class_names(fact.value.as_deref()?));
-    let records = Records {
+    let columns = schema.schema().get_fields().iter();
+    let columns = columns.map(|column| RecordColumn {
+        name: column.name().to_owned(),
+        is_nested: column.is_group(),
+    });
+    Records {
         names: names.flatten().collect(),
         source,
-        call: CALL,
-        columns: columns
-            .iter()
-            .map(|column| RecordColumn {
-                name: column.name().to_owned(),
-                is_nested: column.is_group(),
-            })
-            .collect(),
-    };
-    Ok((records, ParquetRows { reader, columns }))
+        call,
+        columns: columns.collect(),
+    }
 }
 
 impl Rows for ParquetRows {
@@ -127,7 +140,7 @@ impl Rows for ParquetRows {
         let projection = Type::group_type_builder(metadata.file_metadata().schema().name())
             .with_fields(fields.collect())
             .build();
-        let damaged = |row| records.unreadable(row, "it is a damaged Parquet file");
+        let damaged = |row| records.unreadable(row, DAMAGED);
         let rows = projection.and_then(|it| self.reader.get_row_iter(Some(it)));
         let mut rows = rows.map_err(|error| records.unreadable(None, reason_of(&error)))?;
         let mut reading = Reading::begin(usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -162,7 +175,8 @@ impl Rows for ParquetRows {
     }
 }
 
-fn value(field: &Field) -> Value {
+/// A value as all formats have it.
+pub(super) fn value(field: &Field) -> Value {
     match field {
         Field::Null => Value::Nothing,
         Field::Str(text) => Value::Text(text.clone()),
@@ -193,7 +207,7 @@ fn value(field: &Field) -> Value {
 }
 
 /// What the reader says, without saying that it is about Parquet.
-fn reason_of(error: &parquet::errors::ParquetError) -> String {
+pub(super) fn reason_of(error: &parquet::errors::ParquetError) -> String {
     let reason = error.to_string();
     let reason = reason.strip_prefix("Parquet error: ").unwrap_or(&reason);
     text::excerpt(reason, 200)

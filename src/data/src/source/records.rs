@@ -267,16 +267,33 @@ impl Records {
 
     /// The names of a list, as JSON.
     fn list_as_json(&self, row: usize, column: usize, value: &Value) -> Result<String> {
-        let elements = self.elements(row, column, value)?.iter();
-        let names: Vec<String> = elements
-            .map(|element| self.text_of(row, column, element))
-            .collect::<Result<_>>()?;
+        let json = self.json_of(column, value);
+        json.map_err(|reason| self.unreadable(Some(row), reason))
+    }
+
+    /// The names of a list as JSON, or why it has none; a value that is no list as text.
+    pub(super) fn json_of(
+        &self,
+        column: usize,
+        value: &Value,
+    ) -> std::result::Result<String, String> {
+        let Value::List(elements) = value else {
+            return self.text(column, value);
+        };
+        let names = elements.iter().map(|element| self.text(column, element));
+        let names = names.collect::<std::result::Result<Vec<String>, String>>()?;
         // Texts are JSON in any case.
         Ok(serde_json::to_string(&names).unwrap_or_default())
     }
 
     /// A value as text: of a class its name, nothing as the empty text.
     fn text_of(&self, row: usize, column: usize, value: &Value) -> Result<String> {
+        let text = self.text(column, value);
+        text.map_err(|reason| self.unreadable(Some(row), reason))
+    }
+
+    /// A value as text, or why it is none.
+    pub(super) fn text(&self, column: usize, value: &Value) -> std::result::Result<String, String> {
         let name = self.name(column);
         if let (Some(names), Value::Integer(class)) = (self.names.get(name), value) {
             // `datasets` writes −1 where a row has no class.
@@ -284,8 +301,7 @@ impl Records {
                 Err(_) => Ok(String::new()),
                 Ok(class) => names.get(class).cloned().ok_or_else(|| {
                     let last = names.len().saturating_sub(1);
-                    let reason = format!("`{name}` is {class}, and its classes are 0 to {last}");
-                    self.unreadable(Some(row), reason)
+                    format!("`{name}` is {class}, and its classes are 0 to {last}")
                 }),
             };
         }
@@ -296,15 +312,11 @@ impl Records {
             // Older writers do not say that bytes are text.
             Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
                 Ok(text) => Ok(text.to_owned()),
-                Err(_) => {
-                    let reason = format!("`{name}` is not UTF-8 text");
-                    Err(self.unreadable(Some(row), reason))
-                }
+                Err(_) => Err(format!("`{name}` is not UTF-8 text")),
             },
-            Value::List(_) | Value::Structure(_) => {
-                let reason = format!("the column `{name}` has lists or structures, not texts");
-                Err(self.unreadable(Some(row), reason))
-            }
+            Value::List(_) | Value::Structure(_) => Err(format!(
+                "the column `{name}` has lists or structures, not texts"
+            )),
         }
     }
 }

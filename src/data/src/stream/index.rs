@@ -37,6 +37,8 @@ pub(super) struct Index {
     pub(super) values: Option<(f32, f32)>,
     /// Whether a row has several labels.
     pub(super) has_label_sets: bool,
+    /// Whether the path is that of the file, and no pattern.
+    is_one: bool,
 }
 
 /// A file as it was when it was looked through.
@@ -107,15 +109,23 @@ impl Index {
             values: None,
             work: Work::begin(verb, total, Unit::Bytes),
         };
+        let is_one = paths == [path];
         for path in paths {
             pass.file(path)?;
         }
-        Ok(pass.finished(path.display().to_string()))
+        let index = pass.finished(path.display().to_string());
+        Ok(Self { is_one, ..index })
     }
 
     /// How many files there are.
     pub(super) fn files(&self) -> usize {
         self.files.len()
+    }
+
+    /// The classes in the order that the file has for them. Files of a pattern have theirs sorted, as in memory.
+    pub(super) fn class_names(&self) -> Option<&[String]> {
+        let file = self.files.first().filter(|_| self.is_one);
+        file?.layout.class_names()
     }
 
     /// Whether rows are pairs of texts.
@@ -226,7 +236,11 @@ impl SourceFile {
         if metadata.len() != self.bytes || metadata.modified().ok() != self.modified {
             return Err(self.changed());
         }
-        RawRows::open_at(&self.path, format, at).map_err(unreadable)
+        let rows = match self.layout.selected() {
+            Some(file) => (file.rows(&self.path, at.line - 1)).map(|it| RawRows::Groups(it.into())),
+            None => RawRows::open_at(&self.path, format, at),
+        };
+        rows.map_err(unreadable)
     }
 
     /// SC0911.
@@ -270,6 +284,9 @@ impl Pass<'_> {
         let rows = RawRows::open(&path, self.format);
         let mut rows = rows.map_err(|error| unreadable(error.to_string()))?;
         let mut layout = Layout::begin(self.format, &name, self.columns, &mut rows)?;
+        for name in layout.class_names().into_iter().flatten() {
+            self.classes.know(name);
+        }
         let begin = rows.here();
         let before = self.rows;
         self.all(&mut layout, &mut rows)?;
@@ -390,6 +407,7 @@ impl Pass<'_> {
         Index {
             format: self.format,
             has_label_sets: self.columns.has_label_sets(),
+            is_one: false,
             source,
             files: self.files,
             blocks: self.blocks,

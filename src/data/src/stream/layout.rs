@@ -11,7 +11,9 @@ use super::rows::{At, Content, Format, Raw, RawRows};
 use crate::dataset::SkippedRows;
 use crate::label_sets::names_in;
 use crate::problem;
-use crate::source::{Chosen, Columns, LabelColumn, Missing, Table, json_keys, json_values};
+use crate::source::{
+    Chosen, Columns, LabelColumn, Missing, Selected, Table, json_keys, json_values,
+};
 
 /// The columns of a file.
 #[derive(Clone)]
@@ -23,6 +25,8 @@ pub(super) struct Layout {
     /// `None` before the first object of JSON Lines.
     chosen: Option<Chosen>,
     columns: Columns,
+    /// Of Parquet what is known of the file.
+    selected: Option<Selected>,
 }
 
 /// A row that can be read.
@@ -77,7 +81,14 @@ impl Layout {
             header: Vec::new(),
             chosen: None,
             columns: columns.clone(),
+            selected: None,
         };
+        if let RawRows::Groups(rows) = rows {
+            layout.header = rows.header();
+            layout.choose()?;
+            let (wanted, lists) = layout.wanted();
+            layout.selected = Some(rows.select(&wanted, &lists));
+        }
         if format == Format::Text {
             let label = LabelColumn::Absent;
             layout.chosen = Some(Chosen {
@@ -94,7 +105,7 @@ impl Layout {
                 Some(Content::Line(line)) if !line.trim().is_empty() => {
                     line.split('\t').map(str::to_owned).collect()
                 }
-                Some(Content::NotText) => {
+                Some(Content::NotText | Content::Wrong(_)) => {
                     let reason = "it is not UTF-8 text";
                     return Err(problem::unreadable(layout.call(), source, Some(1), reason));
                 }
@@ -146,6 +157,37 @@ impl Layout {
         self.header.get(column).map(String::as_str)
     }
 
+    /// The columns that are read, and which of them may have lists.
+    fn wanted(&self) -> (Vec<usize>, Vec<usize>) {
+        let Some(chosen) = &self.chosen else {
+            return Default::default();
+        };
+        let (label, lists) = match chosen.label {
+            LabelColumn::Class(label) | LabelColumn::Value(label) => (Some(label), Vec::new()),
+            LabelColumn::Several(label) => (Some(label), vec![label]),
+            LabelColumn::Absent => (None, Vec::new()),
+        };
+        let mut wanted = vec![chosen.text];
+        wanted.extend(chosen.pair.into_iter().chain(label));
+        wanted.sort_unstable();
+        wanted.dedup();
+        (wanted, lists)
+    }
+
+    /// Of Parquet what is known of the file.
+    pub(super) fn selected(&self) -> Option<&Selected> {
+        self.selected.as_ref()
+    }
+
+    /// The classes that the file names, in their order.
+    pub(super) fn class_names(&self) -> Option<&[String]> {
+        let label = match self.chosen.as_ref()?.label {
+            LabelColumn::Class(label) | LabelColumn::Several(label) => label,
+            LabelColumn::Value(_) | LabelColumn::Absent => return None,
+        };
+        self.selected.as_ref()?.class_names(self.header.get(label)?)
+    }
+
     /// What a row is. The first object of JSON Lines decides the columns.
     ///
     /// # Errors
@@ -169,6 +211,10 @@ impl Layout {
                     "it is not UTF-8 text",
                     format!("line {line} is not UTF-8 text"),
                 );
+            }
+            (Content::Wrong(reason), _) => {
+                let listed = format!("line {line}: {reason}");
+                return bad(reason, listed);
             }
             (Content::Fields(fields), _) => fields,
             (Content::Line(text), Format::Text) => vec![text],
@@ -258,6 +304,14 @@ pub(super) struct Classes {
 impl Classes {
     /// More classes than this are no classes.
     const MOST: usize = 100_000;
+
+    /// A class that a row may have.
+    pub(super) fn know(&mut self, name: &str) {
+        if !self.numbers.contains_key(name) {
+            self.numbers.insert(name.to_owned(), self.counts.len());
+            self.counts.push(0);
+        }
+    }
 
     /// A row has this class. False: there are too many.
     pub(super) fn add(&mut self, name: &str) -> bool {

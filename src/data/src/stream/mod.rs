@@ -108,6 +108,24 @@ impl Stream {
         Self::of(Format::Jsonl, path.as_ref(), columns)
     }
 
+    /// The rows of Parquet files whose columns have common names (see [`Columns`]), as [`Dataset::parquet_with`] reads
+    /// them. Only the columns that are needed are read, and of these the pages that hold the rows. In messages a row is a
+    /// line, counted from 1.
+    ///
+    /// # Errors
+    /// SC0911 for a file that is no Parquet or is damaged, or a row whose values are no texts; else as [`Self::csv`].
+    pub fn parquet(path: impl AsRef<Path>) -> Result<Self> {
+        Self::parquet_with(path, &Columns::new())
+    }
+
+    /// [`Self::parquet`] with named columns.
+    ///
+    /// # Errors
+    /// As [`Self::parquet`]; SC0915 for columns with several choices a row.
+    pub fn parquet_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
+        Self::of(Format::Parquet, path.as_ref(), columns)
+    }
+
     /// A text a line, without labels: for a masked language model. Blank lines are left out.
     ///
     /// # Errors
@@ -123,12 +141,16 @@ impl Stream {
                            into memory";
             return Err(problem::bad_size(place, "columns", ".choices(…)", expects));
         }
-        let index = Index::of(format, path, columns)?;
-        Ok(Self {
+        let index = Arc::new(Index::of(format, path, columns)?);
+        let stream = Self {
             names: Arc::new(Names::new(index.label_names.clone(), None)),
-            index: Arc::new(index),
+            index: Arc::clone(&index),
             buffer: BUFFER,
-        })
+        };
+        match index.class_names() {
+            Some(names) => stream.with_label_names(names),
+            None => Ok(stream),
+        }
     }
 
     /// Sets how many rows `fit!` mixes at a time: more rows mix better and take more memory. An epoch reads blocks of 512

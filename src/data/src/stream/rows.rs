@@ -8,6 +8,8 @@ use std::path::Path;
 
 use csv::{ByteRecord, ReaderBuilder, StringRecord};
 
+use crate::source::GroupRows;
+
 /// The most bytes of a row. A quote that is not closed would otherwise make a row of the rest of the file.
 const LONGEST_ROW: usize = 64 << 20;
 /// What some editors write before UTF-8.
@@ -24,6 +26,8 @@ pub(super) enum Format {
     Jsonl,
     /// A text a line.
     Text,
+    /// Columns of typed values, in groups of rows.
+    Parquet,
 }
 
 impl Format {
@@ -34,6 +38,7 @@ impl Format {
             Self::Tsv => "Stream::tsv",
             Self::Jsonl => "Stream::jsonl",
             Self::Text => "Stream::text",
+            Self::Parquet => "Stream::parquet",
         }
     }
 
@@ -46,9 +51,9 @@ impl Format {
 /// A place in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct At {
-    /// The byte, from 0.
+    /// The byte, from 0; of Parquet about how many there are before the group of the row.
     pub(super) offset: u64,
-    /// The line, from 1.
+    /// The line, from 1; of Parquet the row.
     pub(super) line: usize,
 }
 
@@ -67,12 +72,15 @@ pub(super) enum Content {
     Fields(Vec<String>),
     /// Bytes that are not UTF-8.
     NotText,
+    /// Values that are no texts, and why.
+    Wrong(String),
 }
 
 /// The rows of a file from a place on.
 pub(super) enum RawRows {
     Lines(Lines),
     Csv(CsvRows),
+    Groups(Box<GroupRows>),
 }
 
 impl RawRows {
@@ -89,30 +97,31 @@ impl RawRows {
         Self::of(file, format, At { offset, line: 1 })
     }
 
-    /// From a place on at which a row begins.
+    /// From a place on at which a row begins; of Parquet from the first row.
     pub(super) fn open_at(path: &Path, format: Format, at: At) -> io::Result<Self> {
         Self::of(File::open(path)?, format, at)
     }
 
     fn of(mut file: File, format: Format, at: At) -> io::Result<Self> {
         file.seek(SeekFrom::Start(at.offset))?;
-        let input = Limited { file, left: 0 };
+        let input = |file| Limited { file, left: 0 };
         Ok(match format {
             Format::Csv => Self::Csv(CsvRows {
                 // Flexible, so that rows with too many fields are ours to report.
                 reader: ReaderBuilder::new()
                     .has_headers(false)
                     .flexible(true)
-                    .from_reader(input),
+                    .from_reader(input(file)),
                 begin: at,
                 record: ByteRecord::new(),
             }),
             Format::Tsv | Format::Jsonl | Format::Text => Self::Lines(Lines {
-                reader: BufReader::new(input),
+                reader: BufReader::new(input(file)),
                 next: at,
                 with_blank: format == Format::Tsv,
                 waiting: VecDeque::new(),
             }),
+            Format::Parquet => Self::Groups(Box::new(GroupRows::of(file)?)),
         })
     }
 
@@ -121,6 +130,14 @@ impl RawRows {
         match self {
             Self::Lines(lines) => lines.next(),
             Self::Csv(rows) => rows.next(),
+            Self::Groups(rows) => {
+                let at = place(rows);
+                let fields = rows.next()?;
+                Ok(fields.map(|fields| Raw {
+                    at,
+                    content: fields.map_or_else(Content::Wrong, Content::Fields),
+                }))
+            }
         }
     }
 
@@ -129,7 +146,16 @@ impl RawRows {
         match self {
             Self::Lines(lines) => lines.waiting.front().map_or(lines.next, |raw| raw.at),
             Self::Csv(rows) => rows.at(rows.reader.position()),
+            Self::Groups(rows) => place(rows),
         }
+    }
+}
+
+fn place(rows: &GroupRows) -> At {
+    let (row, offset) = rows.here();
+    At {
+        offset,
+        line: row + 1,
     }
 }
 
@@ -254,7 +280,7 @@ mod tests {
             let content = match raw.content {
                 Content::Line(line) => line,
                 Content::Fields(fields) => fields.join("|"),
-                Content::NotText => "?".to_owned(),
+                Content::NotText | Content::Wrong(_) => "?".to_owned(),
             };
             found.push((raw.at.offset, raw.at.line, content));
         }

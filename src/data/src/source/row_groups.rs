@@ -1,0 +1,386 @@
+//! Rows of a Parquet file from any row on, for a stream. Of a row group only the pages that hold the next rows are decoded;
+//! pages before them are passed over by their headers.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::basic::ConvertedType;
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::DataType;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::properties::ReaderProperties;
+use parquet::file::reader::{FileReader, RowGroupReader};
+use parquet::file::serialized_reader::SerializedRowGroupReader;
+use parquet::record::Field;
+use parquet::schema::types::ColumnDescPtr;
+
+use super::parquet::{DAMAGED, begin, reason_of, records_of, value};
+use super::records::{Records, Value};
+
+/// Rows that are decoded together.
+const TOGETHER: usize = 256;
+/// The most bytes of a text: few bytes of a file may stand for many.
+const LONGEST: usize = 64 << 20;
+/// The most bytes of rows that are decoded together.
+const MOST_TOGETHER: u64 = 1 << 30;
+
+/// The fields of a row, empty where a column is not wanted, or what is wrong with it.
+type Fields = std::result::Result<Vec<String>, String>;
+
+/// What is known of a file. It is read once, however often rows are.
+pub(crate) struct Groups {
+    metadata: ParquetMetaData,
+    records: Records,
+    /// The first row of each row group, and the number of all rows.
+    starts: Vec<usize>,
+    /// About how many bytes stand before each row group, and in all.
+    bytes: Vec<u64>,
+}
+
+/// A column to read.
+#[derive(Clone)]
+struct Wanted {
+    column: usize,
+    /// Where its values stand; `None`: they are structures, or lists where texts are wanted.
+    leaf: Option<usize>,
+    is_list: bool,
+}
+
+/// A file and the columns that are wanted of it.
+#[derive(Clone)]
+pub(crate) struct Selected {
+    groups: Arc<Groups>,
+    wanted: Arc<[Wanted]>,
+}
+
+/// The rows of an open file.
+pub(crate) struct GroupRows {
+    file: Arc<File>,
+    of: Selected,
+    /// The row group that is read, and a reader of each wanted column.
+    open: Option<(usize, Vec<Option<ColumnReader>>)>,
+    waiting: VecDeque<Fields>,
+    /// The number of the row that comes next, from 0.
+    next: usize,
+}
+
+impl Selected {
+    /// The rows from one on.
+    ///
+    /// # Errors
+    /// What the system says of the file.
+    pub(crate) fn rows(&self, path: &Path, first: usize) -> io::Result<GroupRows> {
+        Ok(GroupRows {
+            file: Arc::new(File::open(path)?),
+            of: self.clone(),
+            open: None,
+            waiting: VecDeque::new(),
+            next: first,
+        })
+    }
+
+    /// The classes that the file names for a column, in their order.
+    pub(crate) fn class_names(&self, column: &str) -> Option<&[String]> {
+        self.groups.records.names.get(column).map(Vec::as_slice)
+    }
+}
+
+impl GroupRows {
+    /// The rows of a file from the first on. Its columns are still to be chosen.
+    ///
+    /// # Errors
+    /// Why it is no Parquet file.
+    pub(crate) fn of(file: File) -> io::Result<Self> {
+        let reader = begin(file.try_clone()?).map_err(io::Error::other)?;
+        let metadata = reader.metadata().clone();
+        let (mut starts, mut bytes) = (vec![0_usize], vec![0_u64]);
+        for group in metadata.row_groups() {
+            let rows = usize::try_from(group.num_rows()).ok();
+            let end = rows.and_then(|rows| starts.last()?.checked_add(rows));
+            starts.push(end.ok_or_else(|| io::Error::other(DAMAGED))?);
+            let size = u64::try_from(group.compressed_size()).unwrap_or(0);
+            bytes.push(
+                bytes
+                    .last()
+                    .map_or(size, |before| before.saturating_add(size)),
+            );
+        }
+        let records = records_of(&metadata, String::new(), "Stream::parquet");
+        Ok(Self {
+            file: Arc::new(file),
+            of: Selected {
+                groups: Arc::new(Groups {
+                    metadata,
+                    records,
+                    starts,
+                    bytes,
+                }),
+                wanted: Arc::new([]),
+            },
+            open: None,
+            waiting: VecDeque::new(),
+            next: 0,
+        })
+    }
+
+    /// The names of the columns.
+    pub(crate) fn header(&self) -> Vec<String> {
+        let columns = self.of.groups.records.columns.iter();
+        columns.map(|column| column.name.clone()).collect()
+    }
+
+    /// Chooses columns; of those in `lists` a row may have a list of texts.
+    pub(crate) fn select(&mut self, columns: &[usize], lists: &[usize]) -> Selected {
+        let schema = self.of.groups.metadata.file_metadata().schema_descr();
+        let wanted = columns.iter().map(|&column| {
+            let leaves = 0..schema.num_columns();
+            let leaves = leaves.filter(|&leaf| schema.get_column_root_idx(leaf) == column);
+            let leaves: Vec<usize> = leaves.collect();
+            let root = &schema.root_schema().get_fields()[column];
+            let (mut leaf, mut is_list) = (None, false);
+            if let [only] = leaves[..] {
+                let values = schema.column(only);
+                let is_flat = values.max_rep_level() == 0 && !root.is_group();
+                let is_named = root.get_basic_info().converted_type() == ConvertedType::LIST;
+                // The list, what is repeated, and its element.
+                is_list = values.max_rep_level() == 1
+                    && (is_named || !root.is_group())
+                    && values.path().parts().len() <= 3
+                    && lists.contains(&column);
+                leaf = (is_flat || is_list).then_some(only);
+            }
+            Wanted {
+                column,
+                leaf,
+                is_list,
+            }
+        });
+        self.of.wanted = wanted.collect();
+        self.of.clone()
+    }
+
+    /// The number of the next row, from 0, and about how many bytes of the file stand before it.
+    pub(crate) fn here(&self) -> (usize, u64) {
+        let groups = &self.of.groups;
+        (self.next, groups.bytes[groups.group_of(self.next)])
+    }
+
+    /// The fields of the next row.
+    ///
+    /// # Errors
+    /// Why the file cannot be read.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Fields>> {
+        if self.waiting.is_empty() && !self.fill()? {
+            return Ok(None);
+        }
+        self.next += 1;
+        Ok(self.waiting.pop_front())
+    }
+
+    /// Decodes the next rows; false at the end.
+    fn fill(&mut self) -> io::Result<bool> {
+        let groups = Arc::clone(&self.of.groups);
+        if self.next >= groups.rows() {
+            return Ok(false);
+        }
+        // The decoder does not call every damage an error.
+        let read = catch_unwind(AssertUnwindSafe(|| self.decode(&groups)));
+        match read {
+            Ok(Ok(rows)) if !rows.is_empty() => self.waiting.extend(rows),
+            Ok(Err(error)) => return Err(io::Error::other(reason_of(&error))),
+            _ => return Err(io::Error::other(DAMAGED)),
+        }
+        Ok(true)
+    }
+
+    fn decode(&mut self, groups: &Groups) -> Result<Vec<Fields>, ParquetError> {
+        let group = groups.group_of(self.next);
+        if self.open.as_ref().is_none_or(|open| open.0 != group) {
+            self.open = Some((group, self.readers(groups, group)?));
+        }
+        let count = TOGETHER.min(groups.starts[group + 1] - self.next);
+        let wanted = Arc::clone(&self.of.wanted);
+        let header = groups.records.columns.len();
+        let mut rows: Vec<Fields> = vec![Ok(vec![String::new(); header]); count];
+        let readers = self.open.iter_mut().flat_map(|open| &mut open.1);
+        for (wanted, reader) in wanted.iter().zip(readers) {
+            let name = &groups.records.columns[wanted.column].name;
+            let Some(reader) = reader else {
+                let reason = format!("the column `{name}` has lists or structures, not texts");
+                return Err(ParquetError::General(reason));
+            };
+            let values = values(reader, groups, wanted, count)?;
+            if values.len() != count {
+                return Err(ParquetError::General(DAMAGED.to_owned()));
+            }
+            for (row, value) in rows.iter_mut().zip(values) {
+                let text = value.and_then(|value| match wanted.is_list {
+                    true => groups.records.json_of(wanted.column, &value),
+                    false => groups.records.text(wanted.column, &value),
+                });
+                match (row.as_mut(), text) {
+                    (Ok(_), Err(reason)) => *row = Err(reason),
+                    (Ok(_), Ok(text)) if text.len() > LONGEST => {
+                        let most = LONGEST >> 20;
+                        *row = Err(format!("`{name}` is longer than {most} MiB"));
+                    }
+                    (Ok(fields), Ok(text)) => fields[wanted.column] = text,
+                    (Err(_), _) => {}
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Readers of the wanted columns of a row group, at the next row.
+    fn readers(
+        &self,
+        groups: &Groups,
+        group: usize,
+    ) -> Result<Vec<Option<ColumnReader>>, ParquetError> {
+        let reader = SerializedRowGroupReader::new(
+            Arc::clone(&self.file),
+            groups.metadata.row_group(group),
+            groups.metadata.page_index_for_row_group(group),
+            Arc::new(ReaderProperties::builder().build()),
+        )?;
+        let before = self.next - groups.starts[group];
+        let readers = self.of.wanted.iter().map(|wanted| {
+            let Some(leaf) = wanted.leaf else {
+                return Ok(None);
+            };
+            let mut column = reader.get_column_reader(leaf)?;
+            match skip(&mut column, before)? == before {
+                true => Ok(Some(column)),
+                false => Err(ParquetError::General(DAMAGED.to_owned())),
+            }
+        });
+        readers.collect()
+    }
+}
+
+impl Groups {
+    fn rows(&self) -> usize {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// The row group that a row is in. Some have no row.
+    fn group_of(&self, row: usize) -> usize {
+        self.starts.partition_point(|&start| start <= row) - 1
+    }
+}
+
+/// Passes over rows; how many there were.
+fn skip(column: &mut ColumnReader, rows: usize) -> Result<usize, ParquetError> {
+    match column {
+        ColumnReader::BoolColumnReader(it) => it.skip_records(rows),
+        ColumnReader::Int32ColumnReader(it) => it.skip_records(rows),
+        ColumnReader::Int64ColumnReader(it) => it.skip_records(rows),
+        ColumnReader::Int96ColumnReader(it) => it.skip_records(rows),
+        ColumnReader::FloatColumnReader(it) => it.skip_records(rows),
+        ColumnReader::DoubleColumnReader(it) => it.skip_records(rows),
+        ColumnReader::ByteArrayColumnReader(it) => it.skip_records(rows),
+        ColumnReader::FixedLenByteArrayColumnReader(it) => it.skip_records(rows),
+    }
+}
+
+/// A value, or why it is none.
+type Converted = std::result::Result<Value, String>;
+
+/// The values of the next rows of a column.
+fn values(
+    column: &mut ColumnReader,
+    groups: &Groups,
+    wanted: &Wanted,
+    rows: usize,
+) -> Result<Vec<Converted>, ParquetError> {
+    let schema = groups.metadata.file_metadata().schema_descr();
+    let of = schema.column(wanted.leaf.unwrap_or_default());
+    let plain = |field: Field| Ok(value(&field));
+    let bytes = |data| match Field::convert_byte_array(&of, data) {
+        Ok(field) => Ok(value(&field)),
+        Err(error) => Err(reason_of(&error)),
+    };
+    let (is_list, of) = (wanted.is_list, &of);
+    match column {
+        ColumnReader::BoolColumnReader(it) => each(it, of, is_list, rows, |value| {
+            plain(Field::convert_bool(of, value))
+        }),
+        ColumnReader::Int32ColumnReader(it) => each(it, of, is_list, rows, |value| {
+            plain(Field::convert_int32(of, value))
+        }),
+        ColumnReader::Int64ColumnReader(it) => each(it, of, is_list, rows, |value| {
+            plain(Field::convert_int64(of, value))
+        }),
+        ColumnReader::Int96ColumnReader(it) => each(it, of, is_list, rows, |value| {
+            plain(Field::convert_int96(of, value))
+        }),
+        ColumnReader::FloatColumnReader(it) => each(it, of, is_list, rows, |value| {
+            plain(Field::convert_float(of, value))
+        }),
+        ColumnReader::DoubleColumnReader(it) => each(it, of, is_list, rows, |value| {
+            plain(Field::convert_double(of, value))
+        }),
+        ColumnReader::ByteArrayColumnReader(it) => each(it, of, is_list, rows, bytes),
+        ColumnReader::FixedLenByteArrayColumnReader(it) => {
+            each(it, of, is_list, rows, |value| bytes(value.into()))
+        }
+    }
+}
+
+/// The values of the next rows of a column of a type: one a row, or a list.
+fn each<T: DataType>(
+    column: &mut ColumnReaderImpl<T>,
+    of: &ColumnDescPtr,
+    is_list: bool,
+    rows: usize,
+    convert: impl Fn(T::T) -> Converted,
+) -> Result<Vec<Converted>, ParquetError> {
+    let (mut defined, mut repeated, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    let (found, _, levels) =
+        column.read_records(rows, Some(&mut defined), Some(&mut repeated), &mut values)?;
+    let mut values = values.into_iter();
+    let mut bytes = 0;
+    let mut convert = |value| -> Result<Converted, ParquetError> {
+        let value = convert(value);
+        bytes += value.as_ref().map_or(0, Value::size);
+        match bytes > MOST_TOGETHER {
+            true => Err(ParquetError::General(DAMAGED.to_owned())),
+            false => Ok(value),
+        }
+    };
+    // Levels are there only where a value may be missing.
+    let mut at = |level: usize| match of.max_def_level() {
+        0 => values.next(),
+        most => (defined.get(level) == Some(&most))
+            .then(|| values.next())
+            .flatten(),
+    };
+    if !is_list {
+        let one = |row| at(row).map_or(Ok(Ok(Value::Nothing)), &mut convert);
+        return (0..found).map(one).collect();
+    }
+    let mut lists: Vec<std::result::Result<Vec<Value>, String>> = Vec::with_capacity(found);
+    for level in 0..levels {
+        if repeated.get(level).is_none_or(|&depth| depth == 0) {
+            lists.push(Ok(Vec::new()));
+        }
+        let Some(value) = at(level) else { continue };
+        if let Some(list) = lists.last_mut() {
+            match (convert(value)?, list.as_mut()) {
+                (Ok(value), Ok(list)) => list.push(value),
+                (Err(reason), Ok(_)) => *list = Err(reason),
+                (_, Err(_)) => {}
+            }
+        }
+    }
+    Ok(lists
+        .into_iter()
+        .map(|list| list.map(Value::List))
+        .collect())
+}
