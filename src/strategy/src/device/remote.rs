@@ -47,15 +47,8 @@ impl Access {
     }
 }
 
-/// The connections of this process, by address and key.
-static CONNECTIONS: LazyLock<Mutex<HashMap<(String, PathBuf), Connection>>> =
-    LazyLock::new(Mutex::default);
-
-struct Connection {
-    device: Device,
-    /// How many there have been to this server.
-    number: usize,
-}
+/// The devices that this process has reached, by address and key file.
+static DEVICES: LazyLock<Mutex<HashMap<(String, PathBuf), Device>>> = LazyLock::new(Mutex::default);
 
 /// The device that `stratoscope serve` gives at this address: the session that is open, or a new one where there is none or
 /// the last one was lost.
@@ -64,17 +57,13 @@ struct Connection {
 /// SC0715.
 pub(super) fn connect(address: &str, key: &Path) -> Result<Device> {
     let place = (address.to_owned(), key.to_owned());
-    let mut connections = CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner);
-    let last = connections.get(&place);
-    if let Some(Connection { device, .. }) = last
+    let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(device) = devices.get(&place)
         && works(device).is_ok()
     {
         return Ok(device.clone());
     }
-    // burn does not open a lost session again. Another word makes it another session.
-    let number = last.map_or(0, |last| last.number) + 1;
-    let outcome = open(address, key, number);
-    let device = outcome.map_err(|(what, reason)| {
+    let device = open(address, key).map_err(|(what, reason)| {
         let rule = RemoteDeviceNotReached {
             address: address.to_owned(),
             key: key.display().to_string(),
@@ -83,19 +72,11 @@ pub(super) fn connect(address: &str, key: &Path) -> Result<Device> {
         };
         rule.error()
     })?;
-    let connection = Connection {
-        device: device.clone(),
-        number,
-    };
-    connections.insert(place, connection);
+    devices.insert(place, device.clone());
     Ok(device)
 }
 
-fn open(
-    address: &str,
-    key: &Path,
-    number: usize,
-) -> std::result::Result<Device, (NotReached, String)> {
+fn open(address: &str, key: &Path) -> std::result::Result<Device, (NotReached, String)> {
     let addresses: Vec<SocketAddr> = match address.to_socket_addrs() {
         Ok(found) => found.collect(),
         Err(error) => return Err((NotReached::Address, error.to_string())),
@@ -103,18 +84,27 @@ fn open(
     let key = JobKey::read(key).map_err(|error| (NotReached::Key, error.to_string()))?;
     let access = Access::of(&key);
     let endpoint = endpoint_towards(&addresses).map_err(|reason| (NotReached::Network, reason))?;
-    let mut host = IrohHost::new(access.identity.public()).with_endpoint(endpoint);
+    let mut host = IrohHost::new(access.identity.public()).with_endpoint(endpoint.clone());
     for address in addresses {
         host = host.with_address(address);
     }
-    let host = RemoteHost::iroh(host).with_credential(format!("{}-{number}", access.word));
+    let host = RemoteHost::iroh(host).with_credential(access.word);
     let connected = guarded(PATIENCE, move || {
         let device = Device::remote_options(&host).init();
         Ok(device.map_err(|error| (cause(&error), error.to_string())))
     });
-    let device = connected.unwrap_or_else(|reason| Err((NotReached::Nobody, reason)))?;
-    works(&device).map_err(|reason| (NotReached::Failed, reason))?;
-    Ok(device)
+    let device = connected.unwrap_or_else(|reason| Err((NotReached::Nobody, reason)));
+    let device = device.and_then(|device| match works(&device) {
+        Ok(()) => Ok(device),
+        Err(reason) => Err((NotReached::Failed, reason)),
+    });
+    if device.is_err()
+        && let Ok(runtime) = runtime()
+    {
+        // burn tries for longer than we wait.
+        runtime.spawn(async move { endpoint.close().await });
+    }
+    device
 }
 
 /// Whether a device computes and answers.
@@ -148,21 +138,16 @@ fn runtime() -> std::result::Result<&'static Runtime, String> {
     RUNTIME.as_ref().map_err(Clone::clone)
 }
 
-/// The end of connections to servers of this machine, or to others: only the latter is reached from outside.
+/// This end of a connection to a server of this machine, or of another: only the latter is reached from outside. Each
+/// connection has its own. burn keeps a session for the life of the process, lost or not, by the identities of both ends: so
+/// another connection is another session, and two servers with the same key file are not taken for one.
 fn endpoint_towards(addresses: &[SocketAddr]) -> std::result::Result<Endpoint, String> {
-    static ENDPOINTS: LazyLock<Mutex<HashMap<bool, Endpoint>>> = LazyLock::new(Mutex::default);
     let is_here = addresses.iter().all(|address| address.ip().is_loopback());
-    let mut endpoints = ENDPOINTS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(endpoint) = endpoints.get(&is_here) {
-        return Ok(endpoint.clone());
-    }
     let (v4, v6) = match is_here {
         true => (Ipv4Addr::LOCALHOST, Ipv6Addr::LOCALHOST),
         false => (Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED),
     };
-    let bound = bound(builder(), &[(v4, 0).into(), (v6, 0).into()])?;
-    endpoints.insert(is_here, bound.clone());
-    Ok(bound)
+    bound(builder(), &[(v4, 0).into(), (v6, 0).into()])
 }
 
 /// An end of connections without relays, which notices within seconds that the other end is gone.

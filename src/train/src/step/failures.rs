@@ -98,10 +98,16 @@ fn named(device: &str, said: &str, is_update: bool) -> Option<Box<Diagnostic>> {
             is_update,
         }
         .error(),
+        Kind::Lost if device.starts_with(BackendKind::Remote.prefix()) => DeviceLost {
+            device,
+            reason: format!("its server ended, was cut off or failed at an operation ({reason})"),
+            is_remote: true,
+        }
+        .error(),
         Kind::Lost => DeviceLost {
-            is_remote: device.starts_with(BackendKind::Remote.prefix()),
             device,
             reason,
+            is_remote: false,
         }
         .error(),
         Kind::NotCompiled => KernelNotCompiled { device, reason }.error(),
