@@ -55,7 +55,7 @@ const BUILDERS: &[Builder] = &[
 ];
 
 /// Functions of the prelude whose operands have no names.
-const FUNCTIONS: [&str; 28] = [
+const FUNCTIONS: [&str; 29] = [
     "arrow",
     "bert_warmup",
     "constant",
@@ -79,6 +79,7 @@ const FUNCTIONS: [&str; 28] = [
     "make_classification",
     "make_regression",
     "parquet",
+    "remote",
     "set_global_policy",
     "sleep",
     "tsv",

@@ -123,6 +123,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<UnknownDefaultDevice>(),
     page::<DefaultDeviceFellBack>(),
     page::<PolicyNotOnDevice>(),
+    page::<RemoteDeviceNotReached>(),
     page::<OneWorker>(),
     page::<WaitingForWorkers>(),
     page::<FilesNotSharded>(),

@@ -4,8 +4,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use libloading::Library;
-use stratoscope_evaluator::cell_process::LIBRARY_VARIABLE;
+use super::library;
 
 /// Names the address at which the worker waits; the library reads it.
 const LISTEN_VARIABLE: &str = "STRATOSCOPE_WORKER_LISTEN";
@@ -13,8 +12,6 @@ const LISTEN_VARIABLE: &str = "STRATOSCOPE_WORKER_LISTEN";
 const KEY_VARIABLE: &str = "STRATOSCOPE_WORKER_KEY";
 /// Names the file to which a new key is written; the library reads it.
 const NEW_KEY_VARIABLE: &str = "STRATOSCOPE_WORKER_NEW_KEY";
-/// The function of the library; it returns the exit status.
-const FUNCTION: &[u8] = b"stratoscope_worker";
 
 /// A notebook starts workers of its own machine without any argument.
 #[derive(Debug, clap::Args)]
@@ -35,28 +32,16 @@ pub struct WorkerArguments {
 
 /// Works until the job is over, or for good with `--listen`.
 pub fn run(arguments: &WorkerArguments) -> anyhow::Result<ExitCode> {
-    let library = match std::env::var_os(LIBRARY_VARIABLE) {
-        Some(path) => PathBuf::from(path),
-        None => stratoscope_compile::facade::find()?.library().to_owned(),
-    };
-    // SAFETY: this process has one thread, so that nobody reads the environment meanwhile.
-    unsafe {
-        if let Some(address) = &arguments.listen {
-            std::env::set_var(LISTEN_VARIABLE, address);
-        }
-        if let Some(key) = &arguments.key {
-            std::env::set_var(KEY_VARIABLE, key);
-        }
-        if let Some(key) = &arguments.new_key {
-            std::env::set_var(NEW_KEY_VARIABLE, key);
-        }
-    }
-    // SAFETY: the library's initializers are those of Rust crates, which every cell loads.
-    let library = unsafe { Library::new(library) }?;
-    // SAFETY: the library defines it with this signature.
-    let work = unsafe { library.get::<extern "C" fn() -> i32>(FUNCTION) }?;
-    let status = work();
-    // Never unloaded: the threads of its devices may still run.
-    std::mem::forget(library);
-    Ok(ExitCode::from(u8::try_from(status).unwrap_or(1)))
+    let variables = [
+        (
+            LISTEN_VARIABLE,
+            arguments.listen.as_deref().map(AsRef::as_ref),
+        ),
+        (KEY_VARIABLE, arguments.key.as_deref().map(AsRef::as_ref)),
+        (
+            NEW_KEY_VARIABLE,
+            arguments.new_key.as_deref().map(AsRef::as_ref),
+        ),
+    ];
+    library::call(b"stratoscope_worker", &variables)
 }

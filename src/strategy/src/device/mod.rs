@@ -7,6 +7,7 @@ mod cuda_driver;
 pub mod kernels;
 pub mod listed;
 mod processor;
+pub mod remote;
 mod spec;
 pub(crate) mod start;
 pub mod table;
@@ -21,7 +22,7 @@ use crate::problem;
 
 pub use self::choice::{Choice, ChosenBy, choose, default_device};
 pub use self::listed::{Devices, devices};
-pub use self::spec::{DeviceSpec, cpu, cuda, gpu, wgpu};
+pub use self::spec::{DeviceSpec, cpu, cuda, gpu, remote, wgpu};
 
 /// The backend that computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -33,6 +34,8 @@ pub enum BackendKind {
     Wgpu,
     /// An NVIDIA GPU through CUDA.
     Cuda,
+    /// A device of another machine, which computes with one of the others.
+    Remote,
 }
 
 impl BackendKind {
@@ -42,6 +45,7 @@ impl BackendKind {
             Self::Flex => "cpu",
             Self::Wgpu => "wgpu",
             Self::Cuda => "cuda",
+            Self::Remote => "remote",
         }
     }
 
@@ -51,6 +55,7 @@ impl BackendKind {
             Self::Flex => "CPU",
             Self::Wgpu => "wgpu",
             Self::Cuda => "CUDA",
+            Self::Remote => "another machine",
         }
     }
 }

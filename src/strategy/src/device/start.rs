@@ -32,7 +32,8 @@ pub(super) fn attempt(device: &LogicalDevice) -> std::result::Result<(), String>
     // Process-wide, as the backends are.
     static STARTED: LazyLock<Mutex<HashMap<String, std::result::Result<(), String>>>> =
         LazyLock::new(Mutex::default);
-    if device.backend == BackendKind::Flex {
+    // A device of another machine was asked when it was reached, and may be reached again after it was lost.
+    if matches!(device.backend, BackendKind::Flex | BackendKind::Remote) {
         return Ok(());
     }
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +43,7 @@ pub(super) fn attempt(device: &LogicalDevice) -> std::result::Result<(), String>
         }
         kernels::count();
         stratoscope_gpu::guard_products();
-        guarded({
+        guarded(LIMIT, {
             let device = device.burn.clone();
             move || first_operation(&device)
         })
@@ -51,7 +52,7 @@ pub(super) fn attempt(device: &LogicalDevice) -> std::result::Result<(), String>
 }
 
 /// One small sum, read back.
-fn first_operation(device: &Device) -> std::result::Result<(), String> {
+pub(super) fn first_operation(device: &Device) -> std::result::Result<(), String> {
     let sum = Tensor::<1>::from_floats([1.0, 2.0, 3.0], device).sum();
     let data = sum.try_into_data().map_err(|error| error.to_string())?;
     match data.as_slice::<f32>() {
@@ -61,9 +62,10 @@ fn first_operation(device: &Device) -> std::result::Result<(), String> {
 }
 
 /// Runs on a thread of its own, with a limit; a panic is an error.
-fn guarded(
-    work: impl FnOnce() -> std::result::Result<(), String> + Send + 'static,
-) -> std::result::Result<(), String> {
+pub(super) fn guarded<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> std::result::Result<T, String> + Send + 'static,
+) -> std::result::Result<T, String> {
     let (sender, receiver) = mpsc::channel();
     let run = move || {
         let outcome = panic::catch_unwind(AssertUnwindSafe(work))
@@ -75,10 +77,10 @@ fn guarded(
         .name("device-start".to_owned())
         .spawn(run)
         .map_err(|error| format!("no thread could be started: {error}"))?;
-    match receiver.recv_timeout(LIMIT) {
+    match receiver.recv_timeout(limit) {
         Ok(outcome) => outcome,
         Err(RecvTimeoutError::Timeout) => {
-            Err(format!("it did not answer within {} s", LIMIT.as_secs()))
+            Err(format!("it did not answer within {} s", limit.as_secs()))
         }
         Err(RecvTimeoutError::Disconnected) => Err("its thread ended without an answer".to_owned()),
     }
@@ -100,10 +102,12 @@ mod tests {
 
     #[test]
     fn a_panic_is_its_first_line() {
-        assert_eq!(guarded(|| Ok(())), Ok(()));
-        assert_eq!(guarded(|| Err("no".to_owned())), Err("no".to_owned()));
-        let found = guarded(|| panic!("no libnvrtc.so\nsecond line"));
-        assert_eq!(found, Err("no libnvrtc.so".to_owned()));
+        assert_eq!(guarded(LIMIT, || Ok(1)), Ok(1));
+        let failed = || -> std::result::Result<(), String> { Err("no".to_owned()) };
+        assert_eq!(guarded(LIMIT, failed), Err("no".to_owned()));
+        let panics =
+            || -> std::result::Result<(), String> { panic!("no libnvrtc.so\nsecond line") };
+        assert_eq!(guarded(LIMIT, panics), Err("no libnvrtc.so".to_owned()));
     }
 
     #[test]

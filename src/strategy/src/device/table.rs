@@ -13,6 +13,7 @@ impl BackendKind {
             Self::Flex => "flex",
             Self::Wgpu => "wgpu",
             Self::Cuda => "cuda",
+            Self::Remote => "remote",
         }
     }
 }

@@ -419,10 +419,8 @@ fn devices_of<N: Network>(state: &ModelState<N>) -> String {
 
 /// The devices whose kernels are compiled when they are first used.
 fn compiled_for(devices: &[LogicalDevice]) -> Vec<String> {
-    let is_gpu = |device: &&LogicalDevice| match device.backend {
-        BackendKind::Wgpu | BackendKind::Cuda => true,
-        BackendKind::Flex => false,
-    };
+    let is_gpu =
+        |device: &&LogicalDevice| matches!(device.backend, BackendKind::Wgpu | BackendKind::Cuda);
     let gpus = devices.iter().filter(is_gpu);
     gpus.map(|device| device.name.clone()).collect()
 }

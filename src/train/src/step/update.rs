@@ -210,9 +210,9 @@ impl<N: Network> StepState<N> {
                 changes = apply(network, gradients, &mut moments, &update);
             }
             let device = &devices[index];
-            let synced = match device.backend {
-                BackendKind::Wgpu | BackendKind::Cuda if wait => device.burn.sync(),
-                _ => Ok(()),
+            let synced = match wait && device.backend != BackendKind::Flex {
+                true => device.burn.sync(),
+                false => Ok(()),
             };
             let synced = synced.map_err(|error| failed_update(&device.name, &error.to_string()));
             (moments, synced.map(|()| changes))
