@@ -327,6 +327,7 @@ fn with_reason(error: &NcclError, communicator: sys::ncclComm_t) -> Fault {
 unsafe fn text(from: *const c_char) -> String {
     match from.is_null() {
         true => String::new(),
+        // SAFETY: by the contract.
         false => unsafe { CStr::from_ptr(from) }
             .to_string_lossy()
             .into_owned(),
