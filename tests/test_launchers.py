@@ -224,7 +224,8 @@ def test_nccl_is_refused_where_workers_have_no_cuda_device_of_their_own(tmp_path
     cell = kernel.execute('let strategy = MultiWorkerMirroredStrategy::workers(2)?.communication("nccl")?;')
     check_card(cell, "SC0103", "NCCL joins CUDA devices, and the workers of this strategy compute on CPU")
     job = Job(tmp_path)
-    job.run("mpirun --bind-to none -n 2 target/debug/examples/all_reduce nccl 1000")
+    job.begin(f"mpirun --bind-to none -n 2 {ROOT}/target/debug/examples/all_reduce nccl 1000")
+    assert job.ended() != 0
     assert "libcuda.so" in job.said() or "libnccl.so" in job.said(), job.said()
 
 

@@ -1,6 +1,6 @@
 //! A device of another machine: burn-remote sends the operations there, and reads back what is asked for.
 //!
-//! [`serve`] gives a device of this machine to notebooks on others, [`connect`] reaches one. Both have the same key file, as
+//! [`server::serve`] gives a device of this machine to notebooks on others, `connect` reaches one. Both have the same key file, as
 //! the processes of a job have: from it come the identity of the server, by which iroh encrypts and authenticates the
 //! connection (QUIC with TLS 1.3), and the word that opens a session. Relays and the lookup of addresses on the internet are
 //! off, so that no other machine learns of the two.
