@@ -15,6 +15,8 @@ PROGRESS = re.compile(r"[^\n]+ in (\d+ (h|min) )?[\d.]+ (ms|s|min)\s*")
 # The last two columns of a table of training, and what a memory plan says of this machine.
 SPEED = re.compile(r"( +\d[\d.]*)? +(\d+ (h|min) )?\d[\d.]* (ms|s|min)$|\d[\d.]* [KMG]iB free; .*", re.MULTILINE)
 PICTURE = re.compile(r"data:image/[^\"')]+")
+# Said below a table of training where a worker was much slower than the others, as on a machine that does other things too.
+STRAGGLER = re.compile(r"(\n|<div[^>]*>)worker \d+ is the slowest: [^<\n]*(</div>)?")
 # Checksums (six hexadecimal digits in a report, more in its JSON) and all other numbers with their units.
 CHECKSUM = re.compile(r"\b[0-9a-f]{6,64}\b")
 NUMBER = re.compile(r"\b\d+ (h|min) \d+ (min|s)\b|(?:(?:<|&lt;) ?)?[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?( ?(B|[KMG]iB|[kMG]B|ms|µs|s|min)\b)?")
@@ -32,7 +34,7 @@ def text_of(value):
 
 def without_numbers(text):
     """The text with every number, size, time, bar and folder replaced, and the space that aligned them."""
-    text = PICTURE.sub("picture", text)
+    text = PICTURE.sub("picture", STRAGGLER.sub("", text))
     text = FOLDER.sub("", text)
     text = CHECKSUM.sub("0", text)
     text = NUMBER.sub("0", text)

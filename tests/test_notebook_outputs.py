@@ -63,6 +63,9 @@ def test_the_comparison_sees_what_changes_and_nothing_else():
     assert not differs(lambda other: None)
     assert not differs(text(table.replace("0.52", "0.613").replace("800.2", "16784.2").replace("9a8b7c", "123456")))
     assert not differs(lambda other: other["outputs"].insert(0, progress))
+    straggler = "worker 2 is the slowest: it computes 610 ms in a step, the others at most 0.3 s, and they wait for it"
+    assert not differs(text(f"{table}\n{straggler}"))
+    assert not differs(text(f"{table}<div style=\"color:gray\">{straggler}</div>"))
     assert differs(text(table.replace("loss", "val loss")))
     assert differs(text(table + "\n    2  0.4  800.2  0.1 s"))
     assert differs(lambda other: other["outputs"].append(error))
