@@ -91,6 +91,6 @@ pub use split::{Data, IntoData, Split, SplitBatches, length_of};
 pub use stream::{EncodedStream, Stream, StreamTokens};
 pub use tags::{Entity, TagScheme};
 pub use token_cache::{Kept, TokenCache};
-pub use tokenization::encode_example;
+pub use tokenization::{TokensOf, encode_example};
 pub use tokenize::{Encoding, Piece, Tokenize};
 pub use words::Alignment;

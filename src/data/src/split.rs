@@ -208,7 +208,7 @@ impl Split {
                 let mut lengths = Vec::new();
                 let examples = (0..encoded.len()).filter_map(|at| encoded.get(at));
                 for example in examples {
-                    count_length(&mut lengths, example.ids.len());
+                    count_at(&mut lengths, example.ids.len());
                 }
                 lengths
             }
@@ -264,12 +264,12 @@ pub fn length_of(lengths: &[usize], number: usize) -> usize {
     found.unwrap_or(0)
 }
 
-/// One more example of a length.
-pub(crate) fn count_length(lengths: &mut Vec<usize>, length: usize) {
-    if lengths.len() <= length {
-        lengths.resize(length + 1, 0);
+/// One more at a place of a list that grows.
+pub(crate) fn count_at(counts: &mut Vec<usize>, place: usize) {
+    if counts.len() <= place {
+        counts.resize(place + 1, 0);
     }
-    lengths[length] += 1;
+    counts[place] += 1;
 }
 
 /// The batches of a [`Split`]: an error where a file cannot be read any more.

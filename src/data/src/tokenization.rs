@@ -14,7 +14,7 @@ use crate::example::{Example, Label};
 use crate::questions::Window;
 use crate::token_cache::{Entry, Kept};
 use crate::tokenize::{Form, Tokenize, Tokenized};
-use crate::{masking, problem};
+use crate::{masking, problem, words};
 
 /// Gets the tokens of the examples, portion by portion.
 type Writes<'w> = &'w mut dyn FnMut(&[Tokenized]);
@@ -247,22 +247,34 @@ fn of_text(index: usize, example: &Example, tokenized: Tokenized) -> EncodedExam
     }
 }
 
-/// The tokens of one example, as [`Dataset::tokenize`] makes them, or with `masked` as
-/// [`Dataset::tokenize_masked`] does. Its index is its row.
+/// What becomes tokens of an example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokensOf {
+    /// Its texts, as [`Dataset::tokenize`] makes them.
+    Texts,
+    /// Its words, as [`Dataset::tokenize_words`] does.
+    Words,
+    /// Its texts, whose tokens are hidden in batches, as [`Dataset::tokenize_masked`] does.
+    Masked,
+}
+
+/// The tokens of one example. Its index is its row.
 pub fn encode_example(
     tokenizer: &dyn Tokenize,
     example: &Example,
     max_length: usize,
-    masked: bool,
+    of: TokensOf,
 ) -> EncodedExample {
-    let form = match masked {
-        true => Form::of_pieces(max_length),
-        false => Form::of_texts(max_length),
+    let form = match of {
+        TokensOf::Texts => Form::of_texts(max_length),
+        TokensOf::Words => words::form(max_length),
+        TokensOf::Masked => Form::of_pieces(max_length),
     };
     let tokenized = form.encode(tokenizer, example);
-    match masked {
-        true => masking::of_pieces(example.row, example, tokenized),
-        false => of_text(example.row, example, tokenized),
+    match of {
+        TokensOf::Texts => of_text(example.row, example, tokenized),
+        TokensOf::Words => words::of_words(example.row, example, tokenized),
+        TokensOf::Masked => masking::of_pieces(example.row, example, tokenized),
     }
 }
 

@@ -108,41 +108,52 @@ impl Dataset {
     /// # Errors
     /// As [`tokenize`](Self::tokenize); SC0910 for a tokenizer that does not say where its tokens stand.
     pub fn tokenize_words(&self, tokenizer: &dyn Tokenize, max_length: usize) -> Result<Encoded> {
-        if tokenizer.encode_pieces("a", None, 3).is_none() {
-            return Err(problem::no_places(&self.source));
-        }
-        let form = Form {
-            max_length,
-            with_pieces: true,
-            pair: |_| None,
-        };
-        let encode = |index: usize, example: &Example, tokenized: Tokenized| {
-            let Tokenized { encoding, pieces } = tokenized;
-            let Encoding {
-                ids,
-                type_ids,
-                truncated,
-            } = encoding;
-            let targets = match example.words() {
-                Some(words) => {
-                    let aligned = Alignment::of(example, &pieces);
-                    Targets::Tokens(aligned.targets(words, ids.len()).into())
-                }
-                None => Targets::Label,
-            };
-            EncodedExample {
-                targets,
-                ids,
-                type_ids,
-                features: example.features.clone(),
-                label: None,
-                window: None,
-                index,
-                truncated,
-            }
-        };
-        let encoded = self.tokenize_by(tokenizer, &form, encode)?;
+        has_places(tokenizer, &self.source)?;
+        let encoded = self.tokenize_by(tokenizer, &form(max_length), of_words)?;
         Ok(encoded.with_scheme(TagScheme::of(&self.label_names)))
+    }
+}
+
+/// # Errors
+/// SC0910 for a tokenizer that does not say where its tokens stand.
+pub(crate) fn has_places(tokenizer: &dyn Tokenize, source: &str) -> Result<()> {
+    let pieces = tokenizer.encode_pieces("a", None, 3);
+    pieces.map_or_else(|| Err(problem::no_places(source)), |_| Ok(()))
+}
+
+/// How tagged words are encoded.
+pub(crate) fn form(max_length: usize) -> Form {
+    Form {
+        max_length,
+        with_pieces: true,
+        pair: |_| None,
+    }
+}
+
+/// The tokens of an example of tagged words.
+pub(crate) fn of_words(index: usize, example: &Example, tokenized: Tokenized) -> EncodedExample {
+    let Tokenized { encoding, pieces } = tokenized;
+    let Encoding {
+        ids,
+        type_ids,
+        truncated,
+    } = encoding;
+    let targets = match example.words() {
+        Some(words) => {
+            let aligned = Alignment::of(example, &pieces);
+            Targets::Tokens(aligned.targets(words, ids.len()).into())
+        }
+        None => Targets::Label,
+    };
+    EncodedExample {
+        targets,
+        ids,
+        type_ids,
+        features: example.features.clone(),
+        label: None,
+        window: None,
+        index,
+        truncated,
     }
 }
 

@@ -9,8 +9,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use stratoscope_data::{
-    Batch, Columns, Dataset, EncodedStream, Encoding, Split, Stream, StreamTokens, Tokenize,
-    encode_example,
+    Batch, Columns, Dataset, EncodedStream, Encoding, Piece, Split, Stream, StreamTokens, Tokenize,
+    TokensOf, encode_example,
 };
 use stratoscope_diagnostics::{Result, work};
 use tempfile::TempDir;
@@ -33,6 +33,23 @@ impl Tokenize for Letters {
             ids,
             type_ids,
         }
+    }
+
+    fn encode_pieces(
+        &self,
+        text: &str,
+        pair: Option<&str>,
+        max_length: usize,
+    ) -> Option<(Encoding, Vec<Option<Piece>>)> {
+        let places = (0..text.len()).map(|at| {
+            Some(Piece {
+                range: at..at + 1,
+                in_pair: false,
+                word: 0,
+            })
+        });
+        let encoding = self.encode(text, pair, max_length);
+        Some((encoding, places.take(max_length).collect()))
     }
 
     fn decode(&self, ids: &[u32]) -> String {
@@ -61,8 +78,12 @@ fn tokens(stream: &Stream, max_length: usize) -> EncodedStream {
 }
 
 fn counted(stream: &Stream, max_length: usize, keeps_lengths: bool) -> EncodedStream {
+    let of = match stream.is_tagged() {
+        true => TokensOf::Words,
+        false => TokensOf::Texts,
+    };
     let tokens = StreamTokens {
-        encode: Arc::new(move |example| encode_example(&Letters, example, max_length, false)),
+        encode: Arc::new(move |example| encode_example(&Letters, example, max_length, of)),
         tokenizer: &Letters,
         max_length,
         masking: None,
@@ -103,6 +124,7 @@ fn same(stream: Result<Stream>, data: Result<Dataset>) {
             );
             assert_eq!(stream.class_counts(), data.class_counts());
             assert_eq!(stream.is_paired(), data.is_paired());
+            assert_eq!(stream.is_tagged(), data.is_tagged());
         }
         (Err(stream), Err(data)) => {
             assert_eq!(stream.code, data.code, "{stream} {data}");
@@ -190,6 +212,68 @@ fn a_stream_has_the_examples_of_a_data_set() {
     csv(&folder.path().join("nothing.csv"), &usual);
     tsv(&write("latin.tsv", b"text\tlabel\na\tb\n\xe4\tb\n"), &usual);
     tsv(folder.path(), &usual);
+}
+
+#[test]
+fn tagged_words_are_those_of_a_data_set() {
+    let folder = TempDir::new().expect("a folder");
+    let conll = |content: &str| {
+        let path = write(&folder, "words.conll", content);
+        same(Stream::conll(&path), Dataset::conll(&path));
+    };
+    conll(
+        "-DOCSTART- -X- O O\n\nAda NNP B-NP B-PER\r\nLovelace NNP I-NP I-PER\r\n\n \nit PRP B-NP O\n\n\n",
+    );
+    conll("\u{feff}# id = 7\nNew York\tB-LOC\n# \tO\n-DOCSTART- \t O\n# text\nis\tO");
+    // What is refused is refused in the same words.
+    conll("Ada B-PER\nLovelace\n");
+    conll("Ada B-PER\nof New O\n");
+    conll("\n\n# only a comment\n");
+    conll(&"word O\n".repeat(100_001));
+    let path = write(&folder, "latin.conll", b"w O\n\xe4 O\n");
+    same(Stream::conll(&path), Dataset::conll(&path));
+    let many: String = (0..5000).map(|i| format!("word tag{i}\n\n")).collect();
+    let path = write(&folder, "many.conll", many);
+    let error = Stream::conll(&path).expect_err("too many tags");
+    assert!(error.message.contains("no column of tags"), "{error}");
+
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files");
+    let path = files.join("words.parquet");
+    same(Stream::parquet(&path), Dataset::parquet(&path));
+    let columns = Columns::new().text("tokens").unlabelled();
+    let error = Stream::parquet_with(&path, &columns).expect_err("lists are no texts");
+    assert_eq!(error.code, "SC0911", "{error}");
+}
+
+#[test]
+fn batches_of_tagged_words_are_those_of_a_data_set() {
+    let folder = TempDir::new().expect("a folder");
+    let sentence = |row: usize| -> String {
+        let word = |at: usize| {
+            let tag = ["O", "B-X", "I-X", "B-Y"][(row * 3 + at * 5) % 4];
+            format!("{}\t{tag}\n", "a".repeat(1 + (row + at) % 9))
+        };
+        let words: String = (0..1 + row * row % 7).map(word).collect();
+        words + "\n".repeat(1 + row % 3).as_str()
+    };
+    let rows: String = (0..1400).map(sentence).collect();
+    let path = write(&folder, "words.conll", rows);
+    let held = Dataset::conll(&path).expect("words");
+    let held = held.tokenize_words(&Letters, 24).expect("it has places");
+    let stream = Stream::conll(&path).expect("words");
+    let stream = tokens(&stream, 24);
+    assert_eq!(stream.report(), held.report());
+    for epoch in 0..2 {
+        let expected: Vec<Batch> = held.shuffle(5, epoch).batch(32).expect("a size").collect();
+        let order = stream.shuffle(5, epoch);
+        assert!(batches(&order, 32) == expected, "epoch {epoch}");
+        let rest: Result<Vec<Batch>> = order.batch(32).expect("a size").skip(17).collect();
+        assert!(rest.expect("the file is there") == expected[17..]);
+    }
+    // Cut off words ask for nothing.
+    let asked: usize = stream.class_counts().iter().sum();
+    let words: usize = stream.stream().class_counts().iter().sum();
+    assert!(asked < words, "{asked} of {words}");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::rules::RaggedRow;
+use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_render::text;
 
 use super::{Reading, files, read_text};
@@ -55,11 +55,7 @@ impl Dataset {
         }
         let tags = sentences.iter().flat_map(|sentence| &sentence.words);
         let names = sorted_tags(tags.map(|(_, tag)| *tag));
-        if names.len() > MOST_TAGS {
-            let reason = format!(
-                "its last column has {} different values: that is no column of tags",
-                text::thousands(names.len())
-            );
+        if let Some(reason) = too_many_tags(names.len()) {
             return Err(problem::unreadable(CALL, source, None, reason));
         }
         let class_of = index_of(&names);
@@ -76,68 +72,167 @@ impl Dataset {
 }
 
 /// The sentences of a file.
+///
+/// # Errors
+/// SC0911 and SC0912 for a line that is no word with its tag; SC0520 after an interrupt.
 fn sentences<'t>(source: &str, content: &'t str) -> Result<Vec<Sentence<'t>>> {
     let mut sentences: Vec<Sentence<'t>> = Vec::new();
-    let mut open = false;
-    let mut columns = None;
+    let mut reader = LineReader::default();
     let mut reading = Reading::begin(content.len());
     let mut offset = 0;
     for (index, row) in content.lines().enumerate() {
         reading.row(offset)?;
         offset += row.len() + 1;
         let line = index + 1;
-        if row.trim().is_empty() || row.starts_with("-DOCSTART-") {
-            open = false;
-            continue;
-        }
-        if !open && row.starts_with("# ") {
-            continue;
-        }
-        let fields: Vec<&str> = match row.contains('\t') {
-            true => row.split('\t').map(str::trim).collect(),
-            false => row.split_whitespace().collect(),
-        };
-        let (Some(&word), Some(&tag)) = (fields.first(), fields.last()) else {
+        let read = reader.read(line, row);
+        let read = read.map_err(|unfit| unfit.problem(CALL, source))?;
+        let Line::Word {
+            word,
+            tag,
+            is_first,
+        } = read
+        else {
             continue;
         };
-        if fields.len() < 2 || word.is_empty() || tag.is_empty() {
-            let shown = text::excerpt(row, 40);
-            let reason = format!("`{shown}` is not a word and its tag");
-            return Err(problem::unreadable(CALL, source, Some(line), reason));
-        }
-        let expected = *columns.get_or_insert(fields.len());
-        if fields.len() != expected {
-            let rule = RaggedRow {
-                path: source.to_owned(),
-                line,
-                expected,
-                found: fields.len(),
-                text: text::excerpt(&fields.join(" ⇥ "), 80),
-                rows: 1,
-            };
-            return Err(problem::ragged_row(CALL, &rule));
-        }
-        if !open {
-            sentences.push(Sentence {
-                line,
-                words: Vec::new(),
-            });
-            open = true;
+        if is_first {
+            let words = Vec::new();
+            sentences.push(Sentence { line, words });
         }
         if let Some(sentence) = sentences.last_mut() {
-            if sentence.words.len() == MOST_WORDS {
-                let reason = format!(
-                    "the sentence of line {} has more than {} words: an empty line ends a sentence",
-                    sentence.line,
-                    text::thousands(MOST_WORDS)
-                );
-                return Err(problem::unreadable(CALL, source, Some(line), reason));
-            }
             sentence.words.push((word, tag));
         }
     }
     reading.finished();
     Ok(sentences)
+}
+
+/// What a line is.
+pub(crate) enum Line<'t> {
+    /// It ends a sentence, if there was one: an empty line, or the begin of a document.
+    End,
+    /// A comment before a sentence.
+    Comment,
+    /// A word with its tag, the first of its sentence or not.
+    Word {
+        word: &'t str,
+        tag: &'t str,
+        is_first: bool,
+    },
+}
+
+/// Why a line is none of these.
+pub(crate) enum Unfit {
+    /// It has other columns than the lines before.
+    Ragged {
+        line: usize,
+        expected: usize,
+        fields: Vec<String>,
+    },
+    Other {
+        line: usize,
+        reason: String,
+    },
+}
+
+impl Unfit {
+    /// SC0912 and SC0911.
+    pub(crate) fn problem(self, call: &str, source: &str) -> Box<Diagnostic> {
+        match self {
+            Self::Ragged {
+                line,
+                expected,
+                fields,
+            } => {
+                let rule = RaggedRow {
+                    path: source.to_owned(),
+                    line,
+                    expected,
+                    found: fields.len(),
+                    text: text::excerpt(&fields.join(" ⇥ "), 80),
+                    rows: 1,
+                };
+                problem::ragged_row(call, &rule)
+            }
+            Self::Other { line, reason } => problem::unreadable(call, source, Some(line), reason),
+        }
+    }
+}
+
+/// Reads lines, one after the other.
+#[derive(Default)]
+pub(crate) struct LineReader {
+    /// The columns of the lines before.
+    columns: Option<usize>,
+    /// The line at which the present sentence begins, and its words so far; 0 before a sentence.
+    begin: usize,
+    words: usize,
+}
+
+impl LineReader {
+    /// What a line is.
+    ///
+    /// # Errors
+    /// If it is no word with its tag, or its sentence has no end.
+    pub(crate) fn read<'t>(
+        &mut self,
+        line: usize,
+        row: &'t str,
+    ) -> std::result::Result<Line<'t>, Unfit> {
+        if row.trim().is_empty() || row.starts_with("-DOCSTART-") {
+            self.words = 0;
+            return Ok(Line::End);
+        }
+        let is_first = self.words == 0;
+        if is_first && row.starts_with("# ") {
+            return Ok(Line::Comment);
+        }
+        let fields: Vec<&str> = match row.contains('\t') {
+            true => row.split('\t').map(str::trim).collect(),
+            false => row.split_whitespace().collect(),
+        };
+        let unfit = |reason| Err(Unfit::Other { line, reason });
+        let (word, tag) = match fields[..] {
+            [word, .., tag] if !word.is_empty() && !tag.is_empty() => (word, tag),
+            _ => {
+                let shown = text::excerpt(row, 40);
+                return unfit(format!("`{shown}` is not a word and its tag"));
+            }
+        };
+        let expected = *self.columns.get_or_insert(fields.len());
+        if fields.len() != expected {
+            return Err(Unfit::Ragged {
+                line,
+                expected,
+                fields: fields.into_iter().map(str::to_owned).collect(),
+            });
+        }
+        if is_first {
+            self.begin = line;
+        }
+        if self.words == MOST_WORDS {
+            return unfit(format!(
+                "the sentence of line {} has more than {} words: an empty line ends a sentence",
+                self.begin,
+                text::thousands(MOST_WORDS)
+            ));
+        }
+        self.words += 1;
+        Ok(Line::Word {
+            word,
+            tag,
+            is_first,
+        })
+    }
+}
+
+/// Why a column with so many different values is none of tags.
+pub(crate) fn too_many_tags(values: usize) -> Option<String> {
+    (values > MOST_TAGS).then(|| {
+        format!(
+            "its last column has {} different values: that is no column of tags",
+            text::thousands(values)
+        )
+    })
 }
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ pub use debian::{debian_entities, debian_pairs, debian_questions, debian_section
 pub use glue::Glue;
 
 pub(crate) use columns::{Chosen, LabelColumn, Missing};
+pub(crate) use conll::{Line, LineReader, Unfit, too_many_tags};
 pub(crate) use files::named as files_named;
 pub(crate) use jsonl::{json_keys, json_values};
 pub(crate) use row_groups::{GroupRows, Selected};

@@ -91,8 +91,7 @@ pub(super) trait Rows {
 impl Records {
     /// The data set that the columns make.
     pub(super) fn dataset(&self, rows: &mut dyn Rows) -> Result<Dataset> {
-        let list = |names: &[&str]| names.iter().find_map(|name| self.nested(name));
-        if let (Some(words), Some(tags)) = (list(&WORDS), list(&TAGS)) {
+        if let Some([words, tags]) = self.words_and_tags() {
             return self.sentences(rows, words, tags);
         }
         if let [Some(question), Some(context), Some(answers)] = QUESTION.map(|it| self.column(it)) {
@@ -118,6 +117,12 @@ impl Records {
     /// The place of a column whose values are lists.
     fn nested(&self, name: &str) -> Option<usize> {
         self.column(name).filter(|&at| self.columns[at].is_nested)
+    }
+
+    /// The columns of words and of their tags.
+    pub(super) fn words_and_tags(&self) -> Option<[usize; 2]> {
+        let list = |names: &[&str]| names.iter().find_map(|name| self.nested(name));
+        Some([list(&WORDS)?, list(&TAGS)?])
     }
 
     fn name(&self, column: usize) -> &str {

@@ -134,6 +134,11 @@ impl GroupRows {
         columns.map(|column| column.name.clone()).collect()
     }
 
+    /// The columns of words and of their tags, if it has lists of them.
+    pub(crate) fn words_and_tags(&self) -> Option<[usize; 2]> {
+        self.of.groups.records.words_and_tags()
+    }
+
     /// Chooses columns; of those in `lists` a row may have a list of texts.
     pub(crate) fn select(&mut self, columns: &[usize], lists: &[usize]) -> Selected {
         let schema = self.of.groups.metadata.file_metadata().schema_descr();

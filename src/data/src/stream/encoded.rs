@@ -18,8 +18,10 @@ use crate::example::Example;
 use crate::grouping;
 use crate::masking::{Hidden, Masking};
 use crate::problem;
-use crate::split::{count_length, length_of};
+use crate::split::{count_at, length_of};
+use crate::tags::TagScheme;
 use crate::tokenize::Tokenize;
+use crate::words;
 
 /// Turns an example into tokens.
 type Encode = Arc<dyn Fn(&Example) -> EncodedExample + Send + Sync>;
@@ -32,6 +34,8 @@ pub struct EncodedStream {
     /// All that batches have in common, without an example.
     shape: Encoded,
     fingerprint: [u8; 32],
+    /// How many tokens have each tag, where words have tags.
+    tags: Arc<[usize]>,
     order: Order,
     /// The positions of the order that it has.
     positions: Range<usize>,
@@ -58,8 +62,8 @@ impl Stream {
     /// Tokenizes every example once, some at a time, and keeps what is counted; `each` gets them with their tokens.
     ///
     /// # Errors
-    /// SC0915 for a `max_length` of 0; SC0910 for a tokenizer that cannot hide tokens where that is asked for; SC0911 if a
-    /// file has changed; SC0520 if it is interrupted; what `each` ends with.
+    /// SC0915 for a `max_length` of 0; SC0910 for a tokenizer that cannot hide tokens, or does not say where they stand,
+    /// where that is asked for; SC0911 if a file has changed; SC0520 if it is interrupted; what `each` ends with.
     pub fn tokenize(
         &self,
         tokens: StreamTokens<'_>,
@@ -75,6 +79,9 @@ impl Stream {
             Some(masking) => Some(Hidden::of_epochs(masking, tokenizer, self.source())?),
             None => None,
         };
+        if self.is_tagged() {
+            words::has_places(tokenizer, self.source())?;
+        }
         let mut counted = Counted::new(max_length, tokens.keeps_lengths);
         let mut work = Work::begin(
             ("tokenizing", "tokenized"),
@@ -95,9 +102,13 @@ impl Stream {
         }
         work.finished();
         let mut shape = Encoded::of(Vec::new(), tokenizer, max_length);
+        if self.is_tagged() {
+            shape = shape.with_scheme(TagScheme::of(self.label_names()));
+        }
         if let Some(hidden) = hidden {
             shape = shape.with_hidden(hidden);
         }
+        let tags = std::mem::take(&mut counted.tags).into();
         let (report, lengths, fingerprint) = counted.finished(self.buffer);
         shape.report = report;
         Ok(EncodedStream {
@@ -107,6 +118,7 @@ impl Stream {
             encode: tokens.encode,
             shape,
             fingerprint,
+            tags,
             lengths: lengths.into(),
             grouped: None,
         })
@@ -117,6 +129,7 @@ impl Stream {
 struct Counted {
     report: TokenReport,
     lengths: Lengths,
+    tags: Vec<usize>,
     hash: Sha256,
 }
 
@@ -137,6 +150,7 @@ impl Counted {
                 counts: Vec::new(),
                 of_rows: keeps_lengths.then(Vec::new),
             },
+            tags: Vec::new(),
             hash: Sha256::new(),
         }
     }
@@ -151,7 +165,7 @@ impl Counted {
         all.unknown_tokens += own.unknown_tokens;
         for example in (0..encoded.len()).filter_map(|at| encoded.get(at)) {
             let length = example.ids.len();
-            count_length(&mut self.lengths.counts, length);
+            count_at(&mut self.lengths.counts, length);
             if let Some(of_rows) = &mut self.lengths.of_rows {
                 of_rows.push(grouping::key(example.positions()));
             }
@@ -161,8 +175,14 @@ impl Counted {
             let words: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
             self.hash.update(&words);
             self.hash.update(format!("{:?}", example.label));
-            if let Targets::Set(classes) = &example.targets {
-                self.hash.update(format!("{classes:?}"));
+            match &example.targets {
+                Targets::Set(classes) => self.hash.update(format!("{classes:?}")),
+                Targets::Tokens(classes) => {
+                    self.hash.update(format!("{classes:?}"));
+                    let classes = classes.iter().filter_map(|&it| usize::try_from(it).ok());
+                    classes.for_each(|class| count_at(&mut self.tags, class));
+                }
+                _ => {}
             }
         }
     }
@@ -216,6 +236,14 @@ impl EncodedStream {
         Self {
             grouped: Some(grouping::batch_size(batch_size)),
             ..self.clone()
+        }
+    }
+
+    /// How many examples each class has; of tagged words, how many tokens are asked for it.
+    pub fn class_counts(&self) -> Vec<usize> {
+        match self.stream.is_tagged() {
+            true => self.tags.to_vec(),
+            false => self.stream.class_counts(),
         }
     }
 

@@ -16,7 +16,8 @@ use super::rows::{At, Format, RawRows};
 use crate::dataset::{SkippedRows, index_of, sorted_label_names};
 use crate::example::{Example, Label};
 use crate::problem;
-use crate::source::{Columns, FieldCount, TableRow, files_named};
+use crate::source::{Columns, FieldCount, TableRow, files_named, too_many_tags};
+use crate::tags::sorted_tags;
 
 /// What is known of the files.
 pub(super) struct Index {
@@ -133,6 +134,11 @@ impl Index {
         self.files.first().is_some_and(|it| it.layout.is_paired())
     }
 
+    /// Whether rows are words with tags.
+    pub(super) fn is_tagged(&self) -> bool {
+        self.files.first().is_some_and(|it| it.layout.is_tagged())
+    }
+
     /// The function that made it, for messages.
     pub(super) fn call(&self) -> &'static str {
         self.format.call()
@@ -188,6 +194,7 @@ impl Index {
         names: &Names,
     ) -> Option<Example> {
         let mut set = None;
+        let mut tagged = None;
         let label = match fields.label {
             Given::Nothing => None,
             Given::Value(value) => Some(Label::Value(value)),
@@ -198,8 +205,17 @@ impl Index {
                 None
             }
             Given::Class(name) => Some(Label::Class(names.class(*self.class_of.get(&name)?))),
+            Given::Tags { words, tags } => {
+                let class = |name: &String| Some(names.class(*self.class_of.get(name)?));
+                let classes: Option<Vec<usize>> = tags.iter().map(class).collect();
+                let tags = classes?.into_iter().map(Some);
+                tagged = Some(Example::of_words(
+                    words.iter().map(String::as_str).zip(tags),
+                ));
+                None
+            }
         };
-        let example = Example::new(fields.text);
+        let example = tagged.unwrap_or_else(|| Example::new(fields.text));
         let example = match set {
             Some(classes) => example.with_classes(classes),
             None => example,
@@ -294,18 +310,13 @@ impl Pass<'_> {
             return Err(layout.empty());
         }
         if let Some(first) = self.files.first()
-            && first.layout.is_paired() != layout.is_paired()
+            && first.layout.kind() != layout.kind()
         {
-            let kind = |is_paired| match is_paired {
-                true => "pairs of texts",
-                false => "single texts",
-            };
-            let (own, of_first) = (layout.is_paired(), first.layout.is_paired());
             return Err(unreadable(format!(
                 "it has {}, and `{}` has {}",
-                kind(own),
+                layout.kind(),
                 first.layout.source(),
-                kind(of_first)
+                first.layout.kind()
             )));
         }
         self.bytes += metadata.len();
@@ -392,6 +403,15 @@ impl Pass<'_> {
                 }
             }
             Given::Class(_) => return Err(Classes::too_many(layout, at)),
+            Given::Tags { tags, .. } => {
+                for tag in &tags {
+                    self.classes.add(tag);
+                }
+                if let Some(reason) = too_many_tags(self.classes.len()) {
+                    let (call, source) = (layout.call(), layout.source());
+                    return Err(problem::unreadable(call, source, Some(at.line), reason));
+                }
+            }
             Given::Value(value) => {
                 let (low, high) = self.values.unwrap_or((value, value));
                 self.values = Some((low.min(value), high.max(value)));
@@ -402,7 +422,11 @@ impl Pass<'_> {
 
     fn finished(self, source: String) -> Index {
         self.work.finished();
-        let label_names = sorted_label_names(self.classes.names());
+        let is_tagged = self.files.first().is_some_and(|it| it.layout.is_tagged());
+        let label_names = match is_tagged {
+            true => sorted_tags(self.classes.names()),
+            false => sorted_label_names(self.classes.names()),
+        };
         let class_of = index_of(&label_names).into_iter();
         Index {
             format: self.format,

@@ -25,6 +25,8 @@ pub(super) struct Layout {
     /// `None` before the first object of JSON Lines.
     chosen: Option<Chosen>,
     columns: Columns,
+    /// The columns of lists of words and of their tags.
+    lists: Option<[usize; 2]>,
     /// Of Parquet what is known of the file.
     selected: Option<Selected>,
 }
@@ -43,6 +45,11 @@ pub(super) enum Given {
     Value(f32),
     /// The names of all labels that it has.
     Several(Vec<String>),
+    /// A text of words, each of which has a tag.
+    Tags {
+        words: Vec<String>,
+        tags: Vec<String>,
+    },
 }
 
 /// What a row is.
@@ -81,11 +88,16 @@ impl Layout {
             header: Vec::new(),
             chosen: None,
             columns: columns.clone(),
+            lists: None,
             selected: None,
         };
         if let RawRows::Groups(rows) = rows {
             layout.header = rows.header();
-            layout.choose()?;
+            // Named columns are those of texts.
+            layout.lists = rows.words_and_tags().filter(|_| *columns == Columns::new());
+            if layout.lists.is_none() {
+                layout.choose()?;
+            }
             let (wanted, lists) = layout.wanted();
             layout.selected = Some(rows.select(&wanted, &lists));
         }
@@ -105,11 +117,11 @@ impl Layout {
                 Some(Content::Line(line)) if !line.trim().is_empty() => {
                     line.split('\t').map(str::to_owned).collect()
                 }
-                Some(Content::NotText | Content::Wrong(_)) => {
+                None | Some(Content::Line(_)) => return Err(layout.empty()),
+                Some(_) => {
                     let reason = "it is not UTF-8 text";
                     return Err(problem::unreadable(layout.call(), source, Some(1), reason));
                 }
-                None | Some(Content::Line(_)) => return Err(layout.empty()),
             };
             layout.choose()?;
         }
@@ -147,6 +159,20 @@ impl Layout {
         self.chosen.as_ref().is_some_and(|it| it.pair.is_some())
     }
 
+    /// What rows are, for messages.
+    pub(super) fn kind(&self) -> &'static str {
+        match (self.is_tagged(), self.is_paired()) {
+            (true, _) => "words with tags",
+            (_, true) => "pairs of texts",
+            _ => "single texts",
+        }
+    }
+
+    /// Whether rows are words with tags.
+    pub(super) fn is_tagged(&self) -> bool {
+        self.format == Format::Conll || self.lists.is_some()
+    }
+
     /// The name of the column of the label.
     pub(super) fn label_column(&self) -> Option<&str> {
         let column = match self.chosen.as_ref()?.label {
@@ -159,6 +185,9 @@ impl Layout {
 
     /// The columns that are read, and which of them may have lists.
     fn wanted(&self) -> (Vec<usize>, Vec<usize>) {
+        if let Some(lists) = self.lists {
+            return (lists.to_vec(), lists.to_vec());
+        }
         let Some(chosen) = &self.chosen else {
             return Default::default();
         };
@@ -181,9 +210,11 @@ impl Layout {
 
     /// The classes that the file names, in their order.
     pub(super) fn class_names(&self) -> Option<&[String]> {
-        let label = match self.chosen.as_ref()?.label {
-            LabelColumn::Class(label) | LabelColumn::Several(label) => label,
-            LabelColumn::Value(_) | LabelColumn::Absent => return None,
+        let chosen = self.chosen.as_ref().map(|it| it.label);
+        let label = match (self.lists, chosen) {
+            (Some([_, tags]), _) => tags,
+            (None, Some(LabelColumn::Class(label) | LabelColumn::Several(label))) => label,
+            _ => return None,
         };
         self.selected.as_ref()?.class_names(self.header.get(label)?)
     }
@@ -191,8 +222,11 @@ impl Layout {
     /// What a row is. The first object of JSON Lines decides the columns.
     ///
     /// # Errors
-    /// SC0313 and SC0417 for the columns of the first object.
+    /// SC0313 and SC0417 for the columns of the first object; SC0911 and SC0912 for a line that is no word with its tag.
     pub(super) fn first_row(&mut self, raw: Raw) -> Result<Row> {
+        if let Content::Unfit(unfit) = raw.content {
+            return Err(unfit.problem(self.call(), &self.source));
+        }
         if let (None, Content::Line(line)) = (&self.chosen, &raw.content)
             && let Ok(header) = json_keys(line)
         {
@@ -216,6 +250,10 @@ impl Layout {
                 let listed = format!("line {line}: {reason}");
                 return bad(reason, listed);
             }
+            (Content::Unfit(_), _) => {
+                return bad("it is no word with its tag", format!("line {line}"));
+            }
+            (Content::Words(words, tags), _) => return tagged(words, tags),
             (Content::Fields(fields), _) => fields,
             (Content::Line(text), Format::Text) => vec![text],
             (Content::Line(text), Format::Jsonl) => match json_values(&text, &self.header) {
@@ -230,11 +268,37 @@ impl Layout {
         if self.format.has_header() && fields.len() != self.header.len() {
             return Row::Bad(Bad::Ragged(fields));
         }
-        match &self.chosen {
-            Some(chosen) => self.labelled(line, fields, chosen),
+        match (&self.chosen, self.lists) {
+            (_, Some(lists)) => self.of_lists(line, &fields, lists),
+            (Some(chosen), _) => self.labelled(line, fields, chosen),
             // The first object cannot be read.
-            None => bad("it is not a JSON object", format!("line {line}")),
+            (None, None) => bad("it is not a JSON object", format!("line {line}")),
         }
+    }
+
+    /// Of lists of words and of their tags, which come as JSON; a missing one is empty.
+    fn of_lists(&self, line: usize, fields: &[String], lists: [usize; 2]) -> Row {
+        let list = |column: usize| {
+            let written = fields.get(column).map_or("", String::as_str);
+            match written.is_empty() {
+                true => Some(Vec::new()),
+                false => serde_json::from_str::<Vec<String>>(written).ok(),
+            }
+        };
+        let of = |number: usize| self.header.get(lists[number]).map_or("", String::as_str);
+        let reason = match lists.map(list) {
+            [Some(words), Some(tags)] if words.len() != tags.len() => {
+                format!("it has {} words and {} tags", words.len(), tags.len())
+            }
+            [Some(words), Some(_)] if words.iter().any(|word| word.trim().is_empty()) => {
+                "it has an empty word".to_owned()
+            }
+            [Some(words), Some(tags)] => return tagged(words, tags),
+            [None, _] => format!("the column `{}` is no list", of(0)),
+            [_, None] => format!("the column `{}` is no list", of(1)),
+        };
+        let listed = format!("line {line}: {reason}");
+        bad(reason, listed)
     }
 
     fn labelled(&self, line: usize, mut fields: Vec<String>, chosen: &Chosen) -> Row {
@@ -287,6 +351,14 @@ impl Layout {
     }
 }
 
+fn tagged(words: Vec<String>, tags: Vec<String>) -> Row {
+    Row::Example(Fields {
+        text: String::new(),
+        pair: None,
+        label: Given::Tags { words, tags },
+    })
+}
+
 fn bad(reason: impl Into<String>, listed: impl Into<String>) -> Row {
     Row::Bad(Bad::Other {
         reason: reason.into(),
@@ -311,6 +383,11 @@ impl Classes {
             self.numbers.insert(name.to_owned(), self.counts.len());
             self.counts.push(0);
         }
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.counts.len()
     }
 
     /// A row has this class. False: there are too many.

@@ -108,8 +108,8 @@ impl Stream {
         Self::of(Format::Jsonl, path.as_ref(), columns)
     }
 
-    /// The rows of Parquet files whose columns have common names (see [`Columns`]), as [`Dataset::parquet_with`] reads
-    /// them. Only the columns that are needed are read, and of these the pages that hold the rows. In messages a row is a
+    /// The rows of Parquet files: words with tags, where they have lists of both as [`Dataset::parquet`] reads them, else
+    /// texts whose columns have common names (see [`Columns`]), as [`Dataset::parquet_with`] reads them. Only the columns that are needed are read, and of these the pages that hold the rows. In messages a row is a
     /// line, counted from 1.
     ///
     /// # Errors
@@ -124,6 +124,15 @@ impl Stream {
     /// As [`Self::parquet`]; SC0915 for columns with several choices a row.
     pub fn parquet_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
         Self::of(Format::Parquet, path.as_ref(), columns)
+    }
+
+    /// The sentences of files of tagged words, as [`Dataset::conll`] reads them: for `BertForTokenClassification`.
+    ///
+    /// # Errors
+    /// SC0911 for a file that cannot be read as UTF-8, or a line that is no word with its tag; SC0912 for a line with other
+    /// columns than those before; SC0914 if there is no sentence; SC0520 if it is interrupted.
+    pub fn conll(path: impl AsRef<Path>) -> Result<Self> {
+        Self::of(Format::Conll, path.as_ref(), &Columns::new())
     }
 
     /// A text a line, without labels: for a masked language model. Blank lines are left out.
@@ -197,7 +206,7 @@ impl Stream {
         self.names.list.len()
     }
 
-    /// How many examples each class has, in the order of the names.
+    /// How many examples each class has, in the order of the names; of tagged words, how many words.
     pub fn class_counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.num_labels()];
         for (of_files, count) in self.index.class_counts.iter().enumerate() {
@@ -214,6 +223,11 @@ impl Stream {
     /// Whether a row has several labels, as [`Columns::labels`] reads them.
     pub fn has_label_sets(&self) -> bool {
         self.index.has_label_sets
+    }
+
+    /// Whether the examples are words with tags.
+    pub fn is_tagged(&self) -> bool {
+        self.index.is_tagged()
     }
 
     /// Whether the examples are pairs of texts.
@@ -243,7 +257,10 @@ impl Stream {
             };
             let first = plain.find(|example| {
                 let set = example.classes().unwrap_or_default();
-                example.class() == Some(unknown) || set.contains(&unknown)
+                let mut words = example.words().unwrap_or_default().iter();
+                example.class() == Some(unknown)
+                    || set.contains(&unknown)
+                    || words.any(|word| word.tag == Some(unknown))
             })?;
             let rows = numbers.iter().zip(&self.index.class_counts);
             let rows = rows

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use csv::{ByteRecord, ReaderBuilder, StringRecord};
 
-use crate::source::GroupRows;
+use crate::source::{GroupRows, Line, LineReader, Unfit};
 
 /// The most bytes of a row. A quote that is not closed would otherwise make a row of the rest of the file.
 const LONGEST_ROW: usize = 64 << 20;
@@ -26,6 +26,8 @@ pub(super) enum Format {
     Jsonl,
     /// A text a line.
     Text,
+    /// A word and its tag a line; an empty line ends a sentence.
+    Conll,
     /// Columns of typed values, in groups of rows.
     Parquet,
 }
@@ -38,6 +40,7 @@ impl Format {
             Self::Tsv => "Stream::tsv",
             Self::Jsonl => "Stream::jsonl",
             Self::Text => "Stream::text",
+            Self::Conll => "Stream::conll",
             Self::Parquet => "Stream::parquet",
         }
     }
@@ -72,14 +75,19 @@ pub(super) enum Content {
     Fields(Vec<String>),
     /// Bytes that are not UTF-8.
     NotText,
+    /// Words and their tags.
+    Words(Vec<String>, Vec<String>),
     /// Values that are no texts, and why.
     Wrong(String),
+    /// A line that is no word with its tag.
+    Unfit(Unfit),
 }
 
 /// The rows of a file from a place on.
 pub(super) enum RawRows {
     Lines(Lines),
     Csv(CsvRows),
+    Sentences(Sentences),
     Groups(Box<GroupRows>),
 }
 
@@ -115,11 +123,12 @@ impl RawRows {
                 begin: at,
                 record: ByteRecord::new(),
             }),
-            Format::Tsv | Format::Jsonl | Format::Text => Self::Lines(Lines {
-                reader: BufReader::new(input(file)),
-                next: at,
-                with_blank: format == Format::Tsv,
-                waiting: VecDeque::new(),
+            Format::Tsv | Format::Jsonl | Format::Text => {
+                Self::Lines(Lines::of(input(file), at, format == Format::Tsv))
+            }
+            Format::Conll => Self::Sentences(Sentences {
+                lines: Lines::of(input(file), at, true),
+                reader: LineReader::default(),
             }),
             Format::Parquet => Self::Groups(Box::new(GroupRows::of(file)?)),
         })
@@ -130,6 +139,7 @@ impl RawRows {
         match self {
             Self::Lines(lines) => lines.next(),
             Self::Csv(rows) => rows.next(),
+            Self::Sentences(rows) => rows.next(),
             Self::Groups(rows) => {
                 let at = place(rows);
                 let fields = rows.next()?;
@@ -146,6 +156,7 @@ impl RawRows {
         match self {
             Self::Lines(lines) => lines.waiting.front().map_or(lines.next, |raw| raw.at),
             Self::Csv(rows) => rows.at(rows.reader.position()),
+            Self::Sentences(rows) => rows.lines.next,
             Self::Groups(rows) => place(rows),
         }
     }
@@ -190,6 +201,15 @@ pub(super) struct Lines {
 }
 
 impl Lines {
+    fn of(input: Limited, next: At, with_blank: bool) -> Self {
+        Self {
+            reader: BufReader::new(input),
+            next,
+            with_blank,
+            waiting: VecDeque::new(),
+        }
+    }
+
     fn next(&mut self) -> io::Result<Option<Raw>> {
         if let Some(raw) = self.waiting.pop_front() {
             return Ok(Some(raw));
@@ -233,6 +253,46 @@ impl Lines {
         }
         let content = String::from_utf8(bytes).map_or(Content::NotText, Content::Line);
         Ok(Some(Raw { at, content }))
+    }
+}
+
+/// The sentences of a file of tagged words.
+pub(super) struct Sentences {
+    lines: Lines,
+    reader: LineReader,
+}
+
+impl Sentences {
+    fn next(&mut self) -> io::Result<Option<Raw>> {
+        let mut begin: Option<At> = None;
+        let (mut words, mut tags) = (Vec::new(), Vec::new());
+        while let Some(raw) = self.lines.line()? {
+            let Content::Line(row) = &raw.content else {
+                return Ok(Some(raw));
+            };
+            match self.reader.read(raw.at.line, row) {
+                Ok(Line::End) if begin.is_some() => break,
+                Ok(Line::End | Line::Comment) => {}
+                Ok(Line::Word { word, tag, .. }) => {
+                    let begin = begin.get_or_insert(raw.at).offset;
+                    if self.lines.next.offset - begin > LONGEST_ROW as u64 {
+                        let most = LONGEST_ROW >> 20;
+                        let reason = format!(
+                            "a sentence is longer than {most} MiB: an empty line ends a sentence"
+                        );
+                        return Err(io::Error::other(reason));
+                    }
+                    words.push(word.to_owned());
+                    tags.push(tag.to_owned());
+                }
+                Err(unfit) => {
+                    let content = Content::Unfit(unfit);
+                    return Ok(Some(Raw { content, ..raw }));
+                }
+            }
+        }
+        let content = Content::Words(words, tags);
+        Ok(begin.map(|at| Raw { at, content }))
     }
 }
 
@@ -280,7 +340,8 @@ mod tests {
             let content = match raw.content {
                 Content::Line(line) => line,
                 Content::Fields(fields) => fields.join("|"),
-                Content::NotText | Content::Wrong(_) => "?".to_owned(),
+                Content::Words(words, tags) => format!("{}|{}", words.join(" "), tags.join(" ")),
+                Content::NotText | Content::Wrong(_) | Content::Unfit(_) => "?".to_owned(),
             };
             found.push((raw.at.offset, raw.at.line, content));
         }

@@ -119,6 +119,7 @@ pub(super) fn majority(
         // Words are counted where words have classes.
         total: match data {
             Data::Held(data) if data.is_tagged() => counts.iter().sum(),
+            Data::Streamed(stream) if stream.is_tagged() => counts.iter().sum(),
             _ => data.len(),
         },
         classes: counts.len(),

@@ -81,6 +81,8 @@ fn examples_by_class(data: Data<'_>) -> BTreeMap<String, usize> {
                 *counts.entry(name.clone()).or_default() += 1;
             }
         }
+        // As in memory, tags of words are no classes of examples.
+        Data::Streamed(stream) if stream.is_tagged() => {}
         Data::Streamed(stream) => {
             let names = stream.label_names().iter().zip(stream.class_counts());
             counts.extend(names.filter(|it| it.1 > 0).map(|it| (it.0.clone(), it.1)));

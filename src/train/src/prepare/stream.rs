@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use stratoscope_data::{
     Data, Dataset, Encoded, EncodedExample, EncodedStream, Example, Label, Stream, StreamTokens,
-    encode_example,
+    TokensOf, encode_example,
 };
 use stratoscope_diagnostics::rules::{
     DataOfOtherHead, HeadWritten, LabelOutOfRange, SplitsOverlap,
 };
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
-use super::{are_numbered_alike, choices, labels, report_truncated, texts, without_labels};
+use super::{are_numbered_alike, choices, labels, report_truncated, texts, without_labels, words};
 use crate::context::warnings::notice;
 use crate::loss::Loss;
 use crate::network::{Files, Task};
@@ -39,8 +39,12 @@ pub(super) fn encode(
 ) -> Result<EncodedStream> {
     let stream = match (files.task(), files.classes()) {
         (Task::Masked, _) => stream.clone(),
+        (Task::Words, Some(tags)) if stream.is_tagged() => {
+            numbered(files, head, stream, (tags, words::largest_tag), call)?
+        }
+        _ if stream.is_tagged() => return Err(of_other_head(files, stream, call)),
         (Task::Set, Some(labels)) if stream.has_label_sets() => {
-            with_sets(files, head, stream, labels, call)?
+            numbered(files, head, stream, (labels, largest_of_set), call)?
         }
         _ if stream.has_label_sets() => return Err(sets_for_other_head(files, stream, call)),
         (Task::Example, Some(classes)) => with_classes(files, head, stream, classes, call)?,
@@ -48,9 +52,14 @@ pub(super) fn encode(
         _ => return Err(of_other_head(files, stream, call)),
     };
     let is_masked = files.task() == Task::Masked;
+    let of = match files.task() {
+        Task::Masked => TokensOf::Masked,
+        Task::Words => TokensOf::Words,
+        _ => TokensOf::Texts,
+    };
     let own = files.clone();
     let encode = move |example: &Example| -> EncodedExample {
-        encode_example(own.tokenizer(), example, max_length, is_masked)
+        encode_example(own.tokenizer(), example, max_length, of)
     };
     let tokens = StreamTokens {
         encode: Arc::new(encode),
@@ -60,12 +69,15 @@ pub(super) fn encode(
         keeps_lengths,
     };
     let mut found = texts::Found::new(stream.source(), call);
+    let mut begins = words::Begins::of(stream.label_names(), stream.source(), call);
     let encoded = stream.tokenize(tokens, &mut |portion: &Dataset, encoded: &Encoded| {
         texts::in_vocabulary(files, portion, encoded, call)?;
+        begins.add(&portion.examples);
         found.add_texts(portion);
         found.add_tokens(portion, encoded, files.tokenizer());
         Ok(())
     })?;
+    begins.finding().map_or(Ok(()), notice)?;
     found.empty().map_or(Ok(()), notice)?;
     report_truncated(encoded.report(), call)?;
     let findings = [found.unknown(), found.one_segment()];
@@ -73,10 +85,14 @@ pub(super) fn encode(
     Ok(encoded)
 }
 
-/// SC0431 for data that needs words, answers or sets of labels, which a stream does not have.
+/// SC0431 for a stream whose rows are of another kind than the model's examples.
 fn of_other_head(files: &impl Files, stream: &Stream, call: &str) -> Box<Diagnostic> {
     let (wants, reader) = match files.task() {
-        Task::Words => ("words with tags", "Dataset::conll(\"train.conll\")?"),
+        Task::Words => ("words with tags", "Stream::conll(\"train.conll\")?"),
+        Task::Example => (
+            "a class or a number for each text",
+            "Stream::csv(\"train.csv\")?",
+        ),
         Task::Span => ("questions with answers", "Dataset::squad(\"train.json\")?"),
         Task::Set => (
             "a set of labels for each text, since it is multi-label",
@@ -88,12 +104,19 @@ fn of_other_head(files: &impl Files, stream: &Stream, call: &str) -> Box<Diagnos
             "Dataset::tsv_with(\"pairs.tsv\", &Columns::new().text(\"first\").pair(\"second\").value(\"similarity\"))?",
         ),
     };
+    let (has, fitting) = match stream.is_tagged() {
+        true => ("streamed words with tags", "BertForTokenClassification"),
+        false => (
+            "streamed texts with a class or a number each",
+            "BertForSequenceClassification",
+        ),
+    };
     let rule = DataOfOtherHead {
         model: files.model_name().to_owned(),
         wants,
-        has: "streamed texts with a class or a number each",
+        has,
         reader,
-        fitting: Some("BertForSequenceClassification"),
+        fitting: Some(fitting),
         row: 0,
         source: stream.source().to_owned(),
         call: call.to_owned(),
@@ -116,31 +139,35 @@ fn sets_for_other_head(files: &impl Files, stream: &Stream, call: &str) -> Box<D
     rule.error()
 }
 
-/// The stream with its labels numbered as the model's, which has an output for each.
-fn with_sets(
+/// The largest label of an example that has several.
+fn largest_of_set(example: &Example) -> Option<usize> {
+    example.classes()?.last().copied()
+}
+
+/// The stream with its labels, or tags, numbered as the model's, which has so many outputs. `largest`: that of an example.
+fn numbered(
     files: &impl Files,
     head: &HeadWritten,
     stream: &Stream,
-    labels: usize,
+    (outputs, largest): (usize, fn(&Example) -> Option<usize>),
     call: &str,
 ) -> Result<Stream> {
     let counts = stream.class_counts();
-    let largest = counts.iter().rposition(|&count| count > 0).unwrap_or(0);
-    if largest >= labels {
-        let is_outside = |it: &Example| it.classes().and_then(<[usize]>::last) >= Some(&labels);
+    let most = counts.iter().rposition(|&count| count > 0).unwrap_or(0);
+    if most >= outputs {
+        let is_outside = |it: &Example| largest(it) >= Some(outputs);
         let mut rows = 0;
         for portion in stream.portions() {
             rows += portion?.examples.iter().filter(|it| is_outside(it)).count();
         }
         let first = stream.find(is_outside)?;
         let first = first.unwrap_or_else(|| Example::new(""));
-        let label = first.classes().and_then(<[usize]>::last);
         let rule = LabelOutOfRange {
-            label: label.map_or(0, |&label| label as i64),
+            label: largest(&first).unwrap_or_default() as i64,
             row: first.row,
             rows,
-            largest: largest as i64,
-            classes: labels,
+            largest: most as i64,
+            classes: outputs,
             head: Some(head.clone()),
             source: stream.source().to_owned(),
             text: Some(first.text),

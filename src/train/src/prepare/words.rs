@@ -43,16 +43,14 @@ pub(super) fn checked<'a>(
         };
         return Err(rule.error());
     }
-    without_begin(data, call).map_or(Ok(()), notice)?;
-    let tags = |example: &Example| {
-        let words = example.words().unwrap_or_default();
-        words.iter().filter_map(|word| word.tag).max()
-    };
-    let too_large = |example: &&Example| tags(example).is_some_and(|tag| tag >= classes);
+    let mut begins = Begins::of(&data.label_names, &data.source, call);
+    begins.add(&data.examples);
+    begins.finding().map_or(Ok(()), notice)?;
+    let too_large = |example: &&Example| largest_tag(example).is_some_and(|tag| tag >= classes);
     if let Some(first) = data.examples.iter().find(too_large) {
-        let largest = data.examples.iter().filter_map(tags).max();
+        let largest = data.examples.iter().filter_map(largest_tag).max();
         let rule = LabelOutOfRange {
-            label: tags(first).unwrap_or_default() as i64,
+            label: largest_tag(first).unwrap_or_default() as i64,
             row: first.row,
             rows: data.examples.iter().filter(too_large).count(),
             largest: largest.unwrap_or_default() as i64,
@@ -71,31 +69,52 @@ pub(super) fn checked<'a>(
     Ok(Cow::Owned(data.clone().with_label_names(own)?))
 }
 
-/// SC0430.
-fn without_begin(data: &Dataset, call: &str) -> Option<Diagnostic> {
-    let scheme = TagScheme::of(&data.label_names);
-    let plain = data
-        .label_names
-        .iter()
-        .filter(|name| !TagScheme::has_prefix(name));
-    let mut rule = TagsWithoutBegin {
-        plain: plain.cloned().collect(),
-        words: 0,
-        of: 0,
-        first: None,
-        source: data.source.clone(),
-        call: call.to_owned(),
-    };
-    for example in &data.examples {
-        let words = example.words().unwrap_or_default();
-        let tags: Vec<usize> = words.iter().filter_map(|word| word.tag).collect();
-        rule.of += tags.iter().filter(|&&tag| scheme.is_in_entity(tag)).count();
-        let found = scheme.without_begin(&tags);
-        rule.words += found.len();
-        if let (None, Some(&at)) = (&rule.first, found.first()) {
-            let text = |word: &Word| example.text[word.range.clone()].to_owned();
-            rule.first = Some((text(&words[at]), example.row, example.line));
+/// The largest of the tags of an example.
+pub(super) fn largest_tag(example: &Example) -> Option<usize> {
+    let words = example.words().unwrap_or_default();
+    words.iter().filter_map(|word| word.tag).max()
+}
+
+/// SC0430: whether tags say where entities begin.
+pub(super) struct Begins {
+    scheme: TagScheme,
+    rule: TagsWithoutBegin,
+}
+
+impl Begins {
+    pub(super) fn of(label_names: &[String], source: &str, call: &str) -> Self {
+        let plain = label_names
+            .iter()
+            .filter(|name| !TagScheme::has_prefix(name));
+        Self {
+            scheme: TagScheme::of(label_names),
+            rule: TagsWithoutBegin {
+                plain: plain.cloned().collect(),
+                words: 0,
+                of: 0,
+                first: None,
+                source: source.to_owned(),
+                call: call.to_owned(),
+            },
         }
     }
-    (rule.words > 0).then(|| rule.diagnostic())
+
+    pub(super) fn add(&mut self, examples: &[Example]) {
+        let Self { scheme, rule } = self;
+        for example in examples {
+            let words = example.words().unwrap_or_default();
+            let tags: Vec<usize> = words.iter().filter_map(|word| word.tag).collect();
+            rule.of += tags.iter().filter(|&&tag| scheme.is_in_entity(tag)).count();
+            let found = scheme.without_begin(&tags);
+            rule.words += found.len();
+            if let (None, Some(&at)) = (&rule.first, found.first()) {
+                let text = |word: &Word| example.text[word.range.clone()].to_owned();
+                rule.first = Some((text(&words[at]), example.row, example.line));
+            }
+        }
+    }
+
+    pub(super) fn finding(self) -> Option<Diagnostic> {
+        (self.rule.words > 0).then(|| self.rule.diagnostic())
+    }
 }

@@ -32,7 +32,7 @@ pub(super) fn class_weights(
     let counts = match &data.train {
         Split::Held(encoded) => counts(encoded, names.len()),
         Split::Streamed(stream) => {
-            let mut counts = stream.stream().class_counts();
+            let mut counts = stream.class_counts();
             counts.resize(names.len(), 0);
             if stream.stream().value_range().is_some() {
                 let why = "numbers as labels are counted in memory only";

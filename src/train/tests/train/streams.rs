@@ -6,12 +6,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use stratoscope_data::{Columns, Dataset, IntoData, Stream};
+use stratoscope_data::{Columns, Data, Dataset, Example, IntoData, Stream};
 use stratoscope_strategy::Strategy;
 use stratoscope_train::{
     AdamW, BertForMaskedLM, BertForSequenceClassification, BertForTokenClassification, CompileArgs,
-    EvaluateArgs, FitArgs, History, LoadOptions, MeanSquaredError, interrupt, on_batch_end,
-    on_train_begin, perplexity,
+    EvaluateArgs, FitArgs, History, LoadOptions, MeanSquaredError, accuracy, entity_f1, interrupt,
+    on_batch_end, on_train_begin, perplexity,
 };
 use tempfile::TempDir;
 
@@ -19,6 +19,7 @@ use crate::support::{
     self, cross_entropy, grouped, heard, load, mirrored, plain_args, recipe, sentences, tiny_bert,
     weights,
 };
+use crate::token_classification::{tagged, tagger};
 
 type Bert = BertForSequenceClassification;
 
@@ -50,6 +51,88 @@ fn losses(history: &History) -> Vec<u64> {
         [Some(epoch.loss), validation]
     });
     steps.chain(epochs.flatten()).map(f64::to_bits).collect()
+}
+
+/// A file of tagged words.
+fn write_words(folder: &TempDir, name: &str, data: &Dataset) -> PathBuf {
+    let path = folder.path().join(name);
+    let sentence = |example: &Example| -> String {
+        let words = example.words().expect("it has words").iter();
+        let lines = words.map(|word| {
+            let tag = word.tag.and_then(|tag| data.label_names.get(tag));
+            let tag = tag.expect("a tag");
+            format!("{}\t{tag}\n", &example.text[word.range.clone()])
+        });
+        lines.collect::<String>() + "\n"
+    };
+    let rows: String = data.examples.iter().map(sentence).collect();
+    fs::write(&path, rows).expect("room");
+    path
+}
+
+#[test]
+fn tagged_words_train_to_the_bits_of_a_data_set_in_memory() {
+    let folder = TempDir::new().expect("a folder");
+    let train = write_words(&folder, "train.conll", &tagged(30));
+    let dev = write_words(&folder, "dev.conll", &tagged(40).skip(30));
+    let (held, held_dev) = (Dataset::conll(&train), Dataset::conll(&dev));
+    let (held, held_dev) = (held.expect("words"), held_dev.expect("words"));
+    let (stream, dev) = (
+        Stream::conll(&train).expect("words"),
+        Stream::conll(&dev).expect("words"),
+    );
+    let trained = |data: Data<'_>, validation: Data<'_>| {
+        let model = tagger(&tiny_bert(0.1), 4);
+        let args = CompileArgs::new()
+            .optimizer(AdamW::new(0.01))
+            .loss(cross_entropy())
+            .metrics([entity_f1(), accuracy()]);
+        model.compile(args).expect("valid arguments");
+        let args = quiet()
+            .epochs(2)
+            .class_weight("balanced")
+            .validation_data(validation);
+        let history = model.fit(data, args).expect("it trains");
+        let args = EvaluateArgs::new().verbose(false);
+        let found = model.evaluate(validation, args).expect("it is evaluated");
+        let metrics: Vec<Option<u64>> = found
+            .metrics
+            .iter()
+            .map(|metric| metric.value.map(f64::to_bits))
+            .collect();
+        (losses(&history), metrics, weights(&model))
+    };
+    let expected = trained(held.into_data(), held_dev.into_data());
+    let found = trained(stream.into_data(), dev.into_data());
+    assert!(found == expected, "{:?} {:?}", found.0, expected.0);
+
+    // A tag without an output, one that the model does not know, and tags that do not begin.
+    let refused = |content: &str, tags: usize| {
+        let path = folder.path().join("other.conll");
+        fs::write(&path, content).expect("room");
+        let stream = Stream::conll(&path).expect("words");
+        let model = tagger(&tiny_bert(0.0), tags);
+        let args = CompileArgs::new().optimizer(AdamW::new(0.01));
+        model
+            .compile(args.loss(cross_entropy()))
+            .expect("valid arguments");
+        let (outcome, notices) = heard(&["SC0430"], || model.fit(&stream, quiet()));
+        let heard = notices.iter().map(|it| it.code.clone());
+        let error = outcome.err().map(|error| error.code.clone());
+        heard.chain(error).collect::<Vec<_>>()
+    };
+    assert_eq!(refused("w10 O\nw40 B-PER\nw41 I-PER\n", 2), ["SC0301"]);
+    assert_eq!(refused("w10 O\nw41 I-PER\n", 2), ["SC0430"]);
+    let texts = load(&tiny_bert(0.0));
+    texts.compile(plain_args()).expect("valid arguments");
+    let error = texts
+        .fit(&stream, quiet())
+        .expect_err("its rows have no class");
+    assert_eq!(error.code, "SC0431");
+    assert!(
+        format!("{error:?}").contains("streamed words with tags"),
+        "{error:?}"
+    );
 }
 
 #[test]

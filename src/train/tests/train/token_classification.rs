@@ -17,7 +17,7 @@ use crate::support::{
 };
 
 /// Sentences in which w40 to w59 begin a person and go on as one, and w80 to w99 are places.
-fn tagged(count: usize) -> Dataset {
+pub(crate) fn tagged(count: usize) -> Dataset {
     let sentence = |row: usize| {
         let (mut words, mut tags) = (Vec::new(), Vec::new());
         for at in 0..4 + row * 7 % 6 {
@@ -39,7 +39,7 @@ fn tagged(count: usize) -> Dataset {
     Dataset::from_words((0..count).map(sentence)).expect("a tag for each word")
 }
 
-fn tagger(folder: &TempDir, tags: usize) -> BertForTokenClassification {
+pub(crate) fn tagger(folder: &TempDir, tags: usize) -> BertForTokenClassification {
     let path = folder.path().to_str().expect("a path in UTF-8");
     BertForTokenClassification::from_pretrained(path, tags).expect("the fixture loads")
 }
