@@ -29,6 +29,8 @@ SERIES = [
 ]
 EXAMPLES = [10**3, 10**4, 10**5, 10**6]
 QUICK_EXAMPLES = [100, 1000]
+STREAMED = [10**5, 10**6]
+QUICK_STREAMED = [600, 2000]
 
 
 def steps(program, series, value, repeats, measured):
@@ -78,6 +80,20 @@ def grow_examples(repeats, images, quick):
     print(flush=True)
 
 
+def grow_streams(repeats, quick):
+    """Time of each row of a file that is streamed, and the most memory while it is looked through, counted and batched."""
+    program = example("data_growth")
+    print("| rows | file, MB | looked through, rows a second | tokenized, rows a second | batches of an epoch, rows a second "
+          "| peak memory, MB |\n| --- | --- | --- | --- | --- | --- |", flush=True)
+    for count in QUICK_STREAMED if quick else STREAMED:
+        runs = [last_json([program, count, "streamed"]) for _ in range(repeats)]
+        row = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+        speeds = [f"{count / row[f'{part}_seconds']:.0f}" for part in ("looked", "tokenized", "epoch")]
+        print(f"| {count} | {row['file_bytes'] / 1e6:.1f} | {' | '.join(speeds)} | {row['peak_bytes'] / 1e6:.1f} |", flush=True)
+        log(f"streamed: {count}")
+    print(flush=True)
+
+
 def measure(repeats, images, quick):
     images = pathlib.Path(images)
     for series in SERIES:
@@ -85,3 +101,5 @@ def measure(repeats, images, quick):
         grow_steps(series, repeats, images, quick)
     print("A data set by its examples\n", flush=True)
     grow_examples(repeats, images, quick)
+    print("A file of comma-separated values, streamed\n", flush=True)
+    grow_streams(repeats, quick)
