@@ -48,6 +48,8 @@ def network(rate):
         yield
     finally:
         for index in range(max(WORKERS)):
+            # A namespace ends some time after it was deleted, and its port with it; the next network has ports of these names.
+            subprocess.run(["ip", "link", "delete", f"{bridge}p{index}"], check=False, stderr=subprocess.DEVNULL)
             subprocess.run(["ip", "netns", "delete", place(index)], check=False, stderr=subprocess.DEVNULL)
         subprocess.run(["ip", "link", "delete", bridge], check=False)
 

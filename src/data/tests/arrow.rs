@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use proptest::prelude::*;
-use stratoscope_data::{Columns, Dataset, Label};
+use stratoscope_data::{Columns, Dataset, Label, Stream};
 use stratoscope_diagnostics::Diagnostic;
 
 fn path(name: &str) -> PathBuf {
@@ -151,6 +151,8 @@ fn a_file_that_is_cut_off_is_refused() {
             fs::write(&cut, &whole[..length]).expect("it can be written to");
             let (code, _) = refused(Dataset::arrow_with(&cut, &columns));
             assert_eq!(code, "SC0911", "{length} bytes of {name}");
+            let error = Stream::arrow_with(&cut, &columns).expect_err("it is cut off");
+            assert_eq!(error.code, "SC0911", "{length} bytes of {name}");
         }
     }
     let whole = fs::read(path("reviews.arrow")).expect("the file");
@@ -183,5 +185,8 @@ proptest! {
             "kinds.arrow" => Dataset::arrow_with(&damaged, &Columns::new().text(text).unlabelled()),
             _ => Dataset::arrow(&damaged),
         };
+        if let Ok(stream) = Stream::arrow(&damaged) {
+            let _ = stream.first(usize::MAX);
+        }
     }
 }

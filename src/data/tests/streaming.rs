@@ -651,6 +651,65 @@ fn parquet_is_read_from_any_row() {
 }
 
 #[test]
+fn arrow_files_have_the_examples_of_a_data_set() {
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files");
+    let both = |name: &str, columns: &Columns| {
+        let path = files.join(name);
+        same(
+            Stream::arrow_with(&path, columns),
+            Dataset::arrow_with(&path, columns),
+        );
+    };
+    let usual = Columns::new();
+    for name in [
+        "reviews.arrow",
+        "review?.arrow",
+        "empty.arrow",
+        "none.arrow",
+    ] {
+        both(name, &usual);
+    }
+    for name in ["make.py", "reviews.parquet"] {
+        both(name, &usual);
+    }
+    for name in ["lz4.feather", "zstd.feather"] {
+        for columns in [
+            usual.clone(),
+            usual.clone().drop_missing(),
+            usual.clone().fill_missing("none"),
+        ] {
+            both(name, &columns);
+        }
+    }
+    let text = |name: &str| Columns::new().text(name);
+    both("reviews.arrow", &text("text").value("stars"));
+    both("reviews.arrow", &text("text").label("idx"));
+    both("reviews.arrow", &text("picture"));
+    both("reviews.arrow", &text("day").unlabelled());
+    both("words.arrow", &text("tokens").unlabelled());
+    for name in [
+        "text", "large", "pair", "none", "yes", "double", "small", "code", "time", "map",
+    ] {
+        both("kinds.arrow", &text(name).unlabelled());
+    }
+    for name in ["tags", "fixed"] {
+        both("kinds.arrow", &text("text").pair("pair").labels(name, ";"));
+    }
+    let words = files.join("words.arrow");
+    same(Stream::arrow(&words), Dataset::arrow(&words));
+
+    let (path, labelled) = (files.join("lz4.feather"), usual.drop_missing());
+    let data = Dataset::arrow_with(&path, &labelled).expect("rows");
+    let held = data.tokenize(&Letters, 64).expect("texts").shuffle(5, 1);
+    let held: Vec<Batch> = held.batch(48).expect("a size").collect();
+    let stream = tokens(&Stream::arrow_with(&path, &labelled).expect("rows"), 64);
+    let epoch = stream.shuffle(5, 1);
+    assert!(batches(&epoch, 48) == held);
+    let rest: Result<Vec<Batch>> = epoch.batch(48).expect("a size").skip(30).collect();
+    assert!(rest.expect("the file is there") == held[30..]);
+}
+
+#[test]
 fn damaged_parquet_is_an_error_with_its_file() {
     let folder = TempDir::new().expect("a folder");
     let path = parquet(folder.path().join("rows.parquet"), sorted(2000), 600);

@@ -16,6 +16,7 @@ mod records;
 mod row_groups;
 mod squad;
 mod tsv;
+mod typed_rows;
 
 use std::fs::File;
 use std::io::Read;
@@ -36,11 +37,13 @@ pub use columns::Columns;
 pub use debian::{debian_entities, debian_pairs, debian_questions, debian_sections};
 pub use glue::Glue;
 
+pub(crate) use arrow::BatchRows;
 pub(crate) use columns::{Chosen, LabelColumn, Missing};
 pub(crate) use conll::{Line, LineReader, Unfit, too_many_tags};
 pub(crate) use files::named as files_named;
 pub(crate) use jsonl::{json_keys, json_values};
-pub(crate) use row_groups::{GroupRows, Selected};
+pub(crate) use row_groups::GroupRows;
+pub(crate) use typed_rows::{TypedFile, TypedRows};
 
 /// The largest file that is read. A data set is held in memory, so a larger file is refused before
 /// the machine starts swapping.

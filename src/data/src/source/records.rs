@@ -57,14 +57,14 @@ impl Value {
 }
 
 /// A column of a file.
-pub(super) struct RecordColumn {
+pub(crate) struct RecordColumn {
     pub(super) name: String,
     /// Whether its values are lists or structures.
     pub(super) is_nested: bool,
 }
 
 /// What a file says about its rows.
-pub(super) struct Records {
+pub(crate) struct Records {
     /// The path, for messages.
     pub(super) source: String,
     /// The function that reads it, for messages.
@@ -120,7 +120,7 @@ impl Records {
     }
 
     /// The columns of words and of their tags.
-    pub(super) fn words_and_tags(&self) -> Option<[usize; 2]> {
+    pub(crate) fn words_and_tags(&self) -> Option<[usize; 2]> {
         let list = |names: &[&str]| names.iter().find_map(|name| self.nested(name));
         Some([list(&WORDS)?, list(&TAGS)?])
     }

@@ -21,19 +21,15 @@ use parquet::schema::types::ColumnDescPtr;
 
 use super::parquet::{DAMAGED, begin, reason_of, records_of, value};
 use super::records::{Records, Value};
+use super::typed_rows::{Fields, TypedFile, TypedRows};
 
 /// Rows that are decoded together.
 const TOGETHER: usize = 256;
-/// The most bytes of a text: few bytes of a file may stand for many.
-const LONGEST: usize = 64 << 20;
 /// The most bytes of rows that are decoded together.
 const MOST_TOGETHER: u64 = 1 << 30;
 
-/// The fields of a row, empty where a column is not wanted, or what is wrong with it.
-type Fields = std::result::Result<Vec<String>, String>;
-
 /// What is known of a file. It is read once, however often rows are.
-pub(crate) struct Groups {
+struct Groups {
     metadata: ParquetMetaData,
     records: Records,
     /// The first row of each row group, and the number of all rows.
@@ -53,7 +49,7 @@ struct Wanted {
 
 /// A file and the columns that are wanted of it.
 #[derive(Clone)]
-pub(crate) struct Selected {
+struct Selected {
     groups: Arc<Groups>,
     wanted: Arc<[Wanted]>,
 }
@@ -69,24 +65,19 @@ pub(crate) struct GroupRows {
     next: usize,
 }
 
-impl Selected {
-    /// The rows from one on.
-    ///
-    /// # Errors
-    /// What the system says of the file.
-    pub(crate) fn rows(&self, path: &Path, first: usize) -> io::Result<GroupRows> {
-        Ok(GroupRows {
+impl TypedFile for Selected {
+    fn records(&self) -> &Records {
+        &self.groups.records
+    }
+
+    fn rows(&self, path: &Path, first: usize) -> io::Result<Box<dyn TypedRows>> {
+        Ok(Box::new(GroupRows {
             file: Arc::new(File::open(path)?),
             of: self.clone(),
             open: None,
             waiting: VecDeque::new(),
             next: first,
-        })
-    }
-
-    /// The classes that the file names for a column, in their order.
-    pub(crate) fn class_names(&self, column: &str) -> Option<&[String]> {
-        self.groups.records.names.get(column).map(Vec::as_slice)
+        }))
     }
 }
 
@@ -127,20 +118,14 @@ impl GroupRows {
             next: 0,
         })
     }
+}
 
-    /// The names of the columns.
-    pub(crate) fn header(&self) -> Vec<String> {
-        let columns = self.of.groups.records.columns.iter();
-        columns.map(|column| column.name.clone()).collect()
+impl TypedRows for GroupRows {
+    fn records(&self) -> &Records {
+        &self.of.groups.records
     }
 
-    /// The columns of words and of their tags, if it has lists of them.
-    pub(crate) fn words_and_tags(&self) -> Option<[usize; 2]> {
-        self.of.groups.records.words_and_tags()
-    }
-
-    /// Chooses columns; of those in `lists` a row may have a list of texts.
-    pub(crate) fn select(&mut self, columns: &[usize], lists: &[usize]) -> Selected {
+    fn select(&mut self, columns: &[usize], lists: &[usize]) -> io::Result<Arc<dyn TypedFile>> {
         let schema = self.of.groups.metadata.file_metadata().schema_descr();
         let wanted = columns.iter().map(|&column| {
             let leaves = 0..schema.num_columns();
@@ -166,27 +151,24 @@ impl GroupRows {
             }
         });
         self.of.wanted = wanted.collect();
-        self.of.clone()
+        Ok(Arc::new(self.of.clone()))
     }
 
-    /// The number of the next row, from 0, and about how many bytes of the file stand before it.
-    pub(crate) fn here(&self) -> (usize, u64) {
+    fn here(&self) -> (usize, u64) {
         let groups = &self.of.groups;
         (self.next, groups.bytes[groups.group_of(self.next)])
     }
 
-    /// The fields of the next row.
-    ///
-    /// # Errors
-    /// Why the file cannot be read.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Fields>> {
+    fn next(&mut self) -> io::Result<Option<Fields>> {
         if self.waiting.is_empty() && !self.fill()? {
             return Ok(None);
         }
         self.next += 1;
         Ok(self.waiting.pop_front())
     }
+}
 
+impl GroupRows {
     /// Decodes the next rows; false at the end.
     fn fill(&mut self) -> io::Result<bool> {
         let groups = Arc::clone(&self.of.groups);
@@ -224,17 +206,11 @@ impl GroupRows {
                 return Err(ParquetError::General(DAMAGED.to_owned()));
             }
             for (row, value) in rows.iter_mut().zip(values) {
-                let text = value.and_then(|value| match wanted.is_list {
-                    true => groups.records.json_of(wanted.column, &value),
-                    false => groups.records.text(wanted.column, &value),
-                });
-                match (row.as_mut(), text) {
+                let (column, is_list) = (wanted.column, wanted.is_list);
+                let field = value.and_then(|value| groups.records.field(column, is_list, &value));
+                match (row.as_mut(), field) {
                     (Ok(_), Err(reason)) => *row = Err(reason),
-                    (Ok(_), Ok(text)) if text.len() > LONGEST => {
-                        let most = LONGEST >> 20;
-                        *row = Err(format!("`{name}` is longer than {most} MiB"));
-                    }
-                    (Ok(fields), Ok(text)) => fields[wanted.column] = text,
+                    (Ok(fields), Ok(field)) => fields[column] = field,
                     (Err(_), _) => {}
                 }
             }

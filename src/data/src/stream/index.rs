@@ -252,8 +252,8 @@ impl SourceFile {
         if metadata.len() != self.bytes || metadata.modified().ok() != self.modified {
             return Err(self.changed());
         }
-        let rows = match self.layout.selected() {
-            Some(file) => (file.rows(&self.path, at.line - 1)).map(|it| RawRows::Groups(it.into())),
+        let rows = match self.layout.typed() {
+            Some(file) => file.rows(&self.path, at.line - 1).map(RawRows::Typed),
             None => RawRows::open_at(&self.path, format, at),
         };
         rows.map_err(unreadable)

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 
 use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_render::text;
@@ -12,7 +13,7 @@ use crate::dataset::SkippedRows;
 use crate::label_sets::names_in;
 use crate::problem;
 use crate::source::{
-    Chosen, Columns, LabelColumn, Missing, Selected, Table, json_keys, json_values,
+    Chosen, Columns, LabelColumn, Missing, Table, TypedFile, json_keys, json_values,
 };
 
 /// The columns of a file.
@@ -27,8 +28,8 @@ pub(super) struct Layout {
     columns: Columns,
     /// The columns of lists of words and of their tags.
     lists: Option<[usize; 2]>,
-    /// Of Parquet what is known of the file.
-    selected: Option<Selected>,
+    /// Of typed rows what is known of the file.
+    typed: Option<Arc<dyn TypedFile>>,
 }
 
 /// A row that can be read.
@@ -89,17 +90,19 @@ impl Layout {
             chosen: None,
             columns: columns.clone(),
             lists: None,
-            selected: None,
+            typed: None,
         };
-        if let RawRows::Groups(rows) = rows {
-            layout.header = rows.header();
+        if let RawRows::Typed(rows) = rows {
+            layout.header = rows.records().header();
             // Named columns are those of texts.
-            layout.lists = rows.words_and_tags().filter(|_| *columns == Columns::new());
+            let lists = rows.records().words_and_tags();
+            layout.lists = lists.filter(|_| *columns == Columns::new());
             if layout.lists.is_none() {
                 layout.choose()?;
             }
             let (wanted, lists) = layout.wanted();
-            layout.selected = Some(rows.select(&wanted, &lists));
+            let typed = rows.select(&wanted, &lists);
+            layout.typed = Some(typed.map_err(|error| layout.unreadable(1, &error))?);
         }
         if format == Format::Text {
             let label = LabelColumn::Absent;
@@ -203,9 +206,9 @@ impl Layout {
         (wanted, lists)
     }
 
-    /// Of Parquet what is known of the file.
-    pub(super) fn selected(&self) -> Option<&Selected> {
-        self.selected.as_ref()
+    /// Of typed rows what is known of the file.
+    pub(super) fn typed(&self) -> Option<&dyn TypedFile> {
+        self.typed.as_deref()
     }
 
     /// The classes that the file names, in their order.
@@ -216,7 +219,7 @@ impl Layout {
             (None, Some(LabelColumn::Class(label) | LabelColumn::Several(label))) => label,
             _ => return None,
         };
-        self.selected.as_ref()?.class_names(self.header.get(label)?)
+        self.typed()?.records().class_names(self.header.get(label)?)
     }
 
     /// What a row is. The first object of JSON Lines decides the columns.

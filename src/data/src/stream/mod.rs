@@ -126,6 +126,23 @@ impl Stream {
         Self::of(Format::Parquet, path.as_ref(), columns)
     }
 
+    /// The rows of Arrow files: those of the cache of Hugging Face's `datasets`, and Feather files. What their columns make
+    /// is as of [`Self::parquet`]. A batch of rows is decoded for any row of it.
+    ///
+    /// # Errors
+    /// SC0911 for a file that is no Arrow or is damaged, or a row whose values are no texts; else as [`Self::csv`].
+    pub fn arrow(path: impl AsRef<Path>) -> Result<Self> {
+        Self::arrow_with(path, &Columns::new())
+    }
+
+    /// [`Self::arrow`] with named columns.
+    ///
+    /// # Errors
+    /// As [`Self::arrow`]; SC0915 for columns with several choices a row.
+    pub fn arrow_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
+        Self::of(Format::Arrow, path.as_ref(), columns)
+    }
+
     /// The sentences of files of tagged words, as [`Dataset::conll`] reads them: for `BertForTokenClassification`.
     ///
     /// # Errors

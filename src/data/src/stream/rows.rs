@@ -8,7 +8,7 @@ use std::path::Path;
 
 use csv::{ByteRecord, ReaderBuilder, StringRecord};
 
-use crate::source::{GroupRows, Line, LineReader, Unfit};
+use crate::source::{BatchRows, GroupRows, Line, LineReader, TypedRows, Unfit};
 
 /// The most bytes of a row. A quote that is not closed would otherwise make a row of the rest of the file.
 const LONGEST_ROW: usize = 64 << 20;
@@ -30,6 +30,8 @@ pub(super) enum Format {
     Conll,
     /// Columns of typed values, in groups of rows.
     Parquet,
+    /// Columns of typed values, in batches of rows.
+    Arrow,
 }
 
 impl Format {
@@ -42,6 +44,7 @@ impl Format {
             Self::Text => "Stream::text",
             Self::Conll => "Stream::conll",
             Self::Parquet => "Stream::parquet",
+            Self::Arrow => "Stream::arrow",
         }
     }
 
@@ -54,9 +57,9 @@ impl Format {
 /// A place in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct At {
-    /// The byte, from 0; of Parquet about how many there are before the group of the row.
+    /// The byte, from 0; of typed rows about how many there are before the group of the row.
     pub(super) offset: u64,
-    /// The line, from 1; of Parquet the row.
+    /// The line, from 1; of typed rows the row.
     pub(super) line: usize,
 }
 
@@ -88,7 +91,7 @@ pub(super) enum RawRows {
     Lines(Lines),
     Csv(CsvRows),
     Sentences(Sentences),
-    Groups(Box<GroupRows>),
+    Typed(Box<dyn TypedRows>),
 }
 
 impl RawRows {
@@ -105,7 +108,7 @@ impl RawRows {
         Self::of(file, format, At { offset, line: 1 })
     }
 
-    /// From a place on at which a row begins; of Parquet from the first row.
+    /// From a place on at which a row begins; of typed rows from the first row.
     pub(super) fn open_at(path: &Path, format: Format, at: At) -> io::Result<Self> {
         Self::of(File::open(path)?, format, at)
     }
@@ -130,7 +133,8 @@ impl RawRows {
                 lines: Lines::of(input(file), at, true),
                 reader: LineReader::default(),
             }),
-            Format::Parquet => Self::Groups(Box::new(GroupRows::of(file)?)),
+            Format::Parquet => Self::Typed(Box::new(GroupRows::of(file)?)),
+            Format::Arrow => Self::Typed(Box::new(BatchRows::of(file)?)),
         })
     }
 
@@ -140,8 +144,8 @@ impl RawRows {
             Self::Lines(lines) => lines.next(),
             Self::Csv(rows) => rows.next(),
             Self::Sentences(rows) => rows.next(),
-            Self::Groups(rows) => {
-                let at = place(rows);
+            Self::Typed(rows) => {
+                let at = place(&**rows);
                 let fields = rows.next()?;
                 Ok(fields.map(|fields| Raw {
                     at,
@@ -157,12 +161,12 @@ impl RawRows {
             Self::Lines(lines) => lines.waiting.front().map_or(lines.next, |raw| raw.at),
             Self::Csv(rows) => rows.at(rows.reader.position()),
             Self::Sentences(rows) => rows.lines.next,
-            Self::Groups(rows) => place(rows),
+            Self::Typed(rows) => place(&**rows),
         }
     }
 }
 
-fn place(rows: &GroupRows) -> At {
+fn place(rows: &dyn TypedRows) -> At {
     let (row, offset) = rows.here();
     At {
         offset,

@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use polars_arrow_format::ipc::RecordBatchRef;
+use polars_arrow_format::ipc::{DictionaryBatchRef, RecordBatchRef};
 
 use super::body::Body;
 use super::kind::{Column, Kind};
-use super::{LARGEST_FILE_BYTES, Read, damaged, too_large};
+use super::{LARGEST_FILE_BYTES, Read, count, damaged, said, too_large};
 use crate::source::records::Value;
 
 /// More values that take no bytes in the file are not believed.
@@ -19,12 +19,31 @@ const MOST_EMPTY: usize = 1 << 24;
 pub(super) struct Dictionaries(HashMap<i64, Vec<Value>>);
 
 impl Dictionaries {
-    /// Values that replace those before, or come behind them.
-    pub(super) fn add(&mut self, id: i64, values: Vec<Value>, is_delta: bool) {
-        match is_delta {
-            true => self.0.entry(id).or_default().extend(values),
-            false => drop(self.0.insert(id, values)),
-        }
+    /// Reads values that columns name by numbers; those of columns that nobody wants are left where they are. Their bytes
+    /// are counted. Whether they replace values that rows before them have named.
+    pub(super) fn read(
+        &mut self,
+        (batch, body): (DictionaryBatchRef<'_>, &[u8]),
+        (columns, wanted): (&[Column], &[usize]),
+        bytes: &mut u64,
+    ) -> Read<bool> {
+        let Ok(id) = batch.id() else {
+            return damaged();
+        };
+        let mut wanted = wanted.iter().filter_map(|&at| columns.get(at));
+        let Some(column) = wanted.find_map(|it| it.of_dictionary(id)) else {
+            return Ok(false);
+        };
+        let data = said(batch.data())?;
+        let values = Cursor::of(&data, body, self)?.values(column)?;
+        count(bytes, &values)?;
+        Ok(match batch.is_delta().unwrap_or(false) {
+            true => {
+                self.0.entry(id).or_default().extend(values);
+                false
+            }
+            false => self.0.insert(id, values).is_some(),
+        })
     }
 }
 

@@ -49,7 +49,10 @@ impl Message {
 
 impl Messages {
     pub(super) fn open(path: &Path) -> Read<Self> {
-        let file = File::open(path).map_err(|error| error.to_string())?;
+        Self::of(File::open(path).map_err(|error| error.to_string())?)
+    }
+
+    pub(super) fn of(file: File) -> Read<Self> {
         let metadata = file.metadata().map_err(|error| error.to_string())?;
         if !metadata.is_file() {
             return Err(
@@ -97,6 +100,38 @@ impl Messages {
 
     /// The next message; `None` behind the mark of the end, without which rows may be missing.
     pub(super) fn next(&mut self) -> Read<Option<Message>> {
+        let Some((mut message, body)) = self.description()? else {
+            return Ok(None);
+        };
+        message.body = self.take(body)?;
+        Ok(Some(message))
+    }
+
+    /// The next message without its body, which is passed over.
+    pub(super) fn next_without_body(&mut self) -> Read<Option<Message>> {
+        let Some((message, body)) = self.description()? else {
+            return Ok(None);
+        };
+        if body > self.left() {
+            return Err(cut_off());
+        }
+        let forward = i64::try_from(body).or_else(|_| damaged())?;
+        let sought = self.input.seek_relative(forward);
+        sought.map_err(|error| error.to_string())?;
+        self.position += body;
+        Ok(Some(message))
+    }
+
+    /// Goes to the message that begins at a byte.
+    pub(super) fn seek(&mut self, position: u64) -> Read<()> {
+        let sought = self.input.seek(SeekFrom::Start(position));
+        self.position = sought.map_err(|error| error.to_string())?;
+        self.is_over = false;
+        Ok(())
+    }
+
+    /// The description of the next message, and the bytes of its body, which follow.
+    fn description(&mut self) -> Read<Option<(Message, u64)>> {
         if self.is_over {
             return Ok(None);
         }
@@ -116,7 +151,7 @@ impl Messages {
         if length > LARGEST_DESCRIPTION {
             return damaged();
         }
-        let mut message = Message {
+        let message = Message {
             description: self.take(length)?,
             body: Vec::new(),
         };
@@ -137,8 +172,7 @@ impl Messages {
         if body > LARGEST_FILE_BYTES {
             return Err(too_large());
         }
-        message.body = self.take(body)?;
-        Ok(Some(message))
+        Ok(Some((message, body)))
     }
 
     /// What has to stand behind the mark of the end: nothing, or the footer.

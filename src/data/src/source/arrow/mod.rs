@@ -3,6 +3,7 @@
 //! Source: Apache Arrow, "Serialization and Interprocess Communication".
 
 mod arrays;
+mod batches;
 mod body;
 mod kind;
 mod lz4;
@@ -11,9 +12,7 @@ mod messages;
 use std::collections::HashMap;
 use std::path::Path;
 
-use polars_arrow_format::ipc::{
-    DictionaryBatchRef, Endianness, MessageHeaderRef, RecordBatchRef, SchemaRef,
-};
+use polars_arrow_format::ipc::{Endianness, MessageHeaderRef, RecordBatchRef, SchemaRef};
 use stratoscope_diagnostics::Result;
 
 use self::arrays::{Cursor, Dictionaries};
@@ -25,6 +24,8 @@ use crate::dataset::Dataset;
 use crate::problem;
 
 const CALL: &str = "Dataset::arrow";
+
+pub(crate) use self::batches::BatchRows;
 
 /// What is read, or why it cannot be.
 type Read<T> = std::result::Result<T, String>;
@@ -81,29 +82,9 @@ struct ArrowRows {
 
 fn open(path: &Path) -> Result<(Records, ArrowRows)> {
     let source = path.display().to_string();
-    let unreadable = |reason: String| problem::unreadable(CALL, &source, None, reason);
-    let mut messages = Messages::open(path).map_err(unreadable)?;
-    let first = messages.next().map_err(unreadable)?;
-    let found = match &first {
-        Some(message) => message.header().and_then(|header| match header {
-            MessageHeaderRef::Schema(schema) => schema_of(schema),
-            _ => damaged(),
-        }),
-        None => damaged(),
-    };
-    let (columns, names) = found.map_err(unreadable)?;
-    let records = Records {
-        names,
-        call: CALL,
-        columns: columns
-            .iter()
-            .map(|column| RecordColumn {
-                name: column.name.clone(),
-                is_nested: column.is_nested(),
-            })
-            .collect(),
-        source,
-    };
+    let opened = Messages::open(path).and_then(|messages| begin(messages, CALL, &source));
+    let (messages, columns, records) =
+        opened.map_err(|reason| problem::unreadable(CALL, &source, None, reason))?;
     let rows = ArrowRows {
         messages,
         columns,
@@ -112,6 +93,32 @@ fn open(path: &Path) -> Result<(Records, ArrowRows)> {
         bytes: 0,
     };
     Ok((records, rows))
+}
+
+/// Reads the message of the columns.
+fn begin(
+    mut messages: Messages,
+    call: &'static str,
+    source: &str,
+) -> Read<(Messages, Vec<Column>, Records)> {
+    let (columns, names) = match &messages.next()? {
+        Some(message) => match message.header()? {
+            MessageHeaderRef::Schema(schema) => schema_of(schema)?,
+            _ => return damaged(),
+        },
+        None => return damaged(),
+    };
+    let of_column = |column: &Column| RecordColumn {
+        name: column.name.clone(),
+        is_nested: column.is_nested(),
+    };
+    let records = Records {
+        names,
+        call,
+        columns: columns.iter().map(of_column).collect(),
+        source: source.to_owned(),
+    };
+    Ok((messages, columns, records))
 }
 
 /// The names of the classes of a column, by its name.
@@ -169,76 +176,65 @@ impl ArrowRows {
         while let Some(message) = self.messages.next()? {
             match message.header()? {
                 MessageHeaderRef::RecordBatch(batch) => {
-                    let rows = self.rows_of(batch, &message.body, wanted)?;
-                    return Ok(Some(rows));
+                    let (columns, dictionaries) = (&self.columns, &self.dictionaries);
+                    let batch = (batch, &message.body[..]);
+                    let bytes = &mut self.bytes;
+                    return rows_of(batch, (columns, wanted), dictionaries, bytes).map(Some);
                 }
                 MessageHeaderRef::DictionaryBatch(batch) => {
-                    self.add_dictionary(batch, &message.body, wanted)?;
+                    let (columns, batch) = (&self.columns, (batch, &message.body[..]));
+                    let bytes = &mut self.bytes;
+                    self.dictionaries.read(batch, (columns, wanted), bytes)?;
                 }
                 _ => return damaged(),
             }
         }
         Ok(None)
     }
+}
 
-    fn rows_of(
-        &mut self,
-        batch: RecordBatchRef<'_>,
-        body: &[u8],
-        wanted: &[usize],
-    ) -> Read<Vec<Vec<Value>>> {
-        let length = batch.length().ok().and_then(|it| usize::try_from(it).ok());
-        let mut cursor = Cursor::of(&batch, body, &self.dictionaries)?;
-        let mut found: Vec<(usize, Vec<Value>)> = Vec::with_capacity(wanted.len());
-        for (at, column) in self.columns.iter().enumerate() {
-            if !wanted.contains(&at) {
-                cursor.skip(column)?;
-                continue;
-            }
-            let named = |reason| format!("the column `{}`: {reason}", column.name);
-            let values = cursor.values(column).map_err(named)?;
-            if Some(values.len()) != length {
-                return damaged();
-            }
-            spend(&mut self.bytes, &values)?;
-            found.push((at, values));
+/// The rows of a batch, each with its values in the order of `wanted`. Their bytes are counted.
+fn rows_of(
+    (batch, body): (RecordBatchRef<'_>, &[u8]),
+    (columns, wanted): (&[Column], &[usize]),
+    dictionaries: &Dictionaries,
+    bytes: &mut u64,
+) -> Read<Vec<Vec<Value>>> {
+    let length = length_of(&batch)?;
+    let mut cursor = Cursor::of(&batch, body, dictionaries)?;
+    let mut found: Vec<(usize, Vec<Value>)> = Vec::with_capacity(wanted.len());
+    for (at, column) in columns.iter().enumerate() {
+        if !wanted.contains(&at) {
+            cursor.skip(column)?;
+            continue;
         }
-        let mut rows: Vec<Vec<Value>> = vec![Vec::new(); length.unwrap_or(0)];
-        for &at in wanted {
-            let column = found.iter_mut().find(|(column, _)| *column == at);
-            let values = column.map(|(_, values)| std::mem::take(values));
-            for (row, value) in rows.iter_mut().zip(values.unwrap_or_default()) {
-                row.push(value);
-            }
-        }
-        Ok(rows)
-    }
-
-    /// Values that columns name by numbers; those of columns that nobody wants are left where they are.
-    fn add_dictionary(
-        &mut self,
-        batch: DictionaryBatchRef<'_>,
-        body: &[u8],
-        wanted: &[usize],
-    ) -> Read<()> {
-        let Ok(id) = batch.id() else {
+        let named = |reason| format!("the column `{}`: {reason}", column.name);
+        let values = cursor.values(column).map_err(named)?;
+        if values.len() != length {
             return damaged();
-        };
-        let mut wanted = wanted.iter().filter_map(|&at| self.columns.get(at));
-        let Some(column) = wanted.find_map(|it| it.of_dictionary(id)) else {
-            return Ok(());
-        };
-        let data = said(batch.data())?;
-        let values = Cursor::of(&data, body, &self.dictionaries)?.values(column)?;
-        spend(&mut self.bytes, &values)?;
-        let is_delta = batch.is_delta().unwrap_or(false);
-        self.dictionaries.add(id, values, is_delta);
-        Ok(())
+        }
+        count(bytes, &values)?;
+        found.push((at, values));
     }
+    let mut rows: Vec<Vec<Value>> = vec![Vec::new(); length];
+    for &at in wanted {
+        let column = found.iter_mut().find(|(column, _)| *column == at);
+        let values = column.map(|(_, values)| std::mem::take(values));
+        for (row, value) in rows.iter_mut().zip(values.unwrap_or_default()) {
+            row.push(value);
+        }
+    }
+    Ok(rows)
+}
+
+/// The rows that a batch says it has.
+fn length_of(batch: &RecordBatchRef<'_>) -> Read<usize> {
+    let length = batch.length().ok().and_then(|it| usize::try_from(it).ok());
+    length.map_or_else(damaged, Ok)
 }
 
 /// Counts what is held: few bytes of a file may stand for many.
-fn spend(bytes: &mut u64, values: &[Value]) -> Read<()> {
+fn count(bytes: &mut u64, values: &[Value]) -> Read<()> {
     *bytes += values.iter().map(Value::size).sum::<u64>();
     match *bytes > LARGEST_FILE_BYTES {
         true => Err(too_large()),

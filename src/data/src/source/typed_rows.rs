@@ -1,0 +1,78 @@
+//! Rows of files whose columns have types, from any row on, for a stream: Parquet's row groups, Arrow's batches.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::records::{Records, Value};
+
+/// The most bytes of a text: few bytes of a file may stand for many.
+const LONGEST: usize = 64 << 20;
+
+/// The fields of a row, empty where a column is not wanted, or what is wrong with it.
+pub(crate) type Fields = std::result::Result<Vec<String>, String>;
+
+/// A file and the columns that are wanted of it. It is read once, however often its rows are.
+pub(crate) trait TypedFile: Send + Sync {
+    /// What the file says about its rows.
+    fn records(&self) -> &Records;
+
+    /// The rows from one on.
+    ///
+    /// # Errors
+    /// What the system says of the file.
+    fn rows(&self, path: &Path, first: usize) -> io::Result<Box<dyn TypedRows>>;
+}
+
+/// The rows of an open file.
+pub(crate) trait TypedRows {
+    /// What the file says about its rows.
+    fn records(&self) -> &Records;
+
+    /// Chooses columns; of those in `lists` a row may have a list of texts.
+    ///
+    /// # Errors
+    /// Why the columns cannot be read.
+    fn select(&mut self, columns: &[usize], lists: &[usize]) -> io::Result<Arc<dyn TypedFile>>;
+
+    /// The number of the next row, from 0, and about how many bytes of the file stand before it.
+    fn here(&self) -> (usize, u64);
+
+    /// The fields of the next row.
+    ///
+    /// # Errors
+    /// Why the file cannot be read.
+    fn next(&mut self) -> io::Result<Option<Fields>>;
+}
+
+impl Records {
+    /// The names of the columns.
+    pub(crate) fn header(&self) -> Vec<String> {
+        self.columns.iter().map(|it| it.name.clone()).collect()
+    }
+
+    /// The classes that the file names for a column, in their order.
+    pub(crate) fn class_names(&self, column: &str) -> Option<&[String]> {
+        self.names.get(column).map(Vec::as_slice)
+    }
+
+    /// A value as the field of a row, a list as JSON where the column may have lists; or why it is none.
+    pub(super) fn field(
+        &self,
+        column: usize,
+        is_list: bool,
+        value: &Value,
+    ) -> std::result::Result<String, String> {
+        let text = match is_list {
+            true => self.json_of(column, value),
+            false => self.text(column, value),
+        }?;
+        match text.len() > LONGEST {
+            true => {
+                let (name, most) = (&self.columns[column].name, LONGEST >> 20);
+                Err(format!("`{name}` is longer than {most} MiB"))
+            }
+            false => Ok(text),
+        }
+    }
+}
