@@ -2,13 +2,16 @@
 
 use std::borrow::Cow;
 
-use stratoscope_data::{Dataset, Example, Label};
+use stratoscope_data::{Dataset, Example, Label, Stream};
 use stratoscope_diagnostics::rules::DataOfOtherHead;
-use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_render::text;
 
+use super::{stream, with_numbers};
 use crate::network::Files;
 use crate::problem;
+
+pub(super) const WANTED: &str = "pairs of texts with their similarity, a number from −1 to 1";
 
 /// Pairs whose labels are cosines.
 ///
@@ -26,7 +29,7 @@ pub(super) fn checked<'a>(
         let (has, fitting) = super::kind_of(data);
         let rule = DataOfOtherHead {
             model: files.model_name().to_owned(),
-            wants: "pairs of texts with their similarity, a number from −1 to 1",
+            wants: WANTED,
             has,
             reader: "Dataset::tsv_with(\"pairs.tsv\", &Columns::new().text(\"first\").pair(\"second\").value(\"similarity\"))?",
             fitting,
@@ -36,37 +39,71 @@ pub(super) fn checked<'a>(
         };
         return Err(rule.error());
     }
-    if !files.tokenizer().has_segments() {
-        let expects =
-            "a checkpoint whose tokenizer gives the second text of a pair a segment of its own";
-        let problem = problem::bad_value(call, "model", files.model_name(), expects);
-        return Err(Box::new(
-            problem.why("nothing separates the two texts of a row"),
-        ));
+    has_segments(files, call)?;
+    let data = with_numbers(data)?;
+    match data.examples.iter().find(is_beyond) {
+        None => Ok(data),
+        Some(first) => {
+            let rows = data.examples.iter().filter(is_beyond).count();
+            Err(beyond(first, rows, call))
+        }
     }
-    let data = super::with_numbers(data)?;
-    let beyond = |example: &&Example| match example.label {
+}
+
+/// The same of a stream of pairs, by what its first pass has counted.
+///
+/// # Errors
+/// As [`checked`]; SC0911 if a file has changed.
+pub(super) fn checked_stream(files: &impl Files, data: &Stream, call: &str) -> Result<Stream> {
+    has_segments(files, call)?;
+    let data = stream::with_numbers(data)?;
+    let beyond_classes = data.class_counts().iter().skip(2).any(|&count| count > 0);
+    let is_inside = |(low, high): (f32, f32)| low >= -1.0 && high <= 1.0;
+    if data.value_range().is_none_or(is_inside) && !beyond_classes {
+        return Ok(data);
+    }
+    let mut rows = 0;
+    for portion in data.portions() {
+        rows += portion?.examples.iter().filter(is_beyond).count();
+    }
+    let first = data.find(|example| is_beyond(&example))?;
+    let first = first.unwrap_or_else(|| Example::new(""));
+    Err(beyond(&first, rows, call))
+}
+
+fn has_segments(files: &impl Files, call: &str) -> Result<()> {
+    if files.tokenizer().has_segments() {
+        return Ok(());
+    }
+    let expects =
+        "a checkpoint whose tokenizer gives the second text of a pair a segment of its own";
+    let problem = problem::bad_value(call, "model", files.model_name(), expects);
+    Err(Box::new(
+        problem.why("nothing separates the two texts of a row"),
+    ))
+}
+
+/// Whether a label is no cosine.
+fn is_beyond(example: &&Example) -> bool {
+    match example.label {
         Some(Label::Value(value)) => !(-1.0..=1.0).contains(&value),
         Some(Label::Class(class)) => class > 1,
         None => false,
-    };
-    match data.examples.iter().find(beyond) {
-        None => Ok(data),
-        Some(first) => {
-            let label = match first.label {
-                Some(Label::Value(value)) => value.to_string(),
-                _ => first.class().unwrap_or_default().to_string(),
-            };
-            let rows = data.examples.iter().filter(beyond).count();
-            let given = format!("a label of {label} in row {}", first.row);
-            let problem =
-                problem::bad_value(call, "data", given, "numbers from −1 to 1, or two classes");
-            Err(Box::new(problem.why(format!(
-                "a label is the cosine that the two vectors are to have, and {} {} beyond its range; divide scores by the \
-                 largest with `map`",
-                text::count(rows, "row"),
-                if rows == 1 { "is" } else { "are" },
-            ))))
-        }
     }
+}
+
+/// SC0103 for so many rows, by the first of them.
+fn beyond(first: &Example, rows: usize, call: &str) -> Box<Diagnostic> {
+    let label = match first.label {
+        Some(Label::Value(value)) => value.to_string(),
+        _ => first.class().unwrap_or_default().to_string(),
+    };
+    let given = format!("a label of {label} in row {}", first.row);
+    let problem = problem::bad_value(call, "data", given, "numbers from −1 to 1, or two classes");
+    Box::new(problem.why(format!(
+        "a label is the cosine that the two vectors are to have, and {} {} beyond its range; divide scores by the \
+         largest with `map`",
+        text::count(rows, "row"),
+        if rows == 1 { "is" } else { "are" },
+    )))
 }

@@ -14,7 +14,9 @@ use stratoscope_diagnostics::rules::{
 };
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
-use super::{are_numbered_alike, choices, labels, report_truncated, texts, without_labels, words};
+use super::{
+    are_numbered_alike, choices, labels, pairs, report_truncated, texts, without_labels, words,
+};
 use crate::context::warnings::notice;
 use crate::loss::Loss;
 use crate::network::{Files, Task};
@@ -47,6 +49,7 @@ pub(super) fn encode(
             numbered(files, head, stream, (labels, largest_of_set), call)?
         }
         _ if stream.has_label_sets() => return Err(sets_for_other_head(files, stream, call)),
+        (Task::Embedding, _) if stream.is_paired() => pairs::checked_stream(files, stream, call)?,
         (Task::Example, Some(classes)) => with_classes(files, head, stream, classes, call)?,
         (Task::Example, None) => with_numbers(stream)?,
         _ => return Err(of_other_head(files, stream, call)),
@@ -100,8 +103,8 @@ fn of_other_head(files: &impl Files, stream: &Stream, call: &str) -> Box<Diagnos
         ),
         Task::Choice => (choices::WANTED, choices::READER),
         _ => (
-            "pairs of texts with their similarity, in memory",
-            "Dataset::tsv_with(\"pairs.tsv\", &Columns::new().text(\"first\").pair(\"second\").value(\"similarity\"))?",
+            pairs::WANTED,
+            "Stream::tsv_with(\"pairs.tsv\", &Columns::new().text(\"first\").pair(\"second\").value(\"similarity\"))?",
         ),
     };
     let (has, fitting) = match stream.is_tagged() {
@@ -241,7 +244,7 @@ fn out_of_range(
     rule.error()
 }
 
-fn with_numbers(stream: &Stream) -> Result<Stream> {
+pub(super) fn with_numbers(stream: &Stream) -> Result<Stream> {
     match stream.value_range().is_some() || stream.num_labels() > 0 {
         true => Ok(stream.clone()),
         false => Err(without_labels(&stream.first(1)?, "a number")),

@@ -1,6 +1,9 @@
 //! Sentence embeddings that learn from pairs of texts: the cosine, training, strategies, and what is refused.
 
-use stratoscope_data::{Dataset, Example, Label};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use stratoscope_data::{Columns, Data, Dataset, Example, IntoData, Label, Stream};
 use stratoscope_strategy::{AsStrategy, MirroredStrategy, OneDeviceStrategy, Strategy, cpu, scope};
 use stratoscope_train::{
     AdamW, BertForSentenceEmbedding, BinaryCrossentropy, CompileArgs, EvaluateArgs, FitArgs,
@@ -115,6 +118,67 @@ fn two_devices_learn_what_one_does() {
     for (one, two) in one.iter().zip(&two) {
         assert!((one - two).abs() < 1e-4, "{one} and {two}");
     }
+}
+
+/// A file of pairs.
+fn write(folder: &TempDir, data: &Dataset) -> PathBuf {
+    let path = folder.path().join("pairs.tsv");
+    let row = |example: &Example| {
+        let pair = example.pair.as_deref().unwrap_or_default();
+        let label = match example.label {
+            Some(Label::Value(value)) => value.to_string(),
+            _ => String::new(),
+        };
+        format!("{}\t{pair}\t{label}\n", example.text)
+    };
+    let rows: String = data.examples.iter().map(row).collect();
+    fs::write(&path, format!("first\tsecond\tsimilarity\n{rows}")).expect("room");
+    path
+}
+
+#[test]
+fn pairs_of_a_stream_teach_what_those_in_memory_do() {
+    let columns = Columns::new()
+        .text("first")
+        .pair("second")
+        .value("similarity");
+    let folder = TempDir::new().expect("a folder");
+    let path = write(&folder, &pairs(27));
+    let held = Dataset::tsv_with(&path, &columns).expect("pairs");
+    let stream = Stream::tsv_with(&path, &columns).expect("pairs");
+    let trained = |data: Data<'_>| {
+        let model = model(&tiny_bert(0.0));
+        model.compile(args()).expect("valid arguments");
+        model
+            .fit(data, quiet().epochs(2))
+            .expect("it trains")
+            .steps
+            .iter()
+            .map(|step| step.loss.to_bits())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(trained(stream.into_data()), trained(held.into_data()));
+
+    let model = model(&tiny_bert(0.0));
+    model.compile(args()).expect("valid arguments");
+    let refused = |path: &Path, columns: &Columns| {
+        let stream = Stream::tsv_with(path, columns).expect("rows");
+        model.fit(&stream, quiet()).expect_err("refused")
+    };
+    let far = pairs(6).map(|example| Example {
+        label: Some(Label::Value(5.0)),
+        ..example
+    });
+    let problem = refused(&write(&folder, &far), &columns);
+    assert_eq!(problem.code, "SC0103");
+    assert!(format!("{problem:?}").contains("6 rows are"), "{problem:?}");
+    let alone = Columns::new().text("first").value("similarity");
+    let problem = refused(&path, &alone);
+    assert_eq!(problem.code, "SC0431");
+    assert!(
+        format!("{problem:?}").contains("Stream::tsv_with"),
+        "{problem:?}"
+    );
 }
 
 #[test]
