@@ -215,6 +215,15 @@ fn a_stream_has_the_examples_of_a_data_set() {
 }
 
 #[test]
+fn a_missing_label_names_the_call_that_leaves_it_out() {
+    let folder = TempDir::new().expect("a folder");
+    let path = write(&folder, "gaps.tsv", "text\tlabel\na\tx\nb\t\n");
+    let error = Stream::tsv(&path).expect_err("a label is missing");
+    let fix = error.fixes.first().expect("a way out");
+    assert!(format!("{fix:?}").contains("Stream::tsv_with"), "{fix:?}");
+}
+
+#[test]
 fn tagged_words_are_those_of_a_data_set() {
     let folder = TempDir::new().expect("a folder");
     let conll = |content: &str| {

@@ -66,21 +66,16 @@ impl Rule for MissingLabels {
             "no label",
         )
         .why("an empty text would become a class of its own, without a name");
-        let reader = [
-            "Dataset::tsv",
-            "Dataset::csv",
-            "Dataset::jsonl",
-            "Dataset::parquet",
-            "Dataset::arrow",
-        ]
-        .into_iter()
-        .find(|reader| *reader == self.call);
+        let reader = self.call.split_once("::").filter(|(data, format)| {
+            matches!(*data, "Dataset" | "Stream")
+                && ["tsv", "csv", "jsonl", "parquet", "arrow"].contains(format)
+        });
         match reader {
-            Some(reader) => diagnostic
+            Some(_) => diagnostic
                 .evidence("file", self.source.clone())
                 .fix(format!(
-                    "remove them: `{reader}_with({:?}, &Columns::new().drop_missing())?`",
-                    self.source
+                    "remove them: `{}_with({:?}, &Columns::new().drop_missing())?`",
+                    self.call, self.source
                 ))
                 .fix("or fill in a label: `Columns::new().fill_missing(\"unknown\")`"),
             None => {
