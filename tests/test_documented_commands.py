@@ -82,6 +82,7 @@ COMMANDS = {
     "cargo run --example train_step -- --batch 8 --seq 512 --policy mixed_bfloat16": None,
     "cargo run --example gpu_step -- --batch 8 --seq 32": None,  # needs an adapter
     "cargo run --example gpu_step -- --model all-MiniLM-L6-v2 --batch 8 --seq 32 --steps 1": None,
+    "cargo run --example gpu_step -- --model all-MiniLM-L6-v2 --batch 2 --seq 16 --steps 1": None,
     "notebooks/run.sh notebooks/webgpu.ipynb": None,  # tests/test_articles.py runs the notebook
     "cargo nextest run --workspace": None,  # a step of tests/run.sh
     "cargo build --workspace": None,  # part of every script
