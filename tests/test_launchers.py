@@ -166,7 +166,8 @@ def test_mpi_starts_a_job_with_the_bits_of_one_process(tmp_path, installed, expe
 
 @pytest.mark.parametrize("program", ["mpirun", "mpiexec.hydra"])
 def test_a_killed_worker_ends_a_job_of_mpi(tmp_path, installed, program):
-    """As MPI does by default; nothing of the job is left, and no executed notebook is written."""
+    """As MPI does by default, and nothing of the job is left. Whether the outputs so far are written depends on how long the
+    launcher waits between SIGTERM and SIGKILL."""
     installed(program)
     job = Job(tmp_path, epochs=100_000)
     job.begin(command(program))
@@ -174,7 +175,6 @@ def test_a_killed_worker_ends_a_job_of_mpi(tmp_path, installed, program):
     assert job.ended(60) != 0
     said = " ".join(job.said().split())
     assert "signal 9" in said or "EXIT CODE: 9" in said, job.said()
-    assert not (tmp_path / "job.executed.ipynb").exists()
     until = time.monotonic() + 30
     while job.processes():
         assert time.monotonic() < until, job.processes()

@@ -258,7 +258,7 @@ impl Team {
     pub fn events(&self) -> Vec<Event> {
         let mut state = self.shared.state.lock();
         // What became of a process is known a moment later.
-        let until = Instant::now() + Duration::from_millis(500);
+        let until = Instant::now() + talk::ENDING + Duration::from_millis(500);
         while state.losing > 0 && Instant::now() < until {
             self.shared.changed.wait_for(&mut state, LOOK);
         }

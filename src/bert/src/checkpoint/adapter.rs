@@ -1,6 +1,6 @@
 //! The files of adapters, as Hugging Face's PEFT writes and reads them: `adapter_config.json` and
 //! `adapter_model.safetensors`, which hold the adapters and the head; the frozen weights stay in the checkpoint that they
-//! came from, whose name is in the configuration. Source: PEFT v0.17, `utils/save_and_load.py`, `tuners/lora/config.py`.
+//! came from, whose name is in the configuration. Source: PEFT v0.17 to v0.21, `utils/save_and_load.py`, `tuners/lora/config.py`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -226,13 +226,42 @@ fn check_kind(file: &Map<String, Value>, path: &Path) -> Result<()> {
     };
     accepts("peft_type", &[json!("LORA")], &["LORA"])?;
     accepts("bias", &[json!("none")], &["none"])?;
-    for field in ["use_dora", "use_rslora", "fan_in_fan_out", "lora_bias"] {
+    for field in [
+        "use_dora",
+        "use_rslora",
+        "use_qalora",
+        "use_bdlora",
+        "fan_in_fan_out",
+        "lora_bias",
+    ] {
         accepts(field, &[json!(false)], &["false"])?;
     }
     for field in ["rank_pattern", "alpha_pattern"] {
         accepts(field, &[json!({})], &["{}"])?;
     }
-    accepts("layer_replication", &[], &["null"])
+    // Variants of later versions, which compute something else or train something beside the adapters.
+    for field in [
+        "layer_replication",
+        "alora_invocation_tokens",
+        "arrow_config",
+        "kasa_config",
+        "monteclora_config",
+        "velora_config",
+        "target_parameters",
+        "trainable_token_indices",
+    ] {
+        accepts(field, &[], &["null"])?;
+    }
+    // The others, such as PiSSA, begin with another weight than that of the checkpoint.
+    let begins = [
+        json!(true),
+        json!(false),
+        json!("gaussian"),
+        json!("eva"),
+        json!("orthogonal"),
+    ];
+    let words = ["true", "false", "gaussian", "eva", "orthogonal"];
+    accepts("init_lora_weights", &begins, &words)
 }
 
 /// The layers that were asked for: a list, or one name.

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
+use std::process::Command;
 
 use burn::module::Module;
 use burn::optim::GradientsParams;
@@ -17,7 +18,7 @@ use stratoscope_bert::{
     SentenceEncoder, SequenceClassifier, checkpoint, gradient, lora,
 };
 
-use crate::fixtures::{as_f64, difference, parity};
+use crate::fixtures::{Case, as_f64, difference, parity};
 
 const TRAIN: Mode = Mode::Train {
     seed: 3,
@@ -405,6 +406,71 @@ fn a_folder_has_a_whole_model_or_adapters() {
     assert_eq!(named_values(&again.network), named_values(&merged));
 }
 
+fn logits_of(network: &SequenceClassifier, case: &Case, device: &Device) -> Tensor<2> {
+    network.forward(case.batch(device), Mode::Eval)
+}
+
+/// Outputs, loss, and the gradient of everything that is trained, of adapters that PEFT has written.
+#[test]
+fn adapters_of_peft_are_the_reference() {
+    let path = parity("tiny-bert/adapters");
+    let case = Case::read(&path.join("case.safetensors"));
+    let device = Device::flex().autodiff();
+    let adapters = AdapterFolder::of(&path).expect("it can be read");
+    let adapters = adapters.expect("it has adapters");
+    assert_eq!(adapters.base, "tiny-bert");
+    let loaded = adapters.load::<SequenceClassifier>(&folder(), &LoadOptions::new(), &device);
+    let network = loaded.expect("it loads").network;
+    let logits = logits_of(&network, &case, &device);
+    let loss = crate::parity::loss(logits.clone(), case.values("input.labels"));
+    let gradients = GradientsParams::from_grads(loss.backward(), &network);
+    for (name, data) in [("logits", logits.into_data()), ("loss", loss.into_data())] {
+        let (largest, _) = difference(&as_f64(data), case.values(name));
+        assert!(largest <= 1e-5, "{name}: {largest:e}");
+    }
+    let trained = case.names().filter_map(|name| name.strip_prefix("grad."));
+    let trained: BTreeSet<&str> = trained.collect();
+    for name in &trained {
+        let found = gradient(&network, &gradients, name);
+        let found = found.unwrap_or_else(|| panic!("{name} has no gradient"));
+        let expected = case.values(&format!("grad.{name}"));
+        let (largest, peak) = difference(&as_f64(found), expected);
+        assert!(
+            largest <= 1e-6 && largest <= 1e-4 * peak,
+            "{name}: {largest:e} of {peak:e}"
+        );
+    }
+    let own = named_values(&network);
+    let own = own.iter().map(|(name, _)| name.as_str());
+    let is_trained = |name: &&str| name.contains("lora_") || name.starts_with("classifier.");
+    assert_eq!(own.filter(is_trained).collect::<BTreeSet<_>>(), trained);
+}
+
+/// PEFT reads what we write and computes the same. Runs where `STRATOSCOPE_TORCH_PYTHON` names a Python that has it.
+#[test]
+fn peft_reads_what_we_write() {
+    let Some(python) = std::env::var_os("STRATOSCOPE_TORCH_PYTHON") else {
+        println!("not run here: STRATOSCOPE_TORCH_PYTHON names no Python with peft");
+        return;
+    };
+    let (root, adapted, _) = saved();
+    let path = parity("tiny-bert/adapters");
+    let output = Command::new(python)
+        .arg(path.join("make.py"))
+        .args(["adapters", "base"].map(|name| root.path().join(name)))
+        .env("HF_HUB_OFFLINE", "1")
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let expected: Vec<Vec<f64>> = serde_json::from_slice(&output.stdout).expect("outputs");
+    let case = Case::read(&path.join("case.safetensors"));
+    let found = as_f64(logits_of(&adapted, &case, &Device::flex()).into_data());
+    let (largest, peak) = difference(&found, &expected.concat());
+    println!("outputs of PEFT differ by {largest:.1e}, the largest is {peak:.1e}");
+    assert!(largest <= 1e-5, "{largest:e}");
+}
+
 /// What a folder of adapters is refused for: (field, value, code).
 #[test]
 fn damaged_and_other_adapters_are_refused() {
@@ -424,6 +490,9 @@ fn damaged_and_other_adapters_are_refused() {
         ("use_rslora", json!(true), "SC0903"),
         ("bias", json!("all"), "SC0903"),
         ("rank_pattern", json!({"query": 4}), "SC0903"),
+        ("use_qalora", json!(true), "SC0903"),
+        ("alora_invocation_tokens", json!([5, 6]), "SC0903"),
+        ("init_lora_weights", json!("pissa_niter_4"), "SC0903"),
         ("r", json!(0), "SC0909"),
         ("r", json!("two"), "SC0909"),
         ("lora_dropout", json!(1.5), "SC0909"),

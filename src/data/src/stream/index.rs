@@ -193,32 +193,22 @@ impl Index {
         (row, line): (usize, usize),
         names: &Names,
     ) -> Option<Example> {
-        let mut set = None;
-        let mut tagged = None;
+        let class = |name: &String| Some(names.class(*self.class_of.get(name)?));
+        let classes = |given: &[String]| given.iter().map(class).collect::<Option<Vec<usize>>>();
+        let mut example = Example::new(fields.text);
         let label = match fields.label {
             Given::Nothing => None,
             Given::Value(value) => Some(Label::Value(value)),
+            Given::Class(name) => Some(Label::Class(class(&name)?)),
             Given::Several(given) => {
-                let class = |name: &String| Some(names.class(*self.class_of.get(name)?));
-                let classes: Option<Vec<usize>> = given.iter().map(class).collect();
-                set = Some(classes?);
+                example = example.with_classes(classes(&given)?);
                 None
             }
-            Given::Class(name) => Some(Label::Class(names.class(*self.class_of.get(&name)?))),
             Given::Tags { words, tags } => {
-                let class = |name: &String| Some(names.class(*self.class_of.get(name)?));
-                let classes: Option<Vec<usize>> = tags.iter().map(class).collect();
-                let tags = classes?.into_iter().map(Some);
-                tagged = Some(Example::of_words(
-                    words.iter().map(String::as_str).zip(tags),
-                ));
+                let tags = classes(&tags)?.into_iter().map(Some);
+                example = Example::of_words(words.iter().map(String::as_str).zip(tags));
                 None
             }
-        };
-        let example = tagged.unwrap_or_else(|| Example::new(fields.text));
-        let example = match set {
-            Some(classes) => example.with_classes(classes),
-            None => example,
         };
         let label_name = match (label, example.classes()) {
             (Some(Label::Class(class)), _) => names.shared.get(class).cloned(),

@@ -168,12 +168,19 @@ impl Shared {
     }
 }
 
+/// How long it is waited for the end of a process that has closed its connection.
+pub(super) const ENDING: Duration = Duration::from_secs(2);
+
 /// The fault, with what became of the process. It is killed: one that hangs must not come back to life.
 fn ended(fault: Fault, child: Option<Child>) -> Fault {
     let Some(mut child) = child else { return fault };
-    // A process that has closed its connection is about to end.
-    let until =
-        Instant::now() + Duration::from_millis(if fault == Fault::Closed { 200 } else { 0 });
+    // A process that has closed its connection is about to end, on a busy machine a while later.
+    let until = Instant::now()
+        + if fault == Fault::Closed {
+            ENDING
+        } else {
+            Duration::ZERO
+        };
     let mut status = child.try_wait().ok().flatten();
     while status.is_none() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(5));
