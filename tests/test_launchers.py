@@ -175,6 +175,8 @@ def test_a_killed_worker_ends_a_job_of_mpi(tmp_path, installed, program):
     assert job.ended(60) != 0
     said = " ".join(job.said().split())
     assert "signal 9" in said or "EXIT CODE: 9" in said, job.said()
+    if (tmp_path / "job.executed.ipynb").exists():
+        assert not job.done().cells[4].outputs, "the run did not come to its end"
     until = time.monotonic() + 30
     while job.processes():
         assert time.monotonic() < until, job.processes()

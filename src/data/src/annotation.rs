@@ -79,6 +79,16 @@ impl Example {
     }
 }
 
+/// What words and their tags have that they must not have.
+pub(crate) fn unfit<W: AsRef<str>, T>(words: &[W], tags: &[T]) -> Option<String> {
+    if words.len() != tags.len() {
+        return Some(format!("{} words and {} tags", words.len(), tags.len()));
+    }
+    let mut words = words.iter();
+    let has_empty = words.any(|word| word.as_ref().trim().is_empty());
+    has_empty.then(|| "an empty word".to_owned())
+}
+
 impl Dataset {
     /// A data set of sentences as lists of words, each with a list of the words' tags. The tags are numbered
     /// `O` first, then by entity, `B-` before `I-`.
@@ -113,18 +123,10 @@ impl Dataset {
         sentences: &[(Vec<W>, Vec<T>)],
     ) -> Result<Self> {
         for (row, (words, tags)) in sentences.iter().enumerate() {
-            let reason = match words.iter().any(|word| word.as_ref().trim().is_empty()) {
-                _ if words.len() != tags.len() => {
-                    format!(
-                        "row {row} has {} words and {} tags",
-                        words.len(),
-                        tags.len()
-                    )
-                }
-                true => format!("row {row} has an empty word"),
-                false => continue,
-            };
-            return Err(problem::unreadable(call, source, None, reason));
+            if let Some(what) = unfit(words, tags) {
+                let reason = format!("row {row} has {what}");
+                return Err(problem::unreadable(call, source, None, reason));
+            }
         }
         if sentences.is_empty() {
             return Err(problem::empty(source, call));

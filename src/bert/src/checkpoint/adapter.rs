@@ -1,6 +1,7 @@
 //! The files of adapters, as Hugging Face's PEFT writes and reads them: `adapter_config.json` and
 //! `adapter_model.safetensors`, which hold the adapters and the head; the frozen weights stay in the checkpoint that they
-//! came from, whose name is in the configuration. Source: PEFT v0.17 to v0.21, `utils/save_and_load.py`, `tuners/lora/config.py`.
+//! came from, whose name is in the configuration. Source: PEFT v0.17 to v0.21, `utils/save_and_load.py`,
+//! `tuners/lora/config.py`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};

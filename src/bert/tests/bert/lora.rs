@@ -19,6 +19,7 @@ use stratoscope_bert::{
 };
 
 use crate::fixtures::{Case, as_f64, difference, parity};
+use crate::parity::{FORWARD, GRADIENT, GRADIENT_OF_PEAK, loss};
 
 const TRAIN: Mode = Mode::Train {
     seed: 3,
@@ -425,11 +426,11 @@ fn adapters_of_peft_are_the_reference() {
     let loaded = adapters.load::<SequenceClassifier>(&base, &LoadOptions::new(), &device);
     let network = loaded.expect("it loads").network;
     let logits = logits_of(&network, &case, &device);
-    let loss = crate::parity::loss(logits.clone(), case.values("input.labels"));
+    let loss = loss(logits.clone(), case.values("input.labels"));
     let gradients = GradientsParams::from_grads(loss.backward(), &network);
     for (name, data) in [("logits", logits.into_data()), ("loss", loss.into_data())] {
         let (largest, _) = difference(&as_f64(data), case.values(name));
-        assert!(largest <= 1e-5, "{name}: {largest:e}");
+        assert!(largest <= FORWARD, "{name}: {largest:e}");
     }
     let trained = case.names().filter_map(|name| name.strip_prefix("grad."));
     let trained: BTreeSet<&str> = trained.collect();
@@ -439,7 +440,7 @@ fn adapters_of_peft_are_the_reference() {
         let expected = case.values(&format!("grad.{name}"));
         let (largest, peak) = difference(&as_f64(found), expected);
         assert!(
-            largest <= 1e-6 && largest <= 1e-4 * peak,
+            largest <= GRADIENT && largest <= GRADIENT_OF_PEAK * peak,
             "{name}: {largest:e} of {peak:e}"
         );
     }
@@ -471,7 +472,7 @@ fn peft_reads_what_we_write() {
     let found = as_f64(logits_of(&adapted, &case, &Device::flex()).into_data());
     let (largest, peak) = difference(&found, &expected.concat());
     println!("outputs of PEFT differ by {largest:.1e}, the largest is {peak:.1e}");
-    assert!(largest <= 1e-5, "{largest:e}");
+    assert!(largest <= FORWARD, "{largest:e}");
 }
 
 /// What a folder of adapters is refused for: (field, value, code).

@@ -7,9 +7,9 @@ use stratoscope_bert::{LoadOptions, Mode, checkpoint, gradient, named_parameters
 use crate::fixtures::{Case, as_f64, difference, parity};
 
 /// Limits of `tests/parity/README.md`.
-const FORWARD: f64 = 1e-5;
-const GRADIENT: f64 = 1e-6;
-const GRADIENT_OF_PEAK: f64 = 1e-4;
+pub const FORWARD: f64 = 1e-5;
+pub const GRADIENT: f64 = 1e-6;
+pub const GRADIENT_OF_PEAK: f64 = 1e-4;
 
 /// The loss as the reference computes it: cross entropy, or the squared error for one output; mean
 /// over the batch.

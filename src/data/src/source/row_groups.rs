@@ -21,7 +21,7 @@ use parquet::schema::types::ColumnDescPtr;
 
 use super::parquet::{DAMAGED, begin, reason_of, records_of, value};
 use super::records::{Records, Value};
-use super::typed_rows::{Fields, TypedFile, TypedRows};
+use super::typed_rows::{Fields, Starts, TypedFile, TypedRows};
 
 /// Rows that are decoded together.
 const TOGETHER: usize = 256;
@@ -32,8 +32,7 @@ const MOST_TOGETHER: u64 = 1 << 30;
 struct Groups {
     metadata: ParquetMetaData,
     records: Records,
-    /// The first row of each row group, and the number of all rows.
-    starts: Vec<usize>,
+    starts: Starts,
     /// About how many bytes stand before each row group, and in all.
     bytes: Vec<u64>,
 }
@@ -89,11 +88,11 @@ impl GroupRows {
     pub(crate) fn of(file: File) -> io::Result<Self> {
         let reader = begin(file.try_clone()?).map_err(io::Error::other)?;
         let metadata = reader.metadata().clone();
-        let (mut starts, mut bytes) = (vec![0_usize], vec![0_u64]);
+        let rows = metadata.row_groups().iter();
+        let starts = Starts::of(rows.map(|group| usize::try_from(group.num_rows()).ok()));
+        let starts = starts.ok_or_else(|| io::Error::other(DAMAGED))?;
+        let mut bytes = vec![0_u64];
         for group in metadata.row_groups() {
-            let rows = usize::try_from(group.num_rows()).ok();
-            let end = rows.and_then(|rows| starts.last()?.checked_add(rows));
-            starts.push(end.ok_or_else(|| io::Error::other(DAMAGED))?);
             let size = u64::try_from(group.compressed_size()).unwrap_or(0);
             bytes.push(
                 bytes
@@ -156,7 +155,7 @@ impl TypedRows for GroupRows {
 
     fn here(&self) -> (usize, u64) {
         let groups = &self.of.groups;
-        (self.next, groups.bytes[groups.group_of(self.next)])
+        (self.next, groups.bytes[groups.starts.part_of(self.next)])
     }
 
     fn next(&mut self) -> io::Result<Option<Fields>> {
@@ -172,7 +171,7 @@ impl GroupRows {
     /// Decodes the next rows; false at the end.
     fn fill(&mut self) -> io::Result<bool> {
         let groups = Arc::clone(&self.of.groups);
-        if self.next >= groups.rows() {
+        if self.next >= groups.starts.rows() {
             return Ok(false);
         }
         // The decoder does not call every damage an error.
@@ -186,11 +185,11 @@ impl GroupRows {
     }
 
     fn decode(&mut self, groups: &Groups) -> Result<Vec<Fields>, ParquetError> {
-        let group = groups.group_of(self.next);
+        let group = groups.starts.part_of(self.next);
         if self.open.as_ref().is_none_or(|open| open.0 != group) {
             self.open = Some((group, self.readers(groups, group)?));
         }
-        let count = TOGETHER.min(groups.starts[group + 1] - self.next);
+        let count = TOGETHER.min(groups.starts.rows_of(group).end - self.next);
         let wanted = Arc::clone(&self.of.wanted);
         let header = groups.records.columns.len();
         let mut rows: Vec<Fields> = vec![Ok(vec![String::new(); header]); count];
@@ -230,7 +229,7 @@ impl GroupRows {
             groups.metadata.page_index_for_row_group(group),
             Arc::new(ReaderProperties::builder().build()),
         )?;
-        let before = self.next - groups.starts[group];
+        let before = self.next - groups.starts.rows_of(group).start;
         let readers = self.of.wanted.iter().map(|wanted| {
             let Some(leaf) = wanted.leaf else {
                 return Ok(None);
@@ -242,17 +241,6 @@ impl GroupRows {
             }
         });
         readers.collect()
-    }
-}
-
-impl Groups {
-    fn rows(&self) -> usize {
-        self.starts.last().copied().unwrap_or(0)
-    }
-
-    /// The row group that a row is in. Some have no row.
-    fn group_of(&self, row: usize) -> usize {
-        self.starts.partition_point(|&start| start <= row) - 1
     }
 }
 

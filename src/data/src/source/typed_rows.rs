@@ -1,6 +1,7 @@
 //! Rows of files whose columns have types, from any row on, for a stream: Parquet's row groups, Arrow's batches.
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -43,6 +44,35 @@ pub(crate) trait TypedRows {
     /// # Errors
     /// Why the file cannot be read.
     fn next(&mut self) -> io::Result<Option<Fields>>;
+}
+
+/// Where the parts of a file begin, groups or batches: the first row of each, and the number of all rows.
+pub(super) struct Starts(Vec<usize>);
+
+impl Starts {
+    /// Of parts with so many rows each; `None` for more than can be counted, or for a part that does not say.
+    pub(super) fn of(parts: impl IntoIterator<Item = Option<usize>>) -> Option<Self> {
+        let mut starts = vec![0_usize];
+        for rows in parts {
+            starts.push(starts.last()?.checked_add(rows?)?);
+        }
+        Some(Self(starts))
+    }
+
+    /// How many rows there are.
+    pub(super) fn rows(&self) -> usize {
+        self.0.last().copied().unwrap_or(0)
+    }
+
+    /// The part that a row is in, the number of parts behind the last row. Some parts have no row.
+    pub(super) fn part_of(&self, row: usize) -> usize {
+        self.0.partition_point(|&start| start <= row) - 1
+    }
+
+    /// The rows of a part.
+    pub(super) fn rows_of(&self, part: usize) -> Range<usize> {
+        self.0[part]..self.0[part + 1]
+    }
 }
 
 impl Records {

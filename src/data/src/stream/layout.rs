@@ -9,6 +9,7 @@ use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_render::text;
 
 use super::rows::{At, Content, Format, Raw, RawRows};
+use crate::annotation;
 use crate::dataset::SkippedRows;
 use crate::label_sets::names_in;
 use crate::problem;
@@ -290,13 +291,10 @@ impl Layout {
         };
         let of = |number: usize| self.header.get(lists[number]).map_or("", String::as_str);
         let reason = match lists.map(list) {
-            [Some(words), Some(tags)] if words.len() != tags.len() => {
-                format!("it has {} words and {} tags", words.len(), tags.len())
-            }
-            [Some(words), Some(_)] if words.iter().any(|word| word.trim().is_empty()) => {
-                "it has an empty word".to_owned()
-            }
-            [Some(words), Some(tags)] => return tagged(words, tags),
+            [Some(words), Some(tags)] => match annotation::unfit(&words, &tags) {
+                Some(what) => format!("it has {what}"),
+                None => return tagged(words, tags),
+            },
             [None, _] => format!("the column `{}` is no list", of(0)),
             [_, None] => format!("the column `{}` is no list", of(1)),
         };

@@ -109,8 +109,8 @@ impl Stream {
     }
 
     /// The rows of Parquet files: words with tags, where they have lists of both as [`Dataset::parquet`] reads them, else
-    /// texts whose columns have common names (see [`Columns`]), as [`Dataset::parquet_with`] reads them. Only the columns that are needed are read, and of these the pages that hold the rows. In messages a row is a
-    /// line, counted from 1.
+    /// texts whose columns have common names (see [`Columns`]), as [`Dataset::parquet_with`] reads them. Only the columns
+    /// that are needed are read, and of these the pages that hold the rows. In messages a row is a line, counted from 1.
     ///
     /// # Errors
     /// SC0911 for a file that is no Parquet or is damaged, or a row whose values are no texts; else as [`Self::csv`].

@@ -62,12 +62,7 @@ pub(super) fn checked_stream(files: &impl Files, data: &Stream, call: &str) -> R
     if data.value_range().is_none_or(is_inside) && !beyond_classes {
         return Ok(data);
     }
-    let mut rows = 0;
-    for portion in data.portions() {
-        rows += portion?.examples.iter().filter(is_beyond).count();
-    }
-    let first = data.find(|example| is_beyond(&example))?;
-    let first = first.unwrap_or_else(|| Example::new(""));
+    let (first, rows) = stream::rows_that(&data, |example| is_beyond(&example))?;
     Err(beyond(&first, rows, call))
 }
 

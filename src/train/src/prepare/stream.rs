@@ -147,6 +147,26 @@ fn largest_of_set(example: &Example) -> Option<usize> {
     example.classes()?.last().copied()
 }
 
+/// The first example that a function finds, an empty one if there is none, and how many it finds.
+///
+/// # Errors
+/// SC0911 if a file has changed.
+pub(super) fn rows_that(
+    stream: &Stream,
+    is_meant: impl Fn(&Example) -> bool,
+) -> Result<(Example, usize)> {
+    let (mut first, mut rows) = (None, 0);
+    for portion in stream.portions() {
+        for example in portion?.examples {
+            if is_meant(&example) {
+                rows += 1;
+                first.get_or_insert(example);
+            }
+        }
+    }
+    Ok((first.unwrap_or_else(|| Example::new("")), rows))
+}
+
 /// The stream with its labels, or tags, numbered as the model's, which has so many outputs. `largest`: that of an example.
 fn numbered(
     files: &impl Files,
@@ -158,13 +178,7 @@ fn numbered(
     let counts = stream.class_counts();
     let most = counts.iter().rposition(|&count| count > 0).unwrap_or(0);
     if most >= outputs {
-        let is_outside = |it: &Example| largest(it) >= Some(outputs);
-        let mut rows = 0;
-        for portion in stream.portions() {
-            rows += portion?.examples.iter().filter(|it| is_outside(it)).count();
-        }
-        let first = stream.find(is_outside)?;
-        let first = first.unwrap_or_else(|| Example::new(""));
+        let (first, rows) = rows_that(stream, |it| largest(it) >= Some(outputs))?;
         let rule = LabelOutOfRange {
             label: largest(&first).unwrap_or_default() as i64,
             row: first.row,

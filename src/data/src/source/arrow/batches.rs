@@ -14,7 +14,7 @@ use super::kind::Column;
 use super::messages::Messages;
 use super::{Read, begin, damaged, length_of, rows_of};
 use crate::source::records::Records;
-use crate::source::typed_rows::{Fields, TypedFile, TypedRows};
+use crate::source::typed_rows::{Fields, Starts, TypedFile, TypedRows};
 
 /// The rows of an open file.
 pub(crate) struct BatchRows {
@@ -42,8 +42,7 @@ struct Known {
     batches: Vec<u64>,
     /// The same of dictionaries.
     dictionaries: Vec<u64>,
-    /// The first row of each batch, and the number of all rows.
-    starts: Vec<usize>,
+    starts: Starts,
 }
 
 impl BatchRows {
@@ -58,7 +57,7 @@ impl BatchRows {
 
     fn looked_through(messages: Messages) -> Read<Self> {
         let (mut messages, columns, records) = begin(messages, "Stream::arrow", "")?;
-        let (mut batches, mut dictionaries, mut starts) = (Vec::new(), Vec::new(), vec![0_usize]);
+        let (mut batches, mut dictionaries, mut rows) = (Vec::new(), Vec::new(), Vec::new());
         loop {
             let position = messages.position();
             let Some(message) = messages.next_without_body()? else {
@@ -66,9 +65,7 @@ impl BatchRows {
             };
             match message.header()? {
                 MessageHeaderRef::RecordBatch(batch) => {
-                    let rows = length_of(&batch)?;
-                    let end = starts.last().and_then(|start| start.checked_add(rows));
-                    starts.push(end.map_or_else(damaged, Ok)?);
+                    rows.push(Some(length_of(&batch)?));
                     batches.push(position);
                 }
                 MessageHeaderRef::DictionaryBatch(_) => dictionaries.push(position),
@@ -80,7 +77,7 @@ impl BatchRows {
             records,
             batches,
             dictionaries,
-            starts,
+            starts: Starts::of(rows).map_or_else(damaged, Ok)?,
         };
         Ok(Self {
             messages,
@@ -99,10 +96,7 @@ impl BatchRows {
         let known = &self.of.shared;
         let (mut dictionaries, mut bytes) = (Dictionaries::default(), 0);
         for &position in &known.dictionaries {
-            self.messages.seek(position)?;
-            let Some(message) = self.messages.next()? else {
-                return damaged();
-            };
+            let message = self.messages.at(position)?;
             let MessageHeaderRef::DictionaryBatch(batch) = message.header()? else {
                 return damaged();
             };
@@ -120,22 +114,20 @@ impl BatchRows {
     /// Decodes the next batch.
     fn decode(&mut self) -> Read<()> {
         let (of, known) = (&self.of, &self.of.shared);
-        let batch = known.starts.partition_point(|&start| start <= self.next) - 1;
-        self.messages.seek(known.batches[batch])?;
-        let Some(message) = self.messages.next()? else {
-            return damaged();
-        };
+        let batch = known.starts.part_of(self.next);
+        let message = self.messages.at(known.batches[batch])?;
         let MessageHeaderRef::RecordBatch(found) = message.header()? else {
             return damaged();
         };
-        let (found, wanted) = ((found, &message.body[..]), of.columns());
+        let wanted: Vec<usize> = of.wanted.iter().map(|it| it.0).collect();
+        let found = (found, &message.body[..]);
         // What is counted is what is held, which is one batch.
         let rows = rows_of(found, (&known.columns, &wanted), &of.dictionaries, &mut 0)?;
-        let before = self.next - known.starts[batch];
-        if known.starts[batch] + rows.len() != known.starts[batch + 1] {
+        let said = known.starts.rows_of(batch);
+        if rows.len() != said.len() {
             return damaged();
         }
-        for values in rows.into_iter().skip(before) {
+        for values in rows.into_iter().skip(self.next - said.start) {
             let mut row = vec![String::new(); known.columns.len()];
             let mut fields = of.wanted.iter().zip(&values);
             let outcome = fields.try_for_each(|(&(column, is_list), value)| {
@@ -148,25 +140,13 @@ impl BatchRows {
     }
 }
 
-impl Batches {
-    fn columns(&self) -> Vec<usize> {
-        self.wanted.iter().map(|it| it.0).collect()
-    }
-}
-
-impl Known {
-    fn rows(&self) -> usize {
-        self.starts.last().copied().unwrap_or(0)
-    }
-}
-
 impl TypedFile for Batches {
     fn records(&self) -> &Records {
         &self.shared.records
     }
 
     fn rows(&self, path: &Path, first: usize) -> io::Result<Box<dyn TypedRows>> {
-        let messages = Messages::of(File::open(path)?).map_err(io::Error::other)?;
+        let messages = Messages::known(File::open(path)?).map_err(io::Error::other)?;
         Ok(Box::new(BatchRows {
             messages,
             of: Arc::new(self.clone()),
@@ -195,14 +175,13 @@ impl TypedRows for BatchRows {
 
     fn here(&self) -> (usize, u64) {
         let known = &self.of.shared;
-        let batch = known.starts.partition_point(|&start| start <= self.next) - 1;
-        let place = known.batches.get(batch).copied();
+        let place = known.batches.get(known.starts.part_of(self.next)).copied();
         (self.next, place.unwrap_or(self.messages.file_bytes()))
     }
 
     fn next(&mut self) -> io::Result<Option<Fields>> {
         if self.waiting.is_empty() {
-            if self.next >= self.of.shared.rows() {
+            if self.next >= self.of.shared.starts.rows() {
                 return Ok(None);
             }
             self.decode().map_err(io::Error::other)?;

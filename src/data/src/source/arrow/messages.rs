@@ -52,20 +52,9 @@ impl Messages {
         Self::of(File::open(path).map_err(|error| error.to_string())?)
     }
 
+    /// A file that is to be read from its first message on.
     pub(super) fn of(file: File) -> Read<Self> {
-        let metadata = file.metadata().map_err(|error| error.to_string())?;
-        if !metadata.is_file() {
-            return Err(
-                "it is not a file: rows of Arrow are read from one file at a time".to_owned(),
-            );
-        }
-        let mut messages = Self {
-            input: BufReader::with_capacity(1 << 20, file),
-            bytes: metadata.len(),
-            position: 0,
-            is_framed: false,
-            is_over: false,
-        };
+        let mut messages = Self::known(file)?;
         let most = BEFORE_STREAM.min(messages.bytes);
         let first = messages.take(most)?;
         match first.get(..4) {
@@ -86,6 +75,23 @@ impl Messages {
             messages.position = 0;
         }
         Ok(messages)
+    }
+
+    /// A file that was looked through before, whose messages are read at their places.
+    pub(super) fn known(file: File) -> Read<Self> {
+        let metadata = file.metadata().map_err(|error| error.to_string())?;
+        if !metadata.is_file() {
+            return Err(
+                "it is not a file: rows of Arrow are read from one file at a time".to_owned(),
+            );
+        }
+        Ok(Self {
+            input: BufReader::with_capacity(1 << 20, file),
+            bytes: metadata.len(),
+            position: 0,
+            is_framed: false,
+            is_over: false,
+        })
     }
 
     /// The length of the file.
@@ -122,12 +128,12 @@ impl Messages {
         Ok(Some(message))
     }
 
-    /// Goes to the message that begins at a byte.
-    pub(super) fn seek(&mut self, position: u64) -> Read<()> {
+    /// The message that begins at a byte.
+    pub(super) fn at(&mut self, position: u64) -> Read<Message> {
         let sought = self.input.seek(SeekFrom::Start(position));
         self.position = sought.map_err(|error| error.to_string())?;
         self.is_over = false;
-        Ok(())
+        self.next()?.map_or_else(damaged, Ok)
     }
 
     /// The description of the next message, and the bytes of its body, which follow.
