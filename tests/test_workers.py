@@ -153,7 +153,23 @@ def test_every_worker_sees_all_examples(ready):
     cell = kernel.run(f"let history = fit!({every.format('Off')})?;")
     check_card(cell, "SC0813", "an epoch has 128")
     assert kernel.run("history.counters.optimizer_steps").shown() == "16"
-    check_error(kernel.execute(f"fit!({every.format('File')})?;"), "SC0803", "cannot divide files")
+    check_error(kernel.execute(f"fit!({every.format('File')})?;"), "SC0803", "that are from no file")
+
+
+def test_a_worker_has_the_files_that_are_its_own(ready):
+    kernel, _ = ready
+    for part, rows in (("a", 24), ("b", 8)):
+        lines = "".join(f"a game of chess {row}\\tgames\\na mail server {row}\\tmail\\n" for row in range(rows // 2))
+        kernel.run(f'std::fs::write("part-{part}.tsv", "text\\tlabel\\n{lines}")?;')
+    kernel.run('let parts = Dataset::tsv("part-*.tsv")?.auto_shard(AutoShardPolicy::File);')
+    kernel.run("let strategy = MultiWorkerMirroredStrategy::workers(2)?;")
+    kernel.run(
+        'scope!(strategy, {\n    let small = BertForSequenceClassification::from_pretrained("all-MiniLM-L6-v2", 2)?;\n'
+        "    compile!(small, optimizer = SGD::new(0.01), loss = SparseCategoricalCrossentropy { from_logits: true })?;\n});"
+    )
+    shown = kernel.run("let history = fit!(small, parts, epochs = 1, batch_size = 8)?;").shown()
+    assert "2 files over 2 workers: 24, 8 examples; worker 1 has none left after 16 of an epoch" in " ".join(shown.split()), shown
+    assert kernel.run("history.counters.optimizer_steps").shown() == "4"
 
 
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGSTOP])

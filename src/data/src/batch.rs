@@ -7,7 +7,6 @@ use crate::encoded::{Encoded, EncodedExample, Targets};
 use crate::example::Label;
 use crate::prefetch::Prefetch;
 use crate::questions::Passages;
-use crate::shards;
 use crate::tags::TagScheme;
 
 /// Examples as rectangular arrays, row-major: B examples by S positions.
@@ -30,6 +29,9 @@ pub struct Batch {
     /// How many sequences a row consists of, each of S / `choices` positions and padded by itself: those of multiple choice,
     /// else 1.
     pub choices: usize,
+    /// How many examples each worker has, in the order of workers and rows, where the data's `AutoShardPolicy` decides
+    /// which ones; `None`: they are divided evenly.
+    pub by_worker: Option<Vec<usize>>,
 }
 
 /// The labels of a batch; all of one kind.
@@ -186,6 +188,7 @@ impl Batch {
             rows: examples.iter().map(|example| example.index).collect(),
             seq,
             choices,
+            by_worker: None,
         };
         for example in examples {
             let end = batch.ids.len() + seq;
@@ -228,87 +231,6 @@ impl Batch {
     pub fn tokens(&self) -> usize {
         self.mask.iter().filter(|&&mask| mask == 1).count()
     }
-
-    /// Divides the batch over replicas, in order. If it does not divide evenly, the first replicas get one example
-    /// more: 5 over 2 is 3 + 2. All parts keep the row length of the full batch, so
-    /// every replica computes on the same shapes. With fewer examples than replicas there are
-    /// as many parts as examples, and the other replicas skip the step.
-    pub fn split(&self, replicas: usize) -> Vec<Batch> {
-        let (share, remainder) = (self.size() / replicas.max(1), self.size() % replicas.max(1));
-        let mut start = 0;
-        let mut parts = Vec::with_capacity(replicas.min(self.size()));
-        for replica in 0..replicas.max(1).min(self.size()) {
-            let end = start + share + usize::from(replica < remainder);
-            parts.push(self.slice(start..end));
-            start = end;
-        }
-        parts
-    }
-
-    /// The examples in parts of at most `most`, in order, each padded to its own longest row: the batches that the same
-    /// examples make with `batch_size = most`.
-    pub fn in_parts_of(&self, most: usize) -> Vec<Batch> {
-        let most = most.max(1);
-        let starts = (0..self.size()).step_by(most);
-        starts
-            .map(|start| {
-                let part = self.slice(start..(start + most).min(self.size()));
-                part.without_spare_padding()
-            })
-            .collect()
-    }
-
-    /// The same examples at the length of the longest of them.
-    fn without_spare_padding(self) -> Self {
-        if self.seq == 0 {
-            return self;
-        }
-        let is_token = |row: &[i32]| row.iter().rposition(|&mask| mask == 1);
-        let length = (self.seq / self.choices.max(1)).max(1);
-        let longest = self.mask.chunks(length).filter_map(is_token).max();
-        let kept = longest.map_or(0, |last| last + 1);
-        let cut = |rows: &[i32]| -> Vec<i32> {
-            let sequences = rows.chunks(length);
-            sequences.flat_map(|row| &row[..kept]).copied().collect()
-        };
-        let seq = self.choices * kept;
-        let labels = match &self.labels {
-            // Those of a head that answers some tokens are not as many as the row has.
-            Labels::Tokens(tokens) if tokens.places.is_none() => Labels::Tokens(TokenLabels {
-                classes: cut(&tokens.classes),
-                seq,
-                ..tokens.clone()
-            }),
-            other => other.clone(),
-        };
-        Self {
-            ids: cut(&self.ids),
-            mask: cut(&self.mask),
-            type_ids: cut(&self.type_ids),
-            labels,
-            seq,
-            ..self
-        }
-    }
-
-    /// A range of the examples, at the same row length.
-    ///
-    /// # Panics
-    /// If the range goes past the end.
-    pub fn slice(&self, rows: Range<usize>) -> Self {
-        let positions = rows.start * self.seq..rows.end * self.seq;
-        let numbers = rows.start * self.width()..rows.end * self.width();
-        Self {
-            ids: self.ids[positions.clone()].to_vec(),
-            mask: self.mask[positions.clone()].to_vec(),
-            type_ids: self.type_ids[positions].to_vec(),
-            features: self.features[numbers].to_vec(),
-            labels: self.labels.slice(rows.clone()),
-            rows: self.rows[rows].to_vec(),
-            seq: self.seq,
-            choices: self.choices,
-        }
-    }
 }
 
 /// The batches of an epoch, in order.
@@ -342,13 +264,20 @@ impl Iterator for Batches {
             .position
             .saturating_add(self.batch_size)
             .min(self.encoded.len());
-        let positions = shards::by_worker(self.position..end, self.encoded.passes());
+        let mut positions: Vec<usize> = (self.position..end).collect();
+        let by_worker = self.encoded.division.as_ref().map(|division| {
+            positions.sort_by_key(|&position| division.worker(position));
+            division.shares(self.position..end)
+        });
         let examples: Vec<&EncodedExample> = positions
             .into_iter()
             .filter_map(|position| self.encoded.get(position))
             .collect();
         self.position = end;
-        (!examples.is_empty()).then(|| Batch::of(&examples, &self.encoded))
+        (!examples.is_empty()).then(|| Batch {
+            by_worker,
+            ..Batch::of(&examples, &self.encoded)
+        })
     }
 
     /// Skipped batches are not built, so a resumed run begins at once.
@@ -490,7 +419,7 @@ mod tests {
             .unwrap()
             .next()
             .unwrap();
-        let parts = batch.split(2);
+        let parts: Vec<Batch> = batch.split(2).into_iter().flatten().collect();
         assert_eq!(parts.iter().map(Batch::size).collect::<Vec<_>>(), [3, 2]);
         assert_eq!(
             parts[1].seq, 5,
@@ -518,13 +447,10 @@ mod tests {
     #[test]
     fn replicas_without_an_example_get_no_part() {
         let batch = encoded(&["a", "b"]).batch(8).unwrap().next().unwrap();
-        assert_eq!(batch.split(4).len(), 2);
-        assert_eq!(batch.split(1), std::slice::from_ref(&batch));
-        assert_eq!(
-            batch.split(0),
-            std::slice::from_ref(&batch),
-            "no replicas: the whole"
-        );
+        assert_eq!(batch.split(4).iter().flatten().count(), 2);
+        assert!(batch.split(4)[2..].iter().all(Option::is_none));
+        assert_eq!(batch.split(1), [Some(batch.clone())]);
+        assert_eq!(batch.split(0), [Some(batch)], "no replicas: the whole");
     }
 
     #[test]
@@ -548,7 +474,7 @@ mod tests {
             prop_assert_eq!(batches.len(), texts.len().div_ceil(batch_size));
             let mut seen = Vec::new();
             for batch in batches.prefetch(depth) {
-                let parts = batch.split(replicas);
+                let parts: Vec<Batch> = batch.split(replicas).into_iter().flatten().collect();
                 let sizes: Vec<usize> = parts.iter().map(Batch::size).collect();
                 prop_assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1);
                 let ids: Vec<i32> = parts.iter().flat_map(|part| part.ids.clone()).collect();

@@ -4,14 +4,16 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use stratoscope_diagnostics::Result;
 
 use crate::annotation::Annotation;
 use crate::dataset::Dataset;
-use crate::encoded::{Encoded, EncodedExample, Targets};
+use crate::encoded::{Encoded, EncodedExample, Targets, TokenReport};
 use crate::example::{Example, Label};
 use crate::problem;
-use crate::tokenize::Tokenize;
+use crate::tokenization::of_text;
+use crate::tokenize::{Form, Tokenize};
 
 impl Example {
     /// Adds the texts to choose from, in their order; the label is the number of the right one.
@@ -27,6 +29,87 @@ impl Example {
             Some(Annotation::Choices(choices)) => Some(choices),
             _ => None,
         }
+    }
+}
+
+/// What is wrong with a row of so many choices, where the first one has `expected`.
+pub(crate) fn unfit(row: usize, found: usize, expected: usize) -> Option<String> {
+    match found {
+        0 => Some(format!("row {row} has no choices")),
+        1 => Some(format!(
+            "row {row} has one choice, where at least two are needed"
+        )),
+        _ if found == expected => None,
+        _ => Some(format!(
+            "row {row} has {found} choices, row 0 has {expected}"
+        )),
+    }
+}
+
+/// The sequences of a prompt: each of its choices, the prompt before it.
+fn sequences(tokenizer: &dyn Tokenize, form: &Form, example: &Example) -> Vec<EncodedExample> {
+    let choices = example.choices().unwrap_or_default().iter();
+    let each = choices.map(|choice| {
+        let pair = Example::new(&example.text).with_pair(choice);
+        of_text(0, &pair, form.encode(tokenizer, &pair))
+    });
+    each.collect()
+}
+
+/// A prompt of its sequences.
+fn whole<'s>(
+    index: usize,
+    example: &Example,
+    sequences: impl Iterator<Item = &'s EncodedExample>,
+) -> EncodedExample {
+    let mut whole = EncodedExample {
+        ids: Vec::new(),
+        type_ids: Vec::new(),
+        features: Arc::default(),
+        label: example.label,
+        window: None,
+        targets: Targets::Label,
+        index,
+        truncated: 0,
+    };
+    let lengths = sequences.map(|sequence| {
+        whole.ids.extend_from_slice(&sequence.ids);
+        whole.type_ids.extend_from_slice(&sequence.type_ids);
+        whole.truncated += sequence.truncated;
+        sequence.ids.len()
+    });
+    let lengths: Arc<[usize]> = lengths.collect();
+    whole.targets = Targets::Choices(lengths);
+    whole
+}
+
+/// One prompt as tokens.
+pub(crate) fn of_choices(
+    tokenizer: &dyn Tokenize,
+    example: &Example,
+    max_length: usize,
+) -> EncodedExample {
+    let sequences = sequences(tokenizer, &Form::of_texts(max_length), example);
+    whole(example.row, example, sequences.iter())
+}
+
+/// Some prompts as tokens, in parallel; the report counts sequences.
+pub(crate) fn encoded(
+    examples: &[Example],
+    tokenizer: &dyn Tokenize,
+    max_length: usize,
+) -> Encoded {
+    let form = Form::of_texts(max_length);
+    let each = examples.par_iter();
+    let each: Vec<Vec<EncodedExample>> = each
+        .map(|example| sequences(tokenizer, &form, example))
+        .collect();
+    let prompts = examples.iter().zip(&each).enumerate();
+    let prompts = prompts.map(|(index, (example, own))| whole(index, example, own.iter()));
+    let encoded = Encoded::of(prompts.collect(), tokenizer, max_length);
+    Encoded {
+        report: TokenReport::of(&each.concat(), tokenizer.unk_id(), max_length),
+        ..encoded
     }
 }
 
@@ -75,16 +158,9 @@ impl Dataset {
         // The names are numbers, which keep their order in any data set.
         let names: Vec<String> = (0..expected).map(|number| number.to_string()).collect();
         for (row, example) in examples.iter().enumerate() {
-            let found = count(example);
-            let reason = match found {
-                0 => format!("row {row} has no choices"),
-                1 => format!("row {row} has one choice, where at least two are needed"),
-                _ if found != expected => {
-                    format!("row {row} has {found} choices, row 0 has {expected}")
-                }
-                _ => continue,
-            };
-            return Err(problem::unreadable(call, source, example.line, reason));
+            if let Some(reason) = unfit(row, count(example), expected) {
+                return Err(problem::unreadable(call, source, example.line, reason));
+            }
         }
         let data = Self::from_examples(examples, names, source);
         let is_outside = |example: &&Example| example.class().is_some_and(|it| it >= expected);
@@ -121,28 +197,10 @@ impl Dataset {
         let sequences = pairs.tokenize(tokenizer, max_length)?;
         let mut next = 0;
         let examples = self.examples.iter().enumerate().map(|(index, example)| {
-            let mut whole = EncodedExample {
-                ids: Vec::new(),
-                type_ids: Vec::new(),
-                features: Arc::default(),
-                label: example.label,
-                window: None,
-                targets: Targets::Label,
-                index,
-                truncated: 0,
-            };
             let count = example.choices().map_or(0, <[String]>::len);
             let own = (next..next + count).filter_map(|at| sequences.get(at));
-            let lengths = own.map(|sequence| {
-                whole.ids.extend_from_slice(&sequence.ids);
-                whole.type_ids.extend_from_slice(&sequence.type_ids);
-                whole.truncated += sequence.truncated;
-                sequence.ids.len()
-            });
-            let lengths: Arc<[usize]> = lengths.collect();
-            whole.targets = Targets::Choices(lengths);
             next += count;
-            whole
+            whole(index, example, own)
         });
         let encoded = Encoded::of(examples.collect(), tokenizer, max_length);
         Ok(Encoded {
@@ -196,7 +254,7 @@ mod tests {
         assert_eq!(&batch.mask[..9], [1, 1, 1, 1, 1, 1, 0, 0, 0]);
         assert_eq!(&batch.type_ids[..9], [0, 0, 0, 1, 1, 1, 0, 0, 0]);
         // A replica's part has the same shape; smaller batches have their own.
-        let parts = batch.split(2);
+        let parts: Vec<_> = batch.split(2).into_iter().flatten().collect();
         assert_eq!(sequences(&parts[1], 0)[1], "[qr]fghi]");
         let parts = batch.in_parts_of(1);
         assert_eq!((parts[0].choices, parts[0].seq), (3, 3 * 6));

@@ -11,6 +11,7 @@ use crate::batch::Batches;
 use crate::example::Label;
 use crate::masking::Hidden;
 use crate::questions::Passages;
+use crate::shards::Division;
 use crate::tags::TagScheme;
 use crate::token_cache::Kept;
 use crate::tokenize::Tokenize;
@@ -83,8 +84,8 @@ pub enum Targets {
 pub struct Encoded {
     pub(crate) examples: Arc<[EncodedExample]>,
     pub(crate) order: Arc<[usize]>,
-    /// How often an epoch has each example: once for each worker that sees all of them.
-    pub(crate) passes: usize,
+    /// Which worker has each of them, where the data's policy decides that.
+    pub(crate) division: Option<Division>,
     pub(crate) pad_id: u32,
     pub(crate) max_length: usize,
     pub(crate) report: TokenReport,
@@ -127,7 +128,7 @@ impl Encoded {
         Self {
             report: TokenReport::of(&examples, tokenizer.unk_id(), max_length),
             order: (0..examples.len()).collect(),
-            passes: 1,
+            division: None,
             examples: examples.into(),
             pad_id: tokenizer.pad_id(),
             max_length,
@@ -152,19 +153,23 @@ impl Encoded {
     /// The same examples in the order of one epoch, which is determined by seed and epoch and not by the current
     /// order.
     pub fn shuffle(&self, seed: u64, epoch: u64) -> Self {
-        let examples = self.examples.len();
         let length = |row: usize| grouping::key(self.examples[row].positions());
-        let own = |worker| {
-            let mut order = shards::order_of(worker, examples, seed, epoch);
+        let workers = self.division.as_ref().map_or(1, Division::workers);
+        let at_random = |worker: usize, rows: &[usize]| {
+            let mut order = shards::order_of(worker, rows, seed, epoch);
             if let Some(batch_size) = self.grouped {
                 // Each worker has its share of a batch, and all of them the batches in one order.
-                let share = (batch_size / self.passes).max(1);
+                let share = (batch_size / workers).max(1);
                 grouping::grouped(&mut order, 0, share, length, (seed, epoch));
             }
             order
         };
+        let order = match &self.division {
+            Some(division) => division.interleaved(at_random),
+            None => at_random(0, &(0..self.examples.len()).collect::<Vec<_>>()),
+        };
         Self {
-            order: shards::interleaved(examples, self.passes, own).into(),
+            order: order.into(),
             ..self.in_epoch(seed, epoch)
         }
     }
@@ -224,11 +229,13 @@ impl Encoded {
         if from == 0 && count >= self.len() && left_out.is_empty() {
             return self.clone();
         }
-        let is_in =
-            |&&at: &&usize| left_out.is_empty() || !left_out.contains(&self.examples[at].index);
-        let rest = self.order.get(from..).unwrap_or_default().iter();
+        let is_in = |&at: &usize| {
+            left_out.is_empty() || !left_out.contains(&self.examples[self.order[at]].index)
+        };
+        let places: Vec<usize> = (from..self.len()).filter(is_in).take(count).collect();
         Self {
-            order: rest.filter(is_in).take(count).copied().collect(),
+            order: places.iter().map(|&at| self.order[at]).collect(),
+            division: self.division.as_ref().map(|it| it.at(&places)),
             ..self.clone()
         }
     }
@@ -304,7 +311,7 @@ impl fmt::Debug for Encoded {
 }
 
 impl TokenReport {
-    fn of(examples: &[EncodedExample], unk_id: u32, max_length: usize) -> Self {
+    pub(crate) fn of(examples: &[EncodedExample], unk_id: u32, max_length: usize) -> Self {
         let mut lengths: Vec<usize> = examples.iter().map(|example| example.ids.len()).collect();
         lengths.sort_unstable();
         let unknown =

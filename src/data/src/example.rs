@@ -33,6 +33,8 @@ pub struct Example {
     pub row: usize,
     /// The line of the file where it begins, counted from 1; `None` if it is not from a file.
     pub line: Option<usize>,
+    /// The path of the file that it is from, as the user gave it or a pattern found it.
+    pub file: Option<Arc<str>>,
 }
 
 impl Example {
@@ -47,6 +49,7 @@ impl Example {
             annotation: None,
             row: 0,
             line: None,
+            file: None,
         }
     }
 

@@ -314,9 +314,9 @@ mod tests {
             (2, 0, 1)
         );
         assert_eq!(batches[0].labels, Labels::Classes(vec![0, 2]));
-        let parts = batches[0].split(2);
-        assert_eq!(parts[1].features, [3.0, 4.0]);
-        assert_eq!((parts[1].width(), &parts[1].rows), (2, &vec![1]));
+        let second = batches[0].split(2).remove(1).expect("a part");
+        assert_eq!(second.features, [3.0, 4.0]);
+        assert_eq!((second.width(), &second.rows), (2, &vec![1]));
     }
 
     #[test]

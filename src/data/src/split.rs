@@ -1,12 +1,13 @@
 //! [`Data`] and [`Split`]: what models take, in memory or streamed, as it is given and as tokens.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use stratoscope_diagnostics::Result;
 
 use crate::batch::{Batch, Batches};
 use crate::dataset::Dataset;
-use crate::encoded::{Encoded, TokenReport};
+use crate::encoded::{Encoded, EncodedExample, TokenReport};
 use crate::shards::AutoShardPolicy;
 use crate::stream::{EncodedStream, Stream, StreamBatches};
 
@@ -144,6 +145,12 @@ impl Split {
         self.held().map_or(1, Encoded::passes)
     }
 
+    /// How many examples each worker has at these positions of the order; `None` where they are divided evenly, as those of
+    /// a stream are.
+    pub fn shares_of(&self, positions: Range<usize>) -> Option<Vec<usize>> {
+        self.held().and_then(|encoded| encoded.shares_of(positions))
+    }
+
     /// The statistics of the tokenization.
     pub fn report(&self) -> &TokenReport {
         match self {
@@ -200,15 +207,15 @@ impl Split {
         }
     }
 
-    /// How many examples have each length in tokens.
+    /// How many examples have each length in tokens; of prompts with choices, how many of their sequences.
     pub fn lengths(&self) -> Vec<usize> {
         match self {
             Self::Streamed(stream) => stream.lengths().to_vec(),
             Self::Held(encoded) => {
                 let mut lengths = Vec::new();
                 let examples = (0..encoded.len()).filter_map(|at| encoded.get(at));
-                for example in examples {
-                    count_at(&mut lengths, example.ids.len());
+                for sequence in examples.flat_map(EncodedExample::sequences) {
+                    count_at(&mut lengths, sequence.len());
                 }
                 lengths
             }

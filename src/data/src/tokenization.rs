@@ -14,7 +14,7 @@ use crate::example::{Example, Label};
 use crate::questions::Window;
 use crate::token_cache::{Entry, Kept};
 use crate::tokenize::{Form, Tokenize, Tokenized};
-use crate::{masking, problem, words};
+use crate::{choices, masking, problem, words};
 
 /// Gets the tokens of the examples, portion by portion.
 type Writes<'w> = &'w mut dyn FnMut(&[Tokenized]);
@@ -230,7 +230,7 @@ impl Dataset {
 }
 
 /// The tokens of a text, or of a pair, with its label.
-fn of_text(index: usize, example: &Example, tokenized: Tokenized) -> EncodedExample {
+pub(crate) fn of_text(index: usize, example: &Example, tokenized: Tokenized) -> EncodedExample {
     let encoding = tokenized.encoding;
     EncodedExample {
         ids: encoding.ids,
@@ -256,6 +256,8 @@ pub enum TokensOf {
     Words,
     /// Its texts, whose tokens are hidden in batches, as [`Dataset::tokenize_masked`] does.
     Masked,
+    /// Its choices, as [`Dataset::tokenize_choices`] does.
+    Choices,
 }
 
 /// The tokens of one example. Its index is its row.
@@ -266,13 +268,14 @@ pub fn encode_example(
     of: TokensOf,
 ) -> EncodedExample {
     let form = match of {
+        TokensOf::Choices => return choices::of_choices(tokenizer, example, max_length),
         TokensOf::Texts => Form::of_texts(max_length),
         TokensOf::Words => words::form(max_length),
         TokensOf::Masked => Form::of_pieces(max_length),
     };
     let tokenized = form.encode(tokenizer, example);
     match of {
-        TokensOf::Texts => of_text(example.row, example, tokenized),
+        TokensOf::Texts | TokensOf::Choices => of_text(example.row, example, tokenized),
         TokensOf::Words => words::of_words(example.row, example, tokenized),
         TokensOf::Masked => masking::of_pieces(example.row, example, tokenized),
     }

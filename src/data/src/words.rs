@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(labels.classes[6..], [-100, 0, -100, -100, -100, -100]);
         assert_eq!((labels.counted(), labels.weight), (3, 2.0 / 3.0));
         // A part of the batch counts its tokens as the whole batch does.
-        let part = batch.split(2).remove(1);
+        let part = batch.split(2).remove(1).expect("a part");
         let Labels::Tokens(own) = &part.labels else {
             panic!("{:?}", part.labels);
         };

@@ -80,6 +80,7 @@ fn tokens(stream: &Stream, max_length: usize) -> EncodedStream {
 fn counted(stream: &Stream, max_length: usize, keeps_lengths: bool) -> EncodedStream {
     let of = match stream.is_tagged() {
         true => TokensOf::Words,
+        false if stream.choices().is_some() => TokensOf::Choices,
         false => TokensOf::Texts,
     };
     let tokens = StreamTokens {
@@ -286,6 +287,86 @@ fn batches_of_tagged_words_are_those_of_a_data_set() {
 }
 
 #[test]
+fn prompts_with_choices_are_those_of_a_data_set() {
+    let folder = TempDir::new().expect("a folder");
+    let letters = |count: usize| "a".repeat(1 + count % 9);
+    let columns = Columns::new().text("start").choices(["one", "two"]);
+    let row = |row: usize| {
+        let label = ["0", "1", ""][row % 3];
+        format!(
+            "{},{},{},{label}\n",
+            letters(row),
+            letters(row * row),
+            letters(row * 7)
+        )
+    };
+    let rows: String = (0..1400).map(row).collect();
+    let csv = write(
+        &folder,
+        "prompts.csv",
+        format!("start,one,two,label\n{rows}"),
+    );
+    let labelled = columns.clone().label("label");
+    let dropped = labelled.clone().drop_missing();
+    for columns in [
+        &labelled,
+        &dropped,
+        &labelled.clone().fill_missing("1"),
+        &columns,
+    ] {
+        same(
+            Stream::csv_with(&csv, columns),
+            Dataset::csv_with(&csv, columns),
+        );
+    }
+    let held = Dataset::csv_with(&csv, &dropped).expect("prompts");
+    let held = held.tokenize_choices(&Letters, 12).expect("tokens");
+    let stream = Stream::csv_with(&csv, &dropped).expect("prompts");
+    assert_eq!((stream.choices(), stream.len()), (Some(2), 934));
+    let stream = tokens(&stream, 12);
+    assert_eq!(stream.report(), held.report());
+    assert_eq!(Split::Held(held.clone()).lengths(), stream.lengths());
+    let grouped = (held.clone().by_length(32), stream.by_length(32));
+    for (held, stream) in [(held, stream), grouped] {
+        for epoch in 0..2 {
+            let order = held.shuffle(5, epoch);
+            let expected: Vec<Batch> = order.batch(32).expect("a size").collect();
+            assert!(
+                batches(&stream.shuffle(5, epoch), 32) == expected,
+                "epoch {epoch}"
+            );
+        }
+    }
+
+    // Lists, whose rows have to have equally many.
+    let lists = Columns::new().text("p").choices(["all"]).label("right");
+    let line =
+        |all: &str, right: &str| format!("{{\"p\": \"a\", \"all\": {all}, \"right\": {right}}}\n");
+    let good = line(r#"["b", "c", "d"]"#, "2");
+    let cases = [
+        (good.clone(), "SC0911"),
+        (line(r#"["b"]"#, "0"), "SC0911"),
+        (line("[]", "0"), "SC0911"),
+        (line(r#""b""#, "0"), "SC0911"),
+        (line(r#"["b", "c"]"#, "1"), "SC0911"),
+        (line(r#"["b", "c", "d"]"#, "3"), "SC0913"),
+        (line(r#"["b", "c", "d"]"#, "\"x\""), "SC0911"),
+    ];
+    for (number, (line, code)) in cases.into_iter().enumerate() {
+        let path = write(&folder, "lists.jsonl", format!("{good}{line}{good}{line}"));
+        for columns in [lists.clone(), lists.clone().skip_bad_rows()] {
+            let stream = Stream::jsonl_with(&path, &columns);
+            let data = Dataset::jsonl_with(&path, &columns);
+            if let (Err(stream), true) = (&stream, number > 0) {
+                let data = data.as_ref().expect_err("as the stream");
+                assert_eq!((&*stream.code, &stream.message), (code, &data.message));
+            }
+            same(stream, data);
+        }
+    }
+}
+
+#[test]
 fn batches_of_similar_length_are_those_of_a_data_set() {
     let folder = TempDir::new().expect("a folder");
     let row = |row: usize| format!("{},{}\n", "a".repeat(1 + row * row % 59), row % 2);
@@ -460,11 +541,6 @@ fn what_goes_wrong_on_the_way_is_an_error() {
         .expect("a buffer");
     assert_eq!(
         stream.clone().shuffle(0).expect_err("no buffer").code,
-        "SC0915"
-    );
-    let several = Columns::new().choices(["text"]);
-    assert_eq!(
-        Stream::csv_with(&path, &several).expect_err("choices").code,
         "SC0915"
     );
     let encoded = tokens(&stream, 8).shuffle(1, 0);

@@ -3,8 +3,8 @@
 use stratoscope_diagnostics::Result;
 use stratoscope_render::text;
 
-use super::columns::{Chosen, LabelColumn};
-use super::{Columns, Table, TableRow};
+use super::columns::Chosen;
+use super::{Columns, Table};
 use crate::dataset::Dataset;
 use crate::example::{Example, Label};
 use crate::problem;
@@ -12,20 +12,21 @@ use crate::problem;
 impl Table {
     /// The data set of a table whose columns of choices are named.
     pub(super) fn multiple_choice(mut self, chosen: &Chosen, columns: &Columns) -> Result<Dataset> {
-        let label = match chosen.label {
-            LabelColumn::Class(column)
-            | LabelColumn::Value(column)
-            | LabelColumn::Several(column) => Some(column),
-            LabelColumn::Absent => None,
-        };
-        if let Some(column) = label {
+        if let Some(column) = chosen.label.column() {
             self.settle_missing(column, columns.missing())?;
         }
         let mut skipped = std::mem::take(&mut self.skipped);
         let mut examples = Vec::with_capacity(self.rows.len());
         for row in &self.rows {
-            match self.prompt(row, chosen, label) {
-                Ok(example) => examples.push(example),
+            match written(&self.header, &row.fields, chosen) {
+                Ok((choices, right)) => {
+                    let example = Example::new(&row.fields[chosen.text]).with_choices(choices);
+                    examples.push(Example {
+                        label: right.map(Label::Class),
+                        line: Some(row.line),
+                        ..example
+                    });
+                }
                 Err(reason) if columns.skips_bad_rows() => {
                     skipped.add(|| format!("line {}: {reason}", row.line));
                 }
@@ -38,38 +39,31 @@ impl Table {
         let data = Dataset::of_choices(&self.source, self.call, examples)?;
         Ok(Dataset { skipped, ..data })
     }
+}
 
-    /// The example of a row, or what is wrong with the row.
-    fn prompt(
-        &self,
-        row: &TableRow,
-        chosen: &Chosen,
-        label: Option<usize>,
-    ) -> Result<Example, String> {
-        let fields = &row.fields;
-        let choices: Vec<String> = match chosen.choices[..] {
-            [list] => serde_json::from_str(&fields[list]).map_err(|_| {
-                let (name, given) = (&self.header[list], text::excerpt(&fields[list], 40));
-                format!("`{given}` in column `{name}` is not a JSON list of texts")
-            })?,
-            _ => (chosen.choices.iter())
-                .map(|&column| fields[column].clone())
-                .collect(),
-        };
-        let right = label.map(|column| {
-            let given = fields[column].trim();
-            given.parse().map_err(|_| {
-                let (name, given) = (&self.header[column], text::excerpt(given, 40));
-                format!("`{given}` in column `{name}` is not the number of a choice, from 0")
-            })
-        });
-        let example = Example::new(&fields[chosen.text]).with_choices(choices);
-        Ok(Example {
-            label: right.transpose()?.map(Label::Class),
-            line: Some(row.line),
-            ..example
+/// The choices of a row and the number of the right one, or what is wrong with the row.
+pub(crate) fn written(
+    header: &[String],
+    fields: &[String],
+    chosen: &Chosen,
+) -> Result<(Vec<String>, Option<usize>), String> {
+    let choices: Vec<String> = match chosen.choices[..] {
+        [list] => serde_json::from_str(&fields[list]).map_err(|_| {
+            let (name, given) = (&header[list], text::excerpt(&fields[list], 40));
+            format!("`{given}` in column `{name}` is not a JSON list of texts")
+        })?,
+        _ => (chosen.choices.iter())
+            .map(|&column| fields[column].clone())
+            .collect(),
+    };
+    let right = chosen.label.column().map(|column| {
+        let given = fields[column].trim();
+        given.parse().map_err(|_| {
+            let (name, given) = (&header[column], text::excerpt(given, 40));
+            format!("`{given}` in column `{name}` is not the number of a choice, from 0")
         })
-    }
+    });
+    Ok((choices, right.transpose()?))
 }
 
 #[cfg(test)]

@@ -70,6 +70,16 @@ pub(crate) enum LabelColumn {
     Absent,
 }
 
+impl LabelColumn {
+    /// The column, whatever it has.
+    pub(crate) fn column(self) -> Option<usize> {
+        match self {
+            Self::Class(column) | Self::Value(column) | Self::Several(column) => Some(column),
+            Self::Absent => None,
+        }
+    }
+}
+
 /// Common names: text, second text, label. The first layout whose text columns all exist is used.
 const LAYOUTS: &[(&str, Option<&str>, &str)] = &[
     ("text", None, "label"),

@@ -1,6 +1,7 @@
 //! One file, or all files that a pattern names: `logs/*.csv`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use stratoscope_diagnostics::Result;
 use stratoscope_render::text;
@@ -23,11 +24,19 @@ pub(super) fn read(
     path: &Path,
     one: impl Fn(&Path) -> Result<Dataset>,
 ) -> Result<Dataset> {
+    let of_file = |path: &Path| {
+        let mut data = one(path)?;
+        let file: Arc<str> = path.to_string_lossy().into();
+        for example in &mut data.examples {
+            example.file = Some(Arc::clone(&file));
+        }
+        Ok(data)
+    };
     if !is_pattern(path) {
-        return one(path);
+        return of_file(path);
     }
     let files = named(call, path)?;
-    let parts: Result<Vec<Dataset>> = files.iter().map(|file| one(file)).collect();
+    let parts: Result<Vec<Dataset>> = files.iter().map(|file| of_file(file)).collect();
     Dataset::of_parts(parts?, path.to_string_lossy().into_owned())
 }
 

@@ -2,7 +2,7 @@
 //! `Table`, which selects the columns, numbers the classes and handles rows without a label.
 
 mod arrow;
-mod choices;
+pub(crate) mod choices;
 mod columns;
 mod conll;
 mod csv;

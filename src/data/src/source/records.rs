@@ -140,14 +140,8 @@ impl Records {
         };
         let header = self.columns.iter().map(|it| it.name.clone());
         let chosen = columns.choose(&table(header.collect(), Vec::new()))?;
-        let label = match chosen.label {
-            LabelColumn::Class(label) | LabelColumn::Value(label) | LabelColumn::Several(label) => {
-                Some(label)
-            }
-            LabelColumn::Absent => None,
-        };
         let mut wanted = vec![chosen.text];
-        let others = [chosen.pair, label].into_iter().flatten();
+        let others = [chosen.pair, chosen.label.column()].into_iter().flatten();
         for column in others.chain(chosen.choices.iter().copied()) {
             if !wanted.contains(&column) {
                 wanted.push(column);

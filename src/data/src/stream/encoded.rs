@@ -17,11 +17,11 @@ use crate::encoded::{Encoded, EncodedExample, Targets, TokenReport};
 use crate::example::Example;
 use crate::grouping;
 use crate::masking::{Hidden, Masking};
-use crate::problem;
 use crate::split::{count_at, length_of};
 use crate::tags::TagScheme;
 use crate::tokenize::Tokenize;
 use crate::words;
+use crate::{choices, problem};
 
 /// Turns an example into tokens.
 type Encode = Arc<dyn Fn(&Example) -> EncodedExample + Send + Sync>;
@@ -88,17 +88,25 @@ impl Stream {
             self.len(),
             Unit::Things("text"),
         );
+        let mut done = 0;
         for portion in self.portions() {
             let portion = portion?;
             let examples = portion.examples.par_iter().enumerate();
-            let encoded = examples.map(|(index, example)| EncodedExample {
-                index,
-                ..(tokens.encode)(example)
-            });
-            let encoded = Encoded::of(encoded.collect(), tokenizer, max_length);
+            let encoded = || {
+                let encoded = examples.map(|(index, example)| EncodedExample {
+                    index,
+                    ..(tokens.encode)(example)
+                });
+                Encoded::of(encoded.collect(), tokenizer, max_length)
+            };
+            let encoded = match self.choices() {
+                None => encoded(),
+                Some(_) => choices::encoded(&portion.examples, tokenizer, max_length),
+            };
             counted.add(&encoded);
             each(&portion, &encoded)?;
-            work.reached(counted.report.rows)?;
+            done += portion.len();
+            work.reached(done)?;
         }
         work.finished();
         let mut shape = Encoded::of(Vec::new(), tokenizer, max_length);
@@ -165,7 +173,9 @@ impl Counted {
         all.unknown_tokens += own.unknown_tokens;
         for example in (0..encoded.len()).filter_map(|at| encoded.get(at)) {
             let length = example.ids.len();
-            count_at(&mut self.lengths.counts, length);
+            for sequence in example.sequences() {
+                count_at(&mut self.lengths.counts, sequence.len());
+            }
             if let Some(of_rows) = &mut self.lengths.of_rows {
                 of_rows.push(grouping::key(example.positions()));
             }
@@ -177,6 +187,7 @@ impl Counted {
             self.hash.update(format!("{:?}", example.label));
             match &example.targets {
                 Targets::Set(classes) => self.hash.update(format!("{classes:?}")),
+                Targets::Choices(lengths) => self.hash.update(format!("{lengths:?}")),
                 Targets::Tokens(classes) => {
                     self.hash.update(format!("{classes:?}"));
                     let classes = classes.iter().filter_map(|&it| usize::try_from(it).ok());

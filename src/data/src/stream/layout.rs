@@ -14,7 +14,7 @@ use crate::dataset::SkippedRows;
 use crate::label_sets::names_in;
 use crate::problem;
 use crate::source::{
-    Chosen, Columns, LabelColumn, Missing, Table, TypedFile, json_keys, json_values,
+    Chosen, Columns, LabelColumn, Missing, Table, TypedFile, choices, json_keys, json_values,
 };
 
 /// The columns of a file.
@@ -51,6 +51,11 @@ pub(super) enum Given {
     Tags {
         words: Vec<String>,
         tags: Vec<String>,
+    },
+    /// Texts to choose from, and the number of the right one.
+    Choice {
+        choices: Vec<String>,
+        right: Option<usize>,
     },
 }
 
@@ -167,6 +172,7 @@ impl Layout {
     pub(super) fn kind(&self) -> &'static str {
         match (self.is_tagged(), self.is_paired()) {
             (true, _) => "words with tags",
+            _ if self.columns.has_choices() => "prompts with choices",
             (_, true) => "pairs of texts",
             _ => "single texts",
         }
@@ -179,11 +185,7 @@ impl Layout {
 
     /// The name of the column of the label.
     pub(super) fn label_column(&self) -> Option<&str> {
-        let column = match self.chosen.as_ref()?.label {
-            LabelColumn::Class(column) | LabelColumn::Value(column) => column,
-            LabelColumn::Several(column) => column,
-            LabelColumn::Absent => return None,
-        };
+        let column = self.chosen.as_ref()?.label.column()?;
         self.header.get(column).map(String::as_str)
     }
 
@@ -195,13 +197,14 @@ impl Layout {
         let Some(chosen) = &self.chosen else {
             return Default::default();
         };
-        let (label, lists) = match chosen.label {
-            LabelColumn::Class(label) | LabelColumn::Value(label) => (Some(label), Vec::new()),
-            LabelColumn::Several(label) => (Some(label), vec![label]),
-            LabelColumn::Absent => (None, Vec::new()),
-        };
+        let mut lists = chosen.choices.clone();
+        lists.extend(match chosen.label {
+            LabelColumn::Several(label) => Some(label),
+            _ => None,
+        });
         let mut wanted = vec![chosen.text];
-        wanted.extend(chosen.pair.into_iter().chain(label));
+        wanted.extend(chosen.pair.into_iter().chain(chosen.label.column()));
+        wanted.extend(&chosen.choices);
         wanted.sort_unstable();
         wanted.dedup();
         (wanted, lists)
@@ -274,6 +277,7 @@ impl Layout {
         }
         match (&self.chosen, self.lists) {
             (_, Some(lists)) => self.of_lists(line, &fields, lists),
+            (Some(chosen), _) if !chosen.choices.is_empty() => self.prompt(line, fields, chosen),
             (Some(chosen), _) => self.labelled(line, fields, chosen),
             // The first object cannot be read.
             (None, None) => bad("it is not a JSON object", format!("line {line}")),
@@ -302,15 +306,44 @@ impl Layout {
         bad(reason, listed)
     }
 
+    /// What is written as the label, or is put in its place where nothing is; else what becomes of the row.
+    fn written_label(&self, fields: &[String], column: usize) -> std::result::Result<String, Row> {
+        let written = fields.get(column).map_or("", String::as_str);
+        match (written.trim().is_empty(), self.columns.missing()) {
+            (false, _) => Ok(written.to_owned()),
+            (true, Missing::Filled(label)) => Ok(label.clone()),
+            (true, Missing::Dropped) => Err(Row::Dropped),
+            (true, Missing::Refused) => Err(Row::Unlabelled),
+        }
+    }
+
+    /// A prompt with texts to choose from.
+    fn prompt(&self, line: usize, mut fields: Vec<String>, chosen: &Chosen) -> Row {
+        if let Some(column) = chosen.label.column() {
+            match self.written_label(&fields, column) {
+                Ok(label) => fields[column] = label,
+                Err(row) => return row,
+            }
+        }
+        match choices::written(&self.header, &fields, chosen) {
+            Ok((choices, right)) => Row::Example(Fields {
+                text: std::mem::take(&mut fields[chosen.text]),
+                pair: None,
+                label: Given::Choice { choices, right },
+            }),
+            Err(reason) => {
+                let listed = format!("line {line}: {reason}");
+                bad(reason, listed)
+            }
+        }
+    }
+
     fn labelled(&self, line: usize, mut fields: Vec<String>, chosen: &Chosen) -> Row {
         let label = match chosen.label {
             LabelColumn::Class(column) | LabelColumn::Value(column) => {
-                let written = fields.get(column).map_or("", String::as_str);
-                let label = match (written.trim().is_empty(), self.columns.missing()) {
-                    (false, _) => written.to_owned(),
-                    (true, Missing::Filled(label)) => label.clone(),
-                    (true, Missing::Dropped) => return Row::Dropped,
-                    (true, Missing::Refused) => return Row::Unlabelled,
+                let label = match self.written_label(&fields, column) {
+                    Ok(label) => label,
+                    Err(row) => return row,
                 };
                 match chosen.label {
                     LabelColumn::Value(_) => match label.trim().parse::<f32>() {

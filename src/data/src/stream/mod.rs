@@ -9,6 +9,7 @@ mod encoded;
 mod index;
 mod layout;
 mod order;
+mod pass;
 mod rows;
 
 use std::fmt;
@@ -71,7 +72,7 @@ impl Stream {
     /// [`Self::csv`] with named columns.
     ///
     /// # Errors
-    /// As [`Self::csv`]; SC0915 for columns with several choices a row.
+    /// As [`Self::csv`]
     pub fn csv_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
         Self::of(Format::Csv, path.as_ref(), columns)
     }
@@ -121,7 +122,7 @@ impl Stream {
     /// [`Self::parquet`] with named columns.
     ///
     /// # Errors
-    /// As [`Self::parquet`]; SC0915 for columns with several choices a row.
+    /// As [`Self::parquet`]
     pub fn parquet_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
         Self::of(Format::Parquet, path.as_ref(), columns)
     }
@@ -138,7 +139,7 @@ impl Stream {
     /// [`Self::arrow`] with named columns.
     ///
     /// # Errors
-    /// As [`Self::arrow`]; SC0915 for columns with several choices a row.
+    /// As [`Self::arrow`]
     pub fn arrow_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
         Self::of(Format::Arrow, path.as_ref(), columns)
     }
@@ -161,12 +162,6 @@ impl Stream {
     }
 
     fn of(format: Format, path: &Path, columns: &Columns) -> Result<Self> {
-        if columns.has_choices() {
-            let place = problem::call(format.call());
-            let expects = "`.label(…)`, `.labels(…)` or `.value(…)`: several texts to choose from are read by `Dataset`, \
-                           into memory";
-            return Err(problem::bad_size(place, "columns", ".choices(…)", expects));
-        }
         let index = Arc::new(Index::of(format, path, columns)?);
         let stream = Self {
             names: Arc::new(Names::new(index.label_names.clone(), None)),
@@ -240,6 +235,11 @@ impl Stream {
     /// Whether a row has several labels, as [`Columns::labels`] reads them.
     pub fn has_label_sets(&self) -> bool {
         self.index.has_label_sets
+    }
+
+    /// How many texts each prompt has to choose from, as [`Columns::choices`] reads them; `None` where rows are no prompts.
+    pub fn choices(&self) -> Option<usize> {
+        self.index.choices
     }
 
     /// Whether the examples are words with tags.

@@ -35,11 +35,15 @@ impl Rule for DataUnreadable {
             .line
             .map(|line| format!(", line {line}"))
             .unwrap_or_default();
+        let fix = match self.line {
+            None => "check the path; relative paths start at the folder of the notebook".to_owned(),
+            Some(line) => format!("correct line {line} of the file"),
+        };
         Self::start(format!(
             "`{}`{line} cannot be read: {}",
             self.path, self.reason
         ))
         .label(Place::file(&self.path, self.line), self.reason.clone())
-        .fix("check the path; relative paths start at the folder of the notebook")
+        .fix(fix)
     }
 }

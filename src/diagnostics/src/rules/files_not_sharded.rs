@@ -1,12 +1,18 @@
 //! SC0803 `files-not-sharded`.
 
+use stratoscope_render::text;
+
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
-/// `AutoShardPolicy::File`, where the workers read no files.
+/// `AutoShardPolicy::File`, for data of fewer files than there are workers.
 #[derive(Clone, Debug)]
 pub struct FilesNotSharded {
     /// Where the data come from: `data/*.csv`.
     pub source: String,
+    /// How many files the examples are from.
+    pub files: usize,
+    /// Examples that are from no file.
+    pub unknown: usize,
     /// How many workers there are.
     pub workers: usize,
 }
@@ -17,11 +23,12 @@ impl Rule for FilesNotSharded {
         name: "files-not-sharded",
         severity: Severity::Error,
         stage: Stage::Data,
-        finds: "A data set with `auto_shard(AutoShardPolicy::File)` in a `fit!` by worker processes.",
-        why: "The process of the notebook reads all data and sends each worker the rows of its part of a batch; a worker \
-              opens no file. A policy that divides files would save neither reading nor traffic here, and workers with \
-              shorter files would have nothing to do at the end of an epoch. `Data`, and `Auto`, which is the same here, \
-              give each example to one worker, once an epoch.",
+        finds: "A data set with `auto_shard(AutoShardPolicy::File)` in a `fit!` by worker processes, with fewer files than \
+                workers, or with examples that are from no file.",
+        why: "The policy gives each file to one worker, so that a worker sees the examples of its own files alone. With \
+              fewer files than workers, some workers would have nothing to compute, and an example that is from no file \
+              belongs to no worker. `Data`, and `Auto`, which is the same here, give each example to one worker, once an \
+              epoch, whatever file it is from.",
         bad: "fit!(model, train.take(64).auto_shard(AutoShardPolicy::File), batch_size = 32)?;",
         good: "fit!(model, train.take(64).auto_shard(AutoShardPolicy::Data), batch_size = 32)?;",
         tensorflow: "",
@@ -33,12 +40,30 @@ impl Rule for FilesNotSharded {
     ];
 
     fn diagnostic(&self) -> Diagnostic {
+        let Self {
+            files,
+            unknown,
+            workers,
+            ..
+        } = *self;
+        let (what, why) = match unknown {
+            0 => (
+                text::count(files, "file"),
+                "each file goes to one worker, and every worker needs one",
+            ),
+            _ => (
+                format!("{} that are from no file", text::count(unknown, "example")),
+                "an example goes to the worker that has its file",
+            ),
+        };
         Self::start(format!(
-            "`AutoShardPolicy::File` cannot divide files over {} workers, which read none",
-            self.workers
+            "`AutoShardPolicy::File` cannot divide {what} over {workers} workers"
         ))
         .evidence("data", self.source.clone())
-        .why("this process reads the data and sends each worker its rows")
+        .why(why)
         .fix("use `AutoShardPolicy::Data`, or leave it out: each example goes to one worker, once an epoch")
+        .fix(format!(
+            "write the rows into {workers} files or more, and read them by a pattern: `Dataset::csv(\"train-*.csv\")?`"
+        ))
     }
 }

@@ -252,6 +252,14 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
         }),
         example(FilesNotSharded {
             source: "data/*.csv".into(),
+            files: 3,
+            unknown: 0,
+            workers: 4,
+        }),
+        example(FilesNotSharded {
+            source: "rows in memory".into(),
+            files: 0,
+            unknown: 3600,
             workers: 4,
         }),
         example(SeenByEveryWorker {

@@ -21,9 +21,7 @@ impl Translator<'_> {
             Kind::Attribute(object, name) if name == "trainable" => {
                 self.trainable(object, value, span)
             }
-            Kind::Attribute(object, name) if name == POLICY => {
-                self.set_auto_shard(object, value, span)
-            }
+            Kind::Attribute(object, name) if name == POLICY => self.set_auto_shard(object, value),
             _ => Err("only names are assigned here".to_owned()),
         }
     }

@@ -1,7 +1,5 @@
 //! `tf.data.Options`: of all that it holds, how a data set is divided over workers.
 
-use stratoscope_diagnostics::CellSpan;
-
 use super::thing::{Pipeline, Thing};
 use super::{Translator, Why};
 use crate::model::{Call, Kind, Value};
@@ -12,12 +10,7 @@ pub(crate) const POLICY: &str = "auto_shard_policy";
 impl Translator<'_> {
     /// `options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA`. It becomes a part of
     /// the data set that gets the options.
-    pub(crate) fn set_auto_shard(
-        &mut self,
-        object: &Value,
-        value: &Value,
-        span: CellSpan,
-    ) -> Result<(), Why> {
+    pub(crate) fn set_auto_shard(&mut self, object: &Value, value: &Value) -> Result<(), Why> {
         let options = match &object.kind {
             Kind::Attribute(options, _) => options,
             _ => object,
@@ -32,13 +25,7 @@ impl Translator<'_> {
             Some("AUTO") => "Auto",
             Some("DATA") => "Data",
             Some("OFF") => "Off",
-            Some("FILE") => {
-                self.note(
-                    span,
-                    "workers read no files here: `fit!` refuses `AutoShardPolicy::File` (SC0803)",
-                );
-                "File"
-            }
+            Some("FILE") => "File",
             _ => return Err("its policy has no counterpart here".to_owned()),
         };
         self.things.insert(name, Thing::Options(Some(policy)));

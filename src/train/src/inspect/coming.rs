@@ -6,7 +6,6 @@ use stratoscope_diagnostics::Result;
 
 use crate::context::interrupt;
 use crate::network::Network;
-use crate::prepare::split_sizes;
 use crate::step::forward::{BatchOutputs, interrupted};
 use crate::step::head::Head;
 use crate::step::{StepSettings, StepState};
@@ -38,7 +37,7 @@ impl<N: Network> Inspection<'_, N> {
         let replicas = self.step.replicas.len();
         let mut shares = vec![0; replicas];
         for batch in self.batches {
-            for (share, own) in shares.iter_mut().zip(split_sizes(batch.size(), replicas)) {
+            for (share, own) in shares.iter_mut().zip(batch.shares(replicas)) {
                 *share += own;
             }
         }

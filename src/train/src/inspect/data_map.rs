@@ -301,6 +301,7 @@ mod tests {
             rows: rows.to_vec(),
             seq: 0,
             choices: 1,
+            by_worker: None,
         };
         let outputs = PartOutputs {
             outputs: outputs.to_vec(),

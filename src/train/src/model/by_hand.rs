@@ -25,7 +25,7 @@ use crate::context::interrupt::{self, Listening};
 use crate::context::warnings::notice;
 use crate::model::Model;
 use crate::network::Network;
-use crate::prepare::{self, split_sizes};
+use crate::prepare;
 use crate::run::state::ModelState;
 use crate::run::watch::Moment;
 use crate::step::StepSettings;
@@ -156,7 +156,7 @@ fn of_batch<N: Network>(
         scale: 1.0,
         recompute: false,
     };
-    let shares: Vec<usize> = split_sizes(batch.size(), replicas.len()).collect();
+    let shares = batch.shares(replicas.len());
     let stop = interrupt::at_once();
     replicas.begin_step();
     let done = forward_backward(replicas, Vec::new(), batch, &shares, pass, &stop)?;

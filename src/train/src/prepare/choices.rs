@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-use stratoscope_data::{Dataset, Example, Label};
+use stratoscope_data::{Dataset, Example, Label, Stream};
 use stratoscope_diagnostics::rules::{DataOfOtherHead, UnknownLabel};
-use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_render::text;
 
 use crate::network::Files;
@@ -31,15 +31,9 @@ pub(super) fn checked<'a>(
     let is_other = |example: &&Example| count(example) != choices;
     let mut others = data.examples.iter().filter(is_other);
     if let Some(first) = others.next() {
-        let given = format!("{} in row {}", counted(first), first.row);
-        let expects = format!("{} in each row", text::count(choices, "choice"));
-        let rows = text::count(1 + others.count(), "row");
-        let problem = problem::bad_value(call, "data", given, expects);
-        let why = format!(
-            "the model was made for {choices}: `BertForMultipleChoice::from_pretrained(…, {choices})`; {rows} of {} differ",
-            data.len()
-        );
-        return Err(Box::new(problem.why(why)));
+        let given = format!("{} in row {}", counted(count(first)), first.row);
+        let rows = (1 + others.count(), data.len());
+        return Err(other_number(given, choices, rows, call));
     }
     let without = |example: &Example| !matches!(example.label, Some(Label::Class(_)));
     if data.examples.iter().any(without) {
@@ -58,6 +52,39 @@ pub(super) fn checked<'a>(
         return Err(rule.error());
     }
     Ok(Cow::Borrowed(data))
+}
+
+/// The same of a stream, whose first pass has seen that all prompts have equally many choices, and the label of each is one
+/// of them.
+///
+/// # Errors
+/// SC0103 for another number of choices, SC0313 for missing labels, SC0911 if a file has changed.
+pub(super) fn checked_stream(data: &Stream, choices: usize, call: &str) -> Result<()> {
+    let own = data.choices().unwrap_or_default();
+    if own != choices {
+        let given = format!("{} in each row", counted(own));
+        return Err(other_number(given, choices, (data.len(), data.len()), call));
+    }
+    match data.class_counts().iter().sum::<usize>() == data.len() {
+        true => Ok(()),
+        false => Err(super::without_labels(&data.first(1)?, "label")),
+    }
+}
+
+/// SC0103 for prompts that have another number of choices than the model was made for.
+fn other_number(
+    given: String,
+    choices: usize,
+    (rows, all): (usize, usize),
+    call: &str,
+) -> Box<Diagnostic> {
+    let expects = format!("{} in each row", text::count(choices, "choice"));
+    let rows = text::count(rows, "row");
+    let problem = problem::bad_value(call, "data", given, expects);
+    let why = format!(
+        "the model was made for {choices}: `BertForMultipleChoice::from_pretrained(…, {choices})`; {rows} of {all} differ"
+    );
+    Box::new(problem.why(why))
 }
 
 /// Prompts with something to choose from, to `predict` too.
@@ -82,7 +109,7 @@ pub(crate) fn choosable(files: &impl Files, data: &Dataset, call: &str) -> Resul
     match data.examples.iter().find(|it| count(it) < 2) {
         None => Ok(()),
         Some(first) => {
-            let given = format!("{} in row {}", counted(first), first.row);
+            let given = format!("{} in row {}", counted(count(first)), first.row);
             let expects = "at least two choices in each row";
             let problem = problem::bad_value(call, "data", given, expects);
             Err(Box::new(problem.why("there is nothing to choose")))
@@ -95,8 +122,8 @@ fn count(example: &Example) -> usize {
 }
 
 /// `no choices`, `3 choices`
-fn counted(example: &Example) -> String {
-    match count(example) {
+fn counted(choices: usize) -> String {
+    match choices {
         0 => "no choices".to_owned(),
         count => text::count(count, "choice"),
     }

@@ -17,7 +17,7 @@ mod words;
 
 pub(crate) use choices::choosable;
 pub(crate) use masked::has_blanks;
-pub(crate) use run_data::{Prepared, split_sizes};
+pub(crate) use run_data::Prepared;
 pub(crate) use shards::shard;
 pub(crate) use spans::asked;
 pub(crate) use stream::{in_memory_only, label_range, label_value};

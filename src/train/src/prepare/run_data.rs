@@ -3,6 +3,7 @@
 use stratoscope_data::{Data, Encoded, EncodedExample, Kept, Split};
 use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::rules::HeadWritten;
+use stratoscope_render::text;
 
 use crate::arguments::{Compiled, FitPlan, Validation};
 use crate::network::Files;
@@ -21,6 +22,8 @@ pub(crate) struct Prepared {
     streams: Vec<String>,
     /// How much of an epoch is padding, where batches have examples of similar length.
     padding: Option<String>,
+    /// How files are divided over workers.
+    division: Option<String>,
 }
 
 impl Prepared {
@@ -73,6 +76,7 @@ impl Prepared {
             label_names: files.label_names().to_vec(),
             streams,
             padding: None,
+            division: None,
         };
         Ok((prepared, files))
     }
@@ -92,14 +96,15 @@ impl Prepared {
         }
     }
 
-    /// The tokens of both splits in words: what the cache of tokens did, which files are streamed, how much is padding.
+    /// The tokens of both splits in words: what the cache of tokens did, which files are streamed, which
+    /// workers have them, how much is padding.
     pub(crate) fn tokens_in_words(&self) -> Option<String> {
         let splits = [Some(&self.train), self.validation.as_ref()];
         let held = splits.into_iter().flatten().filter_map(Split::held);
         let kept = held.filter_map(Encoded::kept).map(Kept::to_string);
         let streams = self.streams.iter().cloned();
-        let padding = self.padding.iter().cloned();
-        let words: Vec<String> = streams.chain(kept).chain(padding).collect();
+        let division = self.division.iter().chain(&self.padding).cloned();
+        let words: Vec<String> = streams.chain(kept).chain(division).collect();
         (!words.is_empty()).then(|| words.join("; "))
     }
 
@@ -112,6 +117,25 @@ impl Prepared {
         };
         Self {
             epoch_examples: epoch_examples(&train, plan),
+            train,
+            ..self
+        }
+    }
+
+    /// The same where each of so many workers sees the examples of its own files: `owner` of an example, by its index in the
+    /// data set, and `files` how many files there are.
+    pub(super) fn owned_by(
+        self,
+        (files, workers): (usize, usize),
+        owner: impl Fn(usize) -> usize,
+    ) -> Self {
+        let train = match self.train {
+            Split::Held(encoded) => Split::Held(encoded.owned_by(workers, owner)),
+            Split::Streamed(stream) => Split::Streamed(stream),
+        };
+        let counts = train.shares_of(0..train.len()).unwrap_or_default();
+        Self {
+            division: Some(division_in_words(files, &counts)),
             train,
             ..self
         }
@@ -161,9 +185,20 @@ fn epoch_examples(train: &Split, plan: &FitPlan<'_>) -> usize {
         .min(train.len())
 }
 
-/// How many examples of a batch each replica gets: the first ones get one more where it does not divide evenly, as
-/// `Batch::split` divides.
-pub(crate) fn split_sizes(examples: usize, replicas: usize) -> impl Iterator<Item = usize> {
-    let size = move |index| examples / replicas + usize::from(index < examples % replicas);
-    (0..replicas).map(size)
+/// `3 files over 2 workers: 80 and 40 examples; worker 1 has none left after 80 of an epoch`.
+fn division_in_words(files: usize, counts: &[usize]) -> String {
+    let each: Vec<String> = counts.iter().map(|&count| text::thousands(count)).collect();
+    let mut words = format!(
+        "{} over {}: {} examples",
+        text::count(files, "file"),
+        text::count(counts.len(), "worker"),
+        each.join(", ")
+    );
+    let shortest = (0..counts.len()).min_by_key(|&worker| counts[worker]);
+    let ends = shortest.filter(|&worker| counts.iter().any(|&count| count > counts[worker] + 1));
+    if let Some(worker) = ends {
+        let after = text::thousands(counts[worker] * counts.len());
+        words += &format!("; worker {worker} has none left after {after} of an epoch");
+    }
+    words
 }

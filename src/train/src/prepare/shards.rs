@@ -1,6 +1,9 @@
 //! How the examples of a run are divided over worker processes: the data's `AutoShardPolicy`.
 
-use stratoscope_data::{AutoShardPolicy, Data};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use stratoscope_data::{AutoShardPolicy, Data, Example};
 use stratoscope_diagnostics::rules::{FilesNotSharded, SeenByEveryWorker};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::Strategy;
@@ -13,7 +16,7 @@ use crate::problem;
 /// The data as the workers of the strategy see it. Where all replicas are in one process, the policy means nothing.
 ///
 /// # Errors
-/// SC0803 for files, which workers do not read; SC0103 for a batch that cannot have as many examples of each worker;
+/// SC0803 for fewer files than workers; SC0103 for a batch that cannot have as many examples of each worker;
 /// SC0813, where it is denied.
 pub(crate) fn shard(
     data: Prepared,
@@ -30,11 +33,7 @@ pub(crate) fn shard(
     }
     match dataset.auto_shard() {
         AutoShardPolicy::Auto | AutoShardPolicy::Data => Ok(data),
-        AutoShardPolicy::File => Err(FilesNotSharded {
-            source: dataset.source().to_owned(),
-            workers,
-        }
-        .error()),
+        AutoShardPolicy::File => by_file(data, dataset, workers),
         AutoShardPolicy::Off => {
             if !plan.batch_size.is_multiple_of(workers) {
                 let expects = format!(
@@ -53,4 +52,36 @@ pub(crate) fn shard(
             Ok(data.seen_by_each(workers, plan))
         }
     }
+}
+
+/// The data of which each worker sees the examples of its own files: file `i` of their names in order belongs to worker
+/// `i mod workers`.
+///
+/// # Errors
+/// SC0803.
+fn by_file(data: Prepared, dataset: Data<'_>, workers: usize) -> Result<Prepared> {
+    let examples = match dataset {
+        Data::Held(dataset) => dataset.examples.as_slice(),
+        // A stream has no policy.
+        Data::Streamed(_) => &[],
+    };
+    let of_file = |example: &Example| example.file.clone();
+    let files: BTreeSet<Arc<str>> = examples.iter().filter_map(of_file).collect();
+    let unknown = examples.iter().filter(|example| example.file.is_none());
+    let too_few = FilesNotSharded {
+        source: dataset.source().to_owned(),
+        files: files.len(),
+        unknown: unknown.count(),
+        workers,
+    };
+    if files.len() < workers || too_few.unknown > 0 {
+        return Err(too_few.error());
+    }
+    let numbers = files.into_iter().zip(0..);
+    let numbers: BTreeMap<Arc<str>, usize> = numbers.collect();
+    let owner = |index: usize| {
+        let file = examples[index].file.as_ref();
+        file.map_or(0, |file| numbers[file] % workers)
+    };
+    Ok(data.owned_by((too_few.files, workers), owner))
 }

@@ -49,6 +49,11 @@ pub(super) fn encode(
             numbered(files, head, stream, (labels, largest_of_set), call)?
         }
         _ if stream.has_label_sets() => return Err(sets_for_other_head(files, stream, call)),
+        (Task::Choice, Some(choices)) if stream.choices().is_some() => {
+            choices::checked_stream(stream, choices, call)?;
+            stream.clone()
+        }
+        _ if stream.choices().is_some() => return Err(of_other_head(files, stream, call)),
         (Task::Embedding, _) if stream.is_paired() => pairs::checked_stream(files, stream, call)?,
         (Task::Example, Some(classes)) => with_classes(files, head, stream, classes, call)?,
         (Task::Example, None) => with_numbers(stream)?,
@@ -58,6 +63,7 @@ pub(super) fn encode(
     let of = match files.task() {
         Task::Masked => TokensOf::Masked,
         Task::Words => TokensOf::Words,
+        Task::Choice => TokensOf::Choices,
         _ => TokensOf::Texts,
     };
     let own = files.clone();
@@ -101,7 +107,10 @@ fn of_other_head(files: &impl Files, stream: &Stream, call: &str) -> Box<Diagnos
             "a set of labels for each text, since it is multi-label",
             "Stream::csv_with(\"train.csv\", &Columns::new().labels(\"labels\", \",\"))?",
         ),
-        Task::Choice => (choices::WANTED, choices::READER),
+        Task::Choice => (
+            choices::WANTED,
+            "Stream::csv_with(\"train.csv\", &Columns::new().text(\"prompt\").choices([\"first\", \"second\"]))?",
+        ),
         _ => (
             pairs::WANTED,
             "Stream::tsv_with(\"pairs.tsv\", &Columns::new().text(\"first\").pair(\"second\").value(\"similarity\"))?",
@@ -109,6 +118,9 @@ fn of_other_head(files: &impl Files, stream: &Stream, call: &str) -> Box<Diagnos
     };
     let (has, fitting) = match stream.is_tagged() {
         true => ("streamed words with tags", "BertForTokenClassification"),
+        false if stream.choices().is_some() => {
+            ("streamed prompts with choices", "BertForMultipleChoice")
+        }
         false => (
             "streamed texts with a class or a number each",
             "BertForSequenceClassification",
@@ -310,8 +322,12 @@ pub(super) fn overlap(train: Data<'_>, validation: Data<'_>) -> Result<Option<Di
         }
         (Data::Held(_), Data::Held(_)) => return Ok(None),
     };
-    let key = |example: &Example| (example.text.clone(), example.pair.clone());
-    let mut known: HashMap<(String, Option<String>), Vec<usize>> = HashMap::new();
+    type Key = (String, Option<String>, Option<Vec<String>>);
+    let key = |it: &Example| -> Key {
+        let choices = it.choices().map(<[String]>::to_vec);
+        (it.text.clone(), it.pair.clone(), choices)
+    };
+    let mut known: HashMap<Key, Vec<usize>> = HashMap::new();
     for (index, example) in held.examples.iter().enumerate() {
         known.entry(key(example)).or_default().push(index);
     }
@@ -370,7 +386,7 @@ fn overlap_of_streams(train: &Stream, validation: &Stream) -> Result<Option<Diag
         value(&mut hasher);
         hasher.finish()
     };
-    let row = |it: &Example| hash(&|hasher| (&it.text, &it.pair).hash(hasher));
+    let row = |it: &Example| hash(&|hasher| (&it.text, &it.pair, it.choices()).hash(hasher));
     let label = |it: &Example| hash(&|hasher| it.label_name.hash(hasher));
     let mut wanted: Option<HashSet<u64>> = None;
     if validation.len() < train.len() {

@@ -218,6 +218,36 @@ impl Courses {
         batches.filter_map(size).collect()
     }
 
+    /// How many examples each worker has in these batches of an epoch; `None` where batches are divided evenly.
+    pub(crate) fn shares(&self, epoch: u64, batches: Range<u64>) -> Option<Vec<usize>> {
+        let mut shares = self.data.shares_of(0..0)?;
+        for part in self.parts(epoch) {
+            let start = part.batches.start.max(batches.start);
+            let end = part.batches.end.min(batches.end);
+            let size = part.course.batch_size;
+            let place = |batch: u64| ((batch - part.batches.start) as usize).saturating_mul(size);
+            let own = match start < end {
+                true => place(start)..place(end).min(part.examples),
+                false => continue,
+            };
+            let dropped = &part.course.dropped;
+            let own = match dropped.is_empty() {
+                true => (self.data).shares_of(part.position + own.start..part.position + own.end),
+                // Which places the dropped examples leave, the order of the epoch says.
+                false => {
+                    let order = self.order(epoch);
+                    order
+                        .part(part.position, part.examples, dropped)
+                        .shares_of(own)
+                }
+            };
+            for (share, own) in shares.iter_mut().zip(own.into_iter().flatten()) {
+                *share += own;
+            }
+        }
+        Some(shares)
+    }
+
     /// The batches of an epoch from one of them on. Of a stream a batch is an error if its files cannot be read any more.
     ///
     /// # Errors

@@ -8,14 +8,14 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use stratoscope_data::Batch;
+use stratoscope_data::{Batch, even_shares};
 use stratoscope_diagnostics::Result;
 
 use crate::arguments::FitPlan;
 use crate::callbacks::Callbacks;
 use crate::context::events::{FitStarted, Observer};
 use crate::network::Network;
-use crate::prepare::{Prepared, split_sizes};
+use crate::prepare::Prepared;
 use crate::report::counters::{Counters, Shape};
 use crate::report::history::History;
 use crate::report::run_report::ForkOf;
@@ -123,10 +123,14 @@ impl<N: Network> RunState<'_, N> {
 
     /// How many examples each replica sees in these batches of the epoch.
     pub(crate) fn shares(&self, batches: Range<u64>, replicas: usize) -> Vec<usize> {
+        let epoch = self.progress.epoch;
+        if let Some(shares) = self.courses.shares(epoch, batches.clone()) {
+            return shares;
+        }
         let mut shares = vec![0; replicas];
-        for size in self.courses.sizes(self.progress.epoch, batches) {
+        for size in self.courses.sizes(epoch, batches) {
             for part in self.part_sizes(size) {
-                for (share, own) in shares.iter_mut().zip(split_sizes(part, replicas)) {
+                for (share, own) in shares.iter_mut().zip(even_shares(part, replicas)) {
                     *share += own;
                 }
             }

@@ -10,7 +10,7 @@ use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{ReplicaId, Replicas};
 
 use super::failures::guarded;
-use super::forward::{BatchOutputs, PartOutputs, named_by_device, parts, read};
+use super::forward::{BatchOutputs, PartOutputs, named_by_device, read};
 use crate::arguments::class_weight::ClassWeights;
 use crate::loss::Loss;
 use crate::network::Network;
@@ -76,7 +76,7 @@ pub(crate) fn forward_backward<N: Network>(
     pass: Pass,
     stop: &Stop,
 ) -> Result<Done<N>> {
-    let parts = parts(batch, replicas.len());
+    let parts = batch.split(replicas.len());
     forward_backward_of(replicas, accumulated, parts, shares, pass, stop)
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn forward<N: Network>(
         let loss = loss.map(|loss| loss.sum(logits.clone(), &part.labels));
         Some(read(loss, logits, Vec::new()).map(|outputs| (part, outputs)))
     };
-    let inputs = parts(batch, replicas.len());
+    let inputs = batch.split(replicas.len());
     let computed = || replicas.for_each_replica(inputs, work);
     let done = guarded(replicas.devices(), false, computed)?;
     if given_up.is_given_up() {
@@ -84,13 +84,6 @@ pub(super) fn named_by_device<T>(
         .zip(devices)
         .filter_map(of_replica)
         .collect()
-}
-
-/// The batch's parts, one per replica; `None` for replicas that have no example in it.
-pub(super) fn parts(batch: &Batch, replicas: usize) -> Vec<Option<Batch>> {
-    let mut parts: Vec<Option<Batch>> = batch.split(replicas).into_iter().map(Some).collect();
-    parts.resize_with(replicas, || None);
-    parts
 }
 
 /// Reads loss, outputs and sums of squares (none of them where there are no tensors) from their device, in one transfer.

@@ -13,7 +13,7 @@ use stratoscope_strategy::{ReplicaId, Replicas};
 use super::backward::{Dropout, Pass, forward_backward};
 use super::exchange::{ExchangeMode, Exchanged};
 use super::failures::guarded;
-use super::forward::{BatchOutputs, named_by_device, parts, read};
+use super::forward::{BatchOutputs, named_by_device, read};
 use super::loss_scale::unscaled;
 use super::{StepSettings, StepState};
 use crate::network::Network;
@@ -190,7 +190,7 @@ impl<N: Network> StepState<N> {
             }
             Some(read(None, logits.inner(), Vec::new()).map(|outputs| (part, outputs)))
         };
-        let inputs = parts(batch, replicas.len());
+        let inputs = batch.split(replicas.len());
         let collectives = replicas.collectives();
         let computed = || replicas.compute_each_replica(inputs, work);
         let computed = || collectives.unlogged(computed);

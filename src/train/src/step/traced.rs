@@ -12,7 +12,7 @@ use stratoscope_data::{Batch, Labels};
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{ReplicaId, Replicas};
 
-use super::forward::{BatchOutputs, PartOutputs, named_by_device, parts, read};
+use super::forward::{BatchOutputs, PartOutputs, named_by_device, read};
 use super::{StepSettings, StepState};
 use crate::loss::Loss;
 use crate::network::Network;
@@ -81,7 +81,7 @@ impl<N: Network> StepState<N> {
             };
             outputs.map(|outputs| outputs.map(|outputs| (part, outputs)))
         };
-        let inputs = parts(batch, replicas.len());
+        let inputs = batch.split(replicas.len());
         let collectives = replicas.collectives();
         let done = collectives.unlogged(|| replicas.compute_each_replica(inputs, work))?;
         if given_up.is_given_up() {

@@ -76,6 +76,7 @@ impl Case {
             seq: ids.len() / rows,
             choices,
             ids,
+            by_worker: None,
         }
     }
 }

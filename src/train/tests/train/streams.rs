@@ -15,6 +15,7 @@ use stratoscope_train::{
 };
 use tempfile::TempDir;
 
+use crate::multiple_choice::{chooser, prompts};
 use crate::support::{
     self, cross_entropy, grouped, heard, load, mirrored, plain_args, recipe, sentences, tiny_bert,
     weights,
@@ -132,6 +133,76 @@ fn tagged_words_train_to_the_bits_of_a_data_set_in_memory() {
     assert!(
         format!("{error:?}").contains("streamed words with tags"),
         "{error:?}"
+    );
+}
+
+#[test]
+fn prompts_with_choices_train_to_the_bits_of_a_data_set_in_memory() {
+    let folder = TempDir::new().expect("a folder");
+    let write = |name: &str, data: &Dataset| {
+        let row = |example: &Example| {
+            let choices = example.choices().expect("it has choices").join(",");
+            format!(
+                "{},{choices},{}\n",
+                example.text,
+                example.class().expect("a label")
+            )
+        };
+        let rows: String = data.examples.iter().map(row).collect();
+        let path = folder.path().join(name);
+        fs::write(&path, format!("prompt,first,second,third,label\n{rows}")).expect("room");
+        path
+    };
+    let (train, dev) = (
+        write("train.csv", &prompts(30)),
+        write("dev.csv", &prompts(40).skip(30)),
+    );
+    let columns = Columns::new()
+        .text("prompt")
+        .choices(["first", "second", "third"])
+        .label("label");
+    let trained = |data: Data<'_>, validation: Data<'_>| {
+        let model = chooser(&tiny_bert(0.1), 3);
+        model.compile(plain_args()).expect("valid arguments");
+        let args = quiet().epochs(2).validation_data(validation);
+        let history = model.fit(data, args).expect("it trains");
+        (losses(&history), weights(&model))
+    };
+    let held = |path: &PathBuf| Dataset::csv_with(path, &columns).expect("prompts");
+    let stream = |path: &PathBuf| Stream::csv_with(path, &columns).expect("prompts");
+    let expected = trained(held(&train).into_data(), held(&dev).into_data());
+    let found = trained(stream(&train).into_data(), stream(&dev).into_data());
+    assert!(found == expected, "{:?} {:?}", found.0, expected.0);
+
+    let refused = |columns: &Columns, outputs: usize| {
+        let data = Stream::csv_with(&train, columns).expect("rows");
+        let model = chooser(&tiny_bert(0.0), outputs);
+        model.compile(plain_args()).expect("valid arguments");
+        let error = model.fit(&data, quiet()).expect_err("it is refused");
+        (error.code.clone(), format!("{error:?}"))
+    };
+    let (code, shown) = refused(&columns, 4);
+    assert!(
+        code == "SC0103" && shown.contains("3 choices in each row"),
+        "{shown}"
+    );
+    let unlabelled = Columns::new()
+        .text("prompt")
+        .choices(["first", "second", "third"]);
+    assert_eq!(refused(&unlabelled.unlabelled(), 3).0, "SC0313");
+    assert_eq!(
+        refused(&Columns::new().text("prompt").label("label"), 3).0,
+        "SC0431"
+    );
+    let texts = load(&tiny_bert(0.0));
+    texts.compile(plain_args()).expect("valid arguments");
+    let error = texts
+        .fit(&stream(&train), quiet())
+        .expect_err("it is refused");
+    let shown = format!("{error:?}");
+    assert!(
+        error.code == "SC0431" && shown.contains("BertForMultipleChoice"),
+        "{shown}"
     );
 }
 

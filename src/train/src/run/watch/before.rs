@@ -1,7 +1,7 @@
 //! Before the first step of a run: settings, schedule, data and memory against each other. What needs
 //! data or epochs is checked here, whatever stage the catalogue names; it is still before any step.
 
-use stratoscope_data::{Data, Example};
+use stratoscope_data::{Data, Example, even_shares};
 use stratoscope_diagnostics::rules::{
     DropoutOff, FrozenAfterCompile, HeadWritten, IneffectiveSchedule, LabelOutOfRange,
     NothingToTrain, ScheduleFault, SmallPerReplicaBatch, UnevenLastBatch, UntrainedHead,
@@ -13,7 +13,7 @@ use crate::arguments::Compiled;
 use crate::context::warnings::notice;
 use crate::loss::Loss;
 use crate::network::{Files, Network};
-use crate::prepare::{Prepared, label_range, label_value, split_sizes};
+use crate::prepare::{Prepared, label_range, label_value};
 use crate::run::memory;
 use crate::run::state::ModelState;
 use crate::schedule::RatePlan;
@@ -154,11 +154,13 @@ impl Before<'_> {
             rest => rest,
         };
         let rule = UnevenLastBatch {
-            shares: split_sizes(size, replicas).collect(),
+            shares: even_shares(size, replicas).collect(),
             batch_size: self.batch_size,
             examples,
         };
-        (replicas > 1 && size % replicas != 0).then(|| rule.diagnostic())
+        // Where files are divided, the table says how many examples each worker has.
+        let is_even = self.data.train.shares_of(0..1).is_none();
+        (is_even && replicas > 1 && size % replicas != 0).then(|| rule.diagnostic())
     }
 }
 

@@ -233,6 +233,7 @@ mod tests {
             rows: (0..rows).collect(),
             seq: 1,
             choices: 1,
+            by_worker: None,
         };
         let part = PartOutputs {
             outputs: outputs.to_vec(),

@@ -357,6 +357,7 @@ impl WireBatch {
             rows: self.rows,
             seq: self.seq,
             choices: self.choices,
+            by_worker: None,
         })
     }
 }
@@ -454,6 +455,7 @@ mod tests {
             rows: vec![3, 9],
             seq: 2,
             choices: 1,
+            by_worker: None,
         }
     }
 

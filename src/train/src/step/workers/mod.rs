@@ -37,7 +37,7 @@ use self::message::Response;
 use self::remote::{Attempt, Broken, Failed, Logged};
 use super::StepState;
 use super::backward::{Pass, forward_backward_of};
-use super::forward::{BatchOutputs, interrupted, parts};
+use super::forward::{BatchOutputs, interrupted};
 use crate::context::interrupt;
 use crate::network::{Files, Network};
 
@@ -237,7 +237,7 @@ impl<N: Network> StepState<N> {
         } = logged;
         let begins = self.accumulated.is_empty();
         let since = Instant::now();
-        let mut parts = parts(batch, self.replicas.len());
+        let mut parts = batch.split(self.replicas.len());
         let number = self.remote().send_parts(&parts, logged, begins)?;
         let own = self.remote().own();
         let mut elsewhere: Vec<Option<Batch>> = parts.iter().map(|_| None).collect();

@@ -71,7 +71,7 @@ fn begun(
     (model, run)
 }
 
-fn kill(team: &MultiWorkerMirroredStrategy, worker: usize) {
+pub(super) fn kill(team: &MultiWorkerMirroredStrategy, worker: usize) {
     let process = team.process(worker).expect("a worker");
     signal(process.expect("it is there"), libc::SIGKILL);
 }
