@@ -44,6 +44,7 @@ class Browser:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=20) as answer:
                 page = next(target for target in json.load(answer) if target["type"] == "page")
             self.socket = websocket.create_connection(page["webSocketDebuggerUrl"], timeout=120, suppress_origin=True)
+            self.call("Page.enable")
             self.resize(*self.size)
             return self
         except BaseException:
@@ -77,6 +78,10 @@ class Browser:
         self.socket.send(json.dumps({"id": self.last_id, "method": method, "params": parameters}))
         while True:
             answer = json.loads(self.socket.recv())
+            if answer.get("method") == "Page.javascriptDialogOpening":
+                # A page with unsaved changes asks before it is left, and nothing is answered until it is.
+                accept = {"id": 0, "method": "Page.handleJavaScriptDialog", "params": {"accept": True}}
+                self.socket.send(json.dumps(accept))
             if answer.get("id") == self.last_id:
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']}")

@@ -73,3 +73,13 @@ def test_the_live_table_is_beside_the_notebook_and_updated_after_cells(jupyter_l
     run(page, 5)
     page.wait_until(f"!{BESIDE}.some(text => text.includes('words')) && {BESIDE}.some(text => text.includes('ones'))", 120)
     assert json.loads(page.evaluate(f"JSON.stringify({TABLE})")) == json.loads(page.evaluate(f"JSON.stringify({BESIDE})"))
+
+
+def test_a_page_with_unsaved_changes_is_left(chromium):
+    chromium.open("data:text/html,first<script>onbeforeunload = event => { event.preventDefault(); return 'x' }</script>")
+    chromium.wait_until("document.body.innerText === 'first'")
+    # A page that nobody has touched does not ask.
+    for kind in ("mousePressed", "mouseReleased"):
+        chromium.call("Input.dispatchMouseEvent", type=kind, x=20, y=20, button="left", clickCount=1)
+    chromium.open("data:text/html,second")
+    chromium.wait_until("document.body.innerText === 'second'")

@@ -1,14 +1,13 @@
 //! What a row of a file is: an example, a row that is left out, or one that is wrong. The first pass over the files and
 //! every later one ask here, so that all of them see the same examples.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
 use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_render::text;
 
-use super::rows::{At, Content, Format, Raw, RawRows};
+use super::rows::{Content, Format, Raw, RawRows};
 use crate::annotation;
 use crate::dataset::SkippedRows;
 use crate::label_sets::names_in;
@@ -398,62 +397,4 @@ fn bad(reason: impl Into<String>, listed: impl Into<String>) -> Row {
         reason: reason.into(),
         listed: listed.into(),
     })
-}
-
-/// Classes by what is written in the files, in the order in which they were met, with how many rows have each.
-#[derive(Default)]
-pub(super) struct Classes {
-    numbers: HashMap<String, usize>,
-    counts: Vec<usize>,
-}
-
-impl Classes {
-    /// More classes than this are no classes.
-    const MOST: usize = 100_000;
-
-    /// A class that a row may have.
-    pub(super) fn know(&mut self, name: &str) {
-        if !self.numbers.contains_key(name) {
-            self.numbers.insert(name.to_owned(), self.counts.len());
-            self.counts.push(0);
-        }
-    }
-
-    /// How many there are.
-    pub(super) fn len(&self) -> usize {
-        self.counts.len()
-    }
-
-    /// A row has this class. False: there are too many.
-    pub(super) fn add(&mut self, name: &str) -> bool {
-        match self.numbers.get(name) {
-            Some(&number) => self.counts[number] += 1,
-            None => {
-                self.numbers.insert(name.to_owned(), self.counts.len());
-                self.counts.push(1);
-            }
-        }
-        self.counts.len() <= Self::MOST
-    }
-
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.numbers.keys().map(String::as_str)
-    }
-
-    /// How many rows have a class.
-    pub(super) fn count(&self, name: &str) -> usize {
-        let number = self.numbers.get(name);
-        number.map_or(0, |&number| self.counts[number])
-    }
-
-    /// SC0911 for a column with too many of them.
-    pub(super) fn too_many(layout: &Layout, at: At) -> Box<Diagnostic> {
-        let column = layout.label_column().unwrap_or_default();
-        let most = text::thousands(Self::MOST);
-        let reason = format!(
-            "column `{column}` has more than {most} different labels; for a number to predict write \
-             `Columns::new().value(\"{column}\")`"
-        );
-        problem::unreadable(layout.call(), layout.source(), Some(at.line), reason)
-    }
 }

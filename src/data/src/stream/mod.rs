@@ -5,6 +5,7 @@
 //! where every 512th stands. So the number of steps is known before the first one, and a run that goes on at any step reads
 //! from there (`order`). Texts become tokens when their batch is made (`encoded`).
 
+mod classes;
 mod encoded;
 mod index;
 mod layout;

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::work::{Unit, Work};
 
+use super::classes::Classes;
 use super::index::{Index, Place, SourceFile};
-use super::layout::{Bad, Classes, Given, Layout, Row};
+use super::layout::{Bad, Given, Layout, Row};
 use super::order::BLOCK;
 use super::rows::{At, Format, RawRows};
 use crate::choices::unfit;

@@ -128,6 +128,15 @@ pub(super) fn majority(
     rule.check()
 }
 
+/// The number that a label is, for a binary loss.
+pub(crate) fn label_value(label: Option<Label>) -> f64 {
+    match label {
+        Some(Label::Class(class)) => class as f64,
+        Some(Label::Value(value)) => f64::from(value),
+        None => 0.0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use stratoscope_data::Example;

@@ -16,11 +16,12 @@ mod texts;
 mod words;
 
 pub(crate) use choices::choosable;
+pub(crate) use labels::label_value;
 pub(crate) use masked::has_blanks;
 pub(crate) use run_data::Prepared;
 pub(crate) use shards::shard;
 pub(crate) use spans::asked;
-pub(crate) use stream::{in_memory_only, label_range, label_value};
+pub(crate) use stream::{in_memory_only, label_range};
 pub(crate) use texts::in_vocabulary;
 
 use std::borrow::Cow;

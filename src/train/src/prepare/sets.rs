@@ -61,3 +61,8 @@ pub(super) fn checked<'a>(
     }
     Ok(Cow::Owned(data.clone().with_label_names(own)?))
 }
+
+/// The largest label of an example that has several.
+pub(super) fn largest(example: &Example) -> Option<usize> {
+    example.classes()?.last().copied()
+}

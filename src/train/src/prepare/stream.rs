@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use stratoscope_data::{
-    Data, Dataset, Encoded, EncodedExample, EncodedStream, Example, Label, Stream, StreamTokens,
-    TokensOf, encode_example,
+    Data, Dataset, Encoded, EncodedExample, EncodedStream, Example, Stream, StreamTokens, TokensOf,
+    encode_example,
 };
 use stratoscope_diagnostics::rules::{
     DataOfOtherHead, HeadWritten, LabelOutOfRange, SplitsOverlap,
@@ -15,7 +15,8 @@ use stratoscope_diagnostics::rules::{
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
 use super::{
-    are_numbered_alike, choices, labels, pairs, report_truncated, texts, without_labels, words,
+    are_numbered_alike, choices, labels, pairs, report_truncated, sets, texts, without_labels,
+    words,
 };
 use crate::context::warnings::notice;
 use crate::loss::Loss;
@@ -46,7 +47,7 @@ pub(super) fn encode(
         }
         _ if stream.is_tagged() => return Err(of_other_head(files, stream, call)),
         (Task::Set, Some(labels)) if stream.has_label_sets() => {
-            numbered(files, head, stream, (labels, largest_of_set), call)?
+            numbered(files, head, stream, (labels, sets::largest), call)?
         }
         _ if stream.has_label_sets() => return Err(sets_for_other_head(files, stream, call)),
         (Task::Choice, Some(choices)) if stream.choices().is_some() => {
@@ -152,11 +153,6 @@ fn sets_for_other_head(files: &impl Files, stream: &Stream, call: &str) -> Box<D
         call: call.to_owned(),
     };
     rule.error()
-}
-
-/// The largest label of an example that has several.
-fn largest_of_set(example: &Example) -> Option<usize> {
-    example.classes()?.last().copied()
 }
 
 /// The first example that a function finds, an empty one if there is none, and how many it finds.
@@ -324,8 +320,11 @@ pub(super) fn overlap(train: Data<'_>, validation: Data<'_>) -> Result<Option<Di
     };
     type Key = (String, Option<String>, Option<Vec<String>>);
     let key = |it: &Example| -> Key {
-        let choices = it.choices().map(<[String]>::to_vec);
-        (it.text.clone(), it.pair.clone(), choices)
+        (
+            it.text.clone(),
+            it.pair.clone(),
+            it.choices().map(<[String]>::to_vec),
+        )
     };
     let mut known: HashMap<Key, Vec<usize>> = HashMap::new();
     for (index, example) in held.examples.iter().enumerate() {
@@ -442,14 +441,5 @@ pub(crate) fn label_range(stream: &Stream) -> Option<(f64, f64)> {
         (Some((low, high)), _) => Some((f64::from(low), f64::from(high))),
         (None, Some(largest)) => Some((0.0, largest as f64)),
         (None, None) => None,
-    }
-}
-
-/// The number that a label is, for a binary loss.
-pub(crate) fn label_value(label: Option<Label>) -> f64 {
-    match label {
-        Some(Label::Class(class)) => class as f64,
-        Some(Label::Value(value)) => f64::from(value),
-        None => 0.0,
     }
 }
