@@ -20,8 +20,7 @@ use crate::masking::{Hidden, Masking};
 use crate::split::{count_at, length_of};
 use crate::tags::TagScheme;
 use crate::tokenize::Tokenize;
-use crate::words;
-use crate::{choices, problem};
+use crate::{choices, problem, words};
 
 /// Turns an example into tokens.
 type Encode = Arc<dyn Fn(&Example) -> EncodedExample + Send + Sync>;
@@ -91,17 +90,16 @@ impl Stream {
         let mut done = 0;
         for portion in self.portions() {
             let portion = portion?;
-            let examples = portion.examples.par_iter().enumerate();
-            let encoded = || {
-                let encoded = examples.map(|(index, example)| EncodedExample {
-                    index,
-                    ..(tokens.encode)(example)
-                });
-                Encoded::of(encoded.collect(), tokenizer, max_length)
-            };
             let encoded = match self.choices() {
-                None => encoded(),
                 Some(_) => choices::encoded(&portion.examples, tokenizer, max_length),
+                None => {
+                    let examples = portion.examples.par_iter().enumerate();
+                    let encoded = examples.map(|(index, example)| EncodedExample {
+                        index,
+                        ..(tokens.encode)(example)
+                    });
+                    Encoded::of(encoded.collect(), tokenizer, max_length)
+                }
             };
             counted.add(&encoded);
             each(&portion, &encoded)?;

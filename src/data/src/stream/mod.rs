@@ -1,7 +1,7 @@
 //! [`Stream`]: data that stays in its files. `fit!`, `start!` and `evaluate!` take it where they take a
 //! [`Dataset`]; only the rows of a shuffle buffer and of the coming batches are in memory.
 //!
-//! Making a stream looks through its files once (`index`): it counts rows and classes, checks every row, and writes down
+//! Making a stream looks through its files once (`pass`): it counts rows and classes, checks every row, and writes down
 //! where every 512th stands. So the number of steps is known before the first one, and a run that goes on at any step reads
 //! from there (`order`). Texts become tokens when their batch is made (`encoded`).
 
@@ -73,7 +73,7 @@ impl Stream {
     /// [`Self::csv`] with named columns.
     ///
     /// # Errors
-    /// As [`Self::csv`]
+    /// As [`Self::csv`].
     pub fn csv_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
         Self::of(Format::Csv, path.as_ref(), columns)
     }
@@ -123,7 +123,7 @@ impl Stream {
     /// [`Self::parquet`] with named columns.
     ///
     /// # Errors
-    /// As [`Self::parquet`]
+    /// As [`Self::parquet`].
     pub fn parquet_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
         Self::of(Format::Parquet, path.as_ref(), columns)
     }
@@ -140,7 +140,7 @@ impl Stream {
     /// [`Self::arrow`] with named columns.
     ///
     /// # Errors
-    /// As [`Self::arrow`]
+    /// As [`Self::arrow`].
     pub fn arrow_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
         Self::of(Format::Arrow, path.as_ref(), columns)
     }

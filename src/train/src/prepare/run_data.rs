@@ -110,15 +110,10 @@ impl Prepared {
 
     /// The same where each of so many workers sees all training examples in an epoch.
     pub(super) fn seen_by_each(self, workers: usize, plan: &FitPlan<'_>) -> Self {
-        // A stream has no policy by which each worker would see all of it.
-        let train = match self.train {
-            Split::Held(encoded) => Split::Held(encoded.seen_by_each(workers)),
-            Split::Streamed(stream) => Split::Streamed(stream),
-        };
+        let data = self.divided(|train| train.seen_by_each(workers));
         Self {
-            epoch_examples: epoch_examples(&train, plan),
-            train,
-            ..self
+            epoch_examples: epoch_examples(&data.train, plan),
+            ..data
         }
     }
 
@@ -129,16 +124,21 @@ impl Prepared {
         (files, workers): (usize, usize),
         owner: impl Fn(usize) -> usize,
     ) -> Self {
+        let data = self.divided(|train| train.owned_by(workers, owner));
+        let counts = data.train.shares_of(0..data.train.len());
+        Self {
+            division: counts.map(|counts| division_in_words(files, &counts)),
+            ..data
+        }
+    }
+
+    /// The same with the training examples divided over workers. A stream, which has no policy, stays as it is.
+    fn divided(self, division: impl FnOnce(Encoded) -> Encoded) -> Self {
         let train = match self.train {
-            Split::Held(encoded) => Split::Held(encoded.owned_by(workers, owner)),
+            Split::Held(encoded) => Split::Held(division(encoded)),
             Split::Streamed(stream) => Split::Streamed(stream),
         };
-        let counts = train.shares_of(0..train.len()).unwrap_or_default();
-        Self {
-            division: Some(division_in_words(files, &counts)),
-            train,
-            ..self
-        }
+        Self { train, ..self }
     }
 
     /// The bytes of the tokens and numbers of both splits that are in memory.
